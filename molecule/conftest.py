@@ -1,0 +1,94 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the scenarios' tests share: the cluster's API, asked directly and not through a role."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import testinfra
+import yaml
+from kubernetes import client, config
+
+ROOT = Path(__file__).resolve().parents[1]
+LAB = ROOT / ".lab" / os.environ.get("LAB_NAME", "molecule")
+
+
+@pytest.fixture(scope="session")
+def api() -> client.CoreV1Api:
+    """The core API as the cluster's administrator."""
+    return client.CoreV1Api(config.new_client_from_config(str(LAB / "kubeconfig")))
+
+
+@pytest.fixture(scope="session")
+def apps(api: client.CoreV1Api) -> client.AppsV1Api:
+    """The apps API of the same cluster."""
+    return client.AppsV1Api(api.api_client)
+
+
+@pytest.fixture(scope="session")
+def inventory() -> dict[str, Any]:
+    """The scenario's inventory as data."""
+    return yaml.safe_load((LAB / "inventory.yml").read_text())
+
+
+@pytest.fixture
+def simulated_gpus(host: Any) -> Callable[[], int]:
+    """How many GPU device nodes the machine has; counted on the machine itself."""
+
+    def count() -> int:
+        return sum(bool(re.fullmatch(r"nvidia\d+", name)) for name in host.file("/dev").listdir())
+
+    return count
+
+
+def _recap(output: str) -> dict[str, dict[str, int]]:
+    """Host -> counts, from the recap that ansible-playbook prints last."""
+    lines = output.split("PLAY RECAP", 1)[1].splitlines()
+    found = (re.match(r"^(\S+)\s+: (ok=.*)$", line) for line in lines)
+    return {
+        match[1]: {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", match[2])} for match in found if match
+    }
+
+
+@pytest.fixture(scope="session")
+def playbook() -> Callable[..., tuple[int, dict[str, dict[str, int]], str]]:
+    """Run one of the collection's playbooks as a user would: exit code, recap, all that it printed."""
+
+    def run(name: str, *words: str) -> tuple[int, dict[str, dict[str, int]], str]:
+        program = Path(sys.executable).with_name("ansible-playbook")
+        command = [str(program), "-i", str(LAB / "inventory.yml"), f"playbooks/{name}.yml", *words]
+        environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
+        result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        return result.returncode, _recap(result.stdout), result.stdout + result.stderr
+
+    return run
+
+
+@pytest.fixture
+def fingerprint(inventory: dict[str, Any], api: client.CoreV1Api) -> Callable[[], dict[str, str]]:
+    """All that the collection could change: files and packages of every node, objects of the cluster."""
+    folders = "/etc /var/lib/gpu-kubernetes"
+    look = f"find {folders} -type f -not -name '*.cache' 2>/dev/null | sort | xargs sha256sum; dpkg -l; systemctl show containerd -p ExecMainPID"
+    names = list(inventory["all"]["children"]["gpu_nodes"]["hosts"])
+
+    def take() -> dict[str, str]:
+        machines = {
+            name: testinfra.get_host(f"ansible://{name}?ansible_inventory={LAB / 'inventory.yml'}") for name in names
+        }
+        found = {name: machine.check_output(look) for name, machine in machines.items()}
+        found["labels"] = str(
+            {node.metadata.name: sorted(node.metadata.labels.items()) for node in api.list_node().items}
+        )
+        found["pods"] = str(sorted(pod.metadata.name for pod in api.list_pod_for_all_namespaces().items))
+        config_maps = api.list_config_map_for_all_namespaces().items
+        return {**found, "config maps": str(sorted(item.metadata.name for item in config_maps))}
+
+    return take

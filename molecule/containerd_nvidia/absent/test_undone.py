@@ -1,0 +1,35 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""After state absent a machine is as it was."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from pathlib import Path
+from typing import Any
+
+testinfra_hosts = ["ansible://gpu_nodes"]
+
+SHIPPED = Path(__file__).resolve().parents[3] / "tests" / "lab" / "files" / "containerd"
+
+
+def test_configuration_has_its_first_bytes_back(host: Any) -> None:
+    now = host.file("/etc/containerd/config.toml").content
+    shipped = [
+        path.read_bytes().replace(b"@SANDBOX@", b"lab.local/pause:none") for path in sorted(SHIPPED.glob("*.toml"))
+    ]
+    assert hashlib.sha256(now).hexdigest() in {hashlib.sha256(text).hexdigest() for text in shipped}
+
+
+def test_containerd_runs_without_the_nvidia_runtime(host: Any) -> None:
+    assert host.service("containerd").is_running
+    assert "nvidia" not in str(tomllib.loads(host.check_output("containerd config dump 2>/dev/null"))["plugins"])
+
+
+def test_nothing_of_ours_is_left_in_the_system(host: Any) -> None:
+    left = host.check_output(
+        "find /etc/modules-load.d /etc/sysctl.d /etc/apt -type f -name '*nvidia*' -o -type f -name '*gpu-kubernetes*'"
+    )
+    assert left == ""
+    assert not host.file("/var/lib/gpu-kubernetes/pending/containerd.restart").exists

@@ -1,0 +1,35 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""On a cluster that never saw the collection, check mode announces the changes and makes none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def test_check_announces_and_touches_nothing(
+    playbook: Callable[..., Any], fingerprint: Callable[[], dict[str, str]]
+) -> None:
+    before = fingerprint()
+    code, recap, said = playbook("site", "--check", "--diff")
+    assert code == 0, said
+    assert {name: counts["changed"] > 0 for name, counts in recap.items() if "worker" in name} == {
+        "molecule-worker-1": True,
+        "molecule-worker-2": True,
+    }, said
+    assert fingerprint() == before
+
+
+def test_mistakes_are_named_before_anything_changes(
+    playbook: Callable[..., Any], fingerprint: Callable[[], dict[str, str]]
+) -> None:
+    before = fingerprint()
+    for mistake, words in {
+        "k8s_device_plugin_provider=acme": ("acme", "nvidia"),
+        "gpu_kubeconfig=/nonexistent/kubeconfig": ("/nonexistent/kubeconfig",),
+    }.items():
+        code, _recap, said = playbook("site", "-e", mistake)
+        assert code != 0
+        assert all(word in said for word in words), said
+        assert fingerprint() == before

@@ -1,0 +1,35 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# Eight A100 40 GB on one board, four to a socket, MIG off.
+
+driver_version = 570.124.06
+nvml_version = 12.570.124.06
+cuda_version = 12.8
+mig_profile = 1g.5gb, 0, 19, 1, 7, 14, 4864
+mig_profile = 1g.10gb, 9, 15, 1, 4, 14, 9856
+mig_profile = 2g.10gb, 1, 14, 2, 3, 28, 9856
+mig_profile = 3g.20gb, 2, 9, 3, 2, 42, 19968
+mig_profile = 4g.20gb, 3, 5, 4, 1, 56, 19968
+mig_profile = 7g.40gb, 4, 0, 7, 1, 98, 40192
+
+[gpu]
+pci_addresses = 0000:07:00.0, 0000:0f:00.0, 0000:47:00.0, 0000:4e:00.0, 0000:87:00.0, 0000:90:00.0, 0000:b7:00.0, 0000:bd:00.0
+name = NVIDIA A100-SXM4-40GB
+architecture = ampere
+brand = nvidia
+compute_capability = 8.0
+pci_device_id = 0x20B010DE
+pci_subsystem_id = 0x134F10DE
+memory_mib = 40960
+memory_reserved_mib = 578
+temperature = 31
+power_mw = 54210
+power_limit_mw = 400000
+clock_graphics = 1410
+clock_memory = 1215
+persistence = true
+ecc = true
+vbios = 92.00.45.00.03
+nvlinks = 12
+mig = disabled

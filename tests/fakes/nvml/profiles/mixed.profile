@@ -1,0 +1,60 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# Two different GPUs in one node. Minor numbers run against the index, as they may on real boards.
+
+driver_version = 570.124.06
+nvml_version = 12.570.124.06
+cuda_version = 12.8
+mig_profile = 1g.5gb, 0, 19, 1, 7, 14, 4864
+mig_profile = 1g.10gb, 9, 15, 1, 4, 14, 9856
+mig_profile = 2g.10gb, 1, 14, 2, 3, 28, 9856
+mig_profile = 3g.20gb, 2, 9, 3, 2, 42, 19968
+mig_profile = 4g.20gb, 3, 5, 4, 1, 56, 19968
+mig_profile = 7g.40gb, 4, 0, 7, 1, 98, 40192
+
+[gpu]
+pci_addresses = 0000:3b:00.0
+minor = 1
+name = NVIDIA A100-PCIE-40GB
+architecture = ampere
+brand = nvidia
+compute_capability = 8.0
+pci_device_id = 0x20F110DE
+pci_subsystem_id = 0x145F10DE
+memory_mib = 40960
+memory_reserved_mib = 578
+temperature = 31
+power_mw = 54210
+power_limit_mw = 250000
+clock_graphics = 1410
+clock_memory = 1215
+persistence = true
+ecc = true
+vbios = 92.00.45.00.03
+mig = disabled
+memory_used_mib = 10240
+utilization_gpu = 47
+utilization_memory = 21
+process_pid = 1
+
+[gpu]
+pci_addresses = 0000:af:00.0
+minor = 0
+numa_node = 1
+name = Tesla T4
+architecture = turing
+brand = nvidia
+compute_capability = 7.5
+pci_device_id = 0x1EB810DE
+pci_subsystem_id = 0x12A210DE
+memory_mib = 15360
+memory_reserved_mib = 449
+temperature = 36
+power_mw = 13870
+power_limit_mw = 70000
+clock_graphics = 1590
+clock_memory = 5001
+persistence = true
+ecc = true
+vbios = 90.04.96.00.02

@@ -1,0 +1,49 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# Two T4, and one second after a program starts to listen the second reports Xid 79.
+
+driver_version = 570.124.06
+nvml_version = 12.570.124.06
+cuda_version = 12.8
+
+[gpu]
+pci_addresses = 0000:00:1e.0
+name = Tesla T4
+architecture = turing
+brand = nvidia
+compute_capability = 7.5
+pci_device_id = 0x1EB810DE
+pci_subsystem_id = 0x12A210DE
+memory_mib = 15360
+memory_reserved_mib = 449
+temperature = 36
+power_mw = 13870
+power_limit_mw = 70000
+clock_graphics = 1590
+clock_memory = 5001
+persistence = true
+ecc = true
+vbios = 90.04.96.00.02
+
+[gpu]
+pci_addresses = 0000:00:1f.0
+minor = 1
+name = Tesla T4
+architecture = turing
+brand = nvidia
+compute_capability = 7.5
+pci_device_id = 0x1EB810DE
+pci_subsystem_id = 0x12A210DE
+memory_mib = 15360
+memory_reserved_mib = 449
+temperature = 36
+power_mw = 13870
+power_limit_mw = 70000
+clock_graphics = 1590
+clock_memory = 5001
+persistence = true
+ecc = true
+vbios = 90.04.96.00.02
+xid = 79
+xid_after_ms = 1000

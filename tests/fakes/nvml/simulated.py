@@ -1,0 +1,70 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Builds the simulated NVML library and nodes made of it, for tests. Runs on Python 3.8."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+from collections.abc import Sequence
+
+from fakes.nvml import compose, nvml_profile, pci_tree
+
+SOURCES = pathlib.Path(__file__).resolve().parent
+SONAME = "libnvidia-ml.so.1"
+
+
+class Workshop:
+    """A folder in which libraries and PCI trees are made."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
+        self.bare = folder / SONAME
+        self._run(["make", "-C", str(SOURCES), f"OUT={folder}"])
+
+    @staticmethod
+    def _run(command: Sequence[str]) -> None:
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+    def _place(self, name: str) -> pathlib.Path:
+        place = self.folder / name
+        place.mkdir(exist_ok=True)
+        return place / SONAME
+
+    def library(self, profile: str, seed: str = "") -> str:
+        """A library that carries a profile, given by name; ``seed`` makes its UUIDs its own."""
+        out = self._place(f"{profile}-{seed}")
+        if out.exists():
+            return str(out)
+        arguments = [str(self.bare), profile, str(out)]
+        compose.main([*arguments, "--seed", seed] if seed else arguments)
+        return str(out)
+
+    def library_of(self, name: str, text: str) -> str:
+        """A library that carries a profile of the test's own."""
+        out = self._place(name)
+        compose.write(out, compose.compose(self.bare.read_bytes(), text))
+        return str(out)
+
+    def older_library(self, name: str, profile: str, missing: Sequence[str]) -> str:
+        """A library without the functions ``missing``, as drivers were before those existed."""
+        out = self._place(name)
+        script = out.with_name("symbols")
+        script.write_text("{ local: " + "".join(f"{symbol}; " for symbol in missing) + "};\n", encoding="ascii")
+        self._run(["make", "-C", str(SOURCES), f"OUT={out.parent}", f"LDFLAGS=-Wl,--version-script={script}"])
+        compose.main([str(out), profile, str(out)])
+        return str(out)
+
+    def library_from_c(self, name: str, source: str) -> str:
+        """A library compiled from the test's own C."""
+        out = self._place(name)
+        file = out.with_name("library.c")
+        file.write_text(source, encoding="ascii")
+        self._run(["gcc", "-shared", "-fPIC", "-o", str(out), str(file)])
+        return str(out)
+
+    def pci(self, profile: str) -> str:
+        """A folder like /sys/bus/pci/devices with the profile's GPUs."""
+        folder = self.folder / f"pci-{profile}"
+        pci_tree.build(nvml_profile.profile_path(profile), folder)
+        return str(folder)

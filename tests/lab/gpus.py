@@ -1,0 +1,95 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Simulated GPUs of a node: an NVML library, device nodes and a PCI tree. Nothing above NVML is simulated."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+
+from fakes.nvml import nvml_profile
+
+from .progress import step
+from .settings import FAKES, Node, Settings
+from .shell import run
+
+SOURCE = FAKES / "nvml"
+_MAJOR = 195
+_LIBRARIES = "/usr/lib/x86_64-linux-gnu"
+
+
+def profile(node: Node) -> Path:
+    """Profile file of NODE; a node without GPUs has the profile ``none``."""
+    return SOURCE / "profiles" / f"{node.gpus or 'none'}.profile"
+
+
+def _digest(settings: Settings) -> str:
+    sources = [
+        path
+        for path in sorted(SOURCE.rglob("*"))
+        if (path.is_file() and path.suffix in {".c", ".h", ".py", ".profile"}) or path.name == "Makefile"
+    ]
+    content = b"".join(path.read_bytes() for path in sources)
+    return hashlib.sha256(content + (settings.nvml.read_bytes() if settings.nvml else b"")).hexdigest()[:12]
+
+
+def library(settings: Settings) -> Path:
+    """The NVML library: the project's own, or the file that LAB_NVML names."""
+    if settings.nvml:
+        return settings.nvml
+    target = settings.cache / f"nvml-{_digest(settings)}"
+    built = target / "libnvidia-ml.so.1"
+    if not built.is_file():
+        with step("build the simulated NVML library"):
+            run(["make", "-C", SOURCE, f"OUT={target}"])
+    return built
+
+
+def pci_tree(settings: Settings, node: Node) -> Path:
+    """Folder which is mounted over the node's /sys/bus/pci/devices."""
+    target = settings.cache / f"pci-{_digest(settings)}" / profile(node).stem
+    if not target.is_dir():
+        run(["python3", SOURCE / "pci_tree.py", profile(node), target])
+    return target
+
+
+def files(settings: Settings, node: Node) -> dict[str, bytes]:
+    """What a driver would have put on NODE: library and device nodes."""
+    if not node.gpus or node.gpus == "none":
+        return {}
+    scratch = settings.state / "nodes" / node.name
+    scratch.mkdir(parents=True, exist_ok=True)
+    composed = scratch / "libnvidia-ml.so"
+    run(["python3", SOURCE / "compose.py", library(settings), profile(node), composed, "--seed", node.name])
+    return {
+        f"{_LIBRARIES}/libnvidia-ml.so.{driver_version(node)}": composed.read_bytes(),
+        "/etc/tmpfiles.d/nvidia.conf": "".join(_device_lines(node)).encode(),
+    }
+
+
+def driver_version(node: Node) -> str:
+    """Version of the simulated driver, as in its library's file name."""
+    return nvml_profile.sections(profile(node).read_text())[0]["driver_version"]
+
+
+def _device_lines(node: Node) -> list[str]:
+    """tmpfiles.d lines; at boot a real driver would make these character devices."""
+    minors = {
+        **{f"nvidia{gpu.minor}": gpu.minor for gpu in nvml_profile.read(profile(node))},
+        "nvidiactl": 255,
+        "nvidia-modeset": 254,
+    }
+    return [f"c /dev/{name} 0666 root root - {_MAJOR}:{minor}\n" for name, minor in minors.items()]
+
+
+def identity(settings: Settings, node: Node) -> str:
+    """Changes with what is simulated on NODE."""
+    return f"{profile(node).stem} {_digest(settings)}"
+
+
+def clean(settings: Settings) -> None:
+    """Forget built libraries and trees of older sources."""
+    for pattern in ("nvml-*", "pci-*"):
+        for path in settings.cache.glob(pattern):
+            shutil.rmtree(path)

@@ -1,0 +1,104 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Container images without a registry: archives of built commands, under the names that kubeadm asks for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from . import binaries, nodes
+from .progress import step
+from .settings import Node, Settings
+from .shell import run
+from .standins import build as standins
+from .standins.archive import Content, docker_archive
+
+_LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
+
+
+def kubeadm_names(settings: Settings) -> dict[str, str]:
+    """``kube-proxy`` -> full image name, for all that kubeadm lists for this version."""
+    kubeadm = binaries.kubernetes(settings) / "kubeadm"
+    listed = run([kubeadm, "config", "images", "list", "--kubernetes-version", f"v{settings.kubernetes}"]).split()
+    return {name.rsplit("/", 1)[1].split(":")[0]: name for name in listed}
+
+
+def _libraries(program: Path) -> Iterable[Path]:
+    """Shared libraries of PROGRAM, its loader among them."""
+    for line in run(["ldd", program]).splitlines():
+        words = [word for word in line.split() if word.startswith("/")]
+        if words:
+            yield Path(words[0])
+
+
+def _iptables() -> dict[str, Content]:
+    """iptables with its extensions, from the machine's own Debian package; kube-proxy calls it."""
+    program = Path("/usr/sbin/iptables").resolve()
+    extensions = sorted((_LIBRARIES / "xtables").glob("*.so"))
+    found = {
+        program,
+        *_libraries(program),
+        *extensions,
+        *(lib for extension in extensions for lib in _libraries(extension)),
+    }
+    files: dict[str, Content] = {str(path): path for path in found}
+    for prefix in ("iptables", "ip6tables"):
+        files.update({f"/usr/sbin/{prefix}{suffix}": program for suffix in ("", "-save", "-restore")})
+    return files
+
+
+def _command(target: Path, name: str, program: Path, extra: dict[str, Content] | None = None) -> Path:
+    if target.is_file():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return docker_archive(
+        target, name=name, files={f"/usr/local/bin/{program.name}": program, **(extra or {})}, entrypoint=[program.name]
+    )
+
+
+def kubernetes(settings: Settings) -> dict[str, Path]:
+    """Image name -> archive, for the control plane, etcd and kube-proxy."""
+    names = kubeadm_names(settings)
+    commands = binaries.kubernetes(settings)
+    folder = settings.cache / "images" / f"kubernetes-{settings.kubernetes}"
+    archives: dict[str, Path] = {}
+    with step("make the images that kubeadm asks for"):
+        for short in ("kube-apiserver", "kube-controller-manager", "kube-scheduler"):
+            archives[short] = _command(folder / f"{short}.tar", names[short], commands / short)
+        archives["etcd"] = _command(folder / "etcd.tar", names["etcd"], binaries.etcd(settings) / "etcd")
+        proxy = folder / "kube-proxy.tar"
+        archives["kube-proxy"] = _command(
+            proxy, names["kube-proxy"], commands / "kube-proxy", {} if proxy.is_file() else _iptables()
+        )
+        archives["pause"] = standins.pause(folder / "pause.tar", name=names["pause"], cache=settings.cache)
+    return archives
+
+
+def stand_ins(settings: Settings) -> dict[str, Path]:
+    """Archives of what stands in for vendors' images; see standins/."""
+    with step("build the stand-in images"):
+        return standins.build(settings.cache / "images" / "stand-ins", settings.cache)
+
+
+def given(settings: Settings) -> list[Path]:
+    """The user's own docker-archives (LAB_IMAGE_ARCHIVES), real images among them."""
+    if settings.image_archives is None:
+        return []
+    return sorted(
+        Path(folder) / name
+        for folder, _dirs, names in os.walk(settings.image_archives)
+        for name in names
+        if name.endswith(".tar")
+    )
+
+
+def load(settings: Settings, node: Node, archives: Iterable[Path]) -> None:
+    """Import ARCHIVES, which the node sees through its mounts, into NODE's containerd."""
+    mounts = {settings.cache / "images": "/srv/lab/images", settings.image_archives: "/srv/lab/given-images"}
+    for archive in archives:
+        inside = next(
+            f"{place}/{archive.relative_to(root)}" for root, place in mounts.items() if root and root in archive.parents
+        )
+        nodes.execute(node, "ctr", "-n", "k8s.io", "images", "import", inside)

@@ -1,0 +1,66 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The nodes' operating system: Debian with systemd, as a podman image."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from pathlib import Path
+
+from .progress import step
+from .settings import FILES, VERSIONS, Settings
+from .shell import run
+
+_PACKAGES = (
+    *("systemd", "systemd-sysv", "dbus", "python3", "sudo", "openssh-server", "ca-certificates", "gpgv"),
+    *("iproute2", "iptables", "conntrack", "ethtool", "socat", "procps", "mount", "kmod", "libseccomp2"),
+    "containernetworking-plugins",
+)
+# a node of the lab installs from the lab's own repository only, so Debian's sources go
+_CUSTOMIZE = (
+    'rm -rf "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/*',
+    'mkdir -p "$1"/opt/cni "$1"/root/.ssh && ln -sfn /usr/lib/cni "$1"/opt/cni/bin',
+    'rm -f "$1"/etc/ssh/ssh_host_* "$1"/etc/machine-id && touch "$1"/etc/machine-id',
+    'chroot "$1" systemctl mask getty.target console-getty.service systemd-udevd.service systemd-udev-trigger.service',
+    'chroot "$1" systemctl enable ssh.service containerd.service',
+)
+
+
+def _copied() -> list[str]:
+    """mmdebstrap hooks which lay files/rootfs over the new root."""
+    return [f'cp -a "{FILES / "rootfs"}"/. "$1"/ && chown -R root:root "$1"/etc/systemd/system']
+
+
+def name(settings: Settings) -> str:
+    """Tag of the image; it changes with everything that makes the image."""
+    recipe = repr((_PACKAGES, _CUSTOMIZE, VERSIONS["debian"])).encode()
+    recipe += b"".join(path.read_bytes() for path in sorted((FILES / "rootfs").rglob("*")) if path.is_file())
+    return f"localhost/gpu-kubernetes-lab-node:{hashlib.sha256(recipe).hexdigest()[:12]}"
+
+
+def ensure(settings: Settings) -> str:
+    """Name of the node image, built from Debian packages where it is not there yet."""
+    image = name(settings)
+    if image in run(["podman", "images", "--format", "{{.Repository}}:{{.Tag}}"]).split():
+        return image
+    archive = settings.cache / f"node-{image.rsplit(':', 1)[1]}.tar"
+    if not archive.is_file():
+        with step("build the node image from Debian packages"), tempfile.TemporaryDirectory() as scratch:
+            archive.parent.mkdir(parents=True, exist_ok=True)
+            partial = Path(scratch) / "root.tar"
+            hooks = [f"--customize-hook={hook}" for hook in (*_copied(), *_CUSTOMIZE)]
+            run(
+                [
+                    "mmdebstrap",
+                    "--variant=minbase",
+                    f"--include={','.join(_PACKAGES)}",
+                    *hooks,
+                    VERSIONS["debian"],
+                    partial,
+                ]
+            )
+            run(["mv", partial, archive])
+    with step("import the node image"):
+        run(["podman", "import", "--quiet", archive, image])
+    return image

@@ -1,0 +1,246 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lab's machines: podman containers with systemd, containerd and an ssh server."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import resource
+import tarfile
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from . import binaries, gpus, nodeimage, packages
+from .settings import FILES, Node, Settings
+from .shell import LabError, run
+
+POD_NETWORK = "10.244"
+_BOOT_SECONDS = 90
+_LABEL = "gpu-kubernetes-lab"
+_Result = TypeVar("_Result")
+
+
+def everywhere(action: Callable[[Node], _Result], nodes: Iterable[Node]) -> list[_Result]:
+    """ACTION on all NODES at the same time; the first failure is raised."""
+    nodes = list(nodes)
+    with ThreadPoolExecutor(max_workers=max(1, len(nodes))) as pool:
+        return list(pool.map(action, nodes))
+
+
+def execute(node: Node, *command: str, stdin: bytes | None = None, check: bool = True) -> str:
+    """Standard output of COMMAND inside NODE."""
+    return run(
+        ["podman", "exec", *(["-i"] if stdin is not None else []), node.name, *command], stdin=stdin, check=check
+    )
+
+
+def put(node: Node, files: dict[str, bytes], modes: dict[str, int] | None = None) -> None:
+    """Write FILES (absolute path -> content) into NODE, running or not; 0644 unless MODES says otherwise."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        for path, content in files.items():
+            entry = tarfile.TarInfo(path.lstrip("/"))
+            entry.size, entry.mode, entry.mtime = len(content), (modes or {}).get(path, 0o644), int(time.time())
+            archive.addfile(entry, io.BytesIO(content))
+    run(["podman", "cp", "-", f"{node.name}:/"], stdin=stream.getvalue())
+
+
+def _limits() -> list[str]:
+    """Limits which podman may set here; without CAP_SYS_RESOURCE its own defaults fail."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return [f"--ulimit=nofile={hard}:{hard}", "--ulimit=nproc=32768:32768"]
+
+
+def _mounts(settings: Settings, node: Node) -> list[str]:
+    programs = list(binaries.containerd(settings, node.containerd).iterdir())
+    if node.cluster:
+        folder = binaries.kubernetes(settings)
+        programs += [folder / command for command in ("kubelet", "kubeadm", "kubectl")]
+    mounts = [f"{program}:/usr/local/bin/{program.name}:ro" for program in programs]
+    mounts += [f"{packages.repository(settings)}:/srv/lab/apt:ro", f"{settings.cache / 'images'}:/srv/lab/images:ro"]
+    if settings.image_archives:
+        mounts.append(f"{settings.image_archives}:/srv/lab/given-images:ro")
+    mounts += [
+        f"{gpus.pci_tree(settings, node)}:/sys/bus/pci/devices:ro",
+        "/var/lib/containerd",
+        "/var/lib/kubelet",
+        "/var/lib/etcd",
+    ]
+    return [f"--volume={mount}" for mount in mounts]
+
+
+def _identity(settings: Settings, node: Node) -> str:
+    """Changes with all that a node is made of, so that a second run knows whether to keep it."""
+    given = [nodeimage.name(settings), settings.kubernetes, str(settings.image_archives), str(settings.nvml)]
+    made_of = json.dumps([given, node.__dict__, _mounts(settings, node)])
+    return hashlib.sha256((made_of + gpus.identity(settings, node)).encode()).hexdigest()[:16]
+
+
+def existing(settings: Settings) -> dict[str, str]:
+    """Name -> identity of this lab's running nodes."""
+    wanted = ["podman", "ps", "--filter", f"label={_LABEL}={settings.name}", "--format", "json"]
+    return {
+        entry["Names"][0]: entry["Labels"].get(f"{_LABEL}.identity", "") for entry in json.loads(run(wanted) or "[]")
+    }
+
+
+def unchanged(settings: Settings, nodes: list[Node]) -> bool:
+    """Whether exactly NODES run, made as they would be made now."""
+    return existing(settings) == {node.name: _identity(settings, node) for node in nodes}
+
+
+def _containerd_configuration(settings: Settings, node: Node, sandbox: str) -> bytes:
+    version = node.containerd or settings.containerd
+    source = FILES / "containerd" / ("config-v2.toml" if version.startswith("1.") else "config-v3.toml")
+    return source.read_bytes().replace(b"@SANDBOX@", sandbox.encode())
+
+
+def _network_configuration(node: Node) -> bytes:
+    subnet = f"{POD_NETWORK}.{node.number}.0/24"
+    bridge = {
+        "type": "bridge",
+        "bridge": "cni0",
+        "isGateway": True,
+        "ipMasq": True,
+        "hairpinMode": True,
+        "ipam": {"type": "host-local", "ranges": [[{"subnet": subnet}]], "routes": [{"dst": "0.0.0.0/0"}]},
+    }
+    return json.dumps(
+        {
+            "cniVersion": "1.0.0",
+            "name": "lab",
+            "plugins": [bridge, {"type": "portmap", "capabilities": {"portMappings": True}}],
+        }
+    ).encode()
+
+
+def keys(settings: Settings) -> Path:
+    """The ssh key of this lab (made once); its public half is beside it."""
+    key = settings.state / "id_ed25519"
+    if not key.is_file():
+        settings.state.mkdir(parents=True, exist_ok=True)
+        run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", settings.name, "-f", key])
+    return key
+
+
+def _host_key(settings: Settings, node: Node) -> Path:
+    key = settings.state / "nodes" / node.name / "ssh_host_ed25519_key"
+    if not key.is_file():
+        key.parent.mkdir(parents=True, exist_ok=True)
+        run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", node.name, "-f", key])
+    return key
+
+
+def known_hosts(settings: Settings, nodes: list[Node]) -> Path:
+    """File with the nodes' ssh host keys, so that no client has to trust blindly."""
+    lines = [
+        f"{settings.address(node)} {_host_key(settings, node).with_suffix('.pub').read_text().strip()}"
+        for node in nodes
+    ]
+    path = settings.state / "known_hosts"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def _files(settings: Settings, node: Node, sandbox: str) -> tuple[dict[str, bytes], dict[str, int]]:
+    host_key = _host_key(settings, node)
+    files = {
+        "/etc/containerd/config.toml": _containerd_configuration(settings, node, sandbox),
+        "/etc/cni/net.d/10-lab.conflist": _network_configuration(node),
+        "/etc/ssh/ssh_host_ed25519_key": host_key.read_bytes(),
+        "/etc/ssh/ssh_host_ed25519_key.pub": host_key.with_suffix(".pub").read_bytes(),
+        "/root/.ssh/authorized_keys": keys(settings).with_suffix(".pub").read_bytes(),
+        # runc protects its own file by an overlay of its folder, and an overlay does not see mounts
+        "/usr/local/sbin/runc": (binaries.runc(settings) / "runc").read_bytes(),
+        **gpus.files(settings, node),
+    }
+    return files, {
+        "/usr/local/sbin/runc": 0o755,
+        "/etc/ssh/ssh_host_ed25519_key": 0o600,
+        "/root/.ssh/authorized_keys": 0o600,
+    }
+
+
+def start(settings: Settings, nodes: list[Node], sandbox: str) -> None:
+    """Make and boot NODES; when this returns, systemd is up and containerd answers on each."""
+    image = nodeimage.ensure(settings)
+    if run(["podman", "network", "ls", "--filter", f"name=^{settings.name}$", "--quiet"]).strip() == "":
+        run(
+            [
+                "podman",
+                "network",
+                "create",
+                "--disable-dns",
+                f"--label={_LABEL}={settings.name}",
+                f"--subnet={settings.subnet}.0/24",
+                settings.name,
+            ]
+        )
+    everywhere(lambda node: _start(settings, node, nodes, image, sandbox), nodes)
+
+
+def _start(settings: Settings, node: Node, nodes: list[Node], image: str, sandbox: str) -> None:
+    labels = [f"--label={_LABEL}={settings.name}", f"--label={_LABEL}.identity={_identity(settings, node)}"]
+    place = [
+        f"--network={settings.name}",
+        f"--ip={settings.address(node)}",
+        f"--hostname={node.name}",
+        f"--name={node.name}",
+    ]
+    hosts = [f"--add-host={other.name}:{settings.address(other)}" for other in nodes if other is not node]
+    # crun refuses hosts with a hybrid cgroup tree; without its own cgroup namespace nothing can be mounted inside
+    kind = ["--runtime=runc", "--privileged", "--systemd=always", "--cgroupns=private", "--tmpfs=/run", "--tmpfs=/tmp"]
+    run(
+        [
+            "podman",
+            "create",
+            "--quiet",
+            *labels,
+            *place,
+            *hosts,
+            *kind,
+            *_limits(),
+            *_mounts(settings, node),
+            image,
+            "/sbin/init",
+        ]
+    )
+    put(node, *_files(settings, node, sandbox))
+    run(["podman", "start", node.name])
+    _wait_until_booted(node)
+    execute(node, "sysctl", "-qw", "net.ipv4.ip_forward=1")
+    for other in nodes:
+        if other is not node:
+            execute(
+                node, "ip", "route", "replace", f"{POD_NETWORK}.{other.number}.0/24", "via", settings.address(other)
+            )
+    if node.gpus:
+        execute(node, "ldconfig")
+
+
+def _wait_until_booted(node: Node) -> None:
+    """systemd's own verdict; LabError with the failed units where it is not ``running``."""
+    deadline = time.monotonic() + _BOOT_SECONDS
+    state = ""
+    # until systemd listens on its socket there is no answer at all
+    while state in {"", "initializing", "starting"} and time.monotonic() < deadline:
+        time.sleep(0.2)
+        state = execute(node, "systemctl", "is-system-running", check=False).strip()
+    if state != "running":
+        raise LabError(
+            f"{node.name} is {state or 'silent'}: {execute(node, 'systemctl', '--failed', '--no-legend', check=False)}"
+        )
+
+
+def remove(settings: Settings) -> None:
+    """Remove this lab's nodes with their volumes, its network and the node image."""
+    listed = run(["podman", "ps", "--all", "--quiet", "--filter", f"label={_LABEL}={settings.name}"]).split()
+    if listed:
+        run(["podman", "rm", "--force", "--volumes", "--time=0", *listed])
+    for network in run(["podman", "network", "ls", "--quiet", "--filter", f"label={_LABEL}={settings.name}"]).split():
+        run(["podman", "network", "rm", network])

@@ -1,0 +1,96 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the user may choose (LAB_* variables), and where things are kept."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from .shell import LabError
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = Path(__file__).parent / "files"
+FAKES = ROOT / "tests" / "fakes"
+VERSIONS: dict[str, str] = yaml.safe_load((Path(__file__).parent / "versions.yml").read_text())
+
+
+@dataclass(frozen=True)
+class Node:
+    """One machine of the lab; ``gpus`` names a profile of tests/fakes/nvml, or is empty."""
+
+    name: str
+    number: int
+    control_plane: bool = False
+    gpus: str = ""
+    cluster: bool = True
+    containerd: str = ""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One lab. Two labs with different names live side by side."""
+
+    name: str = "gpu-lab"
+    kubernetes: str = VERSIONS["kubernetes"]
+    containerd: str = VERSIONS["containerd"]
+    subnet: str = "10.231.0"
+    gpus: tuple[str, ...] = ("a100-40g", "mixed")
+    image_archives: Path | None = None
+    nvml: Path | None = None
+    cache: Path = field(default_factory=lambda: Path.home() / ".cache" / "gpu-kubernetes-lab")
+
+    @property
+    def state(self) -> Path:
+        """Folder of this lab's keys, inventory and kubeconfig."""
+        return ROOT / ".lab" / self.name
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The control plane and one worker for each GPU profile."""
+        workers = []
+        for number, wish in enumerate(self.gpus, 1):
+            profile, _, containerd = wish.partition("@")
+            workers.append(Node(f"{self.name}-worker-{number}", 10 + number, gpus=profile, containerd=containerd))
+        return [Node(f"{self.name}-control-plane", 10, control_plane=True), *workers]
+
+    def address(self, node: Node) -> str:
+        """IPv4 address of NODE on the lab's network."""
+        return f"{self.subnet}.{node.number}"
+
+    @property
+    def minor(self) -> int:
+        """Minor version of Kubernetes, 34 for 1.34.4."""
+        return int(self.kubernetes.split(".")[1])
+
+
+def _existing(variable: str) -> Path | None:
+    value = os.environ.get(variable)
+    if not value:
+        return None
+    path = Path(value).expanduser().resolve()
+    if not path.exists():
+        raise LabError(f"{variable}={value}: there is no such file; give an existing path or unset {variable}.")
+    return path
+
+
+def from_environment() -> Settings:
+    """Settings from LAB_NAME, LAB_SUBNET, LAB_KUBERNETES, LAB_CONTAINERD, LAB_GPUS, LAB_NVML, LAB_IMAGE_ARCHIVES, LAB_CACHE."""
+    chosen: dict[str, object] = {}
+    for key in ("name", "subnet", "kubernetes", "containerd"):
+        value = os.environ.get(f"LAB_{key.upper()}")
+        if value:
+            chosen[key] = value.removeprefix("v")
+    if os.environ.get("LAB_GPUS"):
+        chosen["gpus"] = tuple(os.environ["LAB_GPUS"].split(","))
+    if os.environ.get("LAB_CACHE"):
+        chosen["cache"] = Path(os.environ["LAB_CACHE"]).expanduser().resolve()
+    settings = Settings(image_archives=_existing("LAB_IMAGE_ARCHIVES"), nvml=_existing("LAB_NVML"), **chosen)  # type: ignore[arg-type]
+    for profile in (node.gpus for node in settings.nodes if node.gpus):
+        if not (FAKES / "nvml" / "profiles" / f"{profile}.profile").is_file():
+            known = sorted(path.stem for path in (FAKES / "nvml" / "profiles").glob("*.profile"))
+            raise LabError(f"LAB_GPUS: there is no profile {profile!r}; choose from {', '.join(known)}.")
+    return settings

@@ -1,0 +1,271 @@
+// Copyright (c) 2026, the gpu.kubernetes authors
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"log"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"gpu.kubernetes.lab/standins/internal/config"
+	"gpu.kubernetes.lab/standins/internal/nvml"
+)
+
+const patience = 10 * time.Second
+
+// kubelet is the kubelet's half of the protocol: a Registration server that hands on what it was told.
+type kubelet struct {
+	pluginapi.UnimplementedRegistrationServer
+
+	server     *grpc.Server
+	registered chan *pluginapi.RegisterRequest
+}
+
+func (k *kubelet) Register(_ context.Context, request *pluginapi.RegisterRequest) (*pluginapi.Empty, error) {
+	k.registered <- request
+	return &pluginapi.Empty{}, nil
+}
+
+func startKubelet(t *testing.T, socket string) *kubelet {
+	t.Helper()
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &kubelet{server: grpc.NewServer(), registered: make(chan *pluginapi.RegisterRequest, 8)}
+	pluginapi.RegisterRegistrationServer(k.server, k)
+	go func() { _ = k.server.Serve(listener) }()
+	t.Cleanup(k.server.Stop)
+	return k
+}
+
+func (k *kubelet) await(t *testing.T) *pluginapi.RegisterRequest {
+	t.Helper()
+	select {
+	case request := <-k.registered:
+		return request
+	case <-time.After(patience):
+		t.Fatal("the plugin did not register")
+		return nil
+	}
+}
+
+// scripted is a Reader whose answer the test changes.
+type scripted struct {
+	mutex sync.Mutex
+	gpus  []nvml.GPU
+}
+
+func (s *scripted) Read() (string, []nvml.GPU, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return "570.124.06", s.gpus, nil
+}
+
+func (s *scripted) set(gpus []nvml.GPU) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.gpus = gpus
+}
+
+type running struct {
+	kubeletSocket string
+	pluginSocket  string
+	reader        *scripted
+	stop          context.CancelFunc
+	ended         chan error
+}
+
+func startPlugin(t *testing.T, change func(*config.Config)) *running {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "plugin") // short: a socket's path has at most 107 characters
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	chosen := settings(change)
+	chosen.KubeletSocket = filepath.Join(folder, "kubelet.sock")
+	manager := &Manager{
+		Settings:  chosen,
+		Inventory: NewInventory(twoGPUs(), chosen.Replicas),
+		Log:       log.New(&bytes.Buffer{}, "", 0),
+		Interval:  10 * time.Millisecond,
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	run := &running{
+		kubeletSocket: chosen.KubeletSocket,
+		pluginSocket:  filepath.Join(folder, SocketName),
+		reader:        &scripted{gpus: twoGPUs()},
+		stop:          stop,
+		ended:         make(chan error, 1),
+	}
+	go manager.Watch(ctx, run.reader, 10*time.Millisecond)
+	go func() { run.ended <- manager.Run(ctx) }()
+	t.Cleanup(stop)
+	return run
+}
+
+func (r *running) client(t *testing.T) pluginapi.DevicePluginClient {
+	t.Helper()
+	connection, err := grpc.NewClient("unix://"+r.pluginSocket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+	return pluginapi.NewDevicePluginClient(connection)
+}
+
+func deadline(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func received(t *testing.T, stream grpc.ServerStreamingClient[pluginapi.ListAndWatchResponse]) map[string]string {
+	t.Helper()
+	response, err := stream.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, device := range response.Devices {
+		found[device.ID] = device.Health
+	}
+	return found
+}
+
+func TestRegistersAndServes(t *testing.T) {
+	run := startPlugin(t, func(c *config.Config) { c.Replicas, c.RenameByDefault = 2, true })
+	request := startKubelet(t, run.kubeletSocket).await(t)
+	if request.Version != "v1beta1" || request.Endpoint != SocketName || request.ResourceName != "nvidia.com/gpu.shared" ||
+		!request.Options.GetPreferredAllocationAvailable || request.Options.PreStartRequired {
+		t.Errorf("registration %v", request)
+	}
+	client, ctx := run.client(t), deadline(t)
+
+	told, err := client.GetDevicePluginOptions(ctx, &pluginapi.Empty{})
+	if err != nil || !told.GetPreferredAllocationAvailable {
+		t.Errorf("options %v, %v", told, err)
+	}
+	preferred, err := client.GetPreferredAllocation(ctx, &pluginapi.PreferredAllocationRequest{
+		ContainerRequests: []*pluginapi.ContainerPreferredAllocationRequest{{
+			AvailableDeviceIDs: []string{"GPU-bbbb::1", "GPU-bbbb::0", "GPU-aaaa::1"}, AllocationSize: 2,
+		}},
+	})
+	if err != nil || !reflect.DeepEqual(preferred.ContainerResponses[0].DeviceIDs, []string{"GPU-bbbb::0", "GPU-aaaa::1"}) {
+		t.Errorf("preferred allocation %v, %v", preferred, err)
+	}
+	allocated, err := client.Allocate(ctx, &pluginapi.AllocateRequest{ContainerRequests: []*pluginapi.ContainerAllocateRequest{
+		{DevicesIds: []string{"GPU-aaaa::1"}}, {DevicesIds: []string{"GPU-bbbb::0"}},
+	}})
+	if err != nil || len(allocated.ContainerResponses) != 2 || allocated.ContainerResponses[1].Envs[visibleDevices] != "GPU-bbbb" {
+		t.Errorf("allocation %v, %v", allocated, err)
+	}
+	_, err = client.Allocate(ctx, &pluginapi.AllocateRequest{ContainerRequests: []*pluginapi.ContainerAllocateRequest{
+		{DevicesIds: []string{"GPU-cccc::0"}},
+	}})
+	if err == nil || !strings.Contains(err.Error(), "GPU-cccc") {
+		t.Errorf("an unknown device gave %v", err)
+	}
+	if _, err := client.PreStartContainer(ctx, &pluginapi.PreStartContainerRequest{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTellsWhenAGPUIsLostAndBack(t *testing.T) {
+	run := startPlugin(t, nil)
+	startKubelet(t, run.kubeletSocket).await(t)
+	stream, err := run.client(t).ListAndWatch(deadline(t), &pluginapi.Empty{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := twoGPUs()
+	lost[1].Fault = "GPU is lost"
+	for _, step := range []struct {
+		read []nvml.GPU
+		want string
+	}{{twoGPUs(), "Healthy"}, {lost, "Unhealthy"}, {twoGPUs(), "Healthy"}} {
+		run.reader.set(step.read)
+		want := map[string]string{"GPU-aaaa": "Healthy", "GPU-bbbb": step.want}
+		if got := received(t, stream); !reflect.DeepEqual(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+}
+
+func TestRegistersAgain(t *testing.T) {
+	cases := map[string]func(t *testing.T, run *running, first *kubelet) *kubelet{
+		"after a kubelet that starts anew and empties its folder": func(t *testing.T, run *running, first *kubelet) *kubelet {
+			first.server.Stop()
+			_ = os.Remove(run.pluginSocket)
+			return startKubelet(t, run.kubeletSocket)
+		},
+		"after a kubelet that was away for a while": func(t *testing.T, run *running, first *kubelet) *kubelet {
+			first.server.Stop()
+			time.Sleep(50 * time.Millisecond)
+			return startKubelet(t, run.kubeletSocket)
+		},
+		"after its own socket was removed": func(t *testing.T, run *running, first *kubelet) *kubelet {
+			if err := os.Remove(run.pluginSocket); err != nil {
+				t.Fatal(err)
+			}
+			return first
+		},
+	}
+	for name, disturb := range cases {
+		t.Run(name, func(t *testing.T) {
+			run := startPlugin(t, nil)
+			first := startKubelet(t, run.kubeletSocket)
+			first.await(t)
+			time.Sleep(100 * time.Millisecond) // the plugin has its answer and looks at the sockets
+			disturb(t, run, first).await(t)
+			if _, err := run.client(t).GetDevicePluginOptions(deadline(t), &pluginapi.Empty{}); err != nil {
+				t.Errorf("the plugin does not answer after it registered again: %v", err)
+			}
+		})
+	}
+}
+
+func TestStops(t *testing.T) {
+	run := startPlugin(t, nil)
+	startKubelet(t, run.kubeletSocket).await(t)
+	run.stop()
+	select {
+	case err := <-run.ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("the plugin did not stop")
+	}
+	if _, err := os.Stat(run.pluginSocket); err == nil {
+		t.Error("the plugin left its socket behind")
+	}
+}
+
+func TestStopsWhileTheKubeletIsAway(t *testing.T) {
+	run := startPlugin(t, nil)
+	run.stop()
+	select {
+	case err := <-run.ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("the plugin did not stop")
+	}
+}
