@@ -23,12 +23,12 @@ def up(settings: Settings) -> None:
     host.prepare()
     archives = images.kubernetes(settings)
     stand_ins = images.stand_ins(settings)
+    nodes.build(settings, settings.nodes)
     begin = time.monotonic()
     if nodes.unchanged(settings, settings.nodes) and cluster.answers(settings):
         note(f"the cluster {settings.name} runs already")
     else:
         _discard(settings)
-        nodeimage.ensure(settings)
         with step(f"boot {len(settings.nodes)} nodes"):
             nodes.start(settings, settings.nodes, images.kubeadm_names(settings)["pause"])
         cluster.start(settings, archives, stand_ins)
@@ -60,9 +60,9 @@ def machines(settings: Settings) -> None:
     bare = [node for node in settings.nodes if not node.control_plane]
     bare = [Node(node.name, node.number, gpus=node.gpus, containerd=node.containerd, cluster=False) for node in bare]
     stand_ins = images.stand_ins(settings)
+    nodes.build(settings, bare)
     if not nodes.unchanged(settings, bare):
         _discard(settings)
-        nodeimage.ensure(settings)
         with step(f"boot {len(bare)} machines"):
             nodes.start(settings, bare, "lab.local/pause:none")
             nodes.everywhere(lambda node: images.load(settings, node, list(stand_ins.values())), bare)

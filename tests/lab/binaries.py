@@ -30,20 +30,28 @@ KUBERNETES = (
 TOOLKIT = ("nvidia-ctk", "nvidia-container-runtime", "nvidia-cdi-hook")
 
 
-def _environment(*, cgo: bool, gobin: Path | None = None) -> dict[str, str]:
-    env = {**os.environ, "CGO_ENABLED": "1" if cgo else "0", "GOFLAGS": "-trimpath", "GOTOOLCHAIN": "auto"}
-    return {**env, "GOBIN": str(gobin)} if gobin else env
+def _environment(*, cgo: bool) -> dict[str, str]:
+    return {**os.environ, "CGO_ENABLED": "1" if cgo else "0", "GOFLAGS": "-trimpath", "GOTOOLCHAIN": "auto"}
 
 
-def _install(target: Path, packages: Iterable[str], *, cgo: bool = False, tags: str = "") -> Path:
-    """``go install`` PACKAGES (path@version) into TARGET, all of them or none."""
+def _build(
+    target: Path, module: str, version: str, packages: Iterable[str], *, cgo: bool = False, tags: str = ""
+) -> Path:
+    """Build PACKAGES (folders of MODULE) into TARGET, all of them or none.
+
+    A scratch module asks for them, since ``go install`` refuses modules with replace or exclude directives.
+    """
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-        command = ["go", "install", "-ldflags=-s -w", *([f"-tags={tags}"] if tags else []), *packages]
-        run(command, env=_environment(cgo=cgo, gobin=Path(scratch) / "bin"), cwd=Path(scratch))
-        (Path(scratch) / "bin").rename(target)
+    paths = [f"{module}/{package}".rstrip("/") for package in packages]
+    with step(f"build {target.name}"), tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        folder, env = Path(scratch), _environment(cgo=cgo)
+        (folder / "go.mod").write_text("module lab\n")
+        (folder / "bin").mkdir()
+        run(["go", "get", *(f"{path}@v{version}" for path in paths)], cwd=folder, env=env)
+        run(["go", "build", "-ldflags=-s -w", f"-tags={tags}", "-o", f"{folder}/bin/", *paths], cwd=folder, env=env)
+        (folder / "bin").rename(target)
     return target
 
 
@@ -106,42 +114,24 @@ def kubernetes(settings: Settings, commands: Iterable[str] = KUBERNETES) -> Path
 def containerd(settings: Settings, version: str = "") -> Path:
     """Folder with containerd, its runc shim and ctr."""
     version = version or settings.containerd
-    target = settings.cache / "bin" / f"containerd-{version}"
     module = "github.com/containerd/containerd" + ("/v2" if version.startswith("2.") else "")
-    if not target.is_dir():
-        with step(f"build containerd {version}"):
-            _install(
-                target,
-                [f"{module}/cmd/{command}@v{version}" for command in ("containerd", "containerd-shim-runc-v2", "ctr")],
-            )
-    return target
+    commands = ("cmd/containerd", "cmd/containerd-shim-runc-v2", "cmd/ctr")
+    return _build(settings.cache / "bin" / f"containerd-{version}", module, version, commands)
 
 
 def runc(settings: Settings) -> Path:
     """Folder with runc (with seccomp, so dynamic)."""
-    target = settings.cache / "bin" / f"runc-{VERSIONS['runc']}"
-    if not target.is_dir():
-        with step(f"build runc {VERSIONS['runc']}"):
-            _install(target, [f"github.com/opencontainers/runc@v{VERSIONS['runc']}"], cgo=True, tags="seccomp")
-    return target
+    version = VERSIONS["runc"]
+    target = settings.cache / "bin" / f"runc-{version}"
+    return _build(target, "github.com/opencontainers/runc", version, [""], cgo=True, tags="seccomp")
 
 
 def etcd(settings: Settings) -> Path:
-    """Folder with etcd; built in a scratch module, since its own replaces forbid ``go install``."""
-    target = settings.cache / "bin" / f"etcd-{VERSIONS['etcd']}"
-    if target.is_dir():
-        return target
-    with step(f"build etcd {VERSIONS['etcd']}"), tempfile.TemporaryDirectory() as scratch:
-        (Path(scratch) / "go.mod").write_text("module lab\n")
-        env = _environment(cgo=False)
-        run(["go", "get", "-tool", f"go.etcd.io/etcd/server/v3@v{VERSIONS['etcd']}"], cwd=Path(scratch), env=env)
-        run(
-            ["go", "build", "-ldflags=-s -w", "-o", f"{scratch}/bin/etcd", "go.etcd.io/etcd/server/v3"],
-            cwd=Path(scratch),
-            env=env,
-        )
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(f"{scratch}/bin", target)
+    """Folder with etcd, whose command is called ``server`` by its module."""
+    version = VERSIONS["etcd"]
+    target = _build(settings.cache / "bin" / f"etcd-{version}", "go.etcd.io/etcd/server/v3", version, [""])
+    if not (target / "etcd").exists():
+        next(target.iterdir()).rename(target / "etcd")
     return target
 
 
@@ -149,11 +139,5 @@ def toolkit(settings: Settings) -> Path:
     """Folder with NVIDIA's container toolkit commands (the libnvidia-container C tools are not to be had: CDI only)."""
     version = VERSIONS["nvidia_container_toolkit"]
     target = settings.cache / "bin" / f"nvidia-container-toolkit-{version}"
-    if not target.is_dir():
-        with step(f"build the NVIDIA container toolkit {version}"):
-            _install(
-                target,
-                [f"github.com/NVIDIA/nvidia-container-toolkit/cmd/{command}@v{version}" for command in TOOLKIT],
-                cgo=True,
-            )
-    return target
+    commands = [f"cmd/{command}" for command in TOOLKIT]
+    return _build(target, "github.com/NVIDIA/nvidia-container-toolkit", version, commands, cgo=True)

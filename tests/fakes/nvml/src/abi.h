@@ -100,7 +100,9 @@ struct gpu_profile_v3 {
     uint32_t capabilities;
 };
 
-struct compute_profile { uint32_t id, slices, instances, multiprocessors, copy_engines, decoders, encoders, jpegs, ofas; };
+struct compute_profile {
+    uint32_t id, slices, instances, multiprocessors, copy_engines, decoders, encoders, jpegs, ofas;
+};
 
 struct gpu_instance_info { nvmlDevice_t device; uint32_t id, profile_id; struct placement placement; };
 
@@ -111,10 +113,26 @@ struct compute_instance_info {
     struct placement placement; /* revision 2 only */
 };
 
-struct fabric_v1 { unsigned char cluster[16]; uint32_t status, clique; unsigned char state; };
-struct fabric_v2 { uint32_t version; unsigned char cluster[16]; uint32_t status, clique; unsigned char state; uint32_t health; };
+struct fabric_v1 {
+    unsigned char cluster[16];
+    uint32_t status, clique;
+    unsigned char state;
+};
+struct fabric_v2 { /* revision 3 adds one more word */
+    uint32_t version;
+    unsigned char cluster[16];
+    uint32_t status, clique;
+    unsigned char state;
+    uint32_t health;
+};
 
-struct field_value { uint32_t id, scope; int64_t timestamp, latency_us; uint32_t type; nvmlReturn_t rc; unsigned char value[8]; };
+struct field_value {
+    uint32_t id, scope;
+    int64_t timestamp, latency_us;
+    uint32_t type;
+    nvmlReturn_t rc;
+    unsigned char value[8];
+};
 
 _Static_assert(sizeof(struct pci_info) == 68, "nvmlPciInfo_t");
 _Static_assert(sizeof(struct pci_info_ext) == 64, "nvmlPciInfoExt_v1_t");

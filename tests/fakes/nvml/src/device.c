@@ -40,13 +40,18 @@ static const uint64_t mib = 1024 * 1024;
         return rc;                                                              \
     }
 
+static unsigned pcie_generation(const struct device *d)
+{
+    return d->gpu.architecture >= 9 ? 5 : d->gpu.architecture >= 7 ? 4 : 3;
+}
+
 TEXT_GETTER(nvmlDeviceGetName, ANY_DEVICE, d->name)
 TEXT_GETTER(nvmlDeviceGetUUID, ANY_DEVICE, d->uuid)
 TEXT_GETTER(nvmlDeviceGetSerial, WHOLE_GPU, d->serial)
 TEXT_GETTER(nvmlDeviceGetVbiosVersion, WHOLE_GPU, d->gpu.vbios)
 TEXT_GETTER(nvmlDeviceGetBoardPartNumber, WHOLE_GPU, "900-00000-0000-000")
 
-GETTER(nvmlDeviceGetIndex, unsigned, (handle != NULL && handle->parent != NULL ? ANY_DEVICE : WHOLE_GPU_EVEN_LOST), d->index)
+GETTER(nvmlDeviceGetIndex, unsigned, ANY_DEVICE_EVEN_LOST, d->index)
 GETTER(nvmlDeviceGetMinorNumber, unsigned, WHOLE_GPU_EVEN_LOST, d->gpu.minor)
 GETTER(nvmlDeviceGetModuleId, unsigned, WHOLE_GPU, d->index + 1)
 GETTER(nvmlDeviceGetBoardId, unsigned, WHOLE_GPU, d->bus << 8)
@@ -66,8 +71,8 @@ GETTER(nvmlDeviceGetPerformanceState, unsigned, WHOLE_GPU, 0)
 GETTER(nvmlDeviceGetPowerState, unsigned, WHOLE_GPU, 0)
 GETTER(nvmlDeviceGetDisplayMode, unsigned, WHOLE_GPU, 0)
 GETTER(nvmlDeviceGetDisplayActive, unsigned, WHOLE_GPU, 0)
-GETTER(nvmlDeviceGetMaxPcieLinkGeneration, unsigned, WHOLE_GPU, d->gpu.architecture >= 9 ? 5 : d->gpu.architecture >= 7 ? 4 : 3)
-GETTER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, WHOLE_GPU, d->gpu.architecture >= 9 ? 5 : d->gpu.architecture >= 7 ? 4 : 3)
+GETTER(nvmlDeviceGetMaxPcieLinkGeneration, unsigned, WHOLE_GPU, pcie_generation(d))
+GETTER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, WHOLE_GPU, pcie_generation(d))
 GETTER(nvmlDeviceGetMaxPcieLinkWidth, unsigned, WHOLE_GPU, 16)
 GETTER(nvmlDeviceGetCurrPcieLinkWidth, unsigned, WHOLE_GPU, 16)
 GETTER(nvmlDeviceGetPcieReplayCounter, unsigned, WHOLE_GPU, 0)
@@ -120,9 +125,12 @@ static nvmlReturn_t copy_pci(nvmlDevice_t handle, void *target, size_t size)
     return rc;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t handle, void *pci) { return copy_pci(handle, pci, sizeof(struct pci_info)); }
-EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t handle, void *pci) { return copy_pci(handle, pci, offsetof(struct pci_info, bus_id)); }
-EXPORT nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t handle, void *pci) { return copy_pci(handle, pci, offsetof(struct pci_info, subsystem_id)); }
+#define PCI_INFO(function, size) \
+    EXPORT nvmlReturn_t function(nvmlDevice_t handle, void *pci) { return copy_pci(handle, pci, size); }
+
+PCI_INFO(nvmlDeviceGetPciInfo_v3, sizeof(struct pci_info))
+PCI_INFO(nvmlDeviceGetPciInfo_v2, offsetof(struct pci_info, bus_id))
+PCI_INFO(nvmlDeviceGetPciInfo, offsetof(struct pci_info, subsystem_id))
 
 EXPORT nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t handle, struct pci_info_ext *ext)
 {
@@ -216,8 +224,15 @@ static nvmlReturn_t idle_engine(nvmlDevice_t handle, unsigned *percent, unsigned
     return rc;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t handle, unsigned *percent, unsigned *us) { return idle_engine(handle, percent, us); }
-EXPORT nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t handle, unsigned *percent, unsigned *us) { return idle_engine(handle, percent, us); }
+EXPORT nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t handle, unsigned *percent, unsigned *period_us)
+{
+    return idle_engine(handle, percent, period_us);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t handle, unsigned *percent, unsigned *period_us)
+{
+    return idle_engine(handle, percent, period_us);
+}
 
 EXPORT nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t handle, unsigned *current, unsigned *pending)
 {
@@ -269,12 +284,19 @@ static nvmlReturn_t no_processes(nvmlDevice_t handle, unsigned *count)
     return rc;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t h, unsigned *n, void *list) { return processes(h, n, list, false); }
-EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t h, unsigned *n, void *list) { return processes(h, n, list, true); }
-EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t h, unsigned *n, void *list) { return processes(h, n, list, true); }
-EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t h, unsigned *n, void *list) { (void)list; return no_processes(h, n); }
-EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t h, unsigned *n, void *list) { (void)list; return no_processes(h, n); }
-EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t h, unsigned *n, void *list) { (void)list; return no_processes(h, n); }
-EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t h, unsigned *n, void *list) { (void)list; return no_processes(h, n); }
-EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t h, unsigned *n, void *list) { (void)list; return no_processes(h, n); }
-EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t h, unsigned *n, void *list) { (void)list; return no_processes(h, n); }
+#define PROCESSES(function, answer)                                                       \
+    EXPORT nvmlReturn_t function(nvmlDevice_t handle, unsigned *count, void *list)        \
+    {                                                                                     \
+        (void)list;                                                                       \
+        return answer;                                                                    \
+    }
+
+PROCESSES(nvmlDeviceGetComputeRunningProcesses, processes(handle, count, list, false))
+PROCESSES(nvmlDeviceGetComputeRunningProcesses_v2, processes(handle, count, list, true))
+PROCESSES(nvmlDeviceGetComputeRunningProcesses_v3, processes(handle, count, list, true))
+PROCESSES(nvmlDeviceGetGraphicsRunningProcesses, no_processes(handle, count))
+PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v2, no_processes(handle, count))
+PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3, no_processes(handle, count))
+PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses, no_processes(handle, count))
+PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v2, no_processes(handle, count))
+PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3, no_processes(handle, count))

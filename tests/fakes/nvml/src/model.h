@@ -64,7 +64,7 @@ nvmlReturn_t model_load(void);
 void model_hang(void) __attribute__((noreturn));
 
 /* Everything a call must check first. `need` says which devices the call can serve. */
-enum need { ANY_DEVICE, WHOLE_GPU, WHOLE_GPU_EVEN_LOST, MIG_DEVICE };
+enum need { ANY_DEVICE, ANY_DEVICE_EVEN_LOST, WHOLE_GPU, WHOLE_GPU_EVEN_LOST, MIG_DEVICE };
 nvmlReturn_t resolve(nvmlDevice_t handle, enum need need, const void *result, struct device **found);
 nvmlReturn_t require_init(const void *result);
 nvmlReturn_t put_text(char *target, unsigned length, const char *text);

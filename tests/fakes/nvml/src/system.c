@@ -64,7 +64,7 @@ nvmlReturn_t resolve(nvmlDevice_t handle, enum need need, const void *result, st
     if (!mig && !is_gpu(handle))
         return NVML_ERROR_INVALID_ARGUMENT;
     *found = handle;
-    if (need == WHOLE_GPU_EVEN_LOST && !mig)
+    if (need == ANY_DEVICE_EVEN_LOST || (need == WHOLE_GPU_EVEN_LOST && !mig))
         return NVML_SUCCESS;
     suffer(handle->gpu.fault);
     if (handle->gpu.fault == FAULT_LOST || handle->gpu.fault == FAULT_LOST_HANDLE)

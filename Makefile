@@ -1,0 +1,73 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Any Python from 3.11 on will do; the first that is found makes .venv.
+PYTHON  ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14 python3,$(shell command -v $(name))))
+VENV    := $(CURDIR)/.venv
+PY      := $(VENV)/bin/python
+LINK    := .ansible/collections/ansible_collections
+REPORTS := build/reports
+# Arguments for the tool behind a target: make units ARGS="-k toml"
+ARGS    ?=
+
+export PATH := $(VENV)/bin:$(PATH)
+export PYTHONPATH := $(CURDIR)/tests
+export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
+
+NOX := $(PY) -m nox --no-error-on-missing-interpreters --report $(REPORTS)/nox.json
+GATES := lint types contract sanity units nodes toml-suite docs artifact molecule matrix
+
+.PHONY: help venv lab lab-down test format changelog clean $(GATES) build
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+venv: $(VENV)/.ready ## Make .venv with the pinned tools and link the checkout as gpu.kubernetes
+
+$(VENV)/.ready: requirements-dev.txt
+	@test -x $(PY) || { test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found: install python3 and python3-venv" >&2; exit 1; }; \
+	  echo "Making .venv with $(PYTHON)"; "$(PYTHON)" -m venv $(VENV); }
+	@$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo ".venv has an older Python than 3.11: remove it and set PYTHON=" >&2; exit 1; }
+	@echo "Installing the tools of requirements-dev.txt"
+	@$(PY) -m pip install --quiet --disable-pip-version-check "$$(sed -n 's/^\(uv\) == /\1==/p' requirements-dev.txt)"
+	@$(VENV)/bin/uv pip install --quiet --python $(PY) --requirement requirements-dev.txt
+	@mkdir -p $(LINK)/gpu && touch $(LINK)/__init__.py && ln -sfn ../../../.. $(LINK)/gpu/kubernetes
+	@touch $@
+
+lab: venv ## Build and start the lab cluster, deploy to it, verify it
+	@$(PY) -m lab site $(ARGS)
+
+lab-down: venv ## Remove the lab and all that it left
+	@$(PY) -m lab down $(ARGS)
+
+test: venv ## Run every gate, then tell the result and the seconds of each
+	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
+	@status=0; $(NOX) || status=$$?; $(PY) -m gates.summary || status=$$?; exit $$status
+
+lint: venv ## yamllint, ansible-lint (profile production), ruff, shellcheck
+types: venv ## mypy
+contract: venv ## Argument specs = defaults, licences, action groups, floors, changelog
+sanity: venv ## ansible-test sanity
+units: venv ## Unit tests on this Python
+nodes: venv ## Unit tests of what runs on nodes, on Python 3.8 and 3.9 (ansible-test units)
+toml-suite: venv ## The TOML reader and writer against the public test suite
+docs: venv ## Guides and reference as HTML in build/docs/html
+artifact: venv ## Build the collection, look into it, install it, show its documentation
+molecule: venv ## Molecule scenarios; `default` is the lab end to end (ARGS="NAME ...": these alone)
+matrix: venv ## Units and one role scenario under ansible-core 2.18 to 2.21
+$(GATES):
+	@mkdir -p $(REPORTS)
+	@$(NOX) --session $@ $(if $(ARGS),-- $(ARGS))
+
+build: venv ## Build the artifact into dist/
+	@$(VENV)/bin/ansible-galaxy collection build --force --output-path dist
+
+format: venv ## Let ruff format and mend what it can
+	@$(VENV)/bin/ruff check --fix . ; $(VENV)/bin/ruff format .
+
+clean: ## Remove what the gates built (not .venv, not the lab)
+	@rm -rf build dist .nox .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

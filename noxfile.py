@@ -1,0 +1,126 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The gates of this collection, one session each, in the order in which they fail fastest. `make test` runs them all.
+
+Sessions use the tools of .venv (`make venv`); only the matrix makes environments of its own. Every pytest run leaves a JUnit file named
+after its session in build/reports, where gates.summary counts.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import nox
+from nox.command import CommandFailed
+
+ROOT = Path(__file__).parent
+REPORTS = ROOT / "build" / "reports"
+PACKAGE = "ansible_collections.gpu.kubernetes.plugins"
+
+nox.needs_version = ">=2024.10.9"
+nox.options.default_venv_backend = "none"
+nox.options.error_on_external_run = False
+
+
+def run(session: nox.Session, *command: str, **environment: str) -> None:
+    """Run one tool of .venv from the root of the checkout."""
+    session.run(*command, external=True, env={"PYTHONPATH": str(ROOT / "tests"), **environment})
+
+
+def run_all(session: nox.Session, *commands: str) -> None:
+    """Run every tool whatever the others say, so that one run tells all; the session fails if one did."""
+    failed = []
+    for command in commands:
+        try:
+            run(session, *command.split())
+        except CommandFailed:
+            failed.append(command)
+    if failed:
+        session.error(f"failed: {'; '.join(failed)}")
+
+
+def gate(session: nox.Session, name: str, *arguments: str) -> None:
+    """Run one of the project's own checks, tests/gates/NAME.py."""
+    run(session, "python", "-m", f"gates.{name}", *arguments)
+
+
+def pytest(session: nox.Session, name: str, *arguments: str) -> None:
+    """Run pytest and leave its counts in build/reports/NAME.xml."""
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    paths = os.pathsep.join([str(ROOT / "tests"), str(ROOT / ".ansible" / "collections")])
+    run(session, "python", "-m", "pytest", "-q", f"--junitxml={REPORTS / name}.xml", *arguments, PYTHONPATH=paths)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Yamllint, ruff, shellcheck, ansible-lint with profile production."""
+    run_all(
+        session,
+        "yamllint --strict .",
+        "ruff check --output-format concise .",
+        "ruff format --check .",
+        "python -m gates.shell",
+        "ansible-lint --offline --strict --profile production",
+    )
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Mypy: strict on the plugins, sensible on the tools."""
+    run_all(session, f"mypy --package {PACKAGE}", "mypy tests/gates tests/lab noxfile.py")
+
+
+@nox.session
+def contract(session: nox.Session) -> None:
+    """What no linter knows: specs, licences, action groups, floors, changelog."""
+    gates = ("argument_specs", "licences", "action_groups", "floors")
+    run_all(session, *(f"python -m gates.{name}" for name in gates), "antsibull-changelog lint")
+
+
+@nox.session
+def sanity(session: nox.Session) -> None:
+    """Ansible-test sanity, on every Python of controllers and nodes."""
+    gate(session, "ansible_test", "sanity", *session.posargs)
+
+
+@nox.session
+def units(session: nox.Session) -> None:
+    """Unit tests on the Python of .venv."""
+    pytest(session, "units", "--numprocesses=auto", *(session.posargs or ["tests/unit"]))
+
+
+@nox.session
+def nodes(session: nox.Session) -> None:
+    """Ansible-test units on the Pythons of nodes."""
+    gate(session, "ansible_test", "units", *session.posargs)
+
+
+@nox.session(name="toml-suite")
+def toml_suite(session: nox.Session) -> None:
+    """The public TOML suite against the lossless editor."""
+    pytest(session, "toml-suite", "tests/toml_suite", *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Guides and generated reference."""
+    gate(session, "docs")
+
+
+@nox.session
+def artifact(session: nox.Session) -> None:
+    """The built collection: content, installation, ansible-doc."""
+    gate(session, "artifact")
+
+
+@nox.session
+def molecule(session: nox.Session) -> None:
+    """Molecule scenarios, verified from outside by pytest-testinfra."""
+    gate(session, "scenarios", *session.posargs)
+
+
+@nox.session
+def matrix(session: nox.Session) -> None:
+    """Units and one role scenario under each ansible-core that is supported."""
+    gate(session, "matrix", *session.posargs)

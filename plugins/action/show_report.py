@@ -1,0 +1,42 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Action show_report: prints the report in colour, not as a data structure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible import constants
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._report import render
+
+display = Display()
+
+SETTINGS = {
+    "strong": "COLOR_HIGHLIGHT",
+    "good": "COLOR_OK",
+    "bad": "COLOR_ERROR",
+    "weak": "COLOR_VERBOSE",
+}
+
+
+class ActionModule(ActionBase):
+    """Runs on the controller only."""
+
+    _requires_connection = False
+    _supports_check_mode = True
+    _supports_async = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Print the report and return nothing but that nothing changed."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        _unused, arguments = self.validate_argument_spec(
+            argument_spec={"report": {"type": "dict", "required": True}, "path": {"type": "str", "default": ""}}
+        )
+        for text, tone in render.lines(arguments["report"], arguments["path"]):
+            display.display(text, color=getattr(constants, SETTINGS[tone]) if tone in SETTINGS else None)
+        result["changed"] = False
+        return result

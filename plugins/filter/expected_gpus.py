@@ -1,0 +1,80 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: expected_gpus
+short_description: Tell how many devices NVIDIA's device plugin will offer on a node
+version_added: 0.1.0
+author: gpu.kubernetes authors (@gpu-kubernetes)
+description:
+  - Counts the working GPUs in C(ansible_facts.nvml) and multiplies them by the replicas of time slicing or MPS in the
+    plugin's configuration file.
+  - GPUs in MIG mode do not count under the strategy C(mixed), where their slices are resources of their own.
+positional: _input, config, resource
+options:
+  _input:
+    description: The facts.
+    type: dict
+    required: true
+  config:
+    description: The plugin's configuration file, as a dictionary.
+    type: dict
+    default: {}
+  resource:
+    description: The resource that is counted.
+    type: str
+    default: nvidia.com/gpu
+seealso:
+  - plugin: gpu.kubernetes.gpu_labels
+    plugin_type: filter
+"""
+
+EXAMPLES = r"""
+- name: Show the number of devices
+  ansible.builtin.debug:
+    msg: "{{ ansible_facts['nvml'] | gpu.kubernetes.expected_gpus(k8s_device_plugin_config) }}"
+"""
+
+RETURN = r"""
+_value:
+  description: The number of units of the resource.
+  type: int
+  sample: 8
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import (
+    GPU_RESOURCE,
+    GpuFactsError,
+    expected_gpus,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+def expected_gpus_filter(
+    facts: Mapping[str, Any], config: Mapping[str, Any] | None = None, resource: str = GPU_RESOURCE
+) -> int:
+    """Return the number of units of the resource for a node's NVML facts."""
+    if not isinstance(facts, dict):
+        raise AnsibleFilterError(
+            f"expected_gpus needs ansible_facts['nvml'], not {type(facts).__name__}; run nvml_facts."
+        )
+    try:
+        return expected_gpus(facts, config, resource)
+    except (GpuFactsError, TypeError, AttributeError) as error:
+        raise AnsibleFilterError(f"The number of devices cannot be told: {error}.") from error
+
+
+class FilterModule:
+    """Ansible's entry point."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return the filter by name."""
+        return {"expected_gpus": expected_gpus_filter}

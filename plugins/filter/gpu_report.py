@@ -1,0 +1,80 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter gpu_report."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: gpu_report
+short_description: Build the report on the GPUs of a cluster
+version_added: 0.1.0
+author: gpu.kubernetes authors (@gpu-kubernetes)
+description:
+  - Compares what was seen of each GPU node with what the API server says, and lists what is wrong with a remedy.
+  - The result holds nothing that changes from run to run on an unchanged cluster.
+  - The role P(gpu.kubernetes.gpu_verify#role) collects what goes in.
+positional: _input
+options:
+  _input:
+    description:
+      - One entry for each host, with C(host), C(node), C(require_gpu), the facts C(nvml), the result C(runtime) of
+        M(gpu.kubernetes.container_runtime_probe), and the result C(configuration) of the check mode of
+        M(gpu.kubernetes.containerd_config).
+    type: list
+    elements: dict
+    required: true
+  cluster:
+    description:
+      - What concerns all hosts, with C(error), C(resource_name), C(nodes) of M(gpu.kubernetes.gpu_nodes_info),
+        C(plugin_images), C(runtime_class), the results C(smoke) of M(gpu.kubernetes.gpu_smoke_test), C(smoke_error),
+        C(smoke_image) and C(unreachable).
+    type: dict
+    required: true
+  notes:
+    description: Sentences to print with the report.
+    type: list
+    elements: str
+    default: []
+"""
+
+EXAMPLES = r"""
+- name: Build the report
+  ansible.builtin.debug:
+    msg: "{{ observations | gpu.kubernetes.gpu_report(cluster=cluster) }}"
+"""
+
+RETURN = r"""
+_value:
+  description: The report, with C(ok), C(summary), C(nodes), C(problems), C(notes) and C(stand_ins).
+  type: dict
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import Report, build
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+def gpu_report(
+    observations: Iterable[Mapping[str, Any]], cluster: Mapping[str, Any], notes: Iterable[str] = ()
+) -> Report:
+    """Build the report; a shape that does not fit is named."""
+    try:
+        return build(list(observations), cluster, notes)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise AnsibleFilterError(
+            f"gpu_report cannot read what it was given ({error!r}); see its documentation."
+        ) from error
+
+
+class FilterModule:
+    """The filter of this file."""
+
+    def filters(self) -> dict[str, Any]:
+        """Return it by name."""
+        return {"gpu_report": gpu_report}

@@ -1,0 +1,307 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files on a node: read, replace atomically, keep the first version, one run at a time.
+
+A reader of a file written here sees the old bytes or the new ones, never a mixture,
+also when the process is killed or the disk is full.  Private to this collection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import stat
+import time
+import typing as t
+
+STATE_DIR = "/var/lib/gpu-kubernetes"
+BACKUP_DIR = STATE_DIR + "/backups"
+LOCK_DIR = "/run/lock/gpu-kubernetes"
+
+#: Middle part of the name of a temporary file: `.NAME.gpu-kubernetes-XXXX`.
+TEMP_TAG = ".gpu-kubernetes-"
+
+# The kernel signs these over the content of the file: a copy would be wrong for new content.
+_CONTENT_XATTRS = frozenset(["security.ima", "security.evm"])
+_NO_XATTRS = frozenset([errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS])
+
+
+class FilesError(Exception):
+    """A file could not be read or written; the message is one sentence with the cause."""
+
+
+def sha256(data: bytes | None) -> str | None:
+    """Return the hexadecimal SHA-256 of *data*, or None for None (no file)."""
+    return None if data is None else hashlib.sha256(data).hexdigest()
+
+
+def flat_name(path: str) -> str:
+    """Return a file name that stands for the absolute *path*: readable, and different for different paths."""
+    digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
+    readable = path.strip("/").replace("/", "-")[-120:]
+    return f"{readable}.{digest}"
+
+
+def read_bytes(path: str) -> bytes | None:
+    """Return the content of *path* (links followed), or None if there is no such file.
+
+    Raises FilesError if it is not a regular file or cannot be read.
+    """
+    try:
+        with open(path, "rb") as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise FilesError(f"{path} is not a regular file.")
+            return stream.read()
+    except FileNotFoundError:
+        return None
+    except OSError as exc:
+        raise FilesError(f"Cannot read {path}: {exc.strerror}.") from exc
+
+
+def missing_dirs(path: str) -> list[str]:
+    """Return which of the directory *path* and its parents do not exist, outermost first."""
+    missing: list[str] = []
+    probe = os.path.abspath(path)
+    while not os.path.isdir(probe):
+        missing.append(probe)
+        probe = os.path.dirname(probe)
+    return missing[::-1]
+
+
+def make_dirs(path: str, mode: int = 0o755) -> list[str]:
+    """Create the directory *path* and its missing parents with *mode*; return those created, outermost first."""
+    made: list[str] = []
+    for directory in missing_dirs(path):
+        try:
+            os.mkdir(directory, mode)
+        except FileExistsError:
+            if not os.path.isdir(directory):
+                raise FilesError(f"Cannot create the directory {directory}: a file is in its place.") from None
+            continue
+        except OSError as exc:
+            raise FilesError(f"Cannot create the directory {directory}: {exc.strerror}.") from exc
+        os.chmod(directory, mode)  # mkdir subtracts the umask
+        made.append(directory)
+    return made
+
+
+def write_atomic(path: str, data: bytes, mode: int = 0o644, dir_mode: int = 0o755) -> list[str]:
+    """Put *data* in place of the content of *path* in one step and on disk.
+
+    A symbolic link stays and its target is replaced.  An existing file keeps its mode,
+    owner, group and extended attributes (ACL, SELinux context); *mode* is for a new file
+    and *dir_mode* for new directories.  Temporary files that a killed run left are removed.
+
+    Returns the directories created.  Raises FilesError; the old file then is untouched.
+    """
+    target = os.path.realpath(path)
+    try:
+        before: os.stat_result | None = os.stat(target)
+    except FileNotFoundError:
+        before = None
+    except OSError as exc:
+        raise FilesError(f"Cannot read {target}: {exc.strerror}.") from exc
+    if before is not None and not stat.S_ISREG(before.st_mode):
+        raise FilesError(f"{target} is not a regular file.")
+    made = make_dirs(os.path.dirname(target), dir_mode)
+    remove_stale_temps(target)
+    try:
+        _replace(target, data, before, mode)
+    except OSError as exc:
+        raise FilesError(_explain(target, exc)) from exc
+    return made
+
+
+def remove_file(path: str) -> None:
+    """Remove *path* if it is there (a symbolic link stays, its target goes), and make that last."""
+    target = os.path.realpath(path)
+    try:
+        os.unlink(target)
+        _sync_dir(os.path.dirname(target))
+    except FileNotFoundError:
+        return
+    except OSError as exc:
+        raise FilesError(f"Cannot remove {target}: {exc.strerror}.") from exc
+
+
+def backup(path: str, directory: str = BACKUP_DIR) -> str | None:
+    """Keep a copy of *path* as it is now, unless this very content is already kept.
+
+    Returns the path of the copy (mode 0600 in a 0700 directory), or None if *path* is missing.
+    Copies are named by content, so that the file as first met never is overwritten by a later one.
+    """
+    data = read_bytes(path)
+    if data is None:
+        return None
+    copy = backup_path(path, data, directory)
+    if read_bytes(copy) != data:
+        make_dirs(directory, 0o700)
+        write_atomic(copy, data, mode=0o600)
+    return copy
+
+
+def backup_path(path: str, data: bytes, directory: str = BACKUP_DIR) -> str:
+    """Return where backup() keeps *data* as a former content of *path*."""
+    return os.path.join(directory, f"{flat_name(os.path.realpath(path))}.{str(sha256(data))[:16]}")
+
+
+@contextlib.contextmanager
+def lock(
+    path: str,
+    directories: t.Sequence[str] = (LOCK_DIR,),
+    timeout: float = 120.0,
+    clock: t.Callable[[], float] = time.monotonic,
+    pause: t.Callable[[float], None] = time.sleep,
+) -> t.Iterator[str]:
+    """Hold the lock for *path*; yields the path of the lock file.
+
+    The first of *directories* that can be used holds the lock file.  The kernel releases the lock
+    when the process ends, however it ends.  Raises FilesError after *timeout* seconds.
+    """
+    handle, name = _open_lock(path, directories)
+    try:
+        end = clock() + timeout
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if clock() >= end:
+                    raise FilesError(
+                        f"Another run has held {name} for {timeout:.0f} seconds: wait for it to end, then run again."
+                    ) from None
+                pause(0.1)
+        yield name
+    finally:
+        os.close(handle)
+
+
+def remove_stale_temps(path: str) -> list[str]:
+    """Remove the temporary files that killed runs left beside *path*; return their paths.
+
+    A live writer holds a lock on its own, so that it is left alone.
+    """
+    directory, name = os.path.split(os.path.realpath(path))
+    return _sweep(directory, "." + name + TEMP_TAG)
+
+
+def sweep(directory: str) -> list[str]:
+    """Remove such temporary files of any name in *directory*, which has to be ours alone; return their paths."""
+    return _sweep(directory, ".")
+
+
+def _sweep(directory: str, prefix: str) -> list[str]:
+    try:
+        names = [name for name in os.listdir(directory) if name.startswith(prefix) and TEMP_TAG in name]
+    except OSError:
+        return []
+    return [temp for temp in (os.path.join(directory, name) for name in names) if _unlink_if_idle(temp)]
+
+
+def _unlink_if_idle(path: str) -> bool:
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(path)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+
+
+def _open_lock(path: str, directories: t.Sequence[str]) -> tuple[int, str]:
+    problem = "no directory was given"
+    for directory in directories:
+        name = os.path.join(directory, flat_name(os.path.realpath(path)) + ".lock")
+        try:
+            make_dirs(directory, 0o755)
+            return os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), name
+        except (OSError, FilesError) as exc:
+            problem = f"{name}: {exc}"
+    raise FilesError(f"Cannot take the lock for {path}: " + problem.rstrip(".") + ".")
+
+
+def _replace(target: str, data: bytes, before: os.stat_result | None, mode: int) -> None:
+    directory, name = os.path.split(target)
+    temp = os.path.join(directory, f".{name}{TEMP_TAG}{os.urandom(6).hex()}")
+    handle = os.open(temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        view = memoryview(data)
+        while view:
+            view = view[os.write(handle, view) :]
+        if before is None:
+            os.fchmod(handle, mode)
+        else:
+            _copy_attributes(target, before, handle)
+        os.fsync(handle)
+        os.replace(temp, target)
+        _sync_dir(directory)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temp)
+        raise
+    finally:
+        os.close(handle)
+
+
+def _copy_attributes(source: str, before: os.stat_result, handle: int) -> None:
+    """Give the open file *handle* the owner, mode and extended attributes of *source*."""
+    # Owner first: a change of owner clears bits of the mode.
+    now = os.fstat(handle)
+    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+        os.fchown(handle, before.st_uid, before.st_gid)
+    os.fchmod(handle, stat.S_IMODE(before.st_mode))
+    try:
+        names = os.listxattr(source)
+    except OSError as exc:
+        if exc.errno in _NO_XATTRS:
+            return
+        raise
+    for name in names:
+        if name not in _CONTENT_XATTRS:
+            _copy_xattr(source, handle, name)
+
+
+def _copy_xattr(source: str, handle: int, name: str) -> None:
+    value = os.getxattr(source, name)
+    try:
+        os.setxattr(handle, name, value)
+    except OSError:
+        # A context that the directory already gave to the new file need not be set again.
+        with contextlib.suppress(OSError):
+            if os.getxattr(handle, name) == value:
+                return
+        raise
+
+
+def _sync_dir(directory: str) -> None:
+    handle = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    except OSError as exc:
+        # Some file systems cannot sync a directory; the rename itself is done.
+        if exc.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)
+
+
+def _explain(target: str, exc: OSError) -> str:
+    remedies = {
+        errno.EBUSY: "it is a mount point of its own; change the file where it is mounted from",
+        errno.EROFS: "its file system is mounted read-only; remount it read-write or choose another path",
+        errno.ENOSPC: "no space is left on its file system; free some and run again",
+        errno.EDQUOT: "the disk quota is used up; free some space and run again",
+        errno.EACCES: "permission denied; run as root (become: true)",
+        errno.EPERM: "the operation is not permitted; run as root and look for an immutable flag (lsattr)",
+    }
+    return f"Cannot write {target}: {remedies.get(exc.errno or 0, exc.strerror)}."

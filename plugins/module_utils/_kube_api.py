@@ -1,0 +1,217 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The few calls to the API server that this collection's modules make, private to this collection.
+
+Lists are read page by page as plain JSON, which is much cheaper than building client objects on clusters with
+thousands of pods. Where to connect and as whom is decided by kubernetes.core, so its options, environment variables
+and kubeconfig rules hold here too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import traceback
+from typing import TYPE_CHECKING, Any, Callable, Mapping, TypeVar
+
+from ansible.module_utils.basic import missing_required_lib
+
+from ._kubernetes.api import ApiError
+
+__all__ = ["AUTH_ARG_SPEC", "Cluster", "connect", "explain"]
+
+if TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
+    from ._kubernetes.objects import Object
+
+IMPORT_ERROR: str | None = None
+# The options are needed to document a module, also where the kubernetes library is not installed.
+try:
+    from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
+except ImportError:
+    IMPORT_ERROR = traceback.format_exc()
+    AUTH_ARG_SPEC: dict[str, Any] = {}  # type: ignore[no-redef]
+try:
+    from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
+    from kubernetes.client import AppsV1Api, CoreV1Api
+    from kubernetes.client.rest import ApiException
+except ImportError:
+    IMPORT_ERROR = traceback.format_exc()
+
+PAGE = 500
+CONNECT_SECONDS = 30
+# Seconds to connect and to wait for an answer.
+REQUEST_TIMEOUT = (10, 60)
+
+Answer = TypeVar("Answer")
+
+
+class Cluster:
+    """The calls; each raises ApiError. Methods may be used by several threads at once."""
+
+    def __init__(self, api_client: Any) -> None:
+        self._core = CoreV1Api(api_client)
+        self._apps = AppsV1Api(api_client)
+        self.server = str(api_client.configuration.host)
+
+    def nodes(self) -> list[Object]:
+        """List all nodes."""
+        return self._list(self._core.list_node)
+
+    def node(self, name: str) -> Object:
+        """Read one node."""
+        return self._call(self._core.read_node, name)
+
+    def pods(self, namespace: str = "", labels: Mapping[str, str] | None = None, fields: str = "") -> list[Object]:
+        """List pods, of all namespaces if none is named."""
+        wanted: dict[str, Any] = {}
+        if labels:
+            wanted["label_selector"] = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+        if fields:
+            wanted["field_selector"] = fields
+        if namespace:
+            return self._list(self._core.list_namespaced_pod, namespace, **wanted)
+        return self._list(self._core.list_pod_for_all_namespaces, **wanted)
+
+    def daemon_sets(self, namespace: str) -> list[Object]:
+        """List the DaemonSets of a namespace."""
+        return self._list(self._apps.list_namespaced_daemon_set, namespace)
+
+    def warning_events(self, namespace: str) -> list[Object]:
+        """List the warnings about pods of a namespace."""
+        return self._list(
+            self._core.list_namespaced_event, namespace, field_selector="involvedObject.kind=Pod,type=Warning"
+        )
+
+    def patch_node(self, name: str, patch: Object) -> Object:
+        """Apply a merge patch to a node; status 409 if it carries a resourceVersion that is no longer current."""
+        return self._call(self._core.patch_node, name, patch)
+
+    def create_pod(self, namespace: str, manifest: Object) -> Object:
+        """Create a pod and return it with its name."""
+        return self._call(self._core.create_namespaced_pod, namespace, manifest)
+
+    def delete_pod(self, namespace: str, name: str) -> None:
+        """Delete a pod; one that is gone already is no error."""
+        try:
+            self._call(self._core.delete_namespaced_pod, name, namespace)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+    def pod_log(self, namespace: str, name: str, lines: int, previous: bool = False) -> str:
+        """Return the last lines of a pod's log, or nothing where there is none to be had."""
+        try:
+            response = self._request(
+                self._core.read_namespaced_pod_log, name, namespace, tail_lines=lines, previous=previous
+            )
+        except ApiError:
+            return ""
+        return bytes(response.data).decode("utf-8", errors="replace")
+
+    def _list(self, call: Callable[..., Any], *args: Any, **options: Any) -> list[Object]:
+        items: list[Object] = []
+        token = ""
+        while True:
+            page = self._call(call, *args, limit=PAGE, **({"_continue": token} if token else {}), **options)
+            items.extend(page.get("items") or [])
+            token = (page.get("metadata") or {}).get("continue") or ""
+            if not token:
+                return items
+
+    def _call(self, call: Callable[..., Any], *args: Any, **options: Any) -> Object:
+        return dict(json.loads(self._request(call, *args, **options).data))
+
+    def _request(self, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        try:
+            return call(*args, _preload_content=False, _request_timeout=REQUEST_TIMEOUT, **options)
+        except Exception as error:
+            raise explain(error, self.server) from error
+
+
+def explain(error: BaseException, server: str) -> ApiError:
+    """Turn whatever the client raised into one sentence."""
+    status = int(getattr(error, "status", 0) or 0)
+    if not status:
+        return ApiError(
+            f"The Kubernetes API at {server or 'the configured server'} cannot be reached ({_short(error)}); "
+            "check that it is up and that gpu_kubeconfig (or the kubeconfig in use) names the right cluster."
+        )
+    said = _status_message(error)
+    if status == 401:
+        said += "; renew the credentials in the kubeconfig"
+    elif status == 403 and "is forbidden: User" in said:
+        said += "; give this account the right, or use an administrator's kubeconfig"
+    return ApiError(f"The Kubernetes API at {server} answered {status}: {said}.", status)
+
+
+def _status_message(error: BaseException) -> str:
+    body = getattr(error, "body", None)
+    try:
+        return str(json.loads(body)["message"]).rstrip(".") if body else str(getattr(error, "reason", ""))
+    except (ValueError, TypeError, KeyError):
+        return str(getattr(error, "reason", "") or "no reason given")
+
+
+def _short(error: BaseException) -> str:
+    """Return the innermost cause that urllib3 wraps: ``Connection refused`` rather than a pool's life story."""
+    cause = error
+    while isinstance(getattr(cause, "reason", None), BaseException):
+        cause = getattr(cause, "reason")  # noqa: B009 - not every exception has it
+    text = " ".join(str(cause).split())
+    return text.rsplit(">: ", 1)[-1].rsplit(": ", 1)[-1] if "Errno" in text else text[:200] or type(cause).__name__
+
+
+def connect(module: AnsibleModule) -> Cluster:
+    """Return the cluster that the module's options point to, or fail the module with one sentence."""
+    if IMPORT_ERROR:
+        module.fail_json(
+            msg=missing_required_lib("kubernetes, and the collection kubernetes.core"), exception=IMPORT_ERROR
+        )
+    options = {name: module.params[name] for name in AUTH_ARG_SPEC if module.params.get(name) is not None}
+    try:
+        return Cluster(_within(CONNECT_SECONDS, lambda: get_api_client(**options).client.client))
+    except Exception as error:
+        module.fail_json(msg=str(_explain_connection(error, options)))
+        raise
+
+
+def _explain_connection(error: BaseException, options: Mapping[str, Any]) -> ApiError:
+    # The option itself is masked in all output, so only a path from the environment is worth naming.
+    path = "" if options.get("kubeconfig") else os.environ.get("K8S_AUTH_KUBECONFIG") or os.environ.get("KUBECONFIG")
+    source = f"kubeconfig {path}" if path else "given kubeconfig"
+    if isinstance(error, TimeoutError):
+        return explain(error, f"the server of {source}")
+    pool = getattr(error, "pool", None)
+    if pool is not None:
+        return explain(error, f"{pool.scheme}://{pool.host}:{pool.port}")
+    if isinstance(error, ApiException):
+        return explain(error, f"the server of {source}")
+    return ApiError(
+        f"The {source} cannot be used ({_short(error)}); set gpu_kubeconfig (or kubeconfig) to a readable file "
+        "on the controller and gpu_kube_context (or context) to one in it."
+    )
+
+
+def _within(seconds: int, call: Callable[[], Answer]) -> Answer:
+    """Run the call but give up after some seconds: the client's discovery has no timeout of its own."""
+    answers: list[Answer] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            answers.append(call())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise errors[0]
+    if not answers:
+        raise TimeoutError(f"no answer within {seconds} s")
+    return answers[0]

@@ -1,0 +1,64 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the acting parts need of an API server: an interface to fake in tests, and a few threads."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Callable, Iterable, Mapping, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from .objects import Object
+
+THREADS = 8
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+class ApiError(Exception):
+    """A call failed; the text is one sentence with server, cause and remedy, ``status`` the HTTP status or 0."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Cluster(Protocol):
+    """The calls that are made; each raises ApiError and may be used by several threads at once."""
+
+    server: str
+
+    def nodes(self) -> list[Object]:
+        """List all nodes."""
+
+    def node(self, name: str) -> Object:
+        """Read one node."""
+
+    def pods(self, namespace: str = "", labels: Mapping[str, str] | None = None, fields: str = "") -> list[Object]:
+        """List pods, of all namespaces if none is named."""
+
+    def daemon_sets(self, namespace: str) -> list[Object]:
+        """List the DaemonSets of a namespace."""
+
+    def warning_events(self, namespace: str) -> list[Object]:
+        """List the warnings about pods of a namespace."""
+
+    def patch_node(self, name: str, patch: Object) -> Object:
+        """Apply a merge patch to a node; status 409 if it carries a resourceVersion that is no longer current."""
+
+    def create_pod(self, namespace: str, manifest: Object) -> Object:
+        """Create a pod and return it with its name."""
+
+    def delete_pod(self, namespace: str, name: str) -> None:
+        """Delete a pod; one that is gone already is no error."""
+
+    def pod_log(self, namespace: str, name: str, lines: int, previous: bool = False) -> str:
+        """Return the last lines of a pod's log, or nothing where there is none to be had."""
+
+
+def in_parallel(call: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+    """Call for every item on a few threads; return answers in order. All are tried, then the first error raised."""
+    with ThreadPoolExecutor(max_workers=THREADS) as pool:
+        return list(pool.map(call, items))

@@ -1,0 +1,106 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From what a node knows of its GPUs (``ansible_facts.nvml``) to labels and to the number of devices to expect."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Mapping
+
+MIB = 1024 * 1024
+GPU_RESOURCE = "nvidia.com/gpu"
+
+_FORBIDDEN = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+class GpuFactsError(ValueError):
+    """The facts do not answer the question; the text is one sentence with cause and remedy."""
+
+
+def label_value(text: str) -> str:
+    """Turn any text into a valid label value: blanks and other characters become ``-``, at most 63 characters."""
+    return _FORBIDDEN.sub("-", text.strip())[:63].strip("-_.")
+
+
+def working_gpus(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the GPUs that have not fallen off the bus."""
+    return [dict(gpu) for gpu in facts.get("gpus") or [] if not gpu.get("lost")]
+
+
+def gpu_labels(
+    facts: Mapping[str, Any], accelerator: str = "", extra: Mapping[str, Any] | None = None
+) -> tuple[dict[str, str], list[str]]:
+    """Build a node's labels from its facts; return (labels, warnings).
+
+    Without GPUs there are no labels at all. ``nvidia.com/gpu.memory`` is MiB of one GPU. Different GPUs in one node:
+    product and memory are those of the GPU with the least memory, which is what a pod can count on, with a warning.
+    """
+    gpus = [dict(gpu) for gpu in facts.get("gpus") or []]
+    if not gpus:
+        return {}, []
+    smallest = min(gpus, key=_size)
+    product = label_value(str(smallest.get("name") or ""))
+    memory = _size(smallest) // MIB
+    labels = {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": str(len(working_gpus(facts)))}
+    if product:
+        labels["nvidia.com/gpu.product"] = product
+    if memory:
+        labels["nvidia.com/gpu.memory"] = str(memory)
+    short = label_value(accelerator) or product.lower()
+    if short:
+        labels["accelerator"] = short
+    labels.update({str(name): str(value) for name, value in (extra or {}).items()})
+    return labels, _mixed_warning(gpus, product, memory)
+
+
+def _size(gpu: Mapping[str, Any]) -> int:
+    return int(gpu.get("memory_total_bytes") or 0)
+
+
+def _mixed_warning(gpus: list[dict[str, Any]], product: str, memory: int) -> list[str]:
+    kinds: dict[str, int] = {}
+    for gpu in gpus:
+        kind = f"{gpu.get('name') or 'unknown'} ({_size(gpu) // MIB} MiB)"
+        kinds[kind] = kinds.get(kind, 0) + 1
+    if len(kinds) < 2:
+        return []
+    named = ", ".join(f"{count} x {kind}" for kind, count in sorted(kinds.items()))
+    return [f"different GPUs in one node: {named}; the labels name the smallest, {product} with {memory} MiB"]
+
+
+def expected_gpus(
+    facts: Mapping[str, Any], config: Mapping[str, Any] | None = None, resource: str = GPU_RESOURCE
+) -> int:
+    """Return how many units of ``resource`` NVIDIA's device plugin will offer with this configuration file.
+
+    Physical GPUs that work, times the replicas of time slicing or MPS. GPUs in MIG mode are left out under the
+    strategy ``mixed``, where their slices are resources of their own. Raises GpuFactsError for the strategy ``single``
+    with GPUs in MIG mode, where the facts do not tell the number of slices.
+    """
+    settings = dict(config or {})
+    gpus = working_gpus(facts)
+    strategy = (settings.get("flags") or {}).get("migStrategy") or "none"
+    sliced = [gpu for gpu in gpus if gpu.get("mig_mode") == "enabled"]
+    if strategy == "single" and sliced:
+        raise GpuFactsError(
+            "migStrategy is single and GPUs are in MIG mode, so the number of devices cannot be told from the facts; "
+            "set k8s_device_plugin_expected_gpus for this host"
+        )
+    count = len(gpus) - (len(sliced) if strategy == "mixed" else 0)
+    return count * replicas(settings, resource)
+
+
+def replicas(config: Mapping[str, Any], resource: str) -> int:
+    """Return how many times each GPU is offered as ``resource``: 0 if under another name, 1 if not shared.
+
+    With ``renameByDefault`` a shared ``nvidia.com/gpu`` is offered as ``nvidia.com/gpu.shared``.
+    """
+    sharing = config.get("sharing") or {}
+    shared = sharing.get("timeSlicing") or sharing.get("mps") or {}
+    renamed = bool(shared.get("renameByDefault"))
+    for entry in shared.get("resources") or []:
+        if entry.get("name") == GPU_RESOURCE:
+            offered = GPU_RESOURCE + ".shared" if renamed else GPU_RESOURCE
+            return int(entry.get("replicas") or 1) if resource == offered else 0
+    return 1 if resource == GPU_RESOURCE else 0

@@ -1,0 +1,190 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Deciding which labels of a node to change, and remembering what was there before.
+
+The record lives in the node's annotation ``gpu-kubernetes/managed-labels`` as JSON: for every owner its labels, each
+with the value that we ``set`` and the value that ``was`` there (null: none). So labels go away with their owner, former
+values come back, and what somebody else wrote since stays.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Dict, Iterable, Mapping, Optional, Sequence
+
+from .objects import Object, annotations_of, labels_of, name_of
+
+RECORD = "gpu-kubernetes/managed-labels"
+
+Labels = Dict[str, Optional[str]]
+Record = Dict[str, Dict[str, Labels]]
+
+_NAME = re.compile(r"^[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?$")
+_PREFIX = re.compile(r"^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$")
+
+
+class LabelError(Exception):
+    """The labels cannot be what was asked; the text is one sentence with cause and remedy."""
+
+
+@dataclass(frozen=True)
+class YieldRule:
+    """Leave ``labels`` to another tool on nodes that carry a label matching ``when`` (shell patterns)."""
+
+    when: Sequence[str]
+    labels: Sequence[str]
+
+
+@dataclass
+class Plan:
+    """What to change on one node: ``patch`` is a merge patch or None, before and after hold the labels concerned."""
+
+    node: str
+    patch: Object | None = None
+    before: Labels = field(default_factory=dict)
+    after: Labels = field(default_factory=dict)
+    yielded: list[str] = field(default_factory=list)
+
+    @property
+    def changed(self) -> bool:
+        """Say whether there is anything to patch."""
+        return self.patch is not None
+
+
+def check_labels(node: str, labels: Mapping[str, Any]) -> None:
+    """Refuse names and values that the API server would refuse, before anything is changed. Raises LabelError."""
+    for label, value in labels.items():
+        prefix, _slash, name = label.rpartition("/")
+        if not _NAME.match(name) or (prefix and not _PREFIX.match(prefix)) or label.startswith("/"):
+            raise LabelError(
+                f"Node {node}: {label!r} is no valid name for a label; use [prefix/]name of letters, digits, -_. only."
+            )
+        if value is not None and value != "" and not _NAME.match(str(value)):
+            raise LabelError(
+                f"Node {node}: {value!r} is no valid value for label {label}; use at most 63 letters, digits, -_. "
+                "that begin and end with a letter or digit."
+            )
+
+
+def plan(node: Object, wanted: Mapping[str, str | None], owner: str, yield_to: Iterable[YieldRule] = ()) -> Plan:
+    """Decide what to patch so that the owner's labels on the node are exactly the wanted ones.
+
+    A wanted value of None means that the label must not be there. Labels that the owner set earlier and no longer
+    wants get their former value back. Raises LabelError for a record that cannot be read or a clash of owners.
+    """
+    current: dict[str, str] = labels_of(node)
+    record = _read_record(node)
+    mine = record.setdefault(owner, {})
+    steps = _Steps(name_of(node), owner, current, record)
+    rules = list(yield_to)
+    foreign = [label for label in current if label not in mine]
+    result = Plan(name_of(node))
+    for label in sorted(set(mine) | set(wanted)):
+        if _yields(label, foreign, rules):
+            mine.pop(label, None)
+            result.yielded.append(label)
+        elif label in wanted:
+            steps.claim(label, wanted[label])
+        else:
+            steps.release(label)
+    _finish(result, node, current, {name: kept for name, kept in record.items() if kept})
+    return result
+
+
+def owned(node: Object, owner: str) -> list[str]:
+    """Return the labels that the owner has set on the node according to its record, sorted."""
+    return sorted(_read_record(node).get(owner, {}))
+
+
+@dataclass
+class _Steps:
+    """The two moves on one label; they change ``current`` and ``record`` in place."""
+
+    node: str
+    owner: str
+    current: dict[str, str]
+    record: Record
+
+    def claim(self, label: str, value: str | None) -> None:
+        others = self._others(label)
+        for name, entry in others.items():
+            if entry["set"] != value:
+                raise LabelError(
+                    f"Node {self.node}: label {label} is kept at {entry['set']!r} by owner {name}, so {self.owner} "
+                    f"cannot make it {value!r}; let one of them go."
+                )
+        mine, now = self.record[self.owner], self.current.get(label)
+        if label in mine:
+            mine[label]["set"] = value
+        elif now != value or others:
+            mine[label] = {"set": value, "was": now}
+        self._write(label, value)
+
+    def release(self, label: str) -> None:
+        entry = self.record[self.owner].pop(label)
+        others = self._others(label)
+        for other in others.values():
+            if other["was"] == entry["set"]:
+                other["was"] = entry["was"]
+        if not others and self.current.get(label) == entry["set"]:
+            self._write(label, entry["was"])
+
+    def _others(self, label: str) -> dict[str, Labels]:
+        return {name: kept[label] for name, kept in self.record.items() if name != self.owner and label in kept}
+
+    def _write(self, label: str, value: str | None) -> None:
+        if value is None:
+            self.current.pop(label, None)
+        else:
+            self.current[label] = value
+
+
+def _yields(label: str, foreign: Iterable[str], rules: Iterable[YieldRule]) -> bool:
+    return any(
+        any(fnmatchcase(label, pattern) for pattern in rule.labels)
+        and any(fnmatchcase(present, pattern) for present in foreign for pattern in rule.when)
+        for rule in rules
+    )
+
+
+def _read_record(node: Object) -> Record:
+    text = annotations_of(node).get(RECORD)
+    if not text:
+        return {}
+    try:
+        record = json.loads(text)
+        return {
+            str(owner): {str(label): {"set": entry["set"], "was": entry["was"]} for label, entry in labels.items()}
+            for owner, labels in record.items()
+        }
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise LabelError(
+            f"Node {name_of(node)}: annotation {RECORD} cannot be read, so it is unknown which labels are ours; "
+            "correct it or remove it."
+        ) from None
+
+
+def _finish(result: Plan, node: Object, current: Mapping[str, str], record: Record) -> None:
+    """Fill in patch, before and after from the difference between the node and what it shall be."""
+    old = labels_of(node)
+    changes: Labels = {
+        label: current.get(label) for label in sorted({*old, *current}) if old.get(label) != current.get(label)
+    }
+    metadata: Object = {}
+    if changes:
+        metadata["labels"] = copy.copy(changes)
+    if record != {name: kept for name, kept in _read_record(node).items() if kept}:
+        metadata["annotations"] = {RECORD: json.dumps(record, sort_keys=True) if record else None}
+    if not metadata:
+        return
+    # The server refuses the patch (409) if somebody changed the node since it was read.
+    if (node.get("metadata") or {}).get("resourceVersion"):
+        metadata["resourceVersion"] = node["metadata"]["resourceVersion"]
+    result.patch = {"metadata": metadata}
+    result.before = {label: old.get(label) for label in changes}
+    result.after = dict(changes)

@@ -1,0 +1,251 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The pod that proves a GPU: its manifest, whether it can run at all, and the verdict on it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
+from typing import Any, Iterable, Mapping, Sequence
+
+from .objects import (
+    Object,
+    allocatable_of,
+    allocated_on,
+    condition_of,
+    holders_on,
+    is_ready,
+    is_schedulable,
+    name_of,
+    taint_text,
+    untolerated,
+)
+from .pod_trouble import HOPELESS, Evidence, one_line, telling_line, trouble, waiting_reason, with_remedy
+
+NAME_LABEL = "app.kubernetes.io/name"
+MANAGER_LABEL = "app.kubernetes.io/managed-by"
+RUN_LABEL = "gpu-kubernetes/smoke-test-run"
+LABELS = {NAME_LABEL: "gpu-smoke-test", MANAGER_LABEL: "gpu.kubernetes"}
+
+# The pod outlives the wait by this many seconds, so that its state can be read; then the kubelet ends it by itself.
+GRACE_SECONDS = 60
+
+GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists"}
+
+# The control plane takes these off soon after the node became Ready.
+_PASSING_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+_DEVICE = re.compile(r"\b(?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
+
+
+@dataclass(frozen=True)
+class Smoke:
+    """What to run. ``timeout`` is in seconds, ``count`` in units of ``resource``."""
+
+    image: str
+    namespace: str = "default"
+    command: Sequence[str] = ()
+    args: Sequence[str] = ()
+    expected_output: str = ""
+    runtime_class: str = ""
+    resource: str = "nvidia.com/gpu"
+    count: int = 1
+    timeout: int = 300
+    run_as_user: int = 65534
+    image_pull_policy: str = "IfNotPresent"
+    image_pull_secrets: Sequence[str] = ()
+    tolerations: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def all_tolerations(self) -> list[Object]:
+        """The GPU taint is always tolerated; the caller's come on top."""
+        return [dict(GPU_TOLERATION), *(dict(toleration) for toleration in self.tolerations)]
+
+
+@dataclass
+class Result:
+    """The verdict on one node. ``skipped`` means that the GPU was not tried, so it is never ``passed`` then."""
+
+    node: str
+    pod: str = ""
+    phase: str = ""
+    passed: bool = False
+    skipped: bool = False
+    reason: str = ""
+    log_tail: list[str] = field(default_factory=list)
+    visible_devices: list[str] = field(default_factory=list)
+
+    @property
+    def failed(self) -> bool:
+        """Neither passed nor left out."""
+        return not self.passed and not self.skipped
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return asdict(self)
+
+
+def manifest(smoke: Smoke, node: str, run: str) -> Object:
+    """Build the pod for one node.
+
+    It goes through the scheduler (an affinity to the node's name, never ``nodeName``), which is what users' pods do;
+    it gets its GPU from the device plugin alone (no ``NVIDIA_VISIBLE_DEVICES`` of its own, which would pass by the
+    plugin), and it holds no right that it does not need.
+    """
+    spec: Object = {
+        "restartPolicy": "Never",
+        "activeDeadlineSeconds": smoke.timeout + GRACE_SECONDS,
+        "terminationGracePeriodSeconds": 1,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "affinity": {"nodeAffinity": _only_on(node)},
+        "tolerations": smoke.all_tolerations,
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}, **_user(smoke.run_as_user)},
+        "containers": [_container(smoke)],
+    }
+    if smoke.runtime_class:
+        spec["runtimeClassName"] = smoke.runtime_class
+    if smoke.image_pull_secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in smoke.image_pull_secrets]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "generateName": "gpu-smoke-test-",
+            "namespace": smoke.namespace,
+            "labels": {**LABELS, RUN_LABEL: run},
+        },
+        "spec": spec,
+    }
+
+
+def _only_on(node: str) -> Object:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+
+
+def _user(uid: int) -> Object:
+    return {"runAsNonRoot": True, "runAsUser": uid, "runAsGroup": uid} if uid else {"runAsUser": 0}
+
+
+def _container(smoke: Smoke) -> Object:
+    container: Object = {
+        "name": "smoke-test",
+        "image": smoke.image,
+        "imagePullPolicy": smoke.image_pull_policy,
+        "resources": {
+            "limits": {smoke.resource: str(smoke.count)},
+            "requests": {"cpu": "50m", "memory": "64Mi"},
+        },
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    if smoke.command:
+        container["command"] = list(smoke.command)
+    if smoke.args:
+        container["args"] = list(smoke.args)
+    return container
+
+
+def precheck(name: str, node: Object | None, pods: Sequence[Object], smoke: Smoke) -> Result | None:
+    """Say why a pod cannot be tried on the node now, or None if it can.
+
+    A cordoned or fully used node is skipped: its GPUs are not at fault, but nothing was proved either.
+    """
+    result = Result(name, phase="NotCreated")
+    if node is None:
+        result.reason = "is not in the cluster; join it, or set gpu_node_name if its Kubernetes name differs"
+        return result
+    if not is_schedulable(node):
+        result.skipped, result.reason = True, "cordoned: no pod may be scheduled here; uncordon the node to test it"
+        return result
+    if not is_ready(node):
+        message = one_line(condition_of(node, "Ready").get("message")) or "its kubelet has not reported"
+        result.reason = f"is not Ready: {message}"
+        return result
+    taints = untolerated(node, smoke.all_tolerations, _PASSING_TAINTS)
+    if taints:
+        named = ", ".join(taint_text(taint) for taint in taints)
+        result.reason = f"has the taint {named}, which the pod does not tolerate; add it to the test's tolerations"
+        return result
+    return _precheck_devices(result, node, pods, smoke)
+
+
+def _precheck_devices(result: Result, node: Object, pods: Sequence[Object], smoke: Smoke) -> Result | None:
+    offered, used = allocatable_of(node, smoke.resource), allocated_on(pods, smoke.resource)
+    if offered < smoke.count:
+        result.reason = f"offers {offered} {smoke.resource}, so a device plugin has to be deployed or repaired first"
+        return result
+    if offered - used < smoke.count:
+        result.skipped, result.reason = True, _busy(offered, used, holders_on(pods, smoke.resource), smoke)
+        return result
+    return None
+
+
+def _busy(offered: int, used: int, holders: Sequence[str], smoke: Smoke) -> str:
+    more = f" and {len(holders) - 3} more" if len(holders) > 3 else ""
+    return f"busy: {used} of {offered} {smoke.resource} are in use by {', '.join(holders[:3])}{more}"
+
+
+def is_decided(pod: Mapping[str, Any]) -> bool:
+    """Say whether waiting longer can no longer change the verdict."""
+    ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return ended or waiting_reason(pod) in HOPELESS
+
+
+def verdict(node: str, pod: Object, smoke: Smoke, evidence: Evidence, log_lines: int = 10) -> Result:
+    """Judge a pod that ended, or that time ran out on."""
+    phase = str((pod.get("status") or {}).get("phase") or "Unknown")
+    result = Result(node, name_of(pod), phase)
+    result.log_tail = [line.rstrip() for line in evidence.log.splitlines() if line.strip()][-log_lines:]
+    result.visible_devices = sorted(set(_DEVICE.findall(evidence.log)))
+    if phase == "Succeeded":
+        result.passed = smoke.expected_output in evidence.log
+        if not result.passed:
+            last = result.log_tail[-1] if result.log_tail else "(no output)"
+            result.reason = (
+                f"the pod ended well but never printed {smoke.expected_output!r}; its last line is: {one_line(last)}"
+            )
+        return result
+    if _lacks_device(pod, smoke.resource):
+        result.skipped = True
+        result.reason = f"busy: no free {smoke.resource} within {smoke.timeout} s, as the scheduler says"
+        return result
+    late = "" if phase == "Failed" else f" (after {smoke.timeout} s)"
+    result.reason = f"the pod {trouble(pod, evidence) or _running_on(evidence)}{late}"
+    return result
+
+
+def refused(node: str, message: str) -> Result:
+    """Make the verdict on a pod that the API server would not create."""
+    return Result(node, phase="NotCreated", reason=with_remedy(f"the API server refused the pod: {one_line(message)}"))
+
+
+def _running_on(evidence: Evidence) -> str:
+    line = telling_line(evidence.log)
+    return f"is still running, and its last word is: {line}" if line else "is still running and has printed nothing"
+
+
+def _lacks_device(pod: Mapping[str, Any], resource: str) -> bool:
+    scheduled = condition_of(pod, "PodScheduled")
+    return scheduled.get("status") == "False" and f"Insufficient {resource}" in str(scheduled.get("message"))
+
+
+def leftovers(pods: Iterable[Object], now: datetime) -> list[str]:
+    """Name the test pods of runs that cannot be alive any more: older than their own deadline plus the grace."""
+    found = []
+    for pod in pods:
+        created = _parse_time((pod.get("metadata") or {}).get("creationTimestamp"))
+        deadline = int((pod.get("spec") or {}).get("activeDeadlineSeconds") or 0)
+        if created and (now - created).total_seconds() > deadline + GRACE_SECONDS:
+            found.append(name_of(pod))
+    return sorted(found)
+
+
+def _parse_time(text: Any) -> datetime | None:
+    try:
+        return datetime.strptime(str(text), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
+    except ValueError:
+        return None

@@ -1,0 +1,99 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Asking the cluster whether its GPUs are offered, once or until they are.
+
+While waiting, each round lists nodes and the plugin's pods; pods of all namespaces are listed once, at the end.
+Logs, events and DaemonSets are only asked for when there is something to explain.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Callable, Mapping, Sequence
+
+from .api import ApiError, Cluster, in_parallel
+from .objects import Object, name_of
+from .pod_trouble import Evidence, container_states, events_by_pod
+from .readiness import NodeReport, Question, assess
+
+LOG_LINES = 30
+UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to wait, in seconds; 0 asks once. The clock is an argument for the sake of tests."""
+
+    timeout: float = 0
+    interval: float = 5
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+def survey(
+    cluster: Cluster, question: Question, expected: Mapping[str, int] | None, patience: Patience | None = None
+) -> list[NodeReport]:
+    """Report on the nodes, after waiting until all are as expected or time is up. Raises ApiError."""
+    patience = patience or Patience()
+    deadline = patience.clock() + patience.timeout
+    while patience.timeout:
+        plugins = cluster.pods(question.namespace, question.plugin_labels)
+        if all(report.ok for report in assess(cluster.nodes(), plugins, question, expected)):
+            break
+        left = deadline - patience.clock()
+        if left <= 0:
+            break
+        patience.sleep(min(patience.interval, left))
+    nodes, pods = cluster.nodes(), cluster.pods(fields=UNFINISHED)
+    reports = assess(nodes, pods, question, expected)
+    if all(report.ok for report in reports):
+        return reports
+    return assess(
+        nodes,
+        pods,
+        question,
+        expected,
+        daemon_sets=_daemon_sets(cluster, question, reports),
+        evidence=_evidence(cluster, question, reports, pods),
+    )
+
+
+def _daemon_sets(cluster: Cluster, question: Question, reports: Sequence[NodeReport]) -> list[Object]:
+    if all(report.ok or report.plugin_pod for report in reports):
+        return []
+    try:
+        return cluster.daemon_sets(question.namespace)
+    except ApiError:
+        return []  # no right to read them only costs the explanation
+
+
+def _evidence(
+    cluster: Cluster, question: Question, reports: Sequence[NodeReport], pods: Sequence[Object]
+) -> dict[str, Evidence]:
+    """Fetch logs and events of the plugin pods on nodes that are not as expected."""
+    suspects = {report.plugin_pod for report in reports if not report.ok and report.plugin_pod}
+    found = [pod for pod in pods if name_of(pod) in suspects and pod["metadata"].get("namespace") == question.namespace]
+    return collect(cluster, question.namespace, found)
+
+
+def collect(cluster: Cluster, namespace: str, pods: Sequence[Object], lines: int = LOG_LINES) -> dict[str, Evidence]:
+    """Fetch what explains these pods of one namespace: the log of each, and the namespace's warnings in one list."""
+    if not pods:
+        return {}
+    try:
+        events = events_by_pod(cluster.warning_events(namespace))
+    except ApiError:
+        events = {}
+    logs = in_parallel(lambda pod: _log(cluster, namespace, pod, lines), pods)
+    return {name_of(pod): Evidence(log, tuple(events.get(name_of(pod), ()))) for pod, log in zip(pods, logs)}
+
+
+def _log(cluster: Cluster, namespace: str, pod: Object, lines: int) -> str:
+    """Read the log of the running container, else of the one before it."""
+    states = container_states(pod)
+    if not any(kind in (status.get("state") or {}) for status in states for kind in ("running", "terminated")):
+        restarted = any(status.get("restartCount") for status in states)
+        return cluster.pod_log(namespace, name_of(pod), lines, previous=True) if restarted else ""
+    return cluster.pod_log(namespace, name_of(pod), lines)

@@ -1,0 +1,184 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads a node's GPUs through NVML."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+from typing import Any, Callable, Optional, Tuple, TypeVar
+
+from .library import (
+    GPU_IS_LOST,
+    SUCCESS,
+    Memory,
+    MemoryV2,
+    Nvml,
+    NvmlError,
+    PciInfo,
+    Temperature,
+    Utilization,
+    versioned,
+)
+from .model import Facts, Gpu, MigDevice, pci_address
+
+Value = TypeVar("Value")
+Answer = Tuple[int, Optional[Value]]
+
+
+def read(nvml: Nvml) -> Facts:
+    """All facts that NVML has. Raises NvmlError when it does not start or cannot count its GPUs."""
+    nvml.start()
+    try:
+        code, count = nvml.number(["nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"])
+        if code != SUCCESS or count is None:
+            raise NvmlError(code, nvml.error_text(code))
+        troubles: list[str] = []
+        return Facts(
+            source="nvml",
+            driver_version=nvml.text("nvmlSystemGetDriverVersion")[1],
+            cuda_driver_version=_cuda_version(nvml),
+            nvml_version=nvml.text("nvmlSystemGetNVMLVersion")[1],
+            gpus=tuple(_gpu(nvml, index, troubles) for index in range(count)),
+            error=f"{'; '.join(troubles)}; look for the cause in the kernel log." if troubles else None,
+        )
+    finally:
+        nvml.stop()
+
+
+def _cuda_version(nvml: Nvml) -> str | None:
+    # The first answers without libcuda, too: with the version that the driver serves.
+    _code, number = nvml.number(["nvmlSystemGetCudaDriverVersion", "nvmlSystemGetCudaDriverVersion_v2"])
+    return None if number is None else f"{number // 1000}.{number % 1000 // 10}"
+
+
+class _Device:
+    """One handle; remembers whether any answer was that the GPU is lost."""
+
+    def __init__(self, nvml: Nvml, handle: ctypes.c_void_p) -> None:
+        self.nvml = nvml
+        self.handle = handle
+        self.lost = False
+
+    def ask(self, query: Callable[[Nvml, Any], Answer[Value]]) -> Value | None:
+        """The value, or ``None`` where the GPU has none."""
+        code, value = query(self.nvml, self.handle)
+        self.lost = self.lost or code == GPU_IS_LOST
+        return value
+
+    def number(self, *names: str) -> int | None:
+        """An unsigned number."""
+        return self.ask(lambda nvml, handle: nvml.number(names, handle))
+
+    def text(self, name: str) -> str | None:
+        """A text."""
+        return self.ask(lambda nvml, handle: nvml.text(name, handle))
+
+
+def _gpu(nvml: Nvml, index: int, troubles: list[str]) -> Gpu:
+    handle = ctypes.c_void_p()
+    code = nvml.call(
+        ["nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"], ctypes.c_uint(index), ctypes.byref(handle)
+    )
+    if code != SUCCESS:
+        troubles.append(f"GPU {index} cannot be opened ({nvml.error_text(code)}, code {code})")
+        return Gpu(index=index, lost=code == GPU_IS_LOST)
+    device = _Device(nvml, handle)
+    address, uuid = device.ask(_address), device.text("nvmlDeviceGetUUID")
+    minor = device.number("nvmlDeviceGetMinorNumber")
+    if device.lost:
+        return Gpu(index=index, pci_address=address, uuid=uuid, minor_number=minor, lost=True)
+    return dataclasses.replace(_living_gpu(device, index), pci_address=address, uuid=uuid, minor_number=minor)
+
+
+def _living_gpu(device: _Device, index: int) -> Gpu:
+    total, used, free = device.ask(_memory) or (None, None, None)
+    utilization = device.ask(_utilization) or (None, None)
+    milliwatts = device.number("nvmlDeviceGetPowerUsage")
+    mig_mode = device.ask(_mig_mode)
+    return Gpu(
+        index=index,
+        name=device.text("nvmlDeviceGetName"),
+        memory_total_bytes=total,
+        memory_used_bytes=used,
+        memory_free_bytes=free,
+        mig_mode=mig_mode,
+        mig_devices=tuple(_mig_devices(device)) if mig_mode == "enabled" else (),
+        compute_capability=device.ask(_capability),
+        temperature_celsius=device.ask(_temperature),
+        power_draw_watts=None if milliwatts is None else round(milliwatts / 1000, 2),
+        utilization_gpu_percent=utilization[0],
+        utilization_memory_percent=utilization[1],
+        lost=device.lost,
+    )
+
+
+def _address(nvml: Nvml, handle: Any) -> Answer[str]:
+    info = PciInfo()
+    names = ["nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo"]
+    code = nvml.call(names, handle, ctypes.byref(info))
+    if code != SUCCESS:
+        return code, None
+    return code, pci_address((info.bus_id or info.bus_id_legacy).decode("ascii"))
+
+
+def _memory(nvml: Nvml, handle: Any) -> Answer[tuple[int, int, int]]:
+    """(total, used, free) in bytes; drivers before 510 count what they reserve as used."""
+    newer = versioned(MemoryV2, 2)
+    code = nvml.call(["nvmlDeviceGetMemoryInfo_v2"], handle, ctypes.byref(newer))
+    if code in (SUCCESS, GPU_IS_LOST):
+        return code, (newer.total, newer.used, newer.free) if code == SUCCESS else None
+    older = Memory()
+    code = nvml.call(["nvmlDeviceGetMemoryInfo"], handle, ctypes.byref(older))
+    return code, (older.total, older.used, older.free) if code == SUCCESS else None
+
+
+def _capability(nvml: Nvml, handle: Any) -> Answer[str]:
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    code = nvml.call(["nvmlDeviceGetCudaComputeCapability"], handle, ctypes.byref(major), ctypes.byref(minor))
+    return code, f"{major.value}.{minor.value}" if code == SUCCESS else None
+
+
+def _temperature(nvml: Nvml, handle: Any) -> Answer[int]:
+    """Of the GPU's own sensor; the function of the first line is deprecated and may go."""
+    code, degrees = nvml.number(["nvmlDeviceGetTemperature"], handle, ctypes.c_int(0))
+    if code in (SUCCESS, GPU_IS_LOST):
+        return code, degrees
+    newer = versioned(Temperature, 1)
+    code = nvml.call(["nvmlDeviceGetTemperatureV"], handle, ctypes.byref(newer))
+    return code, newer.degrees if code == SUCCESS else None
+
+
+def _utilization(nvml: Nvml, handle: Any) -> Answer[tuple[int, int]]:
+    rates = Utilization()
+    code = nvml.call(["nvmlDeviceGetUtilizationRates"], handle, ctypes.byref(rates))
+    return code, (rates.gpu, rates.memory) if code == SUCCESS else None
+
+
+def _mig_mode(nvml: Nvml, handle: Any) -> Answer[str]:
+    current, pending = ctypes.c_uint(), ctypes.c_uint()
+    code = nvml.call(["nvmlDeviceGetMigMode"], handle, ctypes.byref(current), ctypes.byref(pending))
+    return code, ("enabled" if current.value else "disabled") if code == SUCCESS else None
+
+
+def _mig_devices(device: _Device) -> list[MigDevice]:
+    found: list[MigDevice] = []
+    for index in range(device.number("nvmlDeviceGetMaxMigDeviceCount") or 0):
+        handle = ctypes.c_void_p()
+        name = "nvmlDeviceGetMigDeviceHandleByIndex"
+        if device.nvml.call([name], device.handle, ctypes.c_uint(index), ctypes.byref(handle)) != SUCCESS:
+            continue
+        part = _Device(device.nvml, handle)
+        memory = part.ask(_memory)
+        found.append(
+            MigDevice(
+                index=index,
+                uuid=part.text("nvmlDeviceGetUUID"),
+                name=part.text("nvmlDeviceGetName"),
+                gpu_instance_id=part.number("nvmlDeviceGetGpuInstanceId"),
+                compute_instance_id=part.number("nvmlDeviceGetComputeInstanceId"),
+                memory_total_bytes=memory[0] if memory else None,
+            )
+        )
+    return found

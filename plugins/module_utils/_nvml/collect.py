@@ -1,0 +1,122 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Asks NVML, else nvidia-smi, else the PCI bus, and says in one sentence what was wrong with the better ones."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+from . import binding, isolation, library, pci, smi
+from .model import Facts
+
+DEFAULT_PCI_PATH = "/sys/bus/pci/devices"
+MODULE_VERSION = "/sys/module/nvidia/version"
+
+
+class Options(NamedTuple):
+    """Where to look. ``timeout`` (seconds) bounds everything that may touch the driver."""
+
+    library: str | None = None
+    nvidia_smi: str | None = None
+    pci_path: str = DEFAULT_PCI_PATH
+    timeout: float = 10.0
+    module_version: str = MODULE_VERSION
+
+
+def gather(options: Options) -> Facts:
+    """The node's GPUs from the best source that answers. Raises nothing for want of GPUs, drivers or answers."""
+    try:
+        answer = isolation.call(lambda: _ask_driver(options), options.timeout)
+    except isolation.Hung:
+        answer = _refusal(
+            f"The NVIDIA driver did not answer within {options.timeout:g} seconds; "
+            "look for Xid errors in the kernel log and reboot the node."
+        )
+    except isolation.Crashed as crash:
+        answer = _refusal(
+            f"The query of the NVIDIA driver {crash}; look for Xid errors in the kernel log and reinstall the driver."
+        )
+    if answer["facts"] is None:
+        return _from_bus(options, answer)
+    return _place_lost(Facts.from_dict(answer["facts"]), options)
+
+
+def _refusal(error: str, code: int | None = None, nvml_version: str | None = None) -> dict[str, Any]:
+    return {"facts": None, "error": error, "code": code, "nvml_version": nvml_version}
+
+
+def _ask_driver(options: Options) -> dict[str, Any]:
+    """Runs in the child process; the result has JSON types."""
+    try:
+        return {"facts": binding.read(library.Nvml(library.load(options.library))).as_dict()}
+    except library.NvmlError as error:
+        return _refusal(_explain(error, options), error.code, error.library_version)
+    except library.LibraryMissing as missing:
+        reason = str(missing)
+    program = smi.find(options.nvidia_smi)
+    if program is None:
+        return _refusal(f"NVIDIA GPUs are present but {reason}; install the NVIDIA driver.", library.DRIVER_NOT_LOADED)
+    try:
+        return {"facts": smi.read(program).as_dict()}
+    except smi.SmiError as error:
+        return _refusal(f"{program} failed ({error}); repair or reinstall the NVIDIA driver.")
+
+
+def _explain(error: library.NvmlError, options: Options) -> str:
+    if error.code == library.VERSION_MISMATCH:
+        loaded = _loaded_version(options)
+        of_module = f"the loaded kernel module is {loaded}" if loaded else "the loaded kernel module is another version"
+        return (
+            f"NVIDIA driver/library version mismatch: {of_module} and the library is {_driver_part(error.library_version)}; "
+            "reboot the node or reload the nvidia kernel modules."
+        )
+    if error.code == library.DRIVER_NOT_LOADED:
+        return "The NVIDIA kernel module is not loaded; load it (modprobe nvidia) or repair its installation."
+    return f"NVML does not start ({error}, code {error.code}); look for the cause in the kernel log."
+
+
+def _driver_part(nvml_version: str | None) -> str:
+    """NVML 12.570.124.06 belongs to driver 570.124.06: the first number is CUDA's."""
+    return "another" if not nvml_version else nvml_version.partition(".")[2]
+
+
+def _loaded_version(options: Options) -> str | None:
+    try:
+        with open(options.module_version, encoding="ascii", errors="replace") as file:
+            return file.read().strip() or None
+    except OSError:
+        return None
+
+
+def _from_bus(options: Options, answer: dict[str, Any]) -> Facts:
+    """What the bus shows. A node without NVIDIA GPUs needs no driver, so its absence is no error there."""
+    gpus = pci.read(options.pci_path)
+    harmless = not gpus and answer["code"] == library.DRIVER_NOT_LOADED
+    return Facts(
+        source="pci" if gpus else "none",
+        driver_version=_loaded_version(options),
+        nvml_version=answer["nvml_version"],
+        gpus=gpus,
+        error=None if harmless else answer["error"],
+    )
+
+
+def _place_lost(facts: Facts, options: Options) -> Facts:
+    """Says which GPUs are lost; those without a handle get the places that are left over on the bus, if the numbers agree."""
+    if not any(gpu.lost for gpu in facts.gpus):
+        return facts
+    gpus = list(facts.gpus)
+    homeless = [position for position, gpu in enumerate(gpus) if gpu.lost and gpu.pci_address is None]
+    if homeless:
+        known = {gpu.pci_address for gpu in gpus}
+        free = [gpu for gpu in pci.read(options.pci_path) if gpu.pci_address not in known]
+        for position, place in zip(homeless, free if len(free) == len(homeless) else []):
+            gpus[position] = dataclasses.replace(gpus[position], pci_address=place.pci_address, name=place.name)
+    where = [gpu.pci_address or f"index {gpu.index}" for gpu in gpus if gpu.lost]
+    error = (
+        f"{len(where)} of {len(gpus)} GPUs fell off the bus ({', '.join(where)}); "
+        "reboot the node and look for Xid 79 in the kernel log."
+    )
+    return dataclasses.replace(facts, gpus=tuple(gpus), error=error)

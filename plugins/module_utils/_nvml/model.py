@@ -1,0 +1,92 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a node's GPUs look like, whoever was asked: NVML, nvidia-smi or the PCI bus."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class MigDevice:
+    """One partition of a GPU; memory in bytes."""
+
+    index: int
+    uuid: str | None = None
+    name: str | None = None
+    gpu_instance_id: int | None = None
+    compute_instance_id: int | None = None
+    memory_total_bytes: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Gpu:
+    """One GPU. ``None`` means that the source does not know; a lost GPU knows little but where it was."""
+
+    index: int | None = None
+    uuid: str | None = None
+    name: str | None = None
+    pci_address: str | None = None
+    minor_number: int | None = None
+    memory_total_bytes: int | None = None
+    memory_used_bytes: int | None = None
+    memory_free_bytes: int | None = None
+    mig_mode: str | None = None
+    mig_devices: tuple[MigDevice, ...] = ()
+    compute_capability: str | None = None
+    temperature_celsius: int | None = None
+    power_draw_watts: float | None = None
+    utilization_gpu_percent: int | None = None
+    utilization_memory_percent: int | None = None
+    lost: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        plain = vars(self).copy()
+        plain["mig_devices"] = [vars(device).copy() for device in self.mig_devices]
+        return plain
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """One node. ``source`` is nvml, nvidia_smi, pci or none; ``error`` is one sentence or ``None``."""
+
+    source: str = "none"
+    driver_version: str | None = None
+    cuda_driver_version: str | None = None
+    nvml_version: str | None = None
+    gpus: tuple[Gpu, ...] = ()
+    error: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        plain = vars(self).copy()
+        plain["gpus"] = [gpu.as_dict() for gpu in self.gpus]
+        return plain
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Facts:
+        """The inverse of :meth:`as_dict`."""
+        gpus = tuple(
+            Gpu(**{**gpu, "mig_devices": tuple(MigDevice(**device) for device in gpu["mig_devices"])})
+            for gpu in plain["gpus"]
+        )
+        return cls(**{**plain, "gpus": gpus})
+
+
+def pci_address(text: str) -> str:
+    """A PCI address as Linux writes it: ``00000000:41:00.0`` and ``41:00.0`` become ``0000:41:00.0``.
+
+    Raises ValueError when ``text`` is no address.
+    """
+    domain, _colon, rest = text.strip().lower().rpartition(":")
+    domain, _colon, bus = domain.rpartition(":")
+    slot, _dot, function = rest.partition(".")
+    return f"{int(domain or '0', 16):04x}:{int(bus, 16):02x}:{int(slot, 16):02x}.{int(function or '0', 16):x}"
+
+
+def address_key(address: str) -> tuple[int, ...]:
+    """Sorts addresses as the bus does; VMD domains have five digits and would sort wrongly as text."""
+    return tuple(int(part, 16) for part in address.replace(".", ":").split(":"))

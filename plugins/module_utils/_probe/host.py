@@ -1,0 +1,51 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a host has before anything is done to it: containerd, NVIDIA's toolkit and the packages they come from."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Callable, Sequence, Tuple
+
+# command -> (exit status, output); a missing program is status 127
+Runner = Callable[[Sequence[str]], Tuple[int, str]]
+
+_VERSION = re.compile(r"\bv?(\d+\.\d+(?:\.\d+)?(?:[-~+][0-9A-Za-z.+~-]+)?)")
+
+# package manager: (its command, the query of one installed package)
+PACKAGE_QUERIES: dict[str, tuple[str, list[str]]] = {
+    "apt": ("apt-get", ["dpkg-query", "--show", "--showformat", "${db:Status-Status} ${Version}"]),
+    "zypper": ("zypper", ["rpm", "--query", "--queryformat", "installed %{VERSION}-%{RELEASE}"]),
+    "dnf": ("dnf", ["rpm", "--query", "--queryformat", "installed %{VERSION}-%{RELEASE}"]),
+    "pacman": ("pacman", ["pacman", "--query"]),
+}
+
+
+def version_in(output: str) -> str | None:
+    """Return the version number in the first line of a program's answer, without a leading v."""
+    found = _VERSION.search((output.strip().splitlines() or [""])[0])
+    return found.group(1) if found else None
+
+
+def program(path: str | None, run: Runner) -> dict[str, Any]:
+    """Describe a program: {path, version, usable}. It is usable if it can be executed and tells its version."""
+    if not path:
+        return {"path": None, "version": None, "usable": False}
+    status, output = run([path, "--version"])
+    return {"path": path, "version": version_in(output) if status == 0 else None, "usable": status == 0}
+
+
+def package_version(manager: str | None, name: str, run: Runner) -> str | None:
+    """Return the installed package's version, or None if it is not installed or the manager is unknown."""
+    if manager not in PACKAGE_QUERIES:
+        return None
+    status, output = run([*PACKAGE_QUERIES[manager][1], name])
+    words = output.split()
+    installed = status == 0 and len(words) >= 2 and words[0] in ("installed", name)
+    return words[1] if installed else None
+
+
+def package_manager(find: Callable[[str], str | None]) -> str | None:
+    """Return the first package manager whose command is there."""
+    return next((name for name, (command, _query) in PACKAGE_QUERIES.items() if find(command)), None)

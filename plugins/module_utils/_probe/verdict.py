@@ -1,0 +1,185 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Decides from what was seen whether a container runtime is well, apart from asking it and apart from the clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional
+
+if TYPE_CHECKING:
+    from .grpc import CallError
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the running daemon has to have; None asks nothing."""
+
+    runtime: str | None = None
+    default_runtime: str | None = None
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One look at the daemon.
+
+    ``unit`` is what unit.parse_show returns, empty if systemd was not asked. ``cri`` is what cri.ask returns, None if
+    the call failed with ``refusal``. ``effective`` is what cri.runtimes_of returns.
+    """
+
+    service: str
+    unit: Mapping[str, str] = field(default_factory=dict)
+    cri: Mapping[str, Any] | None = None
+    effective: Mapping[str, Any] = field(default_factory=dict)
+    refusal: CallError | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``final`` says that waiting longer does not help."""
+
+    ok: bool
+    cause: str = ""
+    remedy: str = ""
+    final: bool = True
+
+    @property
+    def sentence(self) -> str:
+        """Return cause and remedy in one piece, without a full stop."""
+        return "; ".join(part for part in (self.cause, self.remedy) if part)
+
+
+Check = Callable[[Observation, Wanted], Optional[Verdict]]
+
+
+def _unit_exists(seen: Observation, _wanted: Wanted) -> Verdict | None:
+    if seen.unit.get("LoadState") in (None, "loaded"):
+        return None
+    return Verdict(False, f"systemd knows no service {seen.service}", "install containerd or name its service")
+
+
+def _unit_runs(seen: Observation, _wanted: Wanted) -> Verdict | None:
+    state = seen.unit.get("ActiveState", "active")
+    if state == "active":
+        return None
+    detail = ", ".join(part for part in (seen.unit.get("SubState"), seen.unit.get("Result")) if part)
+    final = state in ("failed", "inactive")
+    return Verdict(False, f"the service {seen.service} is {state} ({detail})", "read its log", final)
+
+
+def _cri_is_loaded(seen: Observation, _wanted: Wanted) -> Verdict | None:
+    if seen.refusal is None or seen.refusal.code != "UNIMPLEMENTED":
+        return None
+    cause = f"{seen.service} runs without its CRI plugin ({seen.refusal})"
+    return Verdict(False, cause, "look for cri in disabled_plugins and for errors of the plugin in its log")
+
+
+def _cri_answers(seen: Observation, _wanted: Wanted) -> Verdict | None:
+    if seen.refusal is None:
+        return None
+    return Verdict(False, f"the CRI does not answer ({seen.refusal})", f"read the log of {seen.service}", final=False)
+
+
+def _runtime_is_ready(seen: Observation, _wanted: Wanted) -> Verdict | None:
+    ready = ((seen.cri or {}).get("conditions") or {}).get("RuntimeReady")
+    if ready and ready["status"]:
+        return None
+    words = (ready or {}).get("message") or "no reason given"
+    return Verdict(False, f"the CRI says that its runtime is not ready ({words})", "read its log", final=False)
+
+
+def _has_runtime(seen: Observation, wanted: Wanted) -> Verdict | None:
+    known = handlers_of(seen)
+    if wanted.runtime is None or not known or wanted.runtime in known:
+        return None
+    return Verdict(
+        False,
+        f"{seen.service} runs without the runtime {wanted.runtime} (it has {', '.join(known)})",
+        f"write it into the configuration and restart {seen.service}",
+    )
+
+
+def _has_default(seen: Observation, wanted: Wanted) -> Verdict | None:
+    found = seen.effective.get("default_runtime")
+    if wanted.default_runtime is None or found is None or found == wanted.default_runtime:
+        return None
+    return Verdict(
+        False,
+        f"the default runtime of {seen.service} is {found} and not {wanted.default_runtime}",
+        f"write it into the configuration and restart {seen.service}",
+    )
+
+
+CHECKS: tuple[Check, ...] = (
+    _unit_exists,
+    _unit_runs,
+    _cri_is_loaded,
+    _cri_answers,
+    _runtime_is_ready,
+    _has_runtime,
+    _has_default,
+)
+
+
+def handlers_of(seen: Observation) -> list[str]:
+    """Return the names of the runtimes that the running daemon offers, from its answer or its configuration."""
+    answered = (seen.cri or {}).get("handlers") or []
+    return sorted(set(answered) | set(seen.effective.get("runtimes") or {}))
+
+
+def judge(seen: Observation, wanted: Wanted) -> Verdict:
+    """Return the first complaint, or a good verdict."""
+    complaints = (check(seen, wanted) for check in CHECKS)
+    return next((complaint for complaint in complaints if complaint), Verdict(True))
+
+
+def remarks(seen: Observation) -> list[str]:
+    """Return what is worth saying although it is no failure: no pod network yet, deprecated settings."""
+    found = []
+    for name, condition in sorted(((seen.cri or {}).get("conditions") or {}).items()):
+        if name != "RuntimeReady" and not condition["status"]:
+            found.append(f"{name}: {condition['message'] or condition['reason'] or 'not given'}")
+    return found
+
+
+def watch(
+    observe: Callable[[], Observation],
+    wanted: Wanted,
+    seconds: float,
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
+) -> tuple[Observation, Verdict]:
+    """Look until the verdict is good or final, the daemon has crashed twice meanwhile, or the time is over."""
+    end = clock() + seconds
+    first_restarts: int | None = None
+    for pause in _pauses():
+        seen = observe()
+        verdict = judge(seen, wanted)
+        restarts = int(seen.unit.get("NRestarts") or 0)
+        first_restarts = restarts if first_restarts is None else first_restarts
+        if verdict.ok or verdict.final or restarts >= first_restarts + 2 or clock() + pause > end:
+            return seen, verdict
+        sleep(pause)
+    raise AssertionError("unreachable")
+
+
+def _pauses() -> Iterator[float]:
+    """Yield 0.1 s, growing to 1 s."""
+    pause = 0.1
+    while True:
+        yield pause
+        pause = min(pause * 1.5, 1.0)
+
+
+def facts(seen: Observation) -> dict[str, Any]:
+    """Return what the daemon said of itself; every value is None without an answer."""
+    answer = seen.cri or {}
+    return {
+        "runtime_name": answer.get("runtime_name"),
+        "runtime_version": answer.get("runtime_version"),
+        "api_version": answer.get("api_version"),
+        "default_runtime": seen.effective.get("default_runtime"),
+        "enable_cdi": seen.effective.get("enable_cdi"),
+        "runtimes": seen.effective.get("runtimes"),
+    }

@@ -1,0 +1,142 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What can be wrong with the GPUs of a cluster, as a table of pure checks.
+
+An observation is what was seen of one host::
+
+    {host, node, require_gpu, nvml: facts of nvml_facts, runtime: result of container_runtime_probe,
+     toolkit: what container_runtime_info tells of it, configuration: result of containerd_config in check mode}
+
+The cluster is what the API server says, and what else concerns all hosts::
+
+    {error: str or None, resource_name, nodes: [entry of gpu_nodes_info], plugin_images: [name],
+     runtime_class: {name, found, handler, expected_handler}, smoke: [entry of gpu_smoke_test], smoke_error: str,
+     smoke_image: str, unreachable: [host]}
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterator, Mapping, Tuple
+
+Observation = Mapping[str, Any]
+Cluster = Mapping[str, Any]
+# {host, code, cause, remedy, sentence}; host is empty if the problem is the cluster's
+Problem = Dict[str, Any]
+# (code, cause, remedy)
+Finding = Tuple[str, str, str]
+HostCheck = Callable[[Observation, Cluster], Iterator[Finding]]
+
+
+def split_reason(reason: str) -> tuple[str, str]:
+    """Split "cause; remedy" at its last semicolon; the remedy is empty if there is none."""
+    cause, separator, remedy = reason.rpartition("; ")
+    return (cause, remedy) if separator else (reason, "")
+
+
+def node_entry(observation: Observation, cluster: Cluster) -> Mapping[str, Any]:
+    """Return what gpu_nodes_info says of the host's node, empty if nothing."""
+    return next((node for node in cluster.get("nodes") or [] if node["name"] == observation["node"]), {})
+
+
+def smoke_entry(observation: Observation, cluster: Cluster) -> Mapping[str, Any]:
+    """Return the smoke test's result of the host's node, empty if it was not tested."""
+    return next((test for test in cluster.get("smoke") or [] if test["node"] == observation["node"]), {})
+
+
+def _driver(seen: Observation, _cluster: Cluster) -> Iterator[Finding]:
+    nvml = seen["nvml"]
+    gpus = nvml.get("gpus") or []
+    lost = any(gpu.get("lost") for gpu in gpus)  # each is a problem of its own
+    if nvml.get("error") and not lost:
+        cause, remedy = split_reason(str(nvml["error"]).rstrip("."))
+        yield "driver_error", cause, remedy or "install the driver anew and reboot"
+    elif gpus and nvml.get("source") == "pci":
+        yield "driver_missing", f"{len(gpus)} GPUs on the PCI bus but no NVIDIA driver", "install the driver"
+    elif not gpus and seen.get("require_gpu", True):
+        remedy = "take the host out of the group of GPU nodes, or look at its slots and its hypervisor"
+        yield "no_gpu", "no NVIDIA GPU", remedy
+
+
+def _lost_gpus(seen: Observation, _cluster: Cluster) -> Iterator[Finding]:
+    for gpu in seen["nvml"].get("gpus") or []:
+        if gpu.get("lost"):
+            name = gpu.get("uuid") or gpu.get("pci_address") or gpu.get("index")
+            yield "gpu_lost", f"GPU {name} is lost", "drain the node, reboot it and look for Xid errors in its log"
+
+
+def _runtime(seen: Observation, _cluster: Cluster) -> Iterator[Finding]:
+    runtime = seen["runtime"]
+    drifted = bool((seen.get("configuration") or {}).get("reasons"))  # explains why a daemon that answers lacks something
+    if not runtime.get("ok") and not (drifted and runtime.get("runtime_version")):
+        words = "".join(f" [{line}]" for line in (runtime.get("log") or [])[-1:])
+        yield "runtime", f"{runtime.get('cause') or 'no answer'}{words}", runtime.get("remedy") or "read its log"
+
+
+def _toolkit(seen: Observation, _cluster: Cluster) -> Iterator[Finding]:
+    found = seen.get("toolkit")
+    if found is not None and not found.get("usable"):
+        place = f"{found['path']} cannot be executed" if found.get("path") else "nvidia-container-runtime is missing"
+        yield "toolkit", place, "run prepare_gpu_nodes"
+
+
+def _configuration(seen: Observation, _cluster: Cluster) -> Iterator[Finding]:
+    found = seen.get("configuration") or {}
+    if "reasons" not in found:
+        if found.get("msg") and not found.get("skipped"):
+            cause, remedy = split_reason(str(found["msg"]).rstrip("."))
+            yield "configuration", cause, remedy or "correct the file"
+    elif found["reasons"]:
+        cause = f"the configuration of containerd is not what was declared (to do: {', '.join(found['reasons'])})"
+        yield "drift", cause, "run prepare_gpu_nodes, and look for who else writes the file"
+    elif found.get("restart_required"):
+        yield "restart_due", "containerd was not restarted since its configuration changed", "run prepare_gpu_nodes"
+
+
+def _node(seen: Observation, cluster: Cluster) -> Iterator[Finding]:
+    entry = node_entry(seen, cluster)
+    if entry and not entry.get("ok"):
+        cause, remedy = split_reason(str(entry.get("reason") or "not every GPU is offered to pods"))
+        yield "node", cause, remedy or "look at the node and at the device plugin's pod"
+
+
+def _smoke(seen: Observation, cluster: Cluster) -> Iterator[Finding]:
+    test = smoke_entry(seen, cluster)
+    if test and not test.get("passed") and not test.get("skipped"):
+        cause, remedy = split_reason(str(test.get("reason") or "no reason given"))
+        yield "smoke_test", f"the smoke test failed: {cause}", remedy or "read the pod's last lines in the report"
+
+
+HOST_CHECKS: tuple[HostCheck, ...] = (_driver, _lost_gpus, _toolkit, _runtime, _configuration, _node, _smoke)
+
+
+def _problem(host: str, finding: Finding) -> Problem:
+    code, cause, remedy = finding[0], finding[1].rstrip("."), finding[2].rstrip(".")
+    sentence = f"{host or 'cluster'}: {cause}; {remedy}."
+    return {"host": host, "code": code, "cause": cause, "remedy": remedy, "sentence": sentence}
+
+
+def host_problems(seen: Observation, cluster: Cluster) -> list[Problem]:
+    """Return what is wrong with one host, its hardware first."""
+    return [_problem(seen["host"], finding) for check in HOST_CHECKS for finding in check(seen, cluster)]
+
+
+def cluster_problems(cluster: Cluster) -> list[Problem]:
+    """Return what is wrong with the cluster as a whole, and the hosts of which nothing was seen."""
+    finding = ("unreachable", "the host could not be examined", "look at its errors above")
+    found = [_problem(host, finding) for host in cluster.get("unreachable") or []]
+    if cluster.get("error"):
+        cause, remedy = split_reason(str(cluster["error"]).rstrip("."))
+        found.append(_problem("", ("api", cause, remedy or "check gpu_kubeconfig and the API server")))
+        return found
+    if cluster.get("smoke_error"):
+        cause, remedy = split_reason(str(cluster["smoke_error"]).rstrip("."))
+        found.append(_problem("", ("smoke_test", cause, remedy or "run it alone to see why")))
+    wanted = cluster.get("runtime_class") or {}
+    name = wanted.get("name")
+    if name and not wanted.get("found"):
+        found.append(_problem("", ("runtime_class", f"there is no RuntimeClass {name}", "run deploy_device_plugin")))
+    elif name and wanted.get("expected_handler") not in (None, wanted.get("handler")):
+        cause = f"RuntimeClass {name} asks for the handler {wanted.get('handler')}, not {wanted['expected_handler']}"
+        found.append(_problem("", ("runtime_class", cause, "delete it and run deploy_device_plugin")))
+    return found

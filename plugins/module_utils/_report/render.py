@@ -1,0 +1,93 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Renders the report for people, as lines with a tone. Colours are the caller's affair."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Mapping, Tuple
+
+GIB = 1024**3
+HEAD = ("NODE", "GPUS", "DRIVER", "CUDA", "RUNTIME", "DEFAULT", "OFFERED", "SMOKE", "STATUS")
+
+# (text, tone); the tones are plain, strong, good, bad and weak
+Line = Tuple[str, str]
+
+
+def lines(report: Mapping[str, Any], path: str = "") -> list[Line]:
+    """Return the whole report; ``path`` is the file that holds it as JSON, if any."""
+    rendered: list[Line] = [(_title(report), "good" if report["ok"] else "bad"), ("", "plain")]
+    rendered += table(report)
+    rendered += [("", "plain"), (f"Device plugin  {', '.join(report['plugin_images']) or 'none'}", "plain")]
+    rendered.append((f"RuntimeClass   {_runtime_class(report['runtime_class'])}", "plain"))
+    rendered += _section("Problems", [problem["sentence"] for problem in report["problems"]], "bad")
+    for node in report["nodes"]:
+        drift = node["runtime"].get("drift") or []
+        rendered += _section(f"Drift of containerd's configuration on {node['host']}", drift, "plain", bullet="")
+    rendered += _section("Notes", report["notes"], "plain")
+    rendered += _section("Stand-ins, which are not the real thing", report["stand_ins"], "plain")
+    return [*rendered, *([("", "plain"), (f"Written to {path}", "weak")] if path else [])]
+
+
+def _title(report: Mapping[str, Any]) -> str:
+    summary = report["summary"]
+    verdict = "all well" if report["ok"] else _count(summary["problems"], "problem")
+    return f"GPU report: {_count(summary['nodes'], 'node')}, {_count(summary['gpus'], 'GPU')}, {verdict}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def table(report: Mapping[str, Any]) -> list[Line]:
+    """Return the head and one row for each node; a node with different GPUs has further rows for them."""
+    rows: list[tuple[tuple[str, ...], str]] = [(HEAD, "strong")]
+    for node in report["nodes"]:
+        first, *others = gpu_cells(node["gpus"]["products"])
+        tone = "good" if node["ok"] else "bad"
+        rows.append((_cells(node, first), tone))
+        rows += [(("", other, *[""] * (len(HEAD) - 2)), tone) for other in others]
+    widths = [max(len(cells[column]) for cells, _tone in rows) for column in range(len(HEAD))]
+    return [("  ".join(cell.ljust(width) for cell, width in zip(cells, widths)).rstrip(), tone) for cells, tone in rows]
+
+
+def gpu_cells(products: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return one text for each product, such as C(8 x NVIDIA A100-SXM4-40GB 40 GiB)."""
+    cells = []
+    for product in products:
+        memory = product.get("memory_total_bytes")
+        size = f" {memory / GIB:.0f} GiB" if memory else ""
+        cells.append(f"{product['count']} x {product.get('name') or 'unknown'}{size}")
+    return cells or ["none"]
+
+
+def _cells(node: Mapping[str, Any], gpus: str) -> tuple[str, ...]:
+    runtime, kubernetes = node["runtime"], node["kubernetes"]
+    allocatable = kubernetes.get("allocatable")
+    return (
+        node["node"],
+        gpus,
+        node["driver"]["version"] or "-",
+        node["driver"]["cuda_version"] or "-",
+        " ".join(part for part in (runtime["name"], _short(runtime["version"])) if part) or "-",
+        runtime["default"] or "-",
+        f"{'-' if allocatable is None else allocatable}/{kubernetes.get('expected') or node['gpus']['count']}",
+        node["smoke_test"]["result"],
+        "ok" if node["ok"] else "problem",
+    )
+
+
+def _short(version: str | None) -> str:
+    """Leave out a version's build part, which says nothing to people."""
+    return (version or "").partition("+")[0].lstrip("v")
+
+
+def _runtime_class(found: Mapping[str, Any]) -> str:
+    if not found.get("name"):
+        return "not asked for"
+    return f"{found['name']} (handler {found.get('handler')})" if found.get("found") else f"{found['name']} is missing"
+
+
+def _section(title: str, entries: Iterable[str], tone: str, bullet: str = "- ") -> list[Line]:
+    listed: list[Line] = [(f"  {bullet}{entry}", tone) for entry in entries]
+    return [("", "plain"), (title, "strong"), *listed] if listed else []

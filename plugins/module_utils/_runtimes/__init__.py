@@ -1,0 +1,9 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Configuration of container runtimes: decisions as pure functions over plain data, and their record.
+
+No Ansible in here.  `trees` compares and edits plain trees, `schema` knows the versions of containerd,
+`containerd` decides, `imports` and `owners` look around, `proof` asks containerd, `journal` makes undo
+possible and `apply` acts.  Private to this collection.
+"""

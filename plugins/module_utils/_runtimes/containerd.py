@@ -1,0 +1,388 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The merge of the NVIDIA runtime into a containerd configuration, decided on plain data.
+
+`plan()` takes what a file means and what is asked, and returns what it should mean, with the reason
+for every change.  It reads nothing and writes nothing.  Private to this collection.
+"""
+
+from __future__ import annotations
+
+import copy
+import os.path
+import typing as t
+from dataclasses import dataclass, field
+
+from .errors import ConfigError
+from .schema import CRI_NAMES, CRI_V2, CRI_V3, NEUTRAL_KEYS, RUNC_SHIMS, RUNC_V2, Release, Schema, schema
+from .trees import (
+    MISSING,
+    NotATableError,
+    Path,
+    Tree,
+    changed_leaves,
+    dotted,
+    drop,
+    get,
+    leaves,
+    merge,
+    put,
+    same,
+    table,
+)
+
+#: Short plugin names of version 1 that have one long name; others have to be converted by hand.
+_SNAPSHOTTERS = frozenset(["aufs", "btrfs", "devmapper", "native", "overlayfs", "zfs"])
+
+#: Keys of a runtime that are never copied: they belong to shims that containerd 2 no longer has.
+_NOT_INHERITED = frozenset(["runtime_root", "runtime_engine"])
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked.  None means: not asked, leave it as it is."""
+
+    path: str  # for messages only
+    runtime_name: str = "nvidia"
+    runtime_path: str = "/usr/bin/nvidia-container-runtime"
+    set_default: bool | None = None
+    enable_cdi: bool | None = None
+    systemd_cgroup: bool | None = None
+    settings: t.Mapping[str, t.Any] = field(default_factory=dict)
+    release: Release | None = None  # None: containerd's release is not known
+
+
+@dataclass(frozen=True)
+class Owned:
+    """A leaf that an earlier run changed and that still is as that run left it."""
+
+    kind: str
+    before: t.Any  # MISSING if the leaf was not there
+
+
+@dataclass
+class Plan:
+    """What the file should mean.  `kinds` says for each leaf that was touched which decision did it."""
+
+    target: Tree
+    schema: Schema
+    kinds: dict[Path, str]
+    reasons: list[str]
+    warnings: list[str]
+
+
+def plan(
+    tree: Tree,
+    request: Request,
+    owned: t.Mapping[Path, Owned] | None = None,
+    imported: Tree | None = None,
+) -> Plan:
+    """Decide what a file that means *tree* has to mean for *request*.
+
+    *owned* are the leaves that earlier runs for this runtime changed, *imported* is the table `containerd` of
+    the CRI plugin as imported files have it (only where containerd merges those leaf by leaf).
+    Raises ConfigError if the file cannot be merged into, with the remedy.
+    """
+    draft = _Draft(tree, request, owned or {}, imported or {})
+    try:
+        draft.run()
+    except NotATableError as exc:
+        raise ConfigError(
+            f"{request.path}: {dotted(exc.path)} holds something other than a table; correct it and run again."
+        ) from exc
+    changed = changed_leaves(tree, draft.tree)
+    reasons = list(dict.fromkeys(draft.reasons[path] for path in changed if path in draft.reasons))
+    return Plan(draft.tree, draft.schema, draft.kinds, reasons, draft.warnings)
+
+
+class _Draft:
+    def __init__(self, tree: Tree, request: Request, owned: t.Mapping[Path, Owned], imported: Tree) -> None:
+        self.tree = copy.deepcopy(tree)
+        self.request = request
+        self.owned = owned
+        self.imported = imported
+        self.kinds: dict[Path, str] = {}
+        self.reasons: dict[Path, str] = {}
+        self.warnings: list[str] = []
+        self.schema = self._state_version()
+
+    def run(self) -> None:
+        self._forget_inherited()
+        self._switch_cri_on()
+        self._merge_settings()
+        self._add_runc()
+        self._set_cgroup_driver()
+        self._add_runtime()
+        self._set_default()
+        self._set_cdi()
+        self.warnings.extend(_doubts(self.tree, self.schema, self.request, self.imported))
+
+    def put(self, path: Path, value: t.Any, kind: str, reason: str) -> None:
+        if same(get(self.tree, path), value):
+            return
+        put(self.tree, path, value)
+        for leaf in leaves({"": value}):
+            self.note(path + leaf[1:], kind, reason)
+
+    def note(self, path: Path, kind: str, reason: str) -> None:
+        self.kinds[path] = kind
+        self.reasons[path] = reason
+
+    # -- the file as a whole
+
+    def _state_version(self) -> Schema:
+        """Return the schema of the file; state a version where none is and one can be."""
+        request, version = self.request, self.tree.get("version", MISSING)
+        if version is MISSING:
+            version = self._version_for_unversioned()
+            self.note(("version",), "version", "state the configuration version")
+            self.tree = {"version": version, **self.tree}
+        if type(version) is not int:
+            raise ConfigError(f"{request.path}: version has to be an integer such as 2 or 3; correct it and run again.")
+        if version < 2:
+            raise ConfigError(_version_1(request.path, f"states configuration version {version}"))
+        highest = request.release.highest_file_version if request.release else None
+        if highest is not None and version > highest:
+            raise ConfigError(
+                f"{request.path} states configuration version {version}, but containerd {request.release} reads up to"
+                f" version {highest}: upgrade containerd or write the file for version {highest}."
+            )
+        return schema(version)
+
+    def _version_for_unversioned(self) -> int:
+        request = self.request
+        if not NEUTRAL_KEYS.issuperset(self.tree):
+            raise ConfigError(_version_1(request.path, "states no configuration version and so is read as version 1"))
+        if request.release is None:
+            raise ConfigError(
+                f"{request.path} states no configuration version and there is no containerd to ask: set"
+                " containerd_version (for example 2.1) or install containerd first."
+            )
+        for key in ("disabled_plugins", "required_plugins"):
+            names = self.tree.get(key, MISSING)
+            if names is not MISSING:
+                self.put(
+                    (key,), [self._long_name(key, name) for name in names], "cri", "use long plugin names in " + key
+                )
+        return request.release.new_file_version
+
+    def _long_name(self, key: str, name: t.Any) -> t.Any:
+        if name in CRI_NAMES or str(name).startswith("io.containerd."):
+            return name
+        if name in _SNAPSHOTTERS:
+            return f"io.containerd.snapshotter.v1.{name}"
+        raise ConfigError(
+            f"{self.request.path} names {name} in {key}, which only configuration version 1 knows: write its long"
+            " plugin name (`ctr plugins ls`) and run again."
+        )
+
+    def _forget_inherited(self) -> None:
+        """Put back what an earlier run inherited, so that it is inherited anew and follows its source."""
+        for path, owned in self.owned.items():
+            if owned.kind == "inherit" and get(self.tree, path) is not MISSING:
+                self.note(path, "inherit", "follow the runtime inherited from")
+                if owned.before is MISSING:
+                    drop(self.tree, path, keep={self._runtime(self.request.runtime_name)})
+                else:
+                    put(self.tree, path, owned.before)
+
+    def _switch_cri_on(self) -> None:
+        names = self.tree.get("disabled_plugins", [])
+        if not isinstance(names, list):
+            raise ConfigError(f"{self.request.path}: disabled_plugins has to be a list; correct it and run again.")
+        if not CRI_NAMES.isdisjoint(name for name in names if isinstance(name, str)):
+            self.put(("disabled_plugins",), [n for n in names if n not in CRI_NAMES], "cri", "switch the CRI plugin on")
+            self.warnings.append(
+                f"{self.request.path} switched the CRI plugin off through disabled_plugins; without it no kubelet can"
+                " use containerd, so it is switched on."
+            )
+
+    def _merge_settings(self) -> None:
+        settings = copy.deepcopy(dict(self.request.settings))
+        if "version" in settings:
+            raise ConfigError(f"settings must not hold version: it belongs to the whole file {self.request.path}.")
+        for path, value in leaves(settings).items():
+            if _has_null(value):
+                raise ConfigError(f"settings: {dotted(path)} is null, which TOML does not have; leave it out.")
+            table(self.tree, path[:-1])
+            if not isinstance(value, dict) and isinstance(get(self.tree, path), dict):
+                raise ConfigError(f"settings: {dotted(path)} is a table in {self.request.path}, not a value.")
+        merged = copy.deepcopy(self.tree)
+        merge(merged, settings)
+        for path, value in leaves(settings).items():
+            if isinstance(value, dict) and isinstance(get(self.tree, path), dict):
+                continue  # an empty table asks for nothing more than a table
+            self.put(path, get(merged, path), "settings", f"set {dotted(path)}")
+
+    # -- runtimes
+
+    def _runtime(self, name: str) -> Path:
+        return (*self.schema.runtimes, name)
+
+    def _known(self) -> Tree:
+        """Return the runtimes of this file with what imported files say of them, which wins."""
+        runtimes = copy.deepcopy(table(self.tree, self.schema.runtimes))
+        merge(runtimes, table(self.imported, ("runtimes",)))
+        return runtimes
+
+    def _add_runc(self) -> None:
+        """Write runc where a file that names another runtime would be without it."""
+        path = self._runtime("runc")
+        if self.schema.builtin_runc or get(self.tree, path) is not MISSING or self.request.runtime_name == "runc":
+            return
+        # Like the runtime that the new one would inherit from, so that both see the same in every later run.
+        runc = {"runtime_type": RUNC_V2, **_inheritable(self._source()[1])}
+        self.put(path, runc, "runc", "write runc, which containerd 1.x drops once a runtime is named")
+
+    def _set_cgroup_driver(self) -> None:
+        wanted = self.request.systemd_cgroup
+        if wanted is None:
+            return
+        runc = self._runtime("runc")
+        if wanted and get(self.tree, runc) is MISSING and not table(self.imported, ("runtimes", "runc")):
+            self.put(runc, {"runtime_type": RUNC_V2}, "runc", "write runc for its cgroup driver")
+        for name, runtime in table(self.tree, self.schema.runtimes).items():
+            if is_runc_type(runtime):
+                self._set_cgroup_driver_of(name, wanted)
+
+    def _set_cgroup_driver_of(self, name: str, wanted: bool) -> None:
+        path = (*self._runtime(name), "options", "SystemdCgroup")
+        if bool(get(self.tree, path, False)) is not wanted:
+            self.put(path, wanted, "cgroup", f"set the cgroup driver of runtime {name}")
+
+    def _add_runtime(self) -> None:
+        name, path = self.request.runtime_name, self._runtime(self.request.runtime_name)
+        mine = table(self.tree, path)
+        table(self.tree, (*path, "options"))
+        source_name, source = self._source()
+        reason = f"inherit from runtime {source_name}"
+        if not mine.get("runtime_type"):
+            inherited = source.get("runtime_type") or RUNC_V2
+            self.put(
+                (*path, "runtime_type"), inherited, "inherit" if source_name else "runtime", "give the runtime its type"
+            )
+        elif not is_runc_type(mine, by_binary=False):
+            self.warnings.append(
+                f"Runtime {name} in {self.request.path} has runtime_type {mine['runtime_type']}, which is kept although"
+                " the NVIDIA runtime needs runc's."
+            )
+        self.put(
+            (*path, "options", "BinaryName"), self.request.runtime_path, "runtime", "name the NVIDIA runtime's binary"
+        )
+        for leaf, value in leaves(_inheritable(source)).items():
+            if get(mine, leaf) is MISSING:
+                self.put((*path, *leaf), value, "inherit", reason)
+        if self.request.systemd_cgroup is not None:
+            self._set_cgroup_driver_of(name, self.request.systemd_cgroup)
+
+    def _source(self) -> tuple[str, Tree]:
+        """Return name and table of the runtime to inherit from: the default if runc-type, else runc, else another."""
+        runtimes = self._known()
+        default = self.imported.get("default_runtime_name") or get(
+            self.tree, (*self.schema.containerd, "default_runtime_name")
+        )
+        for name in [default, "runc", *sorted(runtimes)]:
+            if name != self.request.runtime_name and is_runc_type(runtimes.get(name)) and not is_nvidia(runtimes[name]):
+                return str(name), runtimes[name]
+        return "", {}
+
+    # -- options of the plugin
+
+    def _set_default(self) -> None:
+        wanted, name = self.request.set_default, self.request.runtime_name
+        path = (*self.schema.containerd, "default_runtime_name")
+        if wanted is True:
+            self.put(path, name, "default", f"make {name} the default runtime")
+        if wanted is not False or get(self.tree, path) != name:
+            return
+        before = self.owned[path].before if path in self.owned else "runc"
+        if before is MISSING:
+            self.note(path, "default", "leave the default runtime to containerd again")
+            drop(self.tree, path)
+        else:
+            back = before if before in self._known() and before != name else "runc"
+            self.put(path, back, "default", f"make {back} the default runtime again")
+
+    def _set_cdi(self) -> None:
+        wanted = self.request.enable_cdi
+        path = ("plugins", self.schema.cri, "enable_cdi")
+        now = get(self.tree, path)
+        # From containerd 2.0 on CDI is on; the key is deprecated in 2.2 and gone in 2.4, so it is not written in vain.
+        if wanted is None or (now is MISSING and wanted is self.schema.cdi_default):
+            return
+        self.put(path, wanted, "cdi", "switch CDI %s" % ("on" if wanted else "off"))
+        if wanted is False and self.request.release and self.request.release >= Release(2, 4):
+            self.warnings.append(f"containerd {self.request.release} no longer knows enable_cdi: CDI stays on.")
+
+
+def is_runc_type(runtime: t.Any, by_binary: bool = True) -> bool:
+    """Whether a table of a runtime describes runc or a binary with runc's command line (not Kata, not gVisor)."""
+    if not isinstance(runtime, dict) or runtime.get("runtime_type") not in RUNC_SHIMS:
+        return False
+    binary = os.path.basename(str(get(runtime, ("options", "BinaryName"), "")))
+    return not (by_binary and binary.startswith(("runsc", "kata")))
+
+
+def is_nvidia(runtime: t.Any) -> bool:
+    """Whether a runtime already is one of NVIDIA's wrappers, from which nothing is to be learned about runc."""
+    return os.path.basename(str(get(runtime, ("options", "BinaryName"), ""))).startswith("nvidia-container-runtime")
+
+
+def _inheritable(source: Tree) -> Tree:
+    """Return what another runtime of runc's type takes over: what is set, without binary and type."""
+    found = {
+        key: value
+        for key, value in source.items()
+        if value and key not in ("options", "runtime_type") and key not in _NOT_INHERITED
+    }
+    options = {
+        key: value
+        for key, value in table(source, ("options",)).items()
+        if key != "BinaryName" and (value or key == "SystemdCgroup")
+    }
+    return {**found, "options": options} if options else found
+
+
+def _has_null(value: t.Any) -> bool:
+    return value is None or (isinstance(value, list) and any(_has_null(part) for part in value))
+
+
+def _version_1(path: str, cause: str) -> str:
+    return (
+        f"{path} {cause}, which has no place for the settings of today's plugins: convert it (containerd 2: `containerd"
+        f" config migrate`; containerd 1.x: state `version = 2` and use long plugin names such as {CRI_V2}), then run"
+        " again."
+    )
+
+
+def _doubts(tree: Tree, layout: Schema, request: Request, imported: Tree) -> list[str]:
+    """Return warnings about what the result means: settings that are valid, but seldom what someone wants."""
+    found: list[str] = []
+    runtimes = copy.deepcopy(table(tree, layout.runtimes))
+    merge(runtimes, table(imported, ("runtimes",)))
+    drivers = {
+        name: bool(get(runtime, ("options", "SystemdCgroup"), False))
+        for name, runtime in runtimes.items()
+        if is_runc_type(runtime)
+    }
+    mine = get(runtimes, (request.runtime_name, "options", "SystemdCgroup"))
+    if mine is MISSING and request.systemd_cgroup is None:
+        found.append(
+            f"No runtime in {request.path} sets SystemdCgroup, so runtime {request.runtime_name} uses cgroupfs: set"
+            " systemd_cgroup to true if the kubelet's cgroupDriver is systemd (kubeadm's default), or to false to"
+            " confirm."
+        )
+    if len(set(drivers.values())) > 1:
+        systemd = ", ".join(sorted(name for name, driver in drivers.items() if driver))
+        others = ", ".join(sorted(name for name, driver in drivers.items() if not driver))
+        found.append(
+            f"The runtimes in {request.path} do not agree on SystemdCgroup (true: {systemd}; others: {others}): set"
+            " systemd_cgroup to make them agree."
+        )
+    if layout.version >= 3 and table(tree, ("plugins", CRI_V2, "containerd")):
+        found.append(
+            f"{request.path} has configuration version {layout.version}, but also settings under {CRI_V2}.containerd,"
+            f" which containerd 2.0 to 2.2 ignores: move them to {CRI_V3}."
+        )
+    return found

@@ -1,0 +1,151 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What hides the result of a merge: imported files and sections of another version.  Private to this collection."""
+
+from __future__ import annotations
+
+import glob
+import os.path
+import typing as t
+from dataclasses import dataclass
+
+from .errors import ConfigError
+from .schema import CRI_V2, CRI_V3, Schema, schema
+from .trees import MISSING, NotATableError, Path, Tree, get, merge, table
+
+if t.TYPE_CHECKING:
+    from .containerd import Request
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A file that the configuration imports, in the order in which containerd loads them (the last one wins)."""
+
+    path: str
+    tree: Tree
+
+
+def absolute_patterns(tree: Tree, directory: str) -> list[str]:
+    """Return the `imports` of *tree* with relative ones taken from *directory*."""
+    patterns = tree.get("imports", [])
+    if not isinstance(patterns, list):
+        return []
+    return [os.path.join(directory, pattern) for pattern in patterns if isinstance(pattern, str)]
+
+
+def imported_files(path: str, tree: Tree, load: t.Callable[[str], Tree | None]) -> list[Imported]:
+    """Return all files that *path*, which means *tree*, imports, directly or not; *load* returns None for no file."""
+    found: list[Imported] = []
+    seen = {os.path.realpath(path)}
+    queue = absolute_patterns(tree, os.path.dirname(path))
+    while queue:
+        pattern = queue.pop(0)
+        for name in sorted(glob.glob(pattern)) if glob.has_magic(pattern) else [pattern]:
+            if os.path.realpath(name) in seen:
+                continue
+            seen.add(os.path.realpath(name))
+            content = load(name)
+            if content is not None:
+                found.append(Imported(name, content))
+                queue.extend(absolute_patterns(content, os.path.dirname(name)))
+    return found
+
+
+def merged_section(files: t.Sequence[Imported], layout: Schema) -> Tree:
+    """Return the table `containerd` of the CRI plugin as *files* have it together, the last one winning."""
+    section: Tree = {}
+    for file in files:
+        merge(section, _section(file, layout))
+    return section
+
+
+def check_imports(files: t.Sequence[Imported], layout: Schema, request: Request) -> list[str]:
+    """Return warnings about imported files; raise ConfigError if one would hide the result of the merge."""
+    if request.release is not None:
+        merges: bool | None = request.release.merges_imports
+    else:
+        merges = True if layout.version >= 3 else None
+    warnings: list[str] = []
+    for file in files:
+        if merges is not False:
+            _check_version(file, layout, request)
+        if merges:
+            warnings.extend(_check_merged(file, layout, request))
+        else:
+            warnings.extend(_check_replaced(file, request, certain=merges is False))
+    return warnings
+
+
+def check_foreign_section(tree: Tree, request: Request) -> list[str]:
+    """Refuse a version 2 file with a section of version 3, which wins over ours on containerd 2.x; warn on 1.x."""
+    if tree.get("version") != 2 or not table(tree, ("plugins", CRI_V3, "containerd")):
+        return []
+    message = (
+        f"{request.path} has configuration version 2, but also settings under {CRI_V3}.containerd, which containerd 1.x"
+        f" ignores and containerd 2.x prefers: move them to {CRI_V2}."
+    )
+    if request.release is not None and request.release.major == 1:
+        return [message]
+    raise ConfigError(message)
+
+
+def _section(file: Imported, layout: Schema) -> Tree:
+    version = file.tree.get("version", layout.version)
+    plugin = schema(version).cri if type(version) is int and version >= 2 else layout.cri
+    try:
+        return table(file.tree, ("plugins", plugin, "containerd"))
+    except NotATableError as exc:
+        raise ConfigError(f"{file.path}: {exc}; correct it and run again.") from exc
+
+
+def _check_version(file: Imported, layout: Schema, request: Request) -> None:
+    version = file.tree.get("version", layout.version)
+    if type(version) is int and version > layout.version:
+        raise ConfigError(
+            f"{request.path} has configuration version {layout.version} but imports {file.path} of version {version},"
+            " with which containerd 2.0 to 2.2 drops the settings of the former and newer releases do not start:"
+            " bring both to one version."
+        )
+
+
+def _check_replaced(file: Imported, request: Request, certain: bool) -> list[str]:
+    """containerd 1.x: the section of an imported file takes the place of the whole section of the file."""
+    if get(file.tree, ("plugins", CRI_V2)) is MISSING:
+        return []
+    name = request.runtime_name
+    section: Path = ("plugins", CRI_V2, "containerd")
+    if get(file.tree, (*section, "runtimes", name, "options", "BinaryName")) == request.runtime_path:
+        return [
+            f"{request.path} imports {file.path}, which holds runtime {name} too and replaces the whole CRI section."
+        ]
+    message = (
+        f"{request.path} imports {file.path}, whose section {CRI_V2} replaces that of the importing file as a whole on"
+        f" containerd 1.x, with the runtime {name} in it: move that section into one file, or give path: {file.path}."
+    )
+    if certain:
+        raise ConfigError(message)
+    return [message]
+
+
+def _check_merged(file: Imported, layout: Schema, request: Request) -> list[str]:
+    """containerd 2.x: every leaf of an imported file wins over the same leaf of the file."""
+    section, name = _section(file, layout), request.runtime_name
+    binary = get(section, ("runtimes", name, "options", "BinaryName"))
+    default = section.get("default_runtime_name", MISSING)
+    if binary not in (MISSING, request.runtime_path):
+        raise ConfigError(
+            f"{request.path} imports {file.path}, which sets BinaryName of runtime {name} to {binary} and wins: take"
+            f" it out there, or give path: {file.path}."
+        )
+    wrong_default = (
+        default is not MISSING and request.set_default is not None and (default == name) != request.set_default
+    )
+    if wrong_default:
+        raise ConfigError(
+            f"{request.path} imports {file.path}, which sets default_runtime_name to {default} and wins: take it out"
+            f" there, or give path: {file.path}."
+        )
+    if table(section, ("runtimes", name)):
+        return [f"{request.path} imports {file.path}, which describes runtime {name} too and wins where they differ."]
+    return []

@@ -1,0 +1,268 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The record of what was put into a file, leaf by leaf, from which it can be taken out again.
+
+A record is written before the file is replaced (as an intent) and settled afterwards, so that a run that is killed
+between any two steps leaves a record that still tells the truth about the file.  Private to this collection.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import os.path
+import typing as t
+from dataclasses import dataclass, field, replace
+
+from .. import _files
+from .._toml import TomlError, dumps, loads
+from .containerd import Owned
+from .errors import ConfigError
+from .schema import CRI_V2, CRI_V3
+from .trees import MISSING, Path, Tree, changed_leaves, drop, get, put, same, table
+
+FORMAT = 1
+
+#: Decisions that other runtimes in the same file rely on: they stay until the last of ours goes.
+_SHARED_KINDS = frozenset(["version", "cri", "runc", "cgroup", "cdi"])
+
+
+@dataclass(frozen=True)
+class Change:
+    """One leaf: what it was and what we made it (MISSING: no leaf there)."""
+
+    path: Path
+    kind: str
+    before: t.Any
+    after: t.Any
+
+
+@dataclass(frozen=True)
+class Record:
+    """What we did to one file since we first met it."""
+
+    base: bytes | None  # the file as it would be without us; None: there would be none
+    written: bytes | None  # the file as we left it
+    copy: str | None = None  # where the file as first met is kept for people to look at
+    made_dirs: tuple[str, ...] = ()
+    runtimes: t.Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
+
+    def owned(self, runtime: str) -> dict[Path, Owned]:
+        """Return the leaves changed for *runtime*, for the next decision about it."""
+        return {change.path: Owned(change.kind, change.before) for change in self.runtimes.get(runtime, ())}
+
+
+class Journal:
+    """The file in which the record of one configuration file is kept (mode 0600: it can hold credentials)."""
+
+    def __init__(self, path: str, directory: str) -> None:
+        self.target = os.path.realpath(path)
+        self.file = os.path.join(directory, _files.flat_name(self.target) + ".json")
+
+    def load(self, sha: str | None, tree: Tree) -> Record | None:
+        """Return the record as it holds for the file with hash *sha*, which means *tree*; None: nothing of ours is"
+        " in it."""
+        data = _files.read_bytes(self.file)
+        if data is None:
+            return None
+        try:
+            content = json.loads(data.decode("utf-8"))
+            if content["format"] != FORMAT:
+                raise ConfigError(f"{self.file} is of a newer format; upgrade gpu.kubernetes and run again.")
+            settled, intent = _decode(content["record"]), content.get("intent")
+            if intent:
+                settled = _choose(settled, intent, sha, tree)
+        except (ValueError, KeyError, TypeError, TomlError) as exc:
+            raise ConfigError(f"{self.file} is damaged ({exc}); move it away and run again.") from exc
+        return None if settled is None else _still_true(settled, sha, tree)
+
+    def clear(self) -> None:
+        """Forget everything: nothing of ours is in the file."""
+        _files.remove_file(self.file)
+
+    def intend(self, old: Record | None, new: Record | None, sha: str | None, new_sha: str | None) -> None:
+        """Write down that the file with hash *sha* is about to become *new_sha*, and the record *new*."""
+        self._write({"record": _encode(old), "intent": {"from": sha, "to": new_sha, "record": _encode(new)}})
+
+    def settle(self, record: Record | None) -> None:
+        """Write down that the file is as *record* says; without a record the journal goes."""
+        if record is None:
+            self.clear()
+        else:
+            self._write({"record": _encode(record)})
+
+    def _write(self, content: dict[str, t.Any]) -> None:
+        text = json.dumps({"format": FORMAT, "path": self.target, **content}, indent=1, sort_keys=True)
+        _files.make_dirs(os.path.dirname(self.file), 0o700)
+        _files.write_atomic(self.file, text.encode("utf-8") + b"\n", mode=0o600)
+
+
+def extend(record: Record, runtime: str, before: Tree, after: Tree, kinds: t.Mapping[Path, str]) -> Record:
+    """Return *record* with the step from *before* to *after*, made for *runtime*.
+
+    A leaf changed twice keeps its first value as what to go back to; one that is back there is forgotten.
+    """
+    mine = {change.path: change for change in record.runtimes.get(runtime, ())}
+    for path, (old, new) in changed_leaves(before, after).items():
+        known = mine.pop(path, None)
+        origin = known.before if known else old
+        if not same(origin, new):
+            mine[path] = Change(path, kinds.get(path, known.kind if known else "settings"), origin, new)
+    return replace(record, runtimes={**record.runtimes, runtime: tuple(mine.values())})
+
+
+def everything(record: Record) -> tuple[Change, ...]:
+    """Return the changes that undo all of *record*, each leaf once."""
+    found: tuple[Change, ...] = ()
+    for name in list(record.runtimes):
+        undo, record = release(record, name)
+        found += undo
+    return found
+
+
+def release(record: Record, runtime: str) -> tuple[tuple[Change, ...], Record]:
+    """Return the changes to undo for *runtime*, and the record without it.
+
+    What other runtimes rely on is handed to one of them; a leaf that another changed later gets the older origin.
+    """
+    runtimes = {name: list(changes) for name, changes in record.runtimes.items() if name != runtime and changes}
+    undo: list[Change] = []
+    for change in record.runtimes.get(runtime, ()):
+        later = [
+            (name, position)
+            for name, changes in runtimes.items()
+            for position, other in enumerate(changes)
+            if other.path == change.path
+        ]
+        for name, position in later:
+            runtimes[name][position] = replace(runtimes[name][position], before=change.before)
+        if later:
+            continue
+        if runtimes and change.kind in _SHARED_KINDS:
+            runtimes[min(runtimes)].append(change)
+        else:
+            undo.append(change)
+    return tuple(undo), replace(record, runtimes={name: tuple(changes) for name, changes in runtimes.items()})
+
+
+def undone(tree: Tree, changes: t.Sequence[Change], runtimes: t.Sequence[Path]) -> tuple[Tree, list[Path]]:
+    """Return what *tree* means without *changes*, and the leaves left because others changed them since.
+
+    *runtimes* are the paths of tables of runtimes: a runtime that loses the type that we gave it goes as a whole.
+    """
+    result = copy.deepcopy(tree)
+    left: list[Path] = []
+    empty_before = {change.path for change in changes if change.before == {}}
+    for change in changes:
+        now = get(result, change.path)
+        if isinstance(change.before, dict) or (now is MISSING and change.before is MISSING):
+            continue
+        if not same(now, change.after):
+            left.append(change.path)
+        elif change.before is MISSING:
+            drop(result, change.path, keep=empty_before)
+        else:
+            put(result, change.path, change.before)
+    for change in changes:
+        runtime = change.path[:-1]
+        untyped = change.path[-1] == "runtime_type" and runtime[:-1] in runtimes and table(result, runtime)
+        if untyped and "runtime_type" not in untyped:
+            drop(result, runtime, keep=empty_before)
+    return result, [path for path in left if get(result, path) is not MISSING]
+
+
+def _choose(settled: Record | None, intent: dict[str, t.Any], sha: str | None, tree: Tree) -> Record | None:
+    """An earlier run was killed: tell from the file whether it came to replace it."""
+    if sha == intent["from"] and sha != intent["to"]:
+        return settled
+    new = _decode(intent["record"])
+    if sha == intent["to"]:
+        return new
+    # Somebody else changed the file since; what it means tells the two apart.
+    if new is None:
+        return settled
+    changes = [change for changes in new.runtimes.values() for change in changes]
+    return new if all(same(get(tree, change.path), change.after) for change in changes) else settled
+
+
+def _still_true(record: Record, sha: str | None, tree: Tree) -> Record | None:
+    """Return what of *record* still holds for a file that others may have changed or replaced; None if nothing does."""
+    if sha == _files.sha256(record.base):
+        return None
+    if sha == _files.sha256(record.written):
+        return record
+    runtimes = {}
+    for name, changes in record.runtimes.items():
+        kept = [found for found in (_find(change, tree) for change in changes) if found]
+        if kept:
+            runtimes[name] = tuple(kept)
+    return replace(record, runtimes=runtimes) if runtimes else None
+
+
+def _find(change: Change, tree: Tree) -> Change | None:
+    """Return *change* where it is in *tree* now: `containerd config migrate` moves it to another plugin id."""
+    for path in (change.path, tuple(CRI_V3 if key == CRI_V2 else key for key in change.path)):
+        now = get(tree, path)
+        if same(now, change.after) or (isinstance(change.before, dict) and isinstance(now, dict)):
+            return replace(change, path=path)
+    return None
+
+
+def _encode(record: Record | None) -> dict[str, t.Any] | None:
+    if record is None:
+        return None
+    return {
+        "base": _encode_bytes(record.base),
+        "written": _encode_bytes(record.written),
+        "copy": record.copy,
+        "made_dirs": list(record.made_dirs),
+        "runtimes": {
+            name: [
+                {
+                    "path": list(c.path),
+                    "kind": c.kind,
+                    "before": _encode_value(c.before),
+                    "after": _encode_value(c.after),
+                }
+                for c in changes
+            ]
+            for name, changes in record.runtimes.items()
+        },
+    }
+
+
+def _decode(content: dict[str, t.Any] | None) -> Record | None:
+    if content is None:
+        return None
+    return Record(
+        _decode_bytes(content["base"]),
+        _decode_bytes(content["written"]),
+        content["copy"],
+        tuple(content["made_dirs"]),
+        {
+            name: tuple(
+                Change(tuple(c["path"]), c["kind"], _decode_value(c["before"]), _decode_value(c["after"]))
+                for c in changes
+            )
+            for name, changes in content["runtimes"].items()
+        },
+    )
+
+
+def _encode_bytes(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode("ascii")
+
+
+def _decode_bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text, validate=True)
+
+
+def _encode_value(value: t.Any) -> str | None:
+    """Values are kept as TOML, which has types that JSON lacks (dates, infinity, integers apart from floats)."""
+    return None if value is MISSING else dumps({"value": value})
+
+
+def _decode_value(text: str | None) -> t.Any:
+    return MISSING if text is None else loads(text)["value"]

@@ -1,0 +1,106 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Credentials in a configuration, hidden before a difference is shown.  Private to this collection."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from .._toml import Document, TomlError
+from .trees import MISSING, Path, Tree, get, leaves, same
+
+MASK = "********"
+
+_NAMES = re.compile(
+    r"(?:pass(?:word|wd|phrase)?|auth|authorization|proxy-authorization|cookie|credentials?|private_?key|api_?key|access_?key"
+    r"|.*(?:password|secret|token|secret_?key))\Z",
+    re.IGNORECASE,
+)
+_USERINFO = re.compile(r"(?<=://)[^/@\s\"']+(?=@)")
+_COMMENT = re.compile(
+    r"(?m)^(?P<head>[^\n\"'#]*#[^\n]*?\b(?:\w*(?:password|passwd|secret|token)|auth|authorization)[\"']?\s*[=:]\s*)[^\r\n]+",
+    re.IGNORECASE,
+)
+
+
+def is_secret(path: Path) -> bool:
+    """Whether the leaf at *path* is a credential by its name, or lies in a list or header of such a name."""
+    return bool(_NAMES.match(path[-1]))
+
+
+def secret_leaves(tree: Tree) -> dict[Path, t.Any]:
+    """Return the leaves of *tree* that hold a credential, with what to show instead of each."""
+    shown: dict[Path, t.Any] = {}
+    for path, value in leaves(tree).items():
+        masked = _mask_value(value, is_secret(path))
+        if not same(masked, value):
+            shown[path] = masked
+    return shown
+
+
+def secret_words(tree: t.Any, secret: bool = False) -> set[str]:
+    """Return the credentials themselves in *tree*, for a caller who has to take them out of messages."""
+    if isinstance(tree, dict):
+        return {word for key, value in tree.items() for word in secret_words(value, bool(_NAMES.match(str(key))))}
+    if isinstance(tree, list):
+        return {word for value in tree for word in secret_words(value, secret)}
+    if not isinstance(tree, str) or not tree:
+        return set()
+    return {tree} if secret else set(_USERINFO.findall(tree))
+
+
+def hide(text: str, words: t.Iterable[str]) -> str:
+    """Replace each of *words* in *text*."""
+    for word in sorted(words, key=len, reverse=True):
+        text = text.replace(word, MASK)
+    return text
+
+
+def shown_pair(before: bytes | None, after: bytes | None) -> tuple[str, str]:
+    """Return both contents as text to show: credentials masked, and marked where they differ.
+
+    A content that is no TOML, or whose credentials cannot be masked, is withheld.
+    """
+    try:
+        old, new = _document(before), _document(after)
+    except TomlError:
+        return _withheld(before), _withheld(after)
+    trees = [document.tree if document else {} for document in (old, new)]
+    changed = {
+        path
+        for path in {**secret_leaves(trees[0]), **secret_leaves(trees[1])}
+        if not same(get(trees[0], path), get(trees[1], path)) and get(trees[0], path) is not MISSING
+    }
+    return _shown(old, set()), _shown(new, changed)
+
+
+def _document(data: bytes | None) -> Document | None:
+    return None if data is None else Document.from_bytes(data)
+
+
+def _withheld(data: bytes | None) -> str:
+    return "" if data is None else f"# {len(data)} bytes, withheld because they are not valid TOML\n"
+
+
+def _shown(document: Document | None, changed: set[Path]) -> str:
+    if document is None:
+        return ""
+    try:
+        for path, masked in secret_leaves(document.tree).items():
+            document.set(path, f"{MASK} (changed)" if path in changed and isinstance(masked, str) else masked)
+    except TomlError:
+        return "# withheld because it holds credentials that cannot be masked\n"
+    text = document.text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return _USERINFO.sub(MASK, _COMMENT.sub(lambda found: found.group("head") + MASK, text))
+
+
+def _mask_value(value: t.Any, secret: bool) -> t.Any:
+    if isinstance(value, list):
+        return [_mask_value(part, secret) for part in value]
+    if isinstance(value, dict):
+        return {key: _mask_value(part, bool(_NAMES.match(key))) for key, part in value.items()}
+    if secret and value not in ("", True, False):
+        return MASK
+    return _USERINFO.sub(MASK, value) if isinstance(value, str) else value

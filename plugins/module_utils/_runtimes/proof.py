@@ -1,0 +1,144 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ask containerd itself whether it accepts a configuration, before it is put in place.  Private to this collection."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import typing as t
+from dataclasses import dataclass
+
+from .._toml import Document, TomlError, loads
+from .errors import ConfigError
+from .imports import absolute_patterns
+from .masking import hide, secret_words
+from .schema import Release, parse_release, schema
+from .trees import MISSING, Tree, get
+
+if t.TYPE_CHECKING:
+    from .containerd import Request
+
+#: Where distributions and manual installs put containerd, besides PATH.
+SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+#: Seconds; `containerd config dump` takes some 0.05 s.
+TIMEOUT = 60
+
+Run = t.Callable[[t.Sequence[str]], t.Tuple[int, str, str]]
+
+
+def run(command: t.Sequence[str]) -> tuple[int, str, str]:
+    """Run *command*; return its exit status, output and errors.  Raises ConfigError if it cannot be run."""
+    try:
+        done = subprocess.run(
+            list(command),
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise ConfigError(
+            f"Cannot run {command[0]}: {exc}; give containerd_binary or correct the installation."
+        ) from exc
+    return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+
+
+def find_binary(given: str | None) -> str | None:
+    """Return the path of containerd: the one given, else one in PATH or the usual places, else None."""
+    if given:
+        return given
+    return shutil.which("containerd") or shutil.which("containerd", path=SEARCH_PATH)
+
+
+def ask_release(binary: str, execute: Run = run) -> Release | None:
+    """Return the release that `containerd --version` states, None if it states none."""
+    status, output, _errors = execute([binary, "--version"])
+    return parse_release(output) if status == 0 else None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What containerd says of a configuration: its own words if it refuses it, else what it makes of it."""
+
+    refusal: str | None
+    effective: Tree
+
+
+def judge(binary: str, path: str, data: bytes, workdir: str | None = None, execute: Run = run) -> Verdict:
+    """Let containerd load *data* as if it were the content of *path*, without a daemon.
+
+    The candidate lies in a private directory below *workdir* while containerd reads it; imports are looked up
+    beside *path*.
+    """
+    document = Document.from_bytes(data)
+    tree = document.tree
+    patterns = absolute_patterns(tree, os.path.dirname(os.path.abspath(path)))
+    if patterns and patterns != tree.get("imports"):
+        document.set(("imports",), patterns)
+    folder = tempfile.mkdtemp(prefix="gpu-kubernetes-", dir=workdir)
+    try:
+        candidate = os.path.join(folder, "config.toml")
+        with open(os.open(candidate, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+            stream.write(document.to_bytes())
+        status, output, errors = execute([binary, "--config", candidate, "config", "dump"])
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if status != 0:
+        words = hide(_last_words(errors).replace(candidate, path), secret_words(tree))
+        return Verdict(words or f"exit status {status}", {})
+    try:
+        return Verdict(None, loads(output))
+    except TomlError:
+        return Verdict(None, {})
+
+
+def check_effect(verdict: Verdict, request: Request) -> None:
+    """Raise ConfigError if what containerd makes of the file is not what was asked for."""
+    section = _cri_section(verdict.effective)
+    if section is None:
+        return
+    name, runtimes = request.runtime_name, section.get("runtimes", {})
+    if get(runtimes, (name, "options", "BinaryName")) != request.runtime_path:
+        raise ConfigError(
+            f"containerd does not see runtime {name} with {request.runtime_path} after reading {request.path} and its"
+            " imports: look for an imported file that replaces it (`containerd config dump`)."
+        )
+    default = section.get("default_runtime_name", MISSING)
+    if request.set_default is not None and (default == name) is not request.set_default:
+        raise ConfigError(
+            f"containerd takes {default} as the default runtime after reading {request.path} and its imports: look"
+            " for an imported file that sets default_runtime_name."
+        )
+    check_default(verdict, request.path)
+
+
+def check_default(verdict: Verdict, path: str) -> None:
+    """Raise ConfigError if the default runtime is none of the runtimes: containerd would start without CRI."""
+    section = _cri_section(verdict.effective)
+    default = (section or {}).get("default_runtime_name")
+    if section is not None and default and default not in section.get("runtimes", {}):
+        raise ConfigError(
+            f"{path} makes {default} the default runtime, but there is no such runtime and the CRI plugin would not"
+            " load: add it or set set_default."
+        )
+
+
+def _cri_section(effective: Tree) -> Tree | None:
+    version = effective.get("version", MISSING)
+    if type(version) is not int or version < 2:
+        return None
+    section = get(effective, schema(version).containerd)
+    return section if isinstance(section, dict) else None
+
+
+def _last_words(errors: str) -> str:
+    lines = [line.strip() for line in errors.splitlines() if line.strip() and "level=warning" not in line]
+    last = lines[-1] if lines else ""
+    last = last[len("containerd: ") :] if last.startswith("containerd: ") else last
+    return last.rstrip(".")

@@ -1,0 +1,103 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What each version of containerd and of its configuration file is like, as data.  Private to this collection.
+
+Source: containerd's `docs/` and behaviour measured with 1.4 to 2.4.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+CRI_V2 = "io.containerd.grpc.v1.cri"
+CRI_V3 = "io.containerd.cri.v1.runtime"
+IMAGES_V3 = "io.containerd.cri.v1.images"
+
+RUNC_V2 = "io.containerd.runc.v2"
+
+#: Shims that run OCI binaries with runc's command line; only their options fit the NVIDIA runtime.
+RUNC_SHIMS = frozenset(["io.containerd.runc.v1", RUNC_V2])
+
+#: Names in disabled_plugins that switch CRI off, in any version of the file.
+CRI_NAMES = frozenset(["cri", CRI_V2, CRI_V3, IMAGES_V3])
+
+#: Top-level keys that mean the same in a file without a version (read as version 1) and in versions 2 and 3.
+NEUTRAL_KEYS = frozenset(
+    [
+        "root", "state", "temp", "oom_score", "imports", "disabled_plugins", "required_plugins",
+        "grpc", "ttrpc", "debug", "metrics", "timeouts", "cgroup",
+    ]
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Schema:
+    """One version of the configuration file."""
+
+    version: int
+    cri: str  # plugin id that holds the runtimes
+    builtin_runc: bool  # whether containerd adds runc to a file that names other runtimes only
+    cdi_default: bool  # what CDI is without enable_cdi
+
+    @property
+    def containerd(self) -> tuple[str, ...]:
+        """Path of the table with default_runtime_name."""
+        return ("plugins", self.cri, "containerd")
+
+    @property
+    def runtimes(self) -> tuple[str, ...]:
+        """Path of the table of runtimes."""
+        return (*self.containerd, "runtimes")
+
+
+def schema(version: int) -> Schema:
+    """Return the schema of configuration *version* (2 or newer; from 3 on all are alike here)."""
+    if version < 2:
+        raise ValueError(f"no schema for version {version}")
+    if version == 2:
+        return Schema(2, CRI_V2, builtin_runc=False, cdi_default=False)
+    return Schema(version, CRI_V3, builtin_runc=True, cdi_default=True)
+
+
+@dataclass(frozen=True, order=True)
+class Release:
+    """A release of containerd, as far as it matters here."""
+
+    major: int
+    minor: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+    @property
+    def new_file_version(self) -> int:
+        """The version to state in a new file: the lowest that this line of containerd reads natively."""
+        return 2 if self.major < 2 else 3
+
+    @property
+    def highest_file_version(self) -> int | None:
+        """The highest version of the file that it reads; None for releases that are not known yet."""
+        if self.major < 2:
+            return 2
+        if self < Release(2, 3):
+            return 3
+        return 4 if self < Release(2, 5) else None
+
+    @property
+    def merges_imports(self) -> bool:
+        """Whether imported files are merged leaf by leaf (2.0) or replace a plugin's whole section (1.x)."""
+        return self.major >= 2
+
+
+_RELEASE = re.compile(r"v?(\d+)(?:\.(\d+))?(?:[.~+-].*)?\Z")
+
+
+def parse_release(text: str) -> Release | None:
+    """Read `2.1.4`, `v1.7.28`, `1.6.20~ds1`, `2` or what `containerd --version` prints; None if there is no number."""
+    for word in text.split():
+        found = _RELEASE.match(word)
+        if found and (len(text.split()) == 1 or "." in word):
+            return Release(int(found.group(1)), int(found.group(2) or 0))
+    return None

@@ -1,0 +1,232 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The document: a TOML text that can be changed without losing anything of it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import Any, Callable, Iterator, Mapping, Sequence
+
+from .changes import Change, additions, differences, make, same
+from .edits import ConflictError, Edits
+from .errors import TomlError
+from .nodes import DOTTED, HEADER, IMPLICIT, INLINE, Path, Syntax, Table, checked_path, dotted_path, lookup, plain
+from .reader import read
+from .writer import plain_data
+
+_BOM = "\ufeff"
+_OWN = (HEADER, INLINE)  # kinds of tables that can be there with nothing in them
+
+
+class Document:
+    """A TOML text and its meaning.
+
+    Every edit changes only the lines concerned. The result is read again, and is kept only if its meaning differs from the old one by
+    exactly what was asked; otherwise ``TomlError`` is raised and the document stays as it was.
+    """
+
+    def __init__(self, syntax: Syntax, version: str, bom: str) -> None:
+        self._syntax = syntax
+        self._version = version
+        self._bom = bom
+        self._tree: dict[str, Any] = plain(syntax.root)
+        self._made: set[Path] = set()  # tables that an edit had to write for the sake of a key further down
+
+    @classmethod
+    def parse(cls, text: str, version: str = "1.0") -> Document:
+        """Read a text as TOML "1.0" or "1.1". Raises TomlError with line and column."""
+        bom = _BOM if text.startswith(_BOM) else ""
+        return cls(read(text[len(bom) :], version, foreign_comments=True), version, bom)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, version: str = "1.0") -> Document:
+        """Read a file's content. Bytes that are not UTF-8 are kept in comments and refused everywhere else."""
+        return cls.parse(data.decode("utf-8", "surrogateescape"), version)
+
+    def to_bytes(self) -> bytes:
+        """The content of the file."""
+        return self.text.encode("utf-8", "surrogateescape")
+
+    @property
+    def text(self) -> str:
+        """The text as it is now; bytes that are not UTF-8 stand in it as lone surrogates."""
+        return self._bom + self._syntax.text
+
+    @property
+    def tree(self) -> dict[str, Any]:
+        """The meaning as plain data. Not to be changed."""
+        return self._tree
+
+    def get(self, path: Sequence[Any], default: Any = None) -> Any:
+        """The plain value at ``path`` (names; whole numbers step into arrays), or ``default``."""
+        node = lookup(self._syntax.root, tuple(path))
+        return default if node is None else plain(node)
+
+    def set(self, path: Sequence[Any], value: Any) -> bool:
+        """Make ``path`` mean ``value``, a scalar, list or mapping; a mapping replaces the whole table there.
+
+        Returns whether anything had to change. Raises TomlError if a value is in the way or TOML cannot hold the new one.
+        """
+        path, value = checked_path(path), plain_data(value)
+        old = lookup(self._syntax.root, path)
+        self._made.discard(path)
+        if old is not None and same(plain(old), value):
+            return False
+        anew = [Change("insert", path[:-1], {path[-1]: value})]
+        changes = anew
+        if old is not None:
+            changes = differences(old, value, path)
+            anew = [Change("remove", path), *anew]
+        self._settle(
+            _with(self._tree, path, value), [changes, _coarse(changes), anew], [path], f"set {dotted_path(path)}"
+        )
+        return True
+
+    def remove(self, path: Sequence[Any], prune: bool = False) -> bool:
+        """Take out a key, or a table with all of its sub-tables wherever they stand. Returns whether there was one.
+
+        Tables above it that exist only through it go with it, as do those that this object made for it. With ``prune`` also those
+        above it that are left empty although they have a header or braces of their own, and the header right above a key that was its only one.
+        """
+        path = checked_path(path)
+        if lookup(self._syntax.root, path) is None:
+            return False
+        path = self._topmost(path, prune)
+        changes = [Change("remove", path)]
+        if self._only_for(path, prune):
+            changes.append(Change("unhead", path[:-1]))
+        self._settle(_without(self._tree, path), [changes], [], f"remove {dotted_path(path)}")
+        self._made = {made for made in self._made if isinstance(lookup(self._syntax.root, made), Table)}
+        return True
+
+    def merge(self, tree: Mapping[str, Any]) -> list[tuple[str, ...]]:
+        """Set everything in ``tree`` and leave all else as it is; lists and scalars replace, mappings merge.
+
+        Returns the paths that had to change: a table that was not there counts once, with its own path.
+        """
+        wanted = plain_data(tree)
+        changes = additions(self._syntax.root, wanted, (), deep=True)
+        paths = list(_changed(self._tree, wanted, ()))
+        if changes:
+            self._settle(_merged(self._tree, wanted), [changes, _coarse(changes)], list(paths), "merge")
+        return paths
+
+    @contextmanager
+    def batch(self) -> Iterator[Document]:
+        """All edits made inside, or, if an exception leaves the block, none of them."""
+        before = self._syntax, self._tree, set(self._made)
+        try:
+            yield self
+        except BaseException:
+            self._syntax, self._tree, self._made = before
+            raise
+
+    def _topmost(self, path: Path, prune: bool) -> Path:
+        """The highest table that has nothing but ``path`` and would not, or should not, be there without it."""
+        while len(path) > 1:
+            above = lookup(self._syntax.root, path[:-1])
+            if not isinstance(above, Table) or len(above.children) > 1:
+                break
+            made = above.kind in _OWN and isinstance(path[-2], str) and (prune or path[:-1] in self._made)
+            if above.kind not in (IMPLICIT, DOTTED) and not made:
+                break
+            path = path[:-1]
+        return path
+
+    def _only_for(self, path: Path, prune: bool) -> bool:
+        """Whether the table above has a header that was made for the key at ``path`` and is of no more use."""
+        above, node = lookup(self._syntax.root, path[:-1]), lookup(self._syntax.root, path)
+        if not (prune or path[:-1] in self._made) or not isinstance(above, Table) or above.kind != HEADER:
+            return False
+        pair = getattr(node, "pair", None)
+        made_for_it = pair is not None and above.pairs == [pair]
+        return made_for_it and above.header is not None and not above.header.is_array
+
+    def _settle(self, expected: dict[str, Any], attempts: list[list[Change]], paths: list[Path], what: str) -> None:
+        """Try one way after the other, each in one go and then step by step, until the text means ``expected``."""
+        problem: Exception = TomlError("")
+        for changes in attempts:
+            for way in (_at_once, _step_by_step):
+                try:
+                    syntax = way(self._syntax, changes, self._read)
+                except (TomlError, ConflictError) as error:
+                    problem = error
+                    continue
+                tree = plain(syntax.root)
+                if same(tree, expected):
+                    self._note_made(syntax, paths)
+                    self._syntax, self._tree = syntax, tree
+                    return
+                problem = TomlError("more would change than was asked")
+        raise TomlError(f"cannot {what}: {getattr(problem, 'message', 'the edits overlap')}") from problem
+
+    def _read(self, text: str) -> Syntax:
+        return read(text, self._version, foreign_comments=True)
+
+    def _note_made(self, syntax: Syntax, paths: list[Path]) -> None:
+        for path in paths:
+            for size in range(1, len(path)):
+                old, new = lookup(self._syntax.root, path[:size]), lookup(syntax.root, path[:size])
+                had_own = isinstance(old, Table) and old.kind in _OWN
+                if isinstance(new, Table) and new.kind in _OWN and not had_own:
+                    self._made.add(path[:size])
+
+
+def _at_once(syntax: Syntax, changes: list[Change], reread: Callable[[str], Syntax]) -> Syntax:
+    edits = Edits(syntax)
+    for change in changes:
+        make(edits, change)
+    return reread(edits.apply())
+
+
+def _step_by_step(syntax: Syntax, changes: list[Change], reread: Callable[[str], Syntax]) -> Syntax:
+    for change in changes:
+        syntax = _at_once(syntax, [change], reread)
+    return syntax
+
+
+def _coarse(changes: list[Change]) -> list[Change]:
+    """The same with arrays written anew."""
+    return [change._replace(action="replace") if change.action == "align" else change for change in changes]
+
+
+def _with(tree: Any, path: Path, value: Any) -> Any:
+    """A copy of the tree with ``value`` at ``path``; what is not on the path is shared."""
+    if not path:
+        return value
+    step = path[0]
+    if isinstance(tree, dict) and isinstance(step, str):
+        return {**tree, step: _with(tree.get(step, {}), path[1:], value)}
+    if isinstance(tree, list) and isinstance(step, int) and 0 <= step < len(tree):
+        return [*tree[:step], _with(tree[step], path[1:], value), *tree[step + 1 :]]
+    raise TomlError(f"{dotted_path(path)} goes through a value that is not a table, or past the end of an array")
+
+
+def _without(tree: Any, path: Path) -> Any:
+    """A copy of the tree without ``path``, which is there."""
+    step, rest = path[0], path[1:]
+    if isinstance(tree, dict):
+        if rest:
+            return {**tree, step: _without(tree[str(step)], rest)}
+        return {name: value for name, value in tree.items() if name != step}
+    assert isinstance(step, int)
+    return [*tree[:step], *([_without(tree[step], rest)] if rest else []), *tree[step + 1 :]]
+
+
+def _merged(tree: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+    result = dict(tree)
+    for name, value in wanted.items():
+        old = tree.get(name)
+        result[name] = _merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return result
+
+
+def _changed(tree: dict[str, Any], wanted: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for name, value in wanted.items():
+        old = tree.get(name)
+        if isinstance(old, dict) and isinstance(value, dict):
+            yield from _changed(old, value, (*path, name))
+        elif name not in tree or not same(old, value):
+            yield (*path, name)

@@ -1,0 +1,177 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module container_runtime_info."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: container_runtime_info
+short_description: Tell which container runtime and NVIDIA toolkit a node has
+version_added: 0.1.0
+description:
+  - Tells where containerd and the NVIDIA container runtime are, their versions, the package that the latter comes from,
+    and whether systemd knows the daemon.
+  - Only looks at programs, packages and the unit. M(gpu.kubernetes.container_runtime_probe) asks the running daemon.
+author:
+  - gpu.kubernetes authors (@gpu-kubernetes)
+extends_documentation_fragment:
+  - gpu.kubernetes.attributes
+  - gpu.kubernetes.attributes.info
+  - gpu.kubernetes.attributes.node
+options:
+  service:
+    description: Name of the daemon's systemd unit.
+    type: str
+    default: containerd
+  toolkit_runtime:
+    description:
+      - The NVIDIA container runtime, as a path or as a name to look for in C(PATH) and in V(/usr/local/nvidia/toolkit),
+        where the toolkit's container image puts it.
+    type: str
+    default: nvidia-container-runtime
+  packages:
+    description: Names of packages whose installed versions are returned.
+    type: list
+    elements: str
+    default: [nvidia-container-toolkit]
+  package_manager:
+    description: The package manager to ask. Left out, the first one that is found.
+    type: str
+    choices: [apt, dnf, zypper, pacman]
+seealso:
+  - module: gpu.kubernetes.container_runtime_probe
+  - module: gpu.kubernetes.containerd_config
+"""
+
+EXAMPLES = r"""
+- name: Look at the container runtime
+  gpu.kubernetes.container_runtime_info:
+  register: runtime
+
+- name: Show the version of containerd
+  ansible.builtin.debug:
+    var: runtime.containerd.version
+"""
+
+RETURN = r"""
+containerd:
+  description: The containerd program.
+  returned: success
+  type: dict
+  contains:
+    path:
+      description: Where it is; V(none) if it is not found.
+      type: str
+      sample: /usr/bin/containerd
+    version:
+      description: Its version.
+      type: str
+      sample: 2.1.4
+    usable:
+      description: Whether it can be executed.
+      type: bool
+      sample: true
+service:
+  description: The systemd unit.
+  returned: success
+  type: dict
+  contains:
+    name:
+      description: Its name.
+      type: str
+      sample: containerd
+    exists:
+      description: Whether systemd knows it.
+      type: bool
+      sample: true
+    state:
+      description: C(ActiveState) of the unit.
+      type: str
+      sample: active
+toolkit:
+  description: NVIDIA's container runtime.
+  returned: success
+  type: dict
+  contains:
+    path:
+      description: Where the runtime is; V(none) if it is not found.
+      type: str
+      sample: /usr/bin/nvidia-container-runtime
+    version:
+      description: Its version.
+      type: str
+      sample: 1.17.8
+    usable:
+      description: Whether it can be executed and tells its version.
+      type: bool
+      sample: true
+package_manager:
+  description: The package manager that was asked.
+  returned: success
+  type: str
+  sample: apt
+packages:
+  description: The installed version of each package; V(none) if it is not installed.
+  returned: success
+  type: dict
+  sample:
+    nvidia-container-toolkit: 1.17.8-1
+"""
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import host, unit
+
+ARGUMENTS = {
+    "service": {"type": "str", "default": "containerd"},
+    "toolkit_runtime": {"type": "str", "default": "nvidia-container-runtime"},
+    "packages": {"type": "list", "elements": "str", "default": ["nvidia-container-toolkit"]},
+    "package_manager": {"type": "str", "choices": ["apt", "dnf", "zypper", "pacman"]},
+}
+# A service's PATH and that of a login differ; these are where packages and installers put the programs.
+FURTHER_FOLDERS = ["/usr/local/bin", "/usr/local/sbin", "/usr/bin", "/usr/local/nvidia/toolkit"]
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    params = module.params
+
+    def run(command: t.Sequence[str]) -> tuple[int, str]:
+        if not module.get_bin_path(command[0], opt_dirs=FURTHER_FOLDERS):
+            return 127, ""
+        status, output, _errors = module.run_command(list(command), handle_exceptions=False)
+        return status, output
+
+    def find(name: str) -> str | None:
+        found: str | None = module.get_bin_path(name, opt_dirs=FURTHER_FOLDERS)
+        return found
+
+    def attempt(command: t.Sequence[str]) -> tuple[int, str]:
+        try:
+            return run(command)
+        except OSError:
+            return 126, ""
+
+    manager = params["package_manager"] or host.package_manager(find)
+    shown = unit.parse_show(attempt(unit.show_command(params["service"]))[1])
+    module.exit_json(
+        changed=False,
+        containerd=host.program(find("containerd"), attempt),
+        service={
+            "name": params["service"],
+            "exists": shown.get("LoadState") == "loaded",
+            "state": shown.get("ActiveState"),
+        },
+        toolkit=host.program(find(params["toolkit_runtime"]), attempt),
+        package_manager=manager,
+        packages={name: host.package_version(manager, name, attempt) for name in params["packages"]},
+    )
+
+
+if __name__ == "__main__":
+    main()

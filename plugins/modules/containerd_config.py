@@ -1,0 +1,278 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: containerd_config
+short_description: Merge the NVIDIA runtime into containerd's configuration, without loss
+version_added: 0.1.0
+author:
+  - gpu.kubernetes authors (@gpu-kubernetes)
+description:
+  - Adds a runtime such as C(nvidia) to containerd's C(config.toml), as an administrator would by hand.
+  - Only the lines concerned change. Comments, order, quoting, indentation, line endings, file mode, owner, extended attributes
+    (ACL, SELinux context) and symbolic links stay as they are, and the file is replaced in one step.
+  - The new runtime takes over what C(runc) (or another runtime of runc's type that is the default) has, such as
+    C(runtime_type), C(SystemdCgroup) and C(base_runtime_spec), and nothing from Kata Containers or gVisor. What an existing
+    table of the runtime has is kept.
+  - Where C(containerd) is on the node, it has to accept the candidate (C(containerd config dump)) and to make of it what
+    was asked before the file is replaced.
+  - What was put in is recorded leaf by leaf, so that O(state=absent) takes out just that. A file that nobody else changed gets its
+    first bytes back.
+  - This module restarts nothing. See RV(restart_required).
+extends_documentation_fragment:
+  - gpu.kubernetes.attributes
+  - gpu.kubernetes.attributes.node
+attributes:
+  check_mode:
+    support: full
+    details: Nothing at all is written on the node, neither the file nor state, lock or backup.
+  diff_mode:
+    support: full
+    details: Credentials, such as those of registries, are masked in the difference.
+  idempotent:
+    support: full
+options:
+  path:
+    description:
+      - The configuration file. A missing or empty one is created with what is needed and nothing else.
+      - Files that k3s, rke2, k0s or MicroK8s render, and templates, are refused with the way that program offers.
+        A file that looks like kubespray's is changed, with a warning that names kubespray's variables.
+    type: path
+    default: /etc/containerd/config.toml
+  state:
+    description:
+      - V(present) merges the runtime into the file.
+      - V(absent) takes out what earlier runs of this module put in for O(runtime_name) and leaves what others wrote since.
+    type: str
+    choices: [present, absent]
+    default: present
+  runtime_name:
+    description: Name of the runtime, which a C(RuntimeClass) names as its handler.
+    type: str
+    default: nvidia
+  runtime_path:
+    description: Path of the NVIDIA runtime on the node, written as C(options.BinaryName).
+    type: path
+    default: /usr/bin/nvidia-container-runtime
+  set_default:
+    description:
+      - V(true) makes O(runtime_name) the default runtime.
+      - V(false) puts back the default runtime that was there before, or C(runc), if O(runtime_name) is the default now.
+      - Left out, the default runtime stays as it is.
+    type: bool
+  enable_cdi:
+    description:
+      - Whether the CRI plugin takes devices from the Container Device Interface. Left out, it stays as it is.
+      - containerd 2.0 and newer have it on unless the file says otherwise, so that nothing is written there in vain.
+    type: bool
+  systemd_cgroup:
+    description:
+      - Whether containers are put into cgroups through systemd (C(SystemdCgroup)). It has to agree with the kubelet's
+        C(cgroupDriver).
+      - If given, it is applied to O(runtime_name) and to every other runtime of runc's type, because containerd tells the kubelet
+        the driver of one of them only.
+      - Left out, O(runtime_name) takes over what runc has.
+    type: bool
+  containerd_version:
+    description:
+      - Release of containerd, such as V(1.7.28) or V(2.1). Decides the configuration version of a new file and what imported files do.
+      - Left out, C(containerd --version) is asked.
+    type: str
+  containerd_binary:
+    description:
+      - Path of C(containerd). Left out, it is looked for in E(PATH) and the usual directories.
+    type: path
+  validate:
+    description: Whether containerd has to accept the candidate before the file is replaced. Nothing is asked where there is no containerd.
+    type: bool
+    default: true
+  settings:
+    description:
+      - Further settings, deep-merged at the root of the document. Tables are merged, all other values (lists too) are replaced.
+      - The other options of this module win over settings for the same key.
+      - Use C(no_log) on the task if they hold credentials that must not be logged on the node.
+    type: dict
+    default: {}
+  backup:
+    description:
+      - Whether to keep the file as first met below O(state_dir). Without it O(state=absent) cannot give the first bytes
+        back and takes out line by line.
+    type: bool
+    default: true
+  state_dir:
+    description: Directory for backups, the record of changes and the mark for a pending restart. No daemon may read it.
+    type: path
+    default: /var/lib/gpu-kubernetes
+seealso:
+  - name: containerd CRI configuration
+    description: Meaning of the settings.
+    link: https://github.com/containerd/containerd/blob/main/docs/cri/config.md
+"""
+
+EXAMPLES = r"""
+- name: Add the NVIDIA runtime beside runc
+  gpu.kubernetes.containerd_config:
+
+- name: Make it the default runtime, with the systemd cgroup driver for all runtimes
+  gpu.kubernetes.containerd_config:
+    set_default: true
+    systemd_cgroup: true
+  register: __runtime_config
+  notify: Restart containerd
+
+- name: Add a setting of your own
+  gpu.kubernetes.containerd_config:
+    settings:
+      plugins:
+        io.containerd.cri.v1.runtime:
+          max_container_log_line_size: 32768
+
+- name: Take it all out again
+  gpu.kubernetes.containerd_config:
+    state: absent
+"""
+
+RETURN = r"""
+config_version:
+  description: Configuration version of the file after the run, null if it has none.
+  returned: success
+  type: int
+  sample: 3
+plugin_id:
+  description: Plugin under which the runtimes are, null if the file has no version.
+  returned: success
+  type: str
+  sample: io.containerd.cri.v1.runtime
+default_runtime_name:
+  description: Default runtime that the file names, null if it names none (containerd then takes runc).
+  returned: success
+  type: str
+  sample: nvidia
+restart_required:
+  description:
+    - Whether containerd has to be restarted to take over the file. True if this run changed what the file means, or an earlier run did
+      and nobody confirmed a good restart since.
+    - To confirm, remove C(pending/containerd.restart) below O(state_dir).
+  returned: success
+  type: bool
+backup_file:
+  description: Where the file as first met is kept.
+  returned: changed, not in check mode, and O(backup=true)
+  type: str
+  sample: /var/lib/gpu-kubernetes/backups/etc-containerd-config.toml.93e1f0a2c4b5.0f343b0931126a20
+reasons:
+  description: What was changed, in words.
+  returned: success
+  type: list
+  elements: str
+  sample: [make nvidia the default runtime]
+"""
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._files import FilesError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import proof
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.apply import (
+    Host,
+    Outcome,
+    ensure_absent,
+    ensure_present,
+)
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import Request
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.masking import secret_words, shown_pair
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import Release, parse_release
+
+ARGUMENT_SPEC = {
+    "path": {"type": "path", "default": "/etc/containerd/config.toml"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "runtime_name": {"type": "str", "default": "nvidia"},
+    "runtime_path": {"type": "path", "default": "/usr/bin/nvidia-container-runtime"},
+    "set_default": {"type": "bool"},
+    "enable_cdi": {"type": "bool"},
+    "systemd_cgroup": {"type": "bool"},
+    "containerd_version": {"type": "str"},
+    "containerd_binary": {"type": "path"},
+    "validate": {"type": "bool", "default": True},
+    "settings": {"type": "dict", "default": {}},
+    "backup": {"type": "bool", "default": True},
+    "state_dir": {"type": "path", "default": "/var/lib/gpu-kubernetes"},
+}
+
+
+def known_release(given: str | None, binary: str | None) -> Release | None:
+    """Return the release given, else the one that *binary* states, else None; raises ConfigError for no version."""
+    if given is None:
+        return proof.ask_release(binary) if binary else None
+    release = parse_release(given)
+    if release is None:
+        raise ConfigError(f"containerd_version {given} is no version: give one such as 1.7.28 or 2.1.")
+    return release
+
+
+def act(params: dict[str, t.Any], check_mode: bool, workdir: str) -> Outcome:
+    """Do what the parameters ask; raises ConfigError or FilesError."""
+    binary = proof.find_binary(params["containerd_binary"])
+    request = Request(
+        release=known_release(params["containerd_version"], binary),
+        **{
+            name: params[name]
+            for name in (
+                "path",
+                "runtime_name",
+                "runtime_path",
+                "set_default",
+                "enable_cdi",
+                "systemd_cgroup",
+                "settings",
+            )
+        },
+    )
+    host = Host(
+        state_dir=params["state_dir"],
+        check_mode=check_mode,
+        keep_copy=params["backup"],
+        binary=binary if params["validate"] else None,
+        workdir=workdir,
+    )
+    return ensure_present(request, host) if params["state"] == "present" else ensure_absent(request, host)
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    module.no_log_values.update(secret_words(module.params["settings"]))
+    try:
+        outcome = act(module.params, module.check_mode, module.tmpdir)
+    except (ConfigError, FilesError) as exc:
+        module.fail_json(msg=str(exc))
+    for warning in outcome.warnings:
+        module.warn(warning)
+    result = {
+        name: getattr(outcome, name)
+        for name in (
+            "changed",
+            "config_version",
+            "plugin_id",
+            "default_runtime_name",
+            "restart_required",
+            "reasons",
+        )
+    }
+    if outcome.backup_file:
+        result["backup_file"] = outcome.backup_file
+    if module._diff and outcome.changed:
+        before, after = shown_pair(outcome.before, outcome.after)
+        path = module.params["path"]
+        result["diff"] = {"before": before, "after": after, "before_header": path, "after_header": path}
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

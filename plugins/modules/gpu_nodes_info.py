@@ -1,0 +1,210 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: gpu_nodes_info
+short_description: Tell whether every GPU of every node is offered to pods, and why not
+version_added: 0.1.0
+author: gpu.kubernetes authors (@gpu-kubernetes)
+description:
+  - Compares the GPUs that each node should offer with what its kubelet does offer.
+  - Where they differ, says why in one clause with a remedy. The node is unknown or not Ready, the plugin's pod is
+    missing (label, taint), pending, cannot be pulled, crashes or found no driver, or some GPUs are unhealthy.
+  - Lists nodes once and pods once. Logs, events and DaemonSets are only asked for when there is something to explain.
+options:
+  expected:
+    description:
+      - How many units of O(resource_name) each node should offer, by node name. Only these nodes are reported.
+      - Left out, all nodes that have the resource, the plugin or the label C(nvidia.com/gpu.present=true) are reported,
+        and each should offer all that it has.
+    type: dict
+  resource_name:
+    description: The resource that the device plugin registers.
+    type: str
+    default: nvidia.com/gpu
+  namespace:
+    description: Where the pods of the device plugin are.
+    type: str
+    default: kube-system
+  plugin_labels:
+    description: The labels by which the pods of the device plugin are known.
+    type: dict
+    default:
+      name: nvidia-device-plugin-ds
+  pod_annotations:
+    description:
+      - Annotations that the plugin's pod on a node must carry, such as the checksum of its configuration.
+      - A node whose pod is older does not count as ready, so that O(wait) spans a rolling update.
+    type: dict
+    default: {}
+  wait:
+    description:
+      - Whether to wait until all nodes are as expected.
+      - When time is up, the module fails and names each node with its reason.
+    type: bool
+    default: false
+  wait_sleep:
+    description: Seconds between two looks.
+    type: int
+    default: 5
+  wait_timeout:
+    description: Seconds to wait at most.
+    type: int
+    default: 300
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - gpu.kubernetes.attributes
+  - gpu.kubernetes.attributes.api
+  - gpu.kubernetes.attributes.info
+requirements:
+  - kubernetes >= 24.2.0
+seealso:
+  - module: gpu.kubernetes.gpu_smoke_test
+  - module: gpu.kubernetes.nvml_facts
+"""
+
+EXAMPLES = r"""
+- name: Look at all GPU nodes
+  gpu.kubernetes.gpu_nodes_info:
+  register: gpus
+
+- name: Wait until two nodes offer what they have
+  gpu.kubernetes.gpu_nodes_info:
+    expected:
+      worker-1: 1
+      worker-2: 8
+    wait: true
+    wait_timeout: 180
+"""
+
+RETURN = r"""
+ok:
+  description: Whether all reported nodes are as expected.
+  returned: always
+  type: bool
+nodes:
+  description: One entry for each node, sorted by name. Amounts are units of the resource.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: The node.
+      type: str
+    known:
+      description: Whether there is such a node in the cluster.
+      type: bool
+    expected:
+      description: What it should offer; V(null) if nothing was expected in particular.
+      type: int
+    capacity:
+      description: What it has, healthy or not.
+      type: int
+    allocatable:
+      description: What it offers to pods.
+      type: int
+    allocated:
+      description: What pods on it hold now.
+      type: int
+    ready:
+      description: Whether the node is Ready.
+      type: bool
+    schedulable:
+      description: Whether new pods may land on it; V(false) when it is cordoned.
+      type: bool
+    ok:
+      description: Whether the node is Ready and offers what was expected, by a plugin of the current configuration.
+      type: bool
+    reason:
+      description: Why it is not, or what is worth knowing although it is (a cordon); else empty.
+      type: str
+    plugin_pod:
+      description: The device plugin's pod on the node, or empty.
+      type: str
+    foreign_plugins:
+      description: Other device plugins on the node that offer the same GPUs, as C(namespace/owner).
+      type: list
+      elements: str
+    gpu_operator:
+      description: Whether NVIDIA's GPU Operator takes care of the device plugin on the node.
+      type: bool
+  sample:
+    - name: worker-1
+      known: true
+      expected: 8
+      capacity: 8
+      allocatable: 7
+      allocated: 2
+      ready: true
+      schedulable: true
+      ok: false
+      reason: "7 of 8 nvidia.com/gpu allocatable: 1 of 8 unhealthy as plugin pod
+        kube-system/nvidia-device-plugin-daemonset-x7k2p reports; look for Xid errors in the node's kernel log"
+      plugin_pod: nvidia-device-plugin-daemonset-x7k2p
+      foreign_plugins: []
+      gpu_operator: false
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.readiness import Question
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.watching import Patience, survey
+
+
+def _counts(module: AnsibleModule) -> dict[str, int] | None:
+    expected: dict[str, Any] | None = module.params["expected"]
+    if expected is None:
+        return None
+    try:
+        return {str(node): int(count) for node, count in expected.items()}
+    except (TypeError, ValueError):
+        module.fail_json(msg=f"expected must hold a whole number for each node, not {expected!r}; correct it.")
+        raise
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            **AUTH_ARG_SPEC,
+            "expected": {"type": "dict"},
+            "resource_name": {"type": "str", "default": "nvidia.com/gpu"},
+            "namespace": {"type": "str", "default": "kube-system"},
+            "plugin_labels": {"type": "dict", "default": {"name": "nvidia-device-plugin-ds"}},
+            "pod_annotations": {"type": "dict", "default": {}},
+            "wait": {"type": "bool", "default": False},
+            "wait_sleep": {"type": "int", "default": 5},
+            "wait_timeout": {"type": "int", "default": 300},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    question = Question(
+        params["resource_name"], params["namespace"], params["plugin_labels"], params["pod_annotations"]
+    )
+    patience = Patience(params["wait_timeout"] if params["wait"] else 0, max(1, params["wait_sleep"]))
+    expected = _counts(module)
+    cluster = connect(module)
+    try:
+        reports = survey(cluster, question, expected, patience)
+    except ApiError as error:
+        module.fail_json(msg=str(error))
+    result = {"ok": all(report.ok for report in reports), "nodes": [report.as_dict() for report in reports]}
+    if params["wait"] and not result["ok"]:
+        wrong = "; ".join(f"node {report.name}: {report.reason}" for report in reports if not report.ok)
+        module.fail_json(
+            msg=f"Waited {params['wait_timeout']} s in vain for allocatable {params['resource_name']}: {wrong}.",
+            **result,
+        )
+    module.exit_json(changed=False, **result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: show_report
+short_description: Print the report on the GPUs of a cluster
+version_added: 0.1.0
+description:
+  - Prints what the filter P(gpu.kubernetes.gpu_report#filter) built as a table with its problems and notes, in colour
+    where the terminal has it.
+author:
+  - gpu.kubernetes authors (@gpu-kubernetes)
+extends_documentation_fragment:
+  - gpu.kubernetes.attributes
+  - gpu.kubernetes.attributes.info
+options:
+  report:
+    description: The report.
+    type: dict
+    required: true
+  path:
+    description: Where the report lies as a file, to be named below the table.
+    type: str
+    default: ""
+notes:
+  - Writes to the terminal itself, which callbacks that print one JSON document do not expect.
+seealso:
+  - plugin: gpu.kubernetes.gpu_report
+    plugin_type: filter
+"""
+
+EXAMPLES = r"""
+- name: Show the report
+  gpu.kubernetes.show_report:
+    report: "{{ observations | gpu.kubernetes.gpu_report(cluster=cluster) }}"
+"""
+
+RETURN = r"""#"""
+
+# This module is an action plugin and runs on the controller.

@@ -1,0 +1,150 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An API server in memory, and short spellings of nodes and pods, for tests of what acts on a cluster."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
+
+GPU = "nvidia.com/gpu"
+Object = dict  # of JSON, as the API server sends it
+
+
+def node(name: str, gpus: int = 0, allocatable: int | None = None, ready: bool = True, **spec: Any) -> dict[str, Any]:
+    """Make a node; ``labels``, ``annotations`` and anything of ``spec`` may be given."""
+    metadata = {"name": name, "resourceVersion": "1", "labels": spec.pop("labels", {})}
+    if "annotations" in spec:
+        metadata["annotations"] = spec.pop("annotations")
+    offered = gpus if allocatable is None else allocatable
+    condition = {"type": "Ready", "status": "True" if ready else "False", "message": "" if ready else "CNI is missing"}
+    status = {
+        "capacity": {GPU: str(gpus)} if gpus else {},
+        "allocatable": {GPU: str(offered)} if gpus else {},
+        "conditions": [condition],
+    }
+    return {"metadata": metadata, "spec": spec, "status": status}
+
+
+def pod(name: str, on: str = "", gpus: int = 0, namespace: str = "default", **parts: Any) -> dict[str, Any]:
+    """Make a pod; ``labels``, ``annotations``, ``status``, ``created`` and anything of ``spec`` may be given."""
+    metadata = {"name": name, "namespace": namespace, "labels": parts.pop("labels", {})}
+    metadata["annotations"] = parts.pop("annotations", {})
+    metadata["creationTimestamp"] = parts.pop("created", "2026-01-01T00:00:00Z")
+    if "owner" in parts:
+        metadata["ownerReferences"] = [{"kind": "DaemonSet", "name": parts.pop("owner")}]
+    status = parts.pop("status", {"phase": "Running"})
+    limits = {"resources": {"limits": {GPU: str(gpus)}}} if gpus else {}
+    spec = {"containers": [{"name": "main", "image": parts.pop("image", "example/image:1"), **limits}], **parts}
+    if on:
+        spec["nodeName"] = on
+    return {"metadata": metadata, "spec": spec, "status": status}
+
+
+class FakeCluster:
+    """Keeps nodes and pods, counts calls, and lets a test decide what becomes of new pods and of patches."""
+
+    server = "https://api.test:6443"
+
+    def __init__(self, nodes: list[Object] | None = None, pods: list[Object] | None = None) -> None:
+        self.store_nodes = {item["metadata"]["name"]: item for item in nodes or []}
+        self.store_pods = list(pods or [])
+        self.daemon_set_list: list[Object] = []
+        self.event_list: list[Object] = []
+        self.logs: dict[str, str] = {}
+        self.calls: list[str] = []
+        self.created: list[Object] = []
+        self.on_create: Callable[[Object], None] = lambda _pod: None
+        self.on_patch: Callable[[str], None] = lambda _name: None
+        self.on_list: Callable[[FakeCluster], None] = lambda _cluster: None
+        self._lock = threading.Lock()
+
+    def _note(self, call: str) -> None:
+        with self._lock:
+            self.calls.append(call)
+
+    def nodes(self) -> list[Object]:
+        self._note("nodes")
+        return copy.deepcopy(list(self.store_nodes.values()))
+
+    def node(self, name: str) -> Object:
+        self._note("node")
+        return copy.deepcopy(self.store_nodes[name])
+
+    def pods(self, namespace: str = "", labels: Mapping[str, str] | None = None, fields: str = "") -> list[Object]:
+        self._note("pods")
+        self.on_list(self)
+        found = []
+        for item in self.store_pods:
+            known = item["metadata"].get("labels") or {}
+            if namespace and item["metadata"].get("namespace") != namespace:
+                continue
+            if "status.phase!=Succeeded" in fields and item["status"].get("phase") in ("Succeeded", "Failed"):
+                continue
+            if all(known.get(key) == value for key, value in (labels or {}).items()):
+                found.append(copy.deepcopy(item))
+        return found
+
+    def daemon_sets(self, namespace: str) -> list[Object]:
+        self._note("daemon_sets")
+        return copy.deepcopy(self.daemon_set_list)
+
+    def warning_events(self, namespace: str) -> list[Object]:
+        self._note("events")
+        return copy.deepcopy(self.event_list)
+
+    def patch_node(self, name: str, patch: Object) -> Object:
+        self._note(f"patch {name}")
+        self.on_patch(name)
+        stored = self.store_nodes[name]["metadata"]
+        wanted = patch["metadata"]
+        if wanted.get("resourceVersion", stored["resourceVersion"]) != stored["resourceVersion"]:
+            raise ApiError("conflict", 409)
+        for part in ("labels", "annotations"):
+            for key, value in (wanted.get(part) or {}).items():
+                kept = stored.setdefault(part, {})
+                if value is None:
+                    kept.pop(key, None)
+                else:
+                    kept[key] = value
+        stored["resourceVersion"] = str(int(stored["resourceVersion"]) + 1)
+        return self.store_nodes[name]
+
+    def create_pod(self, namespace: str, manifest: Object) -> Object:
+        self._note("create")
+        made = copy.deepcopy(manifest)
+        with self._lock:
+            made["metadata"]["name"] = f"{made['metadata']['generateName']}{len(self.created)}"
+            made["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+            made["status"] = {"phase": "Pending"}
+            self.created.append(made)
+        self.on_create(made)
+        with self._lock:
+            self.store_pods.append(made)
+        return made
+
+    def delete_pod(self, namespace: str, name: str) -> None:
+        self._note(f"delete {name}")
+        with self._lock:
+            self.store_pods = [item for item in self.store_pods if item["metadata"]["name"] != name]
+
+    def pod_log(self, namespace: str, name: str, lines: int, previous: bool = False) -> str:
+        self._note("log")
+        return self.logs.get(name, "")
+
+
+class FakeClock:
+    """Time that passes only by sleeping."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+
+    def __call__(self) -> float:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds

@@ -1,0 +1,127 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the gates share: where things are, which files are the source, and how a finding is told."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import yaml
+
+from . import _pythons
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMESPACE, NAME = "gpu", "kubernetes"
+FQCN = f"{NAMESPACE}.{NAME}"
+REPORTS = ROOT / "build" / "reports"
+NOT_RUN = "not-run.txt"
+CACHE = ROOT / ".cache"
+SITE_PACKAGES = Path(sysconfig.get_path("purelib"))
+
+
+def source_files(root: Path = ROOT) -> list[Path]:
+    """Paths relative to *root* of every file that git tracks or would track; sorted; links count as files."""
+    listing = subprocess.run(
+        ["git", "-C", str(root), "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        check=True,
+        capture_output=True,
+    ).stdout.decode()
+    names = {name for name in listing.split("\0") if name}
+    return sorted(Path(name) for name in names if os.path.lexists(root / name))
+
+
+def copy_source(target: Path, keep: Callable[[Path], bool] = lambda _path: True) -> int:
+    """Copy the source files for which *keep* holds to *target*, links as links; returns their number."""
+    files = [path for path in source_files() if keep(path)]
+    for path in files:
+        (target / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / path, target / path, follow_symlinks=False)
+    return len(files)
+
+
+def collection_tree(parent: Path, keep: Callable[[Path], bool] = lambda _path: True) -> Path:
+    """A fresh ``ansible_collections`` tree below *parent*: a copy of this collection beside links to what it depends on.
+
+    Returns the folder of the copy. ansible-test wants exactly this layout and no links on the way to it.
+    """
+    base = parent / "ansible_collections"
+    target = base / NAMESPACE / NAME
+    for old in target.glob("*"):
+        # ansible-test keeps its environments in tests/output.
+        if old.name != "tests":
+            shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
+    for old in target.glob("tests/*"):
+        if old.name != "output":
+            shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
+    target.mkdir(parents=True, exist_ok=True)
+    copy_source(target, keep)
+    link_dependencies(base)
+    return target
+
+
+def link_dependencies(base: Path) -> None:
+    """Link kubernetes.core, as installed with this Python, into the ``ansible_collections`` folder *base*."""
+    core = SITE_PACKAGES / "ansible_collections" / "kubernetes" / "core"
+    if not core.is_dir():
+        raise SystemExit(f"kubernetes.core is not in {SITE_PACKAGES}: run `make venv`")
+    link = base / "kubernetes" / "core"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if not link.is_symlink():
+        link.symlink_to(core)
+
+
+def no_config(folder: Path) -> str:
+    """Path of an empty ansible.cfg in *folder*, for tools that must not find the checkout's or the user's."""
+    path = folder / "empty.cfg"
+    path.write_text("", encoding="utf-8")
+    return str(path)
+
+
+def plugin_names(folder: str) -> list[str]:
+    """Names of the plugins in ``plugins/FOLDER``, private ones (leading underscore) left out; sorted."""
+    return sorted(path.stem for path in (ROOT / "plugins" / folder).glob("*.py") if not path.stem.startswith("_"))
+
+
+def api_modules() -> list[str]:
+    """Names of the modules that run on the controller and talk to the API server: the action group ``api``."""
+    runtime = yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text(encoding="utf-8"))
+    return list(runtime["action_groups"]["api"])
+
+
+def roles() -> list[Path]:
+    """Folders of the public roles, sorted by name."""
+    return sorted(path for path in (ROOT / "roles").glob("[!_.]*") if path.is_dir())
+
+
+def finish(title: str, findings: Iterable[str], checked: str) -> int:
+    """Print the findings, then one line that says what was checked; returns the exit status (0 without findings)."""
+    problems = list(findings)
+    for problem in problems:
+        print(f"  {problem}", file=sys.stderr)
+    verdict = "ok" if not problems else f"{len(problems)} problem(s)"
+    print(f"{title}: {checked}: {verdict}")
+    return 1 if problems else 0
+
+
+def not_run(what: str) -> int:
+    """Say, here and in the summary, what this machine could not check; a failure (1) on CI, else passed over (0)."""
+    print(f"NOT RUN: {what}")
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    with (REPORTS / NOT_RUN).open("a", encoding="utf-8") as report:
+        report.write(f"{what}\n")
+    return int(_pythons.missing_is_failure())
+
+
+def lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Numbered lines of a text file, from 1; nothing for a file that is not UTF-8 text."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return
+    yield from enumerate(text.splitlines(), start=1)

@@ -1,0 +1,150 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Is the built collection what users should get? ``python -m gates.artifact``.
+
+Builds it, looks at the list of files, installs it where nothing else is, and asks ansible-doc for every plugin and role and
+ansible-playbook for the syntax of every playbook, from there and not from the checkout.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import yaml
+
+from ._common import FQCN, ROOT, finish, link_dependencies, no_config, plugin_names, roles
+
+WORK = ROOT / "build" / "artifact"
+INSTALLED = WORK / "collections"
+FORBIDDEN = (
+    "tests",
+    "molecule",
+    "build",
+    "dist",
+    ".lab",
+    ".venv",
+    ".ansible",
+    ".nox",
+    ".cache",
+    ".ci",
+    ".git",
+    "changelogs/fragments",
+)
+FORBIDDEN_ANYWHERE = ("__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache")
+REQUIRED = (
+    "MANIFEST.json",
+    "FILES.json",
+    "README.md",
+    "LICENSE",
+    "CHANGELOG.md",
+    "meta/runtime.yml",
+    "meta/execution-environment.yml",
+)
+TYPES = {"modules": "module", "filter": "filter", "lookup": "lookup", "test": "test", "inventory": "inventory"}
+
+
+def ansible(tool: str, *arguments: str) -> str:
+    """Standard output of an ansible tool that sees the installed artifact and its dependencies only; what it says is the error."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "PYTHONPATH"))}
+    surroundings = kept | {
+        "ANSIBLE_COLLECTIONS_PATH": str(INSTALLED),
+        "ANSIBLE_CONFIG": no_config(WORK),
+        "ANSIBLE_NOCOLOR": "1",
+    }
+    result = subprocess.run([tool, *arguments], cwd=WORK, env=surroundings, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise RuntimeError(f"{tool} {' '.join(arguments)}: {(result.stderr or result.stdout).strip()}")
+    return result.stdout
+
+
+def build() -> Path:
+    """A fresh artifact below build/artifact."""
+    shutil.rmtree(WORK, ignore_errors=True)
+    INSTALLED.mkdir(parents=True)
+    ansible("ansible-galaxy", "collection", "build", str(ROOT), "--output-path", str(WORK))
+    return next(WORK.glob("*.tar.gz"))
+
+
+def problems_of_content(names: list[str], wanted_roles: list[str]) -> list[str]:
+    """What must not be in the artifact and is, and what must be and is not."""
+    found = []
+    for name in names:
+        top = any(name == place or name.startswith(f"{place}/") for place in FORBIDDEN)
+        if top or any(part in FORBIDDEN_ANYWHERE for part in name.split("/")):
+            found.append(f"{name}: does not belong into the artifact")
+    needed = [*REQUIRED, *(f"roles/{role}/meta/argument_specs.yml" for role in wanted_roles)]
+    return found + [f"{name}: missing from the artifact" for name in needed if name not in names]
+
+
+def install(archive: Path) -> None:
+    """Install the archive as a user would, without looking for dependencies; link those that .venv has."""
+    ansible(
+        "ansible-galaxy",
+        "collection",
+        "install",
+        str(archive),
+        "--offline",
+        "--no-deps",
+        "--collections-path",
+        str(INSTALLED),
+    )
+    link_dependencies(INSTALLED / "ansible_collections")
+
+
+def undocumented() -> tuple[int, list[str]]:
+    """Number of plugins and roles, and those that ansible-doc has nothing to say about."""
+    wanted = [(kind, f"{FQCN}.{name}") for folder, kind in TYPES.items() for name in plugin_names(folder)]
+    wanted += [("role", f"{FQCN}.{role.name}") for role in roles()]
+    found = []
+    for kind in sorted({kind for kind, _name in wanted}):
+        names = [name for each, name in wanted if each == kind]
+        answer = json.loads(ansible("ansible-doc", "--json", "--type", kind, *names))
+        found += [
+            f"{kind} {name}: ansible-doc shows nothing" for name in names if not described(answer.get(name), kind)
+        ]
+    return len(wanted), found
+
+
+def described(entry: object, kind: str) -> bool:
+    """Whether ansible-doc's answer for one plugin or role holds a description and, for modules, examples and returns."""
+    if not isinstance(entry, dict):
+        return False
+    if kind == "role":
+        return bool(entry.get("entry_points"))
+    return bool(entry.get("doc")) and (kind != "module" or bool(entry.get("examples")))
+
+
+def playbooks() -> list[str]:
+    """Fully qualified names of the playbooks."""
+    return sorted(f"{FQCN}.{path.stem}" for path in (ROOT / "playbooks").glob("*.yml") if not path.stem.startswith("_"))
+
+
+def main() -> int:
+    """Build, look, install, ask."""
+    try:
+        archive = build()
+        with tarfile.open(archive) as content:
+            names = [member.name for member in content.getmembers() if member.isfile()]
+            version = json.load(content.extractfile("MANIFEST.json"))["collection_info"]["version"]  # type: ignore[arg-type]
+        found = problems_of_content(names, [role.name for role in roles()])
+        if version != yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))["version"]:
+            found.append(f"version {version} is not that of galaxy.yml")
+        install(archive)
+        documented, silent = undocumented()
+        for playbook in playbooks():
+            ansible("ansible-playbook", "--inventory", "localhost,", "--syntax-check", playbook)
+    except RuntimeError as error:
+        return finish("artifact", [str(error)], "stopped")
+    size = archive.stat().st_size // 1024
+    told = f"{archive.name}, {len(names)} files, {size} KiB; {documented} plugins and roles in ansible-doc; {len(playbooks())} playbooks"
+    return finish("artifact", found + silent, told)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

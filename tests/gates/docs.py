@@ -1,0 +1,48 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Guides and reference as HTML: ``python -m gates.docs`` leaves them in build/docs/html.
+
+The reference is generated from the plugins and argument specs by antsibull-docs and never committed; the guides are in
+docs/docsite/rst. Warnings of Sphinx are errors.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+from ._common import CACHE, FQCN, ROOT, collection_tree, no_config
+
+WORK = ROOT / "build" / "docs"
+
+
+def tool(*command: str, cwd: str = str(ROOT), **environment: str) -> bool:
+    """Run one tool and show its command; True if it succeeded."""
+    print(f"$ {' '.join(command)}", flush=True)
+    return subprocess.run(command, cwd=cwd, env={**os.environ, **environment}, check=False).returncode == 0
+
+
+def main() -> int:
+    """Lint, generate, build."""
+    shutil.rmtree(WORK, ignore_errors=True)
+    source = WORK / "rst"
+    source.mkdir(parents=True, mode=0o755)
+    # A copy: antsibull-docs reads all files of a collection's folder, and the checkout's has the lab's too.
+    copy = collection_tree(CACHE / "docs", lambda path: path.parts[0] not in {"tests", "molecule"})
+    collections = {"ANSIBLE_COLLECTIONS_PATH": str(CACHE / "docs"), "ANSIBLE_CONFIG": no_config(WORK)}
+    lint = ("--plugin-docs", "--check-extra-docs-refs", "--validate-collection-refs", "self", "--skip-rstcheck")
+    good = tool("antsibull-docs", "lint-collection-docs", *lint, str(copy), **collections)
+    generate = ("--use-current", "--squash-hierarchy", "--fail-on-error", "--dest-dir", str(source), FQCN)
+    good &= tool("antsibull-docs", "collection", *generate, **collections)
+    shutil.copy(ROOT / "docs" / "conf.py", source / "conf.py")
+    sphinx = ("--fail-on-warning", "--keep-going", "--quiet", "--jobs", "auto")
+    good = good and tool(sys.executable, "-m", "sphinx", *sphinx, str(source), str(WORK / "html"))
+    if good:
+        print(f"docs: {sum(1 for _ in (WORK / 'html').rglob('*.html'))} pages in {(WORK / 'html').relative_to(ROOT)}")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

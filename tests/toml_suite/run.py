@@ -1,0 +1,103 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Run the public toml-test suite against our reader and writer, and print how many of its cases pass.
+
+    python tests/toml_suite/run.py [--cache FOLDER]
+
+The suite is a Go module; its command is built once into the cache folder. Nothing of it is kept in this repository. It exits with
+1 where a case fails and with 2 where the suite itself cannot be had or says nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+MODULE = "github.com/toml-lang/toml-test/v2/cmd/toml-test"
+RELEASE = "v2.2.0"
+VERSIONS = ("1.0", "1.1")
+KINDS = ("valid", "encoder", "invalid")
+_COUNT = re.compile(r"^\s*(valid|encoder|invalid) tests:\s*([0-9]+) passed,\s*([0-9]+) failed", re.MULTILINE)
+
+
+class SuiteError(Exception):
+    """Why there is nothing to report."""
+
+
+def suite_command(cache: Path) -> Path:
+    """The suite's command, built if it is not there yet. Raises SuiteError."""
+    command = cache / RELEASE / "toml-test"
+    if command.exists():
+        return command
+    go = shutil.which("go")
+    if go is None:
+        raise SuiteError("the toml-test suite is a Go program and there is no go command; install Go")
+    done = subprocess.run(
+        [go, "install", f"{MODULE}@{RELEASE}"],
+        env={**os.environ, "GOBIN": str(command.parent)},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise SuiteError(f"the toml-test suite does not build: {done.stderr.strip()}")
+    return command
+
+
+def run_suite(command: Path, version: str) -> tuple[dict[str, tuple[int, int]], str]:
+    """Passed and failed cases of each kind, and what the suite printed. Raises SuiteError."""
+    codec = f"{sys.executable} {HERE / 'codec.py'}"
+    done = subprocess.run(
+        [
+            str(command),
+            "test",
+            f"-toml={version}",
+            "-color=never",
+            f"-decoder={codec} decode {version}",
+            f"-encoder={codec} encode",
+        ],
+        env={**os.environ, "PYTHONPATH": str(ROOT / ".ansible" / "collections")},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    printed = done.stdout + done.stderr
+    counts = {kind: (int(passed), int(failed)) for kind, passed, failed in _COUNT.findall(printed)}
+    if set(counts) != set(KINDS) or not all(sum(count) for count in counts.values()):
+        raise SuiteError(f"the toml-test suite ran no cases: {printed.strip()[-2000:]}")
+    return counts, printed
+
+
+def main() -> int:
+    """Run everything and print one line for each version."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpu-kubernetes" / "toml-test"
+    parser.add_argument("--cache", type=Path, default=default, help="where the suite's command is kept")
+    cache = parser.parse_args().cache.resolve()
+    failures = 0
+    try:
+        command = suite_command(cache)
+        for version in VERSIONS:
+            counts, printed = run_suite(command, version)
+            numbers = ", ".join(f"{kind} {counts[kind][0]} of {sum(counts[kind])}" for kind in KINDS)
+            print(f"TOML {version}: {numbers} passed (toml-test {RELEASE})")
+            failed = sum(count[1] for count in counts.values())
+            failures += failed
+            if failed:
+                print(printed)
+    except SuiteError as problem:
+        print(f"{problem}.", file=sys.stderr)
+        return 2
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What all unit tests share. Runs under plain pytest and under ``ansible-test units``, from Python 3.8 on."""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+# The simulated NVML library, captured outputs and the project's own gates are tests' helpers too.
+sys.path.append(str(ROOT / "tests"))
+
+
+def _find_collections() -> None:
+    """Make ``ansible_collections.gpu.kubernetes`` and the installed collections importable side by side.
+
+    ansible-test brings a loader of its own; plain pytest imports through ``.ansible/collections`` (made by ``make venv``), which is a
+    regular package and would hide the collections in site-packages.
+    """
+    link = ROOT / ".ansible" / "collections"
+    if link.is_dir() and str(link) not in sys.path:
+        sys.path.insert(0, str(link))
+    import ansible_collections
+
+    ansible_collections.__path__ = pkgutil.extend_path(ansible_collections.__path__, "ansible_collections")
+
+
+if "ansible_pytest_collections" not in sys.modules:
+    _find_collections()
+
+try:
+    from hypothesis import HealthCheck, settings
+except ImportError:  # the property tests say for themselves that they need it
+    pass
+else:
+    # Deadlines measure the machine, not the code.
+    settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile("thorough", parent=settings.get_profile("default"), max_examples=2000)
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(autouse=True)
+def _no_real_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No unit test may find the cluster of whoever runs it."""
+    for name in list(os.environ):
+        if name.startswith("K8S_AUTH_") or name == "KUBECONFIG":
+            monkeypatch.delenv(name)

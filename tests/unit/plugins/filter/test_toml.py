@@ -1,0 +1,57 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The filters from_toml and to_toml: errors, names, and templates as Ansible runs them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+if sys.version_info < (3, 11):
+    pytest.skip("filters run on the controller", allow_module_level=True)
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.gpu.kubernetes.plugins.filter.from_toml import FilterModule as FromToml
+from ansible_collections.gpu.kubernetes.plugins.filter.from_toml import from_toml
+from ansible_collections.gpu.kubernetes.plugins.filter.to_toml import FilterModule as ToToml
+from ansible_collections.gpu.kubernetes.plugins.filter.to_toml import to_toml
+
+
+def test_there_and_back() -> None:
+    data = {"version": 3, "plugins": {"io.x": {"args": ["a", "b"], "on": True}}}
+    assert from_toml(to_toml(data)) == data
+
+
+def test_names() -> None:
+    assert FromToml().filters() == {"from_toml": from_toml}
+    assert ToToml().filters() == {"to_toml": to_toml}
+
+
+@pytest.mark.parametrize(
+    ("given", "version", "message"),
+    [
+        ("a = 1\nb = ", "1.0", r"as TOML 1\.0: expected a value \(line 2, column 5\)"),
+        ("a = 07:32", "1.0", "needs TOML 1.1"),
+        ("a = 1", "2.0", "no TOML version '2.0'"),
+        (7, "1.0", "was given a value of type int"),
+    ],
+)
+def test_from_toml_says_what_is_wrong(given: Any, version: str, message: str) -> None:
+    with pytest.raises(AnsibleFilterError, match=message):
+        from_toml(given, version)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"), [({"a": None}, "no value of type null"), ([1], "was given a value of type list")]
+)
+def test_to_toml_says_what_is_wrong(given: Any, message: str) -> None:
+    with pytest.raises(AnsibleFilterError, match=message):
+        to_toml(given)
+
+
+def test_from_toml_reads_the_newer_version_when_asked() -> None:
+    assert from_toml("a = {\n b = 1,\n}", version="1.1") == {"a": {"b": 1}}

@@ -1,0 +1,100 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Labels and expectations from a node's NVML facts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import (
+    MIB,
+    GpuFactsError,
+    expected_gpus,
+    gpu_labels,
+    label_value,
+)
+
+
+def gpu(name: Any = "Tesla T4", mib: int = 15360, lost: bool = False, mig: Any = None) -> dict[str, Any]:
+    return {"name": name, "memory_total_bytes": mib * MIB, "lost": lost, "mig_mode": mig}
+
+
+T4 = gpu()
+A100 = gpu("NVIDIA A100-PCIE-40GB", 40960, mig="disabled")
+SLICED = gpu("NVIDIA H100 80GB HBM3", 81559, mig="enabled")
+BASE = {
+    "nvidia.com/gpu.present": "true",
+    "nvidia.com/gpu.count": "1",
+    "nvidia.com/gpu.product": "Tesla-T4",
+    "nvidia.com/gpu.memory": "15360",
+    "accelerator": "tesla-t4",
+}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "options", "labels"),
+    [
+        ([], {}, {}),
+        ([], {"extra": {"a": "b"}}, {}),
+        ([T4], {}, BASE),
+        ([T4], {"accelerator": "t4", "extra": {"rack": 7}}, {**BASE, "accelerator": "t4", "rack": "7"}),
+        ([T4, gpu(lost=True)], {}, BASE),
+        (
+            [{"name": None, "memory_total_bytes": None}],
+            {},
+            {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "1"},
+        ),
+        ([A100, T4], {}, {**BASE, "nvidia.com/gpu.count": "2"}),
+    ],
+)
+def test_gpu_labels(gpus: list[dict[str, Any]], options: dict[str, Any], labels: dict[str, str]) -> None:
+    assert gpu_labels({"gpus": gpus}, **options)[0] == labels
+
+
+def test_mixed_gpus_are_named() -> None:
+    (warning,) = gpu_labels({"gpus": [A100, T4, A100]})[1]
+    assert "2 x NVIDIA A100-PCIE-40GB (40960 MiB), 1 x Tesla T4 (15360 MiB)" in warning
+    assert "smallest, Tesla-T4 with 15360 MiB" in warning
+    assert gpu_labels({"gpus": [T4, T4]})[1] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("NVIDIA A100 80GB", "NVIDIA-A100-80GB"), (" a / b ", "a-b"), ("x" * 70, "x" * 63), ("(R)", "R"), ("", "")],
+)
+def test_label_value(text: str, value: str) -> None:
+    assert label_value(text) == value
+
+
+def sharing(kind: str, replicas: int, **more: Any) -> dict[str, Any]:
+    return {
+        "version": "v1",
+        "sharing": {kind: {"resources": [{"name": "nvidia.com/gpu", "replicas": replicas}], **more}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("gpus", "config", "resource", "count"),
+    [
+        ([], None, "nvidia.com/gpu", 0),
+        ([T4, A100, gpu(lost=True)], {"version": "v1"}, "nvidia.com/gpu", 2),
+        ([T4, A100], sharing("timeSlicing", 4), "nvidia.com/gpu", 8),
+        ([T4], sharing("mps", 10), "nvidia.com/gpu", 10),
+        ([T4], sharing("timeSlicing", 4, renameByDefault=True), "nvidia.com/gpu", 0),
+        ([T4], sharing("timeSlicing", 4, renameByDefault=True), "nvidia.com/gpu.shared", 4),
+        ([T4], {}, "nvidia.com/mig-1g.10gb", 0),
+        ([T4, SLICED], {"flags": {"migStrategy": "mixed"}}, "nvidia.com/gpu", 1),
+        ([T4, SLICED], {"flags": {"migStrategy": "none"}}, "nvidia.com/gpu", 2),
+        ([T4], {"flags": {"migStrategy": "single"}}, "nvidia.com/gpu", 1),
+        ([T4], {"flags": None, "sharing": None}, "nvidia.com/gpu", 1),
+    ],
+)
+def test_expected_gpus(gpus: list[dict[str, Any]], config: Any, resource: str, count: int) -> None:
+    assert expected_gpus({"gpus": gpus}, config, resource) == count
+
+
+def test_mig_single_cannot_be_told() -> None:
+    with pytest.raises(GpuFactsError, match="set k8s_device_plugin_expected_gpus"):
+        expected_gpus({"gpus": [SLICED]}, {"flags": {"migStrategy": "single"}})

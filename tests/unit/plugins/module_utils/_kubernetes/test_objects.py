@@ -1,0 +1,115 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reading nodes and pods as the API server sends them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fakes.kubernetes_api import GPU, node, pod
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import (
+    allocated_on,
+    holders_on,
+    node_of,
+    pods_by_node,
+    quantity,
+    requested_by,
+    taint_text,
+    tolerates,
+    untolerated,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "units"),
+    [
+        ("8", 8),
+        (8, 8),
+        ("0", 0),
+        (None, 0),
+        ("", 0),
+        ("1500m", 2),
+        ("2k", 2000),
+        ("1.5", 2),
+        ("nonsense", 0),
+        ("-1", 0),
+    ],
+)
+def test_quantity(value: Any, units: int) -> None:
+    assert quantity(value) == units
+
+
+TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("toleration", "accepted"),
+    [
+        ({"operator": "Exists"}, True),
+        ({"key": "k", "operator": "Exists"}, True),
+        ({"key": "k", "operator": "Exists", "effect": "NoSchedule"}, True),
+        ({"key": "k", "operator": "Exists", "effect": "NoExecute"}, False),
+        ({"key": "k", "value": "v"}, True),
+        ({"key": "k", "operator": "Equal", "value": "other"}, False),
+        ({"key": "other", "operator": "Exists"}, False),
+        ({}, False),
+    ],
+)
+def test_tolerates(toleration: dict[str, Any], accepted: bool) -> None:
+    assert tolerates([toleration], TAINT) is accepted
+
+
+def test_untolerated_counts_only_what_blocks() -> None:
+    soft = {"key": "soft", "effect": "PreferNoSchedule"}
+    assert untolerated(node("w", taints=[TAINT, soft]), []) == [TAINT]
+    assert untolerated(node("w", taints=[TAINT]), [], ignore=["k"]) == []
+    assert untolerated(node("w"), []) == []
+    assert (taint_text(TAINT), taint_text(soft)) == ("k=v:NoSchedule", "soft:PreferNoSchedule")
+
+
+def pinned(*values: str) -> dict[str, Any]:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": list(values)}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+
+
+@pytest.mark.parametrize(
+    ("made", "name"),
+    [
+        (pod("p", on="w1"), "w1"),
+        (pod("p", affinity=pinned("w2")), "w2"),
+        (pod("p", affinity=pinned("w1", "w2")), ""),
+        (pod("p", affinity={"nodeAffinity": {}}), ""),
+        (pod("p"), ""),
+    ],
+)
+def test_node_of(made: dict[str, Any], name: str) -> None:
+    assert node_of(made) == name
+    assert list(pods_by_node([made])) == ([name] if name else [])
+
+
+def container(units: int, **more: Any) -> dict[str, Any]:
+    return {"resources": {"limits": {GPU: str(units)}}, **more}
+
+
+@pytest.mark.parametrize(
+    ("containers", "inits", "phase", "units"),
+    [
+        ([container(1), container(2)], [], "Running", 3),
+        ([container(1)], [container(4)], "Running", 4),
+        ([container(1)], [container(1, restartPolicy="Always")], "Running", 2),
+        ([container(1)], [], "Succeeded", 0),
+        ([{"resources": {"requests": {GPU: "2"}}}], [], "Pending", 2),
+        ([{}], [], "Running", 0),
+    ],
+)
+def test_requested_by(containers: Any, inits: Any, phase: str, units: int) -> None:
+    made = {"spec": {"containers": containers, "initContainers": inits}, "status": {"phase": phase}}
+    assert requested_by(made, GPU) == units
+
+
+def test_only_scheduled_pods_hold_devices() -> None:
+    pods = [pod("a", on="w", gpus=2), pod("b", gpus=4), pod("c", on="w")]
+    assert allocated_on(pods, GPU) == 2
+    assert holders_on(pods, GPU) == ["default/a"]

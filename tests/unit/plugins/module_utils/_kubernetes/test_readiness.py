@@ -1,0 +1,300 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every way in which a node's GPUs can fail to be offered, and the words for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fakes.kubernetes_api import FakeClock, FakeCluster, node, pod
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.pod_trouble import Evidence, telling_line
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.readiness import Question, assess
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.watching import Patience, survey
+
+LABELS = {"name": "nvidia-device-plugin-ds"}
+QUESTION = Question()
+READY = {"phase": "Running", "containerStatuses": [{"name": "ctr", "ready": True, "state": {"running": {}}}]}
+
+
+def plugin(status: dict[str, Any] | None = None, on: str = "w1", **parts: Any) -> dict[str, Any]:
+    return pod("plugin-x", on=on, namespace="kube-system", labels=LABELS, status=status or READY, **parts)
+
+
+def waiting(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
+    state = {"waiting": {"reason": reason, "message": message}}
+    return {
+        "phase": "Pending",
+        "containerStatuses": [{"name": "ctr", "ready": False, "image": "reg/plugin:1", "state": state, **more}],
+    }
+
+
+def daemon_set(selector: dict[str, str] | None = None, tolerations: Any = ()) -> dict[str, Any]:
+    spec = {"nodeSelector": selector or {}, "tolerations": list(tolerations)}
+    return {"metadata": {"name": "ds"}, "spec": {"template": {"metadata": {"labels": LABELS}, "spec": spec}}}
+
+
+PENDING = {
+    "phase": "Pending",
+    "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available: 3 Too many pods."}],
+}
+PINNED = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["w1"]}]}]
+        }
+    }
+}
+CRASHED = waiting("CrashLoopBackOff", restartCount=5)
+TAINTED = node("w1", taints=[{"key": "team", "value": "ml", "effect": "NoSchedule"}])
+GPU_LABEL = {"nvidia.com/gpu.present": "true"}
+NVML_LOG = """I1121 11:00:00.123456       1 main.go:200] Starting FS watcher.
+E1121 11:00:00.123457       1 factory.go:112] Incompatible strategy detected auto
+I1121 11:00:00.123458       1 main.go:300] No devices found. Waiting indefinitely."""
+
+CASES = [
+    pytest.param(None, [], {}, ["is not in the cluster", "gpu_node_name"], id="unknown node"),
+    pytest.param(node("w1", 8, ready=False), [plugin()], {}, ["is not Ready: CNI is missing"], id="not ready"),
+    pytest.param(
+        node("w1"),
+        [],
+        {},
+        ["0 of 8", "no plugin pod (name=nvidia-device-plugin-ds)", "k8s_device_plugin"],
+        id="no plugin",
+    ),
+    pytest.param(
+        node("w1"),
+        [],
+        {"daemon_sets": [daemon_set(GPU_LABEL)]},
+        ["lacks the label nvidia.com/gpu.present=true", "gpu_node_labels"],
+        id="label",
+    ),
+    pytest.param(
+        TAINTED, [], {"daemon_sets": [daemon_set()]}, ["does not tolerate the taint team=ml:NoSchedule"], id="taint"
+    ),
+    pytest.param(
+        node("w1", taints=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]),
+        [],
+        {"daemon_sets": [daemon_set()]},
+        ["makes no pod here yet"],
+        id="cordon does not keep a DaemonSet away",
+    ),
+    pytest.param(
+        node("w1"),
+        [plugin(PENDING, on="", affinity=PINNED)],
+        {},
+        ["not scheduled: 0/3 nodes", "Too many pods"],
+        id="pending",
+    ),
+    pytest.param(
+        node("w1"),
+        [plugin(waiting("ImagePullBackOff", "Back-off pulling image"))],
+        {},
+        ["waits (ImagePullBackOff) of image reg/plugin:1: Back-off", "check the image"],
+        id="image",
+    ),
+    pytest.param(
+        node("w1"),
+        [plugin(CRASHED)],
+        {"evidence": {"plugin-x": Evidence("failed to create: driver/library version mismatch")}},
+        ["crashed 5 times: failed to create", "reboot the node"],
+        id="crash by version mismatch",
+    ),
+    pytest.param(
+        node("w1"),
+        [
+            plugin(
+                waiting(
+                    "CrashLoopBackOff",
+                    restartCount=1,
+                    lastState={"terminated": {"exitCode": 137, "reason": "OOMKilled"}},
+                )
+            )
+        ],
+        {},
+        ["crashed 1 times: exit code 137 (OOMKilled)"],
+        id="crash without words",
+    ),
+    pytest.param(
+        node("w1"),
+        [plugin(waiting("ContainerCreating"))],
+        {"evidence": {"plugin-x": Evidence("", ('FailedCreatePodSandBox: no runtime for "nvidia" is configured',))}},
+        ["is being created: FailedCreatePodSandBox", "run the role containerd_nvidia"],
+        id="runtime unknown to containerd",
+    ),
+    pytest.param(node("w1"), [plugin(waiting("ContainerCreating"))], {}, ["no trouble yet"], id="being created"),
+    pytest.param(
+        node("w1"),
+        [plugin({"phase": "Failed", "reason": "Evicted", "message": "low on memory"})],
+        {},
+        ["failed (Evicted): low on memory"],
+        id="evicted",
+    ),
+    pytest.param(
+        node("w1"),
+        [
+            plugin(
+                {"phase": "Running", "containerStatuses": [{"name": "ctr", "ready": False, "state": {"running": {}}}]}
+            )
+        ],
+        {},
+        ["runs but ctr is not ready"],
+        id="not ready pod",
+    ),
+    pytest.param(
+        node("w1"),
+        [plugin()],
+        {"evidence": {"plugin-x": Evidence(NVML_LOG)}},
+        ["has offered no GPU to the kubelet and says: No devices found. Waiting indefinitely."],
+        id="no driver in the pod",
+    ),
+    pytest.param(node("w1", 8, 7), [plugin()], {}, ["7 of 8", "1 of 8 unhealthy", "Xid"], id="unhealthy"),
+    pytest.param(node("w1", 4), [plugin()], {}, ["4 of 8", "compare the node's GPUs"], id="fewer"),
+    pytest.param(node("w1", 16), [plugin()], {}, ["16 of 8"], id="more"),
+]
+
+
+@pytest.mark.parametrize(("given", "pods", "known", "words"), CASES)
+def test_reasons(given: Any, pods: Any, known: dict[str, Any], words: list[str]) -> None:
+    (report,) = assess([given] if given else [], pods, QUESTION, {"w1": 8}, **known)
+    assert not report.ok
+    for word in words:
+        assert word in report.reason
+    assert "\n" not in report.reason
+    assert not report.reason.endswith(".;")
+
+
+def test_as_expected() -> None:
+    (report,) = assess([node("w1", 8)], [plugin(), pod("user", on="w1", gpus=3)], QUESTION, {"w1": 8})
+    assert (report.ok, report.reason, report.allocated, report.plugin_pod) == (True, "", 3, "plugin-x")
+
+
+def test_a_cordoned_node_is_ok_with_a_word() -> None:
+    (report,) = assess([node("w1", 8, unschedulable=True)], [plugin()], QUESTION, {"w1": 8})
+    assert report.ok
+    assert not report.schedulable
+    assert "cordoned" in report.reason
+
+
+def test_a_node_without_gpus_needs_no_plugin() -> None:
+    (report,) = assess([node("w1")], [], Question(pod_annotations={"sum": "1"}), {"w1": 0})
+    assert (report.ok, report.reason) == (True, "")
+
+
+def test_gpus_where_none_are_expected() -> None:
+    (report,) = assess([node("w1", 2)], [], QUESTION, {"w1": 0})
+    assert not report.ok
+    assert "though no GPU is expected" in report.reason
+
+
+@pytest.mark.parametrize(("annotation", "ok"), [("new", True), ("old", False)])
+def test_the_plugin_has_to_be_current(annotation: str, ok: bool) -> None:
+    question = Question(pod_annotations={"sum": "new"})
+    (report,) = assess([node("w1", 8)], [plugin(annotations={"sum": annotation})], question, {"w1": 8})
+    assert report.ok is ok
+    assert ok or "still runs the previous configuration" in report.reason
+
+
+def test_without_expectation_each_node_offers_what_it_has() -> None:
+    nodes = [node("cpu"), node("full", 2), node("ill", 2, 1), node("bare", labels=GPU_LABEL)]
+    reports = assess(nodes, [], QUESTION)
+    assert [(report.name, report.ok) for report in reports] == [("bare", False), ("full", True), ("ill", False)]
+
+
+FOLDER = [{"name": "d", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}}]
+
+
+@pytest.mark.parametrize(
+    ("rival", "found"),
+    [
+        (
+            pod("g-1", on="w1", namespace="gpu", image="reg/acs/k8s-gpushare-plugin:v2", volumes=FOLDER, owner="g"),
+            ["gpu/g"],
+        ),
+        (pod("n", on="w1", namespace="x", image="nvcr.io/nvidia/k8s-device-plugin:v1", volumes=FOLDER), ["x/n"]),
+        (pod("gfd", on="w1", image="nvcr.io/nvidia/k8s-device-plugin:v1"), []),
+        (pod("amd", on="w1", image="docker.io/rocm/k8s-device-plugin:1", volumes=FOLDER), []),
+        (pod("fpga", on="w1", image="example/fpga-plugin:1", volumes=FOLDER), []),
+        (plugin(image="nvcr.io/nvidia/k8s-device-plugin:v1", volumes=FOLDER), []),
+    ],
+)
+def test_foreign_plugins(rival: Any, found: list[str]) -> None:
+    (report,) = assess([node("w1", 8)], [rival], QUESTION, {"w1": 8})
+    assert report.foreign_plugins == found
+
+
+def test_gpu_operator() -> None:
+    (report,) = assess([node("w1", labels={"nvidia.com/gpu.deploy.device-plugin": "true"})], [], QUESTION, {"w1": 0})
+    assert report.gpu_operator
+
+
+@pytest.mark.parametrize(
+    ("log", "line"),
+    [
+        ("", ""),
+        ("one\ntwo\n", "two"),
+        ("error: a\nall fine", "error: a"),
+        ("2026-01-01T10:00:00.1Z error x", "error x"),
+        ("E1121 11:00:00.1 1 a.go:1] b\nFailed to initialize NVML: x\nerror exit", "Failed to initialize NVML: x"),
+        ("x" * 400, "x" * 299 + "…"),
+    ],
+)
+def test_telling_line(log: str, line: str) -> None:
+    assert telling_line(log) == line
+
+
+def patience(timeout: float = 0) -> tuple[Patience, FakeClock]:
+    clock = FakeClock()
+    return Patience(timeout, 5, clock, clock.sleep), clock
+
+
+def test_survey_asks_for_two_lists_when_all_is_well() -> None:
+    cluster = FakeCluster([node(f"w{number}", 1) for number in range(50)], [])
+    assert all(report.ok for report in survey(cluster, QUESTION, None, patience()[0]))
+    assert sorted(cluster.calls) == ["nodes", "pods"]
+
+
+def test_survey_explains_with_log_and_events() -> None:
+    cluster = FakeCluster([node("w1")], [plugin()])
+    cluster.logs["plugin-x"] = NVML_LOG
+    (report,) = survey(cluster, QUESTION, {"w1": 8}, patience()[0])
+    assert "No devices found" in report.reason
+    assert cluster.calls.count("events") == 1
+    assert cluster.calls.count("log") == 1
+    assert "daemon_sets" not in cluster.calls
+
+
+def test_survey_waits_until_the_gpus_appear() -> None:
+    cluster = FakeCluster([node("w1")], [plugin()])
+    held, clock = patience(60)
+
+    def appear(api: FakeCluster) -> None:
+        if clock.time >= 10:
+            api.store_nodes["w1"] = node("w1", 8)
+
+    cluster.on_list = appear
+    (report,) = survey(cluster, QUESTION, {"w1": 8}, held)
+    assert report.ok
+    assert clock.time == 10
+
+
+def test_survey_gives_up_when_time_is_up() -> None:
+    cluster = FakeCluster([node("w1")], [])
+    cluster.daemon_set_list = [daemon_set(GPU_LABEL)]
+    held, clock = patience(12)
+    (report,) = survey(cluster, QUESTION, {"w1": 8}, held)
+    assert "lacks the label" in report.reason
+    assert clock.time == 12
+
+
+def test_survey_explains_as_well_as_it_may() -> None:
+    cluster = FakeCluster([node("w1"), node("w2")], [plugin()])
+
+    def forbid(_namespace: str) -> Any:
+        raise ApiError("forbidden", 403)
+
+    cluster.daemon_sets = cluster.warning_events = forbid  # type: ignore[method-assign, assignment]
+    reports = survey(cluster, QUESTION, {"w1": 8, "w2": 8}, patience()[0])
+    assert ["has offered no GPU" in reports[0].reason, "no plugin pod" in reports[1].reason] == [True, True]

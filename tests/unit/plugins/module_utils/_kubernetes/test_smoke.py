@@ -1,0 +1,270 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The smoke test: its pod, what keeps it from running, the verdict, and that nothing stays behind."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+from fakes.kubernetes_api import GPU, FakeClock, FakeCluster, node, pod
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.pod_trouble import Evidence
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke import (
+    LABELS,
+    Smoke,
+    leftovers,
+    manifest,
+    precheck,
+    verdict,
+)
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoking import Pace, run_smoke_test
+
+SMOKE = Smoke(image="reg/sample:1", expected_output="Test PASSED", timeout=60)
+NOW = datetime(2026, 1, 1, 1, tzinfo=timezone.utc)
+
+
+def test_manifest_goes_through_the_scheduler_and_the_plugin() -> None:
+    made = manifest(SMOKE, "w1", "run1")
+    spec = made["spec"]
+    assert "nodeName" not in spec
+    terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert terms == [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["w1"]}]}]
+    (container,) = spec["containers"]
+    assert container["resources"]["limits"] == {GPU: "1"}
+    assert "env" not in container, "a variable of the NVIDIA runtime would pass by the device plugin"
+    assert "runtimeClassName" not in spec
+    assert spec["restartPolicy"] == "Never"
+    assert spec["activeDeadlineSeconds"] > SMOKE.timeout
+    assert {"key": GPU, "operator": "Exists"} in spec["tolerations"]
+    assert made["metadata"]["generateName"].endswith("-")
+
+
+def test_manifest_passes_the_restricted_standard() -> None:
+    spec = manifest(SMOKE, "w1", "run1")["spec"]
+    inside = spec["containers"][0]["securityContext"]
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert (inside["allowPrivilegeEscalation"], inside["capabilities"]) == (False, {"drop": ["ALL"]})
+    assert spec["automountServiceAccountToken"] is False
+    assert "volumes" not in spec
+
+
+def test_manifest_options() -> None:
+    smoke = Smoke(
+        "i",
+        runtime_class="nvidia",
+        command=["a"],
+        args=["b"],
+        image_pull_secrets=["s"],
+        run_as_user=0,
+        tolerations=[{"key": "t"}],
+    )
+    spec = manifest(smoke, "w1", "r")["spec"]
+    assert spec["runtimeClassName"] == "nvidia"
+    assert (spec["containers"][0]["command"], spec["containers"][0]["args"]) == (["a"], ["b"])
+    assert spec["imagePullSecrets"] == [{"name": "s"}]
+    assert spec["securityContext"]["runAsUser"] == 0
+    assert "runAsNonRoot" not in spec["securityContext"]
+    assert {"key": "t"} in spec["tolerations"]
+
+
+@pytest.mark.parametrize(
+    ("given", "pods", "skipped", "word"),
+    [
+        (None, [], False, "not in the cluster"),
+        (node("w1", 1, unschedulable=True), [], True, "cordoned"),
+        (node("w1", 1, ready=False), [], False, "is not Ready: CNI is missing"),
+        (node("w1", 1, taints=[{"key": "t", "effect": "NoSchedule"}]), [], False, "taint t:NoSchedule"),
+        (node("w1"), [], False, "offers 0 nvidia.com/gpu"),
+        (node("w1", 2, 0), [], False, "offers 0 nvidia.com/gpu"),
+        (node("w1", 2), [pod("a", on="w1", gpus=2)], True, "busy: 2 of 2 nvidia.com/gpu are in use by default/a"),
+        (node("w1", 5), [pod(f"p{n}", on="w1", gpus=1) for n in range(5)], True, "default/p2 and 2 more"),
+    ],
+)
+def test_precheck(given: Any, pods: Any, skipped: bool, word: str) -> None:
+    result = precheck("w1", given, pods, SMOKE)
+    assert result is not None
+    assert (result.passed, result.skipped) == (False, skipped)
+    assert word in result.reason
+
+
+@pytest.mark.parametrize(
+    "taints",
+    [[], [{"key": GPU, "effect": "NoSchedule"}], [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]],
+)
+def test_precheck_finds_nothing(taints: Any) -> None:
+    assert precheck("w1", node("w1", 2, taints=taints), [pod("a", on="w1", gpus=1)], SMOKE) is None
+
+
+UUID = "GPU-00000000-1111-2222-3333-444444444444"
+INSUFFICIENT = [{"type": "PodScheduled", "status": "False", "message": f"0/2 nodes: 1 Insufficient {GPU}."}]
+
+
+@pytest.mark.parametrize(
+    ("status", "log", "passed", "skipped", "word"),
+    [
+        ({"phase": "Succeeded"}, "a\nTest PASSED\nDone\n", True, False, ""),
+        ({"phase": "Succeeded"}, "no GPU here\n", False, False, "its last line is: no GPU here"),
+        ({"phase": "Succeeded"}, "", False, False, "(no output)"),
+        (
+            {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "no device"},
+            "",
+            False,
+            False,
+            "no device",
+        ),
+        ({"phase": "Failed"}, "CUDA driver version is insufficient\n", False, False, "CUDA driver version"),
+        ({"phase": "Pending", "conditions": INSUFFICIENT}, "", False, True, "busy: no free nvidia.com/gpu within 60 s"),
+        ({"phase": "Running"}, "hello\n", False, False, "still running, and its last word is: hello (after 60 s)"),
+        ({"phase": "Running"}, "", False, False, "has printed nothing"),
+        ({}, "", False, False, "the pod"),
+    ],
+)
+def test_verdict(status: Any, log: str, passed: bool, skipped: bool, word: str) -> None:
+    on = "" if "conditions" in status else "w1"
+    result = verdict("w1", pod("p", on=on, status=status), SMOKE, Evidence(log))
+    assert (result.passed, result.skipped) == (passed, skipped)
+    assert word in result.reason
+    assert bool(result.reason) is not passed
+
+
+def test_verdict_finds_the_visible_devices() -> None:
+    log = f"NVIDIA_VISIBLE_DEVICES={UUID}\n{UUID}\nTest PASSED\n"
+    assert verdict("w1", pod("p", status={"phase": "Succeeded"}), SMOKE, Evidence(log)).visible_devices == [UUID]
+
+
+@pytest.mark.parametrize(
+    ("created", "found"), [("2026-01-01T00:00:00Z", ["p"]), ("2026-01-01T00:59:00Z", []), ("nonsense", [])]
+)
+def test_leftovers(created: str, found: list[str]) -> None:
+    assert leftovers([pod("p", created=created, activeDeadlineSeconds=120)], NOW) == found
+
+
+def pace() -> Pace:
+    clock = FakeClock()
+    return Pace(2, clock, clock.sleep, lambda: NOW)
+
+
+def succeed(cluster: FakeCluster, output: str = "Test PASSED") -> None:
+    def outcome(made: dict[str, Any]) -> None:
+        made["status"] = {"phase": "Succeeded"}
+        cluster.logs[made["metadata"]["name"]] = output
+
+    cluster.on_create = outcome
+
+
+def cluster_of(*names: str) -> FakeCluster:
+    return FakeCluster([node(name, 1) for name in names])
+
+
+def test_run_passes_and_leaves_nothing() -> None:
+    cluster = cluster_of("w1", "w2")
+    succeed(cluster)
+    # The verdict reads the log through the container's state.
+    made = cluster.on_create
+
+    def with_state(item: dict[str, Any]) -> None:
+        made(item)
+        item["status"]["containerStatuses"] = [{"name": "c", "state": {"terminated": {"exitCode": 0}}}]
+
+    cluster.on_create = with_state
+    outcome = run_smoke_test(cluster, SMOKE, ["w2", "w1"], pace())
+    assert [(result.node, result.passed) for result in outcome.results] == [("w2", True), ("w1", True)]
+    assert cluster.store_pods == []
+    assert outcome.removed_leftovers == []
+
+
+def test_check_mode_creates_nothing_and_proves_nothing() -> None:
+    cluster = cluster_of("w1")
+    outcome = run_smoke_test(cluster, SMOKE, ["w1", "w9"], pace(), check_mode=True)
+    assert cluster.created == []
+    assert [(result.passed, result.skipped) for result in outcome.results] == [(False, True), (False, False)]
+    assert "check mode" in outcome.results[0].reason
+
+
+def test_leftovers_are_swept_up_and_running_tests_of_others_are_not() -> None:
+    old = pod("old", labels=dict(LABELS), created="2025-12-31T00:00:00Z", activeDeadlineSeconds=60)
+    young = pod("young", labels=dict(LABELS), created="2026-01-01T00:59:30Z", activeDeadlineSeconds=600)
+    cluster = FakeCluster([node("w1")], [old, young])
+    assert run_smoke_test(cluster, SMOKE, [], pace(), check_mode=True).removed_leftovers == ["old"]
+    assert len(cluster.store_pods) == 2
+    assert run_smoke_test(cluster, SMOKE, [], pace()).removed_leftovers == ["old"]
+    assert [item["metadata"]["name"] for item in cluster.store_pods] == ["young"]
+
+
+def test_time_runs_out() -> None:
+    cluster = cluster_of("w1")
+    (result,) = run_smoke_test(cluster, SMOKE, ["w1"], pace()).results
+    assert not result.passed
+    assert "after 60 s" in result.reason
+    assert cluster.store_pods == []
+
+
+def test_what_cannot_heal_is_not_waited_for() -> None:
+    cluster = cluster_of("w1")
+
+    def hopeless(made: dict[str, Any]) -> None:
+        made["spec"]["nodeName"] = "w1"
+        waiting = {"waiting": {"reason": "ErrImageNeverPull", "message": "not present with pull policy of Never"}}
+        made["status"]["containerStatuses"] = [{"name": "c", "image": "reg/sample:1", "state": waiting}]
+
+    cluster.on_create = hopeless
+    clock = FakeClock()
+    outcome = run_smoke_test(cluster, SMOKE, ["w1"], Pace(2, clock, clock.sleep, lambda: NOW))
+    assert "ErrImageNeverPull" in outcome.results[0].reason
+    assert clock.time < 5
+
+
+def test_a_refused_pod_fails_only_its_node() -> None:
+    cluster = cluster_of("w1", "w2")
+    succeed(cluster)
+    first = cluster.on_create
+
+    def refuse(made: dict[str, Any]) -> None:
+        if "w1" in str(made["spec"]["affinity"]):
+            raise ApiError('pod rejected: RuntimeClass "nvidia" not found', 403)
+        first(made)
+        made["status"]["containerStatuses"] = [{"name": "c", "state": {"terminated": {"exitCode": 0}}}]
+
+    cluster.on_create = refuse
+    results = run_smoke_test(cluster, SMOKE, ["w1", "w2"], pace()).results
+    assert [result.passed for result in results] == [False, True]
+    assert "role k8s_device_plugin" in results[0].reason
+
+
+@pytest.mark.parametrize("error", [ApiError("gone away", 0), KeyboardInterrupt(), SystemExit("terminated")])
+def test_an_interrupted_run_cleans_up(error: BaseException) -> None:
+    cluster = cluster_of("w1")
+    lists = []
+
+    def interrupt(_cluster: FakeCluster) -> None:
+        lists.append(1)
+        if len(lists) == 3:  # all pods, leftovers, and now the wait
+            raise error
+
+    cluster.on_list = interrupt
+    with pytest.raises(type(error)):
+        run_smoke_test(cluster, SMOKE, ["w1"], pace())
+    assert len(cluster.created) == 1
+    assert cluster.store_pods == []
+
+
+def test_a_pod_deleted_by_somebody_else() -> None:
+    cluster = cluster_of("w1")
+
+    def vanish(api: FakeCluster) -> None:
+        api.store_pods = []
+
+    cluster.on_list = vanish
+    (result,) = run_smoke_test(cluster, SMOKE, ["w1"], pace()).results
+    assert (result.phase, result.passed) == ("Deleted", False)
+
+
+def test_a_pod_that_does_not_go_away_is_a_warning() -> None:
+    cluster = cluster_of("w1")
+    cluster.delete_pod = lambda *_pod: None  # type: ignore[method-assign]
+    (warning,) = run_smoke_test(cluster, SMOKE, ["w1"], pace()).warnings
+    assert "gpu-smoke-test-0" in warning

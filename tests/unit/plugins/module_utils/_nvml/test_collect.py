@@ -1,0 +1,149 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which source answers, and what is said when a better one does not."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.collect import Options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fakes.nvml.simulated import Workshop
+
+ABSENT = "/nonexistent/file"
+NOWHERE = Options(library=ABSENT, nvidia_smi=ABSENT, pci_path=ABSENT, module_version=ABSENT)
+SMI = """#!/bin/sh
+echo "0, GPU-1, Tesla T4, 00000000:00:1E.0, 570.124.06, 15360, 0, 14911, [N/A], 7.5, 36, 13.87, 0, 0"
+"""
+
+
+def smi(folder: Path, text: str = SMI) -> str:
+    path = folder / "nvidia-smi"
+    path.write_text(text, encoding="ascii")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_nvml_comes_first(workshop: Workshop, tmp_path: Path) -> None:
+    options = NOWHERE._replace(library=workshop.library("a100-40g"), nvidia_smi=smi(tmp_path, "#!/bin/sh\nexit 9\n"))
+    facts = collect.gather(options)
+    assert (facts.source, len(facts.gpus), facts.error) == ("nvml", 8, None)
+
+
+def test_nvidia_smi_where_no_library_loads(workshop: Workshop, tmp_path: Path) -> None:
+    facts = collect.gather(NOWHERE._replace(nvidia_smi=smi(tmp_path), pci_path=workshop.pci("t4")))
+    assert (facts.source, facts.driver_version, facts.error) == ("nvidia_smi", "570.124.06", None)
+    assert [gpu.uuid for gpu in facts.gpus] == ["GPU-1"]
+
+
+def test_pci_bus_where_there_is_no_driver(workshop: Workshop) -> None:
+    facts = collect.gather(NOWHERE._replace(pci_path=workshop.pci("mixed")))
+    assert (facts.source, facts.driver_version) == ("pci", None)
+    assert [(gpu.index, gpu.uuid, gpu.pci_address, gpu.name) for gpu in facts.gpus] == [
+        (None, None, "0000:3b:00.0", "NVIDIA A100-PCIE-40GB"),
+        (None, None, "0000:af:00.0", "Tesla T4"),
+    ]
+    assert facts.error == f"NVIDIA GPUs are present but {ABSENT} cannot be loaded; install the NVIDIA driver."
+
+
+@pytest.mark.parametrize("profile", ["", "no-driver"])
+def test_node_without_gpus_is_sound(workshop: Workshop, profile: str) -> None:
+    library = workshop.library(profile) if profile else ABSENT
+    facts = collect.gather(NOWHERE._replace(library=library, pci_path=workshop.pci("none")))
+    assert (facts.source, facts.gpus, facts.error) == ("none", (), None)
+
+
+def test_driver_that_is_not_loaded(workshop: Workshop) -> None:
+    facts = collect.gather(NOWHERE._replace(library=workshop.library("no-driver"), pci_path=workshop.pci("no-driver")))
+    assert (facts.source, len(facts.gpus), facts.nvml_version) == ("pci", 1, "12.570.124.06")
+    assert facts.error == (
+        "The NVIDIA kernel module is not loaded; load it (modprobe nvidia) or repair its installation."
+    )
+
+
+@pytest.mark.parametrize(
+    ("loaded", "said"), [("570.86.10\n", "is 570.86.10 and"), ("", "is another version and"), (None, "is another")]
+)
+def test_version_mismatch(workshop: Workshop, tmp_path: Path, loaded: str | None, said: str) -> None:
+    version = tmp_path / "version"
+    if loaded is not None:
+        version.write_text(loaded, encoding="ascii")
+    facts = collect.gather(
+        NOWHERE._replace(
+            library=workshop.library("version-mismatch"),
+            pci_path=workshop.pci("version-mismatch"),
+            module_version=str(version),
+        )
+    )
+    assert (facts.source, len(facts.gpus), facts.driver_version) == ("pci", 2, (loaded or "").strip() or None)
+    assert facts.error is not None
+    assert "mismatch" in facts.error
+    assert said in facts.error
+    assert "the library is 570.124.06" in facts.error
+    assert "reboot" in facts.error
+
+
+def test_nvml_that_fails_otherwise(workshop: Workshop) -> None:
+    library = workshop.library_of("unknown", "nvml_version = 12.1\ninit_result = unknown\n")
+    facts = collect.gather(NOWHERE._replace(library=library))
+    assert facts.error == "NVML does not start (Unknown Error, code 999); look for the cause in the kernel log."
+    assert facts.source == "none"
+
+
+@pytest.mark.parametrize("made_by", ["profile", "constructor"])
+def test_driver_that_hangs(workshop: Workshop, made_by: str) -> None:
+    code = "#include <unistd.h>\n__attribute__((constructor)) static void hang(void) { for (;;) pause(); }\n"
+    library = workshop.library("hang") if made_by == "profile" else workshop.library_from_c("hanging", code)
+    start = time.monotonic()
+    facts = collect.gather(NOWHERE._replace(library=library, pci_path=workshop.pci("t4"), timeout=0.5))
+    assert 0.5 <= time.monotonic() - start < 5
+    assert (facts.source, [gpu.name for gpu in facts.gpus]) == ("pci", ["Tesla T4"])
+    assert facts.error is not None
+    assert facts.error.startswith("The NVIDIA driver did not answer within 0.5 seconds; ")
+
+
+@pytest.mark.parametrize("made_by", ["profile", "constructor"])
+def test_driver_that_crashes(workshop: Workshop, made_by: str) -> None:
+    code = "#include <stdlib.h>\n__attribute__((constructor)) static void die(void) { abort(); }\n"
+    library = workshop.library("crash") if made_by == "profile" else workshop.library_from_c("crashing", code)
+    facts = collect.gather(NOWHERE._replace(library=library, pci_path=workshop.pci("t4")))
+    assert (facts.source, len(facts.gpus)) == ("pci", 1)
+    assert facts.error is not None
+    assert "was ended by SIGABRT" in facts.error
+
+
+def test_nvidia_smi_that_hangs_or_fails(workshop: Workshop, tmp_path: Path) -> None:
+    options = NOWHERE._replace(pci_path=workshop.pci("t4"), timeout=0.5)
+    hung = collect.gather(options._replace(nvidia_smi=smi(tmp_path, "#!/bin/sh\nexec sleep 60\n")))
+    assert (hung.source, hung.error is not None and "did not answer" in hung.error) == ("pci", True)
+    path = smi(tmp_path, "#!/bin/sh\necho Failed to initialize NVML: Unknown Error\nexit 255\n")
+    failed = collect.gather(options._replace(nvidia_smi=path, timeout=10))
+    assert failed.source == "pci"
+    assert failed.error == (
+        f"{path} failed (Failed to initialize NVML: Unknown Error); repair or reinstall the NVIDIA driver."
+    )
+
+
+def test_lost_gpu(workshop: Workshop) -> None:
+    facts = collect.gather(NOWHERE._replace(library=workshop.library("lost-gpu")))
+    assert facts.source == "nvml"
+    assert facts.error == (
+        "1 of 4 GPUs fell off the bus (0000:47:00.0); reboot the node and look for Xid 79 in the kernel log."
+    )
+
+
+@pytest.mark.parametrize(("on_the_bus", "address"), [("mixed", "0000:af:00.0"), ("h200", None), ("none", None)])
+def test_lost_gpu_without_a_handle(workshop: Workshop, on_the_bus: str, address: str | None) -> None:
+    text = "[gpu]\npci_addresses = 0000:3b:00.0\n[gpu]\npci_addresses = 0000:af:00.0\nfault = lost_handle\n"
+    library = workshop.library_of("lost-handle", text)
+    facts = collect.gather(NOWHERE._replace(library=library, pci_path=workshop.pci(on_the_bus)))
+    assert [(gpu.lost, gpu.pci_address) for gpu in facts.gpus] == [(False, "0000:3b:00.0"), (True, address)]
+    assert facts.error is not None
+    assert f"({address or 'index 1'})" in facts.error

@@ -1,0 +1,56 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The PCI bus: GPUs among other devices, and names that are known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import pci
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.model import Gpu
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fakes.nvml.simulated import Workshop
+
+
+@pytest.mark.parametrize(
+    ("profile", "names"),
+    [
+        ("t4", ["Tesla T4"]),
+        ("a100-40g", ["NVIDIA A100-SXM4-40GB"] * 8),
+        ("h100-mig", ["NVIDIA H100 80GB HBM3"] * 2),
+        ("h200", ["NVIDIA H200"] * 8),
+        ("mixed", ["NVIDIA A100-PCIE-40GB", "Tesla T4"]),
+        ("none", []),
+    ],
+)
+def test_names_are_those_of_nvml(workshop: Workshop, profile: str, names: list[str]) -> None:
+    assert [gpu.name for gpu in pci.read(workshop.pci(profile))] == names
+
+
+def device(folder: Path, address: str, vendor: str, kind: str, model: str = "0x20b0") -> None:
+    target = folder / address
+    target.mkdir()
+    for name, value in (("vendor", vendor), ("class", kind), ("device", model)):
+        (target / name).write_text(f"{value}\n", encoding="ascii")
+
+
+def test_only_display_controllers_of_nvidia_count(tmp_path: Path) -> None:
+    device(tmp_path, "10000:01:00.0", "0x10de", "0x030200", "0x20b0")
+    device(tmp_path, "0000:41:00.0", "0x10DE", "0x030000", "0xffff")
+    device(tmp_path, "0000:41:00.1", "0x10de", "0x040300")  # its audio function
+    device(tmp_path, "0000:c4:00.0", "0x10de", "0x068000")  # an NVSwitch
+    device(tmp_path, "0000:01:00.0", "0x1002", "0x030000")  # another vendor's GPU
+    (tmp_path / "0000:05:00.0").mkdir()  # a device that goes away
+    assert pci.read(str(tmp_path)) == (
+        Gpu(pci_address="0000:41:00.0"),
+        Gpu(pci_address="10000:01:00.0", name="NVIDIA A100-SXM4-40GB"),
+    )
+
+
+def test_bus_that_is_not_there(tmp_path: Path) -> None:
+    assert pci.read(str(tmp_path / "absent")) == ()

@@ -1,0 +1,168 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The simulation itself: what it says is what its profiles say, in every process and from every place."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import binding, library
+
+if TYPE_CHECKING:
+    from fakes.nvml.simulated import Workshop
+
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.model import Facts
+
+PROFILES = Path(__file__).resolve().parents[4] / "fakes" / "nvml" / "profiles"
+SOUND = sorted(path.stem for path in PROFILES.glob("*.profile") if path.stem not in ("hang", "crash", "lost-gpu"))
+
+
+def read(path: str) -> Facts:
+    return binding.read(library.Nvml(library.load(path)))
+
+
+def uuids(path: str) -> list[str]:
+    return [gpu.uuid or "" for gpu in read(path).gpus]
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_both_readers_of_a_profile_agree(workshop: Workshop, name: str) -> None:
+    from fakes.nvml import nvml_profile
+
+    expected = [
+        (gpu.index, gpu.minor, gpu.address, gpu.name, gpu.memory_mib * 1024 * 1024, len(gpu.mig_devices))
+        for gpu in nvml_profile.read(PROFILES / f"{name}.profile")
+    ]
+    try:
+        found = read(workshop.library(name)).gpus
+    except library.NvmlError:
+        assert name in ("no-driver", "version-mismatch")
+        return
+    assert [
+        (gpu.index, gpu.minor_number, gpu.pci_address, gpu.name, gpu.memory_total_bytes, len(gpu.mig_devices))
+        for gpu in found
+    ] == expected
+
+
+def test_identity_follows_seed_and_address(workshop: Workshop) -> None:
+    one, two = workshop.library("a100-40g", seed="node-1"), workshop.library("a100-40g", seed="node-2")
+    assert not set(uuids(one)) & set(uuids(two))
+    again = workshop.folder / "elsewhere.so"
+    again.write_bytes(Path(one).read_bytes())
+    assert uuids(str(again)) == uuids(one)
+
+
+def test_composing_twice_replaces_the_profile(workshop: Workshop) -> None:
+    from fakes.nvml import compose
+
+    out = workshop.folder / "twice.so"
+    assert compose.main([workshop.library("a100-40g"), "t4", str(out), "--set", "driver_version=1.2.3"]) == 0
+    facts = read(str(out))
+    assert (facts.driver_version, [gpu.name for gpu in facts.gpus]) == ("1.2.3", ["Tesla T4"])
+
+
+def test_library_that_is_replaced_in_use_reads_the_new_profile(workshop: Workshop) -> None:
+    from fakes.nvml import compose
+
+    out = workshop.folder / "replaced.so"
+    compose.main([str(workshop.bare), "a100-40g", str(out)])
+    assert len(read(str(out)).gpus) == 8
+    compose.main([str(workshop.bare), "t4", str(out)])
+    assert len(read(str(out)).gpus) == 1
+
+
+def test_library_without_a_profile_has_no_driver(workshop: Workshop) -> None:
+    with pytest.raises(library.NvmlError, match="Driver Not Loaded"):
+        read(str(workshop.bare))
+
+
+def in_a_process(path: str, code: str, **environment: str) -> str:
+    """What a fresh Python prints that has the library as ``nvml``."""
+    command = f"import ctypes, os\nnvml = ctypes.CDLL({path!r})\n{code}"
+    environ = {**{key: value for key, value in os.environ.items() if key != "NVML_PROFILE"}, **environment}
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, env=environ, check=True)
+    return done.stdout + done.stderr
+
+
+COUNT = (
+    "count = ctypes.c_uint()\nprint(nvml.nvmlInit_v2(), nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)), count.value)"
+)
+
+
+def test_environment_wins_over_the_file(workshop: Workshop) -> None:
+    path = workshop.library("a100-40g")
+    assert in_a_process(path, COUNT).split() == ["0", "0", "8"]
+    assert in_a_process(path, COUNT, NVML_PROFILE=str(PROFILES / "t4.profile")).split() == ["0", "0", "1"]
+    assert in_a_process(path, COUNT, NVML_PROFILE="/nonexistent").split() == ["9", "1", "0"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("driver_version 1\n", "line 1"),
+        ("\n[gpu]\nmemory_mib = much\n", "line 3"),
+        ("[gpu]\ncolour = red\n", "line 2"),
+        ("cuda_version = twelve\n", "line 1"),
+        ("init_result = bad\n", "line 1"),
+    ],
+)
+def test_broken_profiles_are_named(workshop: Workshop, text: str, line: str) -> None:
+    output = in_a_process(workshop.library_of("broken-profile", text), COUNT)
+    assert "999 1 0" in output
+    assert f"{line} is not understood" in output
+
+
+def test_calls_before_the_start_are_refused(workshop: Workshop) -> None:
+    output = in_a_process(
+        workshop.library("t4"), COUNT.replace("nvml.nvmlInit_v2(), ", "") + "\nprint(nvml.nvmlShutdown())"
+    )
+    assert output.split() == ["1", "0", "1"]
+
+
+EVENTS = """
+import time
+class Event(ctypes.Structure):
+    _fields_ = [("device", ctypes.c_void_p), ("type", ctypes.c_ulonglong), ("data", ctypes.c_ulonglong),
+                ("gi", ctypes.c_uint), ("ci", ctypes.c_uint)]
+nvml.nvmlInit_v2()
+events, device, event, index = ctypes.c_void_p(), ctypes.c_void_p(), Event(), ctypes.c_uint()
+nvml.nvmlEventSetCreate(ctypes.byref(events))
+for number in range(2):
+    nvml.nvmlDeviceGetHandleByIndex_v2(number, ctypes.byref(device))
+    print(nvml.nvmlDeviceRegisterEvents(device, ctypes.c_ulonglong(8), events))
+for wait in (100, 3000, 100):
+    start = time.monotonic()
+    print(nvml.nvmlEventSetWait_v2(events, ctypes.byref(event), wait), round(time.monotonic() - start, 1))
+nvml.nvmlDeviceGetIndex(ctypes.c_void_p(event.device), ctypes.byref(index))
+print(index.value, event.type, event.data, event.gi == event.ci == 0xFFFFFFFF, nvml.nvmlEventSetFree(events))
+"""
+
+
+def test_xid_event_comes_once_and_in_time(workshop: Workshop) -> None:
+    start = time.monotonic()
+    words = in_a_process(workshop.library("xid"), EVENTS).split()
+    assert words[:4] == ["0", "0", "10", "0.1"]
+    assert words[4] == "0"
+    assert 0.5 < float(words[5]) < 2.5
+    assert words[6:8] == ["10", "0.1"]
+    assert words[8:] == ["1", "8", "79", "True", "0"]
+    assert time.monotonic() - start < 20
+
+
+def test_structures_have_their_published_sizes() -> None:
+    sizes = {
+        library.PciInfo: 68,
+        library.Memory: 24,
+        library.MemoryV2: 40,
+        library.Utilization: 8,
+        library.Temperature: 12,
+    }
+    assert {structure: ctypes.sizeof(structure) for structure in sizes} == sizes

@@ -1,0 +1,107 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The call against a server on a real Unix socket that says what the test wants."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import grpc, hpack
+
+METHOD = "/runtime.v1.RuntimeService/Version"
+HEADERS = grpc.frame(grpc.HEADERS, grpc.END_HEADERS, 1, hpack.encode([(":status", "200")]))
+
+
+def message(payload: bytes) -> bytes:
+    return b"\x00" + struct.pack(">I", len(payload)) + payload
+
+
+def trailers(status: int, words: str = "") -> bytes:
+    block = hpack.encode([("grpc-status", str(status)), ("grpc-message", words)])
+    return grpc.frame(grpc.HEADERS, grpc.END_HEADERS | grpc.END_STREAM, 1, block)
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[[bytes], str]]:
+    """Give a function that starts a server with one answer and returns its socket."""
+    path = str(tmp_path / "s")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen()
+    heard: list[threading.Thread] = []
+
+    def answer(content: bytes) -> None:
+        connection, _address = listener.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(content)
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(65536):
+                pass
+
+    def start(content: bytes) -> str:
+        heard.append(threading.Thread(target=answer, args=(content,), daemon=True))
+        heard[-1].start()
+        return path
+
+    yield start
+    listener.close()
+    for thread in heard:
+        thread.join(5)
+
+
+def test_an_answer_in_pieces(serve: Callable[[bytes], str]) -> None:
+    payload = bytes(range(256)) * 200
+    whole = message(payload)
+    content = grpc.frame(grpc.SETTINGS, 0, 0) + grpc.frame(grpc.PING, 0, 0, b"12345678") + HEADERS
+    content += grpc.frame(200, 0, 0, b"a frame of a type to come")
+    content += b"".join(grpc.frame(grpc.DATA, 0, 1, whole[at : at + 16384]) for at in range(0, len(whole), 16384))
+    assert grpc.call(serve(content + trailers(0)), METHOD, b"", 5) == payload
+
+
+def test_padding_priority_and_continuation(serve: Callable[[bytes], str]) -> None:
+    block = hpack.encode([("grpc-status", "0")])
+    padded = grpc.frame(grpc.DATA, grpc.PADDED, 1, b"\x03" + message(b"yes") + b"\x00" * 3)
+    first = grpc.frame(grpc.HEADERS, grpc.END_STREAM | grpc.PRIORITY, 1, b"\x00\x00\x00\x00\x10" + block[:4])
+    second = grpc.frame(grpc.CONTINUATION, grpc.END_HEADERS, 1, block[4:])
+    assert grpc.call(serve(HEADERS + padded + first + second), METHOD, b"", 5) == b"yes"
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "code"),
+    [
+        (trailers(12, "unknown service"), "unknown service", "UNIMPLEMENTED"),
+        (trailers(14, "not%20yet%3A starting"), "not yet: starting", "UNAVAILABLE"),
+        (trailers(99, "odd"), "odd", ""),
+        (HEADERS + trailers(0), "empty or compressed", "INTERNAL"),
+        (b"", "closed before the answer", "UNAVAILABLE"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "closed before the answer", "UNAVAILABLE"),
+        (grpc.frame(grpc.RST_STREAM, 0, 1, struct.pack(">I", 7)), "HTTP/2 error 7", "UNAVAILABLE"),
+        (grpc.frame(grpc.GOAWAY, 0, 0, struct.pack(">II", 0, 11)), "HTTP/2 error 11", "UNAVAILABLE"),
+        (grpc.frame(grpc.HEADERS, grpc.END_HEADERS, 1, b"\xff"), "is no gRPC", ""),
+    ],
+)
+def test_refusals(serve: Callable[[bytes], str], content: bytes, words: str, code: str) -> None:
+    with pytest.raises(grpc.CallError, match=words) as caught:
+        grpc.call(serve(content), METHOD, b"", 5)
+    assert caught.value.code == code
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    with pytest.raises(grpc.CallError, match="No such file or directory"):
+        grpc.call(str(tmp_path / "none"), METHOD, b"", 1)
+
+
+def test_a_server_that_keeps_silent(tmp_path: Path) -> None:
+    path = str(tmp_path / "s")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        with pytest.raises(grpc.CallError, match=r"within 0\.2 s"):
+            grpc.call(path, METHOD, b"", 0.2)

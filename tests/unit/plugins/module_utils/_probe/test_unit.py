@@ -1,0 +1,42 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import unit
+
+FATAL = 'time="2026-08-01T10:00:00Z" level=fatal msg="x"'
+PLUGIN = (
+    'time="2026-08-01T10:00:00Z" level=warning msg="failed to load plugin" error="no corresponding runtime" '
+    "id=io.containerd.grpc.v1.cri type=io.containerd.grpc.v1"
+)
+OTHER_PLUGIN = 'level=warning msg="failed to load plugin" error="no zfs" id=io.containerd.snapshotter.v1.zfs'
+BARE = "containerd: failed to load TOML: /etc/containerd/config.toml: invalid"
+
+
+def test_parse_show() -> None:
+    shown = unit.parse_show("ActiveState=active\nResult=\nExecStart={ path=/usr/bin/containerd }\nnonsense\n")
+    assert shown == {"ActiveState": "active", "Result": "", "ExecStart": "{ path=/usr/bin/containerd }"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "limit", "told"),
+    [
+        ([], 8, []),
+        (["level=info msg=one", "", "  level=info msg=two"], 8, ["level=info msg=one", "level=info msg=two"]),
+        (["level=info msg=one", FATAL], 8, ['level=fatal msg="x"']),
+        ([FATAL, "level=info msg=one", FATAL.replace("10:00", "10:05")], 8, ['level=fatal msg="x"']),
+        ([OTHER_PLUGIN, PLUGIN], 8, [PLUGIN.split(" ", 1)[1]]),
+        ([BARE, "containerd.service: Failed with result 'exit-code'."], 8, [BARE]),
+        ([f"level=error msg={number}" for number in range(9)], 2, ["level=error msg=7", "level=error msg=8"]),
+    ],
+)
+def test_telling_lines(lines: list[str], limit: int, told: list[str]) -> None:
+    assert unit.telling_lines(lines, limit) == told
+
+
+def test_journal_command_is_of_one_start_where_systemd_numbers_them() -> None:
+    assert unit.journal_command("containerd", "abc")[-1] == "_SYSTEMD_INVOCATION_ID=abc"
+    assert "_SYSTEMD" not in " ".join(unit.journal_command("containerd", ""))
+    assert "containerd" in unit.show_command("containerd")

@@ -1,0 +1,137 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.grpc import CallError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.verdict import (
+    Observation,
+    Wanted,
+    facts,
+    handlers_of,
+    judge,
+    remarks,
+    watch,
+)
+
+ACTIVE = {"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "NRestarts": "0"}
+READY = {"RuntimeReady": {"status": True, "reason": "", "message": ""}}
+
+
+def seen(
+    unit: dict[str, str] | None = None,
+    refusal: CallError | None = None,
+    conditions: dict[str, Any] | None = None,
+    runtimes: tuple[str, ...] = ("runc",),
+) -> Observation:
+    if refusal:
+        return Observation("containerd", unit or ACTIVE, refusal=refusal)
+    answer = {"conditions": READY if conditions is None else conditions, "handlers": [], "runtime_version": "2.1.4"}
+    effective = {"default_runtime": "runc", "enable_cdi": None, "runtimes": {name: {} for name in runtimes}}
+    return Observation("containerd", unit or ACTIVE, answer, effective)
+
+
+STARTING = {**ACTIVE, "ActiveState": "activating", "SubState": "auto-restart", "Result": "exit-code"}
+FAILED = {**ACTIVE, "ActiveState": "failed", "SubState": "failed", "Result": "exit-code"}
+MISSING = {"LoadState": "not-found", "ActiveState": "inactive"}
+NO_SOCKET = CallError("/run/c.sock: No such file or directory")
+NO_CRI = CallError("unknown service runtime.v1.RuntimeService", "UNIMPLEMENTED")
+NOT_READY = {"RuntimeReady": {"status": False, "reason": "x", "message": "no runtime"}}
+
+
+@pytest.mark.parametrize(
+    ("observation", "wanted", "ok", "final", "words"),
+    [
+        (seen(), Wanted(), True, True, ""),
+        (seen(runtimes=("nvidia", "runc")), Wanted("nvidia", "runc"), True, True, ""),
+        (seen(unit=MISSING), Wanted(), False, True, "systemd knows no service containerd"),
+        (seen(unit=FAILED, refusal=NO_SOCKET), Wanted(), False, True, "is failed (failed, exit-code)"),
+        (seen(unit=STARTING, refusal=NO_SOCKET), Wanted(), False, False, "is activating (auto-restart, exit-code)"),
+        (seen(refusal=NO_SOCKET), Wanted(), False, False, "No such file or directory"),
+        (seen(refusal=NO_CRI), Wanted(), False, True, "without its CRI plugin"),
+        (seen(conditions=NOT_READY), Wanted(), False, False, "not ready (no runtime)"),
+        (seen(conditions={}), Wanted(), False, False, "no reason given"),
+        (seen(), Wanted("nvidia"), False, True, "without the runtime nvidia (it has runc)"),
+        (seen(), Wanted("runc", "nvidia"), False, True, "is runc and not nvidia"),
+        # a daemon that tells nothing of its runtimes is not blamed for it
+        (seen(runtimes=()), Wanted("nvidia"), True, True, ""),
+    ],
+)
+def test_judge(observation: Observation, wanted: Wanted, ok: bool, final: bool, words: str) -> None:
+    verdict = judge(observation, wanted)
+    assert (verdict.ok, verdict.final) == (ok, final)
+    assert words in verdict.cause
+    assert bool(verdict.remedy) is not ok
+    assert verdict.sentence == ("" if ok else f"{verdict.cause}; {verdict.remedy}")
+
+
+class Clock:
+    """Time that passes by sleeping only."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def run(observations: Iterator[Observation], seconds: float, wanted: Wanted | None = None) -> tuple[bool, float, int]:
+    """Return whether all was well in the end, how long it took, and how often was looked."""
+    clock, looks = Clock(), 0
+
+    def observe() -> Observation:
+        nonlocal looks
+        looks += 1
+        return next(observations)
+
+    _last, verdict = watch(observe, wanted or Wanted(), seconds, clock, clock.sleep)
+    return verdict.ok, clock.now - 100, looks
+
+
+def forever(observation: Observation) -> Iterator[Observation]:
+    while True:
+        yield observation
+
+
+def test_watch_waits_for_a_start() -> None:
+    ok, took, looks = run(iter([seen(refusal=NO_SOCKET)] * 3 + [seen()]), 60)
+    assert (ok, looks) == (True, 4)
+    assert 0 < took < 2
+
+
+def test_watch_looks_once_without_time() -> None:
+    assert run(forever(seen(refusal=NO_SOCKET)), 0) == (False, 0.0, 1)
+
+
+def test_watch_ends_with_its_time() -> None:
+    ok, took, _looks = run(forever(seen(refusal=NO_SOCKET)), 10)
+    assert not ok
+    assert 8 < took <= 10
+
+
+@pytest.mark.parametrize("last", [seen(unit=FAILED, refusal=NO_SOCKET), seen(refusal=NO_CRI), seen()])
+def test_watch_does_not_wait_for_what_cannot_come(last: Observation) -> None:
+    ok, _took, looks = run(iter([seen(refusal=NO_SOCKET), last]), 60, Wanted("nvidia"))
+    assert (ok, looks) == (False, 2)
+
+
+def test_watch_gives_up_on_a_daemon_that_crashes_again_and_again() -> None:
+    states = [seen(unit={**STARTING, "NRestarts": str(3 + count // 10)}, refusal=NO_SOCKET) for count in range(60)]
+    ok, _took, looks = run(iter(states), 600)
+    assert (ok, looks) == (False, 21)
+
+
+def test_facts_remarks_and_handlers() -> None:
+    conditions = {**READY, "NetworkReady": {"status": False, "reason": "", "message": "no CNI"}}
+    observation = seen(conditions=conditions, runtimes=("nvidia", "runc"))
+    assert remarks(observation) == ["NetworkReady: no CNI"]
+    assert handlers_of(observation) == ["nvidia", "runc"]
+    assert facts(observation)["default_runtime"] == "runc"
+    assert set(facts(seen(refusal=NO_SOCKET)).values()) == {None}

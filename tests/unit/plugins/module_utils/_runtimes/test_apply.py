@@ -1,0 +1,496 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import difflib
+import os
+import stat
+import typing as t
+from dataclasses import replace
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _files
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import proof
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.apply import (
+    Host,
+    Outcome,
+    ensure_absent,
+    ensure_present,
+)
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import Request
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import parse_release
+from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import samples
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import run_and_die
+
+if t.TYPE_CHECKING:
+    from pathlib import Path
+
+NVIDIA_V3 = """\
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia]
+runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia.options]
+BinaryName = "/usr/bin/nvidia-container-runtime"
+"""
+
+
+class Node:
+    """A node in a directory: /etc/containerd/config.toml, and the state of this collection."""
+
+    def __init__(self, root: Path, content: str | bytes | None, release: str = "2.1") -> None:
+        self.root = root
+        self.release = parse_release(release)
+        self.config = root / "etc" / "containerd" / "config.toml"
+        if content is not None:
+            self.config.parent.mkdir(parents=True)
+            self.config.write_bytes(content if isinstance(content, bytes) else content.encode())
+        self.host = Host(state_dir=str(root / "state"), lock_dirs=(str(root / "lock"),))
+
+    def present(self, check: bool = False, **asked: t.Any) -> Outcome:
+        return ensure_present(self._request(asked), self._host(check))
+
+    def absent(self, check: bool = False, **asked: t.Any) -> Outcome:
+        return ensure_absent(self._request(asked), self._host(check))
+
+    def _request(self, asked: dict[str, t.Any]) -> Request:
+        return Request(path=str(self.config), release=self.release, **asked)
+
+    def _host(self, check: bool) -> Host:
+        return replace(self.host, check_mode=check)
+
+    def text(self) -> str:
+        return self.config.read_bytes().decode()
+
+    def snapshot(self) -> dict[str, tuple[t.Any, ...]]:
+        found = {}
+        for place in self.root.rglob("*"):
+            info = place.lstat()
+            content = place.read_bytes() if stat.S_ISREG(info.st_mode) else b""
+            found[str(place)] = (info.st_mode, info.st_mtime_ns, info.st_ino, content)
+        return found
+
+    def confirm(self) -> None:
+        os.unlink(self.host.mark)
+
+    def without_temps(self) -> bool:
+        return not [place for place in self.root.rglob("*") if _files.TEMP_TAG in place.name]
+
+
+ASKED: list[dict[str, t.Any]] = [
+    {},
+    {"set_default": True, "enable_cdi": True, "systemd_cgroup": True},
+    {"set_default": False, "systemd_cgroup": False},
+    {"settings": {"debug": {"level": "info"}, "plugins": {"io.containerd.gc.v1.scheduler": {"pause_threshold": 0.1}}}},
+]
+
+
+@pytest.mark.parametrize("name", samples.FILES)
+@pytest.mark.parametrize("asked", ASKED, ids=["plain", "all", "off", "settings"])
+def test_quartet_and_undo(tmp_path: Path, name: str, asked: dict[str, t.Any]) -> None:
+    text, release = samples.FILES[name]
+    node = Node(tmp_path, text, release)
+    start = node.snapshot()
+    predicted = node.present(check=True, **asked)
+    assert node.snapshot() == start, "check mode touched something"
+    done = node.present(**asked)
+    assert (done.changed, done.after, done.restart_required) == (True, predicted.after, True)
+    assert predicted.changed
+    assert node.config.read_bytes() == done.after
+    middle = node.snapshot()
+    assert not node.present(check=True, **asked).changed
+    again = node.present(**asked)
+    assert (again.changed, again.restart_required) == (False, True)
+    assert {k: v for k, v in node.snapshot().items() if "lock" not in k} == {
+        k: v for k, v in middle.items() if "lock" not in k
+    }
+
+    node.confirm()
+    assert not node.present(**asked).restart_required
+    gone = node.absent(check=True)
+    assert gone.changed
+    assert node.config.read_bytes() == done.after
+    back = node.absent()
+    assert (back.changed, back.restart_required, back.after) == (True, True, gone.after)
+    assert node.config.read_bytes() == text.encode(), "the first bytes are back"
+    assert not node.absent().changed
+    assert not list((tmp_path / "state" / "state").rglob("*.json"))
+
+
+@pytest.mark.parametrize("name", [name for name in samples.FILES if not name.startswith(("empty", "comments"))])
+def test_only_new_lines_and_no_lost_ones(tmp_path: Path, name: str) -> None:
+    text, release = samples.FILES[name]
+    node = Node(tmp_path, text, release)
+    node.present()
+    lines = (text.splitlines(keepends=True), node.text().splitlines(keepends=True))
+    lost = [line[2:] for line in difflib.ndiff(*lines) if line.startswith("- ")]
+    assert lost == (['disabled_plugins = ["cri"]\n'] if name.startswith("docker") else [])
+    assert node.text().count("\r\n") == (node.text().count("\n") if name == "CRLF" else 0)
+
+
+class TestFileItself:
+    def test_missing_file_is_made_and_goes_again_with_its_directories(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, None, "2.1")
+        done = node.present()
+        assert done.before is None
+        assert done.backup_file is None
+        assert node.text() == "version = 3\n\n" + NVIDIA_V3.replace("\n[", "\n\n[")
+        assert stat.S_IMODE(node.config.stat().st_mode) == 0o644
+        assert stat.S_IMODE(node.config.parent.stat().st_mode) == 0o755
+        assert node.absent().after is None
+        assert not (tmp_path / "etc").exists()
+
+    def test_directory_that_others_use_stays(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, None)
+        node.present()
+        (node.config.parent / "certs.d").mkdir()
+        node.absent()
+        assert [place.name for place in node.config.parent.iterdir()] == ["certs.d"]
+
+    def test_mode_and_link_are_kept(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, samples.KUBEADM_V3)
+        real = tmp_path / "real.toml"
+        node.config.rename(real)
+        node.config.symlink_to(real)
+        real.chmod(0o640)
+        node.present()
+        assert node.config.is_symlink()
+        assert stat.S_IMODE(real.stat().st_mode) == 0o640
+        assert "nvidia" in real.read_text(encoding="utf-8")
+        node.absent()
+        assert real.read_text(encoding="utf-8") == samples.KUBEADM_V3
+
+    def test_state_is_for_root_only(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, samples.KUBESPRAY, "1.7")
+        done = node.present()
+        assert done.backup_file is not None
+        for place in (tmp_path / "state").rglob("*"):
+            assert stat.S_IMODE(place.stat().st_mode) == (0o700 if place.is_dir() else 0o600), place
+        with open(done.backup_file, encoding="utf-8") as stream:
+            assert stream.read() == samples.KUBESPRAY
+
+    def test_read_only_directory(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        node = Node(tmp_path, samples.KUBEADM_V3)
+        real = os.open
+
+        def read_only(path: t.Any, flags: int, *rest: t.Any, **more: t.Any) -> int:
+            if str(path).startswith(str(node.config.parent)) and flags & os.O_CREAT:
+                raise OSError(30, "Read-only file system")
+            return real(path, flags, *rest, **more)
+
+        monkeypatch.setattr(os, "open", read_only)
+        with pytest.raises(_files.FilesError, match="read-only"):
+            node.present()
+        monkeypatch.undo()
+        assert node.text() == samples.KUBEADM_V3
+        assert node.present().changed
+        node.absent()
+        assert node.text() == samples.KUBEADM_V3
+
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [
+            (b"version = 3\nfoo = [1,\n  = 2]\n", "config.toml, line 3, column 3: "),
+            (b"version = 3\nversion = 3\n", "line 2, column 1"),
+            (b"version = {{ .Version }}\n", "is a template"),
+            (b"# k0s_managed=true\n", "containerd.d/nvidia.toml"),
+            (b"version = 3\nx = \xff\n", "line 2"),
+        ],
+    )
+    def test_what_cannot_be_edited(self, tmp_path: Path, content: bytes, words: str) -> None:
+        node = Node(tmp_path, content)
+        with pytest.raises(ConfigError, match=words):
+            node.present()
+        assert node.config.read_bytes() == content
+        assert not (tmp_path / "state").exists()
+
+    def test_foreign_bytes_and_byte_order_mark_survive(self, tmp_path: Path) -> None:
+        content = b"\xef\xbb\xbf# caf\xe9\r\n" + samples.KUBEADM_V3.replace("\n", "\r\n").encode()
+        node = Node(tmp_path, content)
+        after = node.present().after
+        assert after is not None
+        assert after.startswith(b"\xef\xbb\xbf# caf\xe9\r\n")
+        node.absent()
+        assert node.config.read_bytes() == content
+
+    def test_template_in_snap_is_refused_before_it_is_read(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, None)
+        node.config = tmp_path / "microk8s" / "containerd-template.toml"
+        with pytest.raises(ConfigError, match="MicroK8s"):
+            node.present()
+
+
+class TestOthersWriteToo:
+    def test_their_edits_stay(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, samples.KUBEADM_V3)
+        node.present(set_default=True)
+        node.config.write_text(node.text() + "# mine\n[debug]\nlevel = 'debug'\n", encoding="utf-8")
+        assert not node.present(set_default=True).changed
+        node.absent()
+        assert node.text() == samples.KUBEADM_V3 + "# mine\n[debug]\nlevel = 'debug'\n"
+
+    def test_their_edits_stay_after_another_run_of_ours(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, samples.KUBEADM_V3)
+        node.present()
+        node.config.write_text("# mine\n" + node.text(), encoding="utf-8")
+        assert node.present(set_default=True).changed
+        node.absent()
+        assert node.text() == "# mine\n" + samples.KUBEADM_V3
+
+    def test_their_value_of_our_key_stays(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, samples.DEFAULT_V3 % 3)
+        node.present(set_default=True)
+        node.config.write_text(
+            node.text().replace("default_runtime_name = 'nvidia'", "default_runtime_name = 'runc' # back"),
+            encoding="utf-8",
+        )
+        node.absent()
+        assert node.text() == (samples.DEFAULT_V3 % 3).replace("name = 'runc'", "name = 'runc' # back")
+
+    def test_file_written_anew_by_another_tool_is_met_anew(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, samples.KUBEADM_V3)
+        first = node.present().backup_file
+        node.config.write_text(samples.DEFAULT_V3 % 3, encoding="utf-8")
+        second = node.present().backup_file
+        assert first != second
+        node.absent()
+        assert node.text() == samples.DEFAULT_V3 % 3
+
+    def test_default_that_others_gave_to_our_runtime_goes_with_it(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, samples.DEFAULT_V3 % 3)
+        node.present()
+        node.config.write_text(node.text().replace("name = 'runc'", "name = 'nvidia'"), encoding="utf-8")
+        gone = node.absent()
+        assert gone.default_runtime_name == "runc"
+        assert node.text() == samples.DEFAULT_V3 % 3
+        assert any("runc again" in warning for warning in gone.warnings)
+
+    def test_runc_stays_for_the_runtimes_of_others(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, samples.DEBIAN, "1.7")
+        node.present()
+        kata = f'[plugins."{samples.V2}".containerd.runtimes.kata]\nruntime_type = "io.containerd.kata.v2"\n'
+        node.config.write_text(node.text() + kata, encoding="utf-8")
+        warnings = node.absent().warnings
+        assert "runtimes.runc]" in node.text()
+        assert "nvidia" not in node.text()
+        assert any("runc stays" in warning for warning in warnings)
+
+    def test_version_stays_for_the_settings_of_others(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, samples.DOCKER, "2.1")
+        node.present()
+        node.config.write_text(
+            node.text() + '[plugins."io.containerd.gc.v1.scheduler"]\npause_threshold = 0.1\n', encoding="utf-8"
+        )
+        node.absent()
+        assert "version = 3" in node.text()
+        assert "disabled_plugins = []" in node.text()
+        assert "nvidia" not in node.text()
+
+    def test_runtime_that_is_not_ours_is_left(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, "version = 3\n" + NVIDIA_V3)
+        gone = node.absent()
+        assert not gone.changed
+        assert any("no record" in warning for warning in gone.warnings)
+
+    def test_migrated_file(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, samples.KUBEADM_V2, "2.1")
+        node.present(set_default=True)
+        node.config.write_text(
+            node.text().replace(samples.V2, samples.V3).replace("version = 2", "version = 3"), encoding="utf-8"
+        )
+        assert not node.present(set_default=True).changed
+        node.absent()
+        wanted = samples.KUBEADM_V2.replace(samples.V2, samples.V3).replace("version = 2", "version = 3")
+        assert loads(node.text()) == loads(wanted)
+        assert "# the shim" in node.text()
+
+
+class TestSeveralRuns:
+    def test_default_there_and_back(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, samples.KATA_DEFAULT)
+        assert node.present(set_default=True).default_runtime_name == "nvidia"
+        assert node.present().default_runtime_name == "nvidia"
+        assert node.present(set_default=False).default_runtime_name == "kata"
+        node.absent()
+        assert node.text() == samples.KATA_DEFAULT
+
+    def test_inherited_settings_follow_runc(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, samples.KUBEADM_V3.replace("true", "false"))
+        node.present()
+        node.config.write_text(
+            node.text().replace("SystemdCgroup = false", "SystemdCgroup = true", 1), encoding="utf-8"
+        )
+        assert node.present().changed
+        assert node.text().count("SystemdCgroup = true") == 2
+
+    def test_two_runtimes(self, tmp_path: Path) -> None:
+        cdi: dict[str, t.Any] = {"runtime_name": "nvidia-cdi", "runtime_path": "/usr/bin/nvidia-container-runtime.cdi"}
+        node = Node(tmp_path, samples.DOCKER, "1.7")
+        node.present(set_default=True)
+        node.present(**cdi)
+        assert node.absent().changed
+        assert "version = 2" in node.text()
+        assert "runtimes.runc]" in node.text()
+        assert "runtimes.nvidia]" not in node.text()
+        assert "default_runtime_name" not in node.text()
+        node.absent(**cdi)
+        assert node.text() == samples.DOCKER
+
+    def test_undo_needs_no_backup(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, samples.DEFAULT_V3 % 3)
+        node.host = replace(node.host, keep_copy=False)
+        assert node.present(set_default=True).backup_file is None
+        assert not (tmp_path / "state" / "backups").exists()
+        node.absent()
+        assert node.text() == samples.DEFAULT_V3 % 3
+
+
+class TestKilled:
+    @pytest.mark.parametrize("name", ["docker on 2.1"])
+    def test_at_every_step_of_a_run(self, tmp_path: Path, name: str) -> None:
+        text, release = samples.FILES[name]
+        wanted = Node(tmp_path / "model", text, release).present(set_default=True).after
+        for at in range(1, 400):
+            node = Node(tmp_path / str(at), text, release)
+            if not run_and_die(lambda node=node: node.present(set_default=True), at):  # type: ignore[misc]
+                break
+            content = node.config.read_bytes()
+            assert content in (text.encode(), wanted)
+            healed = node.present(set_default=True)
+            assert healed.restart_required, f"step {at}: nobody would restart containerd"
+            assert node.config.read_bytes() == wanted
+            assert node.without_temps()
+            node.absent()
+            assert node.config.read_bytes() == text.encode()
+        else:
+            pytest.fail("the run never came to its end")
+        assert at > 20
+
+    def test_at_every_step_of_a_removal(self, tmp_path: Path) -> None:
+        text = samples.KUBEADM_V3
+        for at in range(1, 400):
+            node = Node(tmp_path / str(at), text)
+            wanted = node.present(set_default=True).after
+            node.confirm()
+            if not run_and_die(node.absent, at):
+                break
+            content = node.config.read_bytes()
+            assert content in (text.encode(), wanted)
+            restart = node.absent().restart_required
+            assert node.config.read_bytes() == text.encode()
+            assert restart, f"step {at}: nobody would restart containerd"
+            assert node.without_temps()
+            assert not list((node.root / "state" / "state").rglob("*.json"))
+        else:
+            pytest.fail("the run never came to its end")
+        assert at > 10
+
+    def test_second_run_that_dies_does_not_forget_the_first(self, tmp_path: Path) -> None:
+        for at in range(1, 400):
+            node = Node(tmp_path / str(at), samples.KUBEADM_V3)
+            node.present()
+            if not run_and_die(lambda node=node: node.present(set_default=True, systemd_cgroup=False), at):  # type: ignore[misc]
+                break
+            node.absent()
+            assert node.text() == samples.KUBEADM_V3, f"step {at}"
+        assert at > 10
+
+
+class TestProof:
+    """With a stand-in for containerd's answers."""
+
+    def node(self, tmp_path: Path, *answers: tuple[int, str, str]) -> Node:
+        replies = list(answers)
+        node = Node(tmp_path, samples.KUBEADM_V3)
+        node.host = replace(node.host, binary="/usr/bin/containerd", execute=lambda _command: replies.pop(0))
+        return node
+
+    def dump(self, default: str = "runc", binary: str = "/usr/bin/nvidia-container-runtime") -> tuple[int, str, str]:
+        section = f"plugins.'{samples.V3}'.containerd"
+        text = (
+            f"version = 3\n[{section}]\ndefault_runtime_name = '{default}'\n[{section}.runtimes.runc]\n"
+            f"[{section}.runtimes.nvidia.options]\nBinaryName = '{binary}'\n"
+        )
+        return 0, text, ""
+
+    def test_accepted(self, tmp_path: Path) -> None:
+        assert self.node(tmp_path, self.dump()).present().changed
+
+    @pytest.mark.parametrize("check", [True, False])
+    @pytest.mark.parametrize(
+        ("answers", "words"),
+        [
+            (
+                [(1, "", "containerd: no such thing"), (0, "version = 3", "")],
+                "with the change: no such thing; nothing was",
+            ),
+            ([(1, "", "containerd: bad"), (1, "", "containerd: bad before")], "even as it is now: bad before"),
+            ([(0, "DUMP", "")], "does not see runtime nvidia"),
+        ],
+    )
+    def test_refused(self, tmp_path: Path, check: bool, answers: list[tuple[int, str, str]], words: str) -> None:
+        replies = [self.dump(binary="/other") if answer[1] == "DUMP" else answer for answer in answers]
+        node = self.node(tmp_path, *replies)
+        with pytest.raises(ConfigError, match=words):
+            node.present(check=check)
+        assert node.text() == samples.KUBEADM_V3
+        assert not (tmp_path / "state").exists()
+
+    def test_first_bytes_come_back_even_if_containerd_never_liked_them(self, tmp_path: Path) -> None:
+        node = self.node(tmp_path, self.dump(), (1, "", "containerd: never liked it"))
+        node.present()
+        assert any("never liked it" in warning for warning in node.absent().warnings)
+        assert node.text() == samples.KUBEADM_V3
+
+    def test_other_removals_are_proved(self, tmp_path: Path) -> None:
+        node = self.node(tmp_path, self.dump(), (1, "", "containerd: no"))
+        node.present()
+        node.config.write_text(node.text() + "# mine\n", encoding="utf-8")
+        before = node.text()
+        with pytest.raises(ConfigError, match="without the change: no; nothing was written"):
+            node.absent()
+        assert node.text() == before
+
+
+class TestImports:
+    def test_import_is_named(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, 'imports = ["conf.d/*.toml"]\n' + samples.KUBEADM_V3)
+        (node.config.parent / "conf.d").mkdir()
+        drop_in = node.config.parent / "conf.d" / "99.toml"
+        drop_in.write_text(NVIDIA_V3.replace("/usr/bin", "/opt"), encoding="utf-8")
+        with pytest.raises(ConfigError, match=r"conf\.d/99\.toml"):
+            node.present()
+        drop_in.write_text("broken =\n", encoding="utf-8")
+        with pytest.raises(ConfigError, match=r"99\.toml, line 1"):
+            node.present()
+        drop_in.unlink()
+        assert node.present().changed
+
+    def test_runc_of_an_import_is_inherited(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, 'version = 3\nimports = ["runc.toml"]\n')
+        (node.config.parent / "runc.toml").write_text(samples.KUBEADM_V3, encoding="utf-8")
+        node.present()
+        assert "SystemdCgroup = true" in node.text()
+
+
+REAL = proof.find_binary(None)
+
+
+@pytest.mark.skipif(REAL is None, reason="there is no containerd here")
+@pytest.mark.parametrize("name", samples.FILES)
+def test_with_real_containerd(tmp_path: Path, name: str) -> None:
+    assert REAL is not None
+    release = proof.ask_release(REAL)
+    node = Node(tmp_path, samples.FILES[name][0])
+    node.release = release
+    node.host = replace(node.host, binary=REAL)
+    highest = release.highest_file_version if release else None
+    if highest and any(f"version = {version}" in node.text() for version in (3, 4) if version > highest):
+        pytest.skip("a file for newer releases")
+    assert node.present(set_default=True, systemd_cgroup=True).changed
+    assert not node.present(set_default=True, systemd_cgroup=True).changed
+    effective = proof.judge(REAL, str(node.config), node.config.read_bytes(), str(tmp_path)).effective
+    assert "nvidia" in str(effective)
+    node.absent()
+    assert node.text() == samples.FILES[name][0]

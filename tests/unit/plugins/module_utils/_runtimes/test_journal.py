@@ -1,0 +1,210 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import stat
+import typing as t
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._files import sha256
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import journal
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.journal import Change, Journal, Record
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.trees import MISSING, same
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.samples import V2, V3
+
+if t.TYPE_CHECKING:
+    from pathlib import Path
+
+A, B, C = ("t", "a"), ("t", "b"), ("t", "c")
+
+
+def record(*changes: Change, name: str = "nvidia", **other: t.Any) -> Record:
+    return Record(b"met", b"written", runtimes={name: changes}, **other)
+
+
+class TestExtend:
+    def test_first_value_is_what_to_go_back_to(self) -> None:
+        one = journal.extend(record(), "nvidia", {"t": {"a": 1}}, {"t": {"a": 2, "b": 1}}, {A: "x", B: "y"})
+        two = journal.extend(one, "nvidia", {"t": {"a": 2, "b": 1}}, {"t": {"a": 3, "b": 1}}, {})
+        assert two.runtimes["nvidia"] == (Change(B, "y", MISSING, 1), Change(A, "x", 1, 3))
+
+    def test_what_is_back_is_forgotten(self) -> None:
+        one = journal.extend(record(), "nvidia", {"t": {"a": 1}}, {"t": {"a": 2}}, {})
+        assert journal.extend(one, "nvidia", {"t": {"a": 2}}, {"t": {"a": 1}}, {}).runtimes["nvidia"] == ()
+
+
+class TestRelease:
+    def test_shared_changes_go_to_a_runtime_that_stays(self) -> None:
+        mine = (Change(A, "version", MISSING, 2), Change(B, "runtime", MISSING, 1))
+        both = Record(b"met", b"w", runtimes={"nvidia": mine, "nvidia-cdi": (Change(C, "runtime", MISSING, 1),)})
+        undo, rest = journal.release(both, "nvidia")
+        assert [change.path for change in undo] == [B]
+        assert [change.path for change in rest.runtimes["nvidia-cdi"]] == [C, A]
+        undo, rest = journal.release(rest, "nvidia-cdi")
+        assert [change.path for change in undo] == [C, A]
+        assert rest.runtimes == {}
+
+    def test_a_later_change_of_the_same_leaf_gets_the_older_origin(self) -> None:
+        both = Record(
+            b"met",
+            b"w",
+            runtimes={"one": (Change(A, "default", "runc", "one"),), "two": (Change(A, "default", "one", "two"),)},
+        )
+        undo, rest = journal.release(both, "one")
+        assert undo == ()
+        assert rest.runtimes["two"] == (Change(A, "default", "runc", "two"),)
+
+
+class TestUndone:
+    @pytest.mark.parametrize(
+        ("tree", "changes", "expected", "left"),
+        [
+            ({"t": {"a": 2, "b": 1}}, [Change(A, "", 1, 2), Change(B, "", MISSING, 1)], {"t": {"a": 1}}, []),
+            ({"t": {"a": 2}}, [Change(A, "", MISSING, 2)], {}, []),
+            ({"t": {"a": 2}}, [Change(("t",), "", {}, MISSING), Change(A, "", MISSING, 2)], {"t": {}}, []),
+            ({"t": {"a": 9, "b": 1}}, [Change(A, "", 1, 2), Change(B, "", MISSING, 1)], {"t": {"a": 9}}, [A]),
+            ({"t": {"b": 1}}, [Change(A, "", 1, MISSING)], {"t": {"a": 1, "b": 1}}, []),
+            ({"t": {"b": 1}}, [Change(A, "", MISSING, 2)], {"t": {"b": 1}}, []),
+            ({}, [Change(A, "", 1, MISSING)], {"t": {"a": 1}}, []),
+            ({"t": {"a": True}}, [Change(A, "", MISSING, 1)], {"t": {"a": True}}, [A]),
+        ],
+    )
+    def test_table(self, tree: t.Any, changes: list[Change], expected: t.Any, left: t.Any) -> None:
+        result, remaining = journal.undone(tree, changes, [])
+        assert same(result, expected)
+        assert remaining == left
+
+    def test_runtime_that_loses_its_type_goes_whole(self) -> None:
+        tree = {"r": {"nvidia": {"runtime_type": "x", "site": 1}, "kata": {"runtime_type": "k"}}}
+        change = Change(("r", "nvidia", "runtime_type"), "runtime", MISSING, "x")
+        assert journal.undone(tree, [change], [("r",)])[0] == {"r": {"kata": {"runtime_type": "k"}}}
+
+    def test_undoes_any_step_on_an_untouched_tree(self) -> None:
+        hypothesis = pytest.importorskip("hypothesis")
+        from hypothesis import strategies as st
+
+        values: t.Any = st.one_of(st.booleans(), st.integers(0, 2), st.just([1]), st.just({}))
+        tables = st.dictionaries(
+            st.sampled_from("ab"),
+            st.recursive(values, lambda inner: st.dictionaries(st.sampled_from("xyz"), inner, max_size=3)),
+        )
+
+        @hypothesis.given(tables, tables)
+        def undo(before: t.Any, other: t.Any) -> None:
+            from copy import deepcopy
+
+            after = deepcopy(before)
+            _merge_tables_only(after, other)
+            done = journal.extend(Record(b"met", b"w"), "nvidia", before, after, {})
+            result, left = journal.undone(after, done.runtimes["nvidia"], [])
+            assert same(result, before)
+            assert left == []
+
+        undo()
+
+
+class TestJournal:
+    def make(self, tmp_path: Path) -> Journal:
+        return Journal(str(tmp_path / "config.toml"), str(tmp_path / "state"))
+
+    def test_round_trip_keeps_types(self, tmp_path: Path) -> None:
+        values: list[t.Any] = [
+            1,
+            1.0,
+            True,
+            "x\n",
+            [1, [2]],
+            {"a": 1},
+            datetime.date(2026, 1, 2),
+            float("inf"),
+            MISSING,
+        ]
+        changes = tuple(Change(("t", str(n)), "k", MISSING, value) for n, value in enumerate(values))
+        book = self.make(tmp_path)
+        book.settle(Record(None, b"\xff", "/copy", ("/a", "/a/b"), {"nvidia": changes}))
+        loaded = book.load(sha256(b"\xff"), {})
+        assert loaded is not None
+        assert (loaded.base, loaded.written, loaded.copy) == (None, b"\xff", "/copy")
+        assert loaded.made_dirs == ("/a", "/a/b")
+        assert all(same(new.after, old.after) for new, old in zip(loaded.runtimes["nvidia"], changes))
+        assert stat.S_IMODE(os.stat(book.file).st_mode) == 0o600
+        assert stat.S_IMODE(os.stat(os.path.dirname(book.file)).st_mode) == 0o700
+
+    def test_nothing_recorded(self, tmp_path: Path) -> None:
+        assert self.make(tmp_path).load("x", {}) is None
+        self.make(tmp_path).settle(None)
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize(
+        ("content", "tree", "expected"),
+        [
+            (b"old", {}, "settled"),
+            (b"new", {}, "intended"),
+            (b"foreign", {"t": {"a": "intended"}}, "intended"),
+            (b"foreign", {"t": {"a": "settled"}}, "settled"),
+            (b"foreign", {}, None),
+            (b"met", {"t": {"a": "settled"}}, None),
+        ],
+    )
+    def test_killed_run_is_told_from_the_file(
+        self, tmp_path: Path, content: bytes, tree: dict[str, t.Any], expected: str | None
+    ) -> None:
+        book = self.make(tmp_path)
+        old = Record(b"met", b"old", runtimes={"nvidia": (Change(A, "k", MISSING, "settled"),)})
+        new = Record(b"met", b"new", runtimes={"nvidia": (Change(A, "k", MISSING, "intended"),)})
+        book.intend(old, new, sha256(b"old"), sha256(b"new"))
+        found = book.load(sha256(content), tree)
+        assert (found.runtimes["nvidia"][0].after if found else None) == expected
+
+    def test_killed_removal(self, tmp_path: Path) -> None:
+        book = self.make(tmp_path)
+        old = Record(b"met", b"old", runtimes={"nvidia": (Change(A, "k", MISSING, 1),)})
+        book.intend(old, None, sha256(b"old"), sha256(b"gone"))
+        assert book.load(sha256(b"gone"), {}) is None
+        assert book.load(sha256(b"old"), {"t": {"a": 1}}) is not None
+
+    def test_changes_follow_a_migration_to_version_3(self, tmp_path: Path) -> None:
+        book = self.make(tmp_path)
+        book.settle(record(Change(("plugins", V2, "containerd", "x"), "k", MISSING, 1)))
+        found = book.load("other", {"version": 3, "plugins": {V3: {"containerd": {"x": 1}}}})
+        assert found is not None
+        assert found.runtimes["nvidia"][0].path == ("plugins", V3, "containerd", "x")
+
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [
+            ("{", "is damaged"),
+            ("[]", "is damaged"),
+            ('{"format": 1}', "is damaged"),
+            ('{"format": 1, "record": {"base": 1}}', "is damaged"),
+            ('{"format": 2, "record": null}', "newer format"),
+        ],
+    )
+    def test_damaged(self, tmp_path: Path, content: str, words: str) -> None:
+        book = self.make(tmp_path)
+        os.mkdir(os.path.dirname(book.file))
+        with open(book.file, "w", encoding="utf-8") as stream:
+            stream.write(content)
+        with pytest.raises(ConfigError, match=words):
+            book.load("x", {})
+
+    def test_file_is_readable_json(self, tmp_path: Path) -> None:
+        book = self.make(tmp_path)
+        book.settle(record(Change(A, "default", MISSING, "nvidia")))
+        with open(book.file, encoding="utf-8") as stream:
+            content = json.load(stream)
+        assert content["path"] == str(tmp_path / "config.toml")
+
+
+def _merge_tables_only(tree: dict[str, t.Any], other: dict[str, t.Any]) -> None:
+    """Change *tree* as a merge would, which never puts a value where a table is or the other way round."""
+    for key, value in other.items():
+        if isinstance(value, dict) and isinstance(tree.get(key), dict):
+            _merge_tables_only(tree[key], value)
+        elif key not in tree or isinstance(value, dict) is isinstance(tree[key], dict):
+            tree[key] = value

@@ -1,0 +1,80 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import masking
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.masking import MASK
+from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import samples
+
+TEXT = """\
+version = 2
+# password = "in a comment"
+[plugins."io.containerd.grpc.v1.cri".registry.configs."registry.example".auth]
+  username = "robot"
+  password = "hunter2"   # do not tell
+  auth = 'cm9ib3Q6aHVudGVyMg=='
+  identitytoken = "tokentoken"
+[plugins."io.containerd.grpc.v1.cri".registry.mirrors."docker.io"]
+  endpoint = ["https://me:sesame@mirror.example/"]
+[plugins."io.containerd.grpc.v1.cri".registry.headers]
+  Authorization = ["Basic secretheader"]
+[other]
+  key_file = "/etc/key.pem"
+  use_token = true
+  empty_password = ""
+  inline = { client_secret = "inlinesecret", name = "shown" }
+"""
+SECRETS = ["in a comment", "hunter2", "cm9ib3Q6aHVudGVyMg==", "tokentoken", "sesame", "secretheader", "inlinesecret"]
+SHOWN = ["robot", "mirror.example", "/etc/key.pem", "use_token = true", 'empty_password = ""', "shown", "do not tell"]
+
+
+def test_nothing_secret_is_shown_and_everything_else_is() -> None:
+    before, after = masking.shown_pair(TEXT.encode(), (TEXT + "[x]\ny = 1\n").encode())
+    for text in (before, after):
+        assert not [secret for secret in SECRETS if secret in text]
+        assert not [shown for shown in SHOWN if shown not in text]
+    assert after.startswith(before)
+
+
+def test_a_change_of_a_secret_is_visible() -> None:
+    before, after = masking.shown_pair(TEXT.encode(), TEXT.replace("hunter2", "hunter3").encode())
+    assert "hunter" not in before + after
+    different = [pair for pair in zip(before.splitlines(), after.splitlines()) if pair[0] != pair[1]]
+    assert len(different) == 1
+    assert "(changed)" in different[0][1]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (None, b"a = 1\n", ("", "a = 1\n")),
+        (b"a = 1\n", None, ("a = 1\n", "")),
+        (b"a = \xff", b"a = 1\n", None),
+        (b"# \xff\na = 1\r\n", b"# \xff\na = 2\r\n", ("# \ufffd\na = 1\r\n", "# \ufffd\na = 2\r\n")),
+    ],
+)
+def test_edges(before: bytes | None, after: bytes | None, expected: tuple[str, str] | None) -> None:
+    pair = masking.shown_pair(before, after)
+    if expected is None:
+        assert all("withheld" in text for text in pair)
+    else:
+        assert pair == expected
+
+
+@pytest.mark.parametrize("name", samples.FILES)
+def test_samples_without_credentials_are_shown_as_they_are(name: str) -> None:
+    data = samples.FILES[name][0]
+    shown, _after = masking.shown_pair(data.encode(), None)
+    assert (shown == data) is (name != "kubespray")
+    assert "correct horse" not in shown
+    assert "hunter2" not in shown
+
+
+def test_words_and_hiding() -> None:
+    words = masking.secret_words(loads(TEXT))
+    assert {"hunter2", "tokentoken", "me:sesame", "Basic secretheader", "inlinesecret"} <= words
+    assert "robot" not in words
+    assert masking.hide("bad value hunter2 here", words) == f"bad value {MASK} here"

@@ -1,0 +1,146 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What has to be true of every document and every edit."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import Document, TomlError, dumps, loads
+from ansible_collections.gpu.kubernetes.plugins.module_utils._toml.changes import same
+
+from .toml_texts import NAMES, TABLES, VALUES, documents
+
+if sys.version_info >= (3, 11):
+    import tomllib
+
+    def meaning(text: str) -> dict[str, Any]:
+        return tomllib.loads(text)
+else:
+    meaning = loads
+
+RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+PATHS = st.lists(NAMES, min_size=1, max_size=4)
+
+
+def notes(text: str) -> list[str]:
+    return re.findall("# note [0-9]+", text)
+
+
+def leads_nowhere(tree: Any, path: list[str]) -> bool:
+    """Whether a path goes through something that is not a table."""
+    for name in path[:-1]:
+        if not isinstance(tree, dict):
+            return True
+        tree = tree.get(name, {})
+    return not isinstance(tree, dict)
+
+
+def expected_after_set(tree: dict[str, Any], path: list[str], value: Any) -> dict[str, Any]:
+    if not path:
+        return value
+    return {**tree, path[0]: expected_after_set(tree.get(path[0], {}), path[1:], value)}
+
+
+@RELAXED
+@given(documents())
+def test_reads_like_the_standard_library(document: tuple[str, dict[str, Any]]) -> None:
+    text, _tree = document
+    assert same(loads(text), meaning(text))
+    assert same(loads(text), loads(dumps(loads(text))))
+    assert Document.parse(text).text == text
+
+
+@RELAXED
+@given(TABLES)
+def test_dumps_can_be_read_back(tree: dict[str, Any]) -> None:
+    assert same(meaning(dumps(tree)), tree)
+
+
+@RELAXED
+@given(st.text(st.sampled_from("ab01.-+_='\"\\[]{},#\n\r\t :TZeunxif\x00é"), max_size=25))
+def test_judges_noise_like_the_standard_library(text: str) -> None:
+    try:
+        wanted = meaning(text)
+    except ValueError:
+        with pytest.raises(TomlError):
+            loads(text)
+    else:
+        assert same(loads(text), wanted)
+
+
+@RELAXED
+@given(documents(), PATHS, VALUES)
+def test_set_changes_exactly_what_was_asked(document: tuple[str, Any], path: list[str], value: Any) -> None:
+    text, _tree = document
+    tree = loads(text)
+    edited = Document.parse(text)
+    if leads_nowhere(tree, path):
+        with pytest.raises(TomlError):
+            edited.set(path, value)
+        assert edited.text == text
+        return
+    edited.set(path, value)
+    assert same(meaning(edited.text), expected_after_set(tree, path, value))
+    assert edited.set(path, value) is False
+    if Document.parse(text).get(path) is None:
+        assert notes(edited.text) == notes(text)
+        fresh = Document.parse(edited.text)
+        edited.remove(path)
+        assert edited.text == text
+        fresh.remove(path)
+        assert set(notes(fresh.text)) == set(notes(text))
+
+
+@RELAXED
+@given(documents(), st.data())
+def test_remove_takes_out_exactly_one_thing(document: tuple[str, Any], data: st.DataObject) -> None:
+    text, _tree = document
+    tree = loads(text)
+    assume(tree)
+    path: list[str] = []
+    here: Any = tree
+    while isinstance(here, dict) and here and (not path or data.draw(st.booleans())):
+        path.append(data.draw(st.sampled_from(sorted(here))))
+        here = here[path[-1]]
+    edited = Document.parse(text)
+    assert edited.remove(path) is True
+    assert edited.get(path) is None
+    result = meaning(edited.text)
+    for size in range(len(path), 0, -1):  # tables that existed only through it may be gone as well
+        if same(result, without(tree, path[:size])):
+            return
+    pytest.fail(f"removing {path} gave {edited.text!r}")
+
+
+def without(tree: dict[str, Any], path: list[str]) -> dict[str, Any]:
+    if len(path) == 1:
+        return {name: value for name, value in tree.items() if name != path[0]}
+    return {**tree, path[0]: without(tree[path[0]], path[1:])}
+
+
+@RELAXED
+@given(documents(), TABLES)
+def test_merge_adds_and_replaces_and_is_done_at_once(document: tuple[str, Any], wanted: dict[str, Any]) -> None:
+    text, _tree = document
+    edited = Document.parse(text)
+    changed = edited.merge(wanted)
+    assert same(meaning(edited.text), merged(loads(text), wanted))
+    assert bool(changed) == (edited.text != text)
+    assert edited.merge(wanted) == []
+
+
+def merged(tree: Any, wanted: Any) -> Any:
+    if isinstance(tree, dict) and isinstance(wanted, dict):
+        both = {**tree, **wanted}
+        return {
+            name: merged(tree[name], wanted[name]) if name in tree and name in wanted else both[name] for name in both
+        }
+    return wanted

@@ -1,0 +1,265 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import typing as t
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _files
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import run_and_die
+
+if t.TYPE_CHECKING:
+    from pathlib import Path
+
+
+def listing(directory: Path) -> list[str]:
+    return sorted(entry.name for entry in directory.iterdir())
+
+
+class TestReadBytes:
+    def test_content(self, tmp_path: Path) -> None:
+        (tmp_path / "a").write_bytes(b"\xff\r\n")
+        assert _files.read_bytes(str(tmp_path / "a")) == b"\xff\r\n"
+
+    def test_missing_is_none(self, tmp_path: Path) -> None:
+        assert _files.read_bytes(str(tmp_path / "none" / "a")) is None
+
+    @pytest.mark.parametrize("kind", ["directory", "loop"])
+    def test_what_is_no_file(self, tmp_path: Path, kind: str) -> None:
+        place = tmp_path / "a"
+        place.mkdir() if kind == "directory" else place.symlink_to(place)
+        with pytest.raises(_files.FilesError, match=str(place)):
+            _files.read_bytes(str(place))
+
+
+class TestWriteAtomic:
+    def test_new_file_in_new_directories(self, tmp_path: Path) -> None:
+        previous = os.umask(0o077)
+        try:
+            made = _files.write_atomic(str(tmp_path / "x" / "y" / "a"), b"1")
+        finally:
+            os.umask(previous)
+        assert made == [str(tmp_path / "x"), str(tmp_path / "x" / "y")]
+        assert stat.S_IMODE((tmp_path / "x" / "y").stat().st_mode) == 0o755
+        assert stat.S_IMODE((tmp_path / "x" / "y" / "a").stat().st_mode) == 0o644
+
+    @pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o755])
+    def test_mode_is_kept(self, tmp_path: Path, mode: int) -> None:
+        target = tmp_path / "a"
+        target.write_bytes(b"old")
+        target.chmod(mode)
+        _files.write_atomic(str(target), b"new")
+        assert target.read_bytes() == b"new"
+        assert stat.S_IMODE(target.stat().st_mode) == mode
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+    def test_owner_is_kept(self, tmp_path: Path) -> None:
+        target = tmp_path / "a"
+        target.write_bytes(b"old")
+        os.chown(target, 1234, 4321)
+        _files.write_atomic(str(target), b"new")
+        assert (target.stat().st_uid, target.stat().st_gid) == (1234, 4321)
+
+    def test_extended_attributes_are_kept(self, tmp_path: Path) -> None:
+        target = tmp_path / "a"
+        target.write_bytes(b"old")
+        try:
+            os.setxattr(target, "user.note", b"kept")
+        except OSError as exc:
+            pytest.skip(f"no extended attributes here: {exc}")
+        _files.write_atomic(str(target), b"new")
+        assert os.getxattr(target, "user.note") == b"kept"
+
+    def test_attribute_that_cannot_be_kept_stops_the_write(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        target = tmp_path / "a"
+        target.write_bytes(b"old")
+        monkeypatch.setattr(os, "listxattr", lambda _path: ["security.ima", "security.selinux"])
+        monkeypatch.setattr(os, "getxattr", lambda place, _name: b"on file" if isinstance(place, str) else b"other")
+        monkeypatch.setattr(os, "setxattr", _refuse)
+        with pytest.raises(_files.FilesError, match="not permitted"):
+            _files.write_atomic(str(target), b"new")
+        assert target.read_bytes() == b"old"
+        assert listing(tmp_path) == ["a"]
+
+    def test_context_given_by_the_directory_is_enough(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        target = tmp_path / "a"
+        target.write_bytes(b"old")
+        monkeypatch.setattr(os, "listxattr", lambda _path: ["security.selinux"])
+        monkeypatch.setattr(os, "getxattr", lambda _place, _name: b"etc_t")
+        monkeypatch.setattr(os, "setxattr", _refuse)
+        _files.write_atomic(str(target), b"new")
+        assert target.read_bytes() == b"new"
+
+    def test_link_stays_and_its_target_changes(self, tmp_path: Path) -> None:
+        (tmp_path / "real").mkdir()
+        (tmp_path / "real" / "a").write_bytes(b"old")
+        (tmp_path / "hop").symlink_to("real/a")
+        (tmp_path / "link").symlink_to("hop")
+        _files.write_atomic(str(tmp_path / "link"), b"new")
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "hop").is_symlink()
+        assert (tmp_path / "real" / "a").read_bytes() == b"new"
+        assert listing(tmp_path / "real") == ["a"]
+
+    def test_directory_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(_files.FilesError, match="not a regular file"):
+            _files.write_atomic(str(tmp_path), b"new")
+
+    @pytest.mark.parametrize(
+        ("number", "words"),
+        [
+            (errno.EROFS, "read-only"),
+            (errno.ENOSPC, "no space"),
+            (errno.EDQUOT, "quota"),
+            (errno.EBUSY, "mount point"),
+            (errno.EACCES, "run as root"),
+            (errno.EPERM, "lsattr"),
+            (errno.EIO, "Input/output error"),
+        ],
+    )
+    @pytest.mark.parametrize("step", ["write", "fsync", "replace"])
+    def test_failure_leaves_the_old_file_and_nothing_else(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, number: int, words: str
+    ) -> None:
+        target = tmp_path / "a"
+        target.write_bytes(b"old")
+
+        def fail(*_args: t.Any) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, step, fail)
+        with pytest.raises(_files.FilesError, match=words) as caught:
+            _files.write_atomic(str(target), b"new")
+        assert str(target) in str(caught.value)
+        assert target.read_bytes() == b"old"
+        assert listing(tmp_path) == ["a"]
+
+    def test_short_writes_are_continued(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        real = os.write
+        monkeypatch.setattr(os, "write", lambda handle, data: real(handle, data[:3]))
+        _files.write_atomic(str(tmp_path / "a"), b"0123456789")
+        assert (tmp_path / "a").read_bytes() == b"0123456789"
+
+    def test_killed_at_every_step_is_old_or_new_and_heals(self, tmp_path: Path) -> None:
+        target = tmp_path / "a"
+        seen = set()
+        for at in range(1, 50):
+            target.write_bytes(b"old")
+            if not run_and_die(lambda: _files.write_atomic(str(target), b"new"), at):
+                break
+            seen.add(target.read_bytes())
+            _files.write_atomic(str(target), b"next")
+            assert target.read_bytes() == b"next"
+            assert listing(tmp_path) == ["a"]
+        else:
+            pytest.fail("the write never came to its end")
+        assert seen == {b"old", b"new"}
+
+
+class TestStaleTemps:
+    def test_only_ours_of_that_file_go(self, tmp_path: Path) -> None:
+        for name in (".a.gpu-kubernetes-12", ".b.gpu-kubernetes-12", ".a.swp", "a"):
+            (tmp_path / name).write_bytes(b"")
+        assert _files.remove_stale_temps(str(tmp_path / "a")) == [str(tmp_path / ".a.gpu-kubernetes-12")]
+        assert listing(tmp_path) == [".a.swp", ".b.gpu-kubernetes-12", "a"]
+
+    def test_one_in_use_stays(self, tmp_path: Path) -> None:
+        import fcntl
+
+        temp = tmp_path / ".a.gpu-kubernetes-12"
+        with temp.open("wb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            assert _files.remove_stale_temps(str(tmp_path / "a")) == []
+        assert temp.exists()
+
+    def test_no_directory_is_no_error(self, tmp_path: Path) -> None:
+        assert _files.remove_stale_temps(str(tmp_path / "none" / "a")) == []
+
+
+class TestBackup:
+    def test_first_version_is_never_overwritten(self, tmp_path: Path) -> None:
+        target, store = tmp_path / "a", tmp_path / "state" / "backups"
+        target.write_bytes(b"first")
+        target.chmod(0o644)
+        first = _files.backup(str(target), str(store))
+        target.write_bytes(b"second")
+        second = _files.backup(str(target), str(store))
+        assert first is not None
+        assert second is not None
+        assert first != second
+        with open(first, "rb") as stream:
+            assert stream.read() == b"first"
+        assert stat.S_IMODE(os.stat(first).st_mode) == 0o600
+        assert stat.S_IMODE(store.stat().st_mode) == 0o700
+
+    def test_same_content_once(self, tmp_path: Path) -> None:
+        (tmp_path / "a").write_bytes(b"x")
+        (tmp_path / "link").symlink_to("a")
+        paths = {_files.backup(str(tmp_path / name), str(tmp_path / "b")) for name in ("a", "a", "link")}
+        assert len(paths) == 1
+
+    def test_missing_file(self, tmp_path: Path) -> None:
+        assert _files.backup(str(tmp_path / "a"), str(tmp_path / "b")) is None
+        assert not (tmp_path / "b").exists()
+
+    @pytest.mark.parametrize("other", ["/etc/b/config.toml", "/etc-a/config.toml", "/etc/a-config.toml"])
+    def test_names_do_not_collide(self, other: str) -> None:
+        assert _files.flat_name("/etc/a/config.toml") != _files.flat_name(other)
+
+
+class TestLock:
+    def test_excludes_a_second_holder(self, tmp_path: Path) -> None:
+        now = [0.0]
+        second = _files.lock(
+            "/etc/x",
+            (str(tmp_path),),
+            timeout=5,
+            clock=lambda: now[0],
+            pause=lambda seconds: now.__setitem__(0, now[0] + seconds),
+        )
+        with _files.lock("/etc/x", (str(tmp_path),)), pytest.raises(_files.FilesError, match="for 5 seconds"), second:
+            pytest.fail("two holders")
+
+    def test_is_free_again(self, tmp_path: Path) -> None:
+        for _ in range(2):
+            with _files.lock("/etc/x", (str(tmp_path),), timeout=0):
+                pass
+
+    def test_other_files_do_not_wait(self, tmp_path: Path) -> None:
+        with _files.lock("/etc/x", (str(tmp_path),)), _files.lock("/etc/y", (str(tmp_path),), timeout=0):
+            pass
+
+    def test_falls_back_to_the_next_directory(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_bytes(b"")
+        with _files.lock("/etc/x", (str(tmp_path / "file" / "locks"), str(tmp_path / "good"))) as name:
+            assert name.startswith(str(tmp_path / "good"))
+
+    def test_no_directory_at_all(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_bytes(b"")
+        nowhere = _files.lock("/etc/x", (str(tmp_path / "file" / "locks"),))
+        with pytest.raises(_files.FilesError, match="Cannot take the lock for /etc/x"), nowhere:
+            pytest.fail("no lock")
+
+
+def test_missing_dirs_stops_at_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(_files.FilesError, match="Cannot create the directory"):
+        _files.make_dirs(str(tmp_path / "file" / "x"))
+
+
+def test_remove_file_keeps_the_link(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"")
+    (tmp_path / "link").symlink_to("a")
+    _files.remove_file(str(tmp_path / "link"))
+    _files.remove_file(str(tmp_path / "link"))
+    assert listing(tmp_path) == ["link"]
+
+
+def _refuse(*_args: t.Any) -> None:
+    raise PermissionError(errno.EPERM, "Operation not permitted")

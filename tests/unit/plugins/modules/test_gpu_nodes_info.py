@@ -1,0 +1,77 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module's face: what is asked, what is answered, and when it fails."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ansible.module_utils.basic")
+
+from ansible.module_utils import basic
+
+TESTS = str(Path(__file__).resolve().parents[3])
+if TESTS not in sys.path:
+    sys.path.append(TESTS)
+
+from fakes.kubernetes_api import FakeCluster, node, pod  # noqa: E402
+
+from ansible_collections.gpu.kubernetes.plugins.modules import gpu_nodes_info  # noqa: E402
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    def call(cluster: FakeCluster, **arguments: Any) -> dict[str, Any]:
+        encoded = json.dumps({"ANSIBLE_MODULE_ARGS": arguments}).encode()
+        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", encoded)
+        monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
+        monkeypatch.setattr(gpu_nodes_info, "connect", lambda _module: cluster)
+        with pytest.raises(SystemExit):
+            gpu_nodes_info.main()
+        result: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return result
+
+    return call
+
+
+def test_answer(run: Any) -> None:
+    result = run(FakeCluster([node("w1", 2)], [pod("a", on="w1", gpus=1)]))
+    assert (result["changed"], result["ok"]) == (False, True)
+    (entry,) = result["nodes"]
+    assert (entry["name"], entry["expected"], entry["allocatable"], entry["allocated"]) == ("w1", None, 2, 1)
+
+
+@pytest.mark.parametrize("count", [4, "4"])
+def test_not_as_expected_is_no_failure_unless_waited_for(run: Any, count: Any) -> None:
+    result = run(FakeCluster([node("w1", 2)]), expected={"w1": count})
+    assert "failed" not in result
+    assert result["ok"] is False
+    assert result["nodes"][0]["expected"] == 4
+
+
+def test_waiting_in_vain_names_node_and_reason(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_nodes_info, "Patience", lambda timeout, _interval: gpu_nodes_info_patience(timeout))
+    result = run(FakeCluster([node("w1")]), expected={"w1": 1, "w9": 1}, wait=True, wait_timeout=9)
+    assert result["failed"] is True
+    assert result["msg"].startswith("Waited 9 s in vain for allocatable nvidia.com/gpu: node w1: 0 of 1")
+    assert "node w9: is not in the cluster" in result["msg"]
+    assert [entry["ok"] for entry in result["nodes"]] == [False, False]
+
+
+def gpu_nodes_info_patience(timeout: float) -> Any:
+    from fakes.kubernetes_api import FakeClock
+
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.watching import Patience
+
+    clock = FakeClock()
+    return Patience(timeout, 5, clock, clock.sleep)
+
+
+def test_counts_have_to_be_numbers(run: Any) -> None:
+    result = run(FakeCluster([]), expected={"w1": "many"})
+    assert "whole number" in result["msg"]

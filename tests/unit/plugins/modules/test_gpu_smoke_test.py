@@ -1,0 +1,105 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module's face: results for every node, and honest change."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ansible.module_utils.basic")
+
+from ansible.module_utils import basic
+
+TESTS = str(Path(__file__).resolve().parents[3])
+if TESTS not in sys.path:
+    sys.path.append(TESTS)
+
+from fakes.kubernetes_api import FakeCluster, node, pod  # noqa: E402
+
+from ansible_collections.gpu.kubernetes.plugins.modules import gpu_smoke_test  # noqa: E402
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    def call(cluster: FakeCluster, **arguments: Any) -> dict[str, Any]:
+        encoded = json.dumps({"ANSIBLE_MODULE_ARGS": arguments}).encode()
+        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", encoded)
+        monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
+        monkeypatch.setattr(gpu_smoke_test, "connect", lambda _module: cluster)
+        with pytest.raises(SystemExit):
+            gpu_smoke_test.main()
+        result: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return result
+
+    return call
+
+
+def ending(phase: str, output: str) -> FakeCluster:
+    cluster = FakeCluster([node("w1", 1), node("w2", 1, unschedulable=True)])
+
+    def outcome(made: dict[str, Any]) -> None:
+        made["spec"]["nodeName"] = "w1"
+        made["status"] = {
+            "phase": phase,
+            "containerStatuses": [{"name": "c", "state": {"terminated": {"exitCode": 0}}}],
+        }
+        cluster.logs[made["metadata"]["name"]] = output
+
+    cluster.on_create = outcome
+    return cluster
+
+
+def test_passed_and_skipped(run: Any) -> None:
+    cluster = ending("Succeeded", "Test PASSED\n")
+    result = run(cluster, nodes=["w1", "w2", "w1"], image="i")
+    assert (result["changed"], result["ok"]) == (False, True)
+    assert [(entry["node"], entry["passed"]) for entry in result["results"]] == [("w1", True), ("w2", False)]
+    assert (result["failed_nodes"], result["skipped_nodes"]) == ([], ["w2"])
+    assert cluster.store_pods == []
+    assert len(cluster.created) == 1
+
+
+def test_a_failing_pod_does_not_fail_the_module(run: Any) -> None:
+    result = run(ending("Failed", "no CUDA-capable device is detected\n"), nodes=["w1"], image="i")
+    assert "failed" not in result
+    assert (result["ok"], result["failed_nodes"]) == (False, ["w1"])
+    assert "no CUDA-capable device" in result["results"][0]["reason"]
+
+
+def test_check_mode(run: Any) -> None:
+    cluster = ending("Succeeded", "Test PASSED")
+    result = run(cluster, nodes=["w1"], image="i", _ansible_check_mode=True)
+    assert (result["changed"], result["ok"], result["skipped_nodes"]) == (False, True, ["w1"])
+    assert cluster.created == []
+
+
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_removed_leftovers_are_a_change(run: Any, check_mode: bool) -> None:
+    labels = {"app.kubernetes.io/name": "gpu-smoke-test", "app.kubernetes.io/managed-by": "gpu.kubernetes"}
+    cluster = FakeCluster([], [pod("old", labels=labels, created="2020-01-01T00:00:00Z", activeDeadlineSeconds=60)])
+    result = run(cluster, nodes=[], image="i", _ansible_check_mode=check_mode)
+    assert (result["changed"], result["removed_leftovers"]) == (True, ["old"])
+    assert bool(cluster.store_pods) is check_mode
+
+
+def test_options_reach_the_pod(run: Any) -> None:
+    cluster = ending("Succeeded", "fine")
+    run(
+        cluster,
+        nodes=["w1"],
+        image="reg/i:1",
+        runtime_class="nvidia",
+        expected_output="fine",
+        namespace="gpu",
+        resource_name="nvidia.com/gpu",
+        image_pull_secrets=["s"],
+    )
+    (made,) = cluster.created
+    assert made["metadata"]["namespace"] == "gpu"
+    assert made["spec"]["runtimeClassName"] == "nvidia"
+    assert made["spec"]["containers"][0]["image"] == "reg/i:1"

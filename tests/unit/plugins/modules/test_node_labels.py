@@ -1,0 +1,81 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module's face: arguments in, changes and diff out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ansible.module_utils.basic")
+
+from ansible.module_utils import basic
+
+TESTS = str(Path(__file__).resolve().parents[3])
+if TESTS not in sys.path:
+    sys.path.append(TESTS)
+
+from fakes.kubernetes_api import FakeCluster, node  # noqa: E402
+
+from ansible_collections.gpu.kubernetes.plugins.modules import node_labels  # noqa: E402
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    def call(cluster: FakeCluster, **arguments: Any) -> dict[str, Any]:
+        encoded = json.dumps({"ANSIBLE_MODULE_ARGS": arguments}).encode()
+        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", encoded)
+        monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
+        monkeypatch.setattr(node_labels, "connect", lambda _module: cluster)
+        with pytest.raises(SystemExit):
+            node_labels.main()
+        result: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return result
+
+    return call
+
+
+def test_quartet_and_undo(run: Any) -> None:
+    cluster = FakeCluster([node("w1"), node("w2", labels={"a": "old"})])
+    wanted = {"w1": {"a": "1"}, "w2": {"a": "1"}}
+    checked = run(cluster, nodes=wanted, _ansible_check_mode=True, _ansible_diff=True)
+    done = run(cluster, nodes=wanted, _ansible_diff=True)
+    assert checked["changed"] is done["changed"] is True
+    assert checked["diff"] == done["diff"]
+    assert done["diff"]["before"] == {"w1": {"a": None}, "w2": {"a": "old"}}
+    assert done["nodes"]["w1"] == {"changed": True, "before": {"a": None}, "after": {"a": "1"}, "yielded": []}
+    assert run(cluster, nodes=wanted, _ansible_check_mode=True)["changed"] is False
+    assert run(cluster, nodes=wanted)["changed"] is False
+    assert run(cluster, nodes=wanted, state="absent")["changed"] is True
+    assert cluster.store_nodes["w1"]["metadata"]["labels"] == {}
+    assert cluster.store_nodes["w2"]["metadata"]["labels"] == {"a": "old"}
+    assert run(cluster, nodes=wanted, state="absent")["changed"] is False
+
+
+def test_null_labels_are_none(run: Any) -> None:
+    assert run(FakeCluster([node("w1")]), nodes={"w1": None})["changed"] is False
+
+
+def test_yield_to(run: Any) -> None:
+    cluster = FakeCluster([node("w1", labels={"nvidia.com/gfd.timestamp": "1"})])
+    rules = [{"when": ["nvidia.com/gfd.*"], "labels": ["nvidia.com/*"]}]
+    result = run(cluster, nodes={"w1": {"nvidia.com/gpu.count": "1"}}, yield_to=rules)
+    assert (result["changed"], result["nodes"]["w1"]["yielded"]) == (False, ["nvidia.com/gpu.count"])
+
+
+def test_failure_is_one_sentence(run: Any) -> None:
+    result = run(FakeCluster([node("w1")]), nodes={"zz": {"a": "1"}})
+    assert result["failed"] is True
+    assert result["msg"].startswith("Node zz is not in the cluster")
+    assert "\n" not in result["msg"]
+
+
+def test_warning_for_a_node_that_left(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    warnings: list[str] = []
+    monkeypatch.setattr(basic.AnsibleModule, "warn", lambda _self, text: warnings.append(text))
+    assert run(FakeCluster([]), nodes={"gone": {}})["changed"] is False
+    assert warnings == ["Node gone is not in the cluster, so it has no labels to take away."]

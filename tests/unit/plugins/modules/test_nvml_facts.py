@@ -1,0 +1,96 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module's face: arguments in, facts out, in check mode too."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("ansible.module_utils.basic")
+
+from ansible.module_utils import basic
+
+from ansible_collections.gpu.kubernetes.plugins.modules import nvml_facts
+
+TESTS = str(Path(__file__).resolve().parents[3])
+if TESTS not in sys.path:
+    sys.path.append(TESTS)
+
+if TYPE_CHECKING:
+    from fakes.nvml.simulated import Workshop
+
+ABSENT = "/nonexistent/file"
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    if shutil.which("gcc") is None or shutil.which("make") is None:
+        pytest.skip("the simulated NVML library needs gcc and make")
+    from fakes.nvml.simulated import Workshop
+
+    return Workshop(tmp_path_factory.mktemp("nvml"))
+
+
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: dict[str, Any]
+) -> dict[str, Any]:
+    monkeypatch.setattr(basic, "_ANSIBLE_ARGS", json.dumps({"ANSIBLE_MODULE_ARGS": arguments}).encode())
+    monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
+    with pytest.raises(SystemExit):
+        nvml_facts.main()
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_facts(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], check_mode: bool
+) -> None:
+    result = run(monkeypatch, capsys, {"library": workshop.library("a100-40g"), "_ansible_check_mode": check_mode})
+    assert result["changed"] is False
+    nvml = result["ansible_facts"]["nvml"]
+    assert set(nvml) == {"source", "driver_version", "cuda_driver_version", "nvml_version", "gpus", "error"}
+    assert (nvml["source"], nvml["error"], len(nvml["gpus"])) == ("nvml", None, 8)
+    assert nvml["gpus"][0]["pci_address"] == "0000:07:00.0"
+
+
+def test_every_returned_value_is_documented(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    yaml = pytest.importorskip("yaml")
+    documented = yaml.safe_load(nvml_facts.RETURN)["ansible_facts"]["contains"]["nvml"]["contains"]
+    nvml = run(monkeypatch, capsys, {"library": workshop.library("h100-mig")})["ansible_facts"]["nvml"]
+    assert set(documented) == set(nvml)
+    assert set(documented["gpus"]["contains"]) == set(nvml["gpus"][0])
+    partition = documented["gpus"]["contains"]["mig_devices"]["contains"]
+    assert set(partition) == set(nvml["gpus"][0]["mig_devices"][0])
+
+
+def test_no_gpu_is_no_failure(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    result = run(monkeypatch, capsys, {"library": ABSENT, "nvidia_smi": ABSENT, "pci_path": ABSENT})
+    assert result["ansible_facts"]["nvml"]["source"] == "none"
+    assert "failed" not in result
+
+
+def test_all_options_reach_the_collector(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = {
+        "library": workshop.library("hang"),
+        "pci_path": workshop.pci("t4"),
+        "timeout": 0.3,
+        "nvidia_smi": ABSENT,
+    }
+    nvml = run(monkeypatch, capsys, arguments)["ansible_facts"]["nvml"]
+    assert (nvml["source"], "within 0.3 seconds" in nvml["error"]) == ("pci", True)
+
+
+def test_senseless_timeout(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    result = run(monkeypatch, capsys, {"timeout": 0})
+    assert result["failed"] is True
+    assert "give a number above 0" in result["msg"]
