@@ -65,7 +65,7 @@ def playbook() -> Callable[..., tuple[int, dict[str, dict[str, int]], str]]:
     def run(name: str, *words: str) -> tuple[int, dict[str, dict[str, int]], str]:
         program = Path(sys.executable).with_name("ansible-playbook")
         command = [str(program), "-i", str(LAB / "inventory.yml"), f"playbooks/{name}.yml", *words]
-        environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
+        environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
         result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         return result.returncode, _recap(result.stdout), result.stdout + result.stderr
 

@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, TypeVar
 
 from ansible.module_utils.basic import missing_required_lib
 
+# kubernetes.core is a dependency of this collection, so only the kubernetes library may be missing.
+from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
+
 from ._kubernetes.api import ApiError
 
 __all__ = ["AUTH_ARG_SPEC", "Cluster", "connect", "explain"]
@@ -28,12 +31,6 @@ if TYPE_CHECKING:
     from ._kubernetes.objects import Object
 
 IMPORT_ERROR: str | None = None
-# The options are needed to document a module, also where the kubernetes library is not installed.
-try:
-    from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
-except ImportError:
-    IMPORT_ERROR = traceback.format_exc()
-    AUTH_ARG_SPEC: dict[str, Any] = {}  # type: ignore[no-redef]
 try:
     from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
     from kubernetes.client import AppsV1Api, CoreV1Api

@@ -77,6 +77,11 @@ remedy:
   returned: success
   type: str
   sample: write it into the configuration and restart containerd
+msg:
+  description: Cause and remedy in one piece.
+  returned: when it is not well
+  type: str
+  sample: containerd runs without the runtime nvidia (it has runc); write it into the configuration and restart containerd
 service:
   description: What systemd says; empty if it was not asked.
   returned: success
@@ -192,6 +197,8 @@ def main() -> None:
         remarks=verdict.remarks(seen),
         waited_seconds=round(time.monotonic() - begin, 2),
         **verdict.facts(seen),
+        # for the failure that a task may make of it
+        **({} if judged.ok else {"msg": judged.sentence}),
     )
 
 

@@ -102,6 +102,7 @@ def run(core: str, python: str, scenario: str | None) -> int:
         **os.environ,
         "PATH": os.pathsep.join([str(bin_folder), os.environ["PATH"]]),
         "PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), str(ROOT / ".ansible" / "collections")]),
+        "HYPOTHESIS_PROFILE": "quick",
         "ANSIBLE_DEPRECATION_WARNINGS": "1",
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
     }

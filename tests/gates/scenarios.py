@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import yaml
 
@@ -27,26 +28,36 @@ def known() -> list[str]:
     return sorted(names, key=lambda name: (name != FIRST, name))
 
 
-def lab_environment() -> dict[str, str]:
-    """What tells the lab that it is the scenarios' (name, subnet); from the configuration that all scenarios share."""
-    shared = ROOT / "molecule" / "shared" / "molecule.yml"
-    shared = shared if shared.is_file() else ROOT / ".config" / "molecule" / "config.yml"
-    settings = yaml.safe_load(shared.read_text(encoding="utf-8")) if shared.is_file() else {}
-    return {key: str(value) for key, value in settings.get("provisioner", {}).get("env", {}).items()}
+def labs(names: list[str]) -> list[dict[str, str]]:
+    """The labs that the scenarios leave behind, each as the environment that tells the lab its name and subnet."""
+    shared = provisioner(ROOT / ".config" / "molecule" / "config.yml")
+    found = {}
+    for name in names:
+        settings = {**shared, **provisioner(ROOT / "molecule" / name / "molecule.yml")}
+        found[settings.get("LAB_NAME")] = settings
+    return list(found.values())
+
+
+def provisioner(path: Path) -> dict[str, str]:
+    """What a molecule configuration gives to the lab."""
+    settings = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    environment = settings.get("provisioner", {}).get("env", {})
+    return {key: str(value) for key, value in environment.items() if key in {"LAB_NAME", "LAB_SUBNET"}}
+
+
+def surroundings(**more: str) -> dict[str, str]:
+    """This process's environment, in which the packages of tests/ are found."""
+    paths = [str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **more}
 
 
 def test(name: str, report: str) -> tuple[bool, float]:
     """Run one scenario; whether it succeeded, and its seconds."""
-    surroundings = {
-        **os.environ,
-        "LAB_KEEP": "1",
-        "GATES_REPORT": f"{report}-{name}",
-        "PYTEST_PLUGINS": "gates.pytest_report",
-    }
+    environment = surroundings(LAB_KEEP="1", GATES_REPORT=f"{report}-{name}", PYTEST_PLUGINS="gates.pytest_report")
     begin = time.monotonic()
     command = ["molecule", "test", "--scenario-name", name]
     print(f"$ {' '.join(command)}", flush=True)
-    status = subprocess.run(command, cwd=ROOT, env=surroundings, check=False).returncode
+    status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     return status == 0, time.monotonic() - begin
 
 
@@ -65,10 +76,8 @@ def main() -> int:
             if not good:
                 found.append(f"scenario {name} failed")
     finally:
-        if not os.environ.get("LAB_KEEP"):
-            subprocess.run(
-                [sys.executable, "-m", "lab", "down"], cwd=ROOT, env={**os.environ, **lab_environment()}, check=False
-            )
+        for lab in [] if os.environ.get("LAB_KEEP") else labs(names):
+            subprocess.run([sys.executable, "-m", "lab", "down"], cwd=ROOT, env=surroundings(**lab), check=False)
     return finish("molecule", found or ([] if names else ["there is no scenario"]), ", ".join(told) or "nothing")
 
 

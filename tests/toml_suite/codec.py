@@ -14,9 +14,12 @@ from __future__ import annotations
 import json
 import sys
 from datetime import date, datetime, time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import TomlError, dumps, loads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def tag(value: Any) -> Any:
@@ -42,7 +45,7 @@ def tag_scalar(value: Any) -> tuple[str, str]:
     return {str: "string", int: "integer", float: "float"}[type(value)], str(value)
 
 
-READERS = {
+READERS: dict[str, Callable[[str], Any]] = {
     "string": str,
     "integer": int,
     "float": float,

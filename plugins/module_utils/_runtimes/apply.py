@@ -21,7 +21,7 @@ from .containerd import Plan, Request, plan
 from .errors import ConfigError
 from .journal import Change, Journal, Record, everything, extend, release, undone
 from .patch import revert
-from .schema import NEUTRAL_KEYS, Schema, schema
+from .schema import NEUTRAL_KEYS, Schema, is_version, schema
 from .trees import MISSING, Path, Tree, dotted, drop, edits, get, put, same, table
 
 #: Name of the mark that says: containerd has not been restarted with the file as it is.
@@ -254,8 +254,8 @@ def _outcome(changed: bool, before: bytes | None, after: bytes | None, tree: Tre
 
 
 def _schema_of(tree: Tree) -> Schema | None:
-    version = tree.get("version")
-    return schema(version) if type(version) is int and version >= 2 else None
+    version: t.Any = tree.get("version")
+    return schema(version) if is_version(version, 2) else None
 
 
 # -- undoing

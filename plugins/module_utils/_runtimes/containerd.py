@@ -15,7 +15,7 @@ import typing as t
 from dataclasses import dataclass, field
 
 from .errors import ConfigError
-from .schema import CRI_NAMES, CRI_V2, CRI_V3, NEUTRAL_KEYS, RUNC_SHIMS, RUNC_V2, Release, Schema, schema
+from .schema import CRI_NAMES, CRI_V2, CRI_V3, NEUTRAL_KEYS, RUNC_SHIMS, RUNC_V2, Release, Schema, is_version, schema
 from .trees import (
     MISSING,
     NotATableError,
@@ -138,7 +138,7 @@ class _Draft:
             version = self._version_for_unversioned()
             self.note(("version",), "version", "state the configuration version")
             self.tree = {"version": version, **self.tree}
-        if type(version) is not int:
+        if not is_version(version):
             raise ConfigError(f"{request.path}: version has to be an integer such as 2 or 3; correct it and run again.")
         if version < 2:
             raise ConfigError(_version_1(request.path, f"states configuration version {version}"))

@@ -11,7 +11,7 @@ import typing as t
 from dataclasses import dataclass
 
 from .errors import ConfigError
-from .schema import CRI_V2, CRI_V3, Schema, schema
+from .schema import CRI_V2, CRI_V3, Schema, is_version, schema
 from .trees import MISSING, NotATableError, Path, Tree, get, merge, table
 
 if t.TYPE_CHECKING:
@@ -92,7 +92,7 @@ def check_foreign_section(tree: Tree, request: Request) -> list[str]:
 
 def _section(file: Imported, layout: Schema) -> Tree:
     version = file.tree.get("version", layout.version)
-    plugin = schema(version).cri if type(version) is int and version >= 2 else layout.cri
+    plugin = schema(version).cri if is_version(version, 2) else layout.cri
     try:
         return table(file.tree, ("plugins", plugin, "containerd"))
     except NotATableError as exc:
@@ -101,7 +101,7 @@ def _section(file: Imported, layout: Schema) -> Tree:
 
 def _check_version(file: Imported, layout: Schema, request: Request) -> None:
     version = file.tree.get("version", layout.version)
-    if type(version) is int and version > layout.version:
+    if is_version(version, layout.version + 1):
         raise ConfigError(
             f"{request.path} has configuration version {layout.version} but imports {file.path} of version {version},"
             " with which containerd 2.0 to 2.2 drops the settings of the former and newer releases do not start:"

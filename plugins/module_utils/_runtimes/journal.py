@@ -102,49 +102,37 @@ class Journal:
 def extend(record: Record, runtime: str, before: Tree, after: Tree, kinds: t.Mapping[Path, str]) -> Record:
     """Return *record* with the step from *before* to *after*, made for *runtime*.
 
-    A leaf changed twice keeps its first value as what to go back to; one that is back there is forgotten.
+    A leaf changed twice keeps its first value as what to go back to, and belongs to the runtime that changed it last;
+    one that is back at its first value is forgotten.
     """
-    mine = {change.path: change for change in record.runtimes.get(runtime, ())}
+    runtimes = {name: {change.path: change for change in changes} for name, changes in record.runtimes.items()}
+    mine = runtimes.setdefault(runtime, {})
     for path, (old, new) in changed_leaves(before, after).items():
-        known = mine.pop(path, None)
+        known = next((changes.pop(path) for changes in runtimes.values() if path in changes), None)
         origin = known.before if known else old
         if not same(origin, new):
             mine[path] = Change(path, kinds.get(path, known.kind if known else "settings"), origin, new)
-    return replace(record, runtimes={**record.runtimes, runtime: tuple(mine.values())})
+    return replace(record, runtimes={name: tuple(changes.values()) for name, changes in runtimes.items()})
 
 
 def everything(record: Record) -> tuple[Change, ...]:
-    """Return the changes that undo all of *record*, each leaf once."""
-    found: tuple[Change, ...] = ()
-    for name in list(record.runtimes):
-        undo, record = release(record, name)
-        found += undo
-    return found
+    """Return all changes in *record*; no two of them are of the same leaf."""
+    return tuple(change for changes in record.runtimes.values() for change in changes)
 
 
 def release(record: Record, runtime: str) -> tuple[tuple[Change, ...], Record]:
     """Return the changes to undo for *runtime*, and the record without it.
 
-    What other runtimes rely on is handed to one of them; a leaf that another changed later gets the older origin.
+    What other runtimes in the file rely on is handed to one of them.
     """
-    runtimes = {name: list(changes) for name, changes in record.runtimes.items() if name != runtime and changes}
-    undo: list[Change] = []
-    for change in record.runtimes.get(runtime, ()):
-        later = [
-            (name, position)
-            for name, changes in runtimes.items()
-            for position, other in enumerate(changes)
-            if other.path == change.path
-        ]
-        for name, position in later:
-            runtimes[name][position] = replace(runtimes[name][position], before=change.before)
-        if later:
-            continue
-        if runtimes and change.kind in _SHARED_KINDS:
-            runtimes[min(runtimes)].append(change)
-        else:
-            undo.append(change)
-    return tuple(undo), replace(record, runtimes={name: tuple(changes) for name, changes in runtimes.items()})
+    others = {name: changes for name, changes in record.runtimes.items() if name != runtime and changes}
+    mine = record.runtimes.get(runtime, ())
+    if not others:
+        return mine, replace(record, runtimes={})
+    heir = min(others)
+    handed = tuple(change for change in mine if change.kind in _SHARED_KINDS)
+    undo = tuple(change for change in mine if change.kind not in _SHARED_KINDS)
+    return undo, replace(record, runtimes={**others, heir: others[heir] + handed})
 
 
 def undone(tree: Tree, changes: t.Sequence[Change], runtimes: t.Sequence[Path]) -> tuple[Tree, list[Path]]:

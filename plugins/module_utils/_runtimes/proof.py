@@ -16,7 +16,7 @@ from .._toml import Document, TomlError, loads
 from .errors import ConfigError
 from .imports import absolute_patterns
 from .masking import hide, secret_words
-from .schema import Release, parse_release, schema
+from .schema import Release, is_version, parse_release, schema
 from .trees import MISSING, Tree, get
 
 if t.TYPE_CHECKING:
@@ -131,7 +131,7 @@ def check_default(verdict: Verdict, path: str) -> None:
 
 def _cri_section(effective: Tree) -> Tree | None:
     version = effective.get("version", MISSING)
-    if type(version) is not int or version < 2:
+    if not is_version(version, 2):
         return None
     section = get(effective, schema(version).containerd)
     return section if isinstance(section, dict) else None

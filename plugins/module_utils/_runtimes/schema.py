@@ -52,6 +52,11 @@ class Schema:
         return (*self.containerd, "runtimes")
 
 
+def is_version(value: object, lowest: int = 0) -> bool:
+    """Whether *value* can be a configuration version (true is not 1), not lower than *lowest*."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= lowest
+
+
 def schema(version: int) -> Schema:
     """Return the schema of configuration *version* (2 or newer; from 3 on all are alike here)."""
     if version < 2:

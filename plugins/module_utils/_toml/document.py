@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, Set
 
 from .changes import Change, additions, differences, make, same
 from .edits import ConflictError, Edits
@@ -15,6 +15,8 @@ from .errors import TomlError
 from .nodes import DOTTED, HEADER, IMPLICIT, INLINE, Path, Syntax, Table, checked_path, dotted_path, lookup, plain
 from .reader import read
 from .writer import plain_data
+
+Paths = Set[Path]
 
 _BOM = "\ufeff"
 _OWN = (HEADER, INLINE)  # kinds of tables that can be there with nothing in them
@@ -84,18 +86,27 @@ class Document:
         )
         return True
 
-    def remove(self, path: Sequence[Any], prune: bool = False) -> bool:
+    @property
+    def made(self) -> list[Path]:
+        """The tables above what was set that had to be written for it. A later run may give them to ``remove`` as ``prune``."""
+        return sorted(self._made, key=repr)
+
+    def remove(self, path: Sequence[Any], prune: bool | Iterable[Sequence[Any]] = False) -> bool:
         """Take out a key, or a table with all of its sub-tables wherever they stand. Returns whether there was one.
 
-        Tables above it that exist only through it go with it, as do those that this object made for it. With ``prune`` also those
-        above it that are left empty although they have a header or braces of their own, and the header right above a key that was its only one.
+        Comments inside a table go with it; those above it stay. Tables above that exist only through it go as well, and so do those
+        that this object made for it. ``prune`` names tables that an earlier run had to write (its ``made``): they go too if they are
+        left empty, or lose their header if only sub-tables of others are left. ``prune=True`` means all tables above.
         """
         path = checked_path(path)
         if lookup(self._syntax.root, path) is None:
             return False
-        path = self._topmost(path, prune)
+        mine = self._made | {path[:size] for size in range(1, len(path))} if prune is True else self._made
+        if not isinstance(prune, bool):
+            mine = mine | {checked_path(table) for table in prune}
+        path = self._topmost(path, mine)
         changes = [Change("remove", path)]
-        if self._only_for(path, prune):
+        if self._only_for(path, mine):
             changes.append(Change("unhead", path[:-1]))
         self._settle(_without(self._tree, path), [changes], [], f"remove {dotted_path(path)}")
         self._made = {made for made in self._made if isinstance(lookup(self._syntax.root, made), Table)}
@@ -123,22 +134,22 @@ class Document:
             self._syntax, self._tree, self._made = before
             raise
 
-    def _topmost(self, path: Path, prune: bool) -> Path:
+    def _topmost(self, path: Path, mine: Paths) -> Path:
         """The highest table that has nothing but ``path`` and would not, or should not, be there without it."""
         while len(path) > 1:
             above = lookup(self._syntax.root, path[:-1])
             if not isinstance(above, Table) or len(above.children) > 1:
                 break
-            made = above.kind in _OWN and isinstance(path[-2], str) and (prune or path[:-1] in self._made)
+            made = above.kind in _OWN and isinstance(path[-2], str) and path[:-1] in mine
             if above.kind not in (IMPLICIT, DOTTED) and not made:
                 break
             path = path[:-1]
         return path
 
-    def _only_for(self, path: Path, prune: bool) -> bool:
+    def _only_for(self, path: Path, mine: Paths) -> bool:
         """Whether the table above has a header that was made for the key at ``path`` and is of no more use."""
         above, node = lookup(self._syntax.root, path[:-1]), lookup(self._syntax.root, path)
-        if not (prune or path[:-1] in self._made) or not isinstance(above, Table) or above.kind != HEADER:
+        if path[:-1] not in mine or not isinstance(above, Table) or above.kind != HEADER:
             return False
         pair = getattr(node, "pair", None)
         made_for_it = pair is not None and above.pairs == [pair]

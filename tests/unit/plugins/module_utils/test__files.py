@@ -227,7 +227,7 @@ class TestLock:
             pytest.fail("two holders")
 
     def test_is_free_again(self, tmp_path: Path) -> None:
-        for _ in range(2):
+        for _turn in range(2):
             with _files.lock("/etc/x", (str(tmp_path),), timeout=0):
                 pass
 

@@ -68,7 +68,11 @@ def test_only_what_is_installed_is_removed(manager: str) -> None:
     ("output", "errors", "words"),
     [
         ("", "", "no reason given"),
-        ("Reading package lists...", "W: a warning\nE: Unable to locate package toolkit\n", "E: Unable to locate package toolkit"),
+        (
+            "Reading package lists...",
+            "W: a warning\nE: Unable to locate package toolkit\n",
+            "E: Unable to locate package toolkit",
+        ),
         ("", "error: target not found: toolkit", "error: target not found: toolkit"),
         ("one\ntwo\nthree", "", "two three"),
     ],

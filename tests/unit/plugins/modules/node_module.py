@@ -10,30 +10,34 @@ import subprocess
 import sys
 from typing import Any
 
+import yaml
+
 PREFIX = "ansible_collections.gpu.kubernetes.plugins.modules."
-WRAPPER = """
-import json, sys
-from ansible.module_utils import basic
-from ansible.module_utils.testing import patch_module_args
-import importlib
-module = importlib.import_module(sys.argv[1])
-with patch_module_args(json.loads(sys.stdin.read())):
-    module.main()
-"""
 
 
-def run(name: str, *, check: bool = False, path: str | None = None, **arguments: Any) -> dict[str, Any]:
-    """Run the module and return its answer; ``path`` replaces PATH, so that a test chooses the node's programs."""
-    given = {**arguments, "_ansible_check_mode": check}
-    environment = {**os.environ, **({"PATH": path} if path is not None else {})}
+def run(name: str, arguments: dict[str, Any], *, check: bool = False, folder: str = "") -> dict[str, Any]:
+    """Run the module and return its answer; programs in ``folder`` come before those of the machine."""
+    places = [place for place in sys.path if place]
+    code = f"import sys; sys.path[:0] = {places!r}; import {PREFIX}{name} as m; m.main()"
+    given = {**arguments, "_ansible_check_mode": check, "_ansible_diff": True}
     done = subprocess.run(
-        [sys.executable, "-c", WRAPPER, PREFIX + name],
-        input=json.dumps(given),
+        [sys.executable, "-c", code],
+        input=json.dumps({"ANSIBLE_MODULE_ARGS": given}),
         capture_output=True,
         text=True,
         check=False,
-        env=environment,
+        env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}" if folder else os.environ["PATH"]},
     )
     assert done.stdout.strip(), done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    answer: dict[str, Any] = json.loads(done.stdout)
     return answer
+
+
+def documented_arguments(documentation: str) -> dict[str, Any]:
+    """Return what DOCUMENTATION says of the options, in the form of an argument spec."""
+    kept = ("type", "default", "choices", "elements", "required")
+    options = yaml.safe_load(documentation)["options"]
+    return {
+        name: {key: list(option[key]) if key == "choices" else option[key] for key in kept if key in option}
+        for name, option in options.items()
+    }

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-pytest.importorskip("ansible.module_utils.testing")
+pytest.importorskip("ansible.module_utils.basic")
 
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import node_module
 
@@ -17,8 +16,8 @@ def test_the_way_of_a_snapshot(tmp_path: Path) -> None:
     config.write_text("good")
 
     def do(state: str, check: bool = False) -> tuple[bool, bool]:
-        arguments: dict[str, Any] = {"path": str(config), "state": state, "state_dir": str(tmp_path / "state")}
-        answer = node_module.run("config_snapshot", check=check, **arguments)
+        arguments = {"path": str(config), "state": state, "state_dir": str(tmp_path / "state")}
+        answer = node_module.run("config_snapshot", arguments, check=check)
         return answer["changed"], answer["exists"]
 
     assert do("restored") == (False, False)
@@ -31,12 +30,12 @@ def test_the_way_of_a_snapshot(tmp_path: Path) -> None:
     assert config.read_text() == "bad"
     assert do("restored") == (True, True)
     assert config.read_text() == "good"
+    assert do("dropped", check=True) == (True, True)
     assert do("dropped") == (True, True)
     assert do("dropped") == (False, False)
 
 
-def test_a_folder_in_the_way_is_one_sentence(tmp_path: Path) -> None:
-    answer = node_module.run("config_snapshot", path=None, **{"path": str(tmp_path), "state": "taken"}) if False else (
-        node_module.run("config_snapshot", **{"state": "taken", "state_dir": str(tmp_path / "s")} | {"path": str(tmp_path)})
-    )
+def test_a_folder_in_the_place_of_the_file_is_a_failure(tmp_path: Path) -> None:
+    answer = node_module.run("config_snapshot", {"path": str(tmp_path), "state": "taken"}, check=True)
     assert answer["failed"]
+    assert str(tmp_path) in answer["msg"]

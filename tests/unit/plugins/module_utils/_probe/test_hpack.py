@@ -54,7 +54,9 @@ def test_encode_is_the_inverse() -> None:
 
 
 # RFC 7541, C.1
-@pytest.mark.parametrize(("value", "bits", "octets"), [(10, 5, "0a"), (1337, 5, "1f9a0a"), (42, 8, "2a"), (127, 7, "7f00")])
+@pytest.mark.parametrize(
+    ("value", "bits", "octets"), [(10, 5, "0a"), (1337, 5, "1f9a0a"), (42, 8, "2a"), (127, 7, "7f00")]
+)
 def test_encode_integer(value: int, bits: int, octets: str) -> None:
     assert hpack.encode_integer(value, bits).hex() == octets
 

@@ -154,8 +154,10 @@ MISMATCH = {"source": "pci", "error": "Driver/library version mismatch; reboot."
             host(configuration={"reasons": ["add the runtime"], "restart_required": True}),
             cluster(),
             ["drift"],
-            "worker-1: the configuration of containerd is not what was declared (to do: add the runtime); "
-            "run prepare_gpu_nodes, and look for who else writes the file.",
+            (
+                "worker-1: the configuration of containerd is not what was declared (to do: add the runtime); "
+                "run prepare_gpu_nodes, and look for who else writes the file."
+            ),
         ),
         # one cause, one problem: a daemon that answers lacks the runtime because its file does
         (
@@ -204,9 +206,7 @@ MISMATCH = {"source": "pci", "error": "Driver/library version mismatch; reboot."
         ),
         (
             host(),
-            cluster(
-                runtime_class={"name": "nvidia", "found": True, "handler": "old", "expected_handler": "nvidia"}
-            ),
+            cluster(runtime_class={"name": "nvidia", "found": True, "handler": "old", "expected_handler": "nvidia"}),
             ["runtime_class"],
             None,
         ),
@@ -313,7 +313,7 @@ def test_the_head_of_a_good_report() -> None:
 
 
 def test_a_host_of_which_nothing_answers_is_shown_with_dashes() -> None:
-    nothing = {key: None for key in host()["runtime"]}
+    nothing = dict.fromkeys(host()["runtime"])
     seen = host(nvml={"gpus": [], "source": "none", "driver_version": None, "cuda_driver_version": None})
     seen["runtime"] = {**nothing, "ok": False}
     report = build.build([seen], cluster(nodes=[], plugin_images=[], runtime_class={}, smoke=[]))

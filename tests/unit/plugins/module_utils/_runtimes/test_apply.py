@@ -20,7 +20,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.apply imp
 )
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import Request
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import parse_release
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import RUNC_V2, parse_release
 from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import samples
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import run_and_die
@@ -472,6 +472,75 @@ class TestImports:
         (node.config.parent / "runc.toml").write_text(samples.KUBEADM_V3, encoding="utf-8")
         node.present()
         assert "SystemdCgroup = true" in node.text()
+
+
+SPELLINGS = {
+    "inline": f'version = 3\nplugins."{samples.V3}".containerd.runtimes.runc = {{ runtime_type = "io.containerd.runc.v2", '
+    "options = { SystemdCgroup = true } }\n",
+    "dotted": f'version = 3 # three\n[plugins]\n"{samples.V3}".containerd.runtimes.runc.runtime_type = "{RUNC_V2}"\n'
+    f'"{samples.V3}".containerd.runtimes.runc.options.SystemdCgroup = true\n',
+    "out of order": samples.KUBEADM_V3.replace("version = 3\n", "version = 3\n[plugins.x.y]\na = 1\n")
+    + "[debug]\nlevel = '''\n[plugins]\n'''\n[plugins.x.z]\nb = 0xff # octets\n",
+    "no end of line": samples.KUBEADM_V3.rstrip("\n"),
+    "header of the parent last": samples.KUBEADM_V3 + f"[plugins.'{samples.V3}'.containerd]\nsnapshotter = 'x'\n",
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+@pytest.mark.parametrize("asked", ASKED, ids=["plain", "all", "off", "settings"])
+def test_other_spellings_of_the_same(tmp_path: Path, name: str, asked: dict[str, t.Any]) -> None:
+    node = Node(tmp_path, SPELLINGS[name])
+    node.present(**asked)
+    assert not node.present(**asked).changed
+    wanted = asked.get("systemd_cgroup", True)
+    tree = loads(node.text())
+    runtimes = tree["plugins"][samples.V3]["containerd"]["runtimes"]
+    assert {runtime["options"]["SystemdCgroup"] for runtime in runtimes.values()} == {wanted}
+    node.config.write_text("# mine\n" + node.text(), encoding="utf-8")
+    node.absent()
+    assert node.text() == "# mine\n" + SPELLINGS[name]
+
+
+def test_any_sequence_of_runs_can_be_undone(tmp_path_factory: pytest.TempPathFactory) -> None:
+    hypothesis = pytest.importorskip("hypothesis")
+    from hypothesis import strategies as st
+
+    switch = st.sampled_from([None, True, False])
+    runs = st.fixed_dictionaries(
+        {
+            "set_default": switch,
+            "enable_cdi": switch,
+            "systemd_cgroup": switch,
+            "runtime_name": st.sampled_from(["nvidia", "nvidia-cdi"]),
+            "settings": st.sampled_from([{}, *(asked["settings"] for asked in ASKED if "settings" in asked)]),
+        }
+    )
+    foreign = st.sampled_from(["", "# mine\n", "[proxy_plugins]\nx = '1s'\n"])
+
+    @hypothesis.given(st.sampled_from(sorted(samples.FILES)), st.lists(runs, min_size=1, max_size=3), foreign)
+    @hypothesis.settings(max_examples=15)
+    def check(name: str, sequence: list[dict[str, t.Any]], addition: str) -> None:
+        text, release = samples.FILES[name]
+        node = Node(tmp_path_factory.mktemp("node"), text, release)
+        for step, asked in enumerate(sequence):
+            predicted = node.present(check=True, **asked).after
+            assert node.present(**asked).after == predicted
+            assert not node.present(**asked).changed
+            if step == 0:
+                node.config.write_bytes(node.config.read_bytes() + addition.encode())
+        for runtime in ("nvidia", "nvidia-cdi"):
+            predicted = node.absent(check=True, runtime_name=runtime).after
+            assert node.absent(runtime_name=runtime).after == predicted
+        ours = {"version": loads(node.text()).get("version")} if addition.startswith("[") else {}
+        assert {**loads(node.text()), "disabled_plugins": 0} == {
+            **loads(text + addition),
+            **ours,
+            "disabled_plugins": 0,
+        }
+        if not ours:
+            assert node.text() == text + addition
+
+    check()
 
 
 REAL = proof.find_binary(None)

@@ -49,15 +49,13 @@ class TestRelease:
         assert [change.path for change in undo] == [C, A]
         assert rest.runtimes == {}
 
-    def test_a_later_change_of_the_same_leaf_gets_the_older_origin(self) -> None:
-        both = Record(
-            b"met",
-            b"w",
-            runtimes={"one": (Change(A, "default", "runc", "one"),), "two": (Change(A, "default", "one", "two"),)},
-        )
-        undo, rest = journal.release(both, "one")
-        assert undo == ()
-        assert rest.runtimes["two"] == (Change(A, "default", "runc", "two"),)
+    def test_a_leaf_belongs_to_who_changed_it_last_and_keeps_its_origin(self) -> None:
+        one = journal.extend(record(), "one", {"t": {"a": "runc"}}, {"t": {"a": "one"}}, {A: "default"})
+        two = journal.extend(one, "two", {"t": {"a": "one"}}, {"t": {"a": "two"}}, {A: "default"})
+        assert journal.release(two, "one")[0] == ()
+        undo, rest = journal.release(two, "two")
+        assert undo == (Change(A, "default", "runc", "two"),)
+        assert journal.everything(rest) == ()
 
 
 class TestUndone:

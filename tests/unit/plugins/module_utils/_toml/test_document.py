@@ -204,7 +204,7 @@ def test_an_edit_that_means_more_than_was_asked_is_refused(monkeypatch: pytest.M
     from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import changes
 
     document = Document.parse("a = 1\n")
-    monkeypatch.setattr(changes, "insert", lambda edits, path, data: edits.replace(0, 0, "b = 2\nc = 3\n"))
+    monkeypatch.setattr(changes, "insert", lambda edits, *_asked: edits.replace(0, 0, "b = 2\nc = 3\n"))
     with pytest.raises(TomlError, match="cannot set b: more would change than was asked"):
         document.set(["b"], 2)
     assert document.text == "a = 1\n"
@@ -219,9 +219,14 @@ def test_merge_reports_what_changed_and_types_count() -> None:
 
 def test_a_batch_is_all_or_nothing() -> None:
     document = Document.parse("a = 1\n")
-    with pytest.raises(TomlError), document.batch():
-        document.set(["b"], 2)
-        document.set(["a", "c"], 3)
+
+    def half_wrong() -> None:
+        with document.batch():
+            document.set(["b"], 2)
+            document.set(["a", "c"], 3)
+
+    with pytest.raises(TomlError):
+        half_wrong()
     assert document.text == "a = 1\n"
     with document.batch() as same_one:
         same_one.set(["b"], 2)
@@ -244,3 +249,15 @@ def test_the_header_made_for_a_key_goes_with_it() -> None:
     assert document.text == "[t]\nb = 2\n\n[t.u]\na = 1\n"
     document.remove(["t", "b"])
     assert document.text == text
+
+
+def test_a_later_run_knows_what_an_earlier_one_made() -> None:
+    text = "[a]\n\n[b.c]\nx = 1\n"
+    earlier = Document.parse(text)
+    earlier.set(["a", "n", "m"], 1)
+    earlier.set(["b", "n"], 1)
+    assert earlier.made == [("a", "n"), ("b",)]
+    later = Document.parse(earlier.text)
+    later.remove(["b", "n"], prune=earlier.made)
+    later.remove(["a", "n", "m"], prune=earlier.made)
+    assert later.text == text

@@ -52,7 +52,7 @@ def test_newer_syntax_needs_the_newer_version(text: str) -> None:
 
 
 def test_there_is_no_other_version() -> None:
-    with pytest.raises(TomlError, match="no TOML version '0.5'"):
+    with pytest.raises(TomlError, match=r"no TOML version '0\.5'"):
         loads("", version="0.5")
 
 

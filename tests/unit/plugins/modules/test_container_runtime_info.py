@@ -1,0 +1,41 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ansible.module_utils.basic")
+
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import node_module
+
+PROGRAMS = {
+    "runtime": "echo 'NVIDIA Container Runtime version 1.17.8'",
+    "systemctl": "printf 'LoadState=loaded\\nActiveState=active\\n'",
+    "dpkg-query": 'case "$*" in *toolkit) printf "installed 1.17.8-1" ;; *) exit 1 ;; esac',
+}
+
+
+def test_a_host_with_a_toolkit(tmp_path: Path) -> None:
+    for name, script in PROGRAMS.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    arguments = {
+        "toolkit_runtime": str(tmp_path / "runtime"),
+        "packages": ["toolkit", "base"],
+        "package_manager": "apt",
+    }
+    answer = node_module.run("container_runtime_info", arguments, folder=str(tmp_path))
+    assert answer["toolkit"] == {"path": str(tmp_path / "runtime"), "version": "1.17.8", "usable": True}
+    assert answer["packages"] == {"toolkit": "1.17.8-1", "base": None}
+    assert answer["service"] == {"name": "containerd", "exists": True, "state": "active"}
+    assert answer["package_manager"] == "apt"
+
+
+def test_a_bare_host(tmp_path: Path) -> None:
+    arguments = {"toolkit_runtime": str(tmp_path / "none"), "service": "no-such-unit", "packages": []}
+    answer = node_module.run("container_runtime_info", arguments)
+    assert answer["toolkit"] == {"path": None, "version": None, "usable": False}
+    assert answer["service"]["exists"] is False
+    assert answer["packages"] == {}
