@@ -60,12 +60,23 @@ def _recap(output: str) -> dict[str, dict[str, int]]:
 
 @pytest.fixture(scope="session")
 def playbook() -> Callable[..., tuple[int, dict[str, dict[str, int]], str]]:
-    """Run one of the collection's playbooks as a user would: exit code, recap, all that it printed."""
+    """Run one of the collection's playbooks (or any by its path) as a user would: exit code, recap, all it printed."""
 
     def run(name: str, *words: str) -> tuple[int, dict[str, dict[str, int]], str]:
         program = Path(sys.executable).with_name("ansible-playbook")
-        command = [str(program), "-i", str(LAB / "inventory.yml"), f"playbooks/{name}.yml", *words]
-        environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
+        command = [
+            str(program),
+            "-i",
+            str(LAB / "inventory.yml"),
+            name if name.endswith(".yml") else f"playbooks/{name}.yml",
+            *words,
+        ]
+        environment = {
+            **os.environ,
+            "ANSIBLE_NOCOLOR": "1",
+            "ANSIBLE_FORCE_COLOR": "0",
+            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+        }
         result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         return result.returncode, _recap(result.stdout), result.stdout + result.stderr
 

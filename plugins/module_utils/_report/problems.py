@@ -67,7 +67,9 @@ def _lost_gpus(seen: Observation, _cluster: Cluster) -> Iterator[Finding]:
 
 def _runtime(seen: Observation, _cluster: Cluster) -> Iterator[Finding]:
     runtime = seen["runtime"]
-    drifted = bool((seen.get("configuration") or {}).get("reasons"))  # explains why a daemon that answers lacks something
+    drifted = bool(
+        (seen.get("configuration") or {}).get("reasons")
+    )  # explains why a daemon that answers lacks something
     if not runtime.get("ok") and not (drifted and runtime.get("runtime_version")):
         words = "".join(f" [{line}]" for line in (runtime.get("log") or [])[-1:])
         yield "runtime", f"{runtime.get('cause') or 'no answer'}{words}", runtime.get("remedy") or "read its log"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime, time
 from math import copysign, isnan
-from typing import Any, NamedTuple, Sequence
+from typing import Any, NamedTuple, Sequence, cast
 
 from .edits import Edits, insert_items
 from .nodes import INLINE, Header, Node, Pair, Path, Table, TableArray, Value, lookup, plain
@@ -86,8 +86,7 @@ def _array_differences(array: TableArray, wanted: list[dict[str, Any]], path: Pa
     added: list[dict[str, Any]] = []
     for old, new in reversed(pairs):
         if old is None:
-            assert new is not None
-            added.insert(0, wanted[new])
+            added.insert(0, wanted[cast(int, new)])
             continue
         if added:
             changes.append(Change("append", path, (old + 1, added)))
@@ -152,8 +151,7 @@ def make(edits: Edits, change: Change) -> None:
     elif change.action == "unhead":
         _unhead(edits, change.path)
     else:
-        node = lookup(edits.syntax.root, change.path)
-        assert isinstance(node, Value) or (isinstance(node, Table) and node.kind == INLINE)
+        node = cast("Value | Table", lookup(edits.syntax.root, change.path))
         if change.action == "align" and isinstance(node, Value):
             _align(edits, node, change.value)
         else:
@@ -179,8 +177,7 @@ def _align(edits: Edits, array: Value, wanted: list[Any]) -> None:
     place = 0
     for old, new in align(have, wanted):
         if old is None:
-            assert new is not None
-            pending.append(render_value(wanted[new], quote))
+            pending.append(render_value(wanted[cast(int, new)], quote))
             continue
         if pending:
             insert_items(edits, array, old, pending, eol_before(edits.text, array.end))

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, Set, cast
 
 from .changes import Change, additions, differences, make, same
 from .edits import ConflictError, Edits
@@ -222,8 +222,8 @@ def _without(tree: Any, path: Path) -> Any:
         if rest:
             return {**tree, step: _without(tree[str(step)], rest)}
         return {name: value for name, value in tree.items() if name != step}
-    assert isinstance(step, int)
-    return [*tree[:step], *([_without(tree[step], rest)] if rest else []), *tree[step + 1 :]]
+    index = cast(int, step)
+    return [*tree[:index], *([_without(tree[index], rest)] if rest else []), *tree[index + 1 :]]
 
 
 def _merged(tree: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Any, Dict, cast
 
 from .edits import BLOCKS, LINES, Edits, blank_after, insert_items, line_end, line_start
 from .errors import TomlError
@@ -52,8 +52,7 @@ def insert(edits: Edits, path: Path, data: Data) -> None:
 def append_tables(edits: Edits, path: Path, index: int, data: list[Data]) -> None:
     """Add tables to the array of tables at ``path``, before the one at ``index``, which is not 0."""
     above, _known = _deepest(edits.syntax.root, path[:-1])
-    array = above.children[str(path[-1])]
-    assert isinstance(array, TableArray)
+    array = cast(TableArray, above.children[str(path[-1])])
     place = _Place(edits, array.items[index - 1], (*path, index - 1))
     place.append_after(array.items[index - 1], data)
 
@@ -130,8 +129,7 @@ class _Place:
         """How many names of a pair lead to this table; 0 if it does not go through it."""
         node: Node = pair.section
         for depth, name in enumerate(pair.names[:-1], 1):
-            assert isinstance(node, Table)
-            node = node.children[name]
+            node = cast(Table, node).children[name]
             if node is self.table:
                 return depth
         return 0
@@ -195,10 +193,8 @@ class _Place:
 
     def _own_header(self, leaves: Data, dotted: Data) -> None:
         """Give a table without a header one, before the first header below it."""
-        first = self._first_header(self.table)
-        assert first is not None
-        assert first.table is not None
-        layout = self.layout(first.start, [first.table])
+        first = cast(Header, self._first_header(self.table))
+        layout = self.layout(first.start, [cast(Table, first.table)])
         indent = header_indent(self.text, first)
         if layout.step and indent.endswith(layout.step):
             indent = indent[: -len(layout.step)]
@@ -239,10 +235,10 @@ class _Place:
 
     def append_after(self, item: Table, data: list[Data]) -> None:
         """More tables for the array of tables that ``item`` is in, right after it."""
-        assert item.header is not None
+        header = cast(Header, item.header)
         pos = self._after_comments(self._end(item))
-        layout = self.layout(pos, [item])._replace(indent=header_indent(self.text, item.header))
-        self._put_blocks(pos, [(".".join(written_names(self.text, item.header)), data)], layout, layout.gap)
+        layout = self.layout(pos, [item])._replace(indent=header_indent(self.text, header))
+        self._put_blocks(pos, [(".".join(written_names(self.text, header)), data)], layout, layout.gap)
 
     def _put_blocks(self, pos: int, named: list[tuple[str, Any]], layout: Layout, first_gap: bool) -> None:
         lines: list[str] = []

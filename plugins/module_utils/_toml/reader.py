@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Callable
+from typing import Any, Callable, cast
 
 from .builder import Builder
 from .errors import TomlError, error_at
@@ -65,16 +65,12 @@ def read_key(text: str, pos: int, newer: bool = False) -> tuple[list[tuple[str, 
 
 def _space(text: str, pos: int) -> int:
     """The offset after spaces and tabs."""
-    found = _SPACE.match(text, pos)
-    assert found is not None
-    return found.end()
+    return cast("re.Match[str]", _SPACE.match(text, pos)).end()
 
 
 def _gap(text: str, pos: int) -> int:
     """The offset after spaces, line ends and comments."""
-    found = _GAP.match(text, pos)
-    assert found is not None
-    return found.end()
+    return cast("re.Match[str]", _GAP.match(text, pos)).end()
 
 
 class _Reader:

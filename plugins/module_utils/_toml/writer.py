@@ -95,7 +95,7 @@ def _plain_name(name: Any) -> str:
 def _plain_string(value: str) -> str:
     if _FOREIGN.search(value):
         raise TomlError("a string holds a byte that is not UTF-8")
-    return "".join(value) if type(value) is not str else value
+    return str.__str__(value)
 
 
 def is_table_array(value: Any) -> bool:

@@ -33,9 +33,9 @@ def test_one_list_and_patches_only_where_nodes_differ() -> None:
 
 def test_check_mode_predicts_and_patches_nothing() -> None:
     cluster = FakeCluster([node("w1")])
-    predicted, _ = label_nodes(cluster, {"w1": {"a": "1"}}, "me", check_mode=True)
+    predicted, _left = label_nodes(cluster, {"w1": {"a": "1"}}, "me", check_mode=True)
     assert cluster.calls == ["nodes"]
-    done, _ = label_nodes(cluster, {"w1": {"a": "1"}}, "me")
+    done, _left = label_nodes(cluster, {"w1": {"a": "1"}}, "me")
     assert diff_of(predicted) == diff_of(done)
     assert diff_of(done)["after"] == {"w1": {"a": "1"}}
 

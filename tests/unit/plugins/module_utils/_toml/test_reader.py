@@ -134,5 +134,5 @@ def test_subclasses_of_str_become_plain_strings() -> None:
 
     document = Document.parse("")
     document.set([Marked("a")], Marked("b"))
-    assert type(document.get(["a"])) is str
+    assert document.get(["a"]).__class__ is str
     assert document.text == 'a = "b"\n'

@@ -1,0 +1,73 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What goes wrong on a node: containerd that does not come back, a file nobody can read, a run that was cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+testinfra_hosts = ["ansible://gpu_nodes"]
+
+CONFIG = "/etc/containerd/config.toml"
+CONVERGE = str(Path(__file__).parents[1] / "converge.yml")
+Playbook = Callable[..., tuple[int, dict[str, dict[str, int]], str]]
+
+
+@pytest.fixture
+def here(host: Any) -> list[str]:
+    """Options of ansible-playbook which restrict a run to this machine."""
+    return ["--limit", host.check_output("hostname")]
+
+
+def _daemon(host: Any) -> str:
+    return host.check_output("systemctl show containerd --property=MainPID,ActiveState")
+
+
+def test_daemon_that_does_not_come_back_gets_its_file_back(host: Any, playbook: Playbook, here: list[str]) -> None:
+    before = host.file(CONFIG).content
+    # containerd accepts the file and then cannot listen there
+    wrong = '{"containerd_nvidia_settings": {"grpc": {"address": "/proc/no/such.sock"}}, "containerd_nvidia_probe_timeout": 15}'
+    code, _recap, said = playbook(CONVERGE, *here, "-e", wrong)
+    assert code != 0
+    assert "the former one was put back and works" in " ".join(said.split()), said
+    assert "/proc/no" in said, "the daemon's own words are missing"
+    assert host.file(CONFIG).content == before
+    assert host.service("containerd").is_running
+    code, recap, said = playbook(CONVERGE, *here)
+    assert (code, [counts["changed"] for counts in recap.values()]) == (0, [0]), said
+
+
+def test_a_file_that_nobody_can_read_is_named_and_left_alone(host: Any, playbook: Playbook, here: list[str]) -> None:
+    before, daemon = host.file(CONFIG).content, _daemon(host)
+    host.check_output(f"cp -p {CONFIG} /root/config.toml && echo 'broken = [' >> {CONFIG}")
+    try:
+        damaged = host.file(CONFIG).content
+        code, _recap, said = playbook(CONVERGE, *here)
+        assert code != 0
+        assert CONFIG in said
+        assert "line" in said
+        assert host.file(CONFIG).content == damaged
+        assert _daemon(host) == daemon
+    finally:
+        host.check_output(f"cp -p /root/config.toml {CONFIG} && rm /root/config.toml")
+    assert host.file(CONFIG).content == before
+
+
+def test_a_restart_that_was_due_is_made_up_for(host: Any, playbook: Playbook, here: list[str]) -> None:
+    """As after a run that was killed between merge and restart: the file is new, the daemon is not."""
+    daemon = _daemon(host)
+    asked = ["-e", '{"containerd_nvidia_set_default": true}']
+    code, _recap, said = playbook(CONVERGE, *here, *asked, "-e", '{"containerd_nvidia_restart_ok": false}')
+    assert code == 0, said
+    assert _daemon(host) == daemon
+    code, _recap, said = playbook(CONVERGE, *here, *asked)
+    assert code == 0, said
+    assert _daemon(host) != daemon
+    assert "default_runtime_name" in host.file(CONFIG).content_string
+    code, _recap, said = playbook(CONVERGE, *here, "-e", '{"containerd_nvidia_set_default": false}')
+    assert code == 0, said
+    assert "default_runtime_name = 'nvidia'" not in host.file(CONFIG).content_string.replace('"', "'")
