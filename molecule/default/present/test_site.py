@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+# a report of fewer hosts is another report, so its file would change
+LIMITED = ("--limit", "molecule-worker-2", "--skip-tags", "verify")
 
-@pytest.mark.parametrize(
-    "mode", [(), ("--check", "--diff"), ("--limit", "molecule-worker-2")], ids=["run", "check", "limit"]
-)
+
+@pytest.mark.parametrize("mode", [(), ("--check", "--diff"), LIMITED], ids=["run", "check", "limit"])
 def test_nothing_is_left_to_change(playbook: Callable[..., Any], mode: tuple[str, ...]) -> None:
     code, recap, said = playbook("site", *mode)
     assert code == 0, said
@@ -26,6 +27,6 @@ def test_report_is_readable_by_machines(inventory: dict[str, Any], playbook: Cal
     assert code == 0, said
     with open(inventory["all"]["vars"]["gpu_verify_report_path"], encoding="utf-8") as file:
         report = json.load(file)
-    assert [node["name"] for node in report["nodes"]] == ["molecule-worker-1", "molecule-worker-2"]
+    assert [node["node"] for node in report["nodes"]] == ["molecule-worker-1", "molecule-worker-2"]
     assert report["problems"] == []
     assert "simulated" in str(report["notes"])
