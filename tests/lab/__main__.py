@@ -12,7 +12,9 @@ import sys
 import time
 from collections.abc import Callable
 
-from . import cluster, host, images, inventory, nodeimage, nodes
+from rich.markup import escape
+
+from . import binaries, cluster, host, images, inventory, nodeimage, nodes
 from .progress import console, note, step
 from .settings import ROOT, Node, Settings, from_environment
 from .shell import LabError, run
@@ -21,9 +23,10 @@ from .shell import LabError, run
 def up(settings: Settings) -> None:
     """A Ready cluster: the one that runs, where it is as it would be made now, else a new one."""
     host.prepare()
-    archives = images.kubernetes(settings)
-    stand_ins = images.stand_ins(settings)
-    nodes.build(settings, settings.nodes)
+    with binaries.exclusive(settings):
+        archives = images.kubernetes(settings)
+        stand_ins = images.stand_ins(settings)
+        nodes.build(settings, settings.nodes)
     begin = time.monotonic()
     if nodes.unchanged(settings, settings.nodes) and cluster.answers(settings):
         note(f"the cluster {settings.name} runs already")
@@ -59,8 +62,9 @@ def machines(settings: Settings) -> None:
     host.prepare()
     bare = [node for node in settings.nodes if not node.control_plane]
     bare = [Node(node.name, node.number, gpus=node.gpus, containerd=node.containerd, cluster=False) for node in bare]
-    stand_ins = images.stand_ins(settings)
-    nodes.build(settings, bare)
+    with binaries.exclusive(settings):
+        stand_ins = images.stand_ins(settings)
+        nodes.build(settings, bare)
     if not nodes.unchanged(settings, bare):
         _discard(settings)
         with step(f"boot {len(bare)} machines"):
@@ -118,9 +122,11 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         host.become_root()
+        if arguments.words and arguments.command not in ("site", "playbook"):
+            raise LabError(f"{arguments.command} takes no further words, but was given {' '.join(arguments.words)}.")
         COMMANDS[arguments.command](from_environment(), *arguments.words)
     except LabError as error:
-        console.print(f"[red]✗[/] {error}", markup=True)
+        console.print(f"[red]✗[/] {escape(str(error))}")
         return 1
     return 0
 

@@ -7,11 +7,12 @@ Every module's checksum is verified by the Go toolchain against its checksum dat
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
-import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from .progress import step
@@ -28,6 +29,15 @@ KUBERNETES = (
     "kube-proxy",
 )
 TOOLKIT = ("nvidia-ctk", "nvidia-container-runtime", "nvidia-cdi-hook")
+
+
+@contextlib.contextmanager
+def exclusive(settings: Settings) -> Iterator[None]:
+    """One lab builds into the cache at a time; others wait."""
+    settings.cache.mkdir(parents=True, exist_ok=True)
+    with open(settings.cache / ".lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _environment(*, cgo: bool) -> dict[str, str]:
@@ -83,7 +93,7 @@ def kubernetes(settings: Settings, commands: Iterable[str] = KUBERNETES) -> Path
     major, minor = version.split(".")[:2]
     stamp = "k8s.io/component-base/version"
     flags = f"-s -w -X {stamp}.gitVersion=v{version} -X {stamp}.gitMajor={major} -X {stamp}.gitMinor={minor}"
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory(dir=target) as scratch:
         env = _environment(cgo=False)
         (Path(scratch) / "go.mod").write_text(_kubernetes_module(version))
         # the first `go get` resolves what the commands need; nothing is left to chance afterwards
@@ -107,7 +117,7 @@ def kubernetes(settings: Settings, commands: Iterable[str] = KUBERNETES) -> Path
                     cwd=Path(scratch),
                     env=env,
                 )
-                shutil.move(f"{scratch}/{command}", target / command)
+                Path(scratch, command).rename(target / command)
     return target
 
 

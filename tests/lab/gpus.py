@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
+import tempfile
 from pathlib import Path
 
 from fakes.nvml import nvml_profile
@@ -50,7 +50,10 @@ def pci_tree(settings: Settings, node: Node) -> Path:
     """Folder which is mounted over the node's /sys/bus/pci/devices."""
     target = settings.cache / f"pci-{_digest(settings)}" / profile(node).stem
     if not target.is_dir():
-        run(["python3", SOURCE / "pci_tree.py", profile(node), target])
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+            run(["python3", SOURCE / "pci_tree.py", profile(node), f"{scratch}/tree"])
+            Path(scratch, "tree").rename(target)
     return target
 
 
@@ -86,10 +89,3 @@ def _device_lines(node: Node) -> list[str]:
 def identity(settings: Settings, node: Node) -> str:
     """Changes with what is simulated on NODE."""
     return f"{profile(node).stem} {_digest(settings)}"
-
-
-def clean(settings: Settings) -> None:
-    """Forget built libraries and trees of older sources."""
-    for pattern in ("nvml-*", "pci-*"):
-        for path in settings.cache.glob(pattern):
-            shutil.rmtree(path)

@@ -28,6 +28,7 @@ NEEDED = {
     "ip": "iproute2",
 }
 HEADERS = {
+    "/usr/include/stdio.h": "libc6-dev",
     "/usr/include/seccomp.h": "libseccomp-dev",
     "/usr/share/keyrings/debian-archive-keyring.gpg": "debian-archive-keyring",
 }
@@ -40,8 +41,11 @@ def become_root() -> None:
         return
     if not shutil.which("sudo"):
         raise LabError("The lab's nodes are privileged containers: run it as root or install sudo.")
-    kept = ",".join(["PATH", "HOME", "PYTHONPATH", *(name for name in os.environ if name.startswith("LAB_"))])
-    os.execvp("sudo", ["sudo", f"--preserve-env={kept}", sys.executable, "-m", "lab", *sys.argv[1:]])  # noqa: S606 - there is no shell to be had, and none is wanted
+    # sudo has a PATH of its own, which rarely holds Go
+    ours = (name for name in os.environ if name.startswith(("LAB_", "GO")) or name.lower().endswith("_proxy"))
+    kept = [f"{name}={os.environ[name]}" for name in ("PATH", "HOME", "PYTHONPATH", *ours) if name in os.environ]
+    # there is no shell to be had, and none is wanted
+    os.execvp("sudo", ["sudo", "env", *kept, sys.executable, "-m", "lab", *sys.argv[1:]])  # noqa: S606
 
 
 def _missing() -> list[str]:
@@ -53,12 +57,20 @@ def _missing() -> list[str]:
     return sorted({*commands, *(package for header, package in HEADERS.items() if not os.path.exists(header))})
 
 
+def _load_modules() -> None:
+    """Load what the nodes' kernel, which is this machine's, has to have; built-in modules need no loading."""
+    for module in ("overlay", "br_netfilter"):
+        if not os.path.isdir(f"/sys/module/{module}") and shutil.which("modprobe"):
+            run(["modprobe", module], check=False)
+
+
 def prepare() -> None:
     """Install the Debian packages that are missing; Go is asked of the user, since Debian's is too old."""
     if platform.machine() != "x86_64":
         raise LabError(f"The lab was only tried on x86_64, this machine is {platform.machine()}.")
     if not shutil.which("go"):
         raise LabError("Go is not in PATH: install Go 1.24 or newer, the lab builds Kubernetes and containerd with it.")
+    _load_modules()
     missing = _missing()
     if not missing:
         return

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -80,18 +79,6 @@ def stand_ins(settings: Settings) -> dict[str, Path]:
     """Archives of what stands in for vendors' images; see standins/."""
     with step("build the stand-in images"):
         return standins.build(settings.cache / "images" / "stand-ins", settings.cache)
-
-
-def given(settings: Settings) -> list[Path]:
-    """The user's own docker-archives (LAB_IMAGE_ARCHIVES), real images among them."""
-    if settings.image_archives is None:
-        return []
-    return sorted(
-        Path(folder) / name
-        for folder, _dirs, names in os.walk(settings.image_archives)
-        for name in names
-        if name.endswith(".tar")
-    )
 
 
 def load(settings: Settings, node: Node, archives: Iterable[Path]) -> None:

@@ -9,13 +9,11 @@ from typing import Any
 
 import yaml
 
-from . import cluster, images, nodes
+from . import cluster, nodes
 from .packages import KEY
 from .settings import Node, Settings
 from .standins.archive import image_names
-
-_PLUGIN = "lab.local/stand-in/k8s-device-plugin:v0.20.0"
-_SAMPLE = "lab.local/stand-in/cuda-sample:vectoradd"
+from .standins.build import CUDA_SAMPLE, DEVICE_PLUGIN
 
 
 def path(settings: Settings) -> Path:
@@ -25,7 +23,7 @@ def path(settings: Settings) -> Path:
 
 def _image(settings: Settings, stand_in: str, ending: str) -> dict[str, str]:
     """Registry, repository and tag: of the user's own archive where one fits, else of the stand-in."""
-    names = [name for archive in images.given(settings) for name in image_names(archive)]
+    names = [name for archive in settings.given_archives for name in image_names(archive)]
     chosen = next((name for name in names if name.rsplit(":", 1)[0].endswith(ending)), stand_in)
     repository, tag = chosen.rsplit(":", 1)
     registry, repository = repository.split("/", 1)
@@ -65,8 +63,8 @@ def write(settings: Settings, machines: list[Node], *, with_cluster: bool) -> Pa
             gpu_kubeconfig=str(cluster.kubeconfig(settings)),
             gpu_verify_notes=_notes(settings),
             gpu_verify_report_path=str(settings.state / "gpu-report.json"),
-            **_prefixed("k8s_device_plugin_image", _image(settings, _PLUGIN, "nvidia/k8s-device-plugin")),
-            **_prefixed("gpu_smoke_test_image", _image(settings, _SAMPLE, "nvidia/k8s/cuda-sample")),
+            **_prefixed("k8s_device_plugin_image", _image(settings, DEVICE_PLUGIN, "nvidia/k8s-device-plugin")),
+            **_prefixed("gpu_smoke_test_image", _image(settings, CUDA_SAMPLE, "nvidia/k8s/cuda-sample")),
         )
     groups = {
         "kube_control_plane": {"hosts": {node.name: _host(settings, node) for node in machines if node.control_plane}},

@@ -46,8 +46,11 @@ def ensure(settings: Settings) -> str:
         return image
     archive = settings.cache / f"node-{image.rsplit(':', 1)[1]}.tar"
     if not archive.is_file():
-        with step("build the node image from Debian packages"), tempfile.TemporaryDirectory() as scratch:
-            archive.parent.mkdir(parents=True, exist_ok=True)
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            step("build the node image from Debian packages"),
+            tempfile.TemporaryDirectory(dir=archive.parent) as scratch,
+        ):
             partial = Path(scratch) / "root.tar"
             hooks = [f"--customize-hook={hook}" for hook in (*_copied(), *_CUSTOMIZE)]
             run(
@@ -60,7 +63,7 @@ def ensure(settings: Settings) -> str:
                     partial,
                 ]
             )
-            run(["mv", partial, archive])
+            partial.rename(archive)
     with step("import the node image"):
         run(["podman", "import", "--quiet", archive, image])
     return image

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from . import binaries, gpus, nodeimage, packages
-from .settings import FILES, Node, Settings
+from .settings import FILES, VERSIONS, Node, Settings
 from .shell import LabError, run
+from .standins import build as standins
 
 POD_NETWORK = "10.244"
 _BOOT_SECONDS = 90
@@ -87,9 +88,10 @@ def build(settings: Settings, nodes: Iterable[Node]) -> None:
 
 def _identity(settings: Settings, node: Node) -> str:
     """Changes with all that a node is made of, so that a second run knows whether to keep it."""
-    given = [nodeimage.name(settings), settings.kubernetes, str(settings.image_archives), str(settings.nvml)]
-    made_of = json.dumps([given, node.__dict__, _mounts(settings, node)])
-    return hashlib.sha256((made_of + gpus.identity(settings, node)).encode()).hexdigest()[:16]
+    given = [(str(path), path.stat().st_size, path.stat().st_mtime) for path in settings.given_archives]
+    built = [nodeimage.name(settings), VERSIONS, settings.kubernetes, standins.digest(), gpus.identity(settings, node)]
+    made_of = json.dumps([given, built, node.__dict__, _mounts(settings, node)])
+    return hashlib.sha256(made_of.encode() + _containerd_configuration(settings, node, "")).hexdigest()[:16]
 
 
 def existing(settings: Settings) -> dict[str, str]:
@@ -180,6 +182,7 @@ def _files(settings: Settings, node: Node, sandbox: str) -> tuple[dict[str, byte
 def start(settings: Settings, nodes: list[Node], sandbox: str) -> None:
     """Make and boot NODES; when this returns, systemd is up and containerd answers on each."""
     image = nodeimage.ensure(settings)
+    keys(settings)
     if run(["podman", "network", "ls", "--filter", f"name=^{settings.name}$", "--quiet"]).strip() == "":
         run(
             [
@@ -249,7 +252,7 @@ def _wait_until_booted(node: Node) -> None:
 
 
 def remove(settings: Settings) -> None:
-    """Remove this lab's nodes with their volumes, its network and the node image."""
+    """Remove this lab's nodes with their volumes, and its network."""
     listed = run(["podman", "ps", "--all", "--quiet", "--filter", f"label={_LABEL}={settings.name}"]).split()
     if listed:
         run(["podman", "rm", "--force", "--volumes", "--time=0", *listed])

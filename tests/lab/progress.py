@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
-console = Console(highlight=False)
+console = Console(highlight=False, soft_wrap=True)
 _HEARTBEAT_SECONDS = 60
 
 

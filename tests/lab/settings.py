@@ -57,6 +57,11 @@ class Settings:
             workers.append(Node(f"{self.name}-worker-{number}", 10 + number, gpus=profile, containerd=containerd))
         return [Node(f"{self.name}-control-plane", 10, control_plane=True), *workers]
 
+    @property
+    def given_archives(self) -> list[Path]:
+        """The user's own docker-archives (LAB_IMAGE_ARCHIVES), real images among them."""
+        return sorted(self.image_archives.rglob("*.tar")) if self.image_archives else []
+
     def address(self, node: Node) -> str:
         """IPv4 address of NODE on the lab's network."""
         return f"{self.subnet}.{node.number}"

@@ -13,7 +13,7 @@ from pathlib import Path
 from ..shell import LabError, run
 from .archive import Content, Directory, Link, docker_archive
 
-__all__ = ["CUDA_SAMPLE", "DEVICE_PLUGIN", "LABEL", "build", "pause"]
+__all__ = ["CUDA_SAMPLE", "DEVICE_PLUGIN", "LABEL", "build", "digest", "pause"]
 
 DEVICE_PLUGIN = "lab.local/stand-in/k8s-device-plugin:v0.20.0"
 CUDA_SAMPLE = "lab.local/stand-in/cuda-sample:vectoradd"
@@ -78,7 +78,8 @@ def _sources() -> list[Path]:
     return sorted(path for path in found if "testdata" not in path.parts and not path.name.endswith("_test.go"))
 
 
-def _digest() -> str:
+def digest() -> str:
+    """Changes with the sources, the compilers and their flags."""
     digest = hashlib.sha256("\n".join([*_CC, *_GO_BUILD, run(["go", "version"]), run(["gcc", "--version"])]).encode())
     for path in _sources():
         digest.update(f"\n{path.relative_to(_SOURCE)}\n".encode() + path.read_bytes())
@@ -87,7 +88,7 @@ def _digest() -> str:
 
 def _compiled(cache: Path) -> Path:
     """Folder with the programs; it appears whole or not at all."""
-    target = cache / f"stand-ins-{_digest()}"
+    target = cache / f"stand-ins-{digest()}"
     if all((target / program).is_file() for program in _PROGRAMS):
         return target
     cache.mkdir(parents=True, exist_ok=True)
