@@ -5,8 +5,9 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-# Any Python from 3.11 on will do; the first that is found makes .venv.
-PYTHON  ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14 python3,$(shell command -v $(name))))
+# Any Python from 3.11 on will do; the first that runs and has what it takes makes .venv.
+PYTHON  ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3; do \
+  if "$$name" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then command -v "$$name"; break; fi; done)
 VENV    := $(CURDIR)/.venv
 PY      := $(VENV)/bin/python
 LINK    := .ansible/collections/ansible_collections
@@ -19,7 +20,7 @@ export PYTHONPATH := $(CURDIR)/tests
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 
 NOX := $(PY) -m nox --no-error-on-missing-interpreters --report $(REPORTS)/nox.json
-GATES := lint types contract sanity units nodes toml-suite docs artifact molecule matrix
+GATES := lint types contract sanity units stand-ins nodes toml-suite docs artifact molecule matrix
 
 .PHONY: help venv lab lab-down test format changelog clean $(GATES) build
 
@@ -29,8 +30,8 @@ help: ## Show this list
 venv: $(VENV)/.ready ## Make .venv with the pinned tools and link the checkout as gpu.kubernetes
 
 $(VENV)/.ready: requirements-dev.txt
-	@test -x $(PY) || { test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found: install python3 and python3-venv" >&2; exit 1; }; \
-	  echo "Making .venv with $(PYTHON)"; "$(PYTHON)" -m venv $(VENV); }
+	@test -x $(PY) || { python="$(PYTHON)"; test -n "$$python" || { echo "No Python 3.11 or newer found: install python3 and python3-venv" >&2; exit 1; }; \
+	  echo "Making .venv with $$python"; "$$python" -m venv $(VENV); }
 	@$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo ".venv has an older Python than 3.11: remove it and set PYTHON=" >&2; exit 1; }
 	@echo "Installing the tools of requirements-dev.txt"
 	@$(PY) -m pip install --quiet --disable-pip-version-check "$$(sed -n 's/^\(uv\) == /\1==/p' requirements-dev.txt)"
@@ -44,15 +45,18 @@ lab: venv ## Build and start the lab cluster, deploy to it, verify it
 lab-down: venv ## Remove the lab and all that it left
 	@$(PY) -m lab down $(ARGS)
 
+test: export PYTHONUNBUFFERED = 1
 test: venv ## Run every gate, then tell the result and the seconds of each
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
-	@status=0; $(NOX) || status=$$?; $(PY) -m gates.summary || status=$$?; exit $$status
+	@$(PY) -m gates.machine || { printf '\n0 passed, 1 failed, 0 skipped\n'; exit 1; }
+	@status=0; $(NOX) 2>&1 | tee $(REPORTS)/output.log || status=$$?; $(PY) -m gates.summary || status=$$?; exit $$status
 
 lint: venv ## yamllint, ansible-lint (profile production), ruff, shellcheck
 types: venv ## mypy
 contract: venv ## Argument specs = defaults, licences, action groups, floors, changelog
 sanity: venv ## ansible-test sanity
 units: venv ## Unit tests on this Python
+stand-ins: venv ## The stand-ins of the lab: go vet, go test, pytest
 nodes: venv ## Unit tests of what runs on nodes, on Python 3.8 and 3.9 (ansible-test units)
 toml-suite: venv ## The TOML reader and writer against the public test suite
 docs: venv ## Guides and reference as HTML in build/docs/html

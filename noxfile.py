@@ -17,6 +17,8 @@ from nox.command import CommandFailed
 ROOT = Path(__file__).parent
 REPORTS = ROOT / "build" / "reports"
 PACKAGE = "ansible_collections.gpu.kubernetes.plugins"
+# Unit tests ask a real containerd, the lab's, what it makes of the files that the collection writes.
+CONTAINERD = ("python", "-m", "gates.with_containerd")
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "none"
@@ -25,7 +27,8 @@ nox.options.error_on_external_run = False
 
 def run(session: nox.Session, *command: str, **environment: str) -> None:
     """Run one tool of .venv from the root of the checkout."""
-    session.run(*command, external=True, env={"PYTHONPATH": str(ROOT / "tests"), **environment})
+    surroundings = {"PYTHONPATH": str(ROOT / "tests"), "GATES_SESSION": session.name, **environment}
+    session.run(*command, external=True, env=surroundings)
 
 
 def run_all(session: nox.Session, *commands: str) -> None:
@@ -40,16 +43,17 @@ def run_all(session: nox.Session, *commands: str) -> None:
         session.error(f"failed: {'; '.join(failed)}")
 
 
-def gate(session: nox.Session, name: str, *arguments: str) -> None:
+def gate(session: nox.Session, name: str, *arguments: str, after: tuple[str, ...] = ()) -> None:
     """Run one of the project's own checks, tests/gates/NAME.py."""
-    run(session, "python", "-m", f"gates.{name}", *arguments)
+    run(session, *after, "python", "-m", f"gates.{name}", *arguments)
 
 
-def pytest(session: nox.Session, name: str, *arguments: str) -> None:
-    """Run pytest and leave its counts in build/reports/NAME.xml."""
+def pytest(session: nox.Session, name: str, *arguments: str, after: tuple[str, ...] = ()) -> None:
+    """Run pytest, perhaps AFTER another program, and leave its counts in build/reports/NAME.xml."""
     REPORTS.mkdir(parents=True, exist_ok=True)
     paths = os.pathsep.join([str(ROOT / "tests"), str(ROOT / ".ansible" / "collections")])
-    run(session, "python", "-m", "pytest", "-q", f"--junitxml={REPORTS / name}.xml", *arguments, PYTHONPATH=paths)
+    command = ("python", "-m", "pytest", "-q", f"--junitxml={REPORTS / name}.xml", *arguments)
+    run(session, *after, *command, PYTHONPATH=paths)
 
 
 @nox.session
@@ -87,13 +91,20 @@ def sanity(session: nox.Session) -> None:
 @nox.session
 def units(session: nox.Session) -> None:
     """Unit tests on the Python of .venv."""
-    pytest(session, "units", "--numprocesses=auto", *(session.posargs or ["tests/unit"]))
+    pytest(session, "units", "--numprocesses=auto", *(session.posargs or ["tests/unit"]), after=CONTAINERD)
+
+
+@nox.session(name="stand-ins")
+def stand_ins(session: nox.Session) -> None:
+    """What the lab itself is made of: go vet, Go tests, pytest."""
+    gate(session, "go_tests", "stand-ins-go")
+    pytest(session, "stand-ins", *(session.posargs or ["tests/lab"]))
 
 
 @nox.session
 def nodes(session: nox.Session) -> None:
     """Ansible-test units on the Pythons of nodes."""
-    gate(session, "ansible_test", "units", *session.posargs)
+    gate(session, "ansible_test", "units", *session.posargs, after=CONTAINERD)
 
 
 @nox.session(name="toml-suite")
@@ -123,4 +134,4 @@ def molecule(session: nox.Session) -> None:
 @nox.session
 def matrix(session: nox.Session) -> None:
     """Units and one role scenario under each ansible-core that is supported."""
-    gate(session, "matrix", *session.posargs)
+    gate(session, "matrix", *session.posargs, after=CONTAINERD)

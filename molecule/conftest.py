@@ -85,21 +85,37 @@ def playbook() -> Callable[..., tuple[int, dict[str, dict[str, int]], str]]:
 
 @pytest.fixture
 def fingerprint(inventory: dict[str, Any], api: client.CoreV1Api) -> Callable[[], dict[str, str]]:
-    """All that the collection could change: files and packages of every node, objects of the cluster."""
-    folders = "/etc /var/lib/gpu-kubernetes"
-    look = f"find {folders} -type f -not -name '*.cache' 2>/dev/null | sort | xargs sha256sum; dpkg -l; systemctl show containerd -p ExecMainPID"
+    """All that the collection could change: files, packages and containerd of every GPU node, objects of the cluster."""
+    look = (
+        "find /etc /var/lib/gpu-kubernetes -type f -not -name '*.cache' 2>/dev/null | sort | xargs sha256sum;"
+        " dpkg -l; systemctl show containerd -p ExecMainPID; sysctl net.ipv4.ip_forward; cut -d' ' -f1 /proc/modules | sort"
+    )
     names = list(inventory["all"]["children"]["gpu_nodes"]["hosts"])
+    apps, classes = client.AppsV1Api(api.api_client), client.NodeV1Api(api.api_client)
+
+    def mine(node: client.V1Node) -> list[tuple[str, str]]:
+        """Labels, and of the annotations ours: kubelets and controllers rewrite their own."""
+        notes = {key: value for key, value in (node.metadata.annotations or {}).items() if "gpu-kubernetes" in key}
+        return sorted({**node.metadata.labels, **notes}.items())
+
+    def named(items: list[Any], *, version: bool = False) -> str:
+        return str(
+            sorted(
+                (i.metadata.namespace, i.metadata.name, i.metadata.resource_version if version else "") for i in items
+            )
+        )
 
     def take() -> dict[str, str]:
         machines = {
             name: testinfra.get_host(f"ansible://{name}?ansible_inventory={LAB / 'inventory.yml'}") for name in names
         }
-        found = {name: machine.check_output(look) for name, machine in machines.items()}
-        found["labels"] = str(
-            {node.metadata.name: sorted(node.metadata.labels.items()) for node in api.list_node().items}
-        )
-        found["pods"] = str(sorted(pod.metadata.name for pod in api.list_pod_for_all_namespaces().items))
-        config_maps = api.list_config_map_for_all_namespaces().items
-        return {**found, "config maps": str(sorted(item.metadata.name for item in config_maps))}
+        return {
+            **{name: machine.check_output(look) for name, machine in machines.items()},
+            "nodes": str({node.metadata.name: mine(node) for node in api.list_node().items}),
+            "pods": named(api.list_pod_for_all_namespaces().items),
+            "config maps": named(api.list_config_map_for_all_namespaces().items, version=True),
+            "daemon sets": named(apps.list_daemon_set_for_all_namespaces().items),
+            "runtime classes": named(classes.list_runtime_class().items, version=True),
+        }
 
     return take

@@ -34,9 +34,14 @@ class ActionModule(ActionBase):
         """Print the report and return nothing but that nothing changed."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         _unused, arguments = self.validate_argument_spec(
-            argument_spec={"report": {"type": "dict", "required": True}, "path": {"type": "str", "default": ""}}
+            argument_spec={
+                "report": {"type": "dict", "required": True},
+                "path": {"type": "str", "default": ""},
+                "hosts": {"type": "list", "elements": "str"},
+                "tested": {"type": "list", "elements": "str"},
+            }
         )
-        for text, tone in render.lines(arguments["report"], arguments["path"]):
+        for text, tone in render.lines(**{name: arguments[name] for name in ("report", "path", "hosts", "tested")}):
             display.display(text, color=getattr(constants, SETTINGS[tone]) if tone in SETTINGS else None)
         result["changed"] = False
         return result

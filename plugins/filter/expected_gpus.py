@@ -68,8 +68,13 @@ def expected_gpus_filter(
         )
     try:
         return expected_gpus(facts, config, resource)
-    except (GpuFactsError, TypeError, AttributeError) as error:
+    except GpuFactsError as error:
         raise AnsibleFilterError(f"The number of devices cannot be told: {error}.") from error
+    except (TypeError, ValueError, AttributeError) as error:
+        raise AnsibleFilterError(
+            f"expected_gpus cannot read the facts or the plugin's configuration ({error}); both are dictionaries, the "
+            "latter as in the plugin's own file."
+        ) from error
 
 
 class FilterModule:

@@ -23,7 +23,7 @@ options:
     type: str
     default: ""
   extra:
-    description: More labels for nodes with GPUs.
+    description: More labels for nodes with GPUs. Whole numbers and booleans become text.
     type: dict
     default: {}
 seealso:
@@ -64,6 +64,7 @@ from typing import TYPE_CHECKING, Any
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import gpu_labels
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels import LabelError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -75,7 +76,12 @@ def gpu_labels_filter(
     """Return ``{"labels": ..., "warnings": ...}`` for a node's NVML facts."""
     if not isinstance(facts, dict):
         raise AnsibleFilterError(f"gpu_labels needs ansible_facts['nvml'], not {type(facts).__name__}; run nvml_facts.")
-    labels, warnings = gpu_labels(facts, accelerator, extra)
+    try:
+        labels, warnings = gpu_labels(facts, accelerator, extra)
+    except LabelError as error:
+        raise AnsibleFilterError(str(error)) from error
+    except (TypeError, ValueError, AttributeError) as error:
+        raise AnsibleFilterError(f"These are no facts of nvml_facts ({error}); gather them anew.") from error
     return {"labels": labels, "warnings": warnings}
 
 

@@ -12,7 +12,8 @@ version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
   - Compares what was seen of each GPU node with what the API server says, and lists what is wrong with a remedy.
-  - The result holds nothing that changes from run to run on an unchanged cluster.
+  - The result holds nothing that changes from run to run on an unchanged cluster, neither a time nor a mark of which
+    run saw what.
   - The role P(gpu.kubernetes.gpu_verify#role) collects what goes in.
 positional: _input
 options:
@@ -27,8 +28,10 @@ options:
   cluster:
     description:
       - What concerns all hosts, with C(error), C(resource_name), C(nodes) of M(gpu.kubernetes.gpu_nodes_info),
-        C(plugin_images), C(runtime_class), the results C(smoke) of M(gpu.kubernetes.gpu_smoke_test), C(smoke_error),
-        C(smoke_image) and C(unreachable).
+        C(plugin_images), C(runtime_class), the results C(smoke) of M(gpu.kubernetes.gpu_smoke_test), C(smoke_error) and
+        C(smoke_image).
+      - C(hosts) names all hosts that were to be looked at. One of them without an entry in the input is a problem.
+      - C(limited) says that these are a part of the hosts only.
     type: dict
     required: true
   notes:
@@ -36,6 +39,14 @@ options:
     type: list
     elements: str
     default: []
+  earlier:
+    description:
+      - The report of an earlier run. What is no report of this filter is ignored.
+      - A node that was not tested this time keeps its earlier smoke test, be it good or bad, as long as its GPUs, driver and
+        runtime are what they were.
+      - Hosts that a limited run left out keep their entry, problems and notes. Otherwise they are dropped.
+    type: dict
+    default: {}
 """
 
 EXAMPLES = r"""
@@ -46,7 +57,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The report, with C(ok), C(summary), C(nodes), C(problems), C(notes) and C(stand_ins).
+  description:
+    - The report, with C(ok), C(summary), C(nodes), C(problems), C(notes) and C(stand_ins).
+    - Each problem has C(host), empty if it is the cluster's, C(code), C(cause), C(remedy), and all of it as C(sentence).
   type: dict
 """
 
@@ -61,14 +74,17 @@ if TYPE_CHECKING:
 
 
 def gpu_report(
-    observations: Iterable[Mapping[str, Any]], cluster: Mapping[str, Any], notes: Iterable[str] = ()
+    observations: Iterable[Mapping[str, Any]],
+    cluster: Mapping[str, Any],
+    notes: Iterable[str] = (),
+    earlier: Mapping[str, Any] | None = None,
 ) -> Report:
     """Build the report; a shape that does not fit is named."""
     try:
-        return build(list(observations), cluster, notes)
+        return build(list(observations), cluster, notes, earlier)
     except (AttributeError, KeyError, TypeError) as error:
         raise AnsibleFilterError(
-            f"gpu_report cannot read what it was given ({error!r}); see its documentation."
+            f"gpu_report cannot read what it was given ({error!r}); see its documentation, or remove the earlier report."
         ) from error
 
 

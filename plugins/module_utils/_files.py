@@ -20,7 +20,8 @@ import typing as t
 
 STATE_DIR = "/var/lib/gpu-kubernetes"
 BACKUP_DIR = STATE_DIR + "/backups"
-LOCK_DIR = "/run/lock/gpu-kubernetes"
+# Not under /run/lock: everybody may write there, so that anybody could take the place of our folder.
+LOCK_DIR = "/run/gpu-kubernetes"
 
 #: Middle part of the name of a temporary file: `.NAME.gpu-kubernetes-XXXX`.
 TEMP_TAG = ".gpu-kubernetes-"
@@ -52,14 +53,21 @@ def read_bytes(path: str) -> bytes | None:
     Raises FilesError if it is not a regular file or cannot be read.
     """
     try:
-        with open(path, "rb") as stream:
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise FilesError(f"{path} is not a regular file.")
-            return stream.read()
+        # O_NONBLOCK: opening a pipe would wait for somebody who writes into it, before it can be seen for what it is.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     except OSError as exc:
         raise FilesError(f"Cannot read {path}: {exc.strerror}.") from exc
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise FilesError(f"{path} is not a regular file.")
+        with os.fdopen(handle, "rb", closefd=False) as stream:
+            return stream.read()
+    except OSError as exc:
+        raise FilesError(f"Cannot read {path}: {exc.strerror}.") from exc
+    finally:
+        os.close(handle)
 
 
 def missing_dirs(path: str) -> list[str]:
@@ -159,8 +167,9 @@ def lock(
 ) -> t.Iterator[str]:
     """Hold the lock for *path*; yields the path of the lock file.
 
-    The first of *directories* that can be used holds the lock file.  The kernel releases the lock
-    when the process ends, however it ends.  Raises FilesError after *timeout* seconds.
+    The first of *directories* that can be used holds the lock file; one that somebody else owns or may
+    write to cannot, because he could hold the lock for ever.  The kernel releases the lock when the
+    process ends, however it ends.  Raises FilesError after *timeout* seconds.
     """
     handle, name = _open_lock(path, directories)
     try:
@@ -218,15 +227,43 @@ def _unlink_if_idle(path: str) -> bool:
 
 
 def _open_lock(path: str, directories: t.Sequence[str]) -> tuple[int, str]:
-    problem = "no directory was given"
+    problems: list[str] = []
     for directory in directories:
         name = os.path.join(directory, flat_name(os.path.realpath(path)) + ".lock")
         try:
-            make_dirs(directory, 0o755)
-            return os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), name
-        except (OSError, FilesError) as exc:
-            problem = f"{name}: {exc}"
-    raise FilesError(f"Cannot take the lock for {path}: " + problem.rstrip(".") + ".")
+            return _open_lock_in(directory, name), name
+        except OSError as exc:
+            problems.append(f"{name}: {exc.strerror}")
+        except FilesError as exc:
+            problems.append(str(exc).rstrip("."))
+    raise FilesError(f"Cannot take the lock for {path}: " + ("; ".join(problems) or "no directory was given") + ".")
+
+
+def _open_lock_in(directory: str, name: str) -> int:
+    make_dirs(os.path.dirname(directory))
+    make_dirs(directory, 0o700)
+    folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        _refuse_foreign(folder, directory)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        handle = os.open(os.path.basename(name), flags, 0o600, dir_fd=folder)
+    finally:
+        os.close(folder)
+    try:
+        _refuse_foreign(handle, name)
+    except FilesError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _refuse_foreign(handle: int, name: str) -> None:
+    """Raise FilesError if the open file or directory is not ours, or if others may write to it."""
+    found, user = os.fstat(handle), os.geteuid()
+    if found.st_uid != user:
+        raise FilesError(f"{name} belongs to the user {found.st_uid} and not to {user}: remove it, then run again.")
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise FilesError(f"{name} can be written to by others: remove it, then run again.")
 
 
 def _replace(target: str, data: bytes, before: os.stat_result | None, mode: int) -> None:

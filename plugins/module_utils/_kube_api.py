@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 import traceback
 from typing import TYPE_CHECKING, Any, Callable, Mapping, TypeVar
@@ -22,6 +23,7 @@ from ansible.module_utils.basic import missing_required_lib
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
 
 from ._kubernetes.api import ApiError
+from ._kubernetes.pod_trouble import one_line
 
 __all__ = ["AUTH_ARG_SPEC", "Cluster", "connect", "explain"]
 
@@ -42,6 +44,9 @@ PAGE = 500
 CONNECT_SECONDS = 30
 # Seconds to connect and to wait for an answer.
 REQUEST_TIMEOUT = (10, 60)
+
+# How the API server words a missing right, such as: cannot get resource "pods/log" in API group ""
+_MISSING_RIGHT = re.compile(r'is forbidden: User .* cannot (\S+) resource "([^"]+)"')
 
 Answer = TypeVar("Answer")
 
@@ -100,13 +105,10 @@ class Cluster:
                 raise
 
     def pod_log(self, namespace: str, name: str, lines: int, previous: bool = False) -> str:
-        """Return the last lines of a pod's log, or nothing where there is none to be had."""
-        try:
-            response = self._request(
-                self._core.read_namespaced_pod_log, name, namespace, tail_lines=lines, previous=previous
-            )
-        except ApiError:
-            return ""
+        """Return the last lines of a pod's log; status 400 where there is none yet."""
+        response = self._request(
+            self._core.read_namespaced_pod_log, name, namespace, tail_lines=lines, previous=previous
+        )
         return bytes(response.data).decode("utf-8", errors="replace")
 
     def _list(self, call: Callable[..., Any], *args: Any, **options: Any) -> list[Object]:
@@ -137,11 +139,13 @@ def explain(error: BaseException, server: str) -> ApiError:
             f"The Kubernetes API at {server or 'the configured server'} cannot be reached ({_short(error)}); "
             "check that it is up and that gpu_kubeconfig (or the kubeconfig in use) names the right cluster."
         )
-    said = _status_message(error)
+    told = _status_message(error)
+    said, lacks = one_line(told), _MISSING_RIGHT.search(told)
     if status == 401:
         said += "; renew the credentials in the kubeconfig"
-    elif status == 403 and "is forbidden: User" in said:
-        said += "; give this account the right, or use an administrator's kubeconfig"
+    elif lacks:
+        verb, resource = lacks.groups()
+        said += f"; allow this account {verb} on {resource} by a role (RBAC), or use an administrator's kubeconfig"
     return ApiError(f"The Kubernetes API at {server} answered {status}: {said}.", status)
 
 

@@ -141,21 +141,18 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
 
-    def run(command: t.Sequence[str]) -> tuple[int, str]:
-        if not module.get_bin_path(command[0], opt_dirs=FURTHER_FOLDERS):
-            return 127, ""
-        status, output, _errors = module.run_command(list(command), handle_exceptions=False)
-        return status, output
-
     def find(name: str) -> str | None:
         found: str | None = module.get_bin_path(name, opt_dirs=FURTHER_FOLDERS)
         return found
 
     def attempt(command: t.Sequence[str]) -> tuple[int, str]:
+        if not find(command[0]):
+            return 127, ""
         try:
-            return run(command)
+            status, output, _errors = module.run_command(list(command), handle_exceptions=False)
         except OSError:
             return 126, ""
+        return status, output
 
     manager = params["package_manager"] or host.package_manager(find)
     shown = unit.parse_show(attempt(unit.show_command(params["service"]))[1])

@@ -185,7 +185,7 @@ def main() -> None:
     seen, judged = verdict.watch(lambda: look(module), wanted, params["wait_timeout"], time.monotonic, time.sleep)
     log: list[str] = []
     if not judged.ok and seen.cri is None and params["service"]:
-        command = unit.journal_command(params["service"], seen.unit.get("InvocationID", ""))
+        command = unit.journal_command(params["service"], seen.unit)
         log = unit.telling_lines(output_of(module, command).splitlines())
     module.exit_json(
         changed=False,

@@ -47,11 +47,14 @@ options:
     description:
       - V(present) merges the runtime into the file.
       - V(absent) takes out what earlier runs of this module put in for O(runtime_name) and leaves what others wrote since.
+        Where others have written settings into a table C(runc) of ours, or have changed a file in which CRI was switched off
+        before, C(runc) and CRI stay, with a warning. A file that was replaced since is left as it is.
     type: str
     choices: [present, absent]
     default: present
   runtime_name:
-    description: Name of the runtime, which a C(RuntimeClass) names as its handler.
+    description:
+      - Name of the runtime, which a C(RuntimeClass) names as its handler. Lowercase letters, digits and hyphens.
     type: str
     default: nvidia
   runtime_path:
@@ -99,8 +102,10 @@ options:
     default: {}
   backup:
     description:
-      - Whether to keep the file as first met below O(state_dir). Without it O(state=absent) cannot give the first bytes
-        back and takes out line by line.
+      - Whether to keep a copy of the file as first met in C(backups) below O(state_dir), for people to look at. It stays there
+        after O(state=absent), too.
+      - The record of changes below O(state_dir), from which O(state=absent) gives the first bytes back, holds the content of
+        the file (mode V(0600), for root only) whatever this says, as long as something of this module is in the file.
     type: bool
     default: true
   state_dir:

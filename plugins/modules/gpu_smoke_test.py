@@ -60,7 +60,7 @@ options:
     type: str
     default: nvidia.com/gpu
   resource_count:
-    description: How many units of it each pod asks for.
+    description: How many units of it each pod asks for, 1 or more.
     type: int
     default: 1
   namespace:
@@ -213,6 +213,8 @@ def _stop(*_details: object) -> NoReturn:
 def main() -> None:
     module = AnsibleModule(argument_spec={**AUTH_ARG_SPEC, **ARGUMENT_SPEC}, supports_check_mode=True)
     params = module.params
+    if params["resource_count"] < 1:
+        module.fail_json(msg="A pod that asks for no GPU proves none; set resource_count to 1 or more.")
     same = ("image", "namespace", "command", "args", "expected_output", "runtime_class", "timeout", "run_as_user")
     smoke = Smoke(
         resource=params["resource_name"],

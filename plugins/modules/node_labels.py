@@ -21,7 +21,7 @@ options:
     description:
       - The labels of each node, as a dictionary of node names and dictionaries of labels.
       - They are all the labels that O(owner) keeps on the node, so an empty dictionary takes all of them away.
-      - A value of V(null) means that the label must not be there.
+      - A value of V(null) means that the label must not be there. Whole numbers and booleans become text.
     type: dict
     required: true
   state:
@@ -39,6 +39,7 @@ options:
   yield_to:
     description:
       - Labels to leave to another tool on nodes where that tool is at work.
+      - One that we had set before goes away with us as long as it has our value; with another value it is the tool's.
     type: list
     elements: dict
     default: []
@@ -135,7 +136,11 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labelling import diff_of, label_nodes
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels import LabelError, YieldRule
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels import (
+    LabelError,
+    YieldRule,
+    read_labels,
+)
 
 YIELD_SPEC = {
     "when": {"type": "list", "elements": "str", "required": True},
@@ -155,11 +160,13 @@ def main() -> None:
         supports_check_mode=True,
     )
     present = module.params["state"] == "present"
-    wanted = {node: (labels or {}) if present else {} for node, labels in module.params["nodes"].items()}
     rules = [YieldRule(rule["when"], rule["labels"]) for rule in module.params["yield_to"]]
-    cluster = connect(module)
     try:
-        plans, warnings = label_nodes(cluster, wanted, module.params["owner"], rules, module.check_mode)
+        wanted = {
+            node: read_labels(f"Node {node}", labels if present else None)
+            for node, labels in module.params["nodes"].items()
+        }
+        plans, warnings = label_nodes(connect(module), wanted, module.params["owner"], rules, module.check_mode)
     except (ApiError, LabelError) as error:
         module.fail_json(msg=str(error))
     for warning in warnings:

@@ -31,7 +31,7 @@ options:
     type: path
     default: /sys/bus/pci/devices
   timeout:
-    description: Seconds after which the driver is given up.
+    description: Seconds after which the driver is given up, more than 0 and at most 3600.
     type: float
     default: 10.0
 extends_documentation_fragment:
@@ -225,21 +225,21 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect
 
+ARGUMENTS = {
+    "library": {"type": "path"},
+    "nvidia_smi": {"type": "path"},
+    "pci_path": {"type": "path", "default": collect.DEFAULT_PCI_PATH},
+    "timeout": {"type": "float", "default": 10.0},
+}
+LONGEST_TIMEOUT = 3600
+
 
 def main() -> None:
-    """Entry point."""
-    module = AnsibleModule(
-        argument_spec={
-            "library": {"type": "path"},
-            "nvidia_smi": {"type": "path"},
-            "pci_path": {"type": "path", "default": collect.DEFAULT_PCI_PATH},
-            "timeout": {"type": "float", "default": 10.0},
-        },
-        supports_check_mode=True,
-    )
-    if module.params["timeout"] <= 0:
+    """Run the module."""
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    if not 0 < module.params["timeout"] <= LONGEST_TIMEOUT:
         module.fail_json(
-            msg=f"timeout is {module.params['timeout']:g} seconds, which leaves no time; give a number above 0."
+            msg=f"timeout is {module.params['timeout']:g} seconds; give more than 0 and at most {LONGEST_TIMEOUT}."
         )
     facts = collect.gather(collect.Options(**module.params))
     module.exit_json(changed=False, ansible_facts={"nvml": facts.as_dict()})

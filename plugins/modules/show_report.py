@@ -26,6 +26,14 @@ options:
     description: Where the report lies as a file, to be named below the table.
     type: str
     default: ""
+  hosts:
+    description: The hosts that this run looked at. Others bear a star, as of an earlier run. Left out, all are of this run.
+    type: list
+    elements: str
+  tested:
+    description: The nodes that this run tested. The smoke tests of others bear a star. Left out, all are of this run.
+    type: list
+    elements: str
 notes:
   - Writes to the terminal itself, which callbacks that print one JSON document do not expect.
 seealso:

@@ -56,6 +56,7 @@ class FakeCluster:
         self.daemon_set_list: list[Object] = []
         self.event_list: list[Object] = []
         self.logs: dict[str, str] = {}
+        self.log_error: ApiError | None = None
         self.calls: list[str] = []
         self.created: list[Object] = []
         self.on_create: Callable[[Object], None] = lambda _pod: None
@@ -134,6 +135,8 @@ class FakeCluster:
 
     def pod_log(self, namespace: str, name: str, lines: int, previous: bool = False) -> str:
         self._note("log")
+        if self.log_error:
+            raise self.log_error
         return self.logs.get(name, "")
 
 

@@ -110,11 +110,14 @@ def finish(title: str, findings: Iterable[str], checked: str) -> int:
 
 
 def not_run(what: str) -> int:
-    """Say, here and in the summary, what this machine could not check; a failure (1) on CI, else passed over (0)."""
+    """Say, here and in the summary, what this machine could not check; a failure (1) on CI, else passed over (0).
+
+    Each line of the report is the gate, which the noxfile names, a tab, and what was not run.
+    """
     print(f"NOT RUN: {what}")
     REPORTS.mkdir(parents=True, exist_ok=True)
     with (REPORTS / NOT_RUN).open("a", encoding="utf-8") as report:
-        report.write(f"{what}\n")
+        report.write(f"{os.environ.get('GATES_SESSION', '')}\t{what}\n")
     return int(_pythons.missing_is_failure())
 
 

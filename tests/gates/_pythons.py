@@ -13,6 +13,9 @@ from pathlib import Path
 NODE_PYTHONS = ("3.8", "3.9")
 # ansible-core on the controller -> Python to run it on. 2.18 to 2.21 is the support claim of the collection.
 CONTROLLERS = (("2.18", "3.11"), ("2.19", "3.11"), ("2.20", "3.12"), ("2.21", "3.13"))
+# What no gate passes without; ansible-test sanity goes through all that the machine has.
+NEEDED = (*NODE_PYTHONS, *sorted({python for _core, python in CONTROLLERS}))
+SANITY_PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 
 
 def _version(python: Path) -> str | None:

@@ -18,8 +18,6 @@ from pathlib import Path
 from . import _pythons
 from ._common import CACHE, REPORTS, ROOT, api_modules, collection_tree, not_run
 
-# What ansible-core 2.18 to 2.21 run on, and what nodes may have.
-SANITY_PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 PIP_SCRIPT = "import ensurepip\n\nensurepip.bootstrap()\n"
 # Tools of the repository that never leave it; ruff and mypy look after them.
 OUTSIDE = (
@@ -27,7 +25,6 @@ OUTSIDE = (
     "tests/lab",
     "tests/fakes",
     "tests/gates",
-    "tests/bench",
     "tests/toml_suite",
     "noxfile.py",
     "docs/conf.py",
@@ -46,7 +43,7 @@ def private_home(home: Path) -> None:
 
     cache = home / ".ansible" / "test" / "cache"
     cache.mkdir(parents=True, exist_ok=True)
-    for version in SANITY_PYTHONS:
+    for version in _pythons.SANITY_PYTHONS:
         pip = get_venv_packages(NativePythonConfig(version=version, path=""))["pip"]
         (cache / f"get_pip_{pip.replace('.', '_')}.py").write_text(PIP_SCRIPT, encoding="utf-8")
     for name in (".config", ".pip", ".cache"):
@@ -58,7 +55,7 @@ def private_home(home: Path) -> None:
 def python_folder(folder: Path) -> Path:
     """A folder with nothing but ``pythonX.Y`` links to interpreters that really run (pyenv's shims may not)."""
     folder.mkdir(parents=True, exist_ok=True)
-    for version in SANITY_PYTHONS:
+    for version in _pythons.SANITY_PYTHONS:
         link = folder / f"python{version}"
         link.unlink(missing_ok=True)
         if found := _pythons.find(version):
@@ -118,7 +115,7 @@ def main(kind: str, arguments: list[str]) -> int:
     REPORTS.mkdir(parents=True, exist_ok=True)
     for report in collection.glob("tests/output/junit/*.xml"):
         shutil.copy(report, REPORTS / f"nodes-{report.name}")
-    wanted = SANITY_PYTHONS if kind == "sanity" else _pythons.NODE_PYTHONS
+    wanted = _pythons.NEEDED if kind == "sanity" else _pythons.NODE_PYTHONS
     if missing := [version for version in wanted if _pythons.find(version) is None]:
         status |= not_run(f"{kind} on Python {', '.join(missing)}: no such interpreter on this machine")
     return status

@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Are a role's argument specs its defaults? ``python -m gates.argument_specs``.
 
-meta/argument_specs.yml is the contract, defaults/main.yml what Ansible uses. For the entry point ``main`` of every role the names, the
-values and the types must agree, and every option must say what it is.
+meta/argument_specs.yml is the contract, defaults/main.yml what Ansible uses. For every role the names, the values and the types must
+agree, down into suboptions and elements; every option must say what it is, and be one that the role reads. Entry points beside ``main``
+may use some of the same options, and then in the same words.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -30,6 +33,9 @@ PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "dict": (dict,),
 }
 MISSING = object()
+RUN = ("tasks", "handlers", "templates", "vars", "defaults")
+COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
+KEY = re.compile(r"^\s*(?:- )?(\w+):", re.MULTILINE)
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -51,26 +57,65 @@ def fits(value: object, kind: str) -> bool:
     return isinstance(value, PYTHON_TYPES.get(kind, ()))
 
 
-def problems_of_option(name: str, option: Mapping[str, Any], default: object) -> Iterator[str]:
-    """What is wrong with one documented option, given its value in defaults/main.yml (MISSING if it has none)."""
-    kind = option.get("type")
+def same(one: object, other: object) -> bool:
+    """Whether two YAML values are equal in all their types; to Python 1, 1.0 and True are one and the same."""
+    if MISSING in (one, other):
+        return one is other
+    return json.dumps(one, sort_keys=True, default=str) == json.dumps(other, sort_keys=True, default=str)
+
+
+def problems_of_form(name: str, option: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the words of one option and of its suboptions."""
+    kind, elements = option.get("type"), option.get("elements")
     if not option.get("description"):
         yield f"{name}: no description"
     if kind not in PYTHON_TYPES:
         yield f"{name}: type is {kind!r}, one of {', '.join(PYTHON_TYPES)} is wanted"
+    if kind == "list" and elements not in PYTHON_TYPES:
+        yield f"{name}: a list without elements" if elements is None else f"{name}: no type of elements: {elements!r}"
+    if "options" in option and "dict" not in {kind, elements}:
+        yield f"{name}: suboptions, and yet it is no dict"
+    for sub, suboption in option.get("options", {}).items():
+        yield from problems_of_form(f"{name}.{sub}", suboption)
+
+
+def problems_of_value(name: str, option: Mapping[str, Any], value: object) -> Iterator[str]:
+    """What an option does not allow about a value: its type, its choices, its elements, its suboptions."""
+    if is_template(value) or value is None:
         return
-    if kind == "list" and "elements" not in option:
-        yield f"{name}: a list without elements"
+    if not fits(value, str(option.get("type"))):
+        yield f"{name}: default {value!r} is no {option.get('type')}"
+        return
+    entries = value if isinstance(value, list) else [value]
+    for entry in entries:
+        if "choices" in option and not is_template(entry) and entry not in option["choices"]:
+            yield f"{name}: default {entry!r} is none of its choices"
+        if isinstance(value, list) and not fits(entry, str(option.get("elements"))):
+            yield f"{name}: default element {entry!r} is no {option.get('elements')}"
+        if "options" in option and isinstance(entry, dict):
+            yield from problems_of_suboptions(name, option["options"], entry)
+
+
+def problems_of_suboptions(name: str, options: Mapping[str, Any], value: Mapping[str, Any]) -> Iterator[str]:
+    """What suboptions do not allow about a dict."""
+    yield from (f"{name}.{key}: in the default, not documented" for key in value.keys() - options.keys())
+    for sub, option in options.items():
+        if sub in value:
+            yield from problems_of_value(f"{name}.{sub}", option, value[sub])
+        elif option.get("required"):
+            yield f"{name}.{sub}: required, and missing from the default"
+
+
+def problems_of_option(name: str, option: Mapping[str, Any], default: object) -> Iterator[str]:
+    """What is wrong with one documented option, given its value in defaults/main.yml (MISSING if it has none)."""
+    yield from problems_of_form(name, option)
     documented = option.get("default", MISSING)
-    if documented != default or type(documented) is not type(default):
+    if not same(documented, default):
         yield f"{name}: documented default {told(documented)}, defaults/main.yml {told(default)}"
     if default is not MISSING:
         if option.get("required"):
             yield f"{name}: required, and yet it has a default"
-        if not fits(default, kind):
-            yield f"{name}: default {default!r} is no {kind}"
-        if "choices" in option and not is_template(default) and default not in option["choices"]:
-            yield f"{name}: default {default!r} is none of its choices"
+        yield from problems_of_value(name, option, default)
 
 
 def told(value: object) -> str:
@@ -78,21 +123,49 @@ def told(value: object) -> str:
     return "absent" if value is MISSING else repr(value)
 
 
+def names_of(role: Path) -> tuple[set[str], set[str]]:
+    """Words that the files of *role* read, among them the names of all variables, and names that they give a value."""
+    read: set[str] = set()
+    given: set[str] = set()
+    for path in (path for folder in RUN for path in (role / folder).rglob("*") if path.is_file()):
+        text = COMMENT.sub("", path.read_text(encoding="utf-8"))
+        given.update(KEY.findall(text))
+        read.update(re.findall(r"\w+", KEY.sub("", text)))
+    return read, given
+
+
+def problems_of_entry_point(name: str, spec: Mapping[str, Any], main: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with an entry point; its options are those of ``main``."""
+    for key in ("short_description", "description", "author", "version_added"):
+        if not spec.get(key):
+            yield f"entry point {name}: no {key}"
+    for option, words in spec.get("options", {}).items():
+        if not same(words, main.get("options", {}).get(option, MISSING)):
+            yield f"entry point {name}: {option} is not what it is in main"
+
+
 def problems_of_role(role: Path) -> tuple[int, list[str]]:
     """Number of options of *role*, and what is wrong with them."""
-    spec = load(role / "meta" / "argument_specs.yml").get("argument_specs", {}).get("main")
-    if not spec:
+    specs = load(role / "meta" / "argument_specs.yml").get("argument_specs", {})
+    main = specs.get("main")
+    if not main:
         return 0, [f"{role.name}: meta/argument_specs.yml has no entry point main"]
-    options: dict[str, Any] = spec.get("options", {})
-    defaults = load(role / "defaults" / "main.yml")
-    found = [f"{name}: in defaults/main.yml, not documented" for name in defaults.keys() - options.keys()]
-    for name, option in options.items():
-        if not name.startswith((f"{role.name}_", *SHARED)):
-            found.append(f"{name}: public names start with {role.name}_")
-        found += problems_of_option(name, option, defaults.get(name, MISSING))
-    found += [
-        f"no {key}" for key in ("short_description", "description", "author", "version_added") if not spec.get(key)
+    options: dict[str, Any] = main.get("options", {})
+    defaults, (read, given) = load(role / "defaults" / "main.yml"), names_of(role)
+    found = [
+        f"{name}: the role reads it, and it is neither documented nor set"
+        for name in read - given - options.keys()
+        if name.startswith(f"{role.name}_")
     ]
+    found += [f"{name}: in defaults/main.yml, not documented" for name in defaults.keys() - options.keys()]
+    for name, option in options.items():
+        if not name.startswith(f"{role.name}_") and name not in SHARED:
+            found.append(f"{name}: public names start with {role.name}_")
+        if name not in read:
+            found.append(f"{name}: nothing in the role reads it")
+        found += problems_of_option(name, option, defaults.get(name, MISSING))
+    for name, spec in specs.items():
+        found += problems_of_entry_point(name, spec, main)
     return len(options), [f"{role.name}: {problem}" for problem in sorted(found)]
 
 

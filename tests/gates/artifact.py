@@ -27,14 +27,12 @@ FORBIDDEN = (
     "molecule",
     "build",
     "dist",
-    ".lab",
-    ".venv",
-    ".ansible",
-    ".nox",
-    ".cache",
-    ".ci",
-    ".git",
     "changelogs/fragments",
+    "Makefile",
+    "ansible.cfg",
+    "noxfile.py",
+    "pyproject.toml",
+    "requirements-dev.txt",
 )
 FORBIDDEN_ANYWHERE = ("__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache")
 REQUIRED = (
@@ -75,7 +73,8 @@ def problems_of_content(names: list[str], wanted_roles: list[str]) -> list[str]:
     """What must not be in the artifact and is, and what must be and is not."""
     found = []
     for name in names:
-        top = any(name == place or name.startswith(f"{place}/") for place in FORBIDDEN)
+        # What is hidden at the top (.ci, .config, .git, .lab …) belongs to the checkout.
+        top = name.startswith(".") or any(name == place or name.startswith(f"{place}/") for place in FORBIDDEN)
         if top or any(part in FORBIDDEN_ANYWHERE for part in name.split("/")):
             found.append(f"{name}: does not belong into the artifact")
     needed = [*REQUIRED, *(f"roles/{role}/meta/argument_specs.yml" for role in wanted_roles)]

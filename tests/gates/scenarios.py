@@ -3,13 +3,14 @@
 """Molecule scenarios, one after the other: ``python -m gates.scenarios [--name REPORT] [SCENARIO ...]``.
 
 Scenarios that need a cluster share one: the first that creates it pays for it, the last leaves it to us to take down. The tests of each
-run (pytest-testinfra, from outside) leave their counts in build/reports/REPORT-SCENARIO-N.xml.
+run (pytest-testinfra, from outside) leave their counts in build/reports/REPORT-SCENARIO-N.xml, the scenarios in REPORT-scenarios.xml.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -17,7 +18,8 @@ from pathlib import Path
 
 import yaml
 
-from ._common import ROOT, finish
+from ._common import CACHE, ROOT, finish
+from ._report import Case, run, why, write
 
 FIRST = "default"  # it proves the whole path on a cluster that nobody touched
 
@@ -46,19 +48,30 @@ def provisioner(path: Path) -> dict[str, str]:
 
 
 def surroundings(**more: str) -> dict[str, str]:
-    """This process's environment, in which the packages of tests/ are found."""
+    """This process's environment, in which the packages of tests/ are found.
+
+    Molecule installs the collection and what it depends on below ANSIBLE_HOME, that is, a copy into the user's own and before the
+    checkout. In the checkout's .ansible it meets the link to the checkout and leaves it at that.
+    """
     paths = [str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **more}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "ANSIBLE_HOME": str(ROOT / ".ansible"), **more}
 
 
-def test(name: str, report: str) -> tuple[bool, float]:
-    """Run one scenario; whether it succeeded, and its seconds."""
-    environment = surroundings(LAB_KEEP="1", GATES_REPORT=f"{report}-{name}", PYTEST_PLUGINS="gates.pytest_report")
+def test(name: str, report: str) -> tuple[Case, float]:
+    """Run one scenario; how it ended, and its seconds."""
+    # Molecule notes here what it has created: after a run that was killed it would create nothing.
+    scratch = CACHE / "molecule" / f"{report}-{name}"
+    shutil.rmtree(scratch, ignore_errors=True)
+    environment = surroundings(
+        LAB_KEEP="1",
+        GATES_REPORT=f"{report}-{name}",
+        PYTEST_PLUGINS="gates.pytest_report",
+        MOLECULE_EPHEMERAL_DIRECTORY=str(scratch),
+    )
     begin = time.monotonic()
-    command = ["molecule", "test", "--scenario-name", name]
-    print(f"$ {' '.join(command)}", flush=True)
-    status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
-    return status == 0, time.monotonic() - begin
+    status, said = run(["molecule", "test", "--scenario-name", name], env=environment)
+    case = Case(report, f"scenario {name}", "failed" if status else "passed", "\n".join(why(said)))
+    return case, time.monotonic() - begin
 
 
 def main() -> int:
@@ -68,17 +81,18 @@ def main() -> int:
     parser.add_argument("scenarios", nargs="*", help="default: all")
     arguments = parser.parse_args()
     names = arguments.scenarios or known()
-    found, told = [], []
+    cases, seconds = [], []
     try:
         for name in names:
-            good, seconds = test(name, arguments.name)
-            told.append(f"{name} {seconds:.0f} s")
-            if not good:
-                found.append(f"scenario {name} failed")
+            case, took = test(name, arguments.name)
+            cases.append(case)
+            seconds.append(f"{name} {took:.0f} s")
+            write(f"{arguments.name}-scenarios", cases)
     finally:
         for lab in [] if os.environ.get("LAB_KEEP") else labs(names):
             subprocess.run([sys.executable, "-m", "lab", "down"], cwd=ROOT, env=surroundings(**lab), check=False)
-    return finish("molecule", found or ([] if names else ["there is no scenario"]), ", ".join(told) or "nothing")
+    found = [f"{case.name} failed" for case in cases if case.outcome == "failed"]
+    return finish("molecule", found or ([] if names else ["there is no scenario"]), ", ".join(seconds) or "nothing")
 
 
 if __name__ == "__main__":

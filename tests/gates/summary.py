@@ -1,17 +1,20 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `make test` ends with: a table of the gates with their seconds, what was not run, and one line of counts.
+"""What `make test` ends with: a table of the gates, what was skipped or not run, why each failed gate failed, one line of counts.
 
-Reads build/reports: nox.json (one entry a session), NAME*.xml (JUnit, of session NAME), not-run.txt (one line each).
-A gate without a JUnit file counts as one check.
+Reads build/reports: nox.json (one entry a session), NAME*.xml (JUnit, of session NAME), not-run.txt (lines of gate, tab, what), and
+output.log (all that was printed). A gate without a JUnit file counts as one check. What was not run counts as skipped, on CI as failed;
+so does a test that was skipped because the machine lacks something, which says "there is no …" or "needs …".
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
@@ -19,18 +22,10 @@ from rich.table import Table
 
 from . import _pythons
 from ._common import NOT_RUN, REPORTS
+from ._report import DETAIL, Case, plain, why
 
-
-@dataclass(frozen=True)
-class Counts:
-    """Checks of one gate."""
-
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
-
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+LACKING = re.compile(r"\b(there is no|needs)\b")
+NAMES = 25  # failed tests that are told by name for one gate
 
 
 @dataclass(frozen=True)
@@ -40,68 +35,132 @@ class Gate:
     name: str
     result: str
     seconds: float
-    counts: Counts
+    cases: list[Case] = field(default_factory=list)
+
+    def count(self, outcome: str) -> int:
+        """Number of checks with this outcome."""
+        return sum(case.outcome == outcome for case in self.cases)
 
 
-def junit(path: Path) -> Counts:
-    """Counts of one JUnit file; a file that is cut short counts as one failure."""
+def outcome_of(element: ET.Element) -> tuple[str, str]:
+    """Outcome and reason of one JUnit testcase."""
+    for tag in ("failure", "error", "skipped"):
+        if (found := element.find(tag)) is not None:
+            message, text = found.get("message") or "", found.text or ""
+            if tag == "skipped":
+                lacking = LACKING.search(message) and _pythons.missing_is_failure()
+                return ("failed" if lacking else "skipped"), message
+            # What pytest marks with E says more than the message, which it cuts.
+            return "failed", text if message.split("\n")[0] in text else f"{message}\n{text}"
+    return "passed", ""
+
+
+def junit(path: Path) -> list[Case]:
+    """The checks of one JUnit file; a file that is cut short is one that failed."""
     try:
-        suites = ET.parse(path).getroot().iter("testsuite")  # noqa: S314 - our own pytest wrote it
-        total = Counts()
-        for suite in suites:
-            tests, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
-            failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
-            total += Counts(tests - skipped - failed, failed, skipped)
-    except ET.ParseError:
-        return Counts(failed=1)
-    return total
+        elements = ET.parse(path).getroot().iter("testcase")  # noqa: S314 - our own tools wrote it
+        return [
+            Case(element.get("classname", ""), element.get("name", ""), *outcome_of(element)) for element in elements
+        ]
+    except ET.ParseError as error:
+        return [Case("", path.name, "failed", f"the report cannot be read: {error}")]
 
 
-def gate(session: dict[str, object], reports: Path) -> Gate:
-    """One entry of nox's report, with the JUnit files that its session left."""
+def absences(reports: Path) -> list[Case]:
+    """What could not be run here, each under the name of its gate."""
+    path = reports / NOT_RUN
+    told = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    outcome = "failed" if _pythons.missing_is_failure() else "skipped"
+    return [Case(name, "NOT RUN", outcome, what) for name, _, what in (line.partition("\t") for line in told)]
+
+
+def gate(session: dict[str, object], reports: Path, absent: list[Case]) -> Gate:
+    """One entry of nox's report, with what its session left and what it could not run."""
     name, result = str(session["name"]), str(session["result"])
-    files = sorted(reports.glob(f"{name}.xml")) + sorted(reports.glob(f"{name}-*.xml"))
-    counts = sum((junit(path) for path in files), Counts())
-    good = result == "success"
-    if counts == Counts() and result != "skipped":
-        counts = Counts(passed=int(good), failed=int(not good))
-    elif not good and not counts.failed:
-        counts += Counts(failed=1)
-    return Gate(name, result, float(str(session.get("duration") or 0)), counts)
+    files = sorted({*reports.glob(f"{name}.xml"), *reports.glob(f"{name}-*.xml")})
+    cases = [case for path in files for case in junit(path)]
+    missing = [case for case in absent if case.suite == name]
+    failed = any(case.outcome == "failed" for case in cases + missing)
+    if result != "success" and not failed:
+        cases.append(Case(name, "gate", "failed"))
+    elif result == "success" and not cases:
+        cases.append(Case(name, "gate", "passed"))
+    return Gate(name, result, float(str(session.get("duration") or 0)), cases + missing)
+
+
+def output(reports: Path) -> dict[str, list[str]]:
+    """Gate -> the lines that it printed."""
+    path, found, name = reports / "output.log", dict[str, list[str]](), ""
+    if path.is_file():
+        for line in map(plain, path.read_text(encoding="utf-8", errors="replace").splitlines()):
+            if line.startswith("nox > Running session "):
+                name = line.rpartition(" ")[2]
+            elif line.startswith("nox > Ran "):
+                break
+            found.setdefault(name, []).append(line)
+    return found
+
+
+def reasons(each: Gate, printed: list[str]) -> list[str]:
+    """Names of the failed checks of a gate, then what the first of them says, else what the gate printed."""
+    failed = [case for case in each.cases if case.outcome == "failed" and case.name != "gate"]
+    named = [f"{case.suite} {case.name}".strip() for case in failed]
+    more = [f"and {len(named) - NAMES} more"] if len(named) > NAMES else []
+    detail = next((case.detail.splitlines() for case in failed if case.detail), printed)
+    return [*(f"failed: {name}" for name in named[:NAMES]), *more, *(f"  {line}" for line in why(detail, DETAIL))]
 
 
 def table(gates: list[Gate]) -> Table:
     """The gates as people read them."""
     view = Table(title="Gates", title_justify="left", show_footer=True)
-    total = sum((each.counts for each in gates), Counts())
     view.add_column("gate", footer="total")
     view.add_column("result")
     view.add_column("seconds", justify="right", footer=f"{sum(each.seconds for each in gates):.0f}")
-    for column in ("passed", "failed", "skipped"):
-        view.add_column(column, justify="right", footer=str(getattr(total, column)))
+    for outcome in ("passed", "failed", "skipped"):
+        view.add_column(outcome, justify="right", footer=str(total(gates, outcome)))
     for each in gates:
-        colour = "green" if each.result == "success" else "red"
-        numbers = (str(each.counts.passed), str(each.counts.failed), str(each.counts.skipped))
+        colour = "green" if each.result == "success" and not each.count("failed") else "red"
+        numbers = (str(each.count(outcome)) for outcome in ("passed", "failed", "skipped"))
         view.add_row(each.name, f"[{colour}]{each.result}[/]", f"{each.seconds:.1f}", *numbers)
     return view
+
+
+def total(gates: list[Gate], outcome: str) -> int:
+    """Number of checks of all gates with this outcome."""
+    return sum(each.count(outcome) for each in gates)
+
+
+def last_line(reports: Path, passed: int, failed: int, skipped: int) -> int:
+    """Print the counts and leave them in summary.txt; 0 only if something passed and nothing failed."""
+    told = f"{passed} passed, {failed} failed, {skipped} skipped"
+    (reports / "summary.txt").write_text(f"{told}\n", encoding="utf-8")
+    print(f"\n{told}", flush=True)
+    return int(failed > 0 or not passed)
 
 
 def main(reports: Path = REPORTS) -> int:
     """Print the summary; 0 only if every gate succeeded and, on CI, everything ran."""
     report = reports / "nox.json"
     if not report.is_file():
-        print(f"No {report.name}: nox ended before its first session\n\n0 passed, 1 failed")
-        return 1
-    gates = [gate(session, reports) for session in json.loads(report.read_text(encoding="utf-8"))["sessions"]]
+        print(f"No {report.name}: nox ended before its last session")
+        return last_line(reports, 0, 1, 0)
+    absent, printed = absences(reports), output(reports)
+    sessions = json.loads(report.read_text(encoding="utf-8"))["sessions"]
+    gates = [gate(session, reports, absent) for session in sessions]
     console = Console(width=None if sys.stdout.isatty() else 100)
     console.print(table(gates))
-    missing = (reports / NOT_RUN).read_text(encoding="utf-8").splitlines() if (reports / NOT_RUN).is_file() else []
-    for line in missing:
-        console.print(f"NOT RUN: {line}", markup=False)
-    total = sum((each.counts for each in gates), Counts())
-    print(f"\n{total.passed} passed, {total.failed} failed")
-    bad = total.failed or not gates or any(each.result != "success" for each in gates)
-    return 1 if bad or (missing and _pythons.missing_is_failure()) else 0
+    for case in absent:
+        print(f"NOT RUN in {case.suite}: {case.detail}")
+    for each in gates:
+        skipped = Counter(case.detail for case in each.cases if case.outcome == "skipped" and case.name != "NOT RUN")
+        for reason, number in skipped.items():
+            print(f"skipped in {each.name}: {number} x {reason}")
+    for each in gates:
+        if each.count("failed"):
+            print(
+                "\n".join(["", f"✗ {each.name}", *(f"  {line}" for line in reasons(each, printed.get(each.name, [])))])
+            )
+    return last_line(reports, *(total(gates, outcome) for outcome in ("passed", "failed", "skipped")))
 
 
 if __name__ == "__main__":

@@ -43,7 +43,8 @@ def test_daemon_that_does_not_come_back_gets_its_file_back(host: Any, playbook: 
 
 def test_a_file_that_nobody_can_read_is_named_and_left_alone(host: Any, playbook: Playbook, here: list[str]) -> None:
     before, daemon = host.file(CONFIG).content, _daemon(host)
-    host.check_output(f"cp -p {CONFIG} /root/config.toml && echo 'broken = [' >> {CONFIG}")
+    modules = "/etc/modules-load.d/gpu-kubernetes.conf"
+    host.check_output(f"cp -p {CONFIG} /root/config.toml && echo 'broken = [' >> {CONFIG} && mv {modules} /root/")
     try:
         damaged = host.file(CONFIG).content
         code, _recap, said = playbook(CONVERGE, *here)
@@ -52,8 +53,9 @@ def test_a_file_that_nobody_can_read_is_named_and_left_alone(host: Any, playbook
         assert "line" in said
         assert host.file(CONFIG).content == damaged
         assert _daemon(host) == daemon
+        assert not host.file(modules).exists, "something was changed before the refusal"
     finally:
-        host.check_output(f"cp -p /root/config.toml {CONFIG} && rm /root/config.toml")
+        host.check_output(f"mv /root/config.toml {CONFIG}; mv /root/gpu-kubernetes.conf {modules}")
     assert host.file(CONFIG).content == before
 
 
@@ -71,3 +73,18 @@ def test_a_restart_that_was_due_is_made_up_for(host: Any, playbook: Playbook, he
     code, _recap, said = playbook(CONVERGE, *here, "-e", '{"containerd_nvidia_set_default": false}')
     assert code == 0, said
     assert "default_runtime_name = 'nvidia'" not in host.file(CONFIG).content_string.replace('"', "'")
+
+
+def test_a_restart_by_somebody_else_is_taken_note_of(host: Any, playbook: Playbook, here: list[str]) -> None:
+    """As after a reboot: the daemon runs with the new file, and only the mark of a pending restart is left."""
+    asked = ["-e", '{"containerd_nvidia_settings": {"oom_score": -1}}']
+    # a word, as key=value gives it
+    code, _recap, said = playbook(CONVERGE, *here, *asked, "-e", "containerd_nvidia_restart_ok=false")
+    assert code == 0, said
+    assert host.file("/var/lib/gpu-kubernetes/pending/containerd.restart").exists
+    host.check_output("systemctl restart containerd")
+    daemon = _daemon(host)
+    code, _recap, said = playbook(CONVERGE, *here, *asked)
+    assert code == 0, said
+    assert _daemon(host) == daemon
+    assert not host.file("/var/lib/gpu-kubernetes/pending/containerd.restart").exists

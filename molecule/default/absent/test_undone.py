@@ -7,6 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from kubernetes import client
+
 testinfra_hosts = ["ansible://gpu_nodes"]
 
 SHIPPED = Path(__file__).resolve().parents[3] / "tests" / "lab" / "files" / "containerd" / "config-v3.toml"
@@ -20,8 +22,26 @@ def test_configuration_is_the_first_one(host: Any) -> None:
     assert without_sandbox(now) == without_sandbox(SHIPPED.read_text())
 
 
-def test_cluster_offers_no_gpu(api: Any, apps: Any) -> None:
+def test_toolkit_and_its_repository_are_gone(host: Any) -> None:
+    assert not host.package("nvidia-container-toolkit").is_installed
+    assert (
+        host.check_output(
+            "find /etc/apt /etc/modules-load.d /etc/sysctl.d -name '*nvidia*' -o -name '*gpu-kubernetes*'"
+        )
+        == ""
+    )
+
+
+def test_cluster_has_no_object_of_ours(api: Any, apps: Any) -> None:
     assert [item.metadata.name for item in apps.list_daemon_set_for_all_namespaces().items] == ["kube-proxy"]
+    assert client.NodeV1Api(apps.api_client).list_runtime_class().items == []
+    ours = "app.kubernetes.io/managed-by=gpu.kubernetes"
+    assert api.list_config_map_for_all_namespaces(label_selector=ours).items == []
+    assert api.list_pod_for_all_namespaces(label_selector=ours).items == []
+
+
+def test_no_node_offers_a_gpu_or_has_a_mark_of_ours(api: Any) -> None:
     for node in api.list_node().items:
         assert node.status.allocatable.get("nvidia.com/gpu", "0") == "0"
-        assert not [key for key in node.metadata.labels if key.startswith("nvidia.com/")]
+        assert not [key for key in node.metadata.labels if key.startswith("nvidia.com/") or key == "accelerator"]
+        assert not [key for key in node.metadata.annotations or {} if "gpu-kubernetes" in key]

@@ -19,17 +19,3 @@ def test_check_announces_and_touches_nothing(
         "molecule-worker-2": True,
     }, said
     assert fingerprint() == before
-
-
-def test_mistakes_are_named_before_anything_changes(
-    playbook: Callable[..., Any], fingerprint: Callable[[], dict[str, str]]
-) -> None:
-    before = fingerprint()
-    for mistake, words in {
-        "k8s_device_plugin_provider=acme": ("acme", "nvidia"),
-        "gpu_kubeconfig=/nonexistent/kubeconfig": ("/nonexistent/kubeconfig",),
-    }.items():
-        code, _recap, said = playbook("site", "-e", mistake)
-        assert code != 0
-        assert all(word in said for word in words), said
-        assert fingerprint() == before

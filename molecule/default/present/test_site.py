@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-# a report of fewer hosts is another report, so its file would change
-LIMITED = ("--limit", "molecule-worker-2", "--skip-tags", "verify")
+LIMITED = ("--limit", "molecule-worker-2")
 
 
 @pytest.mark.parametrize("mode", [(), ("--check", "--diff"), LIMITED], ids=["run", "check", "limit"])
@@ -30,3 +30,27 @@ def test_report_is_readable_by_machines(inventory: dict[str, Any], playbook: Cal
     assert [node["node"] for node in report["nodes"]] == ["molecule-worker-1", "molecule-worker-2"]
     assert report["problems"] == []
     assert "simulated" in str(report["notes"])
+
+
+def test_verifying_alone_keeps_the_report(inventory: dict[str, Any], playbook: Callable[..., Any]) -> None:
+    path = Path(inventory["all"]["vars"]["gpu_verify_report_path"])
+    before = path.read_text(encoding="utf-8")
+    code, _recap, said = playbook("verify_gpu_cluster", "--limit", "molecule-worker-1")
+    assert code == 0, said
+    assert path.read_text(encoding="utf-8") == before
+    assert [node["smoke_test"]["status"] for node in json.loads(before)["nodes"]] == ["passed", "passed"]
+
+
+def test_one_node_goes_and_comes_back(api: Any, apps: Any, playbook: Callable[..., Any]) -> None:
+    """What the whole cluster shares stays as long as another node has use for it."""
+    here = ("--limit", "molecule-worker-2")
+    code, _recap, said = playbook("remove_gpu_nodes", *here)
+    assert code == 0, said
+    assert "KEPT" in said
+    assert apps.read_namespaced_daemon_set("nvidia-device-plugin-daemonset", "kube-system")
+    labels = {node.metadata.name: node.metadata.labels for node in api.list_node().items}
+    assert "nvidia.com/gpu.present" not in labels["molecule-worker-2"]
+    assert labels["molecule-worker-1"]["nvidia.com/gpu.present"] == "true"
+    code, _recap, said = playbook("site")
+    assert code == 0, said
+    assert api.read_node("molecule-worker-2").status.allocatable["nvidia.com/gpu"] == "2"

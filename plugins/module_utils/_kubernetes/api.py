@@ -55,7 +55,7 @@ class Cluster(Protocol):
         """Delete a pod; one that is gone already is no error."""
 
     def pod_log(self, namespace: str, name: str, lines: int, previous: bool = False) -> str:
-        """Return the last lines of a pod's log, or nothing where there is none to be had."""
+        """Return the last lines of a pod's log; status 400 where there is none yet."""
 
 
 def in_parallel(call: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any, Mapping
 
+from .labels import Labels, read_labels
+
 MIB = 1024 * 1024
 GPU_RESOURCE = "nvidia.com/gpu"
 
@@ -30,27 +32,29 @@ def working_gpus(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def gpu_labels(
     facts: Mapping[str, Any], accelerator: str = "", extra: Mapping[str, Any] | None = None
-) -> tuple[dict[str, str], list[str]]:
+) -> tuple[Labels, list[str]]:
     """Build a node's labels from its facts; return (labels, warnings).
 
     Without GPUs there are no labels at all. ``nvidia.com/gpu.memory`` is MiB of one GPU. Different GPUs in one node:
     product and memory are those of the GPU with the least memory, which is what a pod can count on, with a warning.
+    Raises LabelError for extra labels that are none.
     """
+    more = read_labels("gpu_node_labels_extra", extra)
     gpus = [dict(gpu) for gpu in facts.get("gpus") or []]
     if not gpus:
         return {}, []
     smallest = min(gpus, key=_size)
     product = label_value(str(smallest.get("name") or ""))
     memory = _size(smallest) // MIB
-    labels = {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": str(len(working_gpus(facts)))}
+    labels: Labels = {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": str(len(working_gpus(facts)))}
     if product:
         labels["nvidia.com/gpu.product"] = product
     if memory:
         labels["nvidia.com/gpu.memory"] = str(memory)
-    short = label_value(accelerator) or product.lower()
+    short = label_value(str(accelerator or "")) or product.lower()
     if short:
         labels["accelerator"] = short
-    labels.update({str(name): str(value) for name, value in (extra or {}).items()})
+    labels.update(more)
     return labels, _mixed_warning(gpus, product, memory)
 
 
@@ -76,7 +80,7 @@ def expected_gpus(
 
     Physical GPUs that work, times the replicas of time slicing or MPS. GPUs in MIG mode are left out under the
     strategy ``mixed``, where their slices are resources of their own. Raises GpuFactsError for the strategy ``single``
-    with GPUs in MIG mode, where the facts do not tell the number of slices.
+    with GPUs in MIG mode, where the facts do not tell the number of slices, and for replicas that are no number.
     """
     settings = dict(config or {})
     gpus = working_gpus(facts)
@@ -102,5 +106,11 @@ def replicas(config: Mapping[str, Any], resource: str) -> int:
     for entry in shared.get("resources") or []:
         if entry.get("name") == GPU_RESOURCE:
             offered = GPU_RESOURCE + ".shared" if renamed else GPU_RESOURCE
-            return int(entry.get("replicas") or 1) if resource == offered else 0
+            return _whole(entry.get("replicas")) if resource == offered else 0
     return 1 if resource == GPU_RESOURCE else 0
+
+
+def _whole(given: Any) -> int:
+    if isinstance(given, bool) or not re.fullmatch(r"[0-9]+", str(given or 1)):
+        raise GpuFactsError(f"replicas in the plugin's configuration is {given!r}; write a whole number")
+    return int(given or 1)

@@ -4,8 +4,8 @@
 """Deciding which labels of a node to change, and remembering what was there before.
 
 The record lives in the node's annotation ``gpu-kubernetes/managed-labels`` as JSON: for every owner its labels, each
-with the value that we ``set`` and the value that ``was`` there (null: none). So labels go away with their owner, former
-values come back, and what somebody else wrote since stays.
+with the value that we ``set`` and the value that ``was`` there (null: none), or that somebody else wrote since. So
+undoing leaves a node as if we had never been there.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from typing import Any, Dict, Iterable, Mapping, Optional, Sequence
 from .objects import Object, annotations_of, labels_of, name_of
 
 RECORD = "gpu-kubernetes/managed-labels"
+LONGEST_PREFIX = 253
 
 Labels = Dict[str, Optional[str]]
 Record = Dict[str, Dict[str, Labels]]
 
-_NAME = re.compile(r"^[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?$")
-_PREFIX = re.compile(r"^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$")
+_NAME = re.compile(r"[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
+_PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 
 
 class LabelError(Exception):
@@ -56,15 +57,43 @@ class Plan:
         return self.patch is not None
 
 
+def read_labels(where: str, given: Any) -> Labels:
+    """Return labels as they come from YAML with text for values; ``where`` begins the sentence of a LabelError.
+
+    Whole numbers become text, booleans ``true`` and ``false``. A fraction is refused, for 1.10 would become 1.1.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise LabelError(
+            f"{where}: labels are a dictionary of names and values, not {_kind(given)}; write them as name: value."
+        )
+    return {str(label): _text(where, str(label), value) for label, value in given.items()}
+
+
+def _text(where: str, label: str, value: Any) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, (str, int)):
+        raise LabelError(f"{where}: the value of label {label} is {_kind(value)}; write it as text, in quotes.")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    return "a dictionary" if isinstance(value, Mapping) else f"the {type(value).__name__} {value!r}"
+
+
 def check_labels(node: str, labels: Mapping[str, Any]) -> None:
     """Refuse names and values that the API server would refuse, before anything is changed. Raises LabelError."""
     for label, value in labels.items():
-        prefix, _slash, name = label.rpartition("/")
-        if not _NAME.match(name) or (prefix and not _PREFIX.match(prefix)) or label.startswith("/"):
+        prefix, slash, name = label.rpartition("/")
+        if not _NAME.fullmatch(name) or (slash and not (_PREFIX.fullmatch(prefix) and len(prefix) <= LONGEST_PREFIX)):
             raise LabelError(
                 f"Node {node}: {label!r} is no valid name for a label; use [prefix/]name of letters, digits, -_. only."
             )
-        if value is not None and value != "" and not _NAME.match(str(value)):
+        if value is not None and value != "" and not _NAME.fullmatch(str(value)):
             raise LabelError(
                 f"Node {node}: {value!r} is no valid value for label {label}; use at most 63 letters, digits, -_. "
                 "that begin and end with a letter or digit."
@@ -75,7 +104,9 @@ def plan(node: Object, wanted: Mapping[str, str | None], owner: str, yield_to: I
     """Decide what to patch so that the owner's labels on the node are exactly the wanted ones.
 
     A wanted value of None means that the label must not be there. Labels that the owner set earlier and no longer
-    wants get their former value back. Raises LabelError for a record that cannot be read or a clash of owners.
+    wants get their former value back. A label that is left to another tool stays in the record as long as it has our
+    value, so that it still goes away with us if that tool never writes it. Raises LabelError for a record that cannot
+    be read or a clash of owners.
     """
     current: dict[str, str] = labels_of(node)
     record = _read_record(node)
@@ -85,13 +116,13 @@ def plan(node: Object, wanted: Mapping[str, str | None], owner: str, yield_to: I
     foreign = [label for label in current if label not in mine]
     result = Plan(name_of(node))
     for label in sorted(set(mine) | set(wanted)):
-        if _yields(label, foreign, rules):
-            mine.pop(label, None)
-            result.yielded.append(label)
-        elif label in wanted:
-            steps.claim(label, wanted[label])
-        else:
+        if label not in wanted:
             steps.release(label)
+        elif _yields(label, foreign, rules):
+            steps.leave(label)
+            result.yielded.append(label)
+        else:
+            steps.claim(label, wanted[label])
     _finish(result, node, current, {name: kept for name, kept in record.items() if kept})
     return result
 
@@ -103,7 +134,7 @@ def owned(node: Object, owner: str) -> list[str]:
 
 @dataclass
 class _Steps:
-    """The two moves on one label; they change ``current`` and ``record`` in place."""
+    """The moves on one label; they change ``current`` and ``record`` in place."""
 
     node: str
     owner: str
@@ -119,6 +150,10 @@ class _Steps:
                     f"cannot make it {value!r}; let one of them go."
                 )
         mine, now = self.record[self.owner], self.current.get(label)
+        # Somebody else wrote since: that is what has to come back, whoever of the owners goes last.
+        for entry in (*others.values(), *([mine[label]] if label in mine else [])):
+            if entry["set"] != now:
+                entry["was"] = now
         if label in mine:
             mine[label]["set"] = value
         elif now != value or others:
@@ -133,6 +168,12 @@ class _Steps:
                 other["was"] = entry["was"]
         if not others and self.current.get(label) == entry["set"]:
             self._write(label, entry["was"])
+
+    def leave(self, label: str) -> None:
+        """Forget a label that no longer has our value; it is another tool's now."""
+        mine = self.record[self.owner]
+        if label in mine and self.current.get(label) != mine[label]["set"]:
+            del mine[label]
 
     def _others(self, label: str) -> dict[str, Labels]:
         return {name: kept[label] for name, kept in self.record.items() if name != self.owner and label in kept}

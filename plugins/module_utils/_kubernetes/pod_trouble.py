@@ -55,10 +55,14 @@ _REMEDIES: Sequence[tuple[re.Pattern[str], str]] = (
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was asked about one pod: its log's last lines and its warning events, oldest first."""
+    """What was asked about one pod: its log's last lines and its warning events, oldest first.
+
+    ``log_error`` says why the log could not be read, as a clause; empty if it was, or if there is none yet.
+    """
 
     log: str = ""
     events: Sequence[str] = field(default_factory=tuple)
+    log_error: str = ""
 
 
 def one_line(text: Any) -> str:
@@ -75,6 +79,11 @@ def telling_line(log: str) -> str:
             if pattern.search(line):
                 return one_line(line)
     return one_line(lines[-1]) if lines else ""
+
+
+def unread(evidence: Evidence) -> str:
+    """Say in a clause that the log cannot be read and why, or an empty string if it could."""
+    return f"its log cannot be read: {evidence.log_error}" if evidence.log_error else ""
 
 
 def remedy_for(text: str) -> str:
@@ -170,8 +179,8 @@ def _unready(pod: Mapping[str, Any], evidence: Evidence) -> str:
     unready = [str(container.get("name")) for container in container_states(pod) if _is_unready(container)]
     if not unready:
         return ""
-    line = telling_line(evidence.log)
-    return with_remedy(f"runs but {', '.join(unready)} is not ready" + (f": {line}" if line else ""))
+    said = telling_line(evidence.log) or unread(evidence)
+    return with_remedy(f"runs but {', '.join(unready)} is not ready" + (f": {said}" if said else ""))
 
 
 def _is_unready(container: Mapping[str, Any]) -> bool:
@@ -203,7 +212,7 @@ def _last_words(pod: Mapping[str, Any], evidence: Evidence) -> str:
                 return one_line(ended["message"])
             if ended.get("exitCode"):
                 code = f"exit code {ended['exitCode']} ({ended.get('reason') or 'no reason given'})"
-    return telling_line(evidence.log) or code or "it left no message"
+    return telling_line(evidence.log) or code or unread(evidence) or "it left no message"
 
 
 def events_by_pod(events: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:

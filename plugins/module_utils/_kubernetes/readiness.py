@@ -29,7 +29,7 @@ from .objects import (
     taint_text,
     untolerated,
 )
-from .pod_trouble import Evidence, newest, one_line, telling_line, trouble, with_remedy
+from .pod_trouble import Evidence, newest, one_line, telling_line, trouble, unread, with_remedy
 
 PRESENT_LABEL = "nvidia.com/gpu.present"
 OPERATOR_LABEL = "nvidia.com/gpu.deploy.device-plugin"
@@ -303,8 +303,8 @@ def _outdated(view: _View) -> str:
 def _nothing_registered(view: _View) -> str:
     if view.capacity or view.expected == 0:
         return ""
-    line = telling_line(view.evidence.log)
-    said = f" and says: {line}" if line else "; see its log"
+    line, dark = telling_line(view.evidence.log), unread(view.evidence)
+    said = f" and says: {line}" if line else f", and {dark}" if dark else "; see its log"
     return with_remedy(f"{view.shortfall}: {view.plugin_name} runs but has offered no GPU to the kubelet{said}")
 
 

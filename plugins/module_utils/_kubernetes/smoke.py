@@ -22,7 +22,7 @@ from .objects import (
     taint_text,
     untolerated,
 )
-from .pod_trouble import HOPELESS, Evidence, one_line, telling_line, trouble, waiting_reason, with_remedy
+from .pod_trouble import HOPELESS, Evidence, one_line, telling_line, trouble, unread, waiting_reason, with_remedy
 
 NAME_LABEL = "app.kubernetes.io/name"
 MANAGER_LABEL = "app.kubernetes.io/managed-by"
@@ -203,11 +203,7 @@ def verdict(node: str, pod: Object, smoke: Smoke, evidence: Evidence, log_lines:
     result.visible_devices = sorted(set(_DEVICE.findall(evidence.log)))
     if phase == "Succeeded":
         result.passed = smoke.expected_output in evidence.log
-        if not result.passed:
-            last = result.log_tail[-1] if result.log_tail else "(no output)"
-            result.reason = (
-                f"the pod ended well but never printed {smoke.expected_output!r}; its last line is: {one_line(last)}"
-            )
+        result.reason = "" if result.passed else _silence(result, smoke, evidence)
         return result
     if _lacks_device(pod, smoke.resource):
         result.skipped = True
@@ -220,10 +216,21 @@ def verdict(node: str, pod: Object, smoke: Smoke, evidence: Evidence, log_lines:
 
 def refused(node: str, message: str) -> Result:
     """Make the verdict on a pod that the API server would not create."""
-    return Result(node, phase="NotCreated", reason=with_remedy(f"the API server refused the pod: {one_line(message)}"))
+    clause = f"the API server refused the pod: {message.rstrip('.')}"
+    return Result(node, phase="NotCreated", reason=with_remedy(clause))
+
+
+def _silence(result: Result, smoke: Smoke, evidence: Evidence) -> str:
+    """Say why a pod that ended well did not pass."""
+    if evidence.log_error:
+        return f"the pod ended well, but {unread(evidence)}"
+    last = result.log_tail[-1] if result.log_tail else "(no output)"
+    return f"the pod ended well but never printed {smoke.expected_output!r}; its last line is: {one_line(last)}"
 
 
 def _running_on(evidence: Evidence) -> str:
+    if evidence.log_error:
+        return f"is still running, and {unread(evidence)}"
     line = telling_line(evidence.log)
     return f"is still running, and its last word is: {line}" if line else "is still running and has printed nothing"
 

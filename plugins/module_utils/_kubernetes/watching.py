@@ -86,8 +86,18 @@ def collect(cluster: Cluster, namespace: str, pods: Sequence[Object], lines: int
         events = events_by_pod(cluster.warning_events(namespace))
     except ApiError:
         events = {}
-    logs = in_parallel(lambda pod: _log(cluster, namespace, pod, lines), pods)
-    return {name_of(pod): Evidence(log, tuple(events.get(name_of(pod), ()))) for pod, log in zip(pods, logs)}
+    logs = in_parallel(lambda pod: _try_log(cluster, namespace, pod, lines), pods)
+    return {
+        name_of(pod): Evidence(log, tuple(events.get(name_of(pod), ())), error) for pod, (log, error) in zip(pods, logs)
+    }
+
+
+def _try_log(cluster: Cluster, namespace: str, pod: Object, lines: int) -> tuple[str, str]:
+    """Return (log, why it cannot be read); one of a container that has none yet (status 400) is empty without a why."""
+    try:
+        return _log(cluster, namespace, pod, lines), ""
+    except ApiError as error:
+        return "", "" if error.status == 400 else str(error).rstrip(".")
 
 
 def _log(cluster: Cluster, namespace: str, pod: Object, lines: int) -> str:

@@ -38,6 +38,8 @@ def gather(options: Options) -> Facts:
         answer = _refusal(
             f"The query of the NVIDIA driver {crash}; look for Xid errors in the kernel log and reinstall the driver."
         )
+    except isolation.Failed as failure:
+        answer = _refusal(f"gpu.kubernetes itself failed ({failure}); report that to its authors.")
     if answer["facts"] is None:
         return _from_bus(options, answer)
     return _place_lost(Facts.from_dict(answer["facts"]), options)

@@ -11,11 +11,14 @@ import os
 import select
 import signal
 import time
+import traceback
 from typing import Any, Callable
 
 # A process that the kernel holds in a driver call cannot be killed; it is left behind after this many seconds.
 REAP_SECONDS = 1.0
 MAX_OPEN_FILES = 4096
+# An exception may quote what it could not read.
+MAX_WORDS = 500
 
 
 class Hung(Exception):
@@ -26,27 +29,37 @@ class Crashed(Exception):
     """The child ended without an answer; the message says how."""
 
 
+class Failed(Exception):
+    """The function raised an exception: an error of ours, not of the driver; the message tells it and its place."""
+
+
 def call(function: Callable[[], Any], timeout: float) -> Any:
     """The function's result, which must be of JSON types, as a child process computed it within ``timeout`` seconds.
 
-    Raises Hung or Crashed. Never waits for a child that cannot be killed.
+    Raises Hung, Crashed or Failed. The child has ended then, unless it cannot be killed: nobody waits for such a one.
     """
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         _serve(function, writer)
     os.close(writer)
+    answer = None
     try:
         answer = _read(reader, time.monotonic() + timeout)
     finally:
         os.close(reader)
+        status = _reap(child) if answer is not None else None
+        if status is None:
+            _kill(child)
     if answer is None:
-        _end(child)
         raise Hung
-    status = _reap(child)
-    if not answer:
-        raise Crashed(_how_it_ended(status))
-    return json.loads(answer.decode("utf-8"))
+    try:
+        outcome = json.loads(answer.decode("utf-8"))
+    except ValueError:  # nothing, or cut off where the child died
+        raise Crashed(_how_it_ended(status)) from None
+    if "error" in outcome:
+        raise Failed(outcome["error"])
+    return outcome["result"]
 
 
 def _serve(function: Callable[[], Any], writer: int) -> None:
@@ -58,12 +71,30 @@ def _serve(function: Callable[[], Any], writer: int) -> None:
             os.dup2(nowhere, standard)
         os.closerange(3, writer)
         os.closerange(writer + 1, MAX_OPEN_FILES)
-        answer = json.dumps(function()).encode("utf-8")
-        while answer:
-            answer = answer[os.write(writer, answer) :]
+        _send(writer, _outcome(function))
         os._exit(0)
     except BaseException:  # pylint: disable=broad-except
         os._exit(1)
+
+
+def _outcome(function: Callable[[], Any]) -> bytes:
+    """What the parent is told, as JSON: ``{"result": ...}`` or ``{"error": "what was raised and where"}``."""
+    try:
+        return json.dumps({"result": function()}).encode("utf-8")
+    except BaseException as error:  # pylint: disable=broad-except
+        return json.dumps({"error": _tell(error)}).encode("utf-8")
+
+
+def _tell(error: BaseException) -> str:
+    """The exception in one line: ``ValueError: no number in pci.py, line 7``."""
+    words = " ".join(f"{type(error).__name__}: {error}".split())[:MAX_WORDS].rstrip(": .")
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{words} in {os.path.basename(place.filename)}, line {place.lineno}"
+
+
+def _send(writer: int, answer: bytes) -> None:
+    while answer:
+        answer = answer[os.write(writer, answer) :]
 
 
 def _read(reader: int, deadline: float) -> bytes | None:
@@ -79,7 +110,7 @@ def _read(reader: int, deadline: float) -> bytes | None:
         answer += part
 
 
-def _end(child: int) -> None:
+def _kill(child: int) -> None:
     """Kills the child and what it started."""
     try:
         os.killpg(child, signal.SIGKILL)
@@ -90,14 +121,14 @@ def _end(child: int) -> None:
 
 
 def _reap(child: int) -> int | None:
-    """The child's wait status, or ``None`` when it does not end; init inherits such a child."""
+    """The child's wait status, 0 when somebody else took it, or ``None`` when it does not end; init inherits such a child."""
     deadline = time.monotonic() + REAP_SECONDS
     pause = 0.0005
     while True:
         try:
             pid, status = os.waitpid(child, os.WNOHANG)
         except ChildProcessError:
-            return None
+            return 0
         if pid == child:
             return status
         if time.monotonic() > deadline:

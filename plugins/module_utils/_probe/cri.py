@@ -53,14 +53,14 @@ def _walk(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
-    while at < len(message):
+    while at < len(message) and shift < 70:  # 64 bits take ten octets at most
         octet = message[at]
         at += 1
         value |= (octet & 0x7F) << shift
         shift += 7
         if not octet & 0x80:
             return value, at
-    raise CallError("the answer is cut off", "INTERNAL")
+    raise CallError("the answer is cut off or has a number that is too long", "INTERNAL")
 
 
 def text(fields: Fields, number: int) -> str:
@@ -121,7 +121,7 @@ def _config(status: Fields) -> dict[str, Any] | None:
         if text(entry, 1) == "config":
             try:
                 config = json.loads(text(entry, 2))
-            except ValueError:
+            except (ValueError, RecursionError):
                 return None
             return config if isinstance(config, dict) else None
     return None

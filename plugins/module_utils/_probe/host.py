@@ -15,9 +15,9 @@ _VERSION = re.compile(r"\bv?(\d+\.\d+(?:\.\d+)?(?:[-~+][0-9A-Za-z.+~-]+)?)")
 
 # package manager: (its command, the query of one installed package)
 PACKAGE_QUERIES: dict[str, tuple[str, list[str]]] = {
-    "apt": ("apt-get", ["dpkg-query", "--show", "--showformat", "${db:Status-Status} ${Version}"]),
-    "zypper": ("zypper", ["rpm", "--query", "--queryformat", "installed %{VERSION}-%{RELEASE}"]),
-    "dnf": ("dnf", ["rpm", "--query", "--queryformat", "installed %{VERSION}-%{RELEASE}"]),
+    "apt": ("apt-get", ["dpkg-query", "--show", "--showformat", "${db:Status-Status} ${Version}\\n"]),
+    "zypper": ("zypper", ["rpm", "--query", "--queryformat", "installed %{VERSION}-%{RELEASE}\\n"]),
+    "dnf": ("dnf", ["rpm", "--query", "--queryformat", "installed %{VERSION}-%{RELEASE}\\n"]),
     "pacman": ("pacman", ["pacman", "--query"]),
 }
 
@@ -40,10 +40,10 @@ def package_version(manager: str | None, name: str, run: Runner) -> str | None:
     """Return the installed package's version, or None if it is not installed or the manager is unknown."""
     if manager not in PACKAGE_QUERIES:
         return None
-    status, output = run([*PACKAGE_QUERIES[manager][1], name])
-    words = output.split()
-    installed = status == 0 and len(words) >= 2 and words[0] in ("installed", name)
-    return words[1] if installed else None
+    status, output = run([*PACKAGE_QUERIES[manager][1], "--", name])
+    # One line for each architecture or version that the manager knows.
+    lines = [line.split() for line in output.splitlines()] if status == 0 else []
+    return next((words[1] for words in lines if len(words) >= 2 and words[0] in ("installed", name)), None)
 
 
 def package_manager(find: Callable[[str], str | None]) -> str | None:

@@ -215,6 +215,8 @@ class _Reader:
             shift += 7
             if not octet & 0x80:
                 return value
+            if shift > 28:
+                raise HpackError("a number is too large")
 
     def string(self) -> str:
         coded = bool(self.peek() & 0x80)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import Iterable
+from typing import Iterable, Mapping
 
 SHOW_PROPERTIES = (
     "LoadState",
@@ -37,8 +37,13 @@ def parse_show(output: str) -> dict[str, str]:
     return {name: value for name, _sign, value in pairs}
 
 
-def journal_command(unit: str, invocation: str, lines: int = 200) -> list[str]:
-    """Return the command that prints the unit's latest words, of its current start only where systemd numbers them."""
+def journal_command(unit: str, shown: Mapping[str, str], lines: int = 200) -> list[str]:
+    """Return the command that prints the unit's latest words, of its current start only where systemd numbers them.
+
+    ``shown`` is what parse_show returns. A unit that systemd starts again and again may have died of what it said at an
+    earlier start, and this one has said nothing yet.
+    """
+    invocation = shown.get("InvocationID") if shown.get("NRestarts", "0") == "0" else None
     command = ["journalctl", "--unit", unit, "--lines", str(lines), "--output", "cat", "--no-pager", "--quiet"]
     return [*command, f"_SYSTEMD_INVOCATION_ID={invocation}"] if invocation else command
 

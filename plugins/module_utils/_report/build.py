@@ -4,7 +4,7 @@
 """Builds the report from what was seen; see problems.py for the shapes that go in.
 
 The report holds nothing that differs from one run to the next on an unchanged cluster: no time, no temperature, no
-used memory. So its file changes only when something of the cluster did.
+used memory, and no mark of which run saw what. So its file changes only when something of the cluster did.
 """
 
 from __future__ import annotations
@@ -20,22 +20,43 @@ if TYPE_CHECKING:
 SCHEMA = "gpu.kubernetes/report/v1"
 STAND_IN = "stand-in"
 
+# A smoke test proves a node as long as these are what they were.
+PROVED = ("node", "gpus", "driver", "runtime")
+
 Report = Dict[str, Any]
 
 
-def build(observations: Iterable[Observation], cluster: Cluster, notes: Iterable[str] = ()) -> Report:
+def build(
+    observations: Iterable[Observation],
+    cluster: Cluster,
+    notes: Iterable[str] = (),
+    earlier: Mapping[str, Any] | None = None,
+) -> Report:
     """Return the report.
 
     {schema, ok, summary: {nodes, gpus, problems}, resource_name, runtime_class, plugin_images, nodes: [node],
     problems: [{host, code, cause, remedy, sentence}], notes: [str], stand_ins: [image]}
+
+    ``earlier`` is the report of an earlier run; anything else is none. A node that was not tested this time keeps its
+    smoke test of then if it is the same node still; if the run is limited, hosts that it left out keep their entry.
     """
-    seen = sorted(observations, key=lambda observation: str(observation["host"]))
+    known = earlier if earlier and earlier.get("schema") == SCHEMA else {}
+    before = {node["host"]: node for node in known.get("nodes") or []}
     found = problems.cluster_problems(cluster)
-    nodes = []
-    for observation in seen:
-        own = problems.host_problems(observation, cluster)
+    nodes: dict[str, dict[str, Any]] = {}
+    for observation in observations:
+        node, own = _examine(problems.joined(observation, cluster), before.get(observation["host"]) or {})
+        nodes[node["host"]] = node
         found += own
-        nodes.append(_node(observation, cluster, not own))
+    asked = {*(cluster.get("hosts") or []), *nodes}
+    found += problems.unseen_problems(asked - set(nodes))
+    if cluster.get("limited"):
+        nodes.update({host: node for host, node in before.items() if host not in asked})
+        found += [problem for problem in known.get("problems") or [] if problem["host"] not in {"", *asked}]
+    return _assemble([nodes[host] for host in sorted(nodes)], found, cluster, notes)
+
+
+def _assemble(nodes: list[dict[str, Any]], found: list[Any], cluster: Cluster, notes: Iterable[str]) -> Report:
     images = sorted(set(cluster.get("plugin_images") or []))
     return {
         "schema": SCHEMA,
@@ -49,32 +70,36 @@ def build(observations: Iterable[Observation], cluster: Cluster, notes: Iterable
         "runtime_class": dict(cluster.get("runtime_class") or {}),
         "plugin_images": images,
         "nodes": nodes,
-        "problems": found,
-        "notes": [*notes, *_own_notes(seen, cluster)],
+        # Those of the cluster first; sorted() keeps a host's own in order.
+        "problems": sorted(found, key=lambda problem: str(problem["host"])),
+        "notes": [*notes, *(note for node in nodes for note in node["notes"])],
         "stand_ins": sorted({image for image in [*images, cluster.get("smoke_image") or ""] if STAND_IN in image}),
     }
 
 
-def _own_notes(seen: list[Observation], cluster: Cluster) -> list[str]:
-    notes = []
-    for observation in seen:
-        entry = problems.node_entry(observation, cluster)
-        if entry.get("ok") and entry.get("reason"):
-            notes.append(f"{observation['host']}: {entry['reason']}")
-        test = problems.smoke_entry(observation, cluster)
-        if test.get("skipped"):
-            notes.append(f"{observation['host']}: smoke test skipped, {test.get('reason') or 'no reason given'}")
+def _examine(seen: Observation, before: Mapping[str, Any]) -> tuple[dict[str, Any], list[problems.Problem]]:
+    """Return (node, problems) of one host; ``before`` is its node in the earlier report, empty if there is none."""
+    node = _node(seen)
+    if node["smoke_test"]["result"] == "not run" and all(node[part] == before.get(part) for part in PROVED):
+        node["smoke_test"] = before["smoke_test"]
+    found = problems.host_problems({**seen, "smoke_test": node["smoke_test"]})
+    return {**node, "ok": not found, "notes": _notes(node, seen["kubernetes"])}, found
+
+
+def _notes(node: Mapping[str, Any], entry: Mapping[str, Any]) -> list[str]:
+    notes = [f"{node['host']}: {entry['reason']}"] if entry.get("ok") and entry.get("reason") else []
+    if node["smoke_test"]["result"] == "skipped":
+        notes.append(f"{node['host']}: smoke test skipped, {node['smoke_test']['reason']}")
     return notes
 
 
-def _node(seen: Observation, cluster: Cluster, well: bool) -> dict[str, Any]:
-    nvml, runtime = seen["nvml"], seen["runtime"]
-    entry = problems.node_entry(seen, cluster)
+def _node(seen: Observation) -> dict[str, Any]:
+    nvml, runtime, entry = seen["nvml"], seen["runtime"], seen["kubernetes"]
     gpus = nvml.get("gpus") or []
     return {
         "host": seen["host"],
         "node": seen["node"],
-        "ok": well,
+        "ok": False,  # until the checks have been made
         "gpus": {"count": len(gpus), "products": products(gpus), "devices": [_device(gpu) for gpu in gpus]},
         "driver": {
             "source": nvml.get("source"),
@@ -90,7 +115,7 @@ def _node(seen: Observation, cluster: Cluster, well: bool) -> dict[str, Any]:
             "drift": difference(seen.get("configuration") or {}),
         },
         "kubernetes": {key: entry.get(key) for key in ("ready", "schedulable", "capacity", "allocatable", "expected")},
-        "smoke_test": _smoke(problems.smoke_entry(seen, cluster)),
+        "smoke_test": seen["smoke_test"],
     }
 
 
@@ -114,11 +139,3 @@ def difference(configuration: Mapping[str, Any]) -> list[str]:
 def _device(gpu: Mapping[str, Any]) -> dict[str, Any]:
     kept = ("index", "uuid", "name", "pci_address", "memory_total_bytes", "mig_mode", "compute_capability", "lost")
     return {key: gpu.get(key) for key in kept}
-
-
-def _smoke(test: Mapping[str, Any]) -> dict[str, Any]:
-    if not test:
-        return {"result": "not run"}
-    result = "passed" if test.get("passed") else "skipped" if test.get("skipped") else "failed"
-    told = {"reason": test.get("reason"), "log_tail": list(test.get("log_tail") or [])} if result == "failed" else {}
-    return {"result": result, **told}

@@ -8,16 +8,21 @@ An observation is what was seen of one host::
     {host, node, require_gpu, nvml: facts of nvml_facts, runtime: result of container_runtime_probe,
      toolkit: what container_runtime_info tells of it, configuration: result of containerd_config in check mode}
 
+``joined`` adds what the cluster says of its node, for the checks::
+
+    {kubernetes: entry of gpu_nodes_info, empty if there is none,
+     smoke_test: {result: passed, failed, skipped or "not run", reason unless passed, log_tail if failed}}
+
 The cluster is what the API server says, and what else concerns all hosts::
 
     {error: str or None, resource_name, nodes: [entry of gpu_nodes_info], plugin_images: [name],
      runtime_class: {name, found, handler, expected_handler}, smoke: [entry of gpu_smoke_test], smoke_error: str,
-     smoke_image: str, unreachable: [host]}
+     smoke_image: str, hosts: [all hosts to look at], limited: whether these are a part of all there are}
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterator, Mapping, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Tuple
 
 Observation = Mapping[str, Any]
 Cluster = Mapping[str, Any]
@@ -25,7 +30,7 @@ Cluster = Mapping[str, Any]
 Problem = Dict[str, Any]
 # (code, cause, remedy)
 Finding = Tuple[str, str, str]
-HostCheck = Callable[[Observation, Cluster], Iterator[Finding]]
+HostCheck = Callable[[Observation], Iterator[Finding]]
 
 
 def split_reason(reason: str) -> tuple[str, str]:
@@ -34,17 +39,24 @@ def split_reason(reason: str) -> tuple[str, str]:
     return (cause, remedy) if separator else (reason, "")
 
 
-def node_entry(observation: Observation, cluster: Cluster) -> Mapping[str, Any]:
-    """Return what gpu_nodes_info says of the host's node, empty if nothing."""
-    return next((node for node in cluster.get("nodes") or [] if node["name"] == observation["node"]), {})
+def joined(observation: Observation, cluster: Cluster) -> Observation:
+    """Return the observation with what the cluster says of the host's node."""
+    name = observation["node"]
+    entry: Mapping[str, Any] = next((node for node in cluster.get("nodes") or [] if node["name"] == name), {})
+    test: Mapping[str, Any] = next((test for test in cluster.get("smoke") or [] if test["node"] == name), {})
+    return {**observation, "kubernetes": entry, "smoke_test": _tested(test) if test else {"result": "not run"}}
 
 
-def smoke_entry(observation: Observation, cluster: Cluster) -> Mapping[str, Any]:
-    """Return the smoke test's result of the host's node, empty if it was not tested."""
-    return next((test for test in cluster.get("smoke") or [] if test["node"] == observation["node"]), {})
+def _tested(test: Mapping[str, Any]) -> dict[str, Any]:
+    if test.get("passed"):
+        return {"result": "passed"}
+    reason = test.get("reason") or "no reason given"
+    if test.get("skipped"):
+        return {"result": "skipped", "reason": reason}
+    return {"result": "failed", "reason": reason, "log_tail": list(test.get("log_tail") or [])}
 
 
-def _driver(seen: Observation, _cluster: Cluster) -> Iterator[Finding]:
+def _driver(seen: Observation) -> Iterator[Finding]:
     nvml = seen["nvml"]
     gpus = nvml.get("gpus") or []
     lost = any(gpu.get("lost") for gpu in gpus)  # each is a problem of its own
@@ -58,31 +70,30 @@ def _driver(seen: Observation, _cluster: Cluster) -> Iterator[Finding]:
         yield "no_gpu", "no NVIDIA GPU", remedy
 
 
-def _lost_gpus(seen: Observation, _cluster: Cluster) -> Iterator[Finding]:
+def _lost_gpus(seen: Observation) -> Iterator[Finding]:
     for gpu in seen["nvml"].get("gpus") or []:
         if gpu.get("lost"):
             name = gpu.get("uuid") or gpu.get("pci_address") or gpu.get("index")
             yield "gpu_lost", f"GPU {name} is lost", "drain the node, reboot it and look for Xid errors in its log"
 
 
-def _runtime(seen: Observation, _cluster: Cluster) -> Iterator[Finding]:
+def _runtime(seen: Observation) -> Iterator[Finding]:
     runtime = seen["runtime"]
-    drifted = bool(
-        (seen.get("configuration") or {}).get("reasons")
-    )  # explains why a daemon that answers lacks something
+    # A configuration that drifted explains why a daemon that answers lacks something.
+    drifted = bool((seen.get("configuration") or {}).get("reasons"))
     if not runtime.get("ok") and not (drifted and runtime.get("runtime_version")):
         words = "".join(f" [{line}]" for line in (runtime.get("log") or [])[-1:])
         yield "runtime", f"{runtime.get('cause') or 'no answer'}{words}", runtime.get("remedy") or "read its log"
 
 
-def _toolkit(seen: Observation, _cluster: Cluster) -> Iterator[Finding]:
+def _toolkit(seen: Observation) -> Iterator[Finding]:
     found = seen.get("toolkit")
     if found is not None and not found.get("usable"):
         place = f"{found['path']} cannot be executed" if found.get("path") else "nvidia-container-runtime is missing"
         yield "toolkit", place, "run prepare_gpu_nodes"
 
 
-def _configuration(seen: Observation, _cluster: Cluster) -> Iterator[Finding]:
+def _configuration(seen: Observation) -> Iterator[Finding]:
     found = seen.get("configuration") or {}
     if "reasons" not in found:
         if found.get("msg") and not found.get("skipped"):
@@ -95,17 +106,17 @@ def _configuration(seen: Observation, _cluster: Cluster) -> Iterator[Finding]:
         yield "restart_due", "containerd was not restarted since its configuration changed", "run prepare_gpu_nodes"
 
 
-def _node(seen: Observation, cluster: Cluster) -> Iterator[Finding]:
-    entry = node_entry(seen, cluster)
+def _node(seen: Observation) -> Iterator[Finding]:
+    entry = seen["kubernetes"]
     if entry and not entry.get("ok"):
         cause, remedy = split_reason(str(entry.get("reason") or "not every GPU is offered to pods"))
         yield "node", cause, remedy or "look at the node and at the device plugin's pod"
 
 
-def _smoke(seen: Observation, cluster: Cluster) -> Iterator[Finding]:
-    test = smoke_entry(seen, cluster)
-    if test and not test.get("passed") and not test.get("skipped"):
-        cause, remedy = split_reason(str(test.get("reason") or "no reason given"))
+def _smoke(seen: Observation) -> Iterator[Finding]:
+    test = seen["smoke_test"]
+    if test["result"] == "failed":
+        cause, remedy = split_reason(str(test["reason"]))
         yield "smoke_test", f"the smoke test failed: {cause}", remedy or "read the pod's last lines in the report"
 
 
@@ -113,20 +124,25 @@ HOST_CHECKS: tuple[HostCheck, ...] = (_driver, _lost_gpus, _toolkit, _runtime, _
 
 
 def _problem(host: str, finding: Finding) -> Problem:
-    code, cause, remedy = finding[0], finding[1].rstrip("."), finding[2].rstrip(".")
+    code, cause, remedy = (" ".join(part.split()).rstrip(".") for part in finding)
     sentence = f"{host or 'cluster'}: {cause}; {remedy}."
     return {"host": host, "code": code, "cause": cause, "remedy": remedy, "sentence": sentence}
 
 
-def host_problems(seen: Observation, cluster: Cluster) -> list[Problem]:
-    """Return what is wrong with one host, its hardware first."""
-    return [_problem(seen["host"], finding) for check in HOST_CHECKS for finding in check(seen, cluster)]
+def host_problems(seen: Observation) -> list[Problem]:
+    """Return what is wrong with one host, as a joined observation tells it, its hardware first."""
+    return [_problem(seen["host"], finding) for check in HOST_CHECKS for finding in check(seen)]
+
+
+def unseen_problems(hosts: Iterable[str]) -> list[Problem]:
+    """Return one problem for each of the hosts, of which nothing was seen."""
+    finding = ("unreachable", "the host could not be examined", "look at its errors above")
+    return [_problem(host, finding) for host in sorted(hosts)]
 
 
 def cluster_problems(cluster: Cluster) -> list[Problem]:
-    """Return what is wrong with the cluster as a whole, and the hosts of which nothing was seen."""
-    finding = ("unreachable", "the host could not be examined", "look at its errors above")
-    found = [_problem(host, finding) for host in cluster.get("unreachable") or []]
+    """Return what is wrong with the cluster as a whole."""
+    found: list[Problem] = []
     if cluster.get("error"):
         cause, remedy = split_reason(str(cluster["error"]).rstrip("."))
         found.append(_problem("", ("api", cause, remedy or "check gpu_kubeconfig and the API server")))

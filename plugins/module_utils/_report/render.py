@@ -5,19 +5,32 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Mapping, Tuple
+from typing import Any, Collection, Iterable, Mapping, Tuple
 
 GIB = 1024**3
+STAR = "*"
+NOT_RUN = "not run"
 HEAD = ("NODE", "GPUS", "DRIVER", "CUDA", "RUNTIME", "DEFAULT", "OFFERED", "SMOKE", "STATUS")
 
 # (text, tone); the tones are plain, strong, good, bad and weak
 Line = Tuple[str, str]
 
 
-def lines(report: Mapping[str, Any], path: str = "") -> list[Line]:
-    """Return the whole report; ``path`` is the file that holds it as JSON, if any."""
-    rendered: list[Line] = [(_title(report), "good" if report["ok"] else "bad"), ("", "plain")]
-    rendered += table(report)
+def lines(
+    report: Mapping[str, Any],
+    path: str = "",
+    hosts: Collection[str] | None = None,
+    tested: Collection[str] | None = None,
+) -> list[Line]:
+    """Return the whole report; ``path`` is the file that holds it as JSON, if any.
+
+    What is not of this run bears a star: of hosts that are not among ``hosts``, and smoke tests of nodes that are not
+    among ``tested``. None means that all of them are of this run.
+    """
+    rows = table(report, hosts, tested)
+    rendered: list[Line] = [(_title(report), "good" if report["ok"] else "bad"), ("", "plain"), *rows]
+    if any(STAR in text for text, _tone in rows):
+        rendered.append((f"{STAR} as of an earlier run", "weak"))
     rendered += [("", "plain"), (f"Device plugin  {', '.join(report['plugin_images']) or 'none'}", "plain")]
     rendered.append((f"RuntimeClass   {_runtime_class(report['runtime_class'])}", "plain"))
     rendered += _section("Problems", [problem["sentence"] for problem in report["problems"]], "bad")
@@ -39,16 +52,25 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def table(report: Mapping[str, Any]) -> list[Line]:
+def table(
+    report: Mapping[str, Any], hosts: Collection[str] | None = None, tested: Collection[str] | None = None
+) -> list[Line]:
     """Return the head and one row for each node; a node with different GPUs has further rows for them."""
     rows: list[tuple[tuple[str, ...], str]] = [(HEAD, "strong")]
     for node in report["nodes"]:
         first, *others = gpu_cells(node["gpus"]["products"])
         tone = "good" if node["ok"] else "bad"
-        rows.append((_cells(node, first), tone))
+        smoke, status = node["smoke_test"]["result"], "ok" if node["ok"] else "problem"
+        smoke += STAR if smoke != NOT_RUN and _is_old(node["node"], tested) else ""
+        status += STAR if _is_old(node["host"], hosts) else ""
+        rows.append(((*_cells(node, first), smoke, status), tone))
         rows += [(("", other, *[""] * (len(HEAD) - 2)), tone) for other in others]
     widths = [max(len(cells[column]) for cells, _tone in rows) for column in range(len(HEAD))]
     return [("  ".join(cell.ljust(width) for cell, width in zip(cells, widths)).rstrip(), tone) for cells, tone in rows]
+
+
+def _is_old(name: str, of_this_run: Collection[str] | None) -> bool:
+    return of_this_run is not None and name not in of_this_run
 
 
 def gpu_cells(products: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -72,8 +94,6 @@ def _cells(node: Mapping[str, Any], gpus: str) -> tuple[str, ...]:
         " ".join(part for part in (runtime["name"], _short(runtime["version"])) if part) or "-",
         runtime["default"] or "-",
         f"{'-' if allocatable is None else allocatable}/{kubernetes.get('expected') or node['gpus']['count']}",
-        node["smoke_test"]["result"],
-        "ok" if node["ok"] else "problem",
     )
 
 

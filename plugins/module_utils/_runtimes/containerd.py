@@ -10,12 +10,14 @@ for every change.  It reads nothing and writes nothing.  Private to this collect
 from __future__ import annotations
 
 import copy
-import os.path
+import re
 import typing as t
 from dataclasses import dataclass, field
 
 from .errors import ConfigError
-from .schema import CRI_NAMES, CRI_V2, CRI_V3, NEUTRAL_KEYS, RUNC_SHIMS, RUNC_V2, Release, Schema, is_version, schema
+from .schema import CRI_NAMES, CRI_V2, CRI_V3, NEUTRAL_KEYS, RUNC_V2, Release, Schema, is_version, schema
+from .shape import check_shape
+from .shims import inheritable, is_nvidia, is_runc_type
 from .trees import (
     MISSING,
     NotATableError,
@@ -35,13 +37,13 @@ from .trees import (
 #: Short plugin names of version 1 that have one long name; others have to be converted by hand.
 _SNAPSHOTTERS = frozenset(["aufs", "btrfs", "devmapper", "native", "overlayfs", "zfs"])
 
-#: Keys of a runtime that are never copied: they belong to shims that containerd 2 no longer has.
-_NOT_INHERITED = frozenset(["runtime_root", "runtime_engine"])
+#: What Kubernetes takes as the handler of a RuntimeClass.
+_HANDLER = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\Z")
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked.  None means: not asked, leave it as it is."""
+    """What is asked.  None means: not asked, leave it as it is.  Raises ConfigError for a name that no runtime can have."""
 
     path: str  # for messages only
     runtime_name: str = "nvidia"
@@ -51,6 +53,13 @@ class Request:
     systemd_cgroup: bool | None = None
     settings: t.Mapping[str, t.Any] = field(default_factory=dict)
     release: Release | None = None  # None: containerd's release is not known
+
+    def __post_init__(self) -> None:
+        if not _HANDLER.match(self.runtime_name):
+            raise ConfigError(
+                f"runtime_name {self.runtime_name!r} cannot be the handler of a RuntimeClass: give lowercase letters,"
+                " digits and hyphens, such as nvidia."
+            )
 
 
 @dataclass(frozen=True)
@@ -84,13 +93,9 @@ def plan(
     the CRI plugin as imported files have it (only where containerd merges those leaf by leaf).
     Raises ConfigError if the file cannot be merged into, with the remedy.
     """
+    check_shape(tree, request.path)
     draft = _Draft(tree, request, owned or {}, imported or {})
-    try:
-        draft.run()
-    except NotATableError as exc:
-        raise ConfigError(
-            f"{request.path}: {dotted(exc.path)} holds something other than a table; correct it and run again."
-        ) from exc
+    draft.run()
     changed = changed_leaves(tree, draft.tree)
     reasons = list(dict.fromkeys(draft.reasons[path] for path in changed if path in draft.reasons))
     return Plan(draft.tree, draft.schema, draft.kinds, reasons, draft.warnings)
@@ -116,7 +121,7 @@ class _Draft:
         self._add_runtime()
         self._set_default()
         self._set_cdi()
-        self.warnings.extend(_doubts(self.tree, self.schema, self.request, self.imported))
+        self.warnings.extend(_doubts(self.tree, self.schema, self.request, self._known()))
 
     def put(self, path: Path, value: t.Any, kind: str, reason: str) -> None:
         if same(get(self.tree, path), value):
@@ -167,8 +172,8 @@ class _Draft:
                 )
         return request.release.new_file_version
 
-    def _long_name(self, key: str, name: t.Any) -> t.Any:
-        if name in CRI_NAMES or str(name).startswith("io.containerd."):
+    def _long_name(self, key: str, name: str) -> str:
+        if name in CRI_NAMES or name.startswith("io.containerd."):
             return name
         if name in _SNAPSHOTTERS:
             return f"io.containerd.snapshotter.v1.{name}"
@@ -189,9 +194,7 @@ class _Draft:
 
     def _switch_cri_on(self) -> None:
         names = self.tree.get("disabled_plugins", [])
-        if not isinstance(names, list):
-            raise ConfigError(f"{self.request.path}: disabled_plugins has to be a list; correct it and run again.")
-        if not CRI_NAMES.isdisjoint(name for name in names if isinstance(name, str)):
+        if not CRI_NAMES.isdisjoint(names):
             self.put(("disabled_plugins",), [n for n in names if n not in CRI_NAMES], "cri", "switch the CRI plugin on")
             self.warnings.append(
                 f"{self.request.path} switched the CRI plugin off through disabled_plugins; without it no kubelet can"
@@ -201,19 +204,32 @@ class _Draft:
     def _merge_settings(self) -> None:
         settings = copy.deepcopy(dict(self.request.settings))
         if "version" in settings:
-            raise ConfigError(f"settings must not hold version: it belongs to the whole file {self.request.path}.")
+            raise ConfigError(
+                f"settings must not hold version, which belongs to the whole file {self.request.path}: leave it out."
+            )
         for path, value in leaves(settings).items():
             if _has_null(value):
                 raise ConfigError(f"settings: {dotted(path)} is null, which TOML does not have; leave it out.")
-            table(self.tree, path[:-1])
+            self._check_tables_above(path)
             if not isinstance(value, dict) and isinstance(get(self.tree, path), dict):
-                raise ConfigError(f"settings: {dotted(path)} is a table in {self.request.path}, not a value.")
+                raise ConfigError(
+                    f"settings: {dotted(path)} is a table in {self.request.path}, not a value; correct one of them."
+                )
         merged = copy.deepcopy(self.tree)
         merge(merged, settings)
         for path, value in leaves(settings).items():
             if isinstance(value, dict) and isinstance(get(self.tree, path), dict):
                 continue  # an empty table asks for nothing more than a table
             self.put(path, get(merged, path), "settings", f"set {dotted(path)}")
+        check_shape(self.tree, "settings")
+
+    def _check_tables_above(self, path: Path) -> None:
+        try:
+            table(self.tree, path[:-1])
+        except NotATableError as exc:
+            raise ConfigError(
+                f"settings: {dotted(exc.path)} is a value in {self.request.path}, not a table; correct one of them."
+            ) from exc
 
     # -- runtimes
 
@@ -221,9 +237,15 @@ class _Draft:
         return (*self.schema.runtimes, name)
 
     def _known(self) -> Tree:
-        """Return the runtimes of this file with what imported files say of them, which wins."""
+        """Return the runtimes as containerd sees them: of this file, with what imported files say of them, which wins.
+
+        containerd 2 completes a table runc without a type, in a file of any version.
+        """
         runtimes = copy.deepcopy(table(self.tree, self.schema.runtimes))
         merge(runtimes, table(self.imported, ("runtimes",)))
+        release = self.request.release
+        if "runc" in runtimes and (self.schema.builtin_runc or (release and release.major >= 2)):
+            runtimes["runc"].setdefault("runtime_type", RUNC_V2)
         return runtimes
 
     def _add_runc(self) -> None:
@@ -232,7 +254,7 @@ class _Draft:
         if self.schema.builtin_runc or get(self.tree, path) is not MISSING or self.request.runtime_name == "runc":
             return
         # Like the runtime that the new one would inherit from, so that both see the same in every later run.
-        runc = {"runtime_type": RUNC_V2, **_inheritable(self._source()[1])}
+        runc = {"runtime_type": RUNC_V2, **inheritable(self._source()[1])}
         self.put(path, runc, "runc", "write runc, which containerd 1.x drops once a runtime is named")
 
     def _set_cgroup_driver(self) -> None:
@@ -242,8 +264,9 @@ class _Draft:
         runc = self._runtime("runc")
         if wanted and get(self.tree, runc) is MISSING and not table(self.imported, ("runtimes", "runc")):
             self.put(runc, {"runtime_type": RUNC_V2}, "runc", "write runc for its cgroup driver")
-        for name, runtime in table(self.tree, self.schema.runtimes).items():
-            if is_runc_type(runtime):
+        here = table(self.tree, self.schema.runtimes)
+        for name, runtime in self._known().items():
+            if name in here and is_runc_type(runtime):
                 self._set_cgroup_driver_of(name, wanted)
 
     def _set_cgroup_driver_of(self, name: str, wanted: bool) -> None:
@@ -254,7 +277,6 @@ class _Draft:
     def _add_runtime(self) -> None:
         name, path = self.request.runtime_name, self._runtime(self.request.runtime_name)
         mine = table(self.tree, path)
-        table(self.tree, (*path, "options"))
         source_name, source = self._source()
         reason = f"inherit from runtime {source_name}"
         if not mine.get("runtime_type"):
@@ -270,7 +292,7 @@ class _Draft:
         self.put(
             (*path, "options", "BinaryName"), self.request.runtime_path, "runtime", "name the NVIDIA runtime's binary"
         )
-        for leaf, value in leaves(_inheritable(source)).items():
+        for leaf, value in leaves(inheritable(source)).items():
             if get(mine, leaf) is MISSING:
                 self.put((*path, *leaf), value, "inherit", reason)
         if self.request.systemd_cgroup is not None:
@@ -316,34 +338,6 @@ class _Draft:
             self.warnings.append(f"containerd {self.request.release} no longer knows enable_cdi: CDI stays on.")
 
 
-def is_runc_type(runtime: t.Any, by_binary: bool = True) -> bool:
-    """Whether a table of a runtime describes runc or a binary with runc's command line (not Kata, not gVisor)."""
-    if not isinstance(runtime, dict) or runtime.get("runtime_type") not in RUNC_SHIMS:
-        return False
-    binary = os.path.basename(str(get(runtime, ("options", "BinaryName"), "")))
-    return not (by_binary and binary.startswith(("runsc", "kata")))
-
-
-def is_nvidia(runtime: t.Any) -> bool:
-    """Whether a runtime already is one of NVIDIA's wrappers, from which nothing is to be learned about runc."""
-    return os.path.basename(str(get(runtime, ("options", "BinaryName"), ""))).startswith("nvidia-container-runtime")
-
-
-def _inheritable(source: Tree) -> Tree:
-    """Return what another runtime of runc's type takes over: what is set, without binary and type."""
-    found = {
-        key: value
-        for key, value in source.items()
-        if value and key not in ("options", "runtime_type") and key not in _NOT_INHERITED
-    }
-    options = {
-        key: value
-        for key, value in table(source, ("options",)).items()
-        if key != "BinaryName" and (value or key == "SystemdCgroup")
-    }
-    return {**found, "options": options} if options else found
-
-
 def _has_null(value: t.Any) -> bool:
     return value is None or (isinstance(value, list) and any(_has_null(part) for part in value))
 
@@ -356,11 +350,9 @@ def _version_1(path: str, cause: str) -> str:
     )
 
 
-def _doubts(tree: Tree, layout: Schema, request: Request, imported: Tree) -> list[str]:
+def _doubts(tree: Tree, layout: Schema, request: Request, runtimes: Tree) -> list[str]:
     """Return warnings about what the result means: settings that are valid, but seldom what someone wants."""
     found: list[str] = []
-    runtimes = copy.deepcopy(table(tree, layout.runtimes))
-    merge(runtimes, table(imported, ("runtimes",)))
     drivers = {
         name: bool(get(runtime, ("options", "SystemdCgroup"), False))
         for name, runtime in runtimes.items()

@@ -11,8 +11,9 @@ import typing as t
 from dataclasses import dataclass
 
 from .errors import ConfigError
-from .schema import CRI_V2, CRI_V3, Schema, is_version, schema
-from .trees import MISSING, NotATableError, Path, Tree, get, merge, table
+from .schema import CRI_V2, CRI_V3, Release, Schema, is_version, schema_of
+from .shape import check_shape
+from .trees import MISSING, Path, Tree, get, merge, table
 
 if t.TYPE_CHECKING:
     from .containerd import Request
@@ -35,7 +36,10 @@ def absolute_patterns(tree: Tree, directory: str) -> list[str]:
 
 
 def imported_files(path: str, tree: Tree, load: t.Callable[[str], Tree | None]) -> list[Imported]:
-    """Return all files that *path*, which means *tree*, imports, directly or not; *load* returns None for no file."""
+    """Return all files that *path*, which means *tree*, imports, directly or not; *load* returns None for no file.
+
+    Raises ConfigError if a setting in one of them has a type that it cannot have.
+    """
     found: list[Imported] = []
     seen = {os.path.realpath(path)}
     queue = absolute_patterns(tree, os.path.dirname(path))
@@ -47,16 +51,18 @@ def imported_files(path: str, tree: Tree, load: t.Callable[[str], Tree | None]) 
             seen.add(os.path.realpath(name))
             content = load(name)
             if content is not None:
+                check_shape(content, name)
                 found.append(Imported(name, content))
                 queue.extend(absolute_patterns(content, os.path.dirname(name)))
     return found
 
 
-def merged_section(files: t.Sequence[Imported], layout: Schema) -> Tree:
+def merged_section(files: t.Sequence[Imported], layout: Schema, release: Release | None = None) -> Tree:
     """Return the table `containerd` of the CRI plugin as *files* have it together, the last one winning."""
     section: Tree = {}
     for file in files:
-        merge(section, _section(file, layout))
+        if not _is_ignored(file, layout, release):
+            merge(section, _section(file, layout))
     return section
 
 
@@ -70,7 +76,12 @@ def check_imports(files: t.Sequence[Imported], layout: Schema, request: Request)
     for file in files:
         if merges is not False:
             _check_version(file, layout, request)
-        if merges:
+        if _is_ignored(file, layout, request.release):
+            warnings.append(
+                f"{request.path} has configuration version {layout.version} but imports {file.path} of version"
+                f" {file.tree['version']}, whose settings containerd {request.release} ignores: bring both to one version."
+            )
+        elif merges:
             warnings.extend(_check_merged(file, layout, request))
         else:
             warnings.extend(_check_replaced(file, request, certain=merges is False))
@@ -91,12 +102,14 @@ def check_foreign_section(tree: Tree, request: Request) -> list[str]:
 
 
 def _section(file: Imported, layout: Schema) -> Tree:
+    return table(file.tree, (schema_of(file.tree) or layout).containerd)
+
+
+def _is_ignored(file: Imported, layout: Schema, release: Release | None) -> bool:
+    """Whether containerd 2.0 to 2.2 reads *file*, of a lower version than the importing one, in vain."""
     version = file.tree.get("version", layout.version)
-    plugin = schema(version).cri if is_version(version, 2) else layout.cri
-    try:
-        return table(file.tree, ("plugins", plugin, "containerd"))
-    except NotATableError as exc:
-        raise ConfigError(f"{file.path}: {exc}; correct it and run again.") from exc
+    lower = layout.version >= 3 and is_version(version) and version < layout.version
+    return lower and release is not None and not release.migrates_imports
 
 
 def _check_version(file: Imported, layout: Schema, request: Request) -> None:

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The record of what was put into a file, leaf by leaf, from which it can be taken out again.
 
-A record is written before the file is replaced (as an intent) and settled afterwards, so that a run that is killed
-between any two steps leaves a record that still tells the truth about the file.  Private to this collection.
+What holds for the new content is written down before the file is replaced, beside what holds for the old one, so that a
+run that is killed between any two steps, and a rollback, leave a record that tells the truth.  Private to this collection.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ FORMAT = 1
 
 #: Decisions that other runtimes in the same file rely on: they stay until the last of ours goes.
 _SHARED_KINDS = frozenset(["version", "cri", "runc", "cgroup", "cdi"])
+
+#: Decisions about our runtime itself: a file with nothing of these was replaced since.
+_OWN_KINDS = frozenset(["runtime", "inherit", "default"])
 
 
 @dataclass(frozen=True)
@@ -55,46 +58,89 @@ class Record:
 
 
 class Journal:
-    """The file in which the record of one configuration file is kept (mode 0600: it can hold credentials)."""
+    """The file in which the record of one configuration file is kept (mode 0600: it can hold credentials).
 
-    def __init__(self, path: str, directory: str) -> None:
-        self.target = os.path.realpath(path)
-        self.file = os.path.join(directory, _files.flat_name(self.target) + ".json")
+    It knows a record for each content that the file may have, by its hash: the one before and the one after a change,
+    because a run may be killed in between, and those that a snapshot can still bring back.
+    """
+
+    def __init__(self, target: str, file: str) -> None:
+        self.target = os.path.realpath(target)
+        self.file = file
 
     def load(self, sha: str | None, tree: Tree) -> Record | None:
-        """Return the record as it holds for the file with hash *sha*, which means *tree*; None: nothing of ours is"
-        " in it."""
-        data = _files.read_bytes(self.file)
-        if data is None:
-            return None
-        try:
-            content = json.loads(data.decode("utf-8"))
-            if content["format"] != FORMAT:
-                raise ConfigError(f"{self.file} is of a newer format; upgrade gpu.kubernetes and run again.")
-            settled, intent = _decode(content["record"]), content.get("intent")
-            if intent:
-                settled = _choose(settled, intent, sha, tree)
-        except (ValueError, KeyError, TypeError, TomlError) as exc:
-            raise ConfigError(f"{self.file} is damaged ({exc}); move it away and run again.") from exc
-        return None if settled is None else _still_true(settled, sha, tree)
+        """Return the record as it holds for the file with hash *sha*, which means *tree*; None if nothing of ours is in it.
+
+        Raises ConfigError if the journal cannot be read.
+        """
+        records = {known: self._decoded(content) for known, content in self._read()[1].items()}
+        record = records[sha] if sha in records else _likeliest(list(records.values()), tree)
+        return None if record is None else _still_true(record, sha, tree)
+
+    @property
+    def written(self) -> t.Any:
+        """Hash of the content that was written last (None: no file); MISSING if there is nothing on record."""
+        return self._read()[0]
+
+    def note(self, written: str | None, records: t.Mapping[str | None, Record | None], keep: bool) -> None:
+        """Write down which content we wrote last, and what holds for each content; *keep* what holds for other contents.
+
+        All contents are named by their hash, None for no file.
+        """
+        fresh = {sha: _encode(record) for sha, record in records.items()}
+        others = {sha: content for sha, content in self._read()[1].items() if keep and sha not in fresh}
+        self._write(written, {**others, **fresh})
+
+    def settle(self, sha: str | None) -> None:
+        """Forget what holds for contents other than that with hash *sha*: nobody will bring them back."""
+        last, known = self._read()
+        if sha in known and len(known) > 1:
+            self._write(last, {sha: known[sha]})
 
     def clear(self) -> None:
         """Forget everything: nothing of ours is in the file."""
         _files.remove_file(self.file)
 
-    def intend(self, old: Record | None, new: Record | None, sha: str | None, new_sha: str | None) -> None:
-        """Write down that the file with hash *sha* is about to become *new_sha*, and the record *new*."""
-        self._write({"record": _encode(old), "intent": {"from": sha, "to": new_sha, "record": _encode(new)}})
+    def _read(self) -> tuple[t.Any, dict[str | None, t.Any]]:
+        """Return `written` and the records, not decoded yet, by the hash of the content for which they hold."""
+        data = _files.read_bytes(self.file)
+        if data is None:
+            return MISSING, {}
+        try:
+            content = json.loads(data.decode("utf-8"))
+            if content["format"] != FORMAT:
+                raise ConfigError(
+                    f"{self.file}, the record of changes to {self.target}, is of format {content['format']} and not"
+                    f" {FORMAT}: run the release of gpu.kubernetes that wrote it."
+                )
+            return content["written"], {version["sha"]: version["record"] for version in content["versions"]}
+        except (ValueError, KeyError, TypeError, RecursionError) as exc:
+            raise self._damaged(exc) from exc
 
-    def settle(self, record: Record | None) -> None:
-        """Write down that the file is as *record* says; without a record the journal goes."""
-        if record is None:
+    def _decoded(self, content: t.Any) -> Record | None:
+        try:
+            return _decode(content)
+        except (ValueError, KeyError, TypeError, AttributeError, TomlError) as exc:
+            raise self._damaged(exc) from exc
+
+    def _damaged(self, exc: Exception) -> ConfigError:
+        cause = f"{exc} is missing" if isinstance(exc, KeyError) else str(exc).rstrip(".")
+        return ConfigError(
+            f"{self.file}, the record of changes to {self.target}, is damaged ({cause}): put back a good copy, or move it"
+            " away and take out by hand what earlier runs wrote; then run again."
+        )
+
+    def _write(self, written: t.Any, versions: t.Mapping[str | None, t.Any]) -> None:
+        if not any(versions.values()):
             self.clear()
-        else:
-            self._write({"record": _encode(record)})
-
-    def _write(self, content: dict[str, t.Any]) -> None:
-        text = json.dumps({"format": FORMAT, "path": self.target, **content}, indent=1, sort_keys=True)
+            return
+        content = {
+            "format": FORMAT,
+            "path": self.target,
+            "written": written,
+            "versions": [{"sha": sha, "record": record} for sha, record in versions.items()],
+        }
+        text = json.dumps(content, indent=1, sort_keys=True)
         _files.make_dirs(os.path.dirname(self.file), 0o700)
         _files.write_atomic(self.file, text.encode("utf-8") + b"\n", mode=0o600)
 
@@ -161,18 +207,13 @@ def undone(tree: Tree, changes: t.Sequence[Change], runtimes: t.Sequence[Path]) 
     return result, [path for path in left if get(result, path) is not MISSING]
 
 
-def _choose(settled: Record | None, intent: dict[str, t.Any], sha: str | None, tree: Tree) -> Record | None:
-    """An earlier run was killed: tell from the file whether it came to replace it."""
-    if sha == intent["from"] and sha != intent["to"]:
-        return settled
-    new = _decode(intent["record"])
-    if sha == intent["to"]:
-        return new
-    # Somebody else changed the file since; what it means tells the two apart.
-    if new is None:
-        return settled
-    changes = [change for changes in new.runtimes.values() for change in changes]
-    return new if all(same(get(tree, change.path), change.after) for change in changes) else settled
+def _likeliest(records: t.Sequence[Record | None], tree: Tree) -> Record | None:
+    """Others changed the file: tell from what it means for which of *records*, oldest first, they did."""
+    known = [record for record in records if record is not None]
+    for record in reversed(known):
+        if all(same(get(tree, change.path), change.after) for change in everything(record)):
+            return record
+    return known[0] if known else None
 
 
 def _still_true(record: Record, sha: str | None, tree: Tree) -> Record | None:
@@ -181,12 +222,24 @@ def _still_true(record: Record, sha: str | None, tree: Tree) -> Record | None:
         return None
     if sha == _files.sha256(record.written):
         return record
+    if _replaced(record, tree):
+        return None
     runtimes = {}
     for name, changes in record.runtimes.items():
         kept = [found for found in (_find(change, tree) for change in changes) if found]
         if kept:
             runtimes[name] = tuple(kept)
     return replace(record, runtimes=runtimes) if runtimes else None
+
+
+def _replaced(record: Record, tree: Tree) -> bool:
+    """Whether the file is another one by now, in which a value like ours (a table runc, say) is no proof of being ours."""
+    changes = everything(record)
+    own = [change for change in changes if change.kind in _OWN_KINDS]
+    own = own or [change for change in changes if change.kind == "settings"]
+    if own:
+        return not any(_find(change, tree) for change in own)
+    return not all(_find(change, tree) for change in changes)
 
 
 def _find(change: Change, tree: Tree) -> Change | None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import typing as t
 
@@ -13,21 +14,27 @@ from .trees import MISSING, Path, Tree, get, leaves, same
 
 MASK = "********"
 
-_NAMES = re.compile(
-    r"(?:pass(?:word|wd|phrase)?|auth|authorization|proxy-authorization|cookie|credentials?|private_?key|api_?key|access_?key"
-    r"|.*(?:password|secret|token|secret_?key))\Z",
-    re.IGNORECASE,
+# How a name ends that sounds like a credential's: of a key, of a variable in a list `env`, of an option or a header.
+_NAME = (
+    r"(?:[\w.-]*(?:passw(?:or)?ds?|passphrases?|secrets?|tokens?|auth|authorization|bearer|cookies?|credentials?"
+    r"|(?:private|secret|access|api|encryption)[_-]?key|[_.-]pwd)|(?:[\w.-]*[_.-])?pass)"
 )
-_USERINFO = re.compile(r"(?<=://)[^/@\s\"']+(?=@)")
+_NAMES = re.compile(rf"(?<![\w.-]){_NAME}\Z", re.IGNORECASE)
+_VARIABLE = re.compile(rf"\A(?P<head>-*{_NAME}=)(?P<word>.+)\Z", re.IGNORECASE | re.DOTALL)
+_ASSIGNED = re.compile(rf"(?P<head>(?<![\w.-]){_NAME}=)(?P<word>[^\s\"'&,;]+)", re.IGNORECASE)
+# A name or password in a URL ends at the last @ before the path, the query or the fragment.
+_USERINFO = re.compile(r"(?<=://)(?P<word>[^/?#\s\"']+)(?=@)")
 _COMMENT = re.compile(
-    r"(?m)^(?P<head>[^\n\"'#]*#[^\n]*?\b(?:\w*(?:password|passwd|secret|token)|auth|authorization)[\"']?\s*[=:]\s*)[^\r\n]+",
+    r"(?m)^(?P<head>(?:[^\n\"'#]|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*')*#[^\n]*?(?<![\w.-])"
+    + _NAME
+    + r"[\"']?\s*[=:]\s*)[^\r\n]+",
     re.IGNORECASE,
 )
 
 
 def is_secret(path: Path) -> bool:
     """Whether the leaf at *path* is a credential by its name, or lies in a list or header of such a name."""
-    return bool(_NAMES.match(path[-1]))
+    return bool(_NAMES.search(path[-1]))
 
 
 def secret_leaves(tree: Tree) -> dict[Path, t.Any]:
@@ -43,12 +50,17 @@ def secret_leaves(tree: Tree) -> dict[Path, t.Any]:
 def secret_words(tree: t.Any, secret: bool = False) -> set[str]:
     """Return the credentials themselves in *tree*, for a caller who has to take them out of messages."""
     if isinstance(tree, dict):
-        return {word for key, value in tree.items() for word in secret_words(value, bool(_NAMES.match(str(key))))}
+        return {word for key, value in tree.items() for word in secret_words(value, bool(_NAMES.search(str(key))))}
     if isinstance(tree, list):
         return {word for value in tree for word in secret_words(value, secret)}
     if not isinstance(tree, str) or not tree:
         return set()
-    return {tree} if secret else set(_USERINFO.findall(tree))
+    if secret:
+        return {tree}
+    inside = _from_json(tree)
+    if inside is not None:
+        return secret_words(inside)
+    return {found.group("word") for pattern in (_VARIABLE, _ASSIGNED, _USERINFO) for found in pattern.finditer(tree)}
 
 
 def hide(text: str, words: t.Iterable[str]) -> str:
@@ -93,14 +105,40 @@ def _shown(document: Document | None, changed: set[Path]) -> str:
     except TomlError:
         return "# withheld because it holds credentials that cannot be masked\n"
     text = document.text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return _USERINFO.sub(MASK, _COMMENT.sub(lambda found: found.group("head") + MASK, text))
+    return _USERINFO.sub(MASK, _COMMENT.sub(_masked, text))
 
 
 def _mask_value(value: t.Any, secret: bool) -> t.Any:
     if isinstance(value, list):
         return [_mask_value(part, secret) for part in value]
     if isinstance(value, dict):
-        return {key: _mask_value(part, bool(_NAMES.match(key))) for key, part in value.items()}
-    if secret and value not in ("", True, False):
+        return {key: _mask_value(part, bool(_NAMES.search(key))) for key, part in value.items()}
+    if value in ("", None) or isinstance(value, bool):
+        return value
+    if secret:
         return MASK
-    return _USERINFO.sub(MASK, value) if isinstance(value, str) else value
+    return _mask_text(value) if isinstance(value, str) else value
+
+
+def _mask_text(text: str) -> str:
+    inside = _from_json(text)
+    if inside is not None:
+        masked = _mask_value(inside, False)
+        return text if same(masked, inside) else json.dumps(masked, ensure_ascii=False)
+    if _VARIABLE.match(text):
+        return _VARIABLE.sub(_masked, text)
+    return _USERINFO.sub(MASK, _ASSIGNED.sub(_masked, text))
+
+
+def _masked(found: re.Match[str]) -> str:
+    return found.group("head") + MASK
+
+
+def _from_json(text: str) -> t.Any:
+    """Return what *text* holds if it is an object or list in JSON, else None."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

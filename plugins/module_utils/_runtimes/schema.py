@@ -9,6 +9,7 @@ Source: containerd's `docs/` and behaviour measured with 1.4 to 2.4.
 from __future__ import annotations
 
 import re
+import typing as t
 from dataclasses import dataclass
 
 CRI_V2 = "io.containerd.grpc.v1.cri"
@@ -66,6 +67,12 @@ def schema(version: int) -> Schema:
     return Schema(version, CRI_V3, builtin_runc=True, cdi_default=True)
 
 
+def schema_of(tree: t.Mapping[str, t.Any]) -> Schema | None:
+    """Return the schema of a file that means *tree*; None if it states no version, or none from 2 on."""
+    version: t.Any = tree.get("version")
+    return schema(version) if is_version(version, 2) else None
+
+
 @dataclass(frozen=True, order=True)
 class Release:
     """A release of containerd, as far as it matters here."""
@@ -89,6 +96,11 @@ class Release:
         if self < Release(2, 3):
             return 3
         return 4 if self < Release(2, 5) else None
+
+    @property
+    def migrates_imports(self) -> bool:
+        """Whether an imported file of a lower version than the importing one counts, instead of being ignored."""
+        return self >= Release(2, 3)
 
     @property
     def merges_imports(self) -> bool:

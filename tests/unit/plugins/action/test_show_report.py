@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
 pytest.importorskip("ansible.plugins.action")
 
 from ansible_collections.gpu.kubernetes.plugins.action import show_report
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import build
+from ansible_collections.gpu.kubernetes.plugins.modules import show_report as show_report_module
 
 
 def test_every_line_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,8 +21,8 @@ def test_every_line_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     report = build([], {"error": "away"}, ["A note."])
 
     def validate(argument_spec: dict[str, Any]) -> tuple[None, dict[str, Any]]:
-        assert set(argument_spec) == {"report", "path"}
-        return None, {"report": report, "path": "/tmp/r.json"}
+        assert set(argument_spec) == set(yaml.safe_load(show_report_module.DOCUMENTATION)["options"])
+        return None, {"report": report, "path": "/tmp/r.json", "hosts": None, "tested": None}
 
     monkeypatch.setattr(action, "validate_argument_spec", validate, raising=False)
     monkeypatch.setattr(show_report.ActionBase, "run", lambda *_arguments: {})

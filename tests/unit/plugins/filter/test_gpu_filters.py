@@ -35,6 +35,51 @@ def test_no_facts(call: Any, facts: Any) -> None:
         call(facts)
 
 
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        (["a"], "gpu_node_labels_extra: labels are a dictionary of names and values, not a list"),
+        ("text", "not the str 'text'"),
+        ({"a": ["b"]}, "the value of label a is a list"),
+    ],
+)
+@pytest.mark.parametrize("gpus", [[T4], []])
+def test_extra_labels_that_are_none(extra: Any, words: str, gpus: Any) -> None:
+    with pytest.raises(AnsibleFilterError, match=words):
+        LABELS({"gpus": gpus}, extra=extra)
+
+
+@pytest.mark.parametrize("call", [LABELS, COUNT])
+@pytest.mark.parametrize("gpus", ["text", [7], 7, {"a": 1}])
+def test_facts_of_a_wrong_shape(call: Any, gpus: Any) -> None:
+    with pytest.raises(AnsibleFilterError, match="facts"):
+        call({"gpus": gpus})
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "text",
+        ["a"],
+        7,
+        {"flags": "text"},
+        {"sharing": ["x"]},
+        {"sharing": {"timeSlicing": {"resources": 3}}},
+        {"sharing": {"timeSlicing": {"resources": ["x"]}}},
+    ],
+)
+def test_a_configuration_of_a_wrong_shape(config: Any) -> None:
+    with pytest.raises(AnsibleFilterError, match="cannot read the facts or the plugin's configuration"):
+        COUNT({"gpus": [T4]}, config)
+
+
+@pytest.mark.parametrize("replicas", ["four", -1, 1.5, True, [4]])
+def test_replicas_that_are_no_number(replicas: Any) -> None:
+    shared = {"sharing": {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": replicas}]}}}
+    with pytest.raises(AnsibleFilterError, match="write a whole number"):
+        COUNT({"gpus": [T4]}, shared)
+
+
 def test_what_cannot_be_told() -> None:
     sliced = {**T4, "mig_mode": "enabled"}
     with pytest.raises(AnsibleFilterError, match="set k8s_device_plugin_expected_gpus"):

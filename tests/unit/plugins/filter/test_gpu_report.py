@@ -21,3 +21,9 @@ def test_no_hosts_make_an_empty_report() -> None:
 def test_a_wrong_shape_is_named(observations: list[object]) -> None:
     with pytest.raises(AnsibleFilterError, match="gpu_report cannot read"):
         gpu_report.gpu_report(observations, {})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("earlier", [["list"], {"schema": "gpu.kubernetes/report/v1", "nodes": [{}]}])
+def test_an_earlier_report_of_a_wrong_shape_is_named(earlier: object) -> None:
+    with pytest.raises(AnsibleFilterError, match="remove the earlier report"):
+        gpu_report.gpu_report([], {}, earlier=earlier)  # type: ignore[arg-type]

@@ -28,10 +28,15 @@ class TestReadBytes:
     def test_missing_is_none(self, tmp_path: Path) -> None:
         assert _files.read_bytes(str(tmp_path / "none" / "a")) is None
 
-    @pytest.mark.parametrize("kind", ["directory", "loop"])
+    @pytest.mark.parametrize("kind", ["directory", "loop", "pipe", "device"])
     def test_what_is_no_file(self, tmp_path: Path, kind: str) -> None:
         place = tmp_path / "a"
-        place.mkdir() if kind == "directory" else place.symlink_to(place)
+        if kind == "directory":
+            place.mkdir()
+        elif kind == "pipe":  # nobody writes into it: a reader would wait for ever
+            os.mkfifo(place)
+        else:
+            place.symlink_to(place if kind == "loop" else "/dev/zero")
         with pytest.raises(_files.FilesError, match=str(place)):
             _files.read_bytes(str(place))
 
@@ -239,6 +244,58 @@ class TestLock:
         (tmp_path / "file").write_bytes(b"")
         with _files.lock("/etc/x", (str(tmp_path / "file" / "locks"), str(tmp_path / "good"))) as name:
             assert name.startswith(str(tmp_path / "good"))
+
+    def test_folder_and_file_are_ours_alone(self, tmp_path: Path) -> None:
+        previous = os.umask(0)
+        try:
+            with _files.lock("/etc/x", (str(tmp_path / "run" / "locks"),)) as name:
+                assert stat.S_IMODE(os.stat(name).st_mode) == 0o600
+        finally:
+            os.umask(previous)
+        assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o755
+        assert stat.S_IMODE((tmp_path / "run" / "locks").stat().st_mode) == 0o700
+
+    @pytest.mark.parametrize(("kind", "words"), [("mode", "written to by"), ("link", "locks"), ("file", "locks")])
+    def test_a_folder_that_others_made_is_refused(self, tmp_path: Path, kind: str, words: str) -> None:
+        locks, other = tmp_path / "locks", tmp_path / "other"
+        other.mkdir()
+        if kind == "mode":
+            locks.mkdir()
+            locks.chmod(0o777)
+        else:
+            locks.symlink_to(other) if kind == "link" else locks.write_bytes(b"")
+        foreign = _files.lock("/etc/x", (str(locks),))
+        with pytest.raises(_files.FilesError, match=words) as caught, foreign:
+            pytest.fail("took a foreign folder")
+        assert str(caught.value).startswith("Cannot take the lock for /etc/x: ")
+        assert listing(other) == []
+
+    @pytest.mark.parametrize("place", ["folder", "file"])
+    def test_another_owner_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+        user, looked = os.geteuid(), []
+
+        def geteuid() -> int:
+            looked.append(1)
+            return user + 1 if len(looked) == (1 if place == "folder" else 2) else user
+
+        monkeypatch.setattr(os, "geteuid", geteuid)
+        foreign = _files.lock("/etc/x", (str(tmp_path / "locks"),))
+        with pytest.raises(_files.FilesError, match=f"belongs to the user {user} and not to {user + 1}"), foreign:
+            pytest.fail("took a foreign lock")
+
+    def test_a_link_in_place_of_the_file_is_refused(self, tmp_path: Path) -> None:
+        locks = tmp_path / "locks"
+        with _files.lock("/etc/x", (str(locks),)) as name:
+            pass
+        os.unlink(name)
+        os.symlink(str(tmp_path / "victim"), name)
+        linked = _files.lock("/etc/x", (str(locks),))
+        with pytest.raises(_files.FilesError, match="symbolic links"), linked:
+            pytest.fail("followed a link")
+        assert not (tmp_path / "victim").exists()
+
+    def test_the_usual_folder_is_not_one_that_everybody_may_write_to(self) -> None:
+        assert _files.LOCK_DIR == "/run/gpu-kubernetes"
 
     def test_no_directory_at_all(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_bytes(b"")

@@ -36,7 +36,18 @@ class Wrapped(Exception):
         (Wrapped(OSError(111, "Connection refused")), 0, ["cannot be reached", "Connection refused", "gpu_kubeconfig"]),
         (TimeoutError("no answer within 30 s"), 0, ["no answer within 30 s"]),
         (HttpError(401), 401, ["answered 401: Reason; renew the credentials"]),
-        (HttpError(403, 'nodes is forbidden: User "u" cannot list'), 403, ["give this account the right"]),
+        (
+            HttpError(403, f'pods is forbidden: User "{"u" * 300}" cannot list resource "pods" in API group ""'),
+            403,
+            ["answered 403: pods is forbidden", "allow this account list on pods by a role (RBAC)"],
+        ),
+        (
+            HttpError(403, 'pods "p" is forbidden: User "u" cannot get resource "pods/log" in API group "" in the ns'),
+            403,
+            ["allow this account get on pods/log"],
+        ),
+        (HttpError(403, 'pods "p" is forbidden: violates PodSecurity'), 403, ["answered 403: pods", "PodSecurity."]),
+        (HttpError(500, "a\nb"), 500, ["answered 500: a b."]),
         (HttpError(403, "RuntimeClass not found."), 403, ["answered 403: RuntimeClass not found."]),
         (HttpError(500, "boom"), 500, ["answered 500: boom."]),
     ],
@@ -95,6 +106,19 @@ def test_a_log_survives_bytes_that_are_no_text(monkeypatch: pytest.MonkeyPatch) 
     found = cluster()
     monkeypatch.setattr(found._core, "read_namespaced_pod_log", lambda *_args, **_options: Answer(b"ok\xff\n"))
     assert found.pod_log("default", "p", 10) == "ok\ufffd\n"
+
+
+@pytest.mark.parametrize("status", [400, 403])
+def test_a_log_that_cannot_be_read_is_an_error(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    found = cluster()
+
+    def refuse(*_args: Any, **_options: Any) -> None:
+        raise HttpError(status, "no")
+
+    monkeypatch.setattr(found._core, "read_namespaced_pod_log", refuse)
+    with pytest.raises(api.ApiError) as caught:
+        found.pod_log("default", "p", 10)
+    assert caught.value.status == status
 
 
 def test_giving_up_on_a_silent_server() -> None:

@@ -2,12 +2,60 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import re
+from typing import Sequence
+
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _packages
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages import PackageError, Request
 
 NAMES = ("toolkit", "base")
+MANAGERS = sorted(_packages.MANAGERS)
+
+
+class Host:
+    """A host whose commands do what the test says of their first matching words, and otherwise succeed in silence.
+
+    A command that was answered with success ``makes`` its changes in what is installed.
+    """
+
+    def __init__(self, manager: str, **installed: str) -> None:
+        self.manager = manager
+        self.installed: dict[str, str | None] = dict(installed)
+        self.calls: list[str] = []
+        self.answers: list[tuple[str, list[tuple[int, str, str]]]] = []
+        self.makes: dict[str, dict[str, str | None]] = {}
+
+    def answer(self, words: str, *answers: tuple[int, str, str]) -> None:
+        """Answer commands with these words so, one after the other; the last answer stays."""
+        self.answers.append((words, list(answers)))
+
+    def run(self, command: Sequence[str]) -> tuple[int, str, str]:
+        line = " ".join(command)
+        self.calls.append(line)
+        queue = next((answers for words, answers in self.answers if words in line), [(0, "", "")])
+        found = queue.pop(0) if len(queue) > 1 else queue[0]
+        if found[0] == 0:
+            for words, change in self.makes.items():
+                self.installed.update(change if words in line else {})
+        return found
+
+    def apply(self, request: Request, check_mode: bool = False) -> tuple[str, ...]:
+        return _packages.apply(self.manager, request, self.installed.copy, self.run, check_mode)[1]
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock that only pauses move."""
+    now = [0.0]
+    patient = _packages.run_patiently
+
+    def run_patiently(command: Sequence[str], run: _packages.Runner) -> tuple[int, str, str]:
+        return patient(command, run, lambda: now[0], lambda seconds: now.__setitem__(0, now[0] + seconds))
+
+    monkeypatch.setattr(_packages, "run_patiently", run_patiently)
+    return now
 
 
 @pytest.mark.parametrize(
@@ -17,9 +65,11 @@ NAMES = ("toolkit", "base")
         (Request(NAMES), {"toolkit": None, "base": "1.0-1"}, ("toolkit",)),
         (Request(NAMES), {"toolkit": "1.0-1", "base": "1.0-1"}, ()),
         (Request(("toolkit",), version="1.17.8"), {"toolkit": "1.17.8-1"}, ()),
+        (Request(("toolkit",), version="1.17.8"), {"toolkit": "1.17.8"}, ()),
         (Request(("toolkit",), version="1.17.8-1"), {"toolkit": "1.17.8-1"}, ()),
         (Request(("toolkit",), version="1.17.8"), {"toolkit": "1.17.80-1"}, ("toolkit",)),
         (Request(("toolkit",), version="1.17"), {"toolkit": "1.17.8-1"}, ("toolkit",)),
+        (Request(("toolkit",), version="1.17.8-1"), {"toolkit": "1.17.8-1-2"}, ("toolkit",)),
         (Request(NAMES, present=False), {"toolkit": "1.0-1", "base": None}, ("toolkit",)),
         (Request(NAMES, present=False), {}, ()),
     ],
@@ -28,40 +78,285 @@ def test_pending(request_: Request, installed: dict[str, str | None], pending: t
     assert _packages.pending(request_, installed) == pending
 
 
-@pytest.mark.parametrize("manager", sorted(_packages.MANAGERS))
-def test_nothing_is_run_where_nothing_is_to_be_done(manager: str) -> None:
-    assert _packages.commands(manager, Request(("toolkit",)), {"toolkit": "1"}) == []
-    assert _packages.commands(manager, Request(("toolkit",), present=False), {}) == []
+@pytest.mark.parametrize("name", ["", "-y", "--force-yes", "base-", "base=1", "base*", "base/sid", "./base.deb", "a b"])
+def test_what_is_no_name_is_refused(name: str) -> None:
+    with pytest.raises(PackageError, match=re.escape(repr(name))):
+        Request((name,))
+
+
+@pytest.mark.parametrize("version", ["", "-1", "1.17.*", "1 --force", "1.0-", "=1"])
+def test_what_is_no_version_is_refused(version: str) -> None:
+    with pytest.raises(PackageError, match="is no version"):
+        Request(("toolkit",), version=version)
+
+
+def test_usual_names_and_versions_are_taken() -> None:
+    for version in ("1.17.8", "1.17.8-1", "1:1.17.8~rc.1-0ubuntu1", "570.124.06^20250101+git"):
+        Request(("nvidia-container-toolkit", "python3.11", "libfoo++1", "x"), version=version)
+
+
+@pytest.mark.parametrize("manager", MANAGERS)
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_nothing_is_run_where_nothing_is_to_be_done(manager: str, check_mode: bool) -> None:
+    host = Host(manager, toolkit="1")
+    assert host.apply(Request(("toolkit",)), check_mode) == ()
+    assert host.apply(Request(("base",), present=False), check_mode) == ()
+    assert host.calls == []
+
+
+@pytest.mark.parametrize("manager", MANAGERS)
+def test_check_mode_changes_nothing_and_needs_no_repository(manager: str) -> None:
+    host = Host(manager)
+    assert host.apply(Request(NAMES), check_mode=True) == NAMES
+    assert host.calls == []
 
 
 @pytest.mark.parametrize(
-    ("manager", "last"),
-    [("apt", "toolkit=1.2*"), ("dnf", "toolkit-1.2"), ("zypper", "toolkit=1.2")],
+    ("manager", "version", "last"),
+    [
+        ("apt", "1.2", "toolkit=1.2-*"),
+        ("apt", "1.2-1", "toolkit=1.2-1"),
+        ("dnf", "1.2", "toolkit-1.2"),
+        ("zypper", "1.2", "toolkit=1.2"),
+    ],
 )
-def test_a_version_is_asked_for_as_the_manager_writes_it(manager: str, last: str) -> None:
-    assert _packages.commands(manager, Request(("toolkit",), version="1.2"), {})[-1][-1] == last
+def test_a_version_is_asked_for_as_the_manager_writes_it(manager: str, version: str, last: str) -> None:
+    host = Host(manager)
+    host.makes[" install "] = {"toolkit": "1.2-1"}
+    assert host.apply(Request(("toolkit",), version=version)) == ("toolkit",)
+    assert host.calls[-1].split()[-1] == last
 
 
-def test_pacman_has_no_choice_of_versions() -> None:
-    with pytest.raises(PackageError, match="leave the version out"):
-        _packages.commands("pacman", Request(("toolkit",), version="1.2"), {})
+@pytest.mark.parametrize("check_mode", [False, True])
+@pytest.mark.parametrize(
+    ("manager", "version", "words"), [("pacman", "1.2", "leave the version out"), ("dnf", "1:1.2", "has an epoch")]
+)
+def test_a_version_that_the_manager_cannot_give(manager: str, version: str, words: str, check_mode: bool) -> None:
+    host = Host(manager)
+    with pytest.raises(PackageError, match=words):
+        host.apply(Request(("toolkit",), version=version), check_mode)
+    assert host.calls == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "makes", "words"),
+    [
+        (Request(("toolkit",)), {}, "toolkit is not installed .*version any"),
+        (Request(("toolkit",), version="1.2"), {"toolkit": "1.3-1"}, "toolkit is 1.3-1 .*version 1.2.*repository"),
+        (Request(("base",), present=False), {}, "base is 1.0-1 .*none"),
+    ],
+)
+@pytest.mark.parametrize("manager", ["apt", "dnf", "zypper"])
+def test_a_manager_that_says_that_all_is_well_is_not_believed(
+    manager: str, request_: Request, makes: dict[str, str | None], words: str
+) -> None:
+    host = Host(manager, base="1.0-1")
+    host.makes[" install "] = makes
+    with pytest.raises(PackageError, match=words):
+        host.apply(request_)
 
 
 def test_apt_refreshes_its_own_repository_only() -> None:
-    refresh, install = _packages.commands("apt", Request(("toolkit",), source="/etc/apt/x.sources"), {})
-    assert refresh[-1] == "update"
+    host = Host("apt")
+    host.makes[" install "] = {"toolkit": "1.0-1"}
+    host.apply(Request(("toolkit",), source="/etc/apt/x.sources"))
+    refresh, install = host.calls
+    assert refresh.endswith("APT::Get::List-Cleanup=0 update")
     assert "Dir::Etc::sourcelist=/etc/apt/x.sources" in refresh
     assert "Dir::Etc::sourceparts=-" in refresh
-    assert install[-2:] == ["install", "toolkit"]
-    everything = _packages.commands("apt", Request(("toolkit",)), {})[0]
-    assert not [word for word in everything if word.startswith("Dir::")]
+    assert install.endswith(" install toolkit")
+    host.installed.clear()
+    host.apply(Request(("toolkit",)))
+    assert "Dir::" not in host.calls[2]
 
 
-@pytest.mark.parametrize("manager", sorted(_packages.MANAGERS))
-def test_only_what_is_installed_is_removed(manager: str) -> None:
-    (command,) = _packages.commands(manager, Request(NAMES, present=False), {"base": "1.0"})
-    assert "base" in command
-    assert "toolkit" not in command
+@pytest.mark.parametrize("said", ["error: target not found: toolkit", "error: failed retrieving file 'toolkit-1.zst'"])
+def test_pacman_refreshes_where_its_database_is_too_old(said: str) -> None:
+    host = Host("pacman")
+    host.answer("--needed", (1, "", said), (0, "", ""))
+    host.makes["--needed"] = {"toolkit": "1.0-1"}
+    host.apply(Request(("toolkit",)))
+    assert [call.split()[2] for call in host.calls] == ["--noconfirm", "--refresh", "--noconfirm"]
+
+
+def test_pacman_does_not_refresh_without_need() -> None:
+    host = Host("pacman")
+    host.makes["--needed"] = {"toolkit": "1.0-1"}
+    host.apply(Request(("toolkit",)))
+    host.answer("--needed", (1, "", "error: failed to commit transaction (conflicting files)"))
+    with pytest.raises(PackageError, match="conflicting files"):
+        host.apply(Request(("base",)))
+    assert "--refresh" not in " ".join(host.calls)
+
+
+@pytest.mark.parametrize(("status", "fails"), [(0, False), (103, False), (106, False), (104, True), (8, True)])
+def test_zypper_has_more_than_one_status_of_success(status: int, fails: bool) -> None:
+    host = Host("zypper")
+    host.answer(" install ", (status, "", "words"))
+
+    def query() -> dict[str, str | None]:
+        return {"toolkit": "1.0-1" if host.calls else None}
+
+    request = Request(("toolkit",))
+    if fails:
+        with pytest.raises(PackageError, match="zypper failed for toolkit: words"):
+            _packages.apply("zypper", request, query, host.run)
+    else:
+        assert _packages.apply("zypper", request, query, host.run)[1] == ("toolkit",)
+
+
+@pytest.mark.parametrize("manager", MANAGERS)
+def test_only_what_is_installed_is_removed_after_a_rehearsal(manager: str) -> None:
+    host = Host(manager, base="1.0")
+    removing = {"apt": "purge", "pacman": "--nosave"}.get(manager, "remove")
+    host.makes[removing] = {"base": None}
+    assert host.apply(Request(NAMES, present=False), check_mode=True) == ("base",)
+    rehearsal = len(host.calls)
+    host.installed["base"] = "1.0"
+    assert host.apply(Request(NAMES, present=False)) == ("base",)
+    assert [bool(re.search("--simulate|--test|--print|showhold", call)) for call in host.calls] == [
+        *[True] * rehearsal * 2,
+        False,
+    ]
+    assert all("base" in call and "toolkit" not in call for call in host.calls)
+
+
+APT_SIMULATION = """The following packages will be REMOVED:
+  base* toolkit* docker-gpu*
+Purg docker-gpu [2.0-1]
+Purg toolkit [1.0-1]
+Purg base [1.0-1]
+"""
+RPM_TEST = """error: Failed dependencies:
+\tbase = 1.0-1 is needed by (installed) docker-gpu-2.0-1.x86_64
+"""
+PACMAN_PRINT = """error: failed to prepare transaction (could not satisfy dependencies)
+:: removing base breaks dependency 'base=1.0' required by docker-gpu
+"""
+COMPANY = [
+    ("apt", "--simulate", (0, APT_SIMULATION, "")),
+    ("dnf", "rpm --erase --test", (1, "", RPM_TEST)),
+    ("zypper", "rpm --erase --test", (1, "", RPM_TEST)),
+    ("pacman", "--print", (1, "", PACMAN_PRINT)),
+]
+
+
+@pytest.mark.parametrize(("manager", "words", "answer"), COMPANY)
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_nothing_is_removed_if_others_would_go_with_it(
+    manager: str, words: str, answer: tuple[int, str, str], check_mode: bool
+) -> None:
+    host = Host(manager, toolkit="1.0-1", base="1.0-1")
+    host.answer(words, answer)
+    with pytest.raises(PackageError) as caught:
+        host.apply(Request(NAMES, present=False), check_mode)
+    assert str(caught.value) == (
+        "Cannot remove toolkit and base, because docker-gpu would have to go too: "
+        "remove what depends on it first, or leave it installed"
+    )
+    assert words in host.calls[-1]
+
+
+def test_all_that_would_go_is_named() -> None:
+    host = Host("apt", base="1.0-1")
+    host.answer("--simulate", (0, APT_SIMULATION + "Remv zoo [1]\n", ""))
+    with pytest.raises(PackageError, match="because docker-gpu, toolkit and zoo would have to go too"):
+        host.apply(Request(("base",), present=False))
+
+
+def test_those_that_depend_on_each_other_go_together() -> None:
+    host = Host("apt", toolkit="1.0-1", base="1.0-1", **{"docker-gpu": "2.0-1"})
+    host.answer("--simulate", (0, APT_SIMULATION, ""))
+    host.makes["purge"] = {"toolkit": None, "base": None, "docker-gpu": None}
+    assert len(host.apply(Request((*NAMES, "docker-gpu"), present=False))) == 3
+
+
+def test_a_rehearsal_that_fails_otherwise_ends_the_run() -> None:
+    host = Host("apt", base="1.0-1")
+    host.answer("--simulate", (100, "", "E: dpkg was interrupted, run dpkg --configure -a."))
+    with pytest.raises(PackageError, match=r"^apt-get failed for base: E: dpkg was interrupted, run .* -a$") as caught:
+        host.apply(Request(("base",), present=False))
+    assert caught.value.details["stderr"] == "E: dpkg was interrupted, run dpkg --configure -a."
+
+
+@pytest.mark.parametrize(
+    "request_", [Request(NAMES, present=False), Request(NAMES, version="2.0")], ids=["absent", "version"]
+)
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_somebody_elses_hold_is_respected(request_: Request, check_mode: bool) -> None:
+    host = Host("apt", toolkit="1.0-1", base="1.0-1")
+    host.answer("apt-mark showhold", (0, "base\n", ""))
+    with pytest.raises(PackageError, match=r"^Cannot change base, .*hold.*\(apt-mark unhold base\).*change_held"):
+        host.apply(request_, check_mode)
+    assert host.calls == ["apt-mark showhold toolkit base"]
+
+
+def test_a_hold_of_our_own_is_no_hindrance() -> None:
+    host = Host("apt", toolkit="1.0-1")
+    host.makes.update({" install ": {"toolkit": "2.0-1"}, " purge ": {"toolkit": None}})
+    host.apply(Request(("toolkit",), version="2.0", change_held=True))
+    host.apply(Request(("toolkit",), present=False, change_held=True))
+    changing = [call for call in host.calls if not call.endswith("update")]
+    assert len(changing) == 3  # the rehearsal would stop at a hold, too
+    assert all("--allow-change-held-packages" in call for call in changing)
+
+
+def test_what_is_not_installed_has_no_hold() -> None:
+    host = Host("apt")
+    host.makes[" install "] = {"toolkit": "1.0-1"}
+    host.apply(Request(("toolkit",)))
+    assert not [call for call in host.calls if "hold" in call or "held" in call]
+
+
+LOCKED = [
+    ("apt", "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 7 (apt-get)"),
+    ("apt", "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7 (unattended-upgr)"),
+    ("apt", "dpkg: error: dpkg frontend lock was locked by another process with pid 7"),
+    ("dnf", "Metadata cache already locked by 7"),
+    ("dnf", "Failed to obtain rpm transaction lock. Another transaction is in progress."),
+    ("zypper", "System management is locked by the application with pid 7 (zypper)."),
+    ("pacman", "error: failed to init transaction (unable to lock database)"),
+]
+
+
+@pytest.mark.parametrize(("manager", "said"), LOCKED)
+def test_a_lock_is_waited_for(manager: str, said: str, clock: list[float]) -> None:
+    host = Host(manager)
+    words = " update" if manager == "apt" else "toolkit"
+    host.answer(words, (1, "", said), (1, said, ""), (0, "", ""))
+    host.makes["toolkit"] = {"toolkit": "1.0-1"}
+    host.apply(Request(("toolkit",)))
+    assert sum(words in call for call in host.calls) == 3
+    assert clock[0] == 1.5
+
+
+@pytest.mark.parametrize(("manager", "said"), LOCKED)
+def test_a_lock_is_not_waited_for_without_end(manager: str, said: str, clock: list[float]) -> None:
+    host = Host(manager)
+    host.answer("", (1, "", said))
+    with pytest.raises(PackageError, match=r"lock.*\(waited 300 s for the lock\)$"):
+        host.apply(Request(("toolkit",)))
+    assert clock[0] == _packages.PATIENCE
+    assert len(host.calls) < 100
+
+
+def test_another_failure_is_not_waited_for(clock: list[float]) -> None:
+    host = Host("apt")
+    host.answer(" update", (100, "", "E: The repository has no Release file."))
+    with pytest.raises(PackageError, match=r"^apt-get failed for toolkit: E: The repository has no Release file$"):
+        host.apply(Request(("toolkit",)))
+    assert (len(host.calls), clock[0]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("manager", "words"),
+    [("apt", f"DPkg::Lock::Timeout={_packages.PATIENCE}"), ("dnf", "--setopt=exit_on_lock=True")],
+)
+def test_the_managers_own_waiting_is_bounded(manager: str, words: str) -> None:
+    host = Host(manager)
+    host.makes[" install "] = {"toolkit": "1.0-1"}
+    host.apply(Request(("toolkit",)))
+    assert all(words in call for call in host.calls)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import contextlib
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("ansible.module_utils.basic")
 
+import yaml
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _files
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.places import Places
+from ansible_collections.gpu.kubernetes.plugins.modules import config_snapshot
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import node_module
 
 
@@ -33,6 +41,53 @@ def test_the_way_of_a_snapshot(tmp_path: Path) -> None:
     assert do("dropped", check=True) == (True, True)
     assert do("dropped") == (True, True)
     assert do("dropped") == (False, False)
+
+
+def test_edits_of_others_are_kept_and_named(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("good")
+    arguments = {"path": str(config), "state_dir": str(tmp_path / "state")}
+    node_module.run("config_snapshot", {**arguments, "state": "taken"})
+    config.write_text("theirs")
+    answer = node_module.run("config_snapshot", {**arguments, "state": "restored"}, check=True)
+    assert answer["changed"]
+    assert "backup_file" not in answer
+    assert not (tmp_path / "state" / "backups").exists()
+    answer = node_module.run("config_snapshot", {**arguments, "state": "restored"})
+    assert config.read_text() == "good"
+    assert Path(answer["backup_file"]).read_text() == "theirs"
+    assert answer["backup_file"] in json.dumps(answer["warnings"])
+    assert set(answer) - {"changed", "invocation", "warnings"} == set(yaml.safe_load(config_snapshot.RETURN))
+
+
+def test_one_run_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[str] = []
+
+    @contextlib.contextmanager
+    def lock(path: str, *_directories: object) -> Iterator[str]:
+        held.append(path)
+        yield path
+
+    monkeypatch.setattr(_files, "lock", lock)
+    path = str(tmp_path / "config.toml")
+    arguments = {"path": path, "pending_marker": None, "state_dir": str(tmp_path / "state")}
+    for state in ("taken", "restored", "dropped"):
+        config_snapshot.act({**arguments, "state": state}, check_mode=True)
+        assert held == []
+        config_snapshot.act({**arguments, "state": state}, check_mode=False)
+        assert held.pop() == path
+
+
+def test_a_damaged_record_of_changes_is_a_failure(tmp_path: Path) -> None:
+    path = str(tmp_path / "config.toml")
+    record = Path(Places(str(tmp_path / "state")).record(path))
+    record.parent.mkdir(parents=True)
+    record.write_text("{")
+    answer = node_module.run(
+        "config_snapshot", {"path": path, "state": "dropped", "state_dir": str(tmp_path / "state")}
+    )
+    assert answer["failed"]
+    assert str(record) in answer["msg"]
 
 
 def test_a_folder_in_the_place_of_the_file_is_a_failure(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -127,11 +128,28 @@ def test_credentials_are_shown_nowhere(tmp_path: Path) -> None:
     assert "kubespray" in json.dumps(answer["warnings"])
 
 
+def test_without_a_copy_the_record_still_makes_undo_exact(tmp_path: Path) -> None:
+    """What the documentation of `backup` says."""
+    node = Node(tmp_path, samples.KUBESPRAY, containerd_version="1.7", backup=False)
+    assert "backup_file" not in node()
+    assert not (node.state / "backups").exists()
+    (record,) = (node.state / "state").rglob("*.json")
+    assert record.stat().st_mode & 0o777 == 0o600
+    assert base64.b64encode(samples.KUBESPRAY.encode()).decode() in record.read_text(encoding="utf-8")
+    node(state="absent")
+    assert node.config.read_text(encoding="utf-8") == samples.KUBESPRAY
+    assert not record.exists()
+
+
 @pytest.mark.parametrize(
     ("text", "arguments", "words"),
     [
         ("version = 3\nx = [\n", {}, "line 3"),
         ("version = 1\n", {}, "convert it"),
+        ("version = 3\ndisabled_plugins = 5\n", {}, "disabled_plugins has to be a list of strings"),
+        ("version = 3\nplugins = 5\n", {"state": "absent"}, "plugins has to be a table"),
+        (None, {"runtime_name": ""}, "cannot be the handler"),
+        (None, {"runtime_name": "../nvidia", "state": "absent"}, "cannot be the handler"),
         (None, {"containerd_version": "newest"}, "is no version"),
         (samples.KUBEADM_V3, {"containerd_binary": "/nowhere/containerd", "validate": True}, "/nowhere/containerd"),
     ],

@@ -71,6 +71,15 @@ def test_a_failing_pod_does_not_fail_the_module(run: Any) -> None:
     assert "no CUDA-capable device" in result["results"][0]["reason"]
 
 
+@pytest.mark.parametrize("count", [0, -1])
+def test_a_pod_without_a_gpu_is_refused(run: Any, count: int) -> None:
+    cluster = ending("Succeeded", "Test PASSED")
+    result = run(cluster, nodes=["w1"], image="i", resource_count=count)
+    assert result["failed"] is True
+    assert "set resource_count to 1 or more" in result["msg"]
+    assert cluster.calls == []
+
+
 def test_check_mode(run: Any) -> None:
     cluster = ending("Succeeded", "Test PASSED")
     result = run(cluster, nodes=["w1"], image="i", _ansible_check_mode=True)

@@ -16,8 +16,13 @@ for name; do :; done
 [ -f "{db}/$name" ] || exit 1
 printf 'installed %s' "$(cat "{db}/$name")"
 """
+APT_MARK = """#!/bin/sh
+[ ! -f "{db}.held" ] || cat "{db}.held"
+"""
 APT_GET = """#!/bin/sh
 echo "$@" >> "{db}.log"
+[ "$LC_ALL$LANGUAGE" = C.UTF-8 ] && [ "$ZYPP_LOCK_TIMEOUT" = 300 ] || exit 99
+case "$*" in *--simulate*) [ ! -f "{db}.others" ] || cat "{db}.others"; exit 0 ;; esac
 [ -f "{db}.broken" ] && {{ echo "W: noise" >&2; echo "E: Unable to locate package" >&2; exit 100; }}
 doing=
 for word; do
@@ -35,7 +40,7 @@ class Host:
         self.programs, self.db = root / "bin", root / "db"
         self.programs.mkdir()
         self.db.mkdir()
-        for name, text in (("dpkg-query", DPKG_QUERY), ("apt-get", APT_GET)):
+        for name, text in (("dpkg-query", DPKG_QUERY), ("apt-get", APT_GET), ("apt-mark", APT_MARK)):
             (self.programs / name).write_text(text.format(db=self.db))
             (self.programs / name).chmod(0o755)
 
@@ -66,7 +71,10 @@ def test_install_and_remove(host: Host) -> None:
     assert host.run()["changed"] is False
     assert len(host.calls) == 2
     assert host.run(state="absent", check=True)["changed"] is True
-    assert host.run(state="absent")["changed"] is True
+    assert sorted(entry.name for entry in host.db.iterdir()) == ["base", "toolkit"]
+    gone = host.run(state="absent")
+    assert (gone["changed"], gone["packages"]) == (True, ["toolkit", "base"])
+    assert gone["diff"]["before"] == "toolkit: 1.17.8-1\nbase: 1.17.8-1\n"
     assert host.run(state="absent")["changed"] is False
     assert list(host.db.iterdir()) == []
 
@@ -75,11 +83,48 @@ def test_only_what_is_missing_is_installed(host: Host) -> None:
     (host.db / "base").write_text("0.9-1")
     assert host.run()["packages"] == ["toolkit"]
     assert host.run(version="1.17.8")["packages"] == ["base"]
-    assert host.calls[-1].endswith("install base=1.17.8*")
+    assert host.calls[-1].endswith("install base=1.17.8-*")
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_refusal_is_one_sentence_and_touches_nothing(host: Host, check: bool) -> None:
+    (host.db / "base").write_text("1.0-1")
+    Path(f"{host.db}.others").write_text("Purg docker-gpu [1.0]\nPurg base [1.0-1]\n")
+    answer = host.run(check=check, state="absent")
+    assert answer["msg"].startswith("Cannot remove base, because docker-gpu would have to go too: ")
+    assert answer["msg"].endswith(".")
+    Path(f"{host.db}.held").write_text("base\n")
+    answer = host.run(check=check, version="2.0")
+    assert answer["msg"].startswith("Cannot change base, because somebody put a hold on it: ")
+    assert (host.db / "base").read_text() == "1.0-1"
+
+
+def test_a_hold_of_our_own_may_be_changed(host: Host) -> None:
+    (host.db / "base").write_text("1.0-1")
+    Path(f"{host.db}.held").write_text("base\n")
+    assert host.run(version="1.17.8", change_held=True)["changed"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [({"name": ["--force-yes"]}, "'--force-yes' is no name of"), ({"version": "1 -y"}, "'1 -y' is no version of")],
+)
+def test_what_looks_like_an_option_is_refused(host: Host, arguments: dict[str, object], words: str) -> None:
+    assert host.run(**arguments)["msg"].startswith(words)
+    assert host.calls == []
+
+
+def test_a_package_manager_that_is_not_there(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(host.programs))
+    assert host.run(manager="pacman")["msg"] == (
+        "Cannot run pacman (No such file or directory): name the package manager that this host has instead of pacman."
+    )
 
 
 def test_a_failure_tells_the_managers_own_words(host: Host) -> None:
     Path(f"{host.db}.broken").touch()
     answer = host.run()
     assert answer["failed"]
-    assert answer["msg"] == "apt-get failed for toolkit and base: E: Unable to locate package"
+    assert answer["msg"] == "apt-get failed for toolkit and base: E: Unable to locate package."
+    assert answer["command"][-1] == "update"
+    assert "W: noise" in answer["stderr"]

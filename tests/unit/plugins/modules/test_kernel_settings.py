@@ -31,7 +31,7 @@ def test_check_mode_tells_what_would_be_done() -> None:
 
 def test_a_module_that_cannot_be_loaded_is_one_sentence(tmp_path: Path) -> None:
     modprobe = tmp_path / "modprobe"
-    modprobe.write_text('#!/bin/sh\necho "FATAL: Module $1 not found." >&2\nexit 1\n')
+    modprobe.write_text('#!/bin/sh\n[ "$1" = -- ] && echo "FATAL: Module $2 not found." >&2\nexit 1\n')
     modprobe.chmod(0o755)
     answer = node_module.run("kernel_settings", {"modules": ["no_such_module"]}, folder=str(tmp_path))
     assert answer["failed"]

@@ -60,6 +60,25 @@ def test_null_labels_are_none(run: Any) -> None:
     assert run(FakeCluster([node("w1")]), nodes={"w1": None})["changed"] is False
 
 
+@pytest.mark.parametrize(("value", "text"), [(True, "true"), (8, "8"), ("x", "x")])
+def test_values_become_text(run: Any, value: Any, text: str) -> None:
+    cluster = FakeCluster([node("w1")])
+    assert run(cluster, nodes={"w1": {"a": value}})["changed"] is True
+    assert cluster.store_nodes["w1"]["metadata"]["labels"] == {"a": text}
+    assert run(cluster, nodes={"w1": {"a": value}})["changed"] is False
+
+
+@pytest.mark.parametrize("labels", [{"a": ["b"]}, {"a": {"b": "c"}}, ["a"], {"a": "1\n"}])
+def test_what_is_no_label_is_refused_in_one_sentence(run: Any, labels: Any) -> None:
+    cluster = FakeCluster([node("w1")])
+    result = run(cluster, nodes={"w1": labels})
+    assert result["failed"] is True
+    assert result["msg"].startswith("Node w1: ")
+    assert "\n" not in result["msg"]
+    assert not any(call.startswith("patch") for call in cluster.calls)
+    assert "failed" not in run(cluster, nodes={"w1": labels}, state="absent")
+
+
 def test_yield_to(run: Any) -> None:
     cluster = FakeCluster([node("w1", labels={"nvidia.com/gfd.timestamp": "1"})])
     rules = [{"when": ["nvidia.com/gfd.*"], "labels": ["nvidia.com/*"]}]

@@ -90,7 +90,10 @@ def test_all_options_reach_the_collector(
     assert (nvml["source"], "within 0.3 seconds" in nvml["error"]) == ("pci", True)
 
 
-def test_senseless_timeout(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    result = run(monkeypatch, capsys, {"timeout": 0})
+@pytest.mark.parametrize("timeout", [0, -1, 3601, "inf", "nan"])
+def test_senseless_timeout(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], timeout: float | str
+) -> None:
+    result = run(monkeypatch, capsys, {"timeout": timeout})
     assert result["failed"] is True
-    assert "give a number above 0" in result["msg"]
+    assert result["msg"] == f"timeout is {timeout} seconds; give more than 0 and at most 3600."

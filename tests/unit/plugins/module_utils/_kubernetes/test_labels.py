@@ -16,6 +16,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels 
     check_labels,
     owned,
     plan,
+    read_labels,
 )
 
 GFD = YieldRule(["nvidia.com/gfd.*"], ["nvidia.com/gpu.*"])
@@ -59,6 +60,14 @@ def test_there_and_back(labels: dict[str, str], wanted: dict[str, Any]) -> None:
     assert back["metadata"]["annotations"] == {}
 
 
+def test_what_became_right_by_somebody_else_stays_when_we_go() -> None:
+    done = apply(node({}), {"a": "1"})
+    done["metadata"]["labels"]["a"] = "2"
+    agreed = apply(done, {"a": "2"})
+    assert not plan(agreed, {"a": "2"}, "me").changed
+    assert apply(agreed, {})["metadata"] == {"name": "w1", "labels": {"a": "2"}, "annotations": {}}
+
+
 def test_a_label_that_is_right_already_is_not_ours() -> None:
     assert not plan(node({"a": "1"}), {"a": "1"}, "me").changed
 
@@ -69,12 +78,28 @@ def test_what_others_wrote_since_stays() -> None:
     assert apply(done, {})["metadata"]["labels"] == {"a": "theirs"}
 
 
-def test_drift_is_corrected_and_the_first_value_remembered() -> None:
+@pytest.mark.parametrize("wanted", ["1", "2"])
+@pytest.mark.parametrize("written", [{"a": "theirs"}, {}])
+def test_drift_is_corrected_and_what_was_written_last_comes_back(wanted: str, written: dict[str, str]) -> None:
     done = apply(node({"a": "first"}), {"a": "1"})
-    done["metadata"]["labels"]["a"] = "drifted"
-    again = apply(done, {"a": "2"})
-    assert again["metadata"]["labels"] == {"a": "2"}
-    assert apply(again, {})["metadata"]["labels"] == {"a": "first"}
+    done["metadata"]["labels"] = dict(written)
+    again = apply(done, {"a": wanted})
+    assert again["metadata"]["labels"] == {"a": wanted}
+    assert apply(again, {})["metadata"]["labels"] == written
+
+
+def test_a_change_of_mind_remembers_the_first_value() -> None:
+    done = apply(apply(node({"a": "first"}), {"a": "1"}), {"a": "2"})
+    assert apply(done, {})["metadata"]["labels"] == {"a": "first"}
+
+
+@pytest.mark.parametrize("first", ["me", "you"])
+def test_drift_of_a_label_of_two_owners(first: str) -> None:
+    second = "you" if first == "me" else "me"
+    both = apply(apply(node({"a": "was"}), {"a": "1"}, "me"), {"a": "1"}, "you")
+    both["metadata"]["labels"]["a"] = "theirs"
+    again = apply(both, {"a": "1"}, "me")
+    assert apply(apply(again, {}, first), {}, second)["metadata"]["labels"] == {"a": "theirs"}
 
 
 @pytest.mark.parametrize("first", ["me", "you"])
@@ -105,6 +130,25 @@ def test_a_tool_that_came_later_inherits_our_labels() -> None:
     after = apply(done, {}, rules=[GFD])
     assert after["metadata"]["labels"]["nvidia.com/gpu.product"] == "Z"
     assert after["metadata"]["annotations"] == {}
+
+
+def test_a_label_left_to_a_tool_that_never_wrote_it_goes_with_us() -> None:
+    done = apply(node({}), {"nvidia.com/gpu.product": "Y"})
+    done["metadata"]["labels"]["nvidia.com/gfd.timestamp"] = "1"
+    wanted = {"nvidia.com/gpu.product": "Z"}
+    assert plan(done, wanted, "me", [GFD]).yielded == ["nvidia.com/gpu.product"]
+    assert not plan(done, wanted, "me", [GFD]).changed
+    undone = apply(apply(done, wanted, rules=[GFD]), {})
+    assert undone["metadata"]["labels"] == {"nvidia.com/gfd.timestamp": "1"}
+
+
+def test_a_label_that_was_yielded_is_released_and_not_removed() -> None:
+    done = apply(node({}), {"nvidia.com/gpu.product": "Y"})
+    done["metadata"]["labels"].update({"nvidia.com/gfd.timestamp": "1", "nvidia.com/gpu.product": "Z"})
+    left = apply(done, {"nvidia.com/gpu.product": "Y"}, rules=[GFD])
+    assert left["metadata"]["annotations"] == {}
+    left["metadata"]["labels"]["nvidia.com/gpu.product"] = "Y"  # theirs again, though by chance what we had set
+    assert apply(left, {})["metadata"]["labels"]["nvidia.com/gpu.product"] == "Y"
 
 
 def test_patch_names_only_what_differs() -> None:
@@ -142,6 +186,12 @@ def test_owned() -> None:
         ("UPPER.com/x", "1", False),
         ("", "1", False),
         ("x" * 64, "1", False),
+        ("a\n", "1", False),
+        ("a", "1\n", False),
+        ("example.com\n/a", "1", False),
+        ("/", "1", False),
+        ("x" * 253 + "/a", "1", True),
+        ("x" * 254 + "/a", "1", False),
     ],
 )
 def test_check_labels(label: str, value: str, good: bool) -> None:
@@ -150,3 +200,32 @@ def test_check_labels(label: str, value: str, good: bool) -> None:
     else:
         with pytest.raises(LabelError, match="Node w1"):
             check_labels("w1", {label: value})
+
+
+def test_values_become_text() -> None:
+    given = {"text": "1.10", "number": 8, "yes": True, "no": False, "none": None, 7: ""}
+    assert read_labels("Node w1", given) == {
+        "text": "1.10",
+        "number": "8",
+        "yes": "true",
+        "no": "false",
+        "none": None,
+        "7": "",
+    }
+    assert read_labels("Node w1", None) == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"a": ["b"]}, "Node w1: the value of label a is a list; write it as text, in quotes."),
+        ({"a": {"b": "c"}}, "Node w1: the value of label a is a dictionary; write it as text, in quotes."),
+        ({"a": 1.1}, "Node w1: the value of label a is the float 1.1; write it as text, in quotes."),
+        (["a"], "Node w1: labels are a dictionary of names and values, not a list; write them as name: value."),
+        ("a=b", "Node w1: labels are a dictionary of names and values, not the str 'a=b'; write them as name: value."),
+    ],
+)
+def test_what_is_no_label_is_refused(given: Any, sentence: str) -> None:
+    with pytest.raises(LabelError) as caught:
+        read_labels("Node w1", given)
+    assert str(caught.value) == sentence

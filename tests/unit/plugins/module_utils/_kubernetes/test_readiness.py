@@ -150,6 +150,13 @@ CASES = [
         ["has offered no GPU to the kubelet and says: No devices found. Waiting indefinitely."],
         id="no driver in the pod",
     ),
+    pytest.param(
+        node("w1"),
+        [plugin()],
+        {"evidence": {"plugin-x": Evidence(log_error="no right; give the verb get on pods/log")}},
+        ["has offered no GPU to the kubelet, and its log cannot be read: no right; give the verb get on pods/log"],
+        id="no right to read the log",
+    ),
     pytest.param(node("w1", 8, 7), [plugin()], {}, ["7 of 8", "1 of 8 unhealthy", "Xid"], id="unhealthy"),
     pytest.param(node("w1", 4), [plugin()], {}, ["4 of 8", "compare the node's GPUs"], id="fewer"),
     pytest.param(node("w1", 16), [plugin()], {}, ["16 of 8"], id="more"),

@@ -131,6 +131,29 @@ def test_verdict(status: Any, log: str, passed: bool, skipped: bool, word: str) 
     assert bool(result.reason) is not passed
 
 
+NO_RIGHT = 'pods "p" is forbidden; give this account the verb get on pods/log'
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ({"phase": "Succeeded"}, "the pod ended well, but its log cannot be read: "),
+        ({"phase": "Failed"}, "the pod failed (container ended): its log cannot be read: "),
+        ({"phase": "Running"}, "the pod is still running, and its log cannot be read: "),
+    ],
+)
+def test_a_log_that_cannot_be_read_is_no_silent_pod(status: Any, words: str) -> None:
+    result = verdict("w1", pod("p", on="w1", status=status), SMOKE, Evidence(log_error=NO_RIGHT))
+    assert not result.passed
+    assert words + NO_RIGHT in result.reason
+    assert "printed" not in result.reason
+
+
+def test_without_expected_output_the_log_is_not_needed() -> None:
+    smoke = Smoke(image="i", expected_output="")
+    assert verdict("w1", pod("p", status={"phase": "Succeeded"}), smoke, Evidence(log_error=NO_RIGHT)).passed
+
+
 def test_verdict_finds_the_visible_devices() -> None:
     log = f"NVIDIA_VISIBLE_DEVICES={UUID}\n{UUID}\nTest PASSED\n"
     assert verdict("w1", pod("p", status={"phase": "Succeeded"}), SMOKE, Evidence(log)).visible_devices == [UUID]
@@ -193,6 +216,36 @@ def test_leftovers_are_swept_up_and_running_tests_of_others_are_not() -> None:
     assert len(cluster.store_pods) == 2
     assert run_smoke_test(cluster, SMOKE, [], pace()).removed_leftovers == ["old"]
     assert [item["metadata"]["name"] for item in cluster.store_pods] == ["young"]
+
+
+@pytest.mark.parametrize(
+    ("status", "word"), [(403, "its log cannot be read: give this account the verb"), (400, "(no output)")]
+)
+def test_a_refused_log_is_told_and_one_that_is_not_there_yet_is_empty(status: int, word: str) -> None:
+    cluster = cluster_of("w1")
+    cluster.log_error = ApiError("give this account the verb.", status)
+
+    def succeeded(made: dict[str, Any]) -> None:
+        ended = [{"name": "c", "state": {"terminated": {"exitCode": 0}}}]
+        made["status"] = {"phase": "Succeeded", "containerStatuses": ended}
+
+    cluster.on_create = succeeded
+    (result,) = run_smoke_test(cluster, SMOKE, ["w1"], pace()).results
+    assert not result.passed
+    assert word in result.reason
+    assert cluster.store_pods == []
+
+
+def test_a_refusal_keeps_its_remedy() -> None:
+    long = ApiError(f'User "{"u" * 400}" cannot create pods; give this account the verb create on pods.', 403)
+    cluster = cluster_of("w1")
+
+    def refuse(_made: dict[str, Any]) -> None:
+        raise long
+
+    cluster.on_create = refuse
+    (result,) = run_smoke_test(cluster, SMOKE, ["w1"], pace()).results
+    assert result.reason.endswith("; give this account the verb create on pods")
 
 
 def test_time_runs_out() -> None:

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+import re
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -117,6 +118,20 @@ def test_driver_that_crashes(workshop: Workshop, made_by: str) -> None:
     assert (facts.source, len(facts.gpus)) == ("pci", 1)
     assert facts.error is not None
     assert "was ended by SIGABRT" in facts.error
+
+
+def test_an_error_of_our_own_is_not_the_drivers(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_options: Options) -> NoReturn:
+        raise ValueError("no\nnumber")
+
+    monkeypatch.setattr(collect, "_ask_driver", fail)
+    facts = collect.gather(NOWHERE._replace(pci_path=workshop.pci("t4")))
+    assert (facts.source, len(facts.gpus)) == ("pci", 1)
+    assert re.fullmatch(
+        r"gpu\.kubernetes itself failed \(ValueError: no number in test_collect\.py, line \d+\); "
+        r"report that to its authors\.",
+        facts.error or "",
+    )
 
 
 def test_nvidia_smi_that_hangs_or_fails(workshop: Workshop, tmp_path: Path) -> None:

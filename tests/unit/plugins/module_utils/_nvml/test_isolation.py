@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -49,7 +50,15 @@ def _die() -> NoReturn:
 
 
 def _raise() -> NoReturn:
-    raise RuntimeError("unexpected")
+    raise RuntimeError("unexpected\n  answer.")
+
+
+def _raise_silently() -> NoReturn:
+    raise KeyError
+
+
+def _raise_at_length() -> NoReturn:
+    raise ValueError("x" * 9000)
 
 
 def _leave() -> NoReturn:
@@ -60,14 +69,74 @@ def _leave() -> NoReturn:
     ("function", "how"),
     [
         (_die, "was ended by SIGABRT"),
-        (_raise, "ended without an answer"),
         (_leave, "ended without an answer"),
-        (object, "ended without an answer"),
     ],
 )
 def test_death(function: Callable[[], Any], how: str) -> None:
     with pytest.raises(isolation.Crashed, match=how):
         isolation.call(function, 10)
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (_raise, r"RuntimeError: unexpected answer in test_isolation\.py, line \d+"),
+        (_raise_silently, r"KeyError in test_isolation\.py, line \d+"),
+        (_raise_at_length, r"ValueError: x{400,500} in test_isolation\.py, line \d+"),
+        (object, r"TypeError: Object of type object is not JSON serializable in encoder\.py, line \d+"),
+    ],
+)
+def test_an_error_of_ours_is_told_in_one_line(function: Callable[[], Any], told: str) -> None:
+    with pytest.raises(isolation.Failed) as caught:
+        isolation.call(function, 10)
+    assert re.fullmatch(told, str(caught.value))
+
+
+def test_an_answer_that_is_cut_off_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def die_in_the_middle(writer: int, answer: bytes) -> NoReturn:
+        os.write(writer, answer[:-3])
+        os.abort()
+
+    monkeypatch.setattr(isolation, "_send", die_in_the_middle)
+    with pytest.raises(isolation.Crashed, match="was ended by SIGABRT"):
+        isolation.call(lambda: [1, 2, 3], 10)
+
+
+def no_child_is_left() -> bool:
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("function", [_die, _raise, _leave, object, lambda: time.sleep(60)])
+def test_no_child_is_left_behind_by_a_failure(function: Callable[[], Any]) -> None:
+    with pytest.raises((isolation.Hung, isolation.Crashed, isolation.Failed)):
+        isolation.call(function, 0.5)
+    assert no_child_is_left()
+
+
+def test_no_child_is_left_behind_by_an_interrupted_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_arguments: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(isolation, "_read", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        isolation.call(lambda: time.sleep(60), 10)
+    assert no_child_is_left()
+
+
+def test_a_child_that_answers_and_stays_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer_and_stay(writer: int, answer: bytes) -> None:
+        os.write(writer, answer)
+        os.close(writer)
+        time.sleep(60)
+
+    monkeypatch.setattr(isolation, "REAP_SECONDS", 0.2)
+    monkeypatch.setattr(isolation, "_send", answer_and_stay)
+    assert isolation.call(lambda: 1, 10) == 1
+    assert no_child_is_left()
 
 
 def test_what_the_child_started_ends_with_it(tmp_path: Path) -> None:
@@ -93,7 +162,8 @@ def test_child_holds_nothing_that_others_wait_on(capfd: pytest.CaptureFixture[st
     try:
         assert isolation.call(speak, 10) == ["/dev/null"] * 3
         assert capfd.readouterr() == ("", "")
-        with pytest.raises(isolation.Crashed):  # the pipe of the parent is not open in the child
+        # The pipe of the parent is not open in the child.
+        with pytest.raises(isolation.Failed, match="Bad file descriptor"):
             isolation.call(lambda: os.fstat(writer).st_mode, 10)
     finally:
         os.close(reader)
@@ -113,5 +183,4 @@ def test_child_that_cannot_be_killed_is_left(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_no_child_is_left_behind() -> None:
     isolation.call(lambda: 1, 10)
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert no_child_is_left()

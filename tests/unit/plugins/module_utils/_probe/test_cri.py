@@ -28,12 +28,14 @@ CONFIG = {
 
 
 def field(number: int, value: bytes | str | int) -> bytes:
-    """Write one protobuf field; short ones are enough here."""
+    """Write one protobuf field; small numbers are enough here."""
     if isinstance(value, int):
         return bytes([number << 3, value])
     data = value.encode() if isinstance(value, str) else value
-    size = bytes([len(data)]) if len(data) < 128 else bytes([len(data) & 0x7F | 0x80, len(data) >> 7])
-    return bytes([number << 3 | 2]) + size + data
+    size, rest = b"", len(data)
+    while rest > 127:
+        size, rest = size + bytes([rest & 0x7F | 0x80]), rest >> 7
+    return bytes([number << 3 | 2]) + size + bytes([rest]) + data
 
 
 def condition(name: str, status: bool, message: str = "") -> bytes:
@@ -86,13 +88,13 @@ def test_no_cri_at_all_is_told_of_the_new_version() -> None:
         cri.ask(daemon(apis=()))
 
 
-@pytest.mark.parametrize("config", ["", "no JSON", "[1]"])
+@pytest.mark.parametrize("config", ["", "no JSON", "[1]", pytest.param("[" * 100_000, id="deep")])
 def test_a_configuration_that_cannot_be_read_is_none(config: str) -> None:
     status = field(1, condition("RuntimeReady", True)) + field(2, field(1, "config") + field(2, config))
     assert cri.ask(daemon(status=status))["config"] is None
 
 
-@pytest.mark.parametrize("message", [b"\x0a\x05abc", b"\x08\x80", b"\x0b\x01"])
+@pytest.mark.parametrize("message", [b"\x0a\x05abc", b"\x08\x80", b"\x0b\x01", b"\x08" + b"\x80" * 20])
 def test_a_broken_message_is_an_error(message: bytes) -> None:
     with pytest.raises(CallError):
         cri.read_fields(message)

@@ -49,6 +49,8 @@ def test_program(path: str | None, answer: tuple[int, str], expected: dict[str, 
         ("dnf", (0, "installed 1.17.8-1"), "1.17.8-1"),
         ("zypper", (1, "package x is not installed"), None),
         ("pacman", (0, "toolkit 1.17.8-2"), "1.17.8-2"),
+        ("apt", (0, "config-files 1.17.7-1\ninstalled 1.17.8-1\n"), "1.17.8-1"),  # of two architectures
+        ("dnf", (0, "installed 1.17.8-1\ninstalled 1.17.9-1\n"), "1.17.8-1"),
         ("brew", (0, "installed 1"), None),
         (None, (0, "installed 1"), None),
     ],
@@ -61,7 +63,7 @@ def test_package_version(manager: str | None, answer: tuple[int, str], version: 
         return answer
 
     assert host.package_version(manager, "toolkit", run) == version
-    assert all(command[-1] == "toolkit" for command in asked)
+    assert all(list(command[-2:]) == ["--", "toolkit"] for command in asked)
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,12 @@ def test_decode_refuses_what_is_broken(block: str) -> None:
         hpack.decode(bytes.fromhex(block))
 
 
+@pytest.mark.parametrize("start", ["ff", "3f", "7f", "007f", "00ff"])
+def test_a_number_without_end_is_refused_at_once(start: str) -> None:
+    with pytest.raises(hpack.HpackError, match="too large"):
+        hpack.decode(bytes.fromhex(start + "80" * 100_000 + "01"))
+
+
 def test_encode_is_the_inverse() -> None:
     headers = [(":path", "/runtime.v1.RuntimeService/Status"), ("te", "trailers"), ("long", "x" * 500)]
     assert hpack.decode(hpack.encode(headers)) == headers

@@ -37,6 +37,12 @@ def test_telling_lines(lines: list[str], limit: int, told: list[str]) -> None:
 
 
 def test_journal_command_is_of_one_start_where_systemd_numbers_them() -> None:
-    assert unit.journal_command("containerd", "abc")[-1] == "_SYSTEMD_INVOCATION_ID=abc"
-    assert "_SYSTEMD" not in " ".join(unit.journal_command("containerd", ""))
+    assert unit.journal_command("containerd", {"InvocationID": "abc"})[-1] == "_SYSTEMD_INVOCATION_ID=abc"
+    assert unit.journal_command("containerd", {"InvocationID": "abc", "NRestarts": "0"})[-1].endswith("=abc")
+    assert "_SYSTEMD" not in " ".join(unit.journal_command("containerd", {}))
+
+
+def test_journal_of_a_unit_that_is_started_again_and_again_goes_back_to_what_it_died_of() -> None:
+    command = unit.journal_command("containerd", {"InvocationID": "abc", "NRestarts": "1"})
+    assert "_SYSTEMD" not in " ".join(command)
     assert "containerd" in unit.show_command("containerd")

@@ -82,7 +82,8 @@ def cluster(**values: Any) -> dict[str, Any]:
         "smoke": [{"node": "worker-1", "passed": True, "skipped": False, "reason": "", "log_tail": ["Test PASSED"]}],
         "smoke_error": "",
         "smoke_image": "nvcr.io/nvidia/k8s/cuda-sample:vectoradd",
-        "unreachable": [],
+        "hosts": [],
+        "limited": False,
     }
     if "node" in values:
         told["nodes"] = [{**node, **values.pop("node")}]
@@ -213,7 +214,7 @@ MISMATCH = {"source": "pci", "error": "Driver/library version mismatch; reboot."
         (host(), cluster(runtime_class={"name": ""}), [], None),
         (
             host(),
-            cluster(unreachable=["worker-9"]),
+            cluster(hosts=["worker-1", "worker-9"]),
             ["unreachable"],
             "worker-9: the host could not be examined; look at its errors above.",
         ),
@@ -252,7 +253,7 @@ def test_notes_and_stand_ins() -> None:
         "worker-1: cordoned, but all GPUs are offered",
         "worker-1: smoke test skipped, cordoned",
     ]
-    assert report["nodes"][0]["smoke_test"] == {"result": "skipped"}
+    assert report["nodes"][0]["smoke_test"] == {"result": "skipped", "reason": "cordoned"}
 
 
 def test_a_failed_smoke_test_tells_its_last_lines() -> None:
@@ -262,6 +263,87 @@ def test_a_failed_smoke_test_tells_its_last_lines() -> None:
         "reason": "x",
         "log_tail": ["no CUDA device"],
     }
+
+
+def test_each_problem_is_one_line_with_host_cause_and_remedy() -> None:
+    broken = host(runtime={"ok": False, "cause": "line 1\nline 2", "remedy": "do\n this.", "log": []})
+    report = build.build([broken], cluster(smoke_error="no\nresults"))
+    assert [problem["sentence"] for problem in report["problems"]] == [
+        "cluster: no results; run it alone to see why.",
+        "worker-1: line 1 line 2; do this.",
+    ]
+
+
+PASSED = [{"node": "worker-1", "passed": True, "skipped": False}]
+SKIPPED = [{"node": "worker-1", "passed": False, "skipped": True, "reason": "busy"}]
+FAILED = [{"node": "worker-1", "passed": False, "skipped": False, "reason": "exit code 1; read", "log_tail": ["bad"]}]
+
+
+def from_file(report: dict[str, Any]) -> dict[str, Any]:
+    """Return the report as the next run reads it."""
+    told: dict[str, Any] = json.loads(json.dumps(report))
+    return told
+
+
+@pytest.mark.parametrize("smoke", [PASSED, SKIPPED, FAILED, []])
+def test_site_verify_site_write_the_same_file(smoke: list[dict[str, Any]]) -> None:
+    hosts = [host(), host("worker-2")]
+    site = build.build(hosts, cluster(smoke=smoke))
+    verify = build.build(hosts, cluster(smoke=[]), earlier=from_file(site))
+    again = build.build(hosts, cluster(smoke=smoke), earlier=from_file(verify))
+    assert json.dumps(site) == json.dumps(verify) == json.dumps(again)
+
+
+def test_a_smoke_test_of_this_run_counts_and_not_the_earlier_one() -> None:
+    earlier = from_file(build.build([host()], cluster(smoke=FAILED)))
+    report = build.build([host()], cluster(smoke=PASSED), earlier=earlier)
+    assert (report["ok"], report["nodes"][0]["smoke_test"]) == (True, {"result": "passed"})
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        host(nvml={"driver_version": "580.65.06"}),
+        host(gpus=[gpu(), gpu(1)]),
+        host(runtime={"runtime_version": "2.5.0"}),
+        {**host(), "node": "another"},
+    ],
+)
+def test_what_became_another_node_is_not_proved_any_more(seen: dict[str, Any]) -> None:
+    earlier = from_file(build.build([host()], cluster()))
+    report = build.build([seen], cluster(smoke=[]), earlier=earlier)
+    assert report["nodes"][0]["smoke_test"] == {"result": "not run"}
+
+
+def test_a_limited_run_leaves_the_other_hosts_as_they_were() -> None:
+    ill = host("worker-2", nvml={"gpus": [], "source": "none"})
+    told = cluster(smoke=[{"node": "worker-2", "passed": False, "skipped": True, "reason": "busy"}])
+    full = build.build([host(), ill], {**told, "hosts": ["worker-1", "worker-2", "worker-9"]})
+    limited = build.build([host()], cluster(smoke=[], hosts=["worker-1"], limited=True), earlier=from_file(full))
+    assert json.dumps(limited) == json.dumps(full)
+    assert [problem["host"] for problem in limited["problems"]] == ["worker-2", "worker-9"]
+    assert limited["notes"] == ["worker-2: smoke test skipped, busy"]
+    assert limited["summary"] == {"nodes": 2, "gpus": 1, "problems": 2}
+
+
+def test_a_host_looked_at_in_vain_does_not_keep_its_entry() -> None:
+    earlier = from_file(build.build([host(), host("worker-2")], cluster()))
+    told = cluster(hosts=["worker-1", "worker-2"], limited=True)
+    report = build.build([host()], told, earlier=earlier)
+    assert [node["host"] for node in report["nodes"]] == ["worker-1"]
+    assert [problem["code"] for problem in report["problems"]] == ["unreachable"]
+
+
+def test_a_full_run_drops_hosts_that_left() -> None:
+    earlier = from_file(build.build([host(), host("worker-2", nvml=MISMATCH)], cluster()))
+    report = build.build([host()], cluster(), earlier=earlier)
+    assert json.dumps(report) == json.dumps(build.build([host()], cluster()))
+
+
+@pytest.mark.parametrize("earlier", [None, {}, {"schema": "other", "nodes": 3}])
+def test_what_is_no_report_is_ignored(earlier: Any) -> None:
+    told = cluster(smoke=[], limited=True)
+    assert build.build([host()], told, earlier=earlier) == build.build([host()], told)
 
 
 def test_products_count_different_gpus_apart() -> None:
@@ -293,9 +375,17 @@ def test_the_table() -> None:
     ]
 
 
+def test_what_is_of_an_earlier_run_bears_a_star() -> None:
+    report = build.build([host(), host("worker-2"), host("worker-3", nvml=MISMATCH)], cluster())
+    rendered = [text for text, _tone in render.lines(report, hosts=["worker-1", "worker-2"], tested=[])]
+    assert [text.split()[-2:] for text in rendered[3:6]] == [["passed*", "ok"], ["run", "ok"], ["run", "problem*"]]
+    assert rendered[6] == "* as of an earlier run"
+    assert not any("*" in text for text, _tone in render.lines(report))
+
+
 def test_the_whole_report() -> None:
     seen = host(configuration={"reasons": ["x"], "diff": {"before": "a", "after": "b"}})
-    report = build.build([seen], cluster(unreachable=["worker-9"]), ["A note."])
+    report = build.build([seen], cluster(hosts=["worker-1", "worker-9"]), ["A note."])
     rendered = render.lines(report, "/tmp/report.json")
     texts = [text for text, _tone in rendered]
     assert rendered[0] == ("GPU report: 1 node, 1 GPU, 2 problems", "bad")

@@ -12,71 +12,15 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _files
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import proof
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.apply import (
-    Host,
-    Outcome,
-    ensure_absent,
-    ensure_present,
-)
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import Request
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import RUNC_V2, parse_release
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import RUNC_V2
 from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import samples
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import NVIDIA_V3, Node
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import run_and_die
 
 if t.TYPE_CHECKING:
     from pathlib import Path
-
-NVIDIA_V3 = """\
-[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia]
-runtime_type = "io.containerd.runc.v2"
-[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia.options]
-BinaryName = "/usr/bin/nvidia-container-runtime"
-"""
-
-
-class Node:
-    """A node in a directory: /etc/containerd/config.toml, and the state of this collection."""
-
-    def __init__(self, root: Path, content: str | bytes | None, release: str = "2.1") -> None:
-        self.root = root
-        self.release = parse_release(release)
-        self.config = root / "etc" / "containerd" / "config.toml"
-        if content is not None:
-            self.config.parent.mkdir(parents=True)
-            self.config.write_bytes(content if isinstance(content, bytes) else content.encode())
-        self.host = Host(state_dir=str(root / "state"), lock_dirs=(str(root / "lock"),))
-
-    def present(self, check: bool = False, **asked: t.Any) -> Outcome:
-        return ensure_present(self._request(asked), self._host(check))
-
-    def absent(self, check: bool = False, **asked: t.Any) -> Outcome:
-        return ensure_absent(self._request(asked), self._host(check))
-
-    def _request(self, asked: dict[str, t.Any]) -> Request:
-        return Request(path=str(self.config), release=self.release, **asked)
-
-    def _host(self, check: bool) -> Host:
-        return replace(self.host, check_mode=check)
-
-    def text(self) -> str:
-        return self.config.read_bytes().decode()
-
-    def snapshot(self) -> dict[str, tuple[t.Any, ...]]:
-        found = {}
-        for place in self.root.rglob("*"):
-            info = place.lstat()
-            content = place.read_bytes() if stat.S_ISREG(info.st_mode) else b""
-            found[str(place)] = (info.st_mode, info.st_mtime_ns, info.st_ino, content)
-        return found
-
-    def confirm(self) -> None:
-        os.unlink(self.host.mark)
-
-    def without_temps(self) -> bool:
-        return not [place for place in self.root.rglob("*") if _files.TEMP_TAG in place.name]
-
 
 ASKED: list[dict[str, t.Any]] = [
     {},
@@ -219,91 +163,6 @@ class TestFileItself:
         node.config = tmp_path / "microk8s" / "containerd-template.toml"
         with pytest.raises(ConfigError, match="MicroK8s"):
             node.present()
-
-
-class TestOthersWriteToo:
-    def test_their_edits_stay(self, tmp_path: Path) -> None:
-        node = Node(tmp_path, samples.KUBEADM_V3)
-        node.present(set_default=True)
-        node.config.write_text(node.text() + "# mine\n[debug]\nlevel = 'debug'\n", encoding="utf-8")
-        assert not node.present(set_default=True).changed
-        node.absent()
-        assert node.text() == samples.KUBEADM_V3 + "# mine\n[debug]\nlevel = 'debug'\n"
-
-    def test_their_edits_stay_after_another_run_of_ours(self, tmp_path: Path) -> None:
-        node = Node(tmp_path, samples.KUBEADM_V3)
-        node.present()
-        node.config.write_text("# mine\n" + node.text(), encoding="utf-8")
-        assert node.present(set_default=True).changed
-        node.absent()
-        assert node.text() == "# mine\n" + samples.KUBEADM_V3
-
-    def test_their_value_of_our_key_stays(self, tmp_path: Path) -> None:
-        node = Node(tmp_path, samples.DEFAULT_V3 % 3)
-        node.present(set_default=True)
-        node.config.write_text(
-            node.text().replace("default_runtime_name = 'nvidia'", "default_runtime_name = 'runc' # back"),
-            encoding="utf-8",
-        )
-        node.absent()
-        assert node.text() == (samples.DEFAULT_V3 % 3).replace("name = 'runc'", "name = 'runc' # back")
-
-    def test_file_written_anew_by_another_tool_is_met_anew(self, tmp_path: Path) -> None:
-        node = Node(tmp_path, samples.KUBEADM_V3)
-        first = node.present().backup_file
-        node.config.write_text(samples.DEFAULT_V3 % 3, encoding="utf-8")
-        second = node.present().backup_file
-        assert first != second
-        node.absent()
-        assert node.text() == samples.DEFAULT_V3 % 3
-
-    def test_default_that_others_gave_to_our_runtime_goes_with_it(self, tmp_path: Path) -> None:
-        node = Node(tmp_path, samples.DEFAULT_V3 % 3)
-        node.present()
-        node.config.write_text(node.text().replace("name = 'runc'", "name = 'nvidia'"), encoding="utf-8")
-        gone = node.absent()
-        assert gone.default_runtime_name == "runc"
-        assert node.text() == samples.DEFAULT_V3 % 3
-        assert any("runc again" in warning for warning in gone.warnings)
-
-    def test_runc_stays_for_the_runtimes_of_others(self, tmp_path: Path) -> None:
-        node = Node(tmp_path, samples.DEBIAN, "1.7")
-        node.present()
-        kata = f'[plugins."{samples.V2}".containerd.runtimes.kata]\nruntime_type = "io.containerd.kata.v2"\n'
-        node.config.write_text(node.text() + kata, encoding="utf-8")
-        warnings = node.absent().warnings
-        assert "runtimes.runc]" in node.text()
-        assert "nvidia" not in node.text()
-        assert any("runc stays" in warning for warning in warnings)
-
-    def test_version_stays_for_the_settings_of_others(self, tmp_path: Path) -> None:
-        node = Node(tmp_path, samples.DOCKER, "2.1")
-        node.present()
-        node.config.write_text(
-            node.text() + '[plugins."io.containerd.gc.v1.scheduler"]\npause_threshold = 0.1\n', encoding="utf-8"
-        )
-        node.absent()
-        assert "version = 3" in node.text()
-        assert "disabled_plugins = []" in node.text()
-        assert "nvidia" not in node.text()
-
-    def test_runtime_that_is_not_ours_is_left(self, tmp_path: Path) -> None:
-        node = Node(tmp_path, "version = 3\n" + NVIDIA_V3)
-        gone = node.absent()
-        assert not gone.changed
-        assert any("no record" in warning for warning in gone.warnings)
-
-    def test_migrated_file(self, tmp_path: Path) -> None:
-        node = Node(tmp_path, samples.KUBEADM_V2, "2.1")
-        node.present(set_default=True)
-        node.config.write_text(
-            node.text().replace(samples.V2, samples.V3).replace("version = 2", "version = 3"), encoding="utf-8"
-        )
-        assert not node.present(set_default=True).changed
-        node.absent()
-        wanted = samples.KUBEADM_V2.replace(samples.V2, samples.V3).replace("version = 2", "version = 3")
-        assert loads(node.text()) == loads(wanted)
-        assert "# the shim" in node.text()
 
 
 class TestSeveralRuns:
@@ -472,6 +331,14 @@ class TestImports:
         (node.config.parent / "runc.toml").write_text(samples.KUBEADM_V3, encoding="utf-8")
         node.present()
         assert "SystemdCgroup = true" in node.text()
+
+    def test_lower_version_is_ignored_before_2_3(self, tmp_path: Path) -> None:
+        for release, inherits in (("2.1", False), ("2.3", True)):
+            node = Node(tmp_path / release, 'version = 3\nimports = ["runc.toml"]\n', release)
+            (node.config.parent / "runc.toml").write_text(samples.KUBEADM_V2, encoding="utf-8")
+            done = node.present()
+            assert ("SystemdCgroup = true" in node.text()) is inherits
+            assert any("ignores" in warning for warning in done.warnings) is not inherits
 
 
 SPELLINGS = {

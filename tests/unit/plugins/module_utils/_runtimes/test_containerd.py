@@ -11,12 +11,11 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.container
     Owned,
     Plan,
     Request,
-    is_nvidia,
-    is_runc_type,
     plan,
 )
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import Release
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.shims import is_nvidia, is_runc_type
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.trees import MISSING, get, same
 from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import samples
@@ -176,6 +175,52 @@ class TestInheritance:
         assert runtime(result) == {**RUNC, "options": {"BinaryName": BINARY, "SystemdCgroup": True}}
 
 
+class TestName:
+    @pytest.mark.parametrize("name", ["nvidia", "nvidia-cdi", "n", "0", "x" * 63])
+    def test_accepted(self, name: str) -> None:
+        assert runtime(decide(tree_of(3, {}), runtime_name=name), name)
+
+    @pytest.mark.parametrize(
+        "name", ["", "nvidia\n", "a\nb", "../x", "a/b", "a.b", ".", "-a", "a-", "NVIDIA", "a b", "x" * 64]
+    )
+    def test_refused(self, name: str) -> None:
+        with pytest.raises(ConfigError, match="cannot be the handler of a RuntimeClass") as caught:
+            Request(path="/c", runtime_name=name)
+        assert "\n" not in str(caught.value)
+
+
+class TestRuncWithoutType:
+    """containerd 2 completes it to runc v2, whatever version the file has; containerd 1.x does not."""
+
+    RUNTIMES: t.ClassVar[dict[str, t.Any]] = {"runc": {"snapshotter": "x", "options": {"SystemdCgroup": True}}}
+
+    @pytest.mark.parametrize(("version", "release"), [(3, "2.1"), (3, ""), (4, "2.4"), (2, "2.1")])
+    def test_is_inherited_from(self, version: int, release: str) -> None:
+        result = decide(tree_of(version, self.RUNTIMES), release)
+        expected = {**RUNC, "snapshotter": "x", "options": {"BinaryName": BINARY, "SystemdCgroup": True}}
+        assert runtime(result) == expected
+        assert runtime(result, "runc") == self.RUNTIMES["runc"], "it is not ours to complete"
+        assert result.warnings == []
+
+    @pytest.mark.parametrize(("version", "release"), [(2, "1.7"), (2, "")])
+    def test_not_on_1_x(self, version: int, release: str) -> None:
+        assert runtime(decide(tree_of(version, self.RUNTIMES), release)) == {**RUNC, "options": {"BinaryName": BINARY}}
+
+    def test_empty_type_is_none(self) -> None:
+        result = decide(tree_of(3, {"runc": {**self.RUNTIMES["runc"], "runtime_type": ""}}), "2.1")
+        assert runtime(result) == {**RUNC, "options": {"BinaryName": BINARY}}
+
+    def test_its_cgroup_driver_is_set(self) -> None:
+        result = decide(tree_of(3, self.RUNTIMES), "2.1", systemd_cgroup=False)
+        assert runtime(result, "runc")["options"] == {"SystemdCgroup": False}
+        assert runtime(result)["options"]["SystemdCgroup"] is False
+
+    def test_it_has_to_agree_with_the_others(self) -> None:
+        nvidia = {**RUNC, "options": {"BinaryName": BINARY, "SystemdCgroup": False}}
+        result = decide(tree_of(3, {**self.RUNTIMES, "nvidia": nvidia}), "2.1")
+        assert any("true: runc; others: nvidia" in warning for warning in result.warnings)
+
+
 class TestRunc:
     @pytest.mark.parametrize("runtimes", [{}, {"kata": KATA}])
     def test_version_2_gets_runc(self, runtimes: dict[str, t.Any]) -> None:
@@ -301,13 +346,13 @@ class TestVersion:
             ({"disabled_plugins": ["cri"]}, "", "set containerd_version"),
             ({"disabled_plugins": ["restart"]}, "1.7", "names restart in disabled_plugins"),
             ({"version": 2, "disabled_plugins": "cri"}, "1.7", "has to be a list"),
-            ({"version": 2, "plugins": 3}, "1.7", "plugins holds something other than a table"),
+            ({"version": 2, "plugins": 3}, "1.7", "plugins has to be a table"),
             (
                 {"version": 3, "plugins": {V3: {"containerd": {"runtimes": []}}}},
                 "2.1",
-                "runtimes holds something other",
+                "runtimes has to be a table",
             ),
-            (tree_of(3, {"nvidia": {"options": 1}}), "2.1", "nvidia.options holds something other"),
+            (tree_of(3, {"nvidia": {"options": 1}}), "2.1", "nvidia.options has to be a table"),
         ],
     )
     def test_refused_with_the_remedy(self, tree: dict[str, t.Any], release: str, words: str) -> None:
@@ -357,7 +402,7 @@ class TestSettings:
             ({"a": {"b": None}}, "a.b is null"),
             ({"a": [1, None]}, "a is null"),
             ({"plugins": 1}, "plugins is a table"),
-            ({"version_note": {"x": 1}, "root": {"x": 1}}, "root holds something other than a table"),
+            ({"version_note": {"x": 1}, "root": {"x": 1}}, "root is a value in /etc/c.toml, not a table"),
         ],
     )
     def test_refused(self, settings: dict[str, t.Any], words: str) -> None:

@@ -64,10 +64,22 @@ class TestFiles:
             "runtimes": {"x": {"snapshotter": "1", "runtime_type": "2"}},
         }
 
-    def test_section_that_is_no_table(self) -> None:
-        broken = Imported("/x.toml", {"plugins": {V3: 1}})
-        with pytest.raises(ConfigError, match=r"^/x\.toml: plugins"):
-            imports.merged_section([broken], schema(3))
+    def test_section_that_is_no_table(self, tmp_path: Path) -> None:
+        (tmp_path / "x.toml").write_text(f"plugins.'{V3}' = 1\n", encoding="utf-8")
+        with pytest.raises(ConfigError, match=r"/x\.toml: plugins.*has to be a table; correct it"):
+            imports.imported_files(str(tmp_path / "config.toml"), {"imports": ["x.toml"]}, self.load)
+
+    @pytest.mark.parametrize(
+        ("release", "version", "counts"), [("2.0", 3, False), ("2.2", 3, False), ("2.3", 3, True), ("", 3, True)]
+    )
+    @pytest.mark.parametrize("stated", [1, 2])
+    def test_lower_version_counts_from_2_3_on(self, release: str, version: int, stated: int, counts: bool) -> None:
+        known = Release(*map(int, release.split("."))) if release else None
+        layout, file = schema(version), section(2 if stated == 2 else 3, {"snapshotter": "x"}, stated=stated)
+        assert imports.merged_section([file], layout, known) == ({"snapshotter": "x"} if counts else {})
+        warnings = imports.check_imports([file], layout, Request(path="/c", release=known))
+        assert bool(warnings) is not counts
+        assert all("bring both to one version" in warning and file.path in warning for warning in warnings)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +113,9 @@ class TestFiles:
         ("2.1", 2, section(3, {}, stated=3), {}, "bring both to one version", 0),
         ("2.3", 3, section(3, {}, stated=4), {}, "bring both to one version", 0),
         ("2.3", 4, section(3, {}, stated=3), {}, None, 0),
+        # what is ignored hides nothing
+        ("2.1", 3, section(2, nvidia("/other"), stated=2), {}, None, 1),
+        ("2.3", 3, section(2, nvidia("/other"), stated=2), {}, "BinaryName", 0),
     ],
 )
 def test_what_hides_the_result(

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import copy
 import datetime
 import json
 import os
+import re
 import stat
 import typing as t
 
@@ -94,9 +96,7 @@ class TestUndone:
 
         @hypothesis.given(tables, tables)
         def undo(before: t.Any, other: t.Any) -> None:
-            from copy import deepcopy
-
-            after = deepcopy(before)
+            after = copy.deepcopy(before)
             _merge_tables_only(after, other)
             done = journal.extend(Record(b"met", b"w"), "nvidia", before, after, {})
             result, left = journal.undone(after, done.runtimes["nvidia"], [])
@@ -108,7 +108,7 @@ class TestUndone:
 
 class TestJournal:
     def make(self, tmp_path: Path) -> Journal:
-        return Journal(str(tmp_path / "config.toml"), str(tmp_path / "state"))
+        return Journal(str(tmp_path / "config.toml"), str(tmp_path / "state" / "config.json"))
 
     def test_round_trip_keeps_types(self, tmp_path: Path) -> None:
         values: list[t.Any] = [
@@ -124,7 +124,7 @@ class TestJournal:
         ]
         changes = tuple(Change(("t", str(n)), "k", MISSING, value) for n, value in enumerate(values))
         book = self.make(tmp_path)
-        book.settle(Record(None, b"\xff", "/copy", ("/a", "/a/b"), {"nvidia": changes}))
+        book.note("x", {"x": Record(None, b"\xff", "/copy", ("/a", "/a/b"), {"nvidia": changes})}, keep=False)
         loaded = book.load(sha256(b"\xff"), {})
         assert loaded is not None
         assert (loaded.base, loaded.written, loaded.copy) == (None, b"\xff", "/copy")
@@ -135,7 +135,9 @@ class TestJournal:
 
     def test_nothing_recorded(self, tmp_path: Path) -> None:
         assert self.make(tmp_path).load("x", {}) is None
-        self.make(tmp_path).settle(None)
+        self.make(tmp_path).note("x", {"x": None}, keep=True)
+        self.make(tmp_path).settle("x")
+        assert self.make(tmp_path).written is MISSING
         assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.parametrize(
@@ -155,45 +157,95 @@ class TestJournal:
         book = self.make(tmp_path)
         old = Record(b"met", b"old", runtimes={"nvidia": (Change(A, "k", MISSING, "settled"),)})
         new = Record(b"met", b"new", runtimes={"nvidia": (Change(A, "k", MISSING, "intended"),)})
-        book.intend(old, new, sha256(b"old"), sha256(b"new"))
+        book.note("x", {sha256(b"old"): old, sha256(b"new"): new}, keep=True)
         found = book.load(sha256(content), tree)
         assert (found.runtimes["nvidia"][0].after if found else None) == expected
 
     def test_killed_removal(self, tmp_path: Path) -> None:
         book = self.make(tmp_path)
         old = Record(b"met", b"old", runtimes={"nvidia": (Change(A, "k", MISSING, 1),)})
-        book.intend(old, None, sha256(b"old"), sha256(b"gone"))
+        book.note("x", {sha256(b"old"): old, sha256(b"gone"): None}, keep=True)
         assert book.load(sha256(b"gone"), {}) is None
         assert book.load(sha256(b"old"), {"t": {"a": 1}}) is not None
 
     def test_changes_follow_a_migration_to_version_3(self, tmp_path: Path) -> None:
         book = self.make(tmp_path)
-        book.settle(record(Change(("plugins", V2, "containerd", "x"), "k", MISSING, 1)))
+        book.note("x", {"x": record(Change(("plugins", V2, "containerd", "x"), "k", MISSING, 1))}, keep=False)
         found = book.load("other", {"version": 3, "plugins": {V3: {"containerd": {"x": 1}}}})
         assert found is not None
         assert found.runtimes["nvidia"][0].path == ("plugins", V3, "containerd", "x")
+
+    def test_contents_that_a_rollback_can_bring_back(self, tmp_path: Path) -> None:
+        book, one, two = self.make(tmp_path), record(Change(A, "k", MISSING, 1)), record(Change(A, "k", MISSING, 2))
+        book.note("s1", {"s0": None, "s1": one}, keep=True)
+        book.note("s2", {"s1": one, "s2": two}, keep=True)
+        assert book.written == "s2"
+        assert [book.load(sha, {}) for sha in ("s0", "s1", "s2")] == [None, None, None], "their values are not there"
+        loaded = [book.load(sha, {"t": {"a": value}}) for sha, value in (("s0", 1), ("s1", 1), ("s2", 2))]
+        assert [found and found.runtimes["nvidia"][0].after for found in loaded] == [None, 1, 2]
+        book.settle("unknown")
+        assert book.load("s2", {"t": {"a": 2}})
+        book.settle("s1")
+        assert book.written == "s2"
+        assert book.load("s1", {"t": {"a": 1}})
+        book.note("s3", {"s1": one, "s3": None}, keep=True)
+        book.settle("s3")
+        assert not os.path.exists(book.file)
+
+    @pytest.mark.parametrize(
+        ("changes", "tree", "expected"),
+        [
+            # kind, before -> after at a, b, c; which of them still hold
+            ([("runtime", 1), ("runc", 1)], {"a": 1, "b": 1}, 2),
+            ([("runtime", 1), ("runc", 1)], {"a": 2, "b": 1}, 0),
+            ([("default", 1), ("inherit", 1), ("cgroup", 1)], {"a": 2, "b": 1, "c": 1}, 2),
+            ([("settings", 1), ("cri", 1)], {"a": 1, "b": 1}, 2),
+            ([("settings", 1), ("cri", 1)], {"b": 1}, 0),
+            ([("cgroup", 1), ("runc", 1)], {"a": 1, "b": 1}, 2),
+            ([("cgroup", 1), ("runc", 1)], {"a": 1}, 0),
+        ],
+    )
+    def test_in_a_file_that_was_replaced_nothing_is_ours(
+        self, tmp_path: Path, changes: list[tuple[str, int]], tree: dict[str, t.Any], expected: int
+    ) -> None:
+        book = self.make(tmp_path)
+        ours = [Change(path, kind, MISSING, after) for path, (kind, after) in zip((A, B, C), changes)]
+        book.note("x", {"x": record(*ours)}, keep=False)
+        found = book.load("other", {"t": tree})
+        assert len(found.runtimes["nvidia"] if found else ()) == expected
 
     @pytest.mark.parametrize(
         ("content", "words"),
         [
             ("{", "is damaged"),
             ("[]", "is damaged"),
-            ('{"format": 1}', "is damaged"),
-            ('{"format": 1, "record": {"base": 1}}', "is damaged"),
-            ('{"format": 2, "record": null}', "newer format"),
+            ("[" * 100_000, "is damaged"),
+            ('{"format": 1}', "'written' is missing"),
+            ('{"format": 1, "written": null}', "'versions' is missing"),
+            ('{"format": 1, "written": null, "versions": 3}', "is damaged"),
+            ('{"format": 1, "written": null, "versions": [{"sha": [], "record": null}]}', "is damaged"),
+            ('{"format": 1, "written": null, "versions": [{"sha": "x", "record": {"base": 1}}]}', "is damaged"),
+            ('{"format": 1, "written": null, "versions": [{"sha": "x", "record": 3}]}', "is damaged"),
+            ('{"format": 1, "written": null, "versions": [{"sha": "x", "record": RUNTIMES}]}', "is damaged"),
+            ('{"format": 2, "record": null}', "is of format 2"),
         ],
     )
     def test_damaged(self, tmp_path: Path, content: str, words: str) -> None:
         book = self.make(tmp_path)
         os.mkdir(os.path.dirname(book.file))
+        runtimes = '{"base": null, "written": null, "copy": null, "made_dirs": [], "runtimes": []}'
         with open(book.file, "w", encoding="utf-8") as stream:
-            stream.write(content)
-        with pytest.raises(ConfigError, match=words):
+            stream.write(content.replace("RUNTIMES", runtimes))
+        with pytest.raises(ConfigError, match=words) as caught:
             book.load("x", {})
+        message = str(caught.value)
+        assert message.startswith(f"{book.file}, the record of changes to {book.target}, is ")
+        assert re.search(r"(move it away .*; then run again|run the release .* wrote it)\.$", message)
+        assert "\n" not in message
 
     def test_file_is_readable_json(self, tmp_path: Path) -> None:
         book = self.make(tmp_path)
-        book.settle(record(Change(A, "default", MISSING, "nvidia")))
+        book.note("x", {"x": record(Change(A, "default", MISSING, "nvidia"))}, keep=False)
         with open(book.file, encoding="utf-8") as stream:
             content = json.load(stream)
         assert content["path"] == str(tmp_path / "config.toml")
@@ -205,4 +257,4 @@ def _merge_tables_only(tree: dict[str, t.Any], other: dict[str, t.Any]) -> None:
         if isinstance(value, dict) and isinstance(tree.get(key), dict):
             _merge_tables_only(tree[key], value)
         elif key not in tree or isinstance(value, dict) is isinstance(tree[key], dict):
-            tree[key] = value
+            tree[key] = copy.deepcopy(value)

@@ -64,6 +64,86 @@ def test_edges(before: bytes | None, after: bytes | None, expected: tuple[str, s
         assert pair == expected
 
 
+#: TOML value (in single quotes below), what may not be shown, what has to be.
+VALUES = [
+    ("DB_PASSWORD=opensesame", ["opensesame"], ["DB_PASSWORD="]),
+    ("DB_PASSWORD=open sesame, = and more", ["open", "sesame", "more"], ["DB_PASSWORD="]),
+    ("AWS_SECRET_ACCESS_KEY=opensesame", ["opensesame"], ["AWS_SECRET_ACCESS_KEY="]),
+    ("MYSQL_PWD=opensesame", ["opensesame"], ["MYSQL_PWD="]),
+    ("--registry-token=opensesame", ["opensesame"], ["--registry-token="]),
+    ("run --api-key=opensesame --color=no", ["opensesame"], ["--api-key=", "--color=no"]),
+    ("PWD=/root", [], ["PWD=/root"]),
+    ("NODE_NAME=gpu-1", [], ["NODE_NAME=gpu-1"]),
+    ("COMPASS=north", [], ["COMPASS=north"]),
+    ("HTTPS_PROXY=http://me:opensesame@proxy.example:3128", ["opensesame"], ["@proxy.example:3128"]),
+    ("https://me:open@sesame@host.example/path", ["open", "sesame"], ["https://", "@host.example/path"]),
+    ("https://opensesame@host.example", ["opensesame"], ["@host.example"]),
+    ("https://host.example/path@2", [], ["https://host.example/path@2"]),
+    ("https://host.example?mail=a@b.example", [], ["https://host.example?mail=a@b.example"]),
+    ("https://host.example?token=opensesame&x=1", ["opensesame"], ["token=", "&x=1"]),
+    ('{"auths": {"r.example": {"auth": "opensesame", "email": "a@b"}}}', ["opensesame"], ["r.example", "a@b"]),
+    ('[{"bearer": "open\\"sesame"}]', ["sesame"], ["bearer"]),
+    ('{"env": ["DB_PASSWORD=opensesame", "A=b"], "n": null, "on": true}', ["opensesame"], ["A=b", "DB_PASSWORD="]),
+    ('{"broken": ', [], ['{"broken": ']),
+]
+
+
+@pytest.mark.parametrize(("value", "secrets", "shown"), VALUES)
+@pytest.mark.parametrize("form", ["x = '%s'\n", "[plugins.x]\nenv = ['A=b', '%s']\n", "[[x.y]]\nz = { a = '%s' }\n"])
+def test_values(value: str, secrets: list[str], shown: list[str], form: str) -> None:
+    text = form % value
+    before, after = masking.shown_pair(text.encode(), None)
+    assert after == ""
+    assert not [word for word in secrets if word in before]
+    plain = before.replace('\\"', '"')
+    assert not [word for word in shown if word not in plain], before
+    if not secrets:
+        assert before == text
+    words = masking.secret_words(loads(text))
+    assert bool(words) is bool(secrets)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *(
+            "auth",
+            "basic_auth",
+            "registryAuth",
+            "bearer",
+            "http.bearer",
+            "X-Registry-Auth",
+            "Proxy-Authorization",
+            "pass",
+        ),
+        *(
+            "db_pass",
+            "passphrase",
+            "client-secret",
+            "secrets",
+            "api_key",
+            "registry-api-key",
+            "my password",
+            "credentials",
+        ),
+    ],
+)
+def test_keys_that_sound_secret(key: str) -> None:
+    shown, _after = masking.shown_pair(f"[x]\n'{key}' = 'opensesame'\n".encode(), None)
+    assert "opensesame" not in shown
+    shown, _after = masking.shown_pair(
+        f"[x]\n# '{key}' = 'opensesame'\ny = 'quoted' # {key}: opensesame\n".encode(), None
+    )
+    assert "opensesame" not in shown
+    assert "y = 'quoted'" in shown
+
+
+@pytest.mark.parametrize("key", ["bypass", "key_file", "authors", "author", "token_ttl", "config_path", "passthrough"])
+def test_keys_that_do_not(key: str) -> None:
+    text = f"{key} = 'shown' # {key} = shown\n"
+    assert masking.shown_pair(text.encode(), None)[0] == text
+
+
 @pytest.mark.parametrize("name", samples.FILES)
 def test_samples_without_credentials_are_shown_as_they_are(name: str) -> None:
     data = samples.FILES[name][0]

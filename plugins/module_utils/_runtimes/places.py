@@ -1,0 +1,67 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where things lie on a node: what is kept for one configuration file, below the collection's folder there.
+
+Private to this collection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os.path
+import typing as t
+from dataclasses import dataclass
+
+from .. import _files
+
+#: Name of the mark that says: containerd has not been restarted with the file as it is.
+RESTART_MARK = "containerd.restart"
+
+
+@dataclass(frozen=True)
+class Places:
+    """The collection's folder on a node, and where locks may lie."""
+
+    state_dir: str = _files.STATE_DIR
+    lock_dirs: tuple[str, ...] = (_files.LOCK_DIR,)
+
+    @property
+    def mark(self) -> str:
+        """Path of the mark for a restart that nobody confirmed yet."""
+        return os.path.join(self.state_dir, "pending", RESTART_MARK)
+
+    @property
+    def copies(self) -> str:
+        """Directory of contents kept for people to look at: files as first met, and what a rollback replaced."""
+        return os.path.join(self.state_dir, "backups")
+
+    @property
+    def records(self) -> str:
+        """Directory of the records of changes."""
+        return os.path.join(self.state_dir, "state", "containerd_config")
+
+    @property
+    def snapshots(self) -> str:
+        """Directory of the snapshots that a rollback puts back."""
+        return os.path.join(self.state_dir, "rollback")
+
+    def record(self, path: str) -> str:
+        """Return the file with the record of changes to the file *path*."""
+        return os.path.join(self.records, _files.flat_name(os.path.realpath(path)) + ".json")
+
+    def snapshot(self, path: str) -> str:
+        """Return the file with the snapshot of the file *path*."""
+        return os.path.join(self.snapshots, _files.flat_name(os.path.realpath(path)) + ".json")
+
+    @contextlib.contextmanager
+    def exclusive(self, path: str, check_mode: bool = False) -> t.Iterator[None]:
+        """Keep other runs off the file *path*, and sweep up what killed ones left; in check mode nothing is touched."""
+        if check_mode:
+            yield
+            return
+        with _files.lock(path, (*self.lock_dirs, os.path.join(self.state_dir, "lock"))):
+            _files.remove_stale_temps(path)
+            for directory in (self.copies, self.records, self.snapshots, os.path.dirname(self.mark)):
+                _files.sweep(directory)
+            yield

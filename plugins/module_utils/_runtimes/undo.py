@@ -1,0 +1,100 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a file means once our changes are taken out, with what others wrote since.  Private to this collection."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .config_file import ConfigFile, edited, meaning, read
+from .journal import Change, Record, everything, undone
+from .patch import revert
+from .schema import CRI_NAMES, NEUTRAL_KEYS, Schema, schema_of
+from .trees import MISSING, Path, Tree, dotted, drop, get, leaves, put, same, table
+
+
+def without(path: str, tree: Tree, changes: t.Sequence[Change], original: Tree | None) -> tuple[Tree, list[str]]:
+    """Return what *tree*, the meaning of the file *path*, means without *changes*, and warnings about what stays.
+
+    If the whole is what it was before us (*original*), nothing stays.  Else others have built on it since, and it has to
+    stay a configuration that containerd can serve CRI with.
+    """
+    layout = schema_of(tree)
+    runtimes = [layout.runtimes] if layout else []
+    stay = _ours_in_foreign_runc(tree, changes, layout) if layout else []
+    warnings = []
+    if stay:
+        warnings.append(f"{path}: runtime runc stays, because others have written settings into its table.")
+    target, left = undone(tree, _but(changes, stay), runtimes)
+    if same(target, original):
+        return target, warnings
+    cri = [change for change in changes if change.kind == "cri" or _switched_cri_on(change)]
+    if any(_switched_cri_on(change) and same(get(tree, change.path), change.after) for change in cri):
+        warnings.append(f"{path}: the CRI plugin stays switched on, because others have changed the file since.")
+    if cri or ("version" not in target and not NEUTRAL_KEYS.issuperset(target)):
+        # Names and settings of today's plugins need the version.
+        stay += cri + [change for change in changes if change.kind == "version"]
+    target, left = undone(tree, _but(changes, stay), runtimes)
+    warnings += [f"{path}: {dotted(leaf)} was changed by others since and is left as it is." for leaf in left]
+    if layout and "version" in target:
+        warnings += _keep_runc(path, tree, target, layout) + _keep_default(path, tree, target, layout)
+    return target, warnings
+
+
+def without_us(file: ConfigFile, record: Record) -> bytes | None:
+    """Return the file as it would be if we had never been there, with what others wrote since (None: no file).
+
+    Unchanged by others, it is the file as first met, to the byte; else our lines are taken out, or, if others changed
+    those too, our settings.
+    """
+    if file.data == record.written:
+        return record.base
+    target, _warnings = without(file.path, file.tree, everything(record), meaning(record.base))
+    reverted = revert(record.base or b"", record.written or b"", file.data or b"")
+    if reverted is not None and same(meaning(reverted), target):
+        return reverted
+    return edited(read(file.path), target)
+
+
+def _switched_cri_on(change: Change) -> bool:
+    names = change.before if change.path == ("disabled_plugins",) and isinstance(change.before, list) else []
+    return not CRI_NAMES.isdisjoint(names)
+
+
+def _but(changes: t.Sequence[Change], stay: t.Sequence[Change]) -> list[Change]:
+    return [change for change in changes if change not in stay]
+
+
+def _ours_in_foreign_runc(tree: Tree, changes: t.Sequence[Change], layout: Schema) -> list[Change]:
+    """Return our changes that make up a table runc in which others have written too; without its type it were useless."""
+    path: Path = (*layout.runtimes, "runc")
+    ours = [
+        change
+        for change in changes
+        if change.before is MISSING and (change.kind == "runc" or change.path == (*path, "runtime_type"))
+    ]
+    known = {change.path for change in changes if same(get(tree, change.path), change.after)}
+    there = {(*path, *leaf) for leaf in leaves(table(tree, path))}
+    return ours if ours and there - known else []
+
+
+def _keep_runc(path: str, tree: Tree, target: Tree, layout: Schema) -> list[str]:
+    runc: Path = (*layout.runtimes, "runc")
+    ours = get(tree, runc)
+    if layout.builtin_runc or ours is MISSING or get(target, runc) is not MISSING or not table(target, layout.runtimes):
+        return []
+    put(target, runc, ours)
+    return [f"{path}: runtime runc stays, because containerd 1.x needs it beside the runtimes that others added."]
+
+
+def _keep_default(path: str, tree: Tree, target: Tree, layout: Schema) -> list[str]:
+    leaf: Path = (*layout.containerd, "default_runtime_name")
+    name, runtimes = get(target, leaf), table(target, layout.runtimes)
+    if name == "runc" or name in runtimes or name not in table(tree, layout.runtimes):
+        return []
+    if "runc" in runtimes:
+        put(target, leaf, "runc")
+    else:
+        drop(target, leaf)
+    return [f"{path}: the default runtime is runc again, because {name} is gone."]

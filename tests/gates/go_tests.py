@@ -1,0 +1,67 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Vet and test the lab's stand-ins, which are written in Go: ``python -m gates.go_tests REPORT``.
+
+Leaves a JUnit file build/reports/REPORT.xml, so that the summary counts these tests as it counts those of pytest.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+
+from ._common import ROOT
+from ._report import Case, run, write
+
+MODULE = ROOT / "tests" / "lab" / "standins"
+OUTCOMES = {"pass": "passed", "fail": "failed", "skip": "skipped"}
+
+
+def cases(lines: Iterable[str]) -> list[Case]:
+    """What the lines of ``go test -json`` say of each test, sorted by package and name.
+
+    Subtests count, and tests that only hold subtests do not. A package that fails without a failing test, since it cannot be
+    built for one, is a failure by the name of its package alone.
+    """
+    found: dict[tuple[str, str], str] = {}
+    said: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for event in (json.loads(line) for line in lines if line.startswith("{")):
+        # What the compiler says comes under the import path, "PACKAGE [PACKAGE.test]".
+        key = event.get("Package") or event.get("ImportPath", "").partition(" ")[0], event.get("Test", "")
+        said[key].append(event.get("Output", ""))
+        if event.get("Action") in OUTCOMES:
+            found[key] = OUTCOMES[event["Action"]]
+    holders = {(package, name.rpartition("/")[0]) for package, name in found if "/" in name}
+    failed = {package for (package, name), outcome in found.items() if name and outcome == "failed"}
+    return [
+        Case(package, name or "package", outcome, "".join(said[package, name]).strip())
+        for (package, name), outcome in sorted(found.items())
+        if (name and (package, name) not in holders) or (not name and outcome == "failed" and package not in failed)
+    ]
+
+
+def test(report: str) -> int:
+    """Run the tests, show what is not passed, leave the report; an exit status."""
+    command = ["go", "test", "-json", "./..."]
+    print(f"$ {' '.join(command)}  # in {MODULE.relative_to(ROOT)}", flush=True)
+    result = subprocess.run(command, cwd=MODULE, stdout=subprocess.PIPE, text=True, check=False)
+    found = cases(result.stdout.splitlines())
+    for case in found:
+        if case.outcome != "passed":
+            print(f"{case.outcome}: {case.suite} {case.name}\n{case.detail}")
+    print(f"{len(found)} Go tests in {MODULE.relative_to(ROOT)}", flush=True)
+    write(report, found)
+    return result.returncode
+
+
+def main(report: str) -> int:
+    """Vet, then test."""
+    vetted, _said = run(["go", "vet", "./..."], cwd=MODULE, note=f"  # in {MODULE.relative_to(ROOT)}")
+    return test(report) or vetted
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

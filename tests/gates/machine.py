@@ -1,0 +1,63 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Has this machine what `make test` needs and no gate can fetch for itself? ``python -m gates.machine``.
+
+Asked first, so that nobody waits half an hour for the answer. Standard library only: .ci/run asks before there is a .venv.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from . import _pythons
+
+GO = (1, 24)
+ROOT_ONLY = (
+    "the lab's nodes are privileged and its keys and inventory would be root's: run the whole as root, "
+    'for example `sudo env PATH="$PATH" HOME="$HOME" make test`'
+)
+
+
+def go_version() -> tuple[int, int] | None:
+    """Version of the Go toolchain on PATH, (1, 26) for 1.26.8; None where there is none."""
+    if not shutil.which("go"):
+        return None
+    answer = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, check=False).stdout
+    match = re.match(r"go(\d+)\.(\d+)", answer)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def missing() -> tuple[list[str], list[str]]:
+    """What nothing goes without, and what single gates can be run without."""
+    go, wanted = go_version(), ".".join(map(str, GO))
+    tools = []
+    if go is None:
+        tools.append(f"Go {wanted} or newer on PATH")
+    elif go < GO:
+        tools.append(f"Go {wanted} or newer on PATH (it is {'.'.join(map(str, go))})")
+    pythons = [version for version in _pythons.NEEDED if _pythons.find(version) is None]
+    return tools, [f"Python {', '.join(pythons)} (on PATH, in pyenv or in uv)"] if pythons else []
+
+
+def main() -> int:
+    """Print one sentence if something is missing; 1 if the gates cannot pass without it."""
+    tools, pythons = missing()
+    if tools or (pythons and _pythons.missing_is_failure()):
+        print(
+            f"make test: this machine lacks {' and '.join(tools + pythons)}; install what is missing.", file=sys.stderr
+        )
+        return 1
+    if os.geteuid() != 0:
+        print(f"make test: {ROOT_ONLY}.", file=sys.stderr)
+        return 1
+    if pythons:
+        print(f"make test: this machine lacks {pythons[0]}; what needs it is left out and counted as skipped.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node in a directory, on which the tests merge and take out."""
+
+from __future__ import annotations
+
+import os
+import stat
+import typing as t
+from dataclasses import replace
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _files
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.apply import (
+    Host,
+    Outcome,
+    ensure_absent,
+    ensure_present,
+)
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import Request
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import parse_release
+
+if t.TYPE_CHECKING:
+    from pathlib import Path
+
+NVIDIA_V3 = """\
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia]
+runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia.options]
+BinaryName = "/usr/bin/nvidia-container-runtime"
+"""
+
+
+class Node:
+    """A node in a directory: /etc/containerd/config.toml, and the state of this collection."""
+
+    def __init__(self, root: Path, content: str | bytes | None, release: str = "2.1") -> None:
+        self.root = root
+        self.release = parse_release(release)
+        self.config = root / "etc" / "containerd" / "config.toml"
+        if content is not None:
+            self.config.parent.mkdir(parents=True)
+            self.config.write_bytes(content if isinstance(content, bytes) else content.encode())
+        self.host = Host(state_dir=str(root / "state"), lock_dirs=(str(root / "lock"),))
+
+    def present(self, check: bool = False, **asked: t.Any) -> Outcome:
+        return ensure_present(self._request(asked), self._host(check))
+
+    def absent(self, check: bool = False, **asked: t.Any) -> Outcome:
+        return ensure_absent(self._request(asked), self._host(check))
+
+    def _request(self, asked: dict[str, t.Any]) -> Request:
+        return Request(path=str(self.config), release=self.release, **asked)
+
+    def _host(self, check: bool) -> Host:
+        return replace(self.host, check_mode=check)
+
+    def text(self) -> str:
+        return self.config.read_bytes().decode()
+
+    def snapshot(self) -> dict[str, tuple[t.Any, ...]]:
+        found = {}
+        for place in self.root.rglob("*"):
+            info = place.lstat()
+            content = place.read_bytes() if stat.S_ISREG(info.st_mode) else b""
+            found[str(place)] = (info.st_mode, info.st_mtime_ns, info.st_ino, content)
+        return found
+
+    def confirm(self) -> None:
+        os.unlink(self.host.mark)
+
+    def without_temps(self) -> bool:
+        return not [place for place in self.root.rglob("*") if _files.TEMP_TAG in place.name]
