@@ -51,7 +51,7 @@ def simulated_gpus(host: Any) -> Callable[[], int]:
 
 def _recap(output: str) -> dict[str, dict[str, int]]:
     """Host -> counts, from the recap that ansible-playbook prints last."""
-    lines = output.split("PLAY RECAP", 1)[1].splitlines()
+    lines = output.partition("PLAY RECAP")[2].splitlines()
     found = (re.match(r"^(\S+)\s+: (ok=.*)$", line) for line in lines)
     return {
         match[1]: {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", match[2])} for match in found if match

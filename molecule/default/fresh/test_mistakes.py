@@ -77,12 +77,18 @@ def refused(
             "gpu_nodes_group=kube_control_plane",
             ("molecule-control-plane", "no NVIDIA GPU was found", "take the host out"),
         ),
-        ("gpu_nodes_group=no_such_group", ("no_such_group",)),
     ],
-    ids=["provider", "kubeconfig", "no GPU", "no hosts"],
+    ids=["provider", "kubeconfig", "no GPU"],
 )
 def test_wrong_settings(playbook: Any, fingerprint: Any, option: str, words: tuple[str, ...]) -> None:
     refused(playbook, fingerprint, ["-e", option], *words)
+
+
+def test_group_without_hosts(playbook: Any) -> None:
+    """Ansible alone would end well."""
+    code, _recap, said = playbook("site", "-e", "gpu_nodes_group=no_such_group")
+    assert code != 0
+    assert "The inventory has no host in no_such_group; put the GPU nodes into a group of that name" in said
 
 
 def test_object_of_somebody_else(playbook: Any, fingerprint: Any, api: Any) -> None:

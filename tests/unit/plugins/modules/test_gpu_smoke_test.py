@@ -4,39 +4,18 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
+from fakes.kubernetes_api import FakeCluster, node, pod
 
-pytest.importorskip("ansible.module_utils.basic")
-
-from ansible.module_utils import basic
-
-TESTS = str(Path(__file__).resolve().parents[3])
-if TESTS not in sys.path:
-    sys.path.append(TESTS)
-
-from fakes.kubernetes_api import FakeCluster, node, pod  # noqa: E402
-
-from ansible_collections.gpu.kubernetes.plugins.modules import gpu_smoke_test  # noqa: E402
+from ansible_collections.gpu.kubernetes.plugins.modules import gpu_smoke_test
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(cluster: FakeCluster, **arguments: Any) -> dict[str, Any]:
-        encoded = json.dumps({"ANSIBLE_MODULE_ARGS": arguments}).encode()
-        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", encoded)
-        monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
-        monkeypatch.setattr(gpu_smoke_test, "connect", lambda _module: cluster)
-        with pytest.raises(SystemExit):
-            gpu_smoke_test.main()
-        result: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return result
-
-    return call
+def run(run_module: Any) -> Any:
+    return partial(run_module, gpu_smoke_test)
 
 
 def ending(phase: str, output: str) -> FakeCluster:

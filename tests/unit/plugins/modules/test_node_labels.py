@@ -4,39 +4,18 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
+from fakes.kubernetes_api import FakeCluster, node
 
-pytest.importorskip("ansible.module_utils.basic")
-
-from ansible.module_utils import basic
-
-TESTS = str(Path(__file__).resolve().parents[3])
-if TESTS not in sys.path:
-    sys.path.append(TESTS)
-
-from fakes.kubernetes_api import FakeCluster, node  # noqa: E402
-
-from ansible_collections.gpu.kubernetes.plugins.modules import node_labels  # noqa: E402
+from ansible_collections.gpu.kubernetes.plugins.modules import node_labels
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(cluster: FakeCluster, **arguments: Any) -> dict[str, Any]:
-        encoded = json.dumps({"ANSIBLE_MODULE_ARGS": arguments}).encode()
-        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", encoded)
-        monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
-        monkeypatch.setattr(node_labels, "connect", lambda _module: cluster)
-        with pytest.raises(SystemExit):
-            node_labels.main()
-        result: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return result
-
-    return call
+def run(run_module: Any) -> Any:
+    return partial(run_module, node_labels)
 
 
 def test_quartet_and_undo(run: Any) -> None:
@@ -95,6 +74,6 @@ def test_failure_is_one_sentence(run: Any) -> None:
 
 def test_warning_for_a_node_that_left(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     warnings: list[str] = []
-    monkeypatch.setattr(basic.AnsibleModule, "warn", lambda _self, text: warnings.append(text))
+    monkeypatch.setattr("ansible.module_utils.basic.AnsibleModule.warn", lambda _self, text: warnings.append(text))
     assert run(FakeCluster([]), nodes={"gone": {}})["changed"] is False
     assert warnings == ["Node gone is not in the cluster, so it has no labels to take away."]

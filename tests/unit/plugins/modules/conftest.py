@@ -1,0 +1,35 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""For the modules that talk to the API server: run one against a cluster that is none."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+
+# ansible-test knows the collection alone; the fakes lie beside it.
+TESTS = str(Path(__file__).resolve().parents[3])
+if TESTS not in sys.path:
+    sys.path.append(TESTS)
+
+
+@pytest.fixture
+def run_module(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[str, Any]]:
+    """Return run(module, cluster, **arguments): what the module answers."""
+    basic = pytest.importorskip("ansible.module_utils.basic")
+
+    def run(module: Any, cluster: Any, **arguments: Any) -> dict[str, Any]:
+        encoded = json.dumps({"ANSIBLE_MODULE_ARGS": arguments}).encode()
+        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", encoded)
+        monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
+        monkeypatch.setattr(module, "connect", lambda _module: cluster)
+        with pytest.raises(SystemExit):
+            module.main()
+        result: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return result
+
+    return run
