@@ -28,8 +28,7 @@ options:
   cluster:
     description:
       - What concerns all hosts, with C(error), C(resource_name), C(nodes) of M(gpu.kubernetes.gpu_nodes_info),
-        C(plugin_images), C(runtime_class), the results C(smoke) of M(gpu.kubernetes.gpu_smoke_test), C(smoke_error) and
-        C(smoke_image).
+        C(plugin_images), C(runtime_class), the results C(smoke) of M(gpu.kubernetes.gpu_smoke_test) and C(smoke_error).
       - C(hosts) names all hosts that were to be looked at. One of them without an entry in the input is a problem.
       - C(limited) says that these are a part of the hosts only.
     type: dict
@@ -41,12 +40,13 @@ options:
     default: []
   earlier:
     description:
-      - The report of an earlier run. What is no report of this filter is ignored.
+      - The report of an earlier run, as the text of its file or read from it. What is no report of this filter, such as
+        an empty file or one that was cut off, is ignored.
       - A node that was not tested this time keeps its earlier smoke test, be it good or bad, as long as its GPUs, driver and
         runtime are what they were.
       - Hosts that a limited run left out keep their entry, problems and notes. Otherwise they are dropped.
-    type: dict
-    default: {}
+    type: raw
+    default: ""
 """
 
 EXAMPLES = r"""
@@ -63,6 +63,7 @@ _value:
   type: dict
 """
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
@@ -77,15 +78,25 @@ def gpu_report(
     observations: Iterable[Mapping[str, Any]],
     cluster: Mapping[str, Any],
     notes: Iterable[str] = (),
-    earlier: Mapping[str, Any] | None = None,
+    earlier: Any = "",
 ) -> Report:
     """Build the report; a shape that does not fit is named."""
     try:
-        return build(list(observations), cluster, notes, earlier)
+        return build(list(observations), cluster, notes, _report(earlier))
     except (AttributeError, KeyError, TypeError) as error:
         raise AnsibleFilterError(
             f"gpu_report cannot read what it was given ({error!r}); see its documentation, or remove the earlier report."
         ) from error
+
+
+def _report(earlier: Any) -> Mapping[str, Any] | None:
+    """The report in a file's text; None if there is none. Some versions of Ansible have read the text already."""
+    if isinstance(earlier, str):
+        try:
+            earlier = json.loads(earlier)
+        except ValueError:
+            return None
+    return earlier if isinstance(earlier, dict) else None
 
 
 class FilterModule:

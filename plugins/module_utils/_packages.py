@@ -204,9 +204,11 @@ def _succeed(chosen: Manager, command: list[str], request: Request, run: Runner)
 
 
 def _failure(command: list[str], request: Request, output: str, errors: str) -> PackageError:
-    held = f" (waited {PATIENCE} s for the lock)" if _LOCKED.search(output + "\n" + errors) else ""
     words = last_words(output, errors).rstrip(".")
-    message = f"{command[0]} failed for {_list(request.names)}: {words}{held}"
+    remedy = "put that right on the host or in its repositories, and run again"
+    if _LOCKED.search(output + "\n" + errors):
+        remedy = f"{PATIENCE} s were not enough for the lock, so let the other package manager end, and run again"
+    message = f"{command[0]} failed for {_list(request.names)} ({words}): {remedy}"
     return PackageError(message, command=command, stdout=output, stderr=errors)
 
 

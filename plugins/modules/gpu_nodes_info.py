@@ -132,6 +132,9 @@ nodes:
     gpu_operator:
       description: Whether NVIDIA's GPU Operator takes care of the device plugin on the node.
       type: bool
+    container_runtime_version:
+      description: The container runtime that the kubelet uses, with its version; empty if the node has not told it.
+      type: str
   sample:
     - name: worker-1
       known: true
@@ -147,6 +150,7 @@ nodes:
       plugin_pod: nvidia-device-plugin-daemonset-x7k2p
       foreign_plugins: []
       gpu_operator: false
+      container_runtime_version: containerd://2.1.4
 """
 
 from typing import Any

@@ -18,15 +18,20 @@ description:
   - A node that is cordoned, or whose GPUs are all in use, is reported as skipped with the reason, never as passed.
   - The module itself succeeds when pods fail, so that the results of all nodes can be used; check RV(ok).
 options:
+  state:
+    description:
+      - With V(present), the nodes are tested. Pods of earlier runs that cannot be alive any more are removed on the way.
+      - With V(absent), nothing is tested, and all pods of this module in O(namespace) are removed, whatever their age.
+    type: str
+    choices: [present, absent]
+    default: present
   nodes:
-    description: The nodes to test.
+    description: The nodes to test. Required with O(state=present).
     type: list
     elements: str
-    required: true
   image:
-    description: The image to run.
+    description: The image to run. Required with O(state=present).
     type: str
-    required: true
   image_pull_policy:
     description: When the kubelet pulls the image.
     type: str
@@ -112,6 +117,10 @@ EXAMPLES = r"""
     runtime_class: nvidia
   register: smoke
   failed_when: not smoke.ok
+
+- name: Remove what interrupted tests left, and end those that run
+  gpu.kubernetes.gpu_smoke_test:
+    state: absent
 """
 
 RETURN = r"""
@@ -130,7 +139,7 @@ skipped_nodes:
   type: list
   elements: str
 removed_leftovers:
-  description: Pods of interrupted earlier runs that were deleted.
+  description: Pods of earlier runs that were deleted.
   returned: success
   type: list
   elements: str
@@ -162,6 +171,9 @@ results:
       description: The pod's last lines.
       type: list
       elements: str
+    image:
+      description: The image that ran, or empty if none was tried.
+      type: str
     visible_devices:
       description: The UUIDs of GPUs or MIG devices that the pod printed, if it did.
       type: list
@@ -174,6 +186,7 @@ results:
       skipped: false
       reason: ""
       log_tail: [Test PASSED, Done]
+      image: nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0
       visible_devices: []
 """
 
@@ -185,11 +198,12 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke import Smoke
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoking import run_smoke_test
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoking import remove_pods, run_smoke_test
 
 ARGUMENT_SPEC: dict[str, Any] = {
-    "nodes": {"type": "list", "elements": "str", "required": True},
-    "image": {"type": "str", "required": True},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "nodes": {"type": "list", "elements": "str"},
+    "image": {"type": "str"},
     "image_pull_policy": {"type": "str", "choices": ["Always", "IfNotPresent", "Never"], "default": "IfNotPresent"},
     "image_pull_secrets": {"type": "list", "elements": "str", "default": [], "no_log": False},
     "command": {"type": "list", "elements": "str", "default": []},
@@ -210,13 +224,9 @@ def _stop(*_details: object) -> NoReturn:
     raise SystemExit("terminated")
 
 
-def main() -> None:
-    module = AnsibleModule(argument_spec={**AUTH_ARG_SPEC, **ARGUMENT_SPEC}, supports_check_mode=True)
-    params = module.params
-    if params["resource_count"] < 1:
-        module.fail_json(msg="A pod that asks for no GPU proves none; set resource_count to 1 or more.")
+def _smoke(params: dict[str, Any]) -> Smoke:
     same = ("image", "namespace", "command", "args", "expected_output", "runtime_class", "timeout", "run_as_user")
-    smoke = Smoke(
+    return Smoke(
         resource=params["resource_name"],
         count=params["resource_count"],
         image_pull_policy=params["image_pull_policy"],
@@ -224,10 +234,25 @@ def main() -> None:
         tolerations=params["tolerations"],
         **{name: params[name] for name in same},
     )
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={**AUTH_ARG_SPEC, **ARGUMENT_SPEC},
+        required_if=[("state", "present", ("nodes", "image"))],
+        supports_check_mode=True,
+    )
+    params = module.params
+    if params["resource_count"] < 1:
+        module.fail_json(msg="A pod that asks for no GPU proves none; set resource_count to 1 or more.")
     signal.signal(signal.SIGTERM, _stop)
     cluster = connect(module)
     try:
-        outcome = run_smoke_test(cluster, smoke, list(dict.fromkeys(params["nodes"])), check_mode=module.check_mode)
+        if params["state"] == "absent":
+            outcome = remove_pods(cluster, params["namespace"], check_mode=module.check_mode)
+        else:
+            nodes = list(dict.fromkeys(params["nodes"]))
+            outcome = run_smoke_test(cluster, _smoke(params), nodes, check_mode=module.check_mode)
     except ApiError as error:
         module.fail_json(msg=str(error))
     for warning in outcome.warnings:

@@ -65,6 +65,7 @@ set:
 """
 
 import os
+import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -89,6 +90,14 @@ def load(module: AnsibleModule, names: list[str]) -> None:
             module.fail_json(msg=f"The kernel module {name} cannot be loaded ({words}): {remedy}.")
 
 
+def refuse_unknown(module: AnsibleModule, names: t.Iterable[str]) -> None:
+    """End the run with one sentence if the kernel has no setting of such a name."""
+    unknown = [name for name in names if not os.path.exists(kernel.sysctl_path(name))]
+    if unknown:
+        remedy = "look for a misspelt name, or name the kernel module that brings it in modules"
+        module.fail_json(msg=f"The kernel knows no sysctl {' and '.join(unknown)}: {remedy}.")
+
+
 def set_values(module: AnsibleModule, values: dict[str, str]) -> None:
     """Set values; ends the run with one sentence if the kernel refuses one."""
     name = value = ""
@@ -96,7 +105,7 @@ def set_values(module: AnsibleModule, values: dict[str, str]) -> None:
         for name, value in values.items():
             kernel.write_sysctl(name, value)
     except OSError as error:
-        remedy = "set it on the host if this is a container, or look for a misspelt name"
+        remedy = "give a value that it takes, or set it on the host if this is a container"
         module.fail_json(msg=f"The kernel refuses {name} = {value} ({error.strerror}): {remedy}.")
 
 
@@ -108,6 +117,9 @@ def main() -> None:
     if not module.check_mode:
         load(module, missing)
     differing = kernel.differing_sysctls(wanted)
+    # In check mode a module that is not loaded yet may bring them.
+    if not (module.check_mode and missing):
+        refuse_unknown(module, differing)
     if not module.check_mode:
         set_values(module, {name: wanted[name] for name in differing})
     module.exit_json(

@@ -32,6 +32,7 @@ PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "list": (list,),
     "dict": (dict,),
 }
+TEXTS = ("str", "path", "raw")
 MISSING = object()
 RUN = ("tasks", "handlers", "templates", "vars", "defaults")
 COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
@@ -110,7 +111,11 @@ def problems_of_option(name: str, option: Mapping[str, Any], default: object) ->
     """What is wrong with one documented option, given its value in defaults/main.yml (MISSING if it has none)."""
     yield from problems_of_form(name, option)
     documented = option.get("default", MISSING)
-    if not same(documented, default):
+    if is_template(default) and option.get("type") not in TEXTS:
+        # The documentation's tools take a default for a value of its type.
+        if documented is not MISSING:
+            yield f"{name}: its default is computed and no text; leave it out, and describe it in words"
+    elif not same(documented, default):
         yield f"{name}: documented default {told(documented)}, defaults/main.yml {told(default)}"
     if default is not MISSING:
         if option.get("required"):

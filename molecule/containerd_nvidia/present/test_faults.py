@@ -88,3 +88,24 @@ def test_a_restart_by_somebody_else_is_taken_note_of(host: Any, playbook: Playbo
     assert code == 0, said
     assert _daemon(host) == daemon
     assert not host.file("/var/lib/gpu-kubernetes/pending/containerd.restart").exists
+
+
+def test_a_program_that_is_not_there_is_refused(host: Any, playbook: Playbook, here: list[str]) -> None:
+    before, daemon = host.file(CONFIG).content, _daemon(host)
+    code, _recap, said = playbook(CONVERGE, *here, "-e", "containerd_nvidia_runtime_path=/usr/bin/no-such-runtime")
+    assert code != 0
+    assert "the program /usr/bin/no-such-runtime is missing or does not run" in " ".join(said.split())
+    assert (host.file(CONFIG).content, _daemon(host)) == (before, daemon)
+
+
+def test_toolkit_stays_as_long_as_containerd_may_use_it(host: Any, playbook: Playbook, here: list[str]) -> None:
+    daemon = _daemon(host)
+    undo = '{"containerd_nvidia_state": "absent", "containerd_nvidia_restart_ok": false}'
+    code, _recap, said = playbook(CONVERGE, *here, "-e", undo)
+    assert code == 0, said
+    assert "KEPT: " in said
+    assert host.package("nvidia-container-toolkit").is_installed
+    assert _daemon(host) == daemon
+    code, _recap, said = playbook(CONVERGE, *here)
+    assert code == 0, said
+    assert "nvidia-container-runtime" in host.check_output("containerd config dump 2>/dev/null")

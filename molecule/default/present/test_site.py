@@ -38,7 +38,24 @@ def test_verifying_alone_keeps_the_report(inventory: dict[str, Any], playbook: C
     code, _recap, said = playbook("verify_gpu_cluster", "--limit", "molecule-worker-1")
     assert code == 0, said
     assert path.read_text(encoding="utf-8") == before
-    assert [node["smoke_test"]["status"] for node in json.loads(before)["nodes"]] == ["passed", "passed"]
+    assert [node["smoke_test"]["result"] for node in json.loads(before)["nodes"]] == ["passed", "passed"]
+
+
+def test_nodes_that_do_not_offer_their_gpus_are_in_the_report(tmp_path: Path, playbook: Callable[..., Any]) -> None:
+    path = tmp_path / "report.json"
+    extra = {
+        "gpu_verify_report_path": str(path),
+        "k8s_device_plugin_expected_gpus": 99,
+        "k8s_device_plugin_wait_timeout": 5,
+    }
+    code, _recap, said = playbook("site", "-e", json.dumps(extra))
+    assert code != 0
+    assert "GPU report: 2 nodes" in said
+    report = json.loads(path.read_text(encoding="utf-8"))
+    assert [problem["code"] for problem in report["problems"]] == ["node", "node"]
+    assert [node["smoke_test"]["result"] for node in report["nodes"]] == ["passed", "passed"]
+    code, _recap, said = playbook("site", "--tags", "device_plugin", "-e", json.dumps(extra))
+    assert code != 0, said
 
 
 def test_one_node_goes_and_comes_back(api: Any, apps: Any, playbook: Callable[..., Any]) -> None:

@@ -75,6 +75,7 @@ class NodeReport:
     plugin_pod: str = ""
     foreign_plugins: list[str] = field(default_factory=list)
     gpu_operator: bool = False
+    container_runtime_version: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON types."""
@@ -187,7 +188,13 @@ def _report(view: _View, on_node: Sequence[Object]) -> NodeReport:
         plugin_pod=name_of(view.plugin or {}),
         foreign_plugins=foreign_plugins(on_node, view.question),
         gpu_operator=labels_of(node).get(OPERATOR_LABEL) == "true",
+        container_runtime_version=_runtime_version(node),
     )
+
+
+def _runtime_version(node: Object) -> str:
+    information = (node.get("status") or {}).get("nodeInfo") or {}
+    return str(information.get("containerRuntimeVersion") or "")
 
 
 def foreign_plugins(on_node: Iterable[Object], question: Question) -> list[str]:

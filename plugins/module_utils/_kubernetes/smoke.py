@@ -75,6 +75,7 @@ class Result:
     skipped: bool = False
     reason: str = ""
     log_tail: list[str] = field(default_factory=list)
+    image: str = ""
     visible_devices: list[str] = field(default_factory=list)
 
     @property
@@ -198,7 +199,7 @@ def is_decided(pod: Mapping[str, Any]) -> bool:
 def verdict(node: str, pod: Object, smoke: Smoke, evidence: Evidence, log_lines: int = 10) -> Result:
     """Judge a pod that ended, or that time ran out on."""
     phase = str((pod.get("status") or {}).get("phase") or "Unknown")
-    result = Result(node, name_of(pod), phase)
+    result = Result(node, name_of(pod), phase, image=smoke.image)
     result.log_tail = [line.rstrip() for line in evidence.log.splitlines() if line.strip()][-log_lines:]
     result.visible_devices = sorted(set(_DEVICE.findall(evidence.log)))
     if phase == "Succeeded":

@@ -59,6 +59,13 @@ def run_smoke_test(
     return Outcome([result for result in results.values() if result], stale, warnings)
 
 
+def remove_pods(cluster: Cluster, namespace: str, pace: Pace | None = None, check_mode: bool = False) -> Outcome:
+    """Remove all test pods in the namespace, whatever their age, and wait until they are gone. Raises ApiError."""
+    found = sorted(name_of(pod) for pod in cluster.pods(namespace, LABELS))
+    warnings = [] if check_mode else _sweep(cluster, namespace, LABELS, pace or Pace())
+    return Outcome([], found, warnings)
+
+
 def _not_run(name: str) -> Result:
     return Result(name, phase="NotCreated", skipped=True, reason="check mode: no pod was created, nothing was proved")
 
@@ -76,7 +83,7 @@ def _test(cluster: Cluster, smoke: Smoke, nodes: Sequence[str], pace: Pace) -> t
             results[node] = _judge(node, name, seen.get(name), smoke, evidence.get(name, Evidence()))
     finally:
         if nodes:
-            warnings.extend(_sweep(cluster, smoke, run, pace))
+            warnings.extend(_sweep(cluster, smoke.namespace, {RUN_LABEL: run}, pace))
     return results, warnings
 
 
@@ -108,16 +115,16 @@ def _wait(cluster: Cluster, smoke: Smoke, run: str, count: int, pace: Pace) -> d
     return {}
 
 
-def _sweep(cluster: Cluster, smoke: Smoke, run: str, pace: Pace) -> list[str]:
-    """Delete this run's pods by label, also those whose creation we never heard back from, and wait until gone."""
+def _sweep(cluster: Cluster, namespace: str, labels: dict[str, str], pace: Pace) -> list[str]:
+    """Delete pods by label, also those whose creation we never heard back from, and wait until gone; return warnings."""
     deadline = pace.clock() + CLEANUP_SECONDS
     while True:
-        left = cluster.pods(smoke.namespace, {RUN_LABEL: run})
+        left = cluster.pods(namespace, labels)
         if not left:
             return []
         if pace.clock() >= deadline:
             names = ", ".join(name_of(pod) for pod in left)
-            return [f"Pods {names} in namespace {smoke.namespace} were deleted, but their kubelet has not let go yet."]
+            return [f"Pods {names} in namespace {namespace} were deleted, but their kubelet has not let go yet."]
         doomed = [name_of(pod) for pod in left if not (pod.get("metadata") or {}).get("deletionTimestamp")]
-        in_parallel(lambda name: cluster.delete_pod(smoke.namespace, name), doomed)
+        in_parallel(lambda name: cluster.delete_pod(namespace, name), doomed)
         pace.sleep(min(pace.interval, 1))

@@ -58,6 +58,7 @@ def build(
 
 def _assemble(nodes: list[dict[str, Any]], found: list[Any], cluster: Cluster, notes: Iterable[str]) -> Report:
     images = sorted(set(cluster.get("plugin_images") or []))
+    used = {*images, *(node["smoke_test"].get("image", "") for node in nodes)}
     return {
         "schema": SCHEMA,
         "ok": not found,
@@ -73,7 +74,7 @@ def _assemble(nodes: list[dict[str, Any]], found: list[Any], cluster: Cluster, n
         # Those of the cluster first; sorted() keeps a host's own in order.
         "problems": sorted(found, key=lambda problem: str(problem["host"])),
         "notes": [*notes, *(note for node in nodes for note in node["notes"])],
-        "stand_ins": sorted({image for image in [*images, cluster.get("smoke_image") or ""] if STAND_IN in image}),
+        "stand_ins": sorted(image for image in used if STAND_IN in image),
     }
 
 

@@ -11,13 +11,14 @@ An observation is what was seen of one host::
 ``joined`` adds what the cluster says of its node, for the checks::
 
     {kubernetes: entry of gpu_nodes_info, empty if there is none,
-     smoke_test: {result: passed, failed, skipped or "not run", reason unless passed, log_tail if failed}}
+     smoke_test: {result: passed, failed, skipped or "not run", reason unless passed, log_tail if failed,
+                  image if one was tried}}
 
 The cluster is what the API server says, and what else concerns all hosts::
 
     {error: str or None, resource_name, nodes: [entry of gpu_nodes_info], plugin_images: [name],
      runtime_class: {name, found, handler, expected_handler}, smoke: [entry of gpu_smoke_test], smoke_error: str,
-     smoke_image: str, hosts: [all hosts to look at], limited: whether these are a part of all there are}
+     hosts: [all hosts to look at], limited: whether these are a part of all there are}
 """
 
 from __future__ import annotations
@@ -48,12 +49,13 @@ def joined(observation: Observation, cluster: Cluster) -> Observation:
 
 
 def _tested(test: Mapping[str, Any]) -> dict[str, Any]:
+    tried = {"image": test["image"]} if test.get("image") else {}
     if test.get("passed"):
-        return {"result": "passed"}
+        return {"result": "passed", **tried}
     reason = test.get("reason") or "no reason given"
     if test.get("skipped"):
-        return {"result": "skipped", "reason": reason}
-    return {"result": "failed", "reason": reason, "log_tail": list(test.get("log_tail") or [])}
+        return {"result": "skipped", "reason": reason, **tried}
+    return {"result": "failed", "reason": reason, "log_tail": list(test.get("log_tail") or []), **tried}
 
 
 def _driver(seen: Observation) -> Iterator[Finding]:
@@ -103,7 +105,8 @@ def _configuration(seen: Observation) -> Iterator[Finding]:
         cause = f"the configuration of containerd is not what was declared (to do: {', '.join(found['reasons'])})"
         yield "drift", cause, "run prepare_gpu_nodes, and look for who else writes the file"
     elif found.get("restart_required"):
-        yield "restart_due", "containerd was not restarted since its configuration changed", "run prepare_gpu_nodes"
+        cause = "no run has confirmed a restart of containerd since its configuration changed"
+        yield "restart_due", cause, "run prepare_gpu_nodes"
 
 
 def _node(seen: Observation) -> Iterator[Finding]:

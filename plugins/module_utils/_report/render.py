@@ -39,7 +39,7 @@ def lines(
         rendered += _section(f"Drift of containerd's configuration on {node['host']}", drift, "plain", bullet="")
     rendered += _section("Notes", report["notes"], "plain")
     rendered += _section("Stand-ins, which are not the real thing", report["stand_ins"], "plain")
-    return [*rendered, *([("", "plain"), (f"Written to {path}", "weak")] if path else [])]
+    return [*rendered, *([("", "plain"), (f"As JSON: {path}", "weak")] if path else [])]
 
 
 def _title(report: Mapping[str, Any]) -> str:

@@ -69,6 +69,7 @@ def role(tmp_path):
         ({**DESCRIBED}, {"demo_y": 1}, "demo_y: in defaults/main.yml, not documented"),
         ({**DESCRIBED, "type": "raw", "default": [1]}, {"demo_x": [True]}, "documented default [1]"),
         ({**DESCRIBED, "type": "float", "default": 1}, {"demo_x": 1.0}, "documented default 1"),
+        ({**DESCRIBED, "type": "bool", "default": "{{ a }}"}, {"demo_x": "{{ a }}"}, "computed and no text"),
         ({**LIST, "default": ["a", 1]}, {"demo_x": ["a", 1]}, "default element 1 is no str"),
         ({**LIST, "choices": ["a"], "default": ["b"]}, {"demo_x": ["b"]}, "default 'b' is none of its choices"),
         ({**LIST, "elements": "text"}, {}, "no type of elements: 'text'"),

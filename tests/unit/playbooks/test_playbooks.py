@@ -6,34 +6,17 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
+LOCAL = f"ansible_connection=local ansible_become=false ansible_python_interpreter={sys.executable}"
 PLAYBOOKS = sorted(path.name for path in (ROOT / "playbooks").glob("*.yml"))
 ROLES = ("k8s_device_plugin", "gpu_smoke_test", "gpu_verify")
 
 pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-
-
-@pytest.fixture
-def run(tmp_path):
-    """Run a playbook on an inventory: exit code and all that it said."""
-
-    def run_playbook(inventory, playbook, **extra):
-        hosts = tmp_path / "inventory"
-        hosts.write_text(inventory)
-        command = ["-m", "ansible", "playbook", "--inventory", hosts, "--extra-vars", json.dumps(extra), playbook]
-        environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
-        done = subprocess.run(
-            [sys.executable, *command], cwd=str(ROOT), env=environment, capture_output=True, text=True, check=False
-        )
-        return done.returncode, done.stdout + done.stderr
-
-    return run_playbook
 
 
 @pytest.mark.parametrize("playbook", PLAYBOOKS)
@@ -52,6 +35,52 @@ def test_missing_kubeconfig_is_told_before_anything_else(run, name):
     code, said = run(inventory, ROOT / "playbooks" / f"{name}.yml", gpu_kubeconfig="/nonexistent")
     assert code != 0
     assert "node: the kubeconfig /nonexistent does not exist" in " ".join(said.split())
+
+
+@pytest.mark.parametrize(("tag", "asked"), [("labels", False), ("smoke_test", False), ("device_plugin", True)])
+def test_helm_is_asked_for_where_it_is_needed(run, tmp_path, tag, asked):
+    helm = tmp_path / "bin" / "helm"
+    helm.parent.mkdir()
+    helm.write_text("#!/bin/sh\nexit 1\n")
+    helm.chmod(0o755)
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text("{}")
+    code, said = run(
+        f"[gpu_nodes]\nnode {LOCAL}\n",
+        ROOT / "playbooks" / "remove_gpu_nodes.yml",
+        "--tags",
+        tag,
+        environment={"PATH": f"{helm.parent}:{os.environ['PATH']}"},
+        gpu_kubeconfig=str(kubeconfig),
+        k8s_device_plugin_method="helm",
+    )
+    assert code != 0
+    assert ("no helm command that works" in " ".join(said.split())) is asked, said
+
+
+@pytest.mark.parametrize(
+    ("options", "follows"),
+    [
+        ((), True),
+        (("--tags", "verify"), True),
+        (("--tags", "device_plugin"), False),
+        (("--tags", "device_plugin,verify"), True),
+        (("--skip-tags", "verify"), False),
+        (("--skip-tags", "smoke_test"), True),
+    ],
+)
+def test_a_verdict_is_left_to_the_report_only_if_there_is_one(run, tmp_path, options, follows):
+    play = {
+        "hosts": "all",
+        "gather_facts": False,
+        "vars_files": [str(ROOT / "playbooks" / "vars" / "hosts.yml")],
+        "tasks": [{"ansible.builtin.debug": {"msg": "follows={{ __gpu_report_follows | bool }}"}, "tags": ["always"]}],
+    }
+    playbook = tmp_path / "play.yml"
+    playbook.write_text(json.dumps([play]))
+    code, said = run("node\n", playbook, *options)
+    assert code == 0, said
+    assert f"follows={follows}" in said
 
 
 LINKED = {

@@ -30,5 +30,5 @@ def test_every_line_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [text for text, _color in printed]
     assert texts[0] == "GPU report: 0 nodes, 0 GPUs, 1 problem"
     assert "  - A note." in texts
-    assert texts[-1] == "Written to /tmp/r.json"
+    assert texts[-1] == "As JSON: /tmp/r.json"
     assert printed[0][1] != printed[texts.index("  - A note.")][1]

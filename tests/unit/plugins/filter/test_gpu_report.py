@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 pytest.importorskip("ansible.errors")
@@ -23,7 +26,22 @@ def test_a_wrong_shape_is_named(observations: list[object]) -> None:
         gpu_report.gpu_report(observations, {})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("earlier", [["list"], {"schema": "gpu.kubernetes/report/v1", "nodes": [{}]}])
+REPORT = {"schema": "gpu.kubernetes/report/v1", "nodes": []}
+
+
+@pytest.mark.parametrize("earlier", ["", "\n", '{"schema": "gpu.kuber', "[1]", "null", '{"a": 1}', ["list"], None, {}])
+def test_what_is_no_earlier_report_is_ignored(earlier: object) -> None:
+    assert gpu_report.gpu_report([], {}, earlier=earlier) == gpu_report.gpu_report([], {})
+
+
+@pytest.mark.parametrize("read", [json.dumps, dict])
+def test_an_earlier_report_is_taken_as_text_and_as_data(read: Any) -> None:
+    problem = {"host": "left-out", "sentence": "left-out: broken; mend it."}
+    report = gpu_report.gpu_report([], {"limited": True}, earlier=read({**REPORT, "problems": [problem]}))
+    assert report["problems"] == [problem]
+
+
+@pytest.mark.parametrize("earlier", [json.dumps({**REPORT, "nodes": [{}]}), {**REPORT, "nodes": [{}]}])
 def test_an_earlier_report_of_a_wrong_shape_is_named(earlier: object) -> None:
     with pytest.raises(AnsibleFilterError, match="remove the earlier report"):
-        gpu_report.gpu_report([], {}, earlier=earlier)  # type: ignore[arg-type]
+        gpu_report.gpu_report([], {}, earlier=earlier)

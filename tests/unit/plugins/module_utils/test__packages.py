@@ -199,7 +199,7 @@ def test_zypper_has_more_than_one_status_of_success(status: int, fails: bool) ->
 
     request = Request(("toolkit",))
     if fails:
-        with pytest.raises(PackageError, match="zypper failed for toolkit: words"):
+        with pytest.raises(PackageError, match=r"zypper failed for toolkit \(words\): "):
             _packages.apply("zypper", request, query, host.run)
     else:
         assert _packages.apply("zypper", request, query, host.run)[1] == ("toolkit",)
@@ -274,7 +274,9 @@ def test_those_that_depend_on_each_other_go_together() -> None:
 def test_a_rehearsal_that_fails_otherwise_ends_the_run() -> None:
     host = Host("apt", base="1.0-1")
     host.answer("--simulate", (100, "", "E: dpkg was interrupted, run dpkg --configure -a."))
-    with pytest.raises(PackageError, match=r"^apt-get failed for base: E: dpkg was interrupted, run .* -a$") as caught:
+    with pytest.raises(
+        PackageError, match=r"^apt-get failed for base \(E: dpkg was interrupted, run .* -a\): "
+    ) as caught:
         host.apply(Request(("base",), present=False))
     assert caught.value.details["stderr"] == "E: dpkg was interrupted, run dpkg --configure -a."
 
@@ -334,7 +336,9 @@ def test_a_lock_is_waited_for(manager: str, said: str, clock: list[float]) -> No
 def test_a_lock_is_not_waited_for_without_end(manager: str, said: str, clock: list[float]) -> None:
     host = Host(manager)
     host.answer("", (1, "", said))
-    with pytest.raises(PackageError, match=r"lock.*\(waited 300 s for the lock\)$"):
+    with pytest.raises(
+        PackageError, match=r"lock.*: 300 s were not enough for the lock, so let the other package manager end"
+    ):
         host.apply(Request(("toolkit",)))
     assert clock[0] == _packages.PATIENCE
     assert len(host.calls) < 100
@@ -343,7 +347,9 @@ def test_a_lock_is_not_waited_for_without_end(manager: str, said: str, clock: li
 def test_another_failure_is_not_waited_for(clock: list[float]) -> None:
     host = Host("apt")
     host.answer(" update", (100, "", "E: The repository has no Release file."))
-    with pytest.raises(PackageError, match=r"^apt-get failed for toolkit: E: The repository has no Release file$"):
+    with pytest.raises(
+        PackageError, match=r"^apt-get failed for toolkit \(E: The repository has no Release file\): put that right"
+    ):
         host.apply(Request(("toolkit",)))
     assert (len(host.calls), clock[0]) == (1, 0)
 

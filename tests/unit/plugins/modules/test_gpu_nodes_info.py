@@ -54,3 +54,10 @@ def gpu_nodes_info_patience(timeout: float) -> Any:
 def test_counts_have_to_be_numbers(run: Any) -> None:
     result = run(FakeCluster([]), expected={"w1": "many"})
     assert "whole number" in result["msg"]
+
+
+def test_the_runtime_of_the_kubelet_is_told(run: Any) -> None:
+    told, silent = node("w1"), node("w2")
+    told["status"]["nodeInfo"] = {"containerRuntimeVersion": "cri-o://1.33.0"}
+    result = run(FakeCluster([told, silent]), expected={"w1": 0, "w2": 0, "w9": 0})
+    assert [entry["container_runtime_version"] for entry in result["nodes"]] == ["cri-o://1.33.0", "", ""]

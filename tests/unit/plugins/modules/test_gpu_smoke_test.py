@@ -39,6 +39,7 @@ def test_passed_and_skipped(run: Any) -> None:
     assert (result["changed"], result["ok"]) == (False, True)
     assert [(entry["node"], entry["passed"]) for entry in result["results"]] == [("w1", True), ("w2", False)]
     assert (result["failed_nodes"], result["skipped_nodes"]) == ([], ["w2"])
+    assert [entry["image"] for entry in result["results"]] == ["i", ""]
     assert cluster.store_pods == []
     assert len(cluster.created) == 1
 
@@ -73,6 +74,20 @@ def test_removed_leftovers_are_a_change(run: Any, check_mode: bool) -> None:
     result = run(cluster, nodes=[], image="i", _ansible_check_mode=check_mode)
     assert (result["changed"], result["removed_leftovers"]) == (True, ["old"])
     assert bool(cluster.store_pods) is check_mode
+
+
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_absent_removes_pods_of_any_age(run: Any, check_mode: bool) -> None:
+    labels = {"app.kubernetes.io/name": "gpu-smoke-test", "app.kubernetes.io/managed-by": "gpu.kubernetes"}
+    young = pod("young", labels=labels, created="2999-01-01T00:00:00Z", activeDeadlineSeconds=60)
+    cluster = FakeCluster([node("w1", 1)], [young])
+    result = run(cluster, state="absent", _ansible_check_mode=check_mode)
+    assert (result["changed"], result["removed_leftovers"], result["results"]) == (True, ["young"], [])
+    assert (bool(cluster.store_pods), cluster.created) == (check_mode, [])
+
+
+def test_a_test_wants_nodes_and_an_image(run: Any) -> None:
+    assert "missing: nodes, image" in run(FakeCluster([]))["msg"]
 
 
 def test_options_reach_the_pod(run: Any) -> None:

@@ -125,6 +125,9 @@ def test_a_failure_tells_the_managers_own_words(host: Host) -> None:
     Path(f"{host.db}.broken").touch()
     answer = host.run()
     assert answer["failed"]
-    assert answer["msg"] == "apt-get failed for toolkit and base: E: Unable to locate package."
+    assert answer["msg"] == (
+        "apt-get failed for toolkit and base (E: Unable to locate package): "
+        "put that right on the host or in its repositories, and run again."
+    )
     assert answer["command"][-1] == "update"
     assert "W: noise" in answer["stderr"]

@@ -45,3 +45,16 @@ def test_a_value_that_the_kernel_refuses_is_one_sentence() -> None:
     answer = node_module.run("kernel_settings", {"sysctl": {"kernel.ostype": "Plan9"}})
     assert answer["failed"]
     assert answer["msg"].startswith("The kernel refuses kernel.ostype = Plan9 (")
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_name_that_the_kernel_does_not_know_is_one_sentence(check: bool) -> None:
+    answer = node_module.run("kernel_settings", {"sysctl": {"kernel.no_such_setting": "1"}}, check=check)
+    assert answer["failed"]
+    assert answer["msg"].startswith("The kernel knows no sysctl kernel.no_such_setting: look for a misspelt name")
+
+
+def test_in_check_mode_a_module_that_is_to_be_loaded_may_bring_the_name() -> None:
+    arguments = {"modules": ["no_such_module"], "sysctl": {"kernel.no_such_setting": "1"}}
+    answer = node_module.run("kernel_settings", arguments, check=True)
+    assert (answer["changed"], answer["set"]) == (True, {"kernel.no_such_setting": "1"})

@@ -20,7 +20,11 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke i
     precheck,
     verdict,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoking import Pace, run_smoke_test
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoking import (
+    Pace,
+    remove_pods,
+    run_smoke_test,
+)
 
 SMOKE = Smoke(image="reg/sample:1", expected_output="Test PASSED", timeout=60)
 NOW = datetime(2026, 1, 1, 1, tzinfo=timezone.utc)
@@ -216,6 +220,17 @@ def test_leftovers_are_swept_up_and_running_tests_of_others_are_not() -> None:
     assert len(cluster.store_pods) == 2
     assert run_smoke_test(cluster, SMOKE, [], pace()).removed_leftovers == ["old"]
     assert [item["metadata"]["name"] for item in cluster.store_pods] == ["young"]
+
+
+def test_absent_removes_all_test_pods_and_nothing_else() -> None:
+    pods = [pod("young", labels=dict(LABELS), created="2026-01-01T00:59:30Z", activeDeadlineSeconds=600), pod("theirs")]
+    cluster = FakeCluster([node("w1")], pods)
+    assert remove_pods(cluster, "default", pace(), check_mode=True).removed_leftovers == ["young"]
+    assert len(cluster.store_pods) == 2
+    outcome = remove_pods(cluster, "default", pace())
+    assert (outcome.results, outcome.removed_leftovers, outcome.warnings) == ([], ["young"], [])
+    assert [item["metadata"]["name"] for item in cluster.store_pods] == ["theirs"]
+    assert remove_pods(cluster, "default", pace()).removed_leftovers == []
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,6 @@ def cluster(**values: Any) -> dict[str, Any]:
         "runtime_class": {"name": "nvidia", "found": True, "handler": "nvidia", "expected_handler": "nvidia"},
         "smoke": [{"node": "worker-1", "passed": True, "skipped": False, "reason": "", "log_tail": ["Test PASSED"]}],
         "smoke_error": "",
-        "smoke_image": "nvcr.io/nvidia/k8s/cuda-sample:vectoradd",
         "hosts": [],
         "limited": False,
     }
@@ -171,7 +170,7 @@ MISMATCH = {"source": "pci", "error": "Driver/library version mismatch; reboot."
             host(configuration={"restart_required": True}),
             cluster(),
             ["restart_due"],
-            "worker-1: containerd was not restarted since its configuration changed; run prepare_gpu_nodes.",
+            "worker-1: no run has confirmed a restart of containerd since its configuration changed; run prepare_gpu_nodes.",
         ),
         (
             {**host(), "configuration": {"msg": "line 3: invalid; correct it."}},
@@ -254,6 +253,15 @@ def test_notes_and_stand_ins() -> None:
         "worker-1: smoke test skipped, cordoned",
     ]
     assert report["nodes"][0]["smoke_test"] == {"result": "skipped", "reason": "cordoned"}
+
+
+def test_a_stand_in_that_was_tested_with_is_named_until_another_test() -> None:
+    image = "lab.local/stand-in/cuda-sample@sha256:12"
+    passed = [{"node": "worker-1", "passed": True, "skipped": False, "image": image}]
+    report = build.build([host()], cluster(smoke=passed))
+    assert (report["stand_ins"], report["nodes"][0]["smoke_test"]) == ([image], {"result": "passed", "image": image})
+    assert build.build([host()], cluster(smoke=[]), earlier=from_file(report))["stand_ins"] == [image]
+    assert build.build([host()], cluster(), earlier=from_file(report))["stand_ins"] == []
 
 
 def test_a_failed_smoke_test_tells_its_last_lines() -> None:
@@ -389,7 +397,7 @@ def test_the_whole_report() -> None:
     rendered = render.lines(report, "/tmp/report.json")
     texts = [text for text, _tone in rendered]
     assert rendered[0] == ("GPU report: 1 node, 1 GPU, 2 problems", "bad")
-    assert texts[-1] == "Written to /tmp/report.json"
+    assert texts[-1] == "As JSON: /tmp/report.json"
     for text in ("Problems", "Notes", "  - A note.", "Drift of containerd's configuration on worker-1", "  -a", "  +b"):
         assert text in texts
     assert "Stand-ins, which are not the real thing" not in texts

@@ -1,0 +1,147 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the roles refuse before they touch a host."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+TOOLKIT = "nvidia-container-toolkit"
+THERE = {"path": "/usr/bin/there", "version": "1.0", "usable": True}
+NOT_THERE = {"path": None, "version": None, "usable": False}
+
+pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
+
+
+def refusals(folder, role, tasks, hosts, **variables):
+    """Run a file of a role's tasks on hosts with variables of their own: {host: why it failed, empty if it did not}."""
+    work = {"name": f"gpu.kubernetes.{role}", "tasks_from": tasks}
+    play = {
+        "hosts": "all",
+        "gather_subset": ["min"],
+        # What is not refused goes on to compare a configuration, of which there is none here.
+        "module_defaults": {"gpu.kubernetes.containerd_config": {"path": str(folder / "none"), "state": "absent"}},
+        "tasks": [
+            {"ansible.builtin.set_fact": {"why": ""}},
+            {
+                "block": [{"ansible.builtin.import_role": work, "vars": variables}],
+                "rescue": [{"ansible.builtin.set_fact": {"why": "{{ ansible_failed_result.msg }}"}}],
+            },
+            {
+                "ansible.builtin.copy": {
+                    "content": "{{ dict(ansible_play_hosts | zip(ansible_play_hosts | map('extract', hostvars, 'why'))) | to_json }}",
+                    "dest": str(folder / "told.json"),
+                    "mode": "0600",
+                },
+                "run_once": True,
+            },
+        ],
+    }
+    here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    (folder / "play.yml").write_text(json.dumps([play]))
+    (folder / "inventory.yml").write_text(json.dumps({"all": {"hosts": hosts, "vars": here}}))
+    command = [sys.executable, "-m", "ansible", "playbook", "-i", folder / "inventory.yml", folder / "play.yml"]
+    environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
+    done = subprocess.run(command, cwd=str(ROOT), env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads((folder / "told.json").read_text())
+
+
+def host(toolkit, package=None, containerd=THERE):
+    return {
+        "containerd": containerd,
+        "service": {"name": "containerd", "exists": containerd["usable"], "state": "active"},
+        "toolkit": toolkit,
+        "packages": {TOOLKIT: package},
+    }
+
+
+def repository(**source):
+    defaults = {"url": "https://default.example.com", "key_url": "https://default.example.com/key"}
+    return {
+        "repository": {**defaults, **source},
+        "defaults": defaults,
+    }
+
+
+CASES = {
+    "no-containerd": (host(THERE, containerd=NOT_THERE), False, {}, "{}: there is no containerd program; "),
+    "no-containerd-on-the-way-back": (
+        host(THERE, containerd=NOT_THERE),
+        False,
+        {"containerd_nvidia_state": "absent"},
+        "",
+    ),
+    "no-toolkit-and-none-allowed": (
+        host(NOT_THERE),
+        False,
+        {"containerd_nvidia_toolkit_install": "never"},
+        "{}: there is no usable nvidia-container-runtime and containerd_nvidia_toolkit_install is never; ",
+    ),
+    "wrong-path-though-all-packages-are-there": (
+        host(NOT_THERE, "1.0-1"),
+        True,
+        {"containerd_nvidia_runtime_path": "/wrong"},
+        "{}: the program /wrong is missing or does not run and the packages that should bring it are installed already; ",
+    ),
+    "path-that-a-package-may-bring": (host(NOT_THERE), True, {"containerd_nvidia_runtime_path": "/usr/bin/other"}, ""),
+    "version-of-anothers-toolkit": (
+        host(THERE),
+        False,
+        {"containerd_nvidia_toolkit_version": "1.17.8"},
+        "leave them out, or set containerd_nvidia_toolkit_install: always.",
+    ),
+    "hold-of-anothers-toolkit": (
+        host(THERE),
+        False,
+        {"containerd_nvidia_toolkit_hold": False},
+        "leave them out, or set containerd_nvidia_toolkit_install: always.",
+    ),
+    "version-of-our-toolkit": (host(THERE), True, {"containerd_nvidia_toolkit_version": "1.17.8"}, ""),
+    "key-without-a-checksum": (
+        host(NOT_THERE),
+        True,
+        repository(key_url="https://example.com/key"),
+        "comes from a key_url of your own without a checksum; add its key_checksum, or give the key itself as key_content.",
+    ),
+    "key-with-a-checksum": (
+        host(NOT_THERE),
+        True,
+        repository(key_url="https://example.com/key", key_checksum="sha256:" + "0" * 64),
+        "",
+    ),
+}
+
+
+def test_containerd_nvidia(tmp_path):
+    hosts = {
+        name: {"manager": "apt", "host": host, "ours": ours, **repository(), **variables}
+        for name, (host, ours, variables, _words) in CASES.items()
+    }
+    names = {
+        "manager": "manager",
+        "host": "host",
+        "toolkit_ours": "ours",
+        "repository": "repository",
+        "repository_defaults": "defaults",
+    }
+    variables = {f"__containerd_nvidia_{name}": "{{ " + told + " }}" for name, told in names.items()}
+    told = refusals(tmp_path, "containerd_nvidia", "validate", hosts, **variables)
+    assert sorted(told) == sorted(CASES)
+    for name, (_host, _ours, _variables, words) in CASES.items():
+        assert bool(told[name]) == bool(words), told[name]
+        assert words.format(name) in told[name]
+
+
+def test_gpu_preflight_refuses_a_relative_kubeconfig(tmp_path):
+    # It exists, seen from where Ansible runs.
+    hosts = {"node": {"gpu_kubeconfig": "galaxy.yml", "gpu_preflight_require_helm": False}}
+    told = refusals(tmp_path, "gpu_preflight", "controller", hosts)
+    assert "the kubeconfig galaxy.yml is given by a relative path; set gpu_kubeconfig to its whole path" in told["node"]

@@ -1,0 +1,128 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the roles decide from what they know of their hosts, before and after a cluster is asked."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
+yaml = pytest.importorskip("yaml")
+
+ROOT = Path(__file__).resolve().parents[3]
+LOCAL = f"ansible_connection=local ansible_become=false ansible_python_interpreter={sys.executable}"
+WORKING = {"source": "nvml", "error": None, "gpus": [{"name": "Tesla T4", "memory_total_bytes": 2**34, "lost": False}]}
+NONE = {"source": "none", "error": None, "gpus": []}
+LOST = {**WORKING, "error": "1 of 2 GPUs is lost.", "gpus": [*WORKING["gpus"], {"lost": True, "name": None}]}
+ON_THE_BUS = {**WORKING, "source": "pci", "error": "The NVIDIA kernel module is not loaded; load it."}
+SILENT = {**NONE, "error": "The NVIDIA driver did not answer within 10 seconds; reboot the node."}
+
+
+def loaded(*parts):
+    return yaml.safe_load(ROOT.joinpath("roles", *parts).read_text())
+
+
+@pytest.fixture
+def play(run, tmp_path):
+    """Run tasks on the hosts of an inventory, as one play."""
+
+    def run_play(inventory, tasks, *options, extra=None, **keywords):
+        playbook = tmp_path / "play.yml"
+        playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": tasks, **keywords}]))
+        code, said = run(inventory, playbook, *options, **(extra or {}))
+        return code, " ".join(said.split())
+
+    return run_play
+
+
+@pytest.mark.parametrize(
+    ("nvml", "refused"), [(WORKING, False), (NONE, False), (LOST, False), (ON_THE_BUS, True), (SILENT, True)]
+)
+def test_a_broken_driver_does_not_take_the_labels(play, nvml, refused):
+    tasks = [
+        task for task in loaded("gpu_node_labels", "tasks", "facts.yml") if "gpu.kubernetes.nvml_facts" not in task
+    ]
+    given = [{"ansible.builtin.set_fact": {"nvml": nvml, "nodename": "node", "cacheable": True}}]
+    variables = {**loaded("gpu_node_labels", "defaults", "main.yml"), **loaded("gpu_node_labels", "vars", "main.yml")}
+    code, said = play(f"node {LOCAL}\n", given + tasks, vars=variables)
+    assert (code != 0) is refused, said
+    assert (f"keeps the labels of node node, for its GPUs cannot be told: {nvml['error']}" in said) is refused
+
+
+def test_hosts_of_later_batches_do_not_break_earlier_ones(play):
+    """Their nodes are not asked for yet."""
+    labels = loaded("gpu_node_labels", "tasks", "labels.yml")[0]["vars"]["__gpu_node_labels_all"]
+    plugin = loaded("k8s_device_plugin", "vars", "main.yml")["__k8s_device_plugin_hosts"]
+    names = {"__gpu_node_labels_wanted": {"node": "{{ inventory_hostname }}"}}
+    names["__k8s_device_plugin_host"] = names["__gpu_node_labels_wanted"]
+    tasks = [
+        {"ansible.builtin.set_fact": names},
+        {"ansible.builtin.debug": {"msg": "{{ labels | map(attribute='node') | join('+') }}"}},
+        {"ansible.builtin.debug": {"msg": "{{ plugin | map(attribute='node') | join('+') }}"}},
+    ]
+    code, said = play(f"a {LOCAL}\nb {LOCAL}\n", tasks, serial=1, vars={"labels": labels, "plugin": plugin})
+    assert code == 0, said
+    assert (said.count("msg: a"), said.count("msg: a+b")) == (4, 2), said
+
+
+@pytest.mark.parametrize(
+    ("own", "differ"),
+    [
+        ("k8s_device_plugin_namespace=other", True),
+        ("k8s_device_plugin_driver_root=/driver", True),
+        ("k8s_device_plugin_state=absent", True),
+        ("k8s_device_plugin_expected_gpus=3 k8s_device_plugin_wait_timeout=9 gpu_node_name=other", False),
+    ],
+)
+def test_the_variables_of_the_plugin_are_the_clusters(play, own, differ):
+    """Nothing has been asked of the API server by then."""
+    role = {"name": "gpu.kubernetes.k8s_device_plugin"}
+    tasks = [{"ansible.builtin.include_role": {**role, "tasks_from": part}} for part in ("set_vars", "facts")]
+    code, said = play(f"a {LOCAL}\nb {LOCAL}\nc {LOCAL} {own}\n", tasks)
+    assert (code != 0) is differ, said
+    assert ("Hosts a and c differ in variables of k8s_device_plugin" in said) is differ
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_the_verdict_on_a_node_can_be_left_to_the_report(play, fails):
+    mine = {"name": "node", "ok": False, "reason": "offers 0 of 1"}
+    role = {"name": "gpu.kubernetes.k8s_device_plugin", "tasks_from": "report"}
+    extra = {"__k8s_device_plugin_after": {"nodes": [mine]}, "gpu_node_name": "node"}
+    code, said = play(
+        f"node {LOCAL}\n",
+        [{"ansible.builtin.setup": {"gather_subset": ["min"]}}, {"ansible.builtin.include_role": role}],
+        extra={**extra, "k8s_device_plugin_wait_fail": fails},
+    )
+    assert (code != 0) is fails, said
+    assert ("is not as expected after 300 s: offers 0 of 1." in said) is fails
+
+
+SEEN_NOTHING = {
+    "__gpu_verify_nodes": {},
+    "__gpu_verify_pods": {},
+    "__gpu_verify_classes": {},
+    "gpu_verify_runtime_class": "",
+}
+VERIFY = [{"ansible.builtin.include_role": {"name": "gpu.kubernetes.gpu_verify", "tasks_from": "report"}}]
+
+
+def test_a_report_that_cannot_be_written_is_shown_all_the_same(play, tmp_path):
+    path = str(tmp_path / "missing" / "report.json")
+    code, said = play(f"node {LOCAL}\n", VERIFY, extra={**SEEN_NOTHING, "gpu_verify_report_path": path})
+    assert code != 0
+    assert "GPU report: 0 nodes, 0 GPUs, 1 problem" in said
+    assert f"The report could not be written to {path} on the controller (Destination directory" in said
+
+
+@pytest.mark.parametrize("text", ["", '{"schema": "gpu.kuber'])
+def test_a_broken_earlier_report_is_written_anew(play, tmp_path, text):
+    path = tmp_path / "report.json"
+    path.write_text(text)
+    code, said = play(f"node {LOCAL}\n", VERIFY, extra={**SEEN_NOTHING, "gpu_verify_report_path": str(path)})
+    assert code != 0
+    assert "node: the host could not be examined; look at its errors above." in said
+    assert json.loads(path.read_text())["summary"]["problems"] == 1
