@@ -54,7 +54,8 @@ def refusals(folder, role, tasks, hosts, **variables):
     return json.loads((folder / "told.json").read_text())
 
 
-def host(toolkit, package=None, containerd=THERE):
+def host(toolkit, package=None, containerd=None):
+    containerd = containerd or THERE
     return {
         "containerd": containerd,
         "service": {"name": "containerd", "exists": containerd["usable"], "state": "active"},
