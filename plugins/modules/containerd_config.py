@@ -113,6 +113,7 @@ options:
     type: path
     default: /var/lib/gpu-kubernetes
 seealso:
+  - module: gpu.kubernetes.docker_daemon_config
   - name: containerd CRI configuration
     description: Meaning of the settings.
     link: https://github.com/containerd/containerd/blob/main/docs/cri/config.md
@@ -185,13 +186,14 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._files import Files
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import proof
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.apply import (
     Host,
-    Outcome,
+    answer,
     ensure_absent,
     ensure_present,
 )
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import Request
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd_daemon import Containerd
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.masking import secret_words, shown_pair
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.masking import secret_words
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import Release, parse_release
 
 ARGUMENT_SPEC = {
@@ -221,8 +223,8 @@ def known_release(given: str | None, binary: str | None) -> Release | None:
     return release
 
 
-def act(params: dict[str, t.Any], check_mode: bool, workdir: str) -> Outcome:
-    """Do what the parameters ask; raises ConfigError or FilesError."""
+def act(params: dict[str, t.Any], check_mode: bool, diff: bool, workdir: str) -> tuple[dict[str, t.Any], list[str]]:
+    """Do what the parameters ask; return the answer and the warnings.  Raises ConfigError or FilesError."""
     binary = proof.find_binary(params["containerd_binary"])
     request = Request(
         release=known_release(params["containerd_version"], binary),
@@ -246,7 +248,9 @@ def act(params: dict[str, t.Any], check_mode: bool, workdir: str) -> Outcome:
         binary=binary if params["validate"] else None,
         workdir=workdir,
     )
-    return ensure_present(request, host) if params["state"] == "present" else ensure_absent(request, host)
+    daemon = Containerd(request)
+    outcome = ensure_present(daemon, host) if params["state"] == "present" else ensure_absent(daemon, host)
+    return answer(daemon, outcome, diff), outcome.warnings
 
 
 def main() -> None:
@@ -254,28 +258,11 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     module.no_log_values.update(secret_words(module.params["settings"]))
     try:
-        outcome = act(module.params, module.check_mode, module.tmpdir)
+        result, warnings = act(module.params, module.check_mode, module._diff, module.tmpdir)
     except (ConfigError, FilesError) as exc:
         module.fail_json(msg=str(exc))
-    for warning in outcome.warnings:
+    for warning in warnings:
         module.warn(warning)
-    result = {
-        name: getattr(outcome, name)
-        for name in (
-            "changed",
-            "config_version",
-            "plugin_id",
-            "default_runtime_name",
-            "restart_required",
-            "reasons",
-        )
-    }
-    if outcome.backup_file:
-        result["backup_file"] = outcome.backup_file
-    if module._diff and outcome.changed:
-        before, after = shown_pair(outcome.before, outcome.after)
-        path = module.params["path"]
-        result["diff"] = {"before": before, "after": after, "before_header": path, "after_header": path}
     module.exit_json(**result)
 
 

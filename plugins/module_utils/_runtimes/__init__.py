@@ -3,8 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Configuration of container runtimes: decisions as pure functions over plain data, and their record.
 
-No Ansible in here.  `trees` compares and edits plain trees, `schema` knows the versions of containerd, `shape` the types
-of its settings and `shims` its runtimes; `containerd` decides, `imports` and `owners` look around, `proof` asks containerd,
-`journal` records and `undo` takes back, `config_file` reads and edits, `places` says where things lie, `masking` hides
-credentials and `apply` acts.  Private to this collection.
+No Ansible in here.  For every daemon, `apply` acts, through the face that `daemon` describes: `config_file` reads and edits
+files in the syntaxes of `formats`, `trees` compares and edits plain trees, `draft` decides what runtimes have in common,
+`shape` knows the types of settings, `proof` asks the daemon, `journal` records and `undo` takes back, `places` says where
+things lie and `masking` hides credentials.  Of containerd, `schema` knows the versions and `shims` the runtimes, `containerd`
+decides, `imports` and `owners` look around and `containerd_daemon` is its face; Docker is in `docker` as a whole.
+Private to this collection.
 """

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .. import _files
-from .._toml import Document, TomlError
+from .._document import Document, DocumentError, Format, same
 from . import owners
 from .errors import ConfigError
-from .trees import MISSING, Tree, edits, get, put, same
+from .trees import MISSING, Tree, edits, get, put
 
 
 @dataclass
@@ -22,6 +22,7 @@ class ConfigFile:
     data: bytes | None
     document: Document
     tree: Tree
+    syntax: Format
 
     @property
     def sha(self) -> str | None:
@@ -29,18 +30,18 @@ class ConfigFile:
         return _files.sha256(self.data)
 
 
-def read(path: str) -> ConfigFile:
-    """Read *path*; raises FilesError, or ConfigError with line and column if it is no TOML."""
+def read(path: str, syntax: Format) -> ConfigFile:
+    """Read *path*; raises FilesError, or ConfigError with line and column if it cannot be parsed."""
     data = _files.read_bytes(path)
-    document = parse(path, data or b"")
-    return ConfigFile(path, data, document, document.tree)
+    document = parse(path, data or b"", syntax)
+    return ConfigFile(path, data, document, document.tree, syntax)
 
 
-def parse(path: str, data: bytes) -> Document:
+def parse(path: str, data: bytes, syntax: Format) -> Document:
     """Parse *data*, the content of *path*; raises ConfigError."""
     try:
-        return Document.from_bytes(data)
-    except TomlError as exc:
+        return syntax.from_bytes(data)
+    except DocumentError as exc:
         owner = owners.owner_of_broken(path, as_text(data))
         if owner:
             raise ConfigError(owner.message) from exc
@@ -53,11 +54,11 @@ def as_text(data: bytes | None) -> str:
     return (data or b"").decode("utf-8", "replace")
 
 
-def meaning(data: bytes | None) -> Tree | None:
-    """Return what *data* means, an empty tree for no file and None if it is no TOML."""
+def meaning(data: bytes | None, syntax: Format) -> Tree | None:
+    """Return what *data* means, an empty tree for no file and None if it cannot be parsed."""
     try:
-        return Document.from_bytes(data or b"").tree
-    except TomlError:
+        return syntax.from_bytes(data or b"").tree
+    except DocumentError:
         return None
 
 
@@ -74,7 +75,7 @@ def edited(file: ConfigFile, target: Tree) -> bytes:
             else:
                 put(additions, edit.path, edit.value)
         document.merge(additions)  # all at once, because every edit reads the whole text again
-    except TomlError as exc:
+    except DocumentError as exc:
         raise ConfigError(f"{file.path} cannot be edited: {exc}; make that change by hand and run again.") from exc
     if not same(document.tree, target):
         raise ConfigError(

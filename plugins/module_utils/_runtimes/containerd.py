@@ -10,35 +10,19 @@ for every change.  It reads nothing and writes nothing.  Private to this collect
 from __future__ import annotations
 
 import copy
-import re
 import typing as t
 from dataclasses import dataclass, field
 
+from .draft import Draft, Owned, Plan, check_handler
 from .errors import ConfigError
+from .formats import TOML
 from .schema import CRI_NAMES, CRI_V2, CRI_V3, NEUTRAL_KEYS, RUNC_V2, Release, Schema, is_version, schema
 from .shape import check_shape
 from .shims import inheritable, is_nvidia, is_runc_type
-from .trees import (
-    MISSING,
-    NotATableError,
-    Path,
-    Tree,
-    changed_leaves,
-    dotted,
-    drop,
-    get,
-    leaves,
-    merge,
-    put,
-    same,
-    table,
-)
+from .trees import MISSING, Path, Tree, drop, get, leaves, merge, put, table
 
 #: Short plugin names of version 1 that have one long name; others have to be converted by hand.
 _SNAPSHOTTERS = frozenset(["aufs", "btrfs", "devmapper", "native", "overlayfs", "zfs"])
-
-#: What Kubernetes takes as the handler of a RuntimeClass.
-_HANDLER = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\Z")
 
 
 @dataclass(frozen=True)
@@ -55,30 +39,14 @@ class Request:
     release: Release | None = None  # None: containerd's release is not known
 
     def __post_init__(self) -> None:
-        if not _HANDLER.match(self.runtime_name):
-            raise ConfigError(
-                f"runtime_name {self.runtime_name!r} cannot be the handler of a RuntimeClass: give lowercase letters,"
-                " digits and hyphens, such as nvidia."
-            )
-
-
-@dataclass(frozen=True)
-class Owned:
-    """A leaf that an earlier run changed and that still is as that run left it."""
-
-    kind: str
-    before: t.Any  # MISSING if the leaf was not there
+        check_handler(self.runtime_name)
 
 
 @dataclass
-class Plan:
-    """What the file should mean.  `kinds` says for each leaf that was touched which decision did it."""
+class ContainerdPlan(Plan):
+    """What the file should mean, and the version in which it says so."""
 
-    target: Tree
     schema: Schema
-    kinds: dict[Path, str]
-    reasons: list[str]
-    warnings: list[str]
 
 
 def plan(
@@ -86,7 +54,7 @@ def plan(
     request: Request,
     owned: t.Mapping[Path, Owned] | None = None,
     imported: Tree | None = None,
-) -> Plan:
+) -> ContainerdPlan:
     """Decide what a file that means *tree* has to mean for *request*.
 
     *owned* are the leaves that earlier runs for this runtime changed, *imported* is the table `containerd` of
@@ -96,20 +64,14 @@ def plan(
     check_shape(tree, request.path)
     draft = _Draft(tree, request, owned or {}, imported or {})
     draft.run()
-    changed = changed_leaves(tree, draft.tree)
-    reasons = list(dict.fromkeys(draft.reasons[path] for path in changed if path in draft.reasons))
-    return Plan(draft.tree, draft.schema, draft.kinds, reasons, draft.warnings)
+    return ContainerdPlan(draft.tree, draft.kinds, draft.reasons, draft.warnings, draft.schema)
 
 
-class _Draft:
+class _Draft(Draft):
     def __init__(self, tree: Tree, request: Request, owned: t.Mapping[Path, Owned], imported: Tree) -> None:
-        self.tree = copy.deepcopy(tree)
+        super().__init__(tree, request.path, owned, TOML)
         self.request = request
-        self.owned = owned
         self.imported = imported
-        self.kinds: dict[Path, str] = {}
-        self.reasons: dict[Path, str] = {}
-        self.warnings: list[str] = []
         self.schema = self._state_version()
 
     def run(self) -> None:
@@ -119,20 +81,10 @@ class _Draft:
         self._add_runc()
         self._set_cgroup_driver()
         self._add_runtime()
-        self._set_default()
+        path = (*self.schema.containerd, "default_runtime_name")
+        self.set_default(path, self.request.runtime_name, self.request.set_default, self._known())
         self._set_cdi()
         self.warnings.extend(_doubts(self.tree, self.schema, self.request, self._known()))
-
-    def put(self, path: Path, value: t.Any, kind: str, reason: str) -> None:
-        if same(get(self.tree, path), value):
-            return
-        put(self.tree, path, value)
-        for leaf in leaves({"": value}):
-            self.note(path + leaf[1:], kind, reason)
-
-    def note(self, path: Path, kind: str, reason: str) -> None:
-        self.kinds[path] = kind
-        self.reasons[path] = reason
 
     # -- the file as a whole
 
@@ -202,34 +154,12 @@ class _Draft:
             )
 
     def _merge_settings(self) -> None:
-        settings = copy.deepcopy(dict(self.request.settings))
-        if "version" in settings:
+        if "version" in self.request.settings:
             raise ConfigError(
                 f"settings must not hold version, which belongs to the whole file {self.request.path}: leave it out."
             )
-        for path, value in leaves(settings).items():
-            if _has_null(value):
-                raise ConfigError(f"settings: {dotted(path)} is null, which TOML does not have; leave it out.")
-            self._check_tables_above(path)
-            if not isinstance(value, dict) and isinstance(get(self.tree, path), dict):
-                raise ConfigError(
-                    f"settings: {dotted(path)} is a table in {self.request.path}, not a value; correct one of them."
-                )
-        merged = copy.deepcopy(self.tree)
-        merge(merged, settings)
-        for path, value in leaves(settings).items():
-            if isinstance(value, dict) and isinstance(get(self.tree, path), dict):
-                continue  # an empty table asks for nothing more than a table
-            self.put(path, get(merged, path), "settings", f"set {dotted(path)}")
+        self.merge_settings(self.request.settings)
         check_shape(self.tree, "settings")
-
-    def _check_tables_above(self, path: Path) -> None:
-        try:
-            table(self.tree, path[:-1])
-        except NotATableError as exc:
-            raise ConfigError(
-                f"settings: {dotted(exc.path)} is a value in {self.request.path}, not a table; correct one of them."
-            ) from exc
 
     # -- runtimes
 
@@ -311,21 +241,6 @@ class _Draft:
 
     # -- options of the plugin
 
-    def _set_default(self) -> None:
-        wanted, name = self.request.set_default, self.request.runtime_name
-        path = (*self.schema.containerd, "default_runtime_name")
-        if wanted is True:
-            self.put(path, name, "default", f"make {name} the default runtime")
-        if wanted is not False or get(self.tree, path) != name:
-            return
-        before = self.owned[path].before if path in self.owned else "runc"
-        if before is MISSING:
-            self.note(path, "default", "leave the default runtime to containerd again")
-            drop(self.tree, path)
-        else:
-            back = before if before in self._known() and before != name else "runc"
-            self.put(path, back, "default", f"make {back} the default runtime again")
-
     def _set_cdi(self) -> None:
         wanted = self.request.enable_cdi
         path = ("plugins", self.schema.cri, "enable_cdi")
@@ -336,10 +251,6 @@ class _Draft:
         self.put(path, wanted, "cdi", "switch CDI %s" % ("on" if wanted else "off"))
         if wanted is False and self.request.release and self.request.release >= Release(2, 4):
             self.warnings.append(f"containerd {self.request.release} no longer knows enable_cdi: CDI stays on.")
-
-
-def _has_null(value: t.Any) -> bool:
-    return value is None or (isinstance(value, list) and any(_has_null(part) for part in value))
 
 
 def _version_1(path: str, cause: str) -> str:

@@ -17,11 +17,12 @@ import typing as t
 from dataclasses import dataclass, field, replace
 
 from .. import _files
-from .._toml import TomlError, dumps, loads
-from .containerd import Owned
+from .._document import DocumentError, Format, same
+from .draft import Owned
 from .errors import ConfigError
+from .formats import TOML
 from .schema import CRI_V2, CRI_V3
-from .trees import MISSING, Path, Tree, changed_leaves, drop, get, put, same, table
+from .trees import MISSING, Path, Tree, changed_leaves, drop, get, put, table
 
 FORMAT = 1
 
@@ -64,9 +65,10 @@ class Journal:
     because a run may be killed in between, and those that a snapshot can still bring back.
     """
 
-    def __init__(self, target: str, file: str) -> None:
+    def __init__(self, target: str, file: str, syntax: Format = TOML) -> None:
         self.target = os.path.realpath(target)
         self.file = file
+        self.syntax = syntax
 
     def load(self, sha: str | None, tree: Tree) -> Record | None:
         """Return the record as it holds for the file with hash *sha*, which means *tree*; None if nothing of ours is in it.
@@ -87,7 +89,7 @@ class Journal:
 
         All contents are named by their hash, None for no file.
         """
-        fresh = {sha: _encode(record) for sha, record in records.items()}
+        fresh = {sha: _encode(record, self.syntax) for sha, record in records.items()}
         others = {sha: content for sha, content in self._read()[1].items() if keep and sha not in fresh}
         self._write(written, {**others, **fresh})
 
@@ -119,8 +121,8 @@ class Journal:
 
     def _decoded(self, content: t.Any) -> Record | None:
         try:
-            return _decode(content)
-        except (ValueError, KeyError, TypeError, AttributeError, TomlError) as exc:
+            return _decode(content, self.syntax)
+        except (ValueError, KeyError, TypeError, AttributeError, DocumentError) as exc:
             raise self._damaged(exc) from exc
 
     def _damaged(self, exc: Exception) -> ConfigError:
@@ -181,10 +183,17 @@ def release(record: Record, runtime: str) -> tuple[tuple[Change, ...], Record]:
     return undo, replace(record, runtimes={**others, heir: others[heir] + handed})
 
 
-def undone(tree: Tree, changes: t.Sequence[Change], runtimes: t.Sequence[Path]) -> tuple[Tree, list[Path]]:
+def undone(
+    tree: Tree,
+    changes: t.Sequence[Change],
+    runtimes: t.Sequence[Path],
+    original: Tree | None = None,
+    essential: str = "runtime_type",
+) -> tuple[Tree, list[Path]]:
     """Return what *tree* means without *changes*, and the leaves left because others changed them since.
 
-    *runtimes* are the paths of tables of runtimes: a runtime that loses the type that we gave it goes as a whole.
+    *runtimes* are the paths of tables of runtimes: one that loses the setting *essential* that we gave it is none, and goes
+    as a whole, unless it was there before us (*original*).
     """
     result = copy.deepcopy(tree)
     left: list[Path] = []
@@ -201,8 +210,8 @@ def undone(tree: Tree, changes: t.Sequence[Change], runtimes: t.Sequence[Path]) 
             put(result, change.path, change.before)
     for change in changes:
         runtime = change.path[:-1]
-        untyped = change.path[-1] == "runtime_type" and runtime[:-1] in runtimes and table(result, runtime)
-        if untyped and "runtime_type" not in untyped:
+        useless = change.path[-1] == essential and runtime[:-1] in runtimes and table(result, runtime)
+        if useless and essential not in useless and get(original, runtime) is MISSING:
             drop(result, runtime, keep=empty_before)
     return result, [path for path in left if get(result, path) is not MISSING]
 
@@ -251,7 +260,7 @@ def _find(change: Change, tree: Tree) -> Change | None:
     return None
 
 
-def _encode(record: Record | None) -> dict[str, t.Any] | None:
+def _encode(record: Record | None, syntax: Format) -> dict[str, t.Any] | None:
     if record is None:
         return None
     return {
@@ -264,8 +273,8 @@ def _encode(record: Record | None) -> dict[str, t.Any] | None:
                 {
                     "path": list(c.path),
                     "kind": c.kind,
-                    "before": _encode_value(c.before),
-                    "after": _encode_value(c.after),
+                    "before": _encode_value(c.before, syntax),
+                    "after": _encode_value(c.after, syntax),
                 }
                 for c in changes
             ]
@@ -274,7 +283,7 @@ def _encode(record: Record | None) -> dict[str, t.Any] | None:
     }
 
 
-def _decode(content: dict[str, t.Any] | None) -> Record | None:
+def _decode(content: dict[str, t.Any] | None, syntax: Format) -> Record | None:
     if content is None:
         return None
     return Record(
@@ -284,7 +293,9 @@ def _decode(content: dict[str, t.Any] | None) -> Record | None:
         tuple(content["made_dirs"]),
         {
             name: tuple(
-                Change(tuple(c["path"]), c["kind"], _decode_value(c["before"]), _decode_value(c["after"]))
+                Change(
+                    tuple(c["path"]), c["kind"], _decode_value(c["before"], syntax), _decode_value(c["after"], syntax)
+                )
                 for c in changes
             )
             for name, changes in content["runtimes"].items()
@@ -300,10 +311,10 @@ def _decode_bytes(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text, validate=True)
 
 
-def _encode_value(value: t.Any) -> str | None:
-    """Values are kept as TOML, which has types that JSON lacks (dates, infinity, integers apart from floats)."""
-    return None if value is MISSING else dumps({"value": value})
+def _encode_value(value: t.Any, syntax: Format) -> str | None:
+    """Values are kept in the syntax of their file: TOML has dates and infinity, JSON has null."""
+    return None if value is MISSING else syntax.dumps({"value": value})
 
 
-def _decode_value(text: str | None) -> t.Any:
-    return MISSING if text is None else loads(text)["value"]
+def _decode_value(text: str | None, syntax: Format) -> t.Any:
+    return MISSING if text is None else syntax.loads(text)["value"]

@@ -9,8 +9,9 @@ import json
 import re
 import typing as t
 
-from .._toml import Document, TomlError
-from .trees import MISSING, Path, Tree, get, leaves, same
+from .._document import Document, DocumentError, Format, same
+from .formats import TOML
+from .trees import MISSING, Path, Tree, get, leaves
 
 MASK = "********"
 
@@ -70,15 +71,15 @@ def hide(text: str, words: t.Iterable[str]) -> str:
     return text
 
 
-def shown_pair(before: bytes | None, after: bytes | None) -> tuple[str, str]:
+def shown_pair(before: bytes | None, after: bytes | None, syntax: Format = TOML) -> tuple[str, str]:
     """Return both contents as text to show: credentials masked, and marked where they differ.
 
-    A content that is no TOML, or whose credentials cannot be masked, is withheld.
+    A content that cannot be parsed, or whose credentials cannot be masked, is withheld.
     """
     try:
-        old, new = _document(before), _document(after)
-    except TomlError:
-        return _withheld(before), _withheld(after)
+        old, new = (None if data is None else syntax.from_bytes(data) for data in (before, after))
+    except DocumentError:
+        return _withheld(before, syntax), _withheld(after, syntax)
     trees = [document.tree if document else {} for document in (old, new)]
     changed = {
         path
@@ -88,12 +89,8 @@ def shown_pair(before: bytes | None, after: bytes | None) -> tuple[str, str]:
     return _shown(old, set()), _shown(new, changed)
 
 
-def _document(data: bytes | None) -> Document | None:
-    return None if data is None else Document.from_bytes(data)
-
-
-def _withheld(data: bytes | None) -> str:
-    return "" if data is None else f"# {len(data)} bytes, withheld because they are not valid TOML\n"
+def _withheld(data: bytes | None, syntax: Format) -> str:
+    return "" if data is None else f"# {len(data)} bytes, withheld because they are not valid {syntax.name}\n"
 
 
 def _shown(document: Document | None, changed: set[Path]) -> str:
@@ -102,7 +99,7 @@ def _shown(document: Document | None, changed: set[Path]) -> str:
     try:
         for path, masked in secret_leaves(document.tree).items():
             document.set(path, f"{MASK} (changed)" if path in changed and isinstance(masked, str) else masked)
-    except TomlError:
+    except DocumentError:
         return "# withheld because it holds credentials that cannot be masked\n"
     text = document.text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return _USERINFO.sub(MASK, _COMMENT.sub(_masked, text))

@@ -84,7 +84,7 @@ def owner_of_tree(path: str, tree: Tree) -> Owner | None:
 
 
 def owner_of_broken(path: str, text: str) -> Owner | None:
-    """Tell whether a file that is no TOML is a template for it."""
+    """Tell whether a file that cannot be parsed is a template."""
     return _template(path) if _BRACES.search(text) else None
 
 
@@ -100,6 +100,6 @@ def _kubespray(path: str) -> Owner:
 def _template(path: str) -> Owner:
     return Owner(
         "template",
-        f"{path} is a template, not TOML: add the runtime in the template by hand or through the tool that renders"
-        " it, and give path: the file that containerd reads.",
+        f"{path} is a template: add the runtime in the template by hand or through the tool that renders"
+        " it, and give path: the file that the daemon reads.",
     )

@@ -15,9 +15,6 @@ from dataclasses import dataclass
 
 from .. import _files
 
-#: Name of the mark that says: containerd has not been restarted with the file as it is.
-RESTART_MARK = "containerd.restart"
-
 
 @dataclass(frozen=True)
 class Places:
@@ -27,9 +24,13 @@ class Places:
     lock_dirs: tuple[str, ...] = (_files.LOCK_DIR,)
 
     @property
-    def mark(self) -> str:
-        """Path of the mark for a restart that nobody confirmed yet."""
-        return os.path.join(self.state_dir, "pending", RESTART_MARK)
+    def pending(self) -> str:
+        """Directory of the marks for restarts that nobody confirmed yet."""
+        return os.path.join(self.state_dir, "pending")
+
+    def mark(self, daemon: str) -> str:
+        """Return the mark that says: nobody has confirmed a restart of *daemon* with its file as it is."""
+        return os.path.join(self.pending, f"{daemon}.restart")
 
     @property
     def copies(self) -> str:
@@ -39,7 +40,7 @@ class Places:
     @property
     def records(self) -> str:
         """Directory of the records of changes."""
-        return os.path.join(self.state_dir, "state", "containerd_config")
+        return os.path.join(self.state_dir, "state", "runtime_config")
 
     @property
     def snapshots(self) -> str:
@@ -62,6 +63,6 @@ class Places:
             return
         with _files.lock(path, (*self.lock_dirs, os.path.join(self.state_dir, "lock"))):
             _files.remove_stale_temps(path)
-            for directory in (self.copies, self.records, self.snapshots, os.path.dirname(self.mark)):
+            for directory in (self.copies, self.records, self.snapshots, self.pending):
                 _files.sweep(directory)
             yield

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ask containerd itself whether it accepts a configuration, before it is put in place.  Private to this collection."""
+"""Ask the daemon itself whether it accepts a configuration, before it is put in place.  Private to this collection."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from dataclasses import dataclass
 
 from .._toml import Document, TomlError, loads
 from .errors import ConfigError
+from .formats import JSON
 from .imports import absolute_patterns
 from .masking import hide, secret_words
 from .schema import Release, is_version, parse_release, schema
 from .trees import MISSING, Tree, get
 
 if t.TYPE_CHECKING:
+    from .._document import Document as AnyDocument
     from .containerd import Request
 
-#: Where distributions and manual installs put containerd, besides PATH.
+#: Where distributions and manual installs put daemons, besides PATH.
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 #: Seconds; `containerd config dump` takes some 0.05 s.
@@ -44,16 +46,16 @@ def run(command: t.Sequence[str]) -> tuple[int, str, str]:
         )
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise ConfigError(
-            f"Cannot run {command[0]}: {exc}; give containerd_binary or correct the installation."
+            f"Cannot run {command[0]}: {exc}; give the path of the right program or correct the installation."
         ) from exc
     return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
 
 
-def find_binary(given: str | None) -> str | None:
-    """Return the path of containerd: the one given, else one in PATH or the usual places, else None."""
+def find_binary(given: str | None, name: str = "containerd") -> str | None:
+    """Return the path of the daemon *name*: the one given, else one in PATH or the usual places, else None."""
     if given:
         return given
-    return shutil.which("containerd") or shutil.which("containerd", path=SEARCH_PATH)
+    return shutil.which(name) or shutil.which(name, path=SEARCH_PATH)
 
 
 def ask_release(binary: str, execute: Run = run) -> Release | None:
@@ -64,7 +66,7 @@ def ask_release(binary: str, execute: Run = run) -> Release | None:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What containerd says of a configuration: its own words if it refuses it, else what it makes of it."""
+    """What a daemon says of a configuration: its own words if it refuses it, else what it makes of it, if it tells."""
 
     refusal: str | None
     effective: Tree
@@ -73,29 +75,55 @@ class Verdict:
 def judge(binary: str, path: str, data: bytes, workdir: str | None = None, execute: Run = run) -> Verdict:
     """Let containerd load *data* as if it were the content of *path*, without a daemon.
 
-    The candidate lies in a private directory below *workdir* while containerd reads it; imports are looked up
-    beside *path*.
+    Imports are looked up beside *path*.
     """
     document = Document.from_bytes(data)
     tree = document.tree
     patterns = absolute_patterns(tree, os.path.dirname(os.path.abspath(path)))
     if patterns and patterns != tree.get("imports"):
         document.set(("imports",), patterns)
-    folder = tempfile.mkdtemp(prefix="gpu-kubernetes-", dir=workdir)
-    try:
-        candidate = os.path.join(folder, "config.toml")
-        with open(os.open(candidate, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-            stream.write(document.to_bytes())
-        status, output, errors = execute([binary, "--config", candidate, "config", "dump"])
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    if status != 0:
-        words = hide(_last_words(errors).replace(candidate, path), secret_words(tree))
-        return Verdict(words or f"exit status {status}", {})
+    refusal, output = _let_read(
+        lambda candidate: [binary, "--config", candidate, "config", "dump"], path, document, workdir, execute
+    )
+    if refusal is not None:
+        return Verdict(refusal, {})
     try:
         return Verdict(None, loads(output))
     except TomlError:
         return Verdict(None, {})
+
+
+def judge_docker(binary: str, path: str, data: bytes, workdir: str | None = None, execute: Run = run) -> Verdict:
+    """Let dockerd validate *data* as if it were the content of *path*; releases before 23.0 cannot, and refuse nothing."""
+    refusal, _output = _let_read(
+        lambda candidate: [binary, "--validate", f"--config-file={candidate}"],
+        path,
+        JSON.from_bytes(data),
+        workdir,
+        execute,
+    )
+    return Verdict(refusal, {})
+
+
+def _let_read(
+    command: t.Callable[[str], list[str]], path: str, document: AnyDocument, workdir: str | None, execute: Run
+) -> tuple[str | None, str]:
+    """Run *command* on a candidate for *path*; return why the daemon refuses it (None: it does not), and what it prints.
+
+    The candidate lies in a private directory below *workdir* while the daemon reads it.
+    """
+    folder = tempfile.mkdtemp(prefix="gpu-kubernetes-", dir=workdir)
+    try:
+        candidate = os.path.join(folder, os.path.basename(path))
+        with open(os.open(candidate, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+            stream.write(document.to_bytes())
+        status, output, errors = execute(command(candidate))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if status == 0 or "unknown flag: --validate" in errors:
+        return None, output
+    words = hide(_last_words(errors).replace(candidate, path), secret_words(document.tree))
+    return words or f"exit status {status}", output
 
 
 def check_effect(verdict: Verdict, request: Request) -> None:

@@ -8,18 +8,21 @@ from __future__ import annotations
 import typing as t
 
 from .errors import ConfigError
+from .formats import TOML
 from .schema import CRI_V2, CRI_V3
 from .trees import MISSING, Path, Tree, dotted, get
 
+if t.TYPE_CHECKING:
+    from .._document import Format
+
 _WORDS = {
-    "table": "a table",
     "text": "a string",
     "texts": "a list of strings",
     "switch": "true or false",
 }
 
 # "*" stands for every key of a table.  Tables come before what is in them.
-_SHAPE: list[tuple[Path, str]] = [
+_CONTAINERD: list[tuple[Path, str]] = [
     (("imports",), "texts"),
     (("disabled_plugins",), "texts"),
     (("required_plugins",), "texts"),
@@ -43,12 +46,15 @@ _SHAPE: list[tuple[Path, str]] = [
 ]
 
 
-def check_shape(tree: Tree, where: str) -> None:
+def check_shape(
+    tree: Tree, where: str, shape: t.Sequence[tuple[Path, str]] = _CONTAINERD, syntax: Format = TOML
+) -> None:
     """Raise ConfigError, naming the file or option *where*, if a setting that is read has a type that it cannot have."""
-    for pattern, kind in _SHAPE:
+    words = {"table": syntax.table, **_WORDS}
+    for pattern, kind in shape:
         for path in _matches(tree, pattern):
             if not _is(get(tree, path), kind):
-                raise ConfigError(f"{where}: {dotted(path)} has to be {_WORDS[kind]}; correct it and run again.")
+                raise ConfigError(f"{where}: {dotted(path)} has to be {words[kind]}; correct it and run again.")
 
 
 def _matches(tree: Tree, pattern: Path) -> t.Iterator[Path]:

@@ -12,6 +12,8 @@ import copy
 import typing as t
 from dataclasses import dataclass
 
+from .._document import same
+
 Path = t.Tuple[str, ...]
 Tree = t.Dict[str, t.Any]
 
@@ -45,19 +47,6 @@ class Edit:
 
     path: Path
     value: t.Any
-
-
-def same(one: t.Any, other: t.Any) -> bool:
-    """Whether two values are equal in type and meaning: true is not 1, 1 is not 1.0, order of keys is no meaning."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
-    if isinstance(one, list):
-        return len(one) == len(other) and all(same(*pair) for pair in zip(one, other))
-    if isinstance(one, float):
-        return repr(one) == repr(other)  # NaN equals itself, 0.0 is not -0.0
-    return bool(one == other)
 
 
 def get(tree: t.Any, path: Path, default: t.Any = MISSING) -> t.Any:

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import typing as t
 
+from .._document import same
 from .config_file import ConfigFile, edited, meaning, read
 from .journal import Change, Record, everything, undone
 from .patch import revert
 from .schema import CRI_NAMES, NEUTRAL_KEYS, Schema, schema_of
-from .trees import MISSING, Path, Tree, dotted, drop, get, leaves, put, same, table
+from .trees import MISSING, Path, Tree, dotted, drop, get, leaves, put, table
+
+if t.TYPE_CHECKING:
+    from .daemon import Daemon
 
 
 def without(path: str, tree: Tree, changes: t.Sequence[Change], original: Tree | None) -> tuple[Tree, list[str]]:
-    """Return what *tree*, the meaning of the file *path*, means without *changes*, and warnings about what stays.
+    """Return what *tree*, the meaning of containerd's file *path*, means without *changes*, and warnings about what stays.
 
     If the whole is what it was before us (*original*), nothing stays.  Else others have built on it since, and it has to
     stay a configuration that containerd can serve CRI with.
@@ -26,7 +30,7 @@ def without(path: str, tree: Tree, changes: t.Sequence[Change], original: Tree |
     warnings = []
     if stay:
         warnings.append(f"{path}: runtime runc stays, because others have written settings into its table.")
-    target, left = undone(tree, _but(changes, stay), runtimes)
+    target, left = undone(tree, _but(changes, stay), runtimes, original)
     if same(target, original):
         return target, warnings
     cri = [change for change in changes if change.kind == "cri" or _switched_cri_on(change)]
@@ -35,14 +39,16 @@ def without(path: str, tree: Tree, changes: t.Sequence[Change], original: Tree |
     if cri or ("version" not in target and not NEUTRAL_KEYS.issuperset(target)):
         # Names and settings of today's plugins need the version.
         stay += cri + [change for change in changes if change.kind == "version"]
-    target, left = undone(tree, _but(changes, stay), runtimes)
+    target, left = undone(tree, _but(changes, stay), runtimes, original)
     warnings += [f"{path}: {dotted(leaf)} was changed by others since and is left as it is." for leaf in left]
     if layout and "version" in target:
-        warnings += _keep_runc(path, tree, target, layout) + _keep_default(path, tree, target, layout)
+        warnings += _keep_runc(path, tree, target, layout) + keep_default(
+            path, tree, target, (*layout.containerd, "default_runtime_name"), layout.runtimes
+        )
     return target, warnings
 
 
-def without_us(file: ConfigFile, record: Record) -> bytes | None:
+def without_us(daemon: Daemon, file: ConfigFile, record: Record) -> bytes | None:
     """Return the file as it would be if we had never been there, with what others wrote since (None: no file).
 
     Unchanged by others, it is the file as first met, to the byte; else our lines are taken out, or, if others changed
@@ -50,11 +56,11 @@ def without_us(file: ConfigFile, record: Record) -> bytes | None:
     """
     if file.data == record.written:
         return record.base
-    target, _warnings = without(file.path, file.tree, everything(record), meaning(record.base))
+    target, _warnings = daemon.without(file.tree, everything(record), meaning(record.base, file.syntax))
     reverted = revert(record.base or b"", record.written or b"", file.data or b"")
-    if reverted is not None and same(meaning(reverted), target):
+    if reverted is not None and same(meaning(reverted, file.syntax), target):
         return reverted
-    return edited(read(file.path), target)
+    return edited(read(file.path, file.syntax), target)
 
 
 def _switched_cri_on(change: Change) -> bool:
@@ -88,10 +94,10 @@ def _keep_runc(path: str, tree: Tree, target: Tree, layout: Schema) -> list[str]
     return [f"{path}: runtime runc stays, because containerd 1.x needs it beside the runtimes that others added."]
 
 
-def _keep_default(path: str, tree: Tree, target: Tree, layout: Schema) -> list[str]:
-    leaf: Path = (*layout.containerd, "default_runtime_name")
-    name, runtimes = get(target, leaf), table(target, layout.runtimes)
-    if name == "runc" or name in runtimes or name not in table(tree, layout.runtimes):
+def keep_default(path: str, tree: Tree, target: Tree, leaf: Path, place: Path) -> list[str]:
+    """Make runc the default runtime at *leaf* of *target*, if the one there is gone from *place* since *tree*; return a warning."""
+    name, runtimes = get(target, leaf), table(target, place)
+    if name == "runc" or name in runtimes or name not in table(tree, place):
         return []
     if "runc" in runtimes:
         put(target, leaf, "runc")

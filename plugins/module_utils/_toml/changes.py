@@ -6,10 +6,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime, time
-from math import copysign, isnan
 from typing import Any, NamedTuple, Sequence, cast
 
+from .._document import same
 from .edits import Edits, insert_items
 from .nodes import INLINE, Header, Node, Pair, Path, Table, TableArray, Value, lookup, plain
 from .place import append_tables, insert, leaves_of
@@ -27,21 +26,6 @@ class Change(NamedTuple):
     action: str
     path: Path
     value: Any = None
-
-
-def same(left: Any, right: Any) -> bool:
-    """Whether two plain values mean the same in TOML: equal and of equal type, in any order of keys."""
-    if type(left) is not type(right):
-        return False
-    if isinstance(left, dict):
-        return left.keys() == right.keys() and all(same(left[name], right[name]) for name in left)
-    if isinstance(left, list):
-        return len(left) == len(right) and all(map(same, left, right))
-    if isinstance(left, float):
-        return (isnan(left) and isnan(right)) or (left == right and copysign(1, left) == copysign(1, right))
-    if isinstance(left, (datetime, time)):
-        return bool(left == right and left.utcoffset() == right.utcoffset())
-    return bool(left == right)
 
 
 def differences(node: Node, wanted: Any, path: Path) -> list[Change]:

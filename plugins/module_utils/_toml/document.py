@@ -9,7 +9,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, Set, cast
 
-from .changes import Change, additions, differences, make, same
+from .._document import same
+from .changes import Change, additions, differences, make
 from .edits import ConflictError, Edits
 from .errors import TomlError
 from .nodes import DOTTED, HEADER, IMPLICIT, INLINE, Path, Syntax, Table, checked_path, dotted_path, lookup, plain

@@ -6,20 +6,13 @@
 
 from __future__ import annotations
 
+from .._document import DocumentError, position
 
-class TomlError(ValueError):
-    """What is wrong, and where: ``message`` (no position), ``line`` and ``column`` (from 1; None when not about a place)."""
 
-    def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
-        self.message = message
-        self.line = line
-        self.column = column
-        place = "" if line is None else f" (line {line}, column {column})"
-        super().__init__(message + place)
+class TomlError(DocumentError):
+    """What is wrong with a document or a value in TOML, and where."""
 
 
 def error_at(text: str, offset: int, message: str) -> TomlError:
     """Make a TomlError for character ``offset`` of ``text``."""
-    line = text.count("\n", 0, offset) + 1
-    column = offset - (text.rfind("\n", 0, offset) + 1) + 1
-    return TomlError(message, line, column)
+    return TomlError(message, *position(text, offset))

@@ -191,7 +191,7 @@ class TestWithARecord:
         merge.present(set_default=True)
         merge.confirm()
         node = Node(root, merge.config)
-        node.marker = Path(merge.host.mark)
+        node.marker = Path(merge.host.mark("containerd"))
         return merge, node
 
     def test_failed_removal_can_be_removed_again(self, tmp_path: Path) -> None:

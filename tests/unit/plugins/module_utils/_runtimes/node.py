@@ -17,10 +17,14 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.apply imp
     ensure_present,
 )
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import Request
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd_daemon import Containerd
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.docker import Docker
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import parse_release
 
 if t.TYPE_CHECKING:
     from pathlib import Path
+
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.daemon import Daemon
 
 NVIDIA_V3 = """\
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia]
@@ -33,23 +37,25 @@ BinaryName = "/usr/bin/nvidia-container-runtime"
 class Node:
     """A node in a directory: /etc/containerd/config.toml, and the state of this collection."""
 
+    place = ("containerd", "config.toml")
+
     def __init__(self, root: Path, content: str | bytes | None, release: str = "2.1") -> None:
         self.root = root
         self.release = parse_release(release)
-        self.config = root / "etc" / "containerd" / "config.toml"
+        self.config = root.joinpath("etc", *self.place)
         if content is not None:
             self.config.parent.mkdir(parents=True)
             self.config.write_bytes(content if isinstance(content, bytes) else content.encode())
         self.host = Host(state_dir=str(root / "state"), lock_dirs=(str(root / "lock"),))
 
     def present(self, check: bool = False, **asked: t.Any) -> Outcome:
-        return ensure_present(self._request(asked), self._host(check))
+        return ensure_present(self.daemon(asked), self._host(check))
 
     def absent(self, check: bool = False, **asked: t.Any) -> Outcome:
-        return ensure_absent(self._request(asked), self._host(check))
+        return ensure_absent(self.daemon(asked), self._host(check))
 
-    def _request(self, asked: dict[str, t.Any]) -> Request:
-        return Request(path=str(self.config), release=self.release, **asked)
+    def daemon(self, asked: dict[str, t.Any]) -> Daemon:
+        return Containerd(Request(path=str(self.config), release=self.release, **asked))
 
     def _host(self, check: bool) -> Host:
         return replace(self.host, check_mode=check)
@@ -66,7 +72,16 @@ class Node:
         return found
 
     def confirm(self) -> None:
-        os.unlink(self.host.mark)
+        os.unlink(self.host.mark(self.daemon({}).name))
 
     def without_temps(self) -> bool:
         return not [place for place in self.root.rglob("*") if _files.TEMP_TAG in place.name]
+
+
+class DockerNode(Node):
+    """The same with /etc/docker/daemon.json."""
+
+    place = ("docker", "daemon.json")
+
+    def daemon(self, asked: dict[str, t.Any]) -> Daemon:
+        return Docker(path=str(self.config), **asked)

@@ -168,9 +168,9 @@ class TestFileItself:
 class TestSeveralRuns:
     def test_default_there_and_back(self, tmp_path: Path) -> None:
         node = Node(tmp_path, samples.KATA_DEFAULT)
-        assert node.present(set_default=True).default_runtime_name == "nvidia"
-        assert node.present().default_runtime_name == "nvidia"
-        assert node.present(set_default=False).default_runtime_name == "kata"
+        assert node.present(set_default=True).facts["default_runtime_name"] == "nvidia"
+        assert node.present().facts["default_runtime_name"] == "nvidia"
+        assert node.present(set_default=False).facts["default_runtime_name"] == "kata"
         node.absent()
         assert node.text() == samples.KATA_DEFAULT
 

@@ -8,8 +8,8 @@ import typing as t
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import (
+    ContainerdPlan,
     Owned,
-    Plan,
     Request,
     plan,
 )
@@ -31,7 +31,7 @@ def tree_of(version: int, runtimes: dict[str, t.Any], **containerd: t.Any) -> di
     return {"version": version, "plugins": {plugin: {"containerd": {**containerd, "runtimes": runtimes}}}}
 
 
-def decide(tree: dict[str, t.Any], release: str = "", **asked: t.Any) -> Plan:
+def decide(tree: dict[str, t.Any], release: str = "", **asked: t.Any) -> ContainerdPlan:
     known = Release(*map(int, release.split("."))) if release else None
     before = copy.deepcopy(tree)
     result = plan(tree, Request(path="/etc/c.toml", release=known, **asked))
@@ -41,11 +41,11 @@ def decide(tree: dict[str, t.Any], release: str = "", **asked: t.Any) -> Plan:
     return result
 
 
-def runtime(result: Plan, name: str = "nvidia") -> t.Any:
+def runtime(result: ContainerdPlan, name: str = "nvidia") -> t.Any:
     return get(result.target, (*result.schema.runtimes, name))
 
 
-def default(result: Plan) -> t.Any:
+def default(result: ContainerdPlan) -> t.Any:
     return get(result.target, (*result.schema.containerd, "default_runtime_name"))
 
 

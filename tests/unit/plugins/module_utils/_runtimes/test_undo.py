@@ -57,7 +57,7 @@ class TestOthersWriteToo:
         node.present()
         node.config.write_text(node.text().replace("name = 'runc'", "name = 'nvidia'"), encoding="utf-8")
         gone = node.absent()
-        assert gone.default_runtime_name == "runc"
+        assert gone.facts["default_runtime_name"] == "runc"
         assert node.text() == samples.DEFAULT_V3 % 3
         assert any("runc again" in warning for warning in gone.warnings)
 
@@ -70,6 +70,17 @@ class TestOthersWriteToo:
         assert "runtimes.runc]" in node.text()
         assert "nvidia" not in node.text()
         assert any("runc stays" in warning for warning in warnings)
+
+    def test_runtime_that_was_there_without_a_type_stays(self, tmp_path: Path) -> None:
+        text = samples.KUBEADM_V3 + f"[plugins.'{samples.V3}'.containerd.runtimes.nvidia]\npod_annotations = ['x']\n"
+        node = Node(tmp_path, text)
+        node.present()
+        node.absent()
+        assert node.text() == text
+        node.present()
+        node.config.write_text("# mine\n" + node.text(), encoding="utf-8")
+        node.absent()
+        assert node.text() == "# mine\n" + text
 
     def test_version_stays_for_the_settings_of_others(self, tmp_path: Path) -> None:
         node = Node(tmp_path, samples.DOCKER, "2.1")
@@ -200,7 +211,7 @@ class TestCriStaysOn:
         node.present(systemd_cgroup=True)
         section = f'[plugins."{samples.V3}".containerd]\ndefault_runtime_name = "runc"\n'
         node.config.write_text(node.text() + section, encoding="utf-8")
-        assert node.absent().default_runtime_name == "runc"
+        assert node.absent().facts["default_runtime_name"] == "runc"
 
 
 def test_reasons_tell_what_is_done(tmp_path: Path) -> None:

@@ -1,0 +1,477 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Docker's daemon.json: decisions, edits, undo, proof."""
+
+from __future__ import annotations
+
+import json
+import stat
+import typing as t
+from dataclasses import replace
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._json import dumps, loads
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import proof
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.docker import Docker, plan
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.draft import Owned
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.formats import JSON
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.journal import Change, Journal, Record
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.masking import shown_pair
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.proof import Verdict
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.trees import MISSING
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import DockerNode
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import run_and_die
+
+if t.TYPE_CHECKING:
+    from pathlib import Path
+
+BINARY = "/usr/bin/nvidia-container-runtime"
+NVIDIA = {"path": BINARY}
+KUBEADM = """\
+{
+  "exec-opts": ["native.cgroupdriver=systemd"],
+  "log-driver": "json-file",
+  "log-opts": {
+    "max-size": "100m"
+  },
+  "storage-driver": "overlay2"
+}
+"""
+FILES = {
+    "kubeadm": KUBEADM,
+    "CRLF and tabs": KUBEADM.replace("  ", "\t").replace("\n", "\r\n"),
+    "no end of line": KUBEADM.rstrip("\n"),
+    "byte order mark": "\ufeff" + KUBEADM,
+    "by nvidia-ctk": json.dumps({"runtimes": {"nvidia": {"args": [], "path": "nvidia-container-runtime"}}}, indent=4),
+    "other runtimes": '{\n  "default-runtime": "crun",\n  "runtimes": {"crun": {"path": "/usr/bin/crun"}}\n}\n',
+    "shim": '{"runtimes": {"kata": {"runtimeType": "io.containerd.kata.v2", "options": {"ConfigPath": "/k"}}}}\n',
+    "features": '{\n    "features": {"containerd-snapshotter": true},\n    "data-root": "/data"\n}\n',
+    "nulls": '{\n "a": null,\n "log-opts": null,\n "big": 123456789012345678901234567890\n}\n',
+    "packed": '{"a":[1,2],"b":{"c":"d"}}',
+    "empty object": "{}\n",
+    "empty": "",
+    "only space": "\n \n",
+}
+ASKED: list[dict[str, t.Any]] = [
+    {},
+    {"set_default": True, "enable_cdi": True},
+    {"set_default": False, "enable_cdi": False},
+    {"settings": {"log-level": "debug", "runtimes": {"nvidia": {"runtimeArgs": ["--debug"]}}, "big": 7}},
+]
+
+
+class TestPlan:
+    @pytest.mark.parametrize(
+        ("tree", "asked", "expected"),
+        [
+            ({}, {}, {"runtimes": {"nvidia": NVIDIA}}),
+            ({}, {"runtime_path": "/x"}, {"runtimes": {"nvidia": {"path": "/x"}}}),
+            (
+                {"runtimes": {"nvidia": {"path": "old", "runtimeArgs": ["a"]}}},
+                {},
+                {"runtimes": {"nvidia": {"path": BINARY, "runtimeArgs": ["a"]}}},
+            ),
+            ({}, {"set_default": True}, {"runtimes": {"nvidia": NVIDIA}, "default-runtime": "nvidia"}),
+            ({"default-runtime": "x.y"}, {}, {"runtimes": {"nvidia": NVIDIA}, "default-runtime": "x.y"}),
+            (
+                {"default-runtime": "nvidia"},
+                {"set_default": False},
+                {"runtimes": {"nvidia": NVIDIA}, "default-runtime": "runc"},
+            ),
+            (
+                {"features": {"buildkit": True}},
+                {"enable_cdi": True},
+                {"features": {"buildkit": True, "cdi": True}, "runtimes": {"nvidia": NVIDIA}},
+            ),
+            ({}, {"enable_cdi": False}, {"features": {"cdi": False}, "runtimes": {"nvidia": NVIDIA}}),
+            ({}, {"settings": {"a": {"b": [1]}}}, {"a": {"b": [1]}, "runtimes": {"nvidia": NVIDIA}}),
+            ({}, {"settings": {"runtimes": {"nvidia": {"path": "/y"}}}}, {"runtimes": {"nvidia": NVIDIA}}),
+        ],
+    )
+    def test_target(self, tree: dict[str, t.Any], asked: dict[str, t.Any], expected: dict[str, t.Any]) -> None:
+        decision = plan(tree, Docker("/d.json", **asked))
+        assert decision.target == expected
+        assert decision.reasons
+        again = plan(decision.target, Docker("/d.json", **asked))
+        assert (again.target, again.reasons) == (expected, [])
+
+    @pytest.mark.parametrize(
+        ("before", "runtimes", "expected"),
+        [(MISSING, {}, MISSING), ("crun", {"crun": {"path": "c"}}, "crun"), ("gone", {}, "runc")],
+    )
+    def test_default_goes_back_to_what_it_was(self, before: t.Any, runtimes: t.Any, expected: t.Any) -> None:
+        tree = {"default-runtime": "nvidia", "runtimes": {"nvidia": NVIDIA, **runtimes}}
+        owned = {("default-runtime",): Owned("default", before)}
+        decision = plan(tree, Docker("/d.json", set_default=False), owned)
+        assert decision.target.get("default-runtime", MISSING) == expected
+
+    @pytest.mark.parametrize(
+        ("default", "warns"), [("crun", True), ("runc", False), ("", False), ("io.containerd.kata.v2", False)]
+    )
+    def test_default_that_is_none_is_named(self, default: str, warns: bool) -> None:
+        assert bool(plan({"default-runtime": default}, Docker("/d.json")).warnings) is warns
+
+    @pytest.mark.parametrize(
+        ("name", "words"), [("runc", "reserved by Docker"), ("", "cannot be"), ("../x", "cannot be"), ("a.b", "cannot")]
+    )
+    def test_names(self, name: str, words: str) -> None:
+        with pytest.raises(ConfigError, match=words):
+            Docker("/d.json", runtime_name=name)
+
+    def test_runtime_of_a_shim_is_refused(self) -> None:
+        with pytest.raises(ConfigError, match=r"runtimes\.nvidia has runtimeType x, beside which Docker takes no path"):
+            plan({"runtimes": {"nvidia": {"runtimeType": "x"}}}, Docker("/d.json"))
+
+
+ODD: list[t.Any] = [None, 5, -1.5, True, "text", "", [], ["x"], [{"x": 1}], {}, {"x": {}}, {"nvidia": 5}, {"path": []}]
+PATHS = [
+    ("default-runtime",),
+    ("runtimes",),
+    ("runtimes", "nvidia"),
+    ("runtimes", "nvidia", "path"),
+    ("runtimes", "nvidia", "runtimeType"),
+    ("runtimes", "other"),
+    ("runtimes", "other", "path"),
+    ("features",),
+    ("features", "cdi"),
+]
+
+
+def at(path: tuple[str, ...], value: t.Any) -> dict[str, t.Any]:
+    for key in reversed(path):
+        value = {key: value}
+    return t.cast("dict[str, t.Any]", value)
+
+
+@pytest.mark.parametrize("path", PATHS, ids=".".join)
+@pytest.mark.parametrize("value", ODD, ids=repr)
+@pytest.mark.parametrize("place", ["file", "settings"])
+def test_odd_types_are_refused_in_one_sentence_or_merged(
+    tmp_path: Path, path: tuple[str, ...], value: t.Any, place: str
+) -> None:
+    text = dumps(at(path, value)) if place == "file" else KUBEADM
+    node = DockerNode(tmp_path, text)
+    asked = {"settings": at(path, value)} if place == "settings" else {}
+    try:
+        node.present(set_default=False, enable_cdi=True, **asked)
+    except ConfigError as error:
+        message = str(error)
+        assert message.startswith((f"{node.config}: ", "settings: "))
+        assert message.endswith(".")
+        assert ("\n" in message, ";" in message or ": " in message) == (False, True)
+        assert node.text() == text
+        assert not (tmp_path / "state").exists()
+    else:
+        node.absent()
+        assert node.text() == text
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (("runtimes",), [], "runtimes has to be an object"),
+        (("runtimes",), None, "runtimes has to be an object"),
+        (("runtimes", "nvidia"), "x", "runtimes.nvidia has to be an object"),
+        (("runtimes", "nvidia", "path"), 5, "runtimes.nvidia.path has to be a string"),
+        (("default-runtime",), ["x"], "default-runtime has to be a string"),
+        (("features",), True, "features has to be an object"),
+        (("features", "cdi"), "true", "features.cdi has to be true or false"),
+    ],
+)
+def test_words(path: tuple[str, ...], value: t.Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=f"^/d.json: {words}; correct it and run again.$"):
+        plan(at(path, value), Docker("/d.json"))
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("asked", ASKED, ids=["plain", "all", "off", "settings"])
+def test_quartet_and_undo(tmp_path: Path, name: str, asked: dict[str, t.Any]) -> None:
+    text = FILES[name]
+    node = DockerNode(tmp_path, text)
+    start = node.snapshot()
+    predicted = node.present(check=True, **asked)
+    assert node.snapshot() == start, "check mode touched something"
+    done = node.present(**asked)
+    assert (done.changed, done.after, done.restart_required) == (True, predicted.after, True)
+    assert node.config.read_bytes() == done.after
+    assert (tmp_path / "state" / "pending" / "docker.restart").exists()
+    tree = loads(node.text().lstrip("\ufeff"))
+    assert tree["runtimes"]["nvidia"]["path"] == BINARY
+    assert {**tree, "runtimes": 0, "default-runtime": 0, "features": 0, "log-level": 0, "big": 0} == {
+        **loads(text.lstrip("\ufeff")),
+        "runtimes": 0,
+        "default-runtime": 0,
+        "features": 0,
+        "log-level": 0,
+        "big": 0,
+    }
+    assert not node.present(check=True, **asked).changed
+    again = node.present(**asked)
+    assert (again.changed, again.restart_required) == (False, True)
+    node.confirm()
+    assert not node.present(**asked).restart_required
+    gone = node.absent(check=True)
+    assert node.config.read_bytes() == done.after
+    back = node.absent()
+    assert (back.changed, back.restart_required, back.after) == (True, True, gone.after)
+    assert node.config.read_bytes() == text.encode(), "the first bytes are back"
+    assert not node.absent().changed
+    assert not list((tmp_path / "state" / "state").rglob("*.json"))
+
+
+def test_only_our_lines(tmp_path: Path) -> None:
+    node = DockerNode(tmp_path, KUBEADM)
+    node.present(set_default=True, enable_cdi=True)
+    ours = """\
+  "storage-driver": "overlay2",
+  "default-runtime": "nvidia",
+  "features": {
+    "cdi": true
+  },
+  "runtimes": {
+    "nvidia": {
+      "path": "/usr/bin/nvidia-container-runtime"
+    }
+  }
+"""
+    assert node.text() == KUBEADM.replace('  "storage-driver": "overlay2"\n', ours)
+
+
+def test_missing_file_is_made_and_goes_again_with_its_directory(tmp_path: Path) -> None:
+    node = DockerNode(tmp_path, None)
+    done = node.present()
+    assert (done.before, done.backup_file) == (None, None)
+    assert node.text() == json.dumps({"runtimes": {"nvidia": NVIDIA}}, indent=4) + "\n"
+    assert stat.S_IMODE(node.config.stat().st_mode) == 0o644
+    assert node.absent().after is None
+    assert not (tmp_path / "etc").exists()
+
+
+class TestOthersWriteToo:
+    def test_a_member_after_ours_stays(self, tmp_path: Path) -> None:
+        node = DockerNode(tmp_path, KUBEADM)
+        node.present(set_default=True)
+        node.config.write_text(node.text()[: -len("\n}\n")] + ',\n  "debug": true\n}\n', encoding="utf-8")
+        assert not node.present(set_default=True).changed
+        node.absent()
+        assert node.text() == KUBEADM.replace('"overlay2"\n', '"overlay2",\n  "debug": true\n')
+
+    def test_a_member_before_ours_stays(self, tmp_path: Path) -> None:
+        node = DockerNode(tmp_path, KUBEADM)
+        node.present()
+        node.config.write_text(node.text().replace("{\n", '{\n  "debug": true,\n', 1), encoding="utf-8")
+        node.present(enable_cdi=True)
+        node.absent()
+        assert node.text() == KUBEADM.replace("{\n", '{\n  "debug": true,\n', 1)
+
+    def test_their_value_of_our_key_stays(self, tmp_path: Path) -> None:
+        node = DockerNode(tmp_path, KUBEADM)
+        node.present(settings={"log-level": "debug"})
+        node.config.write_text(node.text().replace('"debug"', '"warn"'), encoding="utf-8")
+        node.absent()
+        assert loads(node.text()) == {**loads(KUBEADM), "log-level": "warn"}
+
+    def test_a_runtime_that_loses_its_path_goes_as_a_whole(self, tmp_path: Path) -> None:
+        node = DockerNode(tmp_path, KUBEADM)
+        node.present()
+        theirs = node.text().replace(f'"{BINARY}"', f'"{BINARY}",\n      "runtimeArgs": []')
+        node.config.write_text(theirs, encoding="utf-8")
+        node.absent()
+        assert loads(node.text()) == loads(KUBEADM)
+
+    def test_a_runtime_that_was_there_without_a_path_stays(self, tmp_path: Path) -> None:
+        text = '{"runtimes": {"nvidia": {"runtimeArgs": ["--debug"]}}}'
+        node = DockerNode(tmp_path, text)
+        node.present()
+        node.config.write_text(node.text() + "\n", encoding="utf-8")
+        node.absent()
+        assert node.text() == text + "\n"
+
+    def test_default_that_others_gave_to_our_runtime_goes_with_it(self, tmp_path: Path) -> None:
+        node = DockerNode(tmp_path, FILES["other runtimes"])
+        node.present()
+        node.config.write_text(node.text().replace('"crun",', '"nvidia",'), encoding="utf-8")
+        gone = node.absent()
+        assert gone.facts == {"default_runtime": None}
+        assert any("runc again" in warning for warning in gone.warnings)
+
+    def test_what_nobody_recorded_is_left(self, tmp_path: Path) -> None:
+        node = DockerNode(tmp_path, FILES["by nvidia-ctk"])
+        gone = node.absent()
+        assert not gone.changed
+        assert any("left as it is" in warning for warning in gone.warnings)
+
+    def test_two_runtimes(self, tmp_path: Path) -> None:
+        node = DockerNode(tmp_path, KUBEADM)
+        node.present(enable_cdi=True)
+        node.present(runtime_name="nvidia-cdi", runtime_path="/usr/bin/other", enable_cdi=True)
+        node.absent()
+        assert loads(node.text())["features"] == {"cdi": True}, "the other runtime relies on it"
+        assert list(loads(node.text())["runtimes"]) == ["nvidia-cdi"]
+        node.absent(runtime_name="nvidia-cdi")
+        assert node.text() == KUBEADM
+
+
+def test_record_keeps_what_only_json_has(tmp_path: Path) -> None:
+    record = Record(b"a", b"b", runtimes={"nvidia": (Change(("x",), "settings", None, [None, 10**30, "\ud800"]),)})
+    journal = Journal(str(tmp_path / "d.json"), str(tmp_path / "record.json"), JSON)
+    journal.note("sha", {"sha": record}, keep=False)
+    assert journal.load("sha", {"x": [None, 10**30, "\ud800"]}) == record
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'{\n  "a": 1,\n  // no\n}', "line 3, column 3: a comment"),
+        (b'{"a": 1}\n}\n', "line 2, column 1: more text after the end"),
+        (b'{"a": 1, "a": 2}', "line 1, column 10: the key 'a' for the second time"),
+        (b"[]", "line 1, column 1: the document has to be an object"),
+        (b'{"a": "\xff"}', "line 1, column 8: a byte that is not UTF-8"),
+        (b'{"a": {{ docker_log_level }} }', "is a template"),
+    ],
+)
+def test_files_that_are_refused(tmp_path: Path, content: bytes, words: str) -> None:
+    node = DockerNode(tmp_path, content)
+    with pytest.raises(ConfigError, match=words) as caught:
+        node.present()
+    assert str(node.config) in str(caught.value)
+    assert str(caught.value).endswith(".")
+    assert node.config.read_bytes() == content
+    assert not (tmp_path / "state").exists()
+
+
+def test_template_is_refused_by_its_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is a template"):
+        Docker(str(tmp_path / "daemon.json.j2")).admit("")
+
+
+class TestProof:
+    """With a stand-in for dockerd's answers."""
+
+    def node(self, tmp_path: Path, *answers: tuple[int, str, str]) -> DockerNode:
+        replies = list(answers)
+        self.commands: list[t.Sequence[str]] = []
+
+        def execute(command: t.Sequence[str]) -> tuple[int, str, str]:
+            self.commands.append(command)
+            return replies.pop(0)
+
+        node = DockerNode(tmp_path, KUBEADM)
+        node.host = replace(node.host, binary="/usr/bin/dockerd", execute=execute)
+        return node
+
+    def test_accepted(self, tmp_path: Path) -> None:
+        assert self.node(tmp_path, (0, "", "configuration OK")).present().changed
+        (command,) = self.commands
+        assert command[:2] == ["/usr/bin/dockerd", "--validate"]
+        assert command[2].startswith("--config-file=")
+        assert command[2].endswith("/daemon.json")
+
+    @pytest.mark.parametrize("check", [True, False])
+    @pytest.mark.parametrize(
+        ("answers", "words"),
+        [
+            (
+                [(1, "", "unable to configure: no such option"), (0, "", "configuration OK")],
+                "docker refuses .* with the change: unable to configure: no such option; nothing was written",
+            ),
+            ([(1, "", "bad"), (1, "", "bad before")], "even as it is now: bad before"),
+        ],
+    )
+    def test_refused(self, tmp_path: Path, check: bool, answers: list[tuple[int, str, str]], words: str) -> None:
+        node = self.node(tmp_path, *answers)
+        with pytest.raises(ConfigError, match=words):
+            node.present(check=check)
+        assert node.text() == KUBEADM
+        assert not (tmp_path / "state").exists()
+
+    @pytest.mark.parametrize(
+        ("errors", "refusal"),
+        [
+            ("Status: unknown flag: --validate\nSee 'dockerd --help'., Code: 125\n", None),
+            ("cannot use http://me:opensesame@proxy.example in /x\n", "cannot use http://********@proxy.example in /x"),
+            ("", "exit status 1"),
+        ],
+    )
+    def test_judge(self, tmp_path: Path, errors: str, refusal: str | None) -> None:
+        data = b'{"proxies": {"http-proxy": "http://me:opensesame@proxy.example"}}'
+        verdict = proof.judge_docker("dockerd", "/d.json", data, str(tmp_path), lambda _command: (1, "", errors))
+        assert verdict == Verdict(refusal, {})
+        assert not list(tmp_path.iterdir())
+
+
+def test_credentials_are_masked() -> None:
+    text = """\
+{
+  "log-opts": {"splunk-token": "opensesame", "tag": "#x"},
+  "proxies": {"http-proxy": "http:\\/\\/me:opensesame@proxy.example", "no-proxy": "localhost"},
+  "exec-opts": ["x.password=opensesame", "shown"]
+}
+"""
+    before, after = shown_pair(
+        text.encode(), text.replace('splunk-token": "opensesame', 'splunk-token": "new').encode(), JSON
+    )
+    assert "opensesame" not in before + after
+    for shown in ("proxy.example", "localhost", "shown", "#x", "splunk-token"):
+        assert shown in before
+    assert [line for line in after.splitlines() if line not in before.splitlines()] == [
+        '  "log-opts": {"splunk-token": "******** (changed)", "tag": "#x"},'
+    ]
+    assert shown_pair(b"{", None, JSON) == ("# 1 bytes, withheld because they are not valid JSON\n", "")
+
+
+def test_killed_at_every_step_of_a_run(tmp_path: Path) -> None:
+    wanted = DockerNode(tmp_path / "model", KUBEADM).present(set_default=True).after
+    for step in range(1, 400):
+        node = DockerNode(tmp_path / str(step), KUBEADM)
+        if not run_and_die(lambda node=node: node.present(set_default=True), step):  # type: ignore[misc]
+            break
+        assert node.config.read_bytes() in (KUBEADM.encode(), wanted)
+        healed = node.present(set_default=True)
+        assert healed.restart_required, f"step {step}: nobody would restart Docker"
+        assert node.config.read_bytes() == wanted
+        assert node.without_temps()
+        node.absent()
+        assert node.text() == KUBEADM
+    else:
+        pytest.fail("the run never came to its end")
+    assert step > 20
+
+
+def test_any_sequence_of_runs_can_be_undone(tmp_path_factory: pytest.TempPathFactory) -> None:
+    hypothesis = pytest.importorskip("hypothesis")
+    from hypothesis import strategies as st
+
+    switch = st.sampled_from([None, True, False])
+    runs = st.fixed_dictionaries(
+        {
+            "set_default": switch,
+            "enable_cdi": switch,
+            "runtime_name": st.sampled_from(["nvidia", "nvidia-cdi"]),
+            "settings": st.sampled_from([{}, ASKED[3]["settings"]]),
+        }
+    )
+
+    @hypothesis.given(st.sampled_from(sorted(FILES)), st.lists(runs, min_size=1, max_size=4), st.booleans())
+    @hypothesis.settings(max_examples=40)
+    def check(name: str, sequence: list[dict[str, t.Any]], foreign: bool) -> None:
+        text = FILES[name]
+        node = DockerNode(tmp_path_factory.mktemp("node"), text)
+        for step, asked in enumerate(sequence):
+            predicted = node.present(check=True, **asked).after
+            assert node.present(**asked).after == predicted
+            assert not node.present(**asked).changed
+            if step == 0 and foreign:
+                node.config.write_bytes(node.config.read_bytes().replace(b"{", b'{"mine": 1, ', 1))
+        for runtime in ("nvidia", "nvidia-cdi"):
+            predicted = node.absent(check=True, runtime_name=runtime).after
+            assert node.absent(runtime_name=runtime).after == predicted
+        if foreign:
+            mine = loads(node.text().lstrip("\ufeff"))
+            assert mine == {"mine": 1, **loads(text.lstrip("\ufeff"))}
+        else:
+            assert node.text() == text
+
+    check()
