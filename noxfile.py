@@ -1,6 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The gates of this collection, one session each, in the order in which they fail fastest. `make test` runs them all.
+"""The gates of this collection, one session each, in the order in which they fail fastest. `make test` runs them all,
+in two lanes (gates.lanes).
 
 Sessions use the tools of .venv (`make venv`); only the matrix makes environments of its own. Every pytest run leaves a JUnit file named
 after its session in build/reports, where gates.summary counts.
@@ -19,6 +20,9 @@ REPORTS = ROOT / "build" / "reports"
 PACKAGE = "ansible_collections.gpu.kubernetes.plugins"
 # Unit tests ask a real containerd, the lab's, what it makes of the files that the collection writes.
 CONTAINERD = ("python", "-m", "gates.with_containerd")
+
+# The lane that a gate runs in.
+CODE, CLUSTER = ["code"], ["cluster"]
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "none"
@@ -56,7 +60,7 @@ def pytest(session: nox.Session, name: str, *arguments: str, after: tuple[str, .
     run(session, *after, *command, PYTHONPATH=paths)
 
 
-@nox.session
+@nox.session(tags=CODE)
 def lint(session: nox.Session) -> None:
     """Yamllint, ruff, shellcheck, ansible-lint with profile production."""
     run_all(
@@ -69,69 +73,69 @@ def lint(session: nox.Session) -> None:
     )
 
 
-@nox.session
+@nox.session(tags=CODE)
 def types(session: nox.Session) -> None:
     """Mypy: strict on the plugins, sensible on the tools."""
     run_all(session, f"mypy --package {PACKAGE}", "mypy tests/gates tests/lab noxfile.py")
 
 
-@nox.session
+@nox.session(tags=CODE)
 def contract(session: nox.Session) -> None:
     """What no linter knows: specs, licences, action groups, floors, changelog."""
     gates = ("argument_specs", "licences", "action_groups", "floors")
     run_all(session, *(f"python -m gates.{name}" for name in gates), "antsibull-changelog lint")
 
 
-@nox.session
+@nox.session(tags=CODE)
 def sanity(session: nox.Session) -> None:
     """Ansible-test sanity, on every Python of controllers and nodes."""
     gate(session, "ansible_test", "sanity", *session.posargs)
 
 
-@nox.session
+@nox.session(tags=CODE)
 def units(session: nox.Session) -> None:
     """Unit tests on the Python of .venv."""
     pytest(session, "units", "--numprocesses=auto", *(session.posargs or ["tests/unit"]), after=CONTAINERD)
 
 
-@nox.session(name="stand-ins")
+@nox.session(name="stand-ins", tags=CODE)
 def stand_ins(session: nox.Session) -> None:
     """What the lab itself is made of: go vet, Go tests, pytest."""
     gate(session, "go_tests", "stand-ins-go")
     pytest(session, "stand-ins", *(session.posargs or ["tests/lab"]))
 
 
-@nox.session
+@nox.session(tags=CODE)
 def nodes(session: nox.Session) -> None:
     """Ansible-test units on the Pythons of nodes."""
     gate(session, "ansible_test", "units", *session.posargs, after=CONTAINERD)
 
 
-@nox.session(name="toml-suite")
+@nox.session(name="toml-suite", tags=CODE)
 def toml_suite(session: nox.Session) -> None:
     """The public TOML suite against the lossless editor."""
     run(session, "python", "tests/toml_suite/run.py", *session.posargs)
 
 
-@nox.session
+@nox.session(tags=CODE)
 def docs(session: nox.Session) -> None:
     """Guides and generated reference."""
     gate(session, "docs")
 
 
-@nox.session
+@nox.session(tags=CODE)
 def artifact(session: nox.Session) -> None:
     """The built collection: content, installation, ansible-doc."""
     gate(session, "artifact")
 
 
-@nox.session
+@nox.session(tags=CLUSTER)
 def molecule(session: nox.Session) -> None:
     """Molecule scenarios, verified from outside by pytest-testinfra."""
     gate(session, "scenarios", *session.posargs)
 
 
-@nox.session
+@nox.session(tags=CODE)
 def matrix(session: nox.Session) -> None:
     """Units and one role scenario under each ansible-core that is supported."""
     gate(session, "matrix", *session.posargs, after=CONTAINERD)

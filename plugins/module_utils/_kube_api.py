@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 IMPORT_ERROR: str | None = None
 try:
     from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
-    from kubernetes.client import AppsV1Api, CoreV1Api
     from kubernetes.client.rest import ApiException
 except ImportError:
     IMPORT_ERROR = traceback.format_exc()
@@ -52,81 +51,77 @@ Answer = TypeVar("Answer")
 
 
 class Cluster:
-    """The calls; each raises ApiError. Methods may be used by several threads at once."""
+    """The calls; each raises ApiError. Methods may be used by several threads at once.
 
-    def __init__(self, api_client: Any) -> None:
-        self._core = CoreV1Api(api_client)
-        self._apps = AppsV1Api(api_client)
-        self.server = str(api_client.configuration.host)
+    *client* is kubernetes.core's dynamic client: importing the models of the typed one would take longer than most calls.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.server = str(client.configuration.host)
 
     def nodes(self) -> list[Object]:
         """List all nodes."""
-        return self._list(self._core.list_node)
+        return self._list("/api/v1/nodes")
 
     def node(self, name: str) -> Object:
         """Read one node."""
-        return self._call(self._core.read_node, name)
+        return self._call("get", f"/api/v1/nodes/{name}")
 
     def pods(self, namespace: str = "", labels: Mapping[str, str] | None = None, fields: str = "") -> list[Object]:
         """List pods, of all namespaces if none is named."""
-        wanted: dict[str, Any] = {}
-        if labels:
-            wanted["label_selector"] = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
-        if fields:
-            wanted["field_selector"] = fields
-        if namespace:
-            return self._list(self._core.list_namespaced_pod, namespace, **wanted)
-        return self._list(self._core.list_pod_for_all_namespaces, **wanted)
+        selector = ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items()))
+        path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
+        return self._list(path, label_selector=selector or None, field_selector=fields or None)
 
     def daemon_sets(self, namespace: str) -> list[Object]:
         """List the DaemonSets of a namespace."""
-        return self._list(self._apps.list_namespaced_daemon_set, namespace)
+        return self._list(f"/apis/apps/v1/namespaces/{namespace}/daemonsets")
 
     def warning_events(self, namespace: str) -> list[Object]:
         """List the warnings about pods of a namespace."""
-        return self._list(
-            self._core.list_namespaced_event, namespace, field_selector="involvedObject.kind=Pod,type=Warning"
-        )
+        path = f"/api/v1/namespaces/{namespace}/events"
+        return self._list(path, field_selector="involvedObject.kind=Pod,type=Warning")
 
     def patch_node(self, name: str, patch: Object) -> Object:
         """Apply a merge patch to a node; status 409 if it carries a resourceVersion that is no longer current."""
-        return self._call(self._core.patch_node, name, patch)
+        return self._call("patch", f"/api/v1/nodes/{name}", body=patch, content_type="application/merge-patch+json")
 
     def create_pod(self, namespace: str, manifest: Object) -> Object:
         """Create a pod and return it with its name."""
-        return self._call(self._core.create_namespaced_pod, namespace, manifest)
+        return self._call("post", f"/api/v1/namespaces/{namespace}/pods", body=manifest)
 
     def delete_pod(self, namespace: str, name: str) -> None:
         """Delete a pod; one that is gone already is no error."""
         try:
-            self._call(self._core.delete_namespaced_pod, name, namespace)
+            self._call("delete", f"/api/v1/namespaces/{namespace}/pods/{name}")
         except ApiError as error:
             if error.status != 404:
                 raise
 
     def pod_log(self, namespace: str, name: str, lines: int, previous: bool = False) -> str:
         """Return the last lines of a pod's log; status 400 where there is none yet."""
-        response = self._request(
-            self._core.read_namespaced_pod_log, name, namespace, tail_lines=lines, previous=previous
-        )
-        return bytes(response.data).decode("utf-8", errors="replace")
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}/log"
+        query = [("tailLines", lines), *([("previous", "true")] if previous else [])]
+        return self._request("get", path, query_params=query).decode("utf-8", errors="replace")
 
-    def _list(self, call: Callable[..., Any], *args: Any, **options: Any) -> list[Object]:
+    def _list(self, path: str, **options: Any) -> list[Object]:
         items: list[Object] = []
-        token = ""
+        token = None
         while True:
-            page = self._call(call, *args, limit=PAGE, **({"_continue": token} if token else {}), **options)
+            page = self._call("get", path, limit=PAGE, _continue=token, **options)
             items.extend(page.get("items") or [])
-            token = (page.get("metadata") or {}).get("continue") or ""
+            token = (page.get("metadata") or {}).get("continue")
             if not token:
                 return items
 
-    def _call(self, call: Callable[..., Any], *args: Any, **options: Any) -> Object:
-        return dict(json.loads(self._request(call, *args, **options).data))
+    def _call(self, method: str, path: str, **options: Any) -> Object:
+        return dict(json.loads(self._request(method, path, **options)))
 
-    def _request(self, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    def _request(self, method: str, path: str, **options: Any) -> bytes:
         try:
-            return call(*args, _preload_content=False, _request_timeout=REQUEST_TIMEOUT, **options)
+            answer = self._client.request(method, path, serialize=False, _request_timeout=REQUEST_TIMEOUT, **options)
+            return bytes(answer.data)
         except Exception as error:
             raise explain(error, self.server) from error
 
@@ -174,7 +169,7 @@ def connect(module: AnsibleModule) -> Cluster:
         )
     options = {name: module.params[name] for name in AUTH_ARG_SPEC if module.params.get(name) is not None}
     try:
-        return Cluster(_within(CONNECT_SECONDS, lambda: get_api_client(**options).client.client))
+        return Cluster(_within(CONNECT_SECONDS, lambda: get_api_client(**options).client))
     except Exception as error:
         module.fail_json(msg=str(_explain_connection(error, options)))
         raise

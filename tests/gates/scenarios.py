@@ -9,11 +9,14 @@ run (pytest-testinfra, from outside) leave their counts in build/reports/REPORT-
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
@@ -30,14 +33,28 @@ def known() -> list[str]:
     return sorted(names, key=lambda name: (name != FIRST, name))
 
 
-def labs(names: list[str]) -> list[dict[str, str]]:
-    """The labs that the scenarios leave behind, each as the environment that tells the lab its name and subnet."""
-    shared = provisioner(ROOT / ".config" / "molecule" / "config.yml")
-    found = {}
+def lab_of(name: str) -> dict[str, str]:
+    """The lab of a scenario, as the environment that tells the lab its name and subnet."""
+    places = (ROOT / ".config" / "molecule" / "config.yml", ROOT / "molecule" / name / "molecule.yml")
+    return {key: value for path in places for key, value in provisioner(path).items()}
+
+
+def by_lab(names: list[str]) -> list[tuple[dict[str, str], list[str]]]:
+    """The scenarios by their labs; first the labs that one scenario has for itself, which the gate `matrix` will soon want."""
+    groups: dict[str, tuple[dict[str, str], list[str]]] = {}
     for name in names:
-        settings = {**shared, **provisioner(ROOT / "molecule" / name / "molecule.yml")}
-        found[settings.get("LAB_NAME")] = settings
-    return list(found.values())
+        lab = lab_of(name)
+        groups.setdefault(lab["LAB_NAME"], (lab, []))[1].append(name)
+    return sorted(groups.values(), key=lambda group: FIRST in group[1])
+
+
+@contextmanager
+def reserved(name: str) -> Iterator[None]:
+    """Keep the lab of this name to this process: the gate `matrix` runs a scenario that the gate `molecule` runs too."""
+    (CACHE / "molecule").mkdir(parents=True, exist_ok=True)
+    with open(CACHE / "molecule" / f"{name}.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def provisioner(path: Path) -> dict[str, str]:
@@ -82,15 +99,19 @@ def main() -> int:
     arguments = parser.parse_args()
     names = arguments.scenarios or known()
     cases, seconds = [], []
-    try:
-        for name in names:
-            case, took = test(name, arguments.name)
-            cases.append(case)
-            seconds.append(f"{name} {took:.0f} s")
-            write(f"{arguments.name}-scenarios", cases)
-    finally:
-        for lab in [] if os.environ.get("LAB_KEEP") else labs(names):
-            subprocess.run([sys.executable, "-m", "lab", "down"], cwd=ROOT, env=surroundings(**lab), check=False)
+    for lab, those in by_lab(names):
+        with reserved(lab["LAB_NAME"]):
+            try:
+                for name in those:
+                    case, took = test(name, arguments.name)
+                    cases.append(case)
+                    seconds.append(f"{name} {took:.0f} s")
+                    write(f"{arguments.name}-scenarios", cases)
+            finally:
+                if not os.environ.get("LAB_KEEP"):
+                    subprocess.run(
+                        [sys.executable, "-m", "lab", "down"], cwd=ROOT, env=surroundings(**lab), check=False
+                    )
     found = [f"{case.name} failed" for case in cases if case.outcome == "failed"]
     return finish("molecule", found or ([] if names else ["there is no scenario"]), ", ".join(seconds) or "nothing")
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What `make test` ends with: a table of the gates, what was skipped or not run, why each failed gate failed, one line of counts.
 
-Reads build/reports: nox.json (one entry a session), NAME*.xml (JUnit, of session NAME), not-run.txt (lines of gate, tab, what), and
-output.log (all that was printed). A gate without a JUnit file counts as one check. What was not run counts as skipped, on CI as failed;
+Reads build/reports: LANE.nox.json (one entry a session), LANE.log (all that the lane printed), NAME*.xml (JUnit, of session NAME) and
+not-run.txt (lines of gate, tab, what). A gate without a JUnit file counts as one check. What was not run counts as skipped, on CI as failed;
 so does a test that was skipped because the machine lacks something, which says "there is no …" or "needs …".
 """
 
@@ -23,6 +23,7 @@ from rich.table import Table
 from . import _pythons
 from ._common import NOT_RUN, REPORTS
 from ._report import DETAIL, Case, plain, why
+from .lanes import LANES
 
 LACKING = re.compile(r"\b(there is no|needs)\b")
 NAMES = 25  # failed tests that are told by name for one gate
@@ -66,6 +67,15 @@ def junit(path: Path) -> list[Case]:
         return [Case("", path.name, "failed", f"the report cannot be read: {error}")]
 
 
+def sessions(reports: Path, lane: str) -> list[dict[str, object]]:
+    """What nox tells of the sessions of a lane; a lane that never came to its end is one failed session."""
+    report = reports / f"{lane}.nox.json"
+    if not report.is_file():
+        print(f"No {report.name}: nox ended before the last session of the lane {lane}")
+        return [{"name": f"lane {lane}", "result": "failed"}]
+    return list(json.loads(report.read_text(encoding="utf-8"))["sessions"])
+
+
 def absences(reports: Path) -> list[Case]:
     """What could not be run here, each under the name of its gate."""
     path = reports / NOT_RUN
@@ -88,9 +98,9 @@ def gate(session: dict[str, object], reports: Path, absent: list[Case]) -> Gate:
     return Gate(name, result, float(str(session.get("duration") or 0)), cases + missing)
 
 
-def output(reports: Path) -> dict[str, list[str]]:
-    """Gate -> the lines that it printed."""
-    path, found, name = reports / "output.log", dict[str, list[str]](), ""
+def output(path: Path) -> dict[str, list[str]]:
+    """Gate -> the lines that it printed, of one lane's log."""
+    found, name = dict[str, list[str]](), ""
     if path.is_file():
         for line in map(plain, path.read_text(encoding="utf-8", errors="replace").splitlines()):
             if line.startswith("nox > Running session "):
@@ -140,13 +150,10 @@ def last_line(reports: Path, passed: int, failed: int, skipped: int) -> int:
 
 def main(reports: Path = REPORTS) -> int:
     """Print the summary; 0 only if every gate succeeded and, on CI, everything ran."""
-    report = reports / "nox.json"
-    if not report.is_file():
-        print(f"No {report.name}: nox ended before its last session")
-        return last_line(reports, 0, 1, 0)
-    absent, printed = absences(reports), output(reports)
-    sessions = json.loads(report.read_text(encoding="utf-8"))["sessions"]
-    gates = [gate(session, reports, absent) for session in sessions]
+    absent, gates, printed = absences(reports), list[Gate](), dict[str, list[str]]()
+    for lane in LANES:
+        gates += [gate(session, reports, absent) for session in sessions(reports, lane)]
+        printed |= output(reports / f"{lane}.log")
     console = Console(width=None if sys.stdout.isatty() else 100)
     console.print(table(gates))
     for case in absent:

@@ -33,6 +33,8 @@ def _find_collections() -> None:
 if "ansible_pytest_collections" not in sys.modules:
     _find_collections()
 
+from ansible_collections.gpu.kubernetes.tests.unit.effort import PROFILE  # noqa: E402 - found by the lines above
+
 try:
     from hypothesis import HealthCheck, settings
 except ImportError:  # the property tests say for themselves that they need it
@@ -41,10 +43,8 @@ else:
     # Deadlines measure the machine, not the code.
     settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.register_profile("thorough", parent=settings.get_profile("default"), max_examples=2000)
-    # The search goes on once, in the gate `units`; the matrix and the Pythons of nodes look for what differs there.
     settings.register_profile("quick", parent=settings.get_profile("default"), max_examples=25)
-    usual = "default" if sys.version_info >= (3, 11) else "quick"
-    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", usual))
+    settings.load_profile(PROFILE)
 
 
 @pytest.fixture(autouse=True)

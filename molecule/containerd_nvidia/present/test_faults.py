@@ -4,108 +4,138 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-testinfra_hosts = ["ansible://gpu_nodes"]
+import testinfra
 
 CONFIG = "/etc/containerd/config.toml"
+PENDING = "/var/lib/gpu-kubernetes/pending/containerd.restart"
 CONVERGE = str(Path(__file__).parents[1] / "converge.yml")
 Playbook = Callable[..., tuple[int, dict[str, dict[str, int]], str]]
+Machines = list[Any]
 
 
 @pytest.fixture
-def here(host: Any) -> list[str]:
-    """Options of ansible-playbook which restrict a run to this machine."""
-    return ["--limit", host.check_output("hostname")]
+def machines(request: pytest.FixtureRequest, inventory: dict[str, Any]) -> Machines:
+    """All machines of the scenario: one run of a playbook for all, each looked at afterwards."""
+    path = request.config.getoption("--ansible-inventory")
+    return [
+        testinfra.get_host(f"ansible://{name}?ansible_inventory={path}")
+        for name in inventory["all"]["children"]["gpu_nodes"]["hosts"]
+    ]
 
 
-def _daemon(host: Any) -> str:
-    return host.check_output("systemctl show containerd --property=MainPID,ActiveState")
+def _daemons(machines: Machines) -> list[str]:
+    return [machine.check_output("systemctl show containerd --property=MainPID,ActiveState") for machine in machines]
 
 
-def test_daemon_that_does_not_come_back_gets_its_file_back(host: Any, playbook: Playbook, here: list[str]) -> None:
-    before = host.file(CONFIG).content
+def _configurations(machines: Machines) -> list[bytes]:
+    return [machine.file(CONFIG).content for machine in machines]
+
+
+def _differ(before: list[str], after: list[str]) -> bool:
+    """Whether every machine has another daemon than before."""
+    return all(old != new for old, new in zip(before, after, strict=True))
+
+
+def test_daemon_that_does_not_come_back_gets_its_file_back(machines: Machines, playbook: Playbook) -> None:
+    before = _configurations(machines)
     # containerd accepts the file and then cannot listen there
     wrong = '{"containerd_nvidia_settings": {"grpc": {"address": "/proc/no/such.sock"}}, "containerd_nvidia_probe_timeout": 15}'
-    code, _recap, said = playbook(CONVERGE, *here, "-e", wrong)
+    code, recap, said = playbook(CONVERGE, "-e", wrong)
     assert code != 0
-    assert "the former one was put back and works" in " ".join(said.split()), said
+    assert all(counts["failed"] == 1 for counts in recap.values()), said
+    assert " ".join(said.split()).count("the former one was put back and works") >= len(machines), said
     assert "/proc/no" in said, "the daemon's own words are missing"
-    assert host.file(CONFIG).content == before
-    assert host.service("containerd").is_running
-    code, recap, said = playbook(CONVERGE, *here)
-    assert (code, [counts["changed"] for counts in recap.values()]) == (0, [0]), said
+    assert _configurations(machines) == before
+    assert all(machine.service("containerd").is_running for machine in machines)
+    code, recap, said = playbook(CONVERGE)
+    assert code == 0, said
+    assert all(counts["changed"] == 0 for counts in recap.values()), said
 
 
-def test_a_file_that_nobody_can_read_is_named_and_left_alone(host: Any, playbook: Playbook, here: list[str]) -> None:
-    before, daemon = host.file(CONFIG).content, _daemon(host)
+@pytest.fixture
+def damaged(machines: Machines) -> Iterator[list[bytes]]:
+    """Configurations that nobody can read, and one thing more for the role to do."""
     modules = "/etc/modules-load.d/gpu-kubernetes.conf"
-    host.check_output(f"cp -p {CONFIG} /root/config.toml && echo 'broken = [' >> {CONFIG} && mv {modules} /root/")
-    try:
-        damaged = host.file(CONFIG).content
-        code, _recap, said = playbook(CONVERGE, *here)
-        assert code != 0
-        assert CONFIG in said
-        assert "line" in said
-        assert host.file(CONFIG).content == damaged
-        assert _daemon(host) == daemon
-        assert not host.file(modules).exists, "something was changed before the refusal"
-    finally:
-        host.check_output(f"mv /root/config.toml {CONFIG}; mv /root/gpu-kubernetes.conf {modules}")
-    assert host.file(CONFIG).content == before
+    for machine in machines:
+        machine.check_output(
+            f"cp -p {CONFIG} /root/config.toml && echo 'broken = [' >> {CONFIG} && mv {modules} /root/"
+        )
+    yield _configurations(machines)
+    for machine in machines:
+        assert not machine.file(modules).exists, "something was changed before the refusal"
+        machine.check_output(f"mv /root/config.toml {CONFIG}; mv /root/gpu-kubernetes.conf {modules}")
 
 
-def test_a_restart_that_was_due_is_made_up_for(host: Any, playbook: Playbook, here: list[str]) -> None:
+def test_a_file_that_nobody_can_read_is_named_and_left_alone(
+    machines: Machines, damaged: list[bytes], playbook: Playbook
+) -> None:
+    daemons = _daemons(machines)
+    code, recap, said = playbook(CONVERGE)
+    assert code != 0
+    assert all(counts["failed"] == 1 for counts in recap.values()), said
+    assert CONFIG in said
+    assert "line" in said
+    assert _configurations(machines) == damaged
+    assert _daemons(machines) == daemons
+
+
+def test_a_restart_that_was_due_is_made_up_for(machines: Machines, playbook: Playbook) -> None:
     """As after a run that was killed between merge and restart: the file is new, the daemon is not."""
-    daemon = _daemon(host)
+    daemons = _daemons(machines)
     asked = ["-e", '{"containerd_nvidia_set_default": true}']
-    code, _recap, said = playbook(CONVERGE, *here, *asked, "-e", '{"containerd_nvidia_restart_ok": false}')
+    code, _recap, said = playbook(CONVERGE, *asked, "-e", '{"containerd_nvidia_restart_ok": false}')
     assert code == 0, said
-    assert _daemon(host) == daemon
-    code, _recap, said = playbook(CONVERGE, *here, *asked)
+    assert _daemons(machines) == daemons
+    code, _recap, said = playbook(CONVERGE, *asked)
     assert code == 0, said
-    assert _daemon(host) != daemon
-    assert "default_runtime_name" in host.file(CONFIG).content_string
-    code, _recap, said = playbook(CONVERGE, *here, "-e", '{"containerd_nvidia_set_default": false}')
+    assert _differ(daemons, _daemons(machines))
+    assert all(b"default_runtime_name" in text for text in _configurations(machines))
+    code, _recap, said = playbook(CONVERGE, "-e", '{"containerd_nvidia_set_default": false}')
     assert code == 0, said
-    assert "default_runtime_name = 'nvidia'" not in host.file(CONFIG).content_string.replace('"', "'")
+    for text in _configurations(machines):
+        assert b"default_runtime_name = 'nvidia'" not in text.replace(b'"', b"'")
 
 
-def test_a_restart_by_somebody_else_is_taken_note_of(host: Any, playbook: Playbook, here: list[str]) -> None:
+def test_a_restart_by_somebody_else_is_taken_note_of(machines: Machines, playbook: Playbook) -> None:
     """As after a reboot: the daemon runs with the new file, and only the mark of a pending restart is left."""
     asked = ["-e", '{"containerd_nvidia_settings": {"oom_score": -1}}']
     # a word, as key=value gives it
-    code, _recap, said = playbook(CONVERGE, *here, *asked, "-e", "containerd_nvidia_restart_ok=false")
+    code, _recap, said = playbook(CONVERGE, *asked, "-e", "containerd_nvidia_restart_ok=false")
     assert code == 0, said
-    assert host.file("/var/lib/gpu-kubernetes/pending/containerd.restart").exists
-    host.check_output("systemctl restart containerd")
-    daemon = _daemon(host)
-    code, _recap, said = playbook(CONVERGE, *here, *asked)
+    for machine in machines:
+        assert machine.file(PENDING).exists
+        machine.check_output("systemctl restart containerd")
+    daemons = _daemons(machines)
+    code, _recap, said = playbook(CONVERGE, *asked)
     assert code == 0, said
-    assert _daemon(host) == daemon
-    assert not host.file("/var/lib/gpu-kubernetes/pending/containerd.restart").exists
+    assert _daemons(machines) == daemons
+    assert not any(machine.file(PENDING).exists for machine in machines)
 
 
-def test_a_program_that_is_not_there_is_refused(host: Any, playbook: Playbook, here: list[str]) -> None:
-    before, daemon = host.file(CONFIG).content, _daemon(host)
-    code, _recap, said = playbook(CONVERGE, *here, "-e", "containerd_nvidia_runtime_path=/usr/bin/no-such-runtime")
+def test_a_program_that_is_not_there_is_refused(machines: Machines, playbook: Playbook) -> None:
+    before, daemons = _configurations(machines), _daemons(machines)
+    code, recap, said = playbook(CONVERGE, "-e", "containerd_nvidia_runtime_path=/usr/bin/no-such-runtime")
     assert code != 0
+    assert all(counts["failed"] == 1 for counts in recap.values()), said
     assert "the program /usr/bin/no-such-runtime is missing or does not run" in " ".join(said.split())
-    assert (host.file(CONFIG).content, _daemon(host)) == (before, daemon)
+    assert (_configurations(machines), _daemons(machines)) == (before, daemons)
 
 
-def test_toolkit_stays_as_long_as_containerd_may_use_it(host: Any, playbook: Playbook, here: list[str]) -> None:
-    daemon = _daemon(host)
-    undo = '{"containerd_nvidia_state": "absent", "containerd_nvidia_restart_ok": false}'
-    code, _recap, said = playbook(CONVERGE, *here, "-e", undo)
+def test_toolkit_stays_as_long_as_containerd_may_use_it(machines: Machines, playbook: Playbook) -> None:
+    daemons = _daemons(machines)
+    code, _recap, said = playbook(
+        CONVERGE, "-e", '{"containerd_nvidia_state": "absent", "containerd_nvidia_restart_ok": false}'
+    )
     assert code == 0, said
     assert "KEPT: " in said
-    assert host.package("nvidia-container-toolkit").is_installed
-    assert _daemon(host) == daemon
-    code, _recap, said = playbook(CONVERGE, *here)
+    assert all(machine.package("nvidia-container-toolkit").is_installed for machine in machines)
+    assert _daemons(machines) == daemons
+    code, _recap, said = playbook(CONVERGE)
     assert code == 0, said
-    assert "nvidia-container-runtime" in host.check_output("containerd config dump 2>/dev/null")
+    for machine in machines:
+        assert "nvidia-container-runtime" in machine.check_output("containerd config dump 2>/dev/null")

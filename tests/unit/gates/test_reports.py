@@ -13,7 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from gates import _common, _pythons, _report, go_tests, machine, matrix, scenarios, summary, with_containerd
+from gates import _common, _pythons, _report, go_tests, lanes, machine, matrix, scenarios, summary, with_containerd
 from gates._report import Case
 from lab.shell import LabError
 
@@ -42,7 +42,8 @@ def told(reports, capsys):
     """The summary of some sessions and of what they left: its exit status and its lines."""
 
     def tell(sessions, **cases):
-        (reports / "nox.json").write_text(json.dumps({"sessions": sessions}))
+        (reports / "code.nox.json").write_text(json.dumps({"sessions": sessions}))
+        (reports / "cluster.nox.json").write_text(json.dumps({"sessions": []}))
         for name, those in cases.items():
             _report.write(name, those)
         return summary.main(reports), capsys.readouterr().out.splitlines()
@@ -81,9 +82,35 @@ def test_a_report_that_is_cut_short_is_a_failure(told, reports):
     assert "  failed: units-3.8.xml" in lines
 
 
-def test_summary_without_nox_is_a_failure(reports, capsys):
+def test_a_lane_without_an_end_is_a_failure(told, reports, capsys):
     assert summary.main(reports) == 1
-    assert capsys.readouterr().out.splitlines()[-1] == "0 passed, 1 failed, 0 skipped"
+    assert capsys.readouterr().out.splitlines()[-1] == "0 passed, 2 failed, 0 skipped"
+    told([PASSED])
+    (reports / "cluster.nox.json").unlink()
+    assert summary.main(reports) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 1 failed, 0 skipped"
+
+
+def test_gates_of_both_lanes_are_counted(told, reports, capsys):
+    told([PASSED])
+    (reports / "cluster.nox.json").write_text(json.dumps({"sessions": [LINT]}))
+    (reports / "cluster.log").write_text("nox > Running session lint\nerror: of the other lane\nnox > Ran 1 session:\n")
+    assert summary.main(reports) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "1 passed, 1 failed, 0 skipped"
+    assert lines[lines.index("✗ lint") + 1] == "    error: of the other lane"
+
+
+def test_a_gate_in_no_lane_or_in_two_is_told():
+    tags = {"a": ["code"], "b": [], "c": ["cluster", "code"], "d": ["cluster", "slow"], "e": None}
+    assert lanes.homeless([{"name": name, "tags": tag} for name, tag in tags.items()]) == ["b", "c", "e"]
+
+
+def test_a_lane_is_shown_to_its_end(reports, monkeypatch, capsys):
+    script = "import sys; print('said'); sys.stdout.flush(); print('and erred', file=sys.stderr); sys.exit(3)"
+    monkeypatch.setattr(lanes, "NOX", (sys.executable, "-c", script))
+    assert lanes.show("code", lanes.start("code", reports), reports) == 3
+    assert capsys.readouterr().out == "said\nand erred\n"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +160,7 @@ def test_many_failed_tests_are_told_in_short(told):
 
 def test_a_gate_without_tests_shows_what_it_printed(told, reports):
     mine = "".join(f"noise {number}\n" for number in range(30)) + "x.yml:1: \x1b[31merror: wrong\x1b[0m\nmore\n"
-    (reports / "output.log").write_text(
+    (reports / "code.log").write_text(
         f"nox > Running session units\nerror: not mine\nnox > Running session lint\n{mine}nox > Ran 2 sessions:\nnox > error: late\n"
     )
     lines = told([PASSED, LINT], units=[GOOD])[1]

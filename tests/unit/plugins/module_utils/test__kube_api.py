@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -60,64 +61,78 @@ def test_explain(error: Exception, status: int, words: list[str]) -> None:
     assert "\n" not in str(found)
 
 
-class Answer:
-    def __init__(self, data: Any) -> None:
-        self.data = data if isinstance(data, bytes) else json.dumps(data).encode()
-
-
 class Client:
-    """As much of kubernetes.client.ApiClient as the calls touch before a request is sent."""
+    """kubernetes.core's dynamic client as far as it is used: answers in turn, or an error; and what it was asked."""
 
     class configuration:  # noqa: N801
         host = SERVER
-        client_side_validation = True
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[str, str, dict[str, Any]]] = []
+
+    def request(self, method: str, path: str, **options: Any) -> Any:
+        assert options.pop("serialize") is False
+        assert options.pop("_request_timeout") == api.REQUEST_TIMEOUT
+        self.asked.append((method, path, options))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return SimpleNamespace(data=answer if isinstance(answer, bytes) else json.dumps(answer).encode())
 
 
-def cluster() -> api.Cluster:
-    return api.Cluster(Client())
+def test_lists_are_read_page_by_page() -> None:
+    client = Client({"items": [{"n": 1}], "metadata": {"continue": "t"}}, {"items": [{"n": 2}], "metadata": {}})
+    assert api.Cluster(client).nodes() == [{"n": 1}, {"n": 2}]
+    assert client.asked == [("get", "/api/v1/nodes", {"limit": api.PAGE, "_continue": token}) for token in (None, "t")]
 
 
-def test_lists_are_read_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict[str, Any]] = []
-    pages = [{"items": [{"n": 1}], "metadata": {"continue": "t"}}, {"items": [{"n": 2}], "metadata": {}}]
-
-    def list_node(**options: Any) -> Answer:
-        asked.append(options)
-        return Answer(pages[len(asked) - 1])
-
-    found = cluster()
-    monkeypatch.setattr(found._core, "list_node", list_node)
-    assert found.nodes() == [{"n": 1}, {"n": 2}]
-    assert [options.get("_continue") for options in asked] == [None, "t"]
-    assert all(options["limit"] == api.PAGE and options["_preload_content"] is False for options in asked)
-
-
-def test_deleting_what_is_gone_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = cluster()
-
-    def gone(*_args: Any, **_options: Any) -> None:
-        raise HttpError(404, "not found")
-
-    monkeypatch.setattr(found._core, "delete_namespaced_pod", gone)
-    found.delete_pod("default", "p")
+@pytest.mark.parametrize(
+    ("options", "path", "labels", "fields"),
+    [
+        ({}, "/api/v1/pods", None, None),
+        ({"namespace": "ns"}, "/api/v1/namespaces/ns/pods", None, None),
+        ({"labels": {"b": "2", "a": "1"}}, "/api/v1/pods", "a=1,b=2", None),
+        ({"fields": "spec.nodeName=n"}, "/api/v1/pods", None, "spec.nodeName=n"),
+    ],
+)
+def test_pods_are_selected_by_the_server(
+    options: dict[str, Any], path: str, labels: str | None, fields: str | None
+) -> None:
+    client = Client({"items": []})
+    assert api.Cluster(client).pods(**options) == []
+    more = {"limit": api.PAGE, "_continue": None}
+    assert client.asked == [("get", path, {**more, "label_selector": labels, "field_selector": fields})]
 
 
-def test_a_log_survives_bytes_that_are_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = cluster()
-    monkeypatch.setattr(found._core, "read_namespaced_pod_log", lambda *_args, **_options: Answer(b"ok\xff\n"))
-    assert found.pod_log("default", "p", 10) == "ok\ufffd\n"
+def test_a_patch_is_a_merge_patch() -> None:
+    client = Client({"metadata": {}})
+    api.Cluster(client).patch_node("n", {"metadata": {"labels": {"a": None}}})
+    [(method, path, options)] = client.asked
+    assert (method, path, options["content_type"]) == ("patch", "/api/v1/nodes/n", "application/merge-patch+json")
+    assert options["body"] == {"metadata": {"labels": {"a": None}}}
+
+
+def test_deleting_what_is_gone_is_no_error() -> None:
+    client = Client(HttpError(404, "not found"))
+    api.Cluster(client).delete_pod("default", "p")
+    assert client.asked == [("delete", "/api/v1/namespaces/default/pods/p", {})]
+
+
+@pytest.mark.parametrize(
+    ("options", "query"),
+    [({}, [("tailLines", 10)]), ({"previous": True}, [("tailLines", 10), ("previous", "true")])],
+)
+def test_a_log_survives_bytes_that_are_no_text(options: dict[str, Any], query: list[tuple[str, Any]]) -> None:
+    client = Client(b"ok\xff\n")
+    assert api.Cluster(client).pod_log("default", "p", 10, **options) == "ok\ufffd\n"
+    assert client.asked == [("get", "/api/v1/namespaces/default/pods/p/log", {"query_params": query})]
 
 
 @pytest.mark.parametrize("status", [400, 403])
-def test_a_log_that_cannot_be_read_is_an_error(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
-    found = cluster()
-
-    def refuse(*_args: Any, **_options: Any) -> None:
-        raise HttpError(status, "no")
-
-    monkeypatch.setattr(found._core, "read_namespaced_pod_log", refuse)
+def test_a_log_that_cannot_be_read_is_an_error(status: int) -> None:
     with pytest.raises(api.ApiError) as caught:
-        found.pod_log("default", "p", 10)
+        api.Cluster(Client(HttpError(status, "no"))).pod_log("default", "p", 10)
     assert caught.value.status == status
 
 

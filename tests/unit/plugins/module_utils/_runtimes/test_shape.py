@@ -10,6 +10,7 @@ import pytest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.shape import check_shape
 from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import dumps, loads
+from ansible_collections.gpu.kubernetes.tests.unit.effort import sample
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import samples
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import Node
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.samples import V2, V3
@@ -80,10 +81,10 @@ def assert_sentence(message: str) -> None:
 def test_odd_types_are_refused_or_merged_and_never_half_done(
     tmp_path: Path, version: int, path: tuple[str, ...]
 ) -> None:
-    sample = loads(samples.DEFAULT_V2 if version == 2 else samples.DEFAULT_V3 % 3)
+    tree = loads(samples.DEFAULT_V2 if version == 2 else samples.DEFAULT_V3 % 3)
     refused = []
-    for number, value in enumerate(ODD):
-        text = dumps(with_odd(sample, path, value))
+    for number, value in enumerate(sample(ODD, READ.index((version, path)))):
+        text = dumps(with_odd(tree, path, value))
         node = Node(tmp_path / str(number), text, "1.7" if version == 2 else "2.1")
         for asked in ({}, {"set_default": True, "systemd_cgroup": True, "enable_cdi": True}, {"set_default": False}):
             message = outcome(lambda node=node, asked=asked: node.present(**asked))  # type: ignore[misc]
@@ -101,9 +102,9 @@ def test_odd_types_are_refused_or_merged_and_never_half_done(
     ("version", "path"), READ, ids=lambda value: ".".join(value) if isinstance(value, tuple) else None
 )
 def test_odd_types_that_others_wrote_since(tmp_path: Path, version: int, path: tuple[str, ...]) -> None:
-    sample = samples.DEBIAN if version == 2 else samples.DEFAULT_V3 % 3
-    for number, value in enumerate(ODD):
-        node = Node(tmp_path / str(number), sample, "1.7" if version == 2 else "2.1")
+    shipped = samples.DEBIAN if version == 2 else samples.DEFAULT_V3 % 3
+    for number, value in enumerate(sample(ODD, READ.index((version, path)))):
+        node = Node(tmp_path / str(number), shipped, "1.7" if version == 2 else "2.1")
         settings = {"debug": {"level": "info"}, "root": "/data"}
         node.present(set_default=True, systemd_cgroup=True, settings=settings)
         text = dumps(with_odd(loads(node.text()), path, value))
