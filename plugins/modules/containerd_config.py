@@ -26,6 +26,7 @@ description:
 extends_documentation_fragment:
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.node
+  - gpu.kubernetes.runtime_config
 attributes:
   check_mode:
     support: full
@@ -52,21 +53,10 @@ options:
     type: str
     choices: [present, absent]
     default: present
-  runtime_name:
-    description:
-      - Name of the runtime, which a C(RuntimeClass) names as its handler. Lowercase letters, digits and hyphens.
-    type: str
-    default: nvidia
   runtime_path:
     description: Path of the NVIDIA runtime on the node, written as C(options.BinaryName).
     type: path
     default: /usr/bin/nvidia-container-runtime
-  set_default:
-    description:
-      - V(true) makes O(runtime_name) the default runtime.
-      - V(false) puts back the default runtime that was there before, or C(runc), if O(runtime_name) is the default now.
-      - Left out, the default runtime stays as it is.
-    type: bool
   enable_cdi:
     description:
       - Whether the CRI plugin takes devices from the Container Device Interface. Left out, it stays as it is.
@@ -89,29 +79,6 @@ options:
     description:
       - Path of C(containerd). Left out, it is looked for in E(PATH) and the usual directories.
     type: path
-  validate:
-    description: Whether containerd has to accept the candidate before the file is replaced. Nothing is asked where there is no containerd.
-    type: bool
-    default: true
-  settings:
-    description:
-      - Further settings, deep-merged at the root of the document. Tables are merged, all other values (lists too) are replaced.
-      - The other options of this module win over settings for the same key.
-      - Use C(no_log) on the task if they hold credentials that must not be logged on the node.
-    type: dict
-    default: {}
-  backup:
-    description:
-      - Whether to keep a copy of the file as first met in C(backups) below O(state_dir), for people to look at. It stays there
-        after O(state=absent), too.
-      - The record of changes below O(state_dir), from which O(state=absent) gives the first bytes back, holds the content of
-        the file (mode V(0600), for root only) whatever this says, as long as something of this module is in the file.
-    type: bool
-    default: true
-  state_dir:
-    description: Directory for backups, the record of changes and the mark for a pending restart. No daemon may read it.
-    type: path
-    default: /var/lib/gpu-kubernetes
 seealso:
   - module: gpu.kubernetes.docker_daemon_config
   - name: containerd CRI configuration
@@ -182,35 +149,20 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._files import FilesError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import proof
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.apply import (
-    Host,
-    answer,
-    ensure_absent,
-    ensure_present,
-)
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import face, proof
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import Request
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd_daemon import Containerd
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.masking import secret_words
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import Release, parse_release
 
-ARGUMENT_SPEC = {
+ARGUMENTS = {
+    **face.ARGUMENTS,
     "path": {"type": "path", "default": "/etc/containerd/config.toml"},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "runtime_name": {"type": "str", "default": "nvidia"},
-    "runtime_path": {"type": "path", "default": "/usr/bin/nvidia-container-runtime"},
-    "set_default": {"type": "bool"},
-    "enable_cdi": {"type": "bool"},
     "systemd_cgroup": {"type": "bool"},
     "containerd_version": {"type": "str"},
     "containerd_binary": {"type": "path"},
-    "validate": {"type": "bool", "default": True},
-    "settings": {"type": "dict", "default": {}},
-    "backup": {"type": "bool", "default": True},
-    "state_dir": {"type": "path", "default": "/var/lib/gpu-kubernetes"},
 }
+ASKED = ("path", "runtime_name", "runtime_path", "set_default", "enable_cdi", "systemd_cgroup", "settings")
 
 
 def known_release(given: str | None, binary: str | None) -> Release | None:
@@ -223,47 +175,16 @@ def known_release(given: str | None, binary: str | None) -> Release | None:
     return release
 
 
-def act(params: dict[str, t.Any], check_mode: bool, diff: bool, workdir: str) -> tuple[dict[str, t.Any], list[str]]:
-    """Do what the parameters ask; return the answer and the warnings.  Raises ConfigError or FilesError."""
+def interpret(params: t.Mapping[str, t.Any]) -> tuple[Containerd, str | None]:
+    """Return containerd with what the parameters ask of it, and its program; raises ConfigError."""
     binary = proof.find_binary(params["containerd_binary"])
-    request = Request(
-        release=known_release(params["containerd_version"], binary),
-        **{
-            name: params[name]
-            for name in (
-                "path",
-                "runtime_name",
-                "runtime_path",
-                "set_default",
-                "enable_cdi",
-                "systemd_cgroup",
-                "settings",
-            )
-        },
-    )
-    host = Host(
-        state_dir=params["state_dir"],
-        check_mode=check_mode,
-        keep_copy=params["backup"],
-        binary=binary if params["validate"] else None,
-        workdir=workdir,
-    )
-    daemon = Containerd(request)
-    outcome = ensure_present(daemon, host) if params["state"] == "present" else ensure_absent(daemon, host)
-    return answer(daemon, outcome, diff), outcome.warnings
+    asked = {name: params[name] for name in ASKED}
+    return Containerd(Request(release=known_release(params["containerd_version"], binary), **asked)), binary
 
 
 def main() -> None:
     """Run the module."""
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    module.no_log_values.update(secret_words(module.params["settings"]))
-    try:
-        result, warnings = act(module.params, module.check_mode, module._diff, module.tmpdir)
-    except (ConfigError, FilesError) as exc:
-        module.fail_json(msg=str(exc))
-    for warning in warnings:
-        module.warn(warning)
-    module.exit_json(**result)
+    face.run(AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True), interpret)
 
 
 if __name__ == "__main__":

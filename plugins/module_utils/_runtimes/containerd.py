@@ -19,7 +19,7 @@ from .formats import TOML
 from .schema import CRI_NAMES, CRI_V2, CRI_V3, NEUTRAL_KEYS, RUNC_V2, Release, Schema, is_version, schema
 from .shape import check_shape
 from .shims import inheritable, is_nvidia, is_runc_type
-from .trees import MISSING, Path, Tree, drop, get, leaves, merge, put, table
+from .trees import MISSING, Path, Tree, get, leaves, merge, table
 
 #: Short plugin names of version 1 that have one long name; others have to be converted by hand.
 _SNAPSHOTTERS = frozenset(["aufs", "btrfs", "devmapper", "native", "overlayfs", "zfs"])
@@ -75,7 +75,7 @@ class _Draft(Draft):
         self.schema = self._state_version()
 
     def run(self) -> None:
-        self._forget_inherited()
+        self.forget_inherited({self._runtime(self.request.runtime_name)})
         self._switch_cri_on()
         self._merge_settings()
         self._add_runc()
@@ -133,16 +133,6 @@ class _Draft(Draft):
             f"{self.request.path} names {name} in {key}, which only configuration version 1 knows: write its long"
             " plugin name (`ctr plugins ls`) and run again."
         )
-
-    def _forget_inherited(self) -> None:
-        """Put back what an earlier run inherited, so that it is inherited anew and follows its source."""
-        for path, owned in self.owned.items():
-            if owned.kind == "inherit" and get(self.tree, path) is not MISSING:
-                self.note(path, "inherit", "follow the runtime inherited from")
-                if owned.before is MISSING:
-                    drop(self.tree, path, keep={self._runtime(self.request.runtime_name)})
-                else:
-                    put(self.tree, path, owned.before)
 
     def _switch_cri_on(self) -> None:
         names = self.tree.get("disabled_plugins", [])

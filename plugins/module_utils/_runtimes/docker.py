@@ -12,18 +12,17 @@ import os.path
 import typing as t
 from dataclasses import dataclass, field
 
-from .._document import same
 from . import owners, proof
 from .draft import Draft, Owned, Plan, check_handler
 from .errors import ConfigError
 from .formats import JSON
-from .journal import Change, undone
 from .shape import check_shape
 from .trees import MISSING, Path, Tree, dotted, get, table
-from .undo import keep_default
+from .undo import taken_out
 
 if t.TYPE_CHECKING:
     from .config_file import ConfigFile
+    from .journal import Change
 
 DEFAULT: Path = ("default-runtime",)
 RUNTIMES: Path = ("runtimes",)
@@ -80,11 +79,7 @@ class Docker:
 
     def without(self, tree: Tree, changes: t.Sequence[Change], original: Tree | None) -> tuple[Tree, list[str]]:
         """Return what *tree* means without *changes*, and warnings about what stays."""
-        target, left = undone(tree, changes, [RUNTIMES], original, essential="path")
-        if same(target, original):
-            return target, []
-        warnings = [f"{self.path}: {dotted(leaf)} was changed by others since and is left as it is." for leaf in left]
-        return target, warnings + keep_default(self.path, tree, target, DEFAULT, RUNTIMES)
+        return taken_out(self.path, tree, changes, original, RUNTIMES, DEFAULT, essential="path")
 
     def judge(self, binary: str, data: bytes, workdir: str | None, execute: proof.Run) -> proof.Verdict:
         """Let dockerd validate *data*."""

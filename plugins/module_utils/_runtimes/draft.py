@@ -104,18 +104,33 @@ class Draft:
                 continue  # an empty table asks for nothing more than a table
             self.put(path, get(merged, path), "settings", f"set {dotted(path)}")
 
-    def set_default(self, path: Path, name: str, wanted: bool | None, known: t.Container[str]) -> None:
-        """Make *name* the default runtime, which is at *path*, or no longer, if that is wanted; *known* are the runtimes."""
+    def forget_inherited(self, keep: t.Container[Path]) -> None:
+        """Put back what an earlier run inherited, so that it is inherited anew and follows its source; tables in *keep* stay."""
+        for path, owned in self.owned.items():
+            if owned.kind == "inherit" and get(self.tree, path) is not MISSING:
+                self.note(path, "inherit", "follow the runtime inherited from")
+                if owned.before is MISSING:
+                    drop(self.tree, path, keep=keep)
+                else:
+                    put(self.tree, path, owned.before)
+
+    def set_default(
+        self, path: Path, name: str, wanted: bool | None, known: t.Container[str], fallback: str = "runc"
+    ) -> None:
+        """Make *name* the default runtime, which is at *path*, or no longer, if that is wanted.
+
+        *known* are the runtimes, *fallback* is the default where none of them is to be gone back to.
+        """
         if wanted is True:
             self.put(path, name, "default", f"make {name} the default runtime")
         if wanted is not False or get(self.tree, path) != name:
             return
-        before = self.owned[path].before if path in self.owned else "runc"
+        before = self.owned[path].before if path in self.owned else fallback
         if before is MISSING:
             self.note(path, "default", "leave the default runtime to the daemon again")
             drop(self.tree, path)
         else:
-            back = before if before in known and before != name else "runc"
+            back = before if before in known and before != name else fallback
             self.put(path, back, "default", f"make {back} the default runtime again")
 
     def _check_tables_above(self, path: Path) -> None:

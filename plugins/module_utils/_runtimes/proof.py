@@ -105,6 +105,28 @@ def judge_docker(binary: str, path: str, data: bytes, workdir: str | None = None
     return Verdict(refusal, {})
 
 
+def judge_crio(
+    binary: str, path: str, main: str, data: bytes, workdir: str | None = None, execute: Run = run
+) -> Verdict:
+    """Let CRI-O load *data* as if it were the content of the drop-in *path*, with the *main* file and all other drop-ins."""
+    here = os.path.dirname(os.path.abspath(path))
+
+    def command(candidate: str) -> list[str]:
+        folder = os.path.dirname(candidate)
+        for name in os.listdir(here) if os.path.isdir(here) else ():
+            if name != os.path.basename(candidate):
+                os.symlink(os.path.join(here, name), os.path.join(folder, name))
+        return [binary, "--config", main if os.path.exists(main) else "", "--config-dir", folder, "config"]
+
+    refusal, output = _let_read(command, path, Document.from_bytes(data), workdir, execute)
+    if refusal is not None:
+        return Verdict(refusal, {})
+    try:
+        return Verdict(None, loads(output))
+    except TomlError:
+        return Verdict(None, {})
+
+
 def _let_read(
     command: t.Callable[[str], list[str]], path: str, document: AnyDocument, workdir: str | None, execute: Run
 ) -> tuple[str | None, str]:

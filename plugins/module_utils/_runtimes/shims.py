@@ -25,7 +25,12 @@ def is_runc_type(runtime: t.Any, by_binary: bool = True) -> bool:
 
 def is_nvidia(runtime: t.Any) -> bool:
     """Whether a runtime already is one of NVIDIA's wrappers, from which nothing is to be learned about runc."""
-    return os.path.basename(str(get(runtime, ("options", "BinaryName"), ""))).startswith("nvidia-container-runtime")
+    return is_nvidia_path(get(runtime, ("options", "BinaryName"), ""))
+
+
+def is_nvidia_path(binary: t.Any) -> bool:
+    """Whether *binary* is the path of one of NVIDIA's wrappers."""
+    return os.path.basename(str(binary)).startswith("nvidia-container-runtime")
 
 
 def inheritable(source: Tree) -> Tree:

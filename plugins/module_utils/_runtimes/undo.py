@@ -48,6 +48,27 @@ def without(path: str, tree: Tree, changes: t.Sequence[Change], original: Tree |
     return target, warnings
 
 
+def taken_out(
+    path: str,
+    tree: Tree,
+    changes: t.Sequence[Change],
+    original: Tree | None,
+    runtimes: Path,
+    default: Path,
+    essential: str,
+) -> tuple[Tree, list[str]]:
+    """Return what *tree*, the meaning of *path*, means without *changes*, and warnings, for daemons without further ties.
+
+    *runtimes* and *default* are the paths of the table of runtimes and of the default runtime; a runtime without the
+    setting *essential* is none.
+    """
+    target, left = undone(tree, changes, [runtimes], original, essential)
+    if same(target, original):
+        return target, []
+    warnings = [f"{path}: {dotted(leaf)} was changed by others since and is left as it is." for leaf in left]
+    return target, warnings + keep_default(path, tree, target, default, runtimes)
+
+
 def without_us(daemon: Daemon, file: ConfigFile, record: Record) -> bytes | None:
     """Return the file as it would be if we had never been there, with what others wrote since (None: no file).
 

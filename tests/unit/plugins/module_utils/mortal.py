@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
 import typing as t
 
 
@@ -34,3 +36,17 @@ def run_and_die(action: t.Callable[[], t.Any], at: int) -> bool:
     status = os.WEXITSTATUS(os.waitpid(child, 0)[1])
     assert status in {0, 9}
     return status == 9
+
+
+def run_and_kill(action: t.Callable[[], t.Any], after: float | None) -> bool:
+    """Run *action* in a child that is killed *after* so many seconds (None: never); whether that came before its end."""
+    child = os.fork()
+    if child == 0:
+        try:
+            action()
+        finally:
+            os._exit(0)
+    if after is not None:
+        time.sleep(after)
+        os.kill(child, signal.SIGKILL)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import yaml
 
+PLUGINS = Path(__file__).resolve().parents[4] / "plugins"
 PREFIX = "ansible_collections.gpu.kubernetes.plugins.modules."
 
 
@@ -33,10 +36,21 @@ def run(name: str, arguments: dict[str, Any], *, check: bool = False, folder: st
     return answer
 
 
+def _fragment(name: str) -> dict[str, Any]:
+    """Return a fragment of documentation, as gpu.kubernetes.attributes.node names it."""
+    _namespace, _collection, file, *part = name.split(".")
+    found = runpy.run_path(str(PLUGINS / "doc_fragments" / f"{file}.py"))["ModuleDocFragment"]
+    return yaml.safe_load(getattr(found, part[0].upper() if part else "DOCUMENTATION"))  # type: ignore[no-any-return]
+
+
 def documented_arguments(documentation: str) -> dict[str, Any]:
     """Return what DOCUMENTATION says of the options, in the form of an argument spec."""
     kept = ("type", "default", "choices", "elements", "required")
-    options = yaml.safe_load(documentation)["options"]
+    own = yaml.safe_load(documentation)
+    options: dict[str, Any] = {}
+    for name in own["extends_documentation_fragment"]:
+        options.update(_fragment(name)["options"])
+    options.update(own["options"])
     return {
         name: {key: list(option[key]) if key == "choices" else option[key] for key in kept if key in option}
         for name, option in options.items()

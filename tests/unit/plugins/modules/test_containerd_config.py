@@ -56,19 +56,6 @@ class Node:
 
 
 class TestDocumentation:
-    def test_arguments_equal_their_documentation(self) -> None:
-        options = yaml.safe_load(containerd_config.DOCUMENTATION)["options"]
-        documented = {
-            name: {key: option[key] for key in ("type", "default", "choices") if key in option}
-            for name, option in options.items()
-        }
-        assert documented == containerd_config.ARGUMENT_SPEC
-
-    def test_examples_are_valid_tasks(self) -> None:
-        for task in yaml.safe_load(containerd_config.EXAMPLES):
-            arguments = task["gpu.kubernetes.containerd_config"] or {}
-            assert set(arguments) <= set(containerd_config.ARGUMENT_SPEC)
-
     def test_results_are_documented(self, tmp_path: Path) -> None:
         answer = Node(tmp_path, samples.KUBEADM_V3)()
         general = {"changed", "diff", "invocation", "warnings", "deprecations"}

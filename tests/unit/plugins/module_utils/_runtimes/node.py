@@ -18,6 +18,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.apply imp
 )
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import Request
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd_daemon import Containerd
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.crio import Crio
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.docker import Docker
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import parse_release
 
@@ -85,3 +86,22 @@ class DockerNode(Node):
 
     def daemon(self, asked: dict[str, t.Any]) -> Daemon:
         return Docker(path=str(self.config), **asked)
+
+
+class CrioNode(Node):
+    """The same with CRI-O's drop-in beside /etc/crio/crio.conf; *main* and *others* (by name) are there before."""
+
+    place = ("crio", "crio.conf.d", "99-nvidia.toml")
+
+    def __init__(self, root: Path, main: str | None = None, **others: str) -> None:
+        super().__init__(root, None)
+        self.main = root / "etc" / "crio" / "crio.conf"
+        self.beside = {name: self.config.with_name(name.replace("_", "-")[1:] + ".conf") for name in others}
+        self.config.parent.mkdir(parents=True)
+        if main is not None:
+            self.main.write_text(main, encoding="utf-8")
+        for name, text in others.items():
+            self.beside[name].write_text(text, encoding="utf-8")
+
+    def daemon(self, asked: dict[str, t.Any]) -> Daemon:
+        return Crio(path=str(self.config), main=str(self.main), **asked)

@@ -1,0 +1,66 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The options that all modules for configuration files of container runtimes have in common.
+
+Their other half is ``ARGUMENTS`` in ``module_utils/_runtimes/face.py``.
+"""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """Documentation of the options."""
+
+    DOCUMENTATION = r"""
+options:
+  state:
+    description:
+      - V(present) merges the runtime into the configuration.
+      - V(absent) takes out what earlier runs of this module put in for O(runtime_name) and leaves what others wrote since.
+        A file that was replaced since is left as it is.
+    type: str
+    choices: [present, absent]
+    default: present
+  runtime_name:
+    description:
+      - Name of the runtime, which a C(RuntimeClass) names as its handler. Lowercase letters, digits and hyphens.
+    type: str
+    default: nvidia
+  runtime_path:
+    description: Path of the NVIDIA runtime on the node.
+    type: path
+    default: /usr/bin/nvidia-container-runtime
+  set_default:
+    description:
+      - V(true) makes O(runtime_name) the default runtime.
+      - V(false) puts back the default runtime that was there before if O(runtime_name) is the default now.
+      - Left out, the default runtime stays as it is.
+    type: bool
+  enable_cdi:
+    description: Whether devices are taken from the Container Device Interface. Left out, it stays as it is.
+    type: bool
+  validate:
+    description: Whether the daemon has to accept the candidate before the file is replaced. Nothing is asked where its program is not there.
+    type: bool
+    default: true
+  settings:
+    description:
+      - Further settings, deep-merged at the root of the document. Tables or objects are merged, all other values (lists too) are replaced.
+      - The other options of this module win over settings for the same key.
+      - Use C(no_log) on the task if they hold credentials that must not be logged on the node.
+    type: dict
+    default: {}
+  backup:
+    description:
+      - Whether to keep a copy of the file as first met in C(backups) below O(state_dir), for people to look at. It stays there
+        after O(state=absent), too.
+      - The record of changes below O(state_dir), from which O(state=absent) gives the first bytes back, holds the content of
+        the file (mode V(0600), for root only) whatever this says, as long as something of this module is in the file.
+    type: bool
+    default: true
+  state_dir:
+    description: Directory for backups, the record of changes and the mark for a pending restart. No daemon may read it.
+    type: path
+    default: /var/lib/gpu-kubernetes
+"""

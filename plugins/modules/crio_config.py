@@ -1,0 +1,150 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: crio_config
+short_description: Add the NVIDIA runtime to CRI-O by a drop-in file
+version_added: 0.1.0
+author:
+  - gpu.kubernetes authors (@gpu-kubernetes)
+description:
+  - Adds a runtime such as C(nvidia) to CRI-O by a drop-in file of its own. C(crio.conf) is read, and never written.
+  - The new runtime takes over what CRI-O's default runtime has (else C(crun) or C(runc)), such as C(runtime_root), C(monitor_path) and
+    C(allowed_annotations), and what an earlier file says of a runtime of this name. What the drop-in has already is kept.
+  - Where another file that CRI-O reads later would hide the result, such as a second C(99-nvidia) of another tool, it is named and nothing
+    is written.
+  - If the drop-in is there already, only the lines concerned change. Comments, order, quoting, file mode, owner, extended attributes
+    (ACL, SELinux context) and symbolic links stay as they are, and the file is replaced in one step.
+  - Where C(crio) is on the node, it has to accept the candidate beside all other files (C(crio config)) before it is put in place.
+  - What was put in is recorded leaf by leaf, so that O(state=absent) takes out just that. A drop-in of which nothing was there before, and
+    that nobody else changed, is removed.
+  - This module restarts nothing. See RV(restart_required).
+extends_documentation_fragment:
+  - gpu.kubernetes.attributes
+  - gpu.kubernetes.attributes.node
+  - gpu.kubernetes.runtime_config
+attributes:
+  check_mode:
+    support: full
+    details: Nothing at all is written on the node, neither the file nor state, lock or backup.
+  diff_mode:
+    support: full
+    details: Credentials, such as those of proxies, are masked in the difference.
+  idempotent:
+    support: full
+options:
+  path:
+    description: The main configuration file. It need not exist.
+    type: path
+    default: /etc/crio/crio.conf
+  drop_in:
+    description: The drop-in file. Left out, it is C(crio.conf.d/99-nvidia.toml) beside O(path), where NVIDIA's C(nvidia-ctk) puts it too.
+    type: path
+  enable_cdi:
+    description: CRI-O takes devices from the Container Device Interface always, so that V(true) changes nothing and V(false) is refused.
+    type: bool
+  crio_binary:
+    description:
+      - Path of C(crio). Left out, it is looked for in E(PATH) and the usual directories.
+    type: path
+notes:
+  - NVIDIA's runtime starts the first of the runtimes that its own configuration lists (C(nvidia-container-runtime.runtimes) in
+    C(/etc/nvidia-container-runtime/config.toml)) and that it finds. Where CRI-O brings C(crun) alone, C(crun) has to be in that list.
+seealso:
+  - module: gpu.kubernetes.containerd_config
+  - module: gpu.kubernetes.docker_daemon_config
+  - module: gpu.kubernetes.config_snapshot
+  - name: crio.conf
+    description: Meaning of the settings.
+    link: https://github.com/cri-o/cri-o/blob/main/docs/crio.conf.5.md
+"""
+
+EXAMPLES = r"""
+- name: Add the NVIDIA runtime
+  gpu.kubernetes.crio_config:
+
+- name: Make it the default runtime
+  gpu.kubernetes.crio_config:
+    set_default: true
+  register: __crio_config
+  notify: Restart CRI-O
+
+- name: Add a setting of your own to the same drop-in
+  gpu.kubernetes.crio_config:
+    settings:
+      crio:
+        runtime:
+          pids_limit: 4096
+
+- name: Take it all out again
+  gpu.kubernetes.crio_config:
+    state: absent
+"""
+
+RETURN = r"""
+default_runtime:
+  description: Default runtime that CRI-O's files name together, null if they name none (CRI-O then takes its own).
+  returned: success
+  type: str
+  sample: crun
+drop_in:
+  description: The drop-in file.
+  returned: success
+  type: str
+  sample: /etc/crio/crio.conf.d/99-nvidia.toml
+restart_required:
+  description:
+    - Whether CRI-O has to be restarted to take over the file. True if this run changed what the file means, or an earlier run did
+      and nobody confirmed a good restart since.
+    - To confirm, remove C(pending/crio.restart) below O(state_dir).
+  returned: success
+  type: bool
+backup_file:
+  description: Where the drop-in as first met is kept. Nothing is kept of one that was not there.
+  returned: changed, not in check mode, the drop-in was there before, and O(backup=true)
+  type: str
+  sample: /var/lib/gpu-kubernetes/backups/etc-crio-crio.conf.d-99-nvidia.toml.93e1f0a2c4b5.0f343b0931126a20
+reasons:
+  description: What was changed, in words.
+  returned: success
+  type: list
+  elements: str
+  sample: [name the NVIDIA runtime's binary, give the runtime its type, inherit from runtime crun]
+"""
+
+import os.path
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import face, proof
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.crio import Crio
+
+ARGUMENTS = {
+    **face.ARGUMENTS,
+    "path": {"type": "path", "default": "/etc/crio/crio.conf"},
+    "drop_in": {"type": "path"},
+    "crio_binary": {"type": "path"},
+}
+ASKED = ("runtime_name", "runtime_path", "set_default", "enable_cdi", "settings")
+
+
+def interpret(params: t.Mapping[str, t.Any]) -> tuple[Crio, str | None]:
+    """Return CRI-O with what the parameters ask of it, and its program; raises ConfigError."""
+    main = params["path"]
+    drop_in = params["drop_in"] or os.path.join(os.path.dirname(main), "crio.conf.d", "99-nvidia.toml")
+    daemon = Crio(path=drop_in, main=main, **{name: params[name] for name in ASKED})
+    return daemon, proof.find_binary(params["crio_binary"], "crio")
+
+
+def main() -> None:
+    """Run the module."""
+    face.run(AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True), interpret)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,344 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import os
+import typing as t
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.apply import ensure_present
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.crio import Crio
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import CrioNode
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import run_and_die
+
+if t.TYPE_CHECKING:
+    from pathlib import Path
+
+#: As the packages of the CRI-O project ship it.
+SHIPPED = """\
+[crio.image]
+signature_policy = "/etc/crio/policy.json"
+
+[crio.runtime]
+default_runtime = "crun"
+
+[crio.runtime.runtimes.crun]
+runtime_path = "/usr/libexec/crio/crun"
+runtime_root = "/run/crun"
+monitor_path = "/usr/libexec/crio/conmon"
+allowed_annotations = [
+    "io.containers.trace-syscall",
+]
+
+[crio.runtime.runtimes.runc]
+runtime_path = "/usr/libexec/crio/runc"
+runtime_root = "/run/runc"
+monitor_path = "/usr/libexec/crio/conmon"
+"""
+KATA = """\
+[crio.runtime]
+default_runtime = "kata"
+[crio.runtime.runtimes.kata]
+runtime_path = "/usr/bin/containerd-shim-kata-v2"
+runtime_type = "vm"
+runtime_root = "/run/vc"
+privileged_without_host_devices = true
+"""
+PATH = "/usr/bin/nvidia-container-runtime"
+
+
+def nvidia(text: str, name: str = "nvidia") -> dict[str, t.Any]:
+    found: dict[str, t.Any] = loads(text)["crio"]["runtime"]["runtimes"][name]
+    return found
+
+
+def table(name: str = "nvidia", path: str = PATH, more: str = "") -> str:
+    return f'[crio.runtime.runtimes.{name}]\nruntime_path = "{path}"\nruntime_type = "oci"\n{more}'
+
+
+def default(name: str) -> str:
+    return f'[crio.runtime]\ndefault_runtime = "{name}"\n'
+
+
+def test_check_run_again_and_undo(tmp_path: Path) -> None:
+    node = CrioNode(tmp_path, "# ours\n", _10_crio=SHIPPED)
+    before = node.snapshot()
+    predicted = node.present(check=True)
+    assert predicted.changed
+    assert node.snapshot() == before
+    outcome = node.present()
+    assert outcome.after == predicted.after == node.config.read_bytes()
+    assert outcome.reasons == [
+        "name the NVIDIA runtime's binary",
+        "give the runtime its type",
+        "inherit from runtime crun",
+    ]
+    assert (outcome.backup_file, outcome.restart_required) == (None, True)
+    assert outcome.facts == {"default_runtime": "crun", "drop_in": str(node.config)}
+    assert loads(node.text()) == {
+        "crio": {
+            "runtime": {
+                "runtimes": {
+                    "nvidia": {
+                        "runtime_path": PATH,
+                        "runtime_type": "oci",
+                        "runtime_root": "/run/crun",
+                        "monitor_path": "/usr/libexec/crio/conmon",
+                        "allowed_annotations": ["io.containers.trace-syscall"],
+                    }
+                }
+            }
+        }
+    }
+    assert not node.present(check=True).changed
+    assert not node.present().changed
+    assert node.absent().changed
+    assert not node.config.exists()
+    assert node.config.parent.is_dir()
+    assert not node.absent().changed
+    assert node.main.read_text(encoding="utf-8") == "# ours\n"
+
+
+def test_the_folder_of_drop_ins_is_made_and_goes_again(tmp_path: Path) -> None:
+    node = CrioNode(tmp_path)
+    node.config.parent.rmdir()
+    assert node.present().changed
+    assert nvidia(node.text()) == {"runtime_path": PATH, "runtime_type": "oci"}
+    node.absent()
+    assert not node.config.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("main", "others", "root"),
+    [
+        (default("runc"), {"_10_crio": SHIPPED}, "/run/crun"),
+        ("", {"_10_crio": SHIPPED, "_20_site": default("runc")}, "/run/runc"),
+        (SHIPPED, {"_10_kata": KATA}, "/run/crun"),
+        (SHIPPED.replace("crun", "nvidia"), {}, "/run/nvidia"),
+        (
+            SHIPPED,
+            {"_10_own": table("nvidia-cdi", PATH + ".cdi", 'runtime_root = "/cdi"\n') + default("nvidia-cdi")},
+            "/run/crun",
+        ),
+        ("", {"_10_kata": KATA}, None),
+    ],
+    ids=[
+        "read later wins",
+        "default of the site",
+        "never from Kata",
+        "what is there of this name",
+        "never from NVIDIA's",
+        "nothing",
+    ],
+)
+def test_what_is_inherited(tmp_path: Path, main: str, others: dict[str, str], root: str | None) -> None:
+    node = CrioNode(tmp_path, main, **others)
+    node.present()
+    assert nvidia(node.text()).get("runtime_root") == root
+    assert "privileged_without_host_devices" not in nvidia(node.text())
+
+
+def test_what_would_change_the_program_is_not_inherited(tmp_path: Path) -> None:
+    more = 'inherit_default_runtime = true\nruntime_config_path = "/x"\nplatform_runtime_paths = { "linux/arm64" = "/y" }\n'
+    node = CrioNode(tmp_path, default("crun") + table("crun", "/usr/bin/crun", more))
+    node.present()
+    assert nvidia(node.text()) == {"runtime_path": PATH, "runtime_type": "oci"}
+
+
+def test_what_was_inherited_follows_its_source(tmp_path: Path) -> None:
+    node = CrioNode(tmp_path, SHIPPED)
+    node.present(settings={"crio": {"runtime": {"runtimes": {"nvidia": {"no_sync_log": True}}}}})
+    node.main.write_text(SHIPPED.replace("/run/crun", "/run/moved").replace("monitor_path", "# monitor_path"))
+    asked = {"settings": {"crio": {"runtime": {"runtimes": {"nvidia": {"no_sync_log": True}}}}}}
+    assert node.present(**asked).changed
+    assert nvidia(node.text()) == {
+        "runtime_path": PATH,
+        "runtime_type": "oci",
+        "runtime_root": "/run/moved",
+        "allowed_annotations": ["io.containers.trace-syscall"],
+        "no_sync_log": True,
+    }
+    assert not node.present(**asked).changed
+
+
+def test_a_drop_in_that_is_there_is_edited_and_given_back(tmp_path: Path) -> None:
+    text = "# by nvidia-ctk\n\n" + table(path="/old", more='monitor_env = ["A=1"] # ours\n')
+    node = CrioNode(tmp_path, SHIPPED)
+    node.config.write_text(text)
+    outcome = node.present(set_default=True)
+    assert outcome.backup_file
+    assert node.text().startswith("# by nvidia-ctk\n")
+    assert 'monitor_env = ["A=1"] # ours\n' in node.text()
+    assert nvidia(node.text())["runtime_path"] == PATH
+    assert outcome.facts["default_runtime"] == "nvidia"
+    node.absent()
+    assert node.text() == text
+
+
+@pytest.mark.parametrize(
+    ("main", "first", "after", "default_runtime"),
+    [
+        (SHIPPED, True, None, "crun"),
+        (default("runc") + table("runc", "/usr/bin/runc"), True, None, "runc"),
+        ("", True, None, None),
+        (SHIPPED.replace('default_runtime = "crun"', 'default_runtime = "nvidia"'), None, "crun", "crun"),
+        (default("nvidia") + table(), None, "", ""),
+    ],
+    ids=["back to the main file's", "another one", "to none", "against the main file", "with nothing to name"],
+)
+def test_the_default_runtime(
+    tmp_path: Path, main: str, first: bool | None, after: str | None, default_runtime: str | None
+) -> None:
+    node = CrioNode(tmp_path, main)
+    assert node.present(set_default=first).facts["default_runtime"] == "nvidia"
+    assert not node.present().changed, "left out, it stays"
+    outcome = node.present(set_default=False)
+    assert outcome.facts["default_runtime"] == default_runtime
+    assert loads(node.text())["crio"]["runtime"].get("default_runtime") == after
+    assert not node.present(set_default=False).changed
+    node.absent()
+    assert not node.config.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "asked", "words"),
+    [
+        ("_99_nvidia", table(), {}, "describes runtime nvidia too; "),
+        ("_99_nvidia", table(path="/old"), {}, "describes runtime nvidia too; "),
+        ("_99_zeta", table(), {}, "replaces its runtime nvidia."),
+        ("_99_zeta", default("kata"), {}, "CRI-O's"),
+    ],
+)
+def test_warnings_about_other_files(tmp_path: Path, name: str, text: str, asked: dict[str, t.Any], words: str) -> None:
+    node = CrioNode(tmp_path, SHIPPED, **{name: text})
+    if words == "CRI-O's":
+        assert node.present(**asked).warnings == []
+    else:
+        [warning] = node.present(**asked).warnings
+        assert words in warning
+        assert str(node.beside[name]) in warning
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        (table(path="/old"), {}),
+        (default("crun"), {"set_default": True}),
+        (default("nvidia"), {"set_default": False}),
+        (table(path="/old") + default("crun"), {"set_default": False}),
+    ],
+)
+def test_what_would_be_hidden_is_refused(tmp_path: Path, text: str, asked: dict[str, t.Any]) -> None:
+    node = CrioNode(tmp_path, SHIPPED, _99_zeta=text)
+    before = node.snapshot()
+    with pytest.raises(ConfigError, match=f"{node.beside['_99_zeta']} is read after .* give drop_in: "):
+        node.present(**asked)
+    assert {name: found for name, found in node.snapshot().items() if "/etc" in name} == {
+        name: found for name, found in before.items() if "/etc" in name
+    }
+
+
+def test_a_default_that_is_no_runtime_is_doubted(tmp_path: Path) -> None:
+    [warning] = CrioNode(tmp_path, default("lost")).present().warnings
+    assert "default runtime is lost, but there is no such runtime" in warning
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"enable_cdi": False}, "no switch for CDI"),
+        ({"runtime_name": "No"}, "runtime_name 'No'"),
+        (
+            {"settings": {"crio": {"runtime": {"runtimes": {"nvidia": {"inherit_default_runtime": True}}}}}},
+            "take it out",
+        ),
+        ({"settings": {"crio": 5}}, "settings: crio has to be a table"),
+    ],
+)
+def test_refusals(tmp_path: Path, asked: dict[str, t.Any], words: str) -> None:
+    node = CrioNode(tmp_path, SHIPPED)
+    with pytest.raises(ConfigError) as caught:
+        node.present(**asked)
+    assert words in str(caught.value)
+    assert not node.config.exists()
+
+
+@pytest.mark.parametrize("text", ["broken = [", "crio = 5", "[crio.runtime]\nruntimes = 1"])
+def test_a_file_beside_it_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
+    node = CrioNode(tmp_path, SHIPPED, _10_wrong=text)
+    with pytest.raises(ConfigError, match=str(node.beside["_10_wrong"])):
+        node.present()
+
+
+def test_files_below_are_read_in_their_order(tmp_path: Path) -> None:
+    node = CrioNode(tmp_path, SHIPPED)
+    below = node.config.parent / "99-nvidia.d" / "deep.conf"
+    below.parent.mkdir()
+    below.write_text(default("runc"))
+    node.present()
+    assert nvidia(node.text())["runtime_root"] == "/run/runc", "a folder comes by its own name, before 99-nvidia.toml"
+
+
+def test_killed_at_every_step(tmp_path: Path) -> None:
+    wanted = CrioNode(tmp_path / "model", SHIPPED).present(set_default=True).after
+    for at in range(1, 400):
+        node = CrioNode(tmp_path / str(at), SHIPPED)
+        if not run_and_die(lambda node=node: node.present(set_default=True), at):  # type: ignore[misc]
+            break
+        assert not node.config.exists() or node.config.read_bytes() == wanted
+        healed = node.present(set_default=True)
+        assert healed.restart_required, f"step {at}: nobody would restart CRI-O"
+        assert node.config.read_bytes() == wanted
+        assert node.without_temps()
+        node.absent()
+        assert not node.config.exists()
+    else:
+        pytest.fail("the run never came to its end")
+    assert at > 15
+
+
+class TestProof:
+    """What a crio that is there is asked, and what becomes of its answer."""
+
+    def _host(self, node: CrioNode, script: str) -> t.Any:
+        binary = node.root / "crio"
+        binary.write_text(f"#!/bin/sh\n{script}\n")
+        binary.chmod(0o755)
+        return type(node.host)(**{**vars(node.host), "binary": str(binary)})
+
+    def _present(self, node: CrioNode, script: str, **asked: t.Any) -> t.Any:
+        return ensure_present(node.daemon(asked), self._host(node, script))
+
+    def test_it_sees_the_candidate_beside_the_others(self, tmp_path: Path) -> None:
+        node = CrioNode(tmp_path, SHIPPED, _10_site="# theirs\n")
+        said = tmp_path / "said"
+        self._present(node, f'echo "$@" > {said}; ls "$4" >> {said}; cat "$4/99-nvidia.toml"')
+        first, *listed = said.read_text().splitlines()
+        assert first.startswith(f"--config {node.main} --config-dir ")
+        assert first.endswith(" config")
+        assert listed == ["10-site.conf", "99-nvidia.toml"]
+
+    def test_without_a_main_file(self, tmp_path: Path) -> None:
+        node = CrioNode(tmp_path)
+        self._present(node, '[ "$2" = "" ] && cat "$4/99-nvidia.toml"')
+        assert node.config.exists()
+
+    def test_a_refusal_is_told_in_its_words(self, tmp_path: Path) -> None:
+        node = CrioNode(tmp_path, SHIPPED)
+        with pytest.raises(ConfigError, match="no such thing; nothing was written"):
+            self._present(node, '[ -s "$4/99-nvidia.toml" ] && echo no such thing >&2 && exit 1')
+        assert not node.config.exists()
+
+    def test_an_effect_that_was_not_asked_is_refused(self, tmp_path: Path) -> None:
+        node = CrioNode(tmp_path, SHIPPED)
+        with pytest.raises(ConfigError, match="but with /old; look for another file"):
+            self._present(node, f"cat <<END\n{table(path='/old')}\nEND")
+        assert not node.config.exists()
+
+
+def test_names_of_the_protocol() -> None:
+    crio = Crio(path="/d", main="/m")
+    assert (crio.name, crio.syntax.name, os.path.basename(crio.path)) == ("crio", "TOML", "d")

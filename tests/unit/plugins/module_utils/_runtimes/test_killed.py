@@ -1,0 +1,63 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""SIGKILL at any moment leaves the file wholly old or wholly new, and the next run leaves nothing else behind."""
+
+from __future__ import annotations
+
+import random
+import time
+import typing as t
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.tests.unit.effort import PROFILE
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import samples
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import (
+    CrioNode,
+    DockerNode,
+    Node,
+)
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import run_and_kill
+
+#: How often each daemon's file is at risk.
+MOMENTS = {"containerd": 40 if PROFILE == "quick" else 200, "docker": 40, "crio": 40}
+DOCKER = '{\n  "log-driver": "json-file",\n  "runtimes": {}\n}\n'
+MAKERS: dict[str, t.Callable[[Path], Node]] = {
+    "containerd": lambda root: Node(root, samples.DEFAULT_V3 % 3),
+    "docker": lambda root: DockerNode(root, DOCKER),
+    "crio": lambda root: CrioNode(root, "# theirs\n"),
+}
+
+
+def content(node: Node) -> bytes | None:
+    return node.config.read_bytes() if node.config.exists() else None
+
+
+@pytest.mark.parametrize("daemon", MAKERS)
+def test_killed_at_random_moments(tmp_path: Path, daemon: str) -> None:
+    def make(name: str) -> Node:
+        return MAKERS[daemon](tmp_path / name)
+
+    model = make("model")
+    old = content(model)
+    begin = time.monotonic()
+    run_and_kill(lambda: make("timed").present(set_default=True), None)
+    whole = time.monotonic() - begin
+    new = model.present(set_default=True).after
+    killed, seen = 0, set()
+    for number in range(MOMENTS[daemon]):
+        node = make(str(number))
+        moment = random.uniform(0, whole)  # noqa: S311 - nothing secret
+        killed += run_and_kill(lambda node=node: node.present(set_default=True), moment)  # type: ignore[misc]
+        left = content(node)
+        assert left in (old, new)
+        seen.add(left)
+        node.present(set_default=True)
+        assert content(node) == new
+        assert node.without_temps()
+        node.absent()
+        assert content(node) == old
+        assert node.without_temps()
+    assert killed > MOMENTS[daemon] / 4, "most runs were over before they could be killed"
+    assert seen == {old, new}, "no run was killed on both sides of the step that counts"
