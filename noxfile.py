@@ -10,7 +10,11 @@ after its session in build/reports, where gates.summary counts.
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import nox
 from nox.command import CommandFailed
@@ -18,6 +22,7 @@ from nox.command import CommandFailed
 ROOT = Path(__file__).parent
 REPORTS = ROOT / "build" / "reports"
 PACKAGE = "ansible_collections.gpu.kubernetes.plugins"
+MEMORY, MEMORY_NEEDED = Path("/dev/shm"), 2 * 1024**3  # noqa: S108 - bytes; a folder of our own is made there
 # Unit tests ask a real containerd, the lab's, what it makes of the files that the collection writes.
 CONTAINERD = ("python", "-m", "gates.with_containerd")
 
@@ -47,9 +52,18 @@ def run_all(session: nox.Session, *commands: str) -> None:
         session.error(f"failed: {'; '.join(failed)}")
 
 
+@contextmanager
+def in_memory(wanted: bool = True) -> Iterator[dict[str, str]]:
+    """A TMPDIR in memory where there is one: the unit tests make thousands of files safe on disk, and wait for it."""
+    place = MEMORY if wanted and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED else None
+    with TemporaryDirectory(prefix="gpu-kubernetes-", dir=place) as folder:
+        yield {"TMPDIR": folder}
+
+
 def gate(session: nox.Session, name: str, *arguments: str, after: tuple[str, ...] = ()) -> None:
-    """Run one of the project's own checks, tests/gates/NAME.py."""
-    run(session, *after, "python", "-m", f"gates.{name}", *arguments)
+    """Run one of the project's own checks, tests/gates/NAME.py, perhaps AFTER another program; that one runs unit tests."""
+    with in_memory(wanted=bool(after)) as temporary:
+        run(session, *after, "python", "-m", f"gates.{name}", *arguments, **temporary)
 
 
 def pytest(session: nox.Session, name: str, *arguments: str, after: tuple[str, ...] = ()) -> None:
@@ -57,7 +71,8 @@ def pytest(session: nox.Session, name: str, *arguments: str, after: tuple[str, .
     REPORTS.mkdir(parents=True, exist_ok=True)
     paths = os.pathsep.join([str(ROOT / "tests"), str(ROOT / ".ansible" / "collections")])
     command = ("python", "-m", "pytest", "-q", f"--junitxml={REPORTS / name}.xml", *arguments)
-    run(session, *after, *command, PYTHONPATH=paths)
+    with in_memory() as temporary:
+        run(session, *after, *command, PYTHONPATH=paths, **temporary)
 
 
 @nox.session(tags=CODE)

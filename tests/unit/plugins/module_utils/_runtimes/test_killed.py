@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import random
-import time
 import typing as t
 from pathlib import Path
 
@@ -41,15 +40,14 @@ def test_killed_at_random_moments(tmp_path: Path, daemon: str) -> None:
 
     model = make("model")
     old = content(model)
-    begin = time.monotonic()
-    run_and_kill(lambda: make("timed").present(set_default=True), None)
-    whole = time.monotonic() - begin
     new = model.present(set_default=True).after
-    killed, seen = 0, set()
+    killed, seen, span = 0, set(), 0.01
     for number in range(MOMENTS[daemon]):
         node = make(str(number))
-        moment = random.uniform(0, whole)  # noqa: S311 - nothing secret
-        killed += run_and_kill(lambda node=node: node.present(set_default=True), moment)  # type: ignore[misc]
+        died = run_and_kill(lambda node=node: node.present(set_default=True), random.uniform(0, span))  # type: ignore[misc] # noqa: S311
+        killed += died
+        # Seconds in which a run is killed as often as not, on a machine that may be busy or not.
+        span *= 1.2 if died else 0.85
         left = content(node)
         assert left in (old, new)
         seen.add(left)
@@ -59,5 +57,5 @@ def test_killed_at_random_moments(tmp_path: Path, daemon: str) -> None:
         node.absent()
         assert content(node) == old
         assert node.without_temps()
-    assert killed > MOMENTS[daemon] / 4, "most runs were over before they could be killed"
+    assert killed > MOMENTS[daemon] / 5, "most runs were over before they could be killed"
     assert seen == {old, new}, "no run was killed on both sides of the step that counts"
