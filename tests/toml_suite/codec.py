@@ -1,17 +1,21 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The two programs that the toml-test suite talks to: TOML in and tagged JSON out, or the other way round.
+"""What the toml-test suite talks to: TOML in and tagged JSON out, or the other way round.
 
-    python codec.py decode [1.0|1.1] <document.toml
-    python codec.py encode <tagged.json
+The suite starts a program for each of its cases. Ours is thin (client.py) and asks one process that holds the reader and the writer:
 
-It exits with 1 and says why on standard error where the input is not valid.
+    python codec.py SOCKET
+    python client.py SOCKET decode [1.0|1.1] <document.toml
+    python client.py SOCKET encode <tagged.json
+
+A question is a line of words and the input, an answer the exit status as one digit and the output: 1 and why where the input is not valid.
 """
 
 from __future__ import annotations
 
 import json
+import socketserver
 import sys
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any
@@ -66,19 +70,32 @@ def untag(value: Any) -> Any:
     return {name: untag(child) for name, child in value.items()}
 
 
-def main(action: str, version: str = "1.0") -> int:
-    """Convert standard input."""
-    data = sys.stdin.buffer.read()
+def convert(data: bytes, action: str, version: str = "1.0") -> tuple[int, bytes]:
+    """Exit status and output of one case."""
     try:
         if action == "decode":
-            sys.stdout.write(json.dumps(tag(loads(data.decode("utf-8"), version))))
-        else:
-            sys.stdout.buffer.write(dumps(untag(json.loads(data))).encode("utf-8"))
+            return 0, json.dumps(tag(loads(data.decode("utf-8"), version))).encode("ascii")
+        return 0, dumps(untag(json.loads(data))).encode("utf-8")
     except (TomlError, UnicodeDecodeError) as problem:
-        sys.stderr.write(f"{problem}\n")
-        return 1
-    return 0
+        return 1, str(problem).encode("utf-8")
+
+
+class Case(socketserver.StreamRequestHandler):
+    """One case: a question to its end, then the answer."""
+
+    def handle(self) -> None:
+        """Answer it."""
+        words = self.rfile.readline().decode("ascii").split()
+        status, output = convert(self.rfile.read(), *words)
+        self.wfile.write(b"%d%s" % (status, output))
+
+
+class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    """Answers several cases at once, as the suite runs them."""
+
+    request_queue_size = 64
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    with Server(sys.argv[1], Case) as server:
+        server.serve_forever()

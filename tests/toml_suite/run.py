@@ -17,6 +17,10 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -25,6 +29,7 @@ MODULE = "github.com/toml-lang/toml-test/v2/cmd/toml-test"
 RELEASE = "v2.2.0"
 VERSIONS = ("1.0", "1.1")
 KINDS = ("valid", "encoder", "invalid")
+PATIENCE = 30  # seconds
 _COUNT = re.compile(r"^\s*(valid|encoder|invalid) tests:\s*([0-9]+) passed,\s*([0-9]+) failed", re.MULTILINE)
 
 
@@ -52,19 +57,35 @@ def suite_command(cache: Path) -> Path:
     return command
 
 
-def run_suite(command: Path, version: str) -> tuple[dict[str, tuple[int, int]], str]:
+@contextmanager
+def codec() -> Iterator[str]:
+    """Our reader and writer, ready for questions; the command line that asks them."""
+    with tempfile.TemporaryDirectory() as scratch:
+        socket = Path(scratch, "socket")
+        env = {**os.environ, "PYTHONPATH": str(ROOT / ".ansible" / "collections")}
+        with subprocess.Popen([sys.executable, HERE / "codec.py", socket], env=env) as server:
+            try:
+                until = time.monotonic() + PATIENCE
+                while not socket.exists():
+                    if server.poll() is not None or time.monotonic() > until:
+                        raise SuiteError("our reader and writer did not start")
+                    time.sleep(0.02)
+                yield f"{sys.executable} -I -S {HERE / 'client.py'} {socket}"
+            finally:
+                server.terminate()
+
+
+def run_suite(command: Path, version: str, asking: str) -> tuple[dict[str, tuple[int, int]], str]:
     """Passed and failed cases of each kind, and what the suite printed. Raises SuiteError."""
-    codec = f"{sys.executable} {HERE / 'codec.py'}"
     done = subprocess.run(
         [
             str(command),
             "test",
             f"-toml={version}",
             "-color=never",
-            f"-decoder={codec} decode {version}",
-            f"-encoder={codec} encode",
+            f"-decoder={asking} decode {version}",
+            f"-encoder={asking} encode",
         ],
-        env={**os.environ, "PYTHONPATH": str(ROOT / ".ansible" / "collections")},
         check=False,
         capture_output=True,
         text=True,
@@ -76,23 +97,29 @@ def run_suite(command: Path, version: str) -> tuple[dict[str, tuple[int, int]], 
     return counts, printed
 
 
-def main() -> int:
-    """Run everything and print one line for each version."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpu-kubernetes" / "toml-test"
-    parser.add_argument("--cache", type=Path, default=default, help="where the suite's command is kept")
-    cache = parser.parse_args().cache.resolve()
+def report(command: Path) -> int:
+    """Run everything, print one line for each version; how many cases failed. Raises SuiteError."""
     failures = 0
-    try:
-        command = suite_command(cache)
+    with codec() as asking:
         for version in VERSIONS:
-            counts, printed = run_suite(command, version)
+            counts, printed = run_suite(command, version, asking)
             numbers = ", ".join(f"{kind} {counts[kind][0]} of {sum(counts[kind])}" for kind in KINDS)
             print(f"TOML {version}: {numbers} passed (toml-test {RELEASE})")
             failed = sum(count[1] for count in counts.values())
             failures += failed
             if failed:
                 print(printed)
+    return failures
+
+
+def main() -> int:
+    """Run everything and print one line for each version."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpu-kubernetes" / "toml-test"
+    parser.add_argument("--cache", type=Path, default=default, help="where the suite's command is kept")
+    cache = parser.parse_args().cache.resolve()
+    try:
+        failures = report(suite_command(cache))
     except SuiteError as problem:
         print(f"{problem}.", file=sys.stderr)
         return 2

@@ -19,8 +19,10 @@ ROLES = ("k8s_device_plugin", "gpu_smoke_test", "gpu_verify")
 pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
 
 
-@pytest.mark.parametrize("playbook", PLAYBOOKS)
-@pytest.mark.parametrize("inventory", ["[gpus]\nnode\n", "[gpu_nodes]\n[others]\nnode\n"], ids=["misspelt", "empty"])
+@pytest.mark.parametrize(
+    ("playbook", "inventory"),
+    [*((name, "[gpus]\nnode\n") for name in PLAYBOOKS), ("site.yml", "[gpu_nodes]\n[others]\nnode\n")],
+)
 def test_group_without_hosts_is_an_error(run, playbook, inventory):
     code, said = run(inventory, ROOT / "playbooks" / playbook)
     assert code != 0

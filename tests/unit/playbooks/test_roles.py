@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -39,18 +40,20 @@ def play(run, tmp_path):
     return run_play
 
 
-@pytest.mark.parametrize(
-    ("nvml", "refused"), [(WORKING, False), (NONE, False), (LOST, False), (ON_THE_BUS, True), (SILENT, True)]
-)
-def test_a_broken_driver_does_not_take_the_labels(play, nvml, refused):
+def test_a_broken_driver_does_not_take_the_labels(play):
+    nodes = {"works": WORKING, "none": NONE, "lost": LOST, "on-the-bus": ON_THE_BUS, "silent": SILENT}
     tasks = [
         task for task in loaded("gpu_node_labels", "tasks", "facts.yml") if "gpu.kubernetes.nvml_facts" not in task
     ]
-    given = [{"ansible.builtin.set_fact": {"nvml": nvml, "nodename": "node", "cacheable": True}}]
+    facts = {"nvml": "{{ nodes[inventory_hostname] }}", "nodename": "{{ inventory_hostname }}", "cacheable": True}
     variables = {**loaded("gpu_node_labels", "defaults", "main.yml"), **loaded("gpu_node_labels", "vars", "main.yml")}
-    code, said = play(f"node {LOCAL}\n", given + tasks, vars=variables)
-    assert (code != 0) is refused, said
-    assert (f"keeps the labels of node node, for its GPUs cannot be told: {nvml['error']}" in said) is refused
+    inventory = "".join(f"{name} {LOCAL}\n" for name in nodes)
+    code, said = play(inventory, [{"ansible.builtin.set_fact": facts}, *tasks], vars={**variables, "nodes": nodes})
+    assert code != 0
+    for name, nvml in nodes.items():
+        told = f"keeps the labels of node {name}, for its GPUs cannot be told: {nvml['error']}" in said
+        assert told is (name in {"on-the-bus", "silent"}), said
+        assert bool(re.search(rf"{name} +: ok=\d+ +changed=\d+ +unreachable=0 +failed=1 ", said)) is told, said
 
 
 def test_hosts_of_later_batches_do_not_break_earlier_ones(play):
@@ -82,9 +85,9 @@ def test_the_variables_of_the_plugin_are_the_clusters(play, own, differ):
     """Nothing has been asked of the API server by then."""
     role = {"name": "gpu.kubernetes.k8s_device_plugin"}
     tasks = [{"ansible.builtin.include_role": {**role, "tasks_from": part}} for part in ("set_vars", "facts")]
-    code, said = play(f"a {LOCAL}\nb {LOCAL}\nc {LOCAL} {own}\n", tasks)
+    code, said = play(f"a {LOCAL}\nb {LOCAL} {own}\n", tasks)
     assert (code != 0) is differ, said
-    assert ("Hosts a and c differ in variables of k8s_device_plugin" in said) is differ
+    assert ("Hosts a and b differ in variables of k8s_device_plugin" in said) is differ
 
 
 @pytest.mark.parametrize("fails", [True, False])
