@@ -34,7 +34,7 @@ options:
   set_default:
     description:
       - V(true) makes O(runtime_name) the default runtime.
-      - V(false) puts back the default runtime that was there before if O(runtime_name) is the default now.
+      - V(false) puts back the default runtime that was there before, or the daemon's own, if O(runtime_name) is the default now.
       - Left out, the default runtime stays as it is.
     type: bool
   enable_cdi:

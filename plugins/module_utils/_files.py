@@ -190,12 +190,14 @@ def lock(
 
 
 def remove_stale_temps(path: str) -> list[str]:
-    """Remove the temporary files that killed runs left beside *path*; return their paths.
+    """Remove the temporary files that killed runs left beside *path*, or above its folder; return their paths.
 
     A live writer holds a lock on its own, so that it is left alone.
     """
-    directory, name = os.path.split(os.path.realpath(path))
-    return _sweep(directory, "." + name + TEMP_TAG)
+    target = os.path.realpath(path)
+    directory, name = os.path.split(target)
+    places = dict.fromkeys([directory, _scratch(target)])
+    return [temp for place in places for temp in _sweep(place, "." + name + TEMP_TAG)]
 
 
 def sweep(directory: str) -> list[str]:
@@ -266,9 +268,23 @@ def _refuse_foreign(handle: int, name: str) -> None:
         raise FilesError(f"{name} can be written to by others: remove it, then run again.")
 
 
+def _scratch(target: str) -> str:
+    """Return the directory for the temporary file of *target*: its own, or the one above a folder of drop-ins.
+
+    A daemon may read all that lies in such a folder (``crio.conf.d``), whatever its name, also what a killed run left.
+    """
+    directory = os.path.dirname(target)
+    above = os.path.dirname(directory)
+    try:
+        one = directory.endswith(".d") and os.stat(above).st_dev == os.stat(directory).st_dev
+    except OSError:
+        one = False
+    return above if one else directory
+
+
 def _replace(target: str, data: bytes, before: os.stat_result | None, mode: int) -> None:
     directory, name = os.path.split(target)
-    temp = os.path.join(directory, f".{name}{TEMP_TAG}{os.urandom(6).hex()}")
+    temp = os.path.join(_scratch(target), f".{name}{TEMP_TAG}{os.urandom(6).hex()}")
     handle = os.open(temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -15,6 +15,7 @@ import os
 import re
 import threading
 import traceback
+import urllib.parse
 from typing import TYPE_CHECKING, Any, Callable, Mapping, TypeVar
 
 from ansible.module_utils.basic import missing_required_lib
@@ -66,44 +67,70 @@ class Cluster:
 
     def node(self, name: str) -> Object:
         """Read one node."""
-        return self._call("get", f"/api/v1/nodes/{name}")
+        return self._call("get", f"/api/v1/nodes/{_part(name)}")
 
     def pods(self, namespace: str = "", labels: Mapping[str, str] | None = None, fields: str = "") -> list[Object]:
         """List pods, of all namespaces if none is named."""
-        selector = ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items()))
-        path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
-        return self._list(path, label_selector=selector or None, field_selector=fields or None)
+        path = f"/api/v1/namespaces/{_part(namespace)}/pods" if namespace else "/api/v1/pods"
+        return self._list(path, label_selector=_selector(labels) or None, field_selector=fields or None)
 
     def daemon_sets(self, namespace: str) -> list[Object]:
         """List the DaemonSets of a namespace."""
-        return self._list(f"/apis/apps/v1/namespaces/{namespace}/daemonsets")
+        return self._list(f"/apis/apps/v1/namespaces/{_part(namespace)}/daemonsets")
 
     def warning_events(self, namespace: str) -> list[Object]:
         """List the warnings about pods of a namespace."""
-        path = f"/api/v1/namespaces/{namespace}/events"
+        path = f"/api/v1/namespaces/{_part(namespace)}/events"
         return self._list(path, field_selector="involvedObject.kind=Pod,type=Warning")
 
     def patch_node(self, name: str, patch: Object) -> Object:
         """Apply a merge patch to a node; status 409 if it carries a resourceVersion that is no longer current."""
-        return self._call("patch", f"/api/v1/nodes/{name}", body=patch, content_type="application/merge-patch+json")
+        return self._call(
+            "patch", f"/api/v1/nodes/{_part(name)}", body=patch, content_type="application/merge-patch+json"
+        )
 
     def create_pod(self, namespace: str, manifest: Object) -> Object:
         """Create a pod and return it with its name."""
-        return self._call("post", f"/api/v1/namespaces/{namespace}/pods", body=manifest)
+        return self._call("post", f"/api/v1/namespaces/{_part(namespace)}/pods", body=manifest)
 
     def delete_pod(self, namespace: str, name: str) -> None:
         """Delete a pod; one that is gone already is no error."""
         try:
-            self._call("delete", f"/api/v1/namespaces/{namespace}/pods/{name}")
+            self._call("delete", f"/api/v1/namespaces/{_part(namespace)}/pods/{_part(name)}")
         except ApiError as error:
             if error.status != 404:
                 raise
 
     def pod_log(self, namespace: str, name: str, lines: int, previous: bool = False) -> str:
         """Return the last lines of a pod's log; status 400 where there is none yet."""
-        path = f"/api/v1/namespaces/{namespace}/pods/{name}/log"
+        path = f"/api/v1/namespaces/{_part(namespace)}/pods/{_part(name)}/log"
         query = [("tailLines", lines), *([("previous", "true")] if previous else [])]
         return self._request("get", path, query_params=query).decode("utf-8", errors="replace")
+
+    def objects(
+        self, api_version: str, kind: str, name: str = "", namespace: str = "", labels: Mapping[str, str] | None = None
+    ) -> list[Object]:
+        """Read the object of that name, or list those with these labels; lists leave out the kind of their items."""
+        try:
+            resource = self._client.resources.get(api_version=api_version, kind=kind)
+        except Exception as error:
+            if type(error).__name__ == "ResourceNotFoundError":
+                raise ApiError(
+                    f"The Kubernetes API at {self.server} has no {kind} of {api_version}; correct it."
+                ) from error
+            raise explain(error, self.server) from error
+        path = resource.path(name=_part(name) or None, namespace=_part(namespace) or None)
+        if not name:
+            return [
+                {"apiVersion": api_version, "kind": kind, **item}
+                for item in self._list(path, label_selector=_selector(labels) or None)
+            ]
+        try:
+            return [self._call("get", path)]
+        except ApiError as error:
+            if error.status == 404:
+                return []
+            raise
 
     def _list(self, path: str, **options: Any) -> list[Object]:
         items: list[Object] = []
@@ -124,6 +151,15 @@ class Cluster:
             return bytes(answer.data)
         except Exception as error:
             raise explain(error, self.server) from error
+
+
+def _selector(labels: Mapping[str, str] | None) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items()))
+
+
+def _part(name: str) -> str:
+    """Return a name as one part of a path: what a user gives may hold anything."""
+    return urllib.parse.quote(name, safe="")
 
 
 def explain(error: BaseException, server: str) -> ApiError:

@@ -11,7 +11,7 @@ module: container_runtime_info
 short_description: Tell which container runtime and NVIDIA toolkit a node has
 version_added: 0.1.0
 description:
-  - Tells where containerd and the NVIDIA container runtime are, their versions, the package that the latter comes from,
+  - Tells where the daemon's program and the NVIDIA container runtime are, their versions, the package that the latter comes from,
     and whether systemd knows the daemon.
   - Only looks at programs, packages and the unit. M(gpu.kubernetes.container_runtime_probe) asks the running daemon.
 author:
@@ -21,10 +21,14 @@ extends_documentation_fragment:
   - gpu.kubernetes.attributes.info
   - gpu.kubernetes.attributes.node
 options:
-  service:
-    description: Name of the daemon's systemd unit.
+  daemon:
+    description: Which daemon to look for.
     type: str
+    choices: [containerd, crio, docker]
     default: containerd
+  service:
+    description: Name of the daemon's systemd unit. Left out, it is called as the daemon.
+    type: str
   toolkit_runtime:
     description:
       - The NVIDIA container runtime, as a path or as a name to look for in C(PATH) and in V(/usr/local/nvidia/toolkit),
@@ -52,12 +56,12 @@ EXAMPLES = r"""
 
 - name: Show the version of containerd
   ansible.builtin.debug:
-    var: runtime.containerd.version
+    var: runtime.program.version
 """
 
 RETURN = r"""
-containerd:
-  description: The containerd program.
+program:
+  description: The daemon's program.
   returned: success
   type: dict
   contains:
@@ -126,8 +130,10 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import host, unit
 
+PROGRAMS = {"containerd": "containerd", "crio": "crio", "docker": "dockerd"}
 ARGUMENTS = {
-    "service": {"type": "str", "default": "containerd"},
+    "daemon": {"type": "str", "choices": list(PROGRAMS), "default": "containerd"},
+    "service": {"type": "str"},
     "toolkit_runtime": {"type": "str", "default": "nvidia-container-runtime"},
     "packages": {"type": "list", "elements": "str", "default": ["nvidia-container-toolkit"]},
     "package_manager": {"type": "str", "choices": ["apt", "dnf", "zypper", "pacman"]},
@@ -155,12 +161,13 @@ def main() -> None:
         return status, output
 
     manager = params["package_manager"] or host.package_manager(find)
-    shown = unit.parse_show(attempt(unit.show_command(params["service"]))[1])
+    service = params["service"] or params["daemon"]
+    shown = unit.parse_show(attempt(unit.show_command(service))[1])
     module.exit_json(
         changed=False,
-        containerd=host.program(find("containerd"), attempt),
+        program=host.program(find(PROGRAMS[params["daemon"]]), attempt),
         service={
-            "name": params["service"],
+            "name": service,
             "exists": shown.get("LoadState") == "loaded",
             "state": shown.get("ActiveState"),
         },

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: container_runtime_probe
-short_description: Ask a running containerd whether it works and with which runtimes
+short_description: Ask a running containerd, CRI-O or Docker whether it works and with which runtimes
 version_added: 0.1.0
 description:
-  - Asks systemd for the unit and the daemon itself, over the Container Runtime Interface (CRI) on its socket, and waits
-    until all is well or waiting is of no use.
+  - Asks systemd for the unit and the daemon itself, over the Container Runtime Interface (CRI) or Docker's own API on its socket, and
+    waits until all is well or waiting is of no use.
   - What is returned is what the running daemon uses, not what its file says now.
   - A daemon that is not well is a result and not a failure of the module, so that a role can put a configuration back.
   - Needs neither C(crictl) nor C(ctr).
@@ -23,14 +23,19 @@ extends_documentation_fragment:
   - gpu.kubernetes.attributes.info
   - gpu.kubernetes.attributes.node
 options:
-  socket:
-    description: The daemon's socket.
-    type: path
-    default: /run/containerd/containerd.sock
-  service:
-    description: The daemon's systemd unit. An empty string asks the socket only.
+  daemon:
+    description: Which daemon it is.
     type: str
+    choices: [containerd, crio, docker]
     default: containerd
+  socket:
+    description:
+      - The daemon's socket.
+      - Left out, V(/run/containerd/containerd.sock), V(/run/crio/crio.sock) or V(/run/docker.sock).
+    type: path
+  service:
+    description: The daemon's systemd unit. Left out, it is called as the daemon. An empty string asks the socket only.
+    type: str
   runtime:
     description: A runtime that the daemon has to offer.
     type: str
@@ -42,7 +47,7 @@ options:
     type: int
     default: 0
 notes:
-  - The CRI socket is open to root only.
+  - The sockets are open to root only.
 seealso:
   - module: gpu.kubernetes.container_runtime_info
   - module: gpu.kubernetes.containerd_config
@@ -51,6 +56,11 @@ seealso:
 EXAMPLES = r"""
 - name: Ask containerd how it is
   gpu.kubernetes.container_runtime_probe:
+  register: probe
+
+- name: Ask Docker how it is
+  gpu.kubernetes.container_runtime_probe:
+    daemon: docker
   register: probe
 
 - name: Wait until containerd offers the runtime nvidia
@@ -100,7 +110,7 @@ runtime_version:
   type: str
   sample: 2.1.4
 api_version:
-  description: The version of the CRI that it speaks.
+  description: The version of the CRI that it speaks; V(none) for Docker.
   returned: success
   type: str
   sample: v1
@@ -114,6 +124,16 @@ enable_cdi:
   returned: success
   type: bool
   sample: true
+live_restore:
+  description: Whether containers go on while the daemon restarts; V(none) for others than Docker, with which they do.
+  returned: success
+  type: bool
+  sample: false
+containers_running:
+  description: How many containers Docker runs; V(none) for others.
+  returned: success
+  type: int
+  sample: 12
 runtimes:
   description:
     - The runtimes of the running configuration by name, each with its C(type), C(binary) and C(systemd_cgroup).
@@ -144,14 +164,21 @@ waited_seconds:
 """
 
 import time
+import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import cri, grpc, unit, verdict
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import cri, crio, docker, grpc, http, unit, verdict
 
+SOCKETS = {
+    "containerd": "/run/containerd/containerd.sock",
+    "crio": "/run/crio/crio.sock",
+    "docker": "/run/docker.sock",
+}
 ARGUMENTS = {
-    "socket": {"type": "path", "default": "/run/containerd/containerd.sock"},
-    "service": {"type": "str", "default": "containerd"},
+    "daemon": {"type": "str", "choices": list(SOCKETS), "default": "containerd"},
+    "socket": {"type": "path"},
+    "service": {"type": "str"},
     "runtime": {"type": "str"},
     "default_runtime": {"type": "str"},
     "wait_timeout": {"type": "int", "default": 0},
@@ -165,15 +192,26 @@ def output_of(module: AnsibleModule, command: list[str]) -> str:
     return str(module.run_command([path, *command[1:]])[1]) if path else ""
 
 
-def look(module: AnsibleModule) -> verdict.Observation:
+def ask(daemon: str, socket: str) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
+    """Ask the daemon; what it says of itself, and what it runs with. Raises CallError."""
+    if daemon == "docker":
+        return docker.ask(lambda target: http.get(socket, target, CALL_SECONDS))
+    answer = cri.ask(lambda method, message: grpc.call(socket, method, message, CALL_SECONDS))
+    if daemon == "crio":
+        return answer, crio.runtimes_of(http.get(socket, "/config", CALL_SECONDS))
+    return answer, cri.runtimes_of(answer["config"])
+
+
+def look(module: AnsibleModule, service: str) -> verdict.Observation:
     """Look at the daemon once."""
-    service = module.params["service"]
+    daemon = module.params["daemon"]
+    api = "the API" if daemon == "docker" else "the CRI"
     shown = unit.parse_show(output_of(module, unit.show_command(service))) if service else {}
     try:
-        answer = cri.ask(lambda method, message: grpc.call(module.params["socket"], method, message, CALL_SECONDS))
+        answer, effective = ask(daemon, module.params["socket"] or SOCKETS[daemon])
     except grpc.CallError as error:
-        return verdict.Observation(service or "containerd", shown, refusal=error)
-    return verdict.Observation(service or "containerd", shown, answer, cri.runtimes_of(answer["config"]))
+        return verdict.Observation(service or daemon, shown, refusal=error, api=api)
+    return verdict.Observation(service or daemon, shown, answer, effective, api=api)
 
 
 def main() -> None:
@@ -181,11 +219,14 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     wanted = verdict.Wanted(params["runtime"], params["default_runtime"])
+    service = params["daemon"] if params["service"] is None else params["service"]
     begin = time.monotonic()
-    seen, judged = verdict.watch(lambda: look(module), wanted, params["wait_timeout"], time.monotonic, time.sleep)
+    seen, judged = verdict.watch(
+        lambda: look(module, service), wanted, params["wait_timeout"], time.monotonic, time.sleep
+    )
     log: list[str] = []
-    if not judged.ok and seen.cri is None and params["service"]:
-        command = unit.journal_command(params["service"], seen.unit)
+    if not judged.ok and seen.cri is None and service:
+        command = unit.journal_command(service, seen.unit)
         log = unit.telling_lines(output_of(module, command).splitlines())
     module.exit_json(
         changed=False,

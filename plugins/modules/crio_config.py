@@ -13,10 +13,10 @@ author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 description:
   - Adds a runtime such as C(nvidia) to CRI-O by a drop-in file of its own. C(crio.conf) is read, and never written.
-  - The new runtime takes over what CRI-O's default runtime has (else C(crun) or C(runc)), such as C(runtime_root), C(monitor_path) and
-    C(allowed_annotations), and what an earlier file says of a runtime of this name. What the drop-in has already is kept.
-  - Where another file that CRI-O reads later would hide the result, such as a second C(99-nvidia) of another tool, it is named and nothing
-    is written.
+  - The new runtime takes over what CRI-O's files say of the default runtime (else of C(crun) or C(runc)), such as C(runtime_root),
+    C(monitor_path) and C(allowed_annotations), and what an earlier file says of a runtime of this name. What the drop-in has already is kept.
+  - A file that CRI-O reads later and that would hide the result is named, and nothing is written. One that it reads earlier and that
+    describes the runtime too, such as C(99-nvidia.conf) of NVIDIA's GPU Operator, is told in a warning.
   - If the drop-in is there already, only the lines concerned change. Comments, order, quoting, file mode, owner, extended attributes
     (ACL, SELinux context) and symbolic links stay as they are, and the file is replaced in one step.
   - Where C(crio) is on the node, it has to accept the candidate beside all other files (C(crio config)) before it is put in place.
@@ -42,7 +42,9 @@ options:
     type: path
     default: /etc/crio/crio.conf
   drop_in:
-    description: The drop-in file. Left out, it is C(crio.conf.d/99-nvidia.toml) beside O(path), where NVIDIA's C(nvidia-ctk) puts it too.
+    description:
+      - The drop-in file, somewhere in C(crio.conf.d) beside O(path).
+      - Left out, it is C(99-nvidia.toml) there, where NVIDIA's C(nvidia-ctk) puts it too.
     type: path
   enable_cdi:
     description: CRI-O takes devices from the Container Device Interface always, so that V(true) changes nothing and V(false) is refused.
@@ -52,6 +54,7 @@ options:
       - Path of C(crio). Left out, it is looked for in E(PATH) and the usual directories.
     type: path
 notes:
+  - Written for CRI-O 1.26 and newer. Older ones drop the runtime C(runc) once another one is the default, and 1.23 has no CDI.
   - NVIDIA's runtime starts the first of the runtimes that its own configuration lists (C(nvidia-container-runtime.runtimes) in
     C(/etc/nvidia-container-runtime/config.toml)) and that it finds. Where CRI-O brings C(crun) alone, C(crun) has to be in that list.
 seealso:

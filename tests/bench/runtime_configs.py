@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,9 +83,9 @@ def comments(texts: Iterable[str]) -> list[str]:
 
 
 def kept(before: Iterable[Any], after: Iterable[Any]) -> tuple[int, int]:
-    """How many of the things before are there after, and how many there were."""
-    first, left = list(before), list(after)
-    return sum(thing in left for thing in first), len(first)
+    """How many of the things before are there after, each as often as it was, and how many there were; 1 is not true."""
+    first, left = Counter(map(repr, before)), Counter(map(repr, after))
+    return (first & left).total(), first.total()
 
 
 def settings(config: Path) -> dict[tuple[str, ...], Any]:

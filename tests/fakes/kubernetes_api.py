@@ -90,6 +90,16 @@ class FakeCluster:
                 found.append(copy.deepcopy(item))
         return found
 
+    def objects(
+        self, api_version: str, kind: str, name: str = "", namespace: str = "", labels: Mapping[str, str] | None = None
+    ) -> list[Object]:
+        """Read or list objects of a kind; pods are all that it has beside nodes."""
+        self._note("objects")
+        if (api_version, kind) != ("v1", "Pod"):
+            return []
+        found = self.pods(namespace, labels)
+        return [item for item in found if not name or item["metadata"]["name"] == name]
+
     def daemon_sets(self, namespace: str) -> list[Object]:
         self._note("daemon_sets")
         return copy.deepcopy(self.daemon_set_list)

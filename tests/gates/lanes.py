@@ -10,6 +10,7 @@ shown one after the other, the first of them as it comes.
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -46,7 +47,7 @@ def show(lane: str, process: subprocess.Popen[bytes], reports: Path) -> int:
 
 def main(reports: Path = REPORTS) -> int:
     """Run both lanes to their ends; 0 only if both succeeded."""
-    listing = subprocess.run([*NOX, "--list", "--json"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    listing = subprocess.run([*NOX, "--list", "--json"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
     if lost := homeless(json.loads(listing)):
         print(f"noxfile: not in exactly one of the lanes {', '.join(LANES)}: {', '.join(lost)}", file=sys.stderr)
         return 1
@@ -54,9 +55,15 @@ def main(reports: Path = REPORTS) -> int:
     running = {lane: start(lane, reports) for lane in LANES}
     print(f"Two lanes side by side: {' and '.join(LANES)}; what they say is in {reports}/LANE.log", flush=True)
     status = 0
-    for lane, process in running.items():
-        print(f"\nLane {lane}", flush=True)
-        status |= show(lane, process, reports)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        for lane, process in running.items():
+            print(f"\nLane {lane}", flush=True)
+            status |= show(lane, process, reports)
+    finally:
+        for process in running.values():
+            process.terminate()  # one that has ended does not mind
+            process.wait()
     print(f"\nBoth lanes took {time.monotonic() - begin:.0f} s")
     return int(status != 0)
 

@@ -52,7 +52,7 @@ def write(settings: Settings, machines: list[Node], *, with_cluster: bool) -> Pa
         "ansible_python_interpreter": "/usr/bin/python3",
         "ansible_ssh_private_key_file": str(nodes.keys(settings)),
         "ansible_ssh_common_args": f"-o UserKnownHostsFile={known} -o StrictHostKeyChecking=yes",
-        "containerd_nvidia_toolkit_repository": {
+        "nvidia_container_toolkit_repository": {
             "url": "file:/srv/lab/apt",
             "suite": "./",
             "key_path": f"/srv/lab/apt/{KEY}",

@@ -36,15 +36,10 @@ def _configurations(machines: Machines) -> list[bytes]:
     return [machine.file(CONFIG).content for machine in machines]
 
 
-def _differ(before: list[str], after: list[str]) -> bool:
-    """Whether every machine has another daemon than before."""
-    return all(old != new for old, new in zip(before, after, strict=True))
-
-
 def test_daemon_that_does_not_come_back_gets_its_file_back(machines: Machines, playbook: Playbook) -> None:
     before = _configurations(machines)
     # containerd accepts the file and then cannot listen there
-    wrong = '{"containerd_nvidia_settings": {"grpc": {"address": "/proc/no/such.sock"}}, "containerd_nvidia_probe_timeout": 15}'
+    wrong = '{"containerd_nvidia_settings": {"grpc": {"address": "/proc/no/such.sock"}}, "container_runtime_restart_probe_timeout": 6}'
     code, recap, said = playbook(CONVERGE, "-e", wrong)
     assert code != 0
     assert all(counts["failed"] == 1 for counts in recap.values()), said
@@ -61,14 +56,16 @@ def test_daemon_that_does_not_come_back_gets_its_file_back(machines: Machines, p
 def damaged(machines: Machines) -> Iterator[list[bytes]]:
     """Configurations that nobody can read, and one thing more for the role to do."""
     modules = "/etc/modules-load.d/gpu-kubernetes.conf"
-    for machine in machines:
-        machine.check_output(
-            f"cp -p {CONFIG} /root/config.toml && echo 'broken = [' >> {CONFIG} && mv {modules} /root/"
-        )
-    yield _configurations(machines)
-    for machine in machines:
-        assert not machine.file(modules).exists, "something was changed before the refusal"
-        machine.check_output(f"mv /root/config.toml {CONFIG}; mv /root/gpu-kubernetes.conf {modules}")
+    spoil = f"cp -p {CONFIG} /root/config.toml && echo 'broken = [' >> {CONFIG} && mv {modules} /root/"
+    try:
+        for machine in machines:
+            machine.check_output(spoil)
+        yield _configurations(machines)
+        touched = [machine.file(modules).exists for machine in machines]
+    finally:
+        for machine in machines:
+            machine.run(f"mv /root/config.toml {CONFIG}; mv /root/gpu-kubernetes.conf {modules}")
+    assert not any(touched), "something was changed before the refusal"
 
 
 def test_a_file_that_nobody_can_read_is_named_and_left_alone(
@@ -84,16 +81,21 @@ def test_a_file_that_nobody_can_read_is_named_and_left_alone(
     assert _daemons(machines) == daemons
 
 
-def test_a_restart_that_was_due_is_made_up_for(machines: Machines, playbook: Playbook) -> None:
-    """As after a run that was killed between merge and restart: the file is new, the daemon is not."""
+def test_a_restart_that_is_due_is_made_up_for_unless_somebody_else_did(machines: Machines, playbook: Playbook) -> None:
+    """As after a run that was killed between merge and restart: the file is new, the daemon is not. The first machine reboots then."""
     daemons = _daemons(machines)
-    asked = ["-e", '{"containerd_nvidia_set_default": true}']
-    code, _recap, said = playbook(CONVERGE, *asked, "-e", '{"containerd_nvidia_restart_ok": false}')
+    asked = ["-e", '{"containerd_nvidia_set_default": true, "containerd_nvidia_settings": {"oom_score": -1}}']
+    # a word, as key=value gives it
+    code, _recap, said = playbook(CONVERGE, *asked, "-e", "container_runtime_restart_ok=false")
     assert code == 0, said
     assert _daemons(machines) == daemons
+    assert all(machine.file(PENDING).exists for machine in machines)
+    machines[0].check_output("systemctl restart containerd")
+    daemons = _daemons(machines)
     code, _recap, said = playbook(CONVERGE, *asked)
     assert code == 0, said
-    assert _differ(daemons, _daemons(machines))
+    assert [new == old for new, old in zip(_daemons(machines), daemons, strict=True)] == [True, False]
+    assert not any(machine.file(PENDING).exists for machine in machines)
     assert all(b"default_runtime_name" in text for text in _configurations(machines))
     code, _recap, said = playbook(CONVERGE, "-e", '{"containerd_nvidia_set_default": false}')
     assert code == 0, said
@@ -101,25 +103,9 @@ def test_a_restart_that_was_due_is_made_up_for(machines: Machines, playbook: Pla
         assert b"default_runtime_name = 'nvidia'" not in text.replace(b'"', b"'")
 
 
-def test_a_restart_by_somebody_else_is_taken_note_of(machines: Machines, playbook: Playbook) -> None:
-    """As after a reboot: the daemon runs with the new file, and only the mark of a pending restart is left."""
-    asked = ["-e", '{"containerd_nvidia_settings": {"oom_score": -1}}']
-    # a word, as key=value gives it
-    code, _recap, said = playbook(CONVERGE, *asked, "-e", "containerd_nvidia_restart_ok=false")
-    assert code == 0, said
-    for machine in machines:
-        assert machine.file(PENDING).exists
-        machine.check_output("systemctl restart containerd")
-    daemons = _daemons(machines)
-    code, _recap, said = playbook(CONVERGE, *asked)
-    assert code == 0, said
-    assert _daemons(machines) == daemons
-    assert not any(machine.file(PENDING).exists for machine in machines)
-
-
 def test_a_program_that_is_not_there_is_refused(machines: Machines, playbook: Playbook) -> None:
     before, daemons = _configurations(machines), _daemons(machines)
-    code, recap, said = playbook(CONVERGE, "-e", "containerd_nvidia_runtime_path=/usr/bin/no-such-runtime")
+    code, recap, said = playbook(CONVERGE, "-e", "nvidia_container_toolkit_runtime_path=/usr/bin/no-such-runtime")
     assert code != 0
     assert all(counts["failed"] == 1 for counts in recap.values()), said
     assert "the program /usr/bin/no-such-runtime is missing or does not run" in " ".join(said.split())
@@ -129,7 +115,7 @@ def test_a_program_that_is_not_there_is_refused(machines: Machines, playbook: Pl
 def test_toolkit_stays_as_long_as_containerd_may_use_it(machines: Machines, playbook: Playbook) -> None:
     daemons = _daemons(machines)
     code, _recap, said = playbook(
-        CONVERGE, "-e", '{"containerd_nvidia_state": "absent", "containerd_nvidia_restart_ok": false}'
+        CONVERGE, "-e", '{"containerd_nvidia_state": "absent", "container_runtime_restart_ok": false}'
     )
     assert code == 0, said
     assert "KEPT: " in said

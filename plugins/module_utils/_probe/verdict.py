@@ -25,7 +25,7 @@ class Observation:
     """One look at the daemon.
 
     ``unit`` is what unit.parse_show returns, empty if systemd was not asked. ``cri`` is what cri.ask returns, None if
-    the call failed with ``refusal``. ``effective`` is what cri.runtimes_of returns.
+    the call failed with ``refusal``. ``effective`` is what cri.runtimes_of returns. ``api`` is what was asked, in words.
     """
 
     service: str
@@ -33,6 +33,7 @@ class Observation:
     cri: Mapping[str, Any] | None = None
     effective: Mapping[str, Any] = field(default_factory=dict)
     refusal: CallError | None = None
+    api: str = "the CRI"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ Check = Callable[[Observation, Wanted], Optional[Verdict]]
 def _unit_exists(seen: Observation, _wanted: Wanted) -> Verdict | None:
     if seen.unit.get("LoadState") in (None, "loaded"):
         return None
-    return Verdict(False, f"systemd knows no service {seen.service}", "install containerd or name its service")
+    return Verdict(False, f"systemd knows no service {seen.service}", "install it, or name the right one")
 
 
 def _unit_runs(seen: Observation, _wanted: Wanted) -> Verdict | None:
@@ -78,7 +79,9 @@ def _cri_is_loaded(seen: Observation, _wanted: Wanted) -> Verdict | None:
 def _cri_answers(seen: Observation, _wanted: Wanted) -> Verdict | None:
     if seen.refusal is None:
         return None
-    return Verdict(False, f"the CRI does not answer ({seen.refusal})", f"read the log of {seen.service}", final=False)
+    return Verdict(
+        False, f"{seen.api} does not answer ({seen.refusal})", f"read the log of {seen.service}", final=False
+    )
 
 
 def _runtime_is_ready(seen: Observation, _wanted: Wanted) -> Verdict | None:
@@ -181,5 +184,7 @@ def facts(seen: Observation) -> dict[str, Any]:
         "api_version": answer.get("api_version"),
         "default_runtime": seen.effective.get("default_runtime"),
         "enable_cdi": seen.effective.get("enable_cdi"),
+        "live_restore": seen.effective.get("live_restore"),
+        "containers_running": seen.effective.get("containers_running"),
         "runtimes": seen.effective.get("runtimes"),
     }

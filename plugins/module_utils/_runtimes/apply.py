@@ -172,8 +172,8 @@ def _prove_present(daemon: Daemon, file: ConfigFile, after: bytes | None, host: 
     if verdict.refusal is None:
         daemon.check_effect(verdict)
         return
-    now = daemon.judge(host.binary, file.data, host.workdir, host.execute) if file.data else None
-    if now and now.refusal is not None:
+    now = daemon.judge(host.binary, file.data or b"", host.workdir, host.execute)
+    if now.refusal is not None:
         raise ConfigError(
             f"{daemon.name} refuses {file.path} even as it is now: {now.refusal}; correct that first, nothing was written."
         )

@@ -114,23 +114,18 @@ class Draft:
                 else:
                     put(self.tree, path, owned.before)
 
-    def set_default(
-        self, path: Path, name: str, wanted: bool | None, known: t.Container[str], fallback: str = "runc"
-    ) -> None:
-        """Make *name* the default runtime, which is at *path*, or no longer, if that is wanted.
-
-        *known* are the runtimes, *fallback* is the default where none of them is to be gone back to.
-        """
+    def set_default(self, path: Path, name: str, wanted: bool | None, known: t.Container[str]) -> None:
+        """Make *name* the default runtime, which is at *path*, or no longer, if that is wanted; *known* are the runtimes."""
         if wanted is True:
             self.put(path, name, "default", f"make {name} the default runtime")
         if wanted is not False or get(self.tree, path) != name:
             return
-        before = self.owned[path].before if path in self.owned else fallback
+        before = self.owned[path].before if path in self.owned else "runc"
         if before is MISSING:
             self.note(path, "default", "leave the default runtime to the daemon again")
             drop(self.tree, path)
         else:
-            back = before if before in known and before != name else fallback
+            back = before if before in known and before != name else "runc"
             self.put(path, back, "default", f"make {back} the default runtime again")
 
     def _check_tables_above(self, path: Path) -> None:

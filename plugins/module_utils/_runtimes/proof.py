@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -29,6 +32,9 @@ SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 #: Seconds; `containerd config dump` takes some 0.05 s.
 TIMEOUT = 60
+
+#: How CRI-O logs what it ends with.
+_LOGGED = re.compile(r'\blevel=(?:error|fatal) msg=("(?:[^"\\]|\\.)*")')
 
 Run = t.Callable[[t.Sequence[str]], t.Tuple[int, str, str]]
 
@@ -106,19 +112,30 @@ def judge_docker(binary: str, path: str, data: bytes, workdir: str | None = None
 
 
 def judge_crio(
-    binary: str, path: str, main: str, data: bytes, workdir: str | None = None, execute: Run = run
+    binary: str,
+    path: str,
+    main: str,
+    others: t.Iterable[str],
+    data: bytes,
+    workdir: str | None = None,
+    execute: Run = run,
 ) -> Verdict:
-    """Let CRI-O load *data* as if it were the content of the drop-in *path*, with the *main* file and all other drop-ins."""
-    here = os.path.dirname(os.path.abspath(path))
+    """Let CRI-O load *data* as if it were the content of the drop-in *path*, with the *main* file and all *other* drop-ins.
+
+    They lie as they do in `crio.conf.d` beside *main*, as links, for CRI-O reads a whole folder.
+    """
+    real = os.path.join(os.path.dirname(os.path.abspath(main)), "crio.conf.d")
 
     def command(candidate: str) -> list[str]:
-        folder = os.path.dirname(candidate)
-        for name in os.listdir(here) if os.path.isdir(here) else ():
-            if name != os.path.basename(candidate):
-                os.symlink(os.path.join(here, name), os.path.join(folder, name))
+        folder = candidate[: -len(name) - 1]
+        for other in others:
+            link = os.path.join(folder, os.path.relpath(other, real))
+            os.makedirs(os.path.dirname(link), exist_ok=True)
+            os.symlink(other, link)
         return [binary, "--config", main if os.path.exists(main) else "", "--config-dir", folder, "config"]
 
-    refusal, output = _let_read(command, path, Document.from_bytes(data), workdir, execute)
+    name = os.path.relpath(os.path.abspath(path), real)
+    refusal, output = _let_read(command, path, Document.from_bytes(data), workdir, execute, name)
     if refusal is not None:
         return Verdict(refusal, {})
     try:
@@ -128,15 +145,21 @@ def judge_crio(
 
 
 def _let_read(
-    command: t.Callable[[str], list[str]], path: str, document: AnyDocument, workdir: str | None, execute: Run
+    command: t.Callable[[str], list[str]],
+    path: str,
+    document: AnyDocument,
+    workdir: str | None,
+    execute: Run,
+    name: str = "",
 ) -> tuple[str | None, str]:
     """Run *command* on a candidate for *path*; return why the daemon refuses it (None: it does not), and what it prints.
 
-    The candidate lies in a private directory below *workdir* while the daemon reads it.
+    The candidate lies in a private directory below *workdir*, by *name* or that of *path*, while the daemon reads it.
     """
     folder = tempfile.mkdtemp(prefix="gpu-kubernetes-", dir=workdir)
     try:
-        candidate = os.path.join(folder, os.path.basename(path))
+        candidate = os.path.join(folder, name or os.path.basename(path))
+        os.makedirs(os.path.dirname(candidate), exist_ok=True)
         with open(os.open(candidate, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
             stream.write(document.to_bytes())
         status, output, errors = execute(command(candidate))
@@ -144,7 +167,8 @@ def _let_read(
         shutil.rmtree(folder, ignore_errors=True)
     if status == 0 or "unknown flag: --validate" in errors:
         return None, output
-    words = hide(_last_words(errors).replace(candidate, path), secret_words(document.tree))
+    words = _last_words(errors).replace(candidate, path).replace(folder, os.path.dirname(path))
+    words = hide(words, secret_words(document.tree))
     return words or f"exit status {status}", output
 
 
@@ -191,4 +215,8 @@ def _last_words(errors: str) -> str:
     lines = [line.strip() for line in errors.splitlines() if line.strip() and "level=warning" not in line]
     last = lines[-1] if lines else ""
     last = last[len("containerd: ") :] if last.startswith("containerd: ") else last
+    logged = _LOGGED.search(last)
+    if logged:
+        with contextlib.suppress(ValueError):
+            last = str(json.loads(logged.group(1)))
     return last.rstrip(".")

@@ -56,17 +56,18 @@ def taken_out(
     runtimes: Path,
     default: Path,
     essential: str,
+    builtin: str | None = "runc",
 ) -> tuple[Tree, list[str]]:
     """Return what *tree*, the meaning of *path*, means without *changes*, and warnings, for daemons without further ties.
 
     *runtimes* and *default* are the paths of the table of runtimes and of the default runtime; a runtime without the
-    setting *essential* is none.
+    setting *essential* is none.  *builtin* is the default of a file that names none; None: other files decide.
     """
     target, left = undone(tree, changes, [runtimes], original, essential)
     if same(target, original):
         return target, []
     warnings = [f"{path}: {dotted(leaf)} was changed by others since and is left as it is." for leaf in left]
-    return target, warnings + keep_default(path, tree, target, default, runtimes)
+    return target, warnings + keep_default(path, tree, target, default, runtimes, builtin)
 
 
 def without_us(daemon: Daemon, file: ConfigFile, record: Record) -> bytes | None:
@@ -115,13 +116,16 @@ def _keep_runc(path: str, tree: Tree, target: Tree, layout: Schema) -> list[str]
     return [f"{path}: runtime runc stays, because containerd 1.x needs it beside the runtimes that others added."]
 
 
-def keep_default(path: str, tree: Tree, target: Tree, leaf: Path, place: Path) -> list[str]:
-    """Make runc the default runtime at *leaf* of *target*, if the one there is gone from *place* since *tree*; return a warning."""
+def keep_default(
+    path: str, tree: Tree, target: Tree, leaf: Path, place: Path, builtin: str | None = "runc"
+) -> list[str]:
+    """Make *builtin* the default runtime at *leaf* of *target*, if the one there is gone from *place* since *tree*; return a warning."""
     name, runtimes = get(target, leaf), table(target, place)
-    if name == "runc" or name in runtimes or name not in table(tree, place):
+    if name == builtin or name in runtimes or name not in table(tree, place):
         return []
-    if "runc" in runtimes:
-        put(target, leaf, "runc")
+    if builtin in runtimes:
+        put(target, leaf, builtin)
     else:
         drop(target, leaf)
-    return [f"{path}: the default runtime is runc again, because {name} is gone."]
+    again = f"is {builtin} again" if builtin else "is left to the other files"
+    return [f"{path}: the default runtime {again}, because {name} is gone."]

@@ -57,7 +57,7 @@ def refusals(folder, role, tasks, hosts, **variables):
 def host(toolkit, package=None, containerd=None):
     containerd = containerd or THERE
     return {
-        "containerd": containerd,
+        "program": containerd,
         "service": {"name": "containerd", "exists": containerd["usable"], "state": "active"},
         "toolkit": toolkit,
         "packages": {TOOLKIT: package},
@@ -72,40 +72,44 @@ def repository(**source):
     }
 
 
-CASES = {
-    "no-containerd": (host(THERE, containerd=NOT_THERE), False, {}, "{}: there is no containerd program; "),
-    "no-containerd-on-the-way-back": (
-        host(THERE, containerd=NOT_THERE),
-        False,
-        {"containerd_nvidia_state": "absent"},
-        "",
-    ),
+CONTAINERD = {
+    "no-containerd": (host(THERE, containerd=NOT_THERE), {}, "{}: there is no containerd program; "),
+    "no-containerd-on-the-way-back": (host(THERE, containerd=NOT_THERE), {"containerd_nvidia_state": "absent"}, ""),
+    "containerd": (host(THERE), {}, ""),
+}
+
+TOOLKITS = {
     "no-toolkit-and-none-allowed": (
         host(NOT_THERE),
         False,
-        {"containerd_nvidia_toolkit_install": "never"},
-        "{}: there is no usable nvidia-container-runtime and containerd_nvidia_toolkit_install is never; ",
+        {"nvidia_container_toolkit_install": "never"},
+        "{}: there is no usable nvidia-container-runtime and nvidia_container_toolkit_install is never; ",
     ),
     "wrong-path-though-all-packages-are-there": (
         host(NOT_THERE, "1.0-1"),
         True,
-        {"containerd_nvidia_runtime_path": "/wrong"},
+        {"nvidia_container_toolkit_runtime_path": "/wrong"},
         "{}: the program /wrong is missing or does not run and the packages that should bring it are installed already; ",
     ),
-    "path-that-a-package-may-bring": (host(NOT_THERE), True, {"containerd_nvidia_runtime_path": "/usr/bin/other"}, ""),
+    "path-that-a-package-may-bring": (
+        host(NOT_THERE),
+        True,
+        {"nvidia_container_toolkit_runtime_path": "/usr/bin/other"},
+        "",
+    ),
     "version-of-anothers-toolkit": (
         host(THERE),
         False,
-        {"containerd_nvidia_toolkit_version": "1.17.8"},
-        "leave them out, or set containerd_nvidia_toolkit_install: always.",
+        {"nvidia_container_toolkit_version": "1.17.8"},
+        "leave them out, or set nvidia_container_toolkit_install: always.",
     ),
     "hold-of-anothers-toolkit": (
         host(THERE),
         False,
-        {"containerd_nvidia_toolkit_hold": False},
-        "leave them out, or set containerd_nvidia_toolkit_install: always.",
+        {"nvidia_container_toolkit_hold": False},
+        "leave them out, or set nvidia_container_toolkit_install: always.",
     ),
-    "version-of-our-toolkit": (host(THERE), True, {"containerd_nvidia_toolkit_version": "1.17.8"}, ""),
+    "version-of-our-toolkit": (host(THERE), True, {"nvidia_container_toolkit_version": "1.17.8"}, ""),
     "key-without-a-checksum": (
         host(NOT_THERE),
         True,
@@ -122,21 +126,26 @@ CASES = {
 
 
 def test_containerd_nvidia(tmp_path):
+    hosts = {name: {"host": host, **variables} for name, (host, variables, _words) in CONTAINERD.items()}
+    program = {"nvidia_container_toolkit_program": "/usr/bin/there"}
+    told = refusals(tmp_path, "containerd_nvidia", "validate", hosts, __containerd_nvidia_host="{{ host }}", **program)
+    assert sorted(told) == sorted(CONTAINERD)
+    for name, (_host, _variables, words) in CONTAINERD.items():
+        assert bool(told[name]) == bool(words), told[name]
+        assert words.format(name) in told[name]
+
+
+def test_nvidia_container_toolkit(tmp_path):
     hosts = {
         name: {"manager": "apt", "host": host, "ours": ours, **repository(), **variables}
-        for name, (host, ours, variables, _words) in CASES.items()
+        for name, (host, ours, variables, _words) in TOOLKITS.items()
     }
-    names = {
-        "manager": "manager",
-        "host": "host",
-        "toolkit_ours": "ours",
-        "repository": "repository",
-        "repository_defaults": "defaults",
-    }
-    variables = {f"__containerd_nvidia_{name}": "{{ " + told + " }}" for name, told in names.items()}
-    told = refusals(tmp_path, "containerd_nvidia", "validate", hosts, **variables)
-    assert sorted(told) == sorted(CASES)
-    for name, (_host, _ours, _variables, words) in CASES.items():
+    names = ("manager", "host", "ours", "repository")
+    given = {f"__nvidia_container_toolkit_{name}": "{{ " + name + " }}" for name in names}
+    given["__nvidia_container_toolkit_repository_defaults"] = "{{ defaults }}"
+    told = refusals(tmp_path, "nvidia_container_toolkit", "validate", hosts, **given)
+    assert sorted(told) == sorted(TOOLKITS)
+    for name, (_host, _ours, _variables, words) in TOOLKITS.items():
         assert bool(told[name]) == bool(words), told[name]
         assert words.format(name) in told[name]
 

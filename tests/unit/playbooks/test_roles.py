@@ -106,8 +106,7 @@ def test_the_verdict_on_a_node_can_be_left_to_the_report(play, fails):
 
 SEEN_NOTHING = {
     "__gpu_verify_nodes": {},
-    "__gpu_verify_pods": {},
-    "__gpu_verify_classes": {},
+    "__gpu_verify_objects": {},
     "gpu_verify_runtime_class": "",
 }
 VERIFY = [{"ansible.builtin.include_role": {"name": "gpu.kubernetes.gpu_verify", "tasks_from": "report"}}]

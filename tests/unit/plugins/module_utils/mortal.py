@@ -38,15 +38,17 @@ def run_and_die(action: t.Callable[[], t.Any], at: int) -> bool:
     return status == 9
 
 
-def run_and_kill(action: t.Callable[[], t.Any], after: float | None) -> bool:
-    """Run *action* in a child that is killed *after* so many seconds (None: never); whether that came before its end."""
+def run_and_kill(action: t.Callable[[], t.Any], after: float) -> bool:
+    """Run *action* in a child that is killed *after* so many seconds; whether that came before its end."""
     child = os.fork()
     if child == 0:
         try:
             action()
-        finally:
-            os._exit(0)
-    if after is not None:
-        time.sleep(after)
-        os.kill(child, signal.SIGKILL)
-    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    time.sleep(after)
+    os.kill(child, signal.SIGKILL)
+    status = os.waitpid(child, 0)[1]
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+    return os.WIFSIGNALED(status)

@@ -70,6 +70,7 @@ class Client:
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
         self.asked: list[tuple[str, str, dict[str, Any]]] = []
+        self.resources: Any = None
 
     def request(self, method: str, path: str, **options: Any) -> Any:
         assert options.pop("serialize") is False
@@ -93,6 +94,7 @@ def test_lists_are_read_page_by_page() -> None:
         ({}, "/api/v1/pods", None, None),
         ({"namespace": "ns"}, "/api/v1/namespaces/ns/pods", None, None),
         ({"labels": {"b": "2", "a": "1"}}, "/api/v1/pods", "a=1,b=2", None),
+        ({"namespace": "a?b/c"}, "/api/v1/namespaces/a%3Fb%2Fc/pods", None, None),
         ({"fields": "spec.nodeName=n"}, "/api/v1/pods", None, "spec.nodeName=n"),
     ],
 )
@@ -103,6 +105,50 @@ def test_pods_are_selected_by_the_server(
     assert api.Cluster(client).pods(**options) == []
     more = {"limit": api.PAGE, "_continue": None}
     assert client.asked == [("get", path, {**more, "label_selector": labels, "field_selector": fields})]
+
+
+class Resources:
+    """As much of the discovery as is used: pods have a namespace."""
+
+    @staticmethod
+    def get(api_version: str, kind: str) -> Any:
+        if kind == "Nothing":
+            raise type("ResourceNotFoundError", (Exception,), {})
+        if kind == "Away":
+            raise Wrapped(OSError(111, "Connection refused"))
+
+        def path(name: str | None = None, namespace: str | None = None) -> str:
+            parts = ["namespaces", namespace] if namespace else []
+            return "/".join([f"/api/{api_version}", *parts, f"{kind.lower()}s", *([name] if name else [])])
+
+        return SimpleNamespace(path=path)
+
+
+def test_objects_are_read_by_name_or_listed_by_labels() -> None:
+    client = Client({"kind": "Pod"}, HttpError(404, "not found"), {"items": [{"n": 1}]})
+    client.resources = Resources
+    cluster = api.Cluster(client)
+    assert cluster.objects("v1", "Pod", name="a/b", namespace="ns") == [{"kind": "Pod"}]
+    assert cluster.objects("v1", "Pod", name="gone", namespace="ns") == []
+    assert cluster.objects("v1", "Pod", labels={"b": "2", "a": "1"}) == [{"apiVersion": "v1", "kind": "Pod", "n": 1}]
+    assert [path for _method, path, _options in client.asked] == [
+        "/api/v1/namespaces/ns/pods/a%2Fb",
+        "/api/v1/namespaces/ns/pods/gone",
+        "/api/v1/pods",
+    ]
+    assert client.asked[2][2]["label_selector"] == "a=1,b=2"
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("Nothing", "has no Nothing of v1; correct it"), ("Away", "cannot be reached ([Errno 111] Connection refused)")],
+)
+def test_kinds_that_cannot_be_looked_up(kind: str, words: str) -> None:
+    client = Client()
+    client.resources = Resources
+    with pytest.raises(api.ApiError) as caught:
+        api.Cluster(client).objects("v1", kind, name="a")
+    assert words in str(caught.value)
 
 
 def test_a_patch_is_a_merge_patch() -> None:

@@ -7,6 +7,7 @@ import typing as t
 
 import pytest
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._files import TEMP_TAG
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.apply import ensure_present
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.crio import Crio
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
@@ -184,7 +185,7 @@ def test_a_drop_in_that_is_there_is_edited_and_given_back(tmp_path: Path) -> Non
         (SHIPPED, True, None, "crun"),
         (default("runc") + table("runc", "/usr/bin/runc"), True, None, "runc"),
         ("", True, None, None),
-        (SHIPPED.replace('default_runtime = "crun"', 'default_runtime = "nvidia"'), None, "crun", "crun"),
+        (SHIPPED.replace('default_runtime = "crun"', 'default_runtime = "nvidia"'), None, "", ""),
         (default("nvidia") + table(), None, "", ""),
     ],
     ids=["back to the main file's", "another one", "to none", "against the main file", "with nothing to name"],
@@ -199,27 +200,24 @@ def test_the_default_runtime(
     assert outcome.facts["default_runtime"] == default_runtime
     assert loads(node.text())["crio"]["runtime"].get("default_runtime") == after
     assert not node.present(set_default=False).changed
-    node.absent()
-    assert not node.config.exists()
+    if after is None:
+        node.absent()
+        assert not node.config.exists()
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "asked", "words"),
+    ("name", "text", "words"),
     [
-        ("_99_nvidia", table(), {}, "describes runtime nvidia too; "),
-        ("_99_nvidia", table(path="/old"), {}, "describes runtime nvidia too; "),
-        ("_99_zeta", table(), {}, "replaces its runtime nvidia."),
-        ("_99_zeta", default("kata"), {}, "CRI-O's"),
+        ("_99_nvidia", table(), "describes runtime nvidia too; "),
+        ("_99_nvidia", table(path="/old"), "describes runtime nvidia too; "),
+        ("_99_zeta", table(), "replaces its runtime nvidia."),
     ],
 )
-def test_warnings_about_other_files(tmp_path: Path, name: str, text: str, asked: dict[str, t.Any], words: str) -> None:
+def test_warnings_about_other_files(tmp_path: Path, name: str, text: str, words: str) -> None:
     node = CrioNode(tmp_path, SHIPPED, **{name: text})
-    if words == "CRI-O's":
-        assert node.present(**asked).warnings == []
-    else:
-        [warning] = node.present(**asked).warnings
-        assert words in warning
-        assert str(node.beside[name]) in warning
+    [warning] = node.present().warnings
+    assert words in warning
+    assert str(node.beside[name]) in warning
 
 
 @pytest.mark.parametrize(
@@ -229,6 +227,8 @@ def test_warnings_about_other_files(tmp_path: Path, name: str, text: str, asked:
         (default("crun"), {"set_default": True}),
         (default("nvidia"), {"set_default": False}),
         (table(path="/old") + default("crun"), {"set_default": False}),
+        (table(more="inherit_default_runtime = true\n"), {}),
+        ("[crio.runtime]\npids_limit = 1\n", {"settings": {"crio": {"runtime": {"pids_limit": 4096}}}}),
     ],
 )
 def test_what_would_be_hidden_is_refused(tmp_path: Path, text: str, asked: dict[str, t.Any]) -> None:
@@ -256,6 +256,10 @@ def test_a_default_that_is_no_runtime_is_doubted(tmp_path: Path) -> None:
             "take it out",
         ),
         ({"settings": {"crio": 5}}, "settings: crio has to be a table"),
+        (
+            {"settings": {"crio": {"runtime": {"runtimes": {"runc": {"no_sync_log": True}}}}}},
+            "crio.conf, and CRI-O would take the drop-in's table in its place as a whole: set that there.",
+        ),
     ],
 )
 def test_refusals(tmp_path: Path, asked: dict[str, t.Any], words: str) -> None:
@@ -329,8 +333,22 @@ class TestProof:
     def test_a_refusal_is_told_in_its_words(self, tmp_path: Path) -> None:
         node = CrioNode(tmp_path, SHIPPED)
         with pytest.raises(ConfigError, match="no such thing; nothing was written"):
-            self._present(node, '[ -s "$4/99-nvidia.toml" ] && echo no such thing >&2 && exit 1')
+            self._present(node, '[ -s "$4/99-nvidia.toml" ] || exit 0; echo no such thing >&2; exit 1')
         assert not node.config.exists()
+
+    def test_folders_below_are_shown_to_it_too(self, tmp_path: Path) -> None:
+        node = CrioNode(tmp_path, SHIPPED)
+        below = node.config.parent / "below.d" / "deep.conf"
+        below.parent.mkdir()
+        below.write_text("# deep\n")
+        self._present(node, '[ -f "$4/below.d/deep.conf" ] && [ ! -L "$4/below.d" ] && cat "$4/99-nvidia.toml"')
+        assert node.config.exists()
+
+    def test_what_it_refuses_already_is_told_apart(self, tmp_path: Path) -> None:
+        node = CrioNode(tmp_path, SHIPPED)
+        fatal = r"""echo 'time="now" level=fatal msg="loading \\"x\\" failed"' >&2; exit 1"""
+        with pytest.raises(ConfigError, match='even as it is now: loading "x" failed; correct that first'):
+            self._present(node, fatal)
 
     def test_an_effect_that_was_not_asked_is_refused(self, tmp_path: Path) -> None:
         node = CrioNode(tmp_path, SHIPPED)
@@ -339,6 +357,84 @@ class TestProof:
         assert not node.config.exists()
 
 
+def test_a_drop_in_that_crio_does_not_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="lies where CRI-O does not look: give a file in /etc/crio/"):
+        Crio(path="/etc/crio/nvidia.toml", main="/etc/crio/crio.conf")
+    Crio(path="/etc/crio/crio.conf.d/below/nvidia.toml", main="/etc/crio/crio.conf")
+
+
+@pytest.mark.parametrize("second", [True, None, False])
+def test_the_source_stays_the_same_once_nvidia_is_the_default(tmp_path: Path, second: bool | None) -> None:
+    node = CrioNode(tmp_path, SHIPPED.replace('default_runtime = "crun"', 'default_runtime = "runc"'))
+    first = node.present(set_default=True).after
+    outcome = node.present(set_default=second)
+    assert nvidia(node.text())["runtime_root"] == "/run/runc"
+    assert outcome.changed is (second is False)
+    assert second is False or outcome.after == first
+
+
+def test_not_the_default_any_more_leaves_the_sites_own(tmp_path: Path) -> None:
+    node = CrioNode(tmp_path, SHIPPED.replace('default_runtime = "crun"', 'default_runtime = "runc"'))
+    node.config.write_text(default("nvidia") + table())
+    assert node.present(set_default=False).facts["default_runtime"] == "runc"
+    assert "default_runtime" not in node.text()
+    assert nvidia(node.text())["runtime_root"] == "/run/runc"
+
+
+def test_files_that_are_read_later_count(tmp_path: Path) -> None:
+    later = table("own", "/usr/bin/own", 'runtime_root = "/run/own"\n')
+    node = CrioNode(tmp_path, default("own"), _99_zz=later)
+    assert node.present().warnings == []
+    assert nvidia(node.text())["runtime_root"] == "/run/own"
+
+
+class TestUndo:
+    def test_a_default_of_others_that_would_be_gone_is_refused(self, tmp_path: Path) -> None:
+        node = CrioNode(tmp_path, SHIPPED)
+        text = node.present().after
+        node.main.write_text(SHIPPED.replace('default_runtime = "crun"', 'default_runtime = "nvidia"'))
+        with pytest.raises(
+            ConfigError, match=f"{node.main} makes nvidia the default runtime, and CRI-O does not start"
+        ):
+            node.absent()
+        assert node.config.read_bytes() == text
+
+    def test_the_default_is_left_to_the_other_files(self, tmp_path: Path) -> None:
+        node = CrioNode(tmp_path, SHIPPED)
+        node.present()
+        node.config.write_text(default("nvidia") + "\n" + node.text())
+        outcome = node.absent()
+        assert outcome.warnings == [
+            f"{node.config}: the default runtime is left to the other files, because nvidia is gone."
+        ]
+        assert "nvidia" not in node.text()
+
+    def test_a_broken_file_of_others_is_no_matter(self, tmp_path: Path) -> None:
+        node = CrioNode(tmp_path, SHIPPED)
+        node.present()
+        node.config.with_name("50-x.conf").write_text("a = [")
+        node.absent()
+        assert not node.config.exists()
+
+
+@pytest.mark.parametrize("more", ["runtime_config_path = '/x'\n", "platform_runtime_paths = { a = '/x' }\n"])
+def test_what_overrides_the_program_is_refused(tmp_path: Path, more: str) -> None:
+    node = CrioNode(tmp_path, SHIPPED)
+    node.config.write_text(table(more=more))
+    with pytest.raises(ConfigError, match="with which CRI-O does not start runtime_path: take it out"):
+        node.present()
+
+
+def test_what_a_killed_run_left_is_no_drop_in(tmp_path: Path) -> None:
+    node = CrioNode(tmp_path, SHIPPED)
+    left = node.config.with_name(f".{node.config.name}{TEMP_TAG}abcdef")
+    left.write_text("broken = [")
+    assert node.present(check=True).changed
+    assert left.exists()
+    assert node.present().changed
+    assert not left.exists()
+
+
 def test_names_of_the_protocol() -> None:
-    crio = Crio(path="/d", main="/m")
+    crio = Crio(path="/crio.conf.d/d", main="/m")
     assert (crio.name, crio.syntax.name, os.path.basename(crio.path)) == ("crio", "TOML", "d")

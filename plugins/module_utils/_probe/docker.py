@@ -1,0 +1,50 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Asks a running dockerd what it runs with. Private to this collection.
+
+Source: the Docker Engine API, https://docs.docker.com/reference/api/engine/ (``GET /info``, since 1.18).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Callable, Mapping
+
+from .grpc import CallError
+
+#: Takes the path of a request and returns the body of the answer; raises CallError.
+Caller = Callable[[str], bytes]
+
+
+def ask(get: Caller) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what dockerd says of itself, as cri.ask does, and what it runs with, as cri.runtimes_of does. Raises CallError."""
+    try:
+        info = json.loads(get("/info"))
+    except ValueError as error:
+        raise CallError("the answer is no JSON", "INTERNAL") from error
+    if not isinstance(info, dict):
+        raise CallError("the answer is no JSON object", "INTERNAL")
+    runtimes = info.get("Runtimes") or {}
+    answer = {
+        "api_version": None,
+        "runtime_name": "docker",
+        "runtime_version": info.get("ServerVersion"),
+        "conditions": {"RuntimeReady": {"status": True, "reason": "", "message": ""}},
+        "handlers": sorted(runtimes),
+    }
+    return answer, {
+        "default_runtime": info.get("DefaultRuntime"),
+        # Docker 25 and newer tell where they look for specifications, once CDI is on.
+        "enable_cdi": bool(info.get("CDISpecDirs")) if "CDISpecDirs" in info else None,
+        # Without it, the containers that run end when dockerd restarts.
+        "live_restore": info.get("LiveRestoreEnabled"),
+        "containers_running": info.get("ContainersRunning"),
+        "runtimes": {
+            name: _runtime(runtime, info.get("CgroupDriver") == "systemd") for name, runtime in sorted(runtimes.items())
+        },
+    }
+
+
+def _runtime(runtime: Mapping[str, Any], systemd: bool) -> dict[str, Any]:
+    return {"type": runtime.get("runtimeType"), "binary": runtime.get("path") or None, "systemd_cgroup": systemd}

@@ -1,0 +1,133 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What Docker and CRI-O tell over HTTP, as data."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import typing as t
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import crio, docker, http
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.grpc import CallError
+
+#: As Docker 20.10 answers, shortened.
+INFO = {
+    "CgroupDriver": "systemd",
+    "ContainersRunning": 3,
+    "DefaultRuntime": "runc",
+    "LiveRestoreEnabled": False,
+    "Runtimes": {
+        "io.containerd.runc.v2": {"path": "runc"},
+        "nvidia": {"path": "/usr/bin/nvidia-container-runtime"},
+        "runc": {"path": "runc"},
+    },
+    "ServerVersion": "20.10.24+dfsg1",
+}
+
+
+def test_docker_in_the_words_of_the_others() -> None:
+    answer, effective = docker.ask(lambda target: json.dumps(INFO).encode() if target == "/info" else b"")
+    assert (answer["runtime_name"], answer["runtime_version"], answer["api_version"]) == (
+        "docker",
+        "20.10.24+dfsg1",
+        None,
+    )
+    assert answer["conditions"]["RuntimeReady"]["status"] is True
+    assert answer["handlers"] == ["io.containerd.runc.v2", "nvidia", "runc"]
+    assert (effective["default_runtime"], effective["enable_cdi"]) == ("runc", None)
+    assert (effective["live_restore"], effective["containers_running"]) == (False, 3)
+    assert effective["runtimes"]["nvidia"] == {
+        "type": None,
+        "binary": "/usr/bin/nvidia-container-runtime",
+        "systemd_cgroup": True,
+    }
+
+
+@pytest.mark.parametrize(("folders", "enabled"), [([], False), (["/etc/cdi"], True)])
+def test_docker_tells_of_cdi_since_25(folders: list[str], enabled: bool) -> None:
+    told = json.dumps({**INFO, "CDISpecDirs": folders}).encode()
+    assert docker.ask(lambda _target: told)[1]["enable_cdi"] is enabled
+
+
+@pytest.mark.parametrize("body", [b"no JSON", b"[]", b"\xff"])
+def test_what_is_no_answer_of_docker(body: bytes) -> None:
+    with pytest.raises(CallError, match="the answer is no JSON"):
+        docker.ask(lambda _target: body)
+
+
+CONFIG = b"""
+[crio.runtime]
+default_runtime = "crun"
+cgroup_manager = "systemd"
+[crio.runtime.runtimes.crun]
+runtime_path = "/usr/libexec/crio/crun"
+runtime_type = ""
+[crio.runtime.runtimes.nvidia]
+runtime_path = "/usr/bin/nvidia-container-runtime"
+runtime_type = "oci"
+"""
+
+
+def test_crio_in_the_words_of_the_others() -> None:
+    found = crio.runtimes_of(CONFIG)
+    assert (found["default_runtime"], found["enable_cdi"]) == ("crun", True)
+    assert found["runtimes"] == {
+        "crun": {"type": "oci", "binary": "/usr/libexec/crio/crun", "systemd_cgroup": True},
+        "nvidia": {"type": "oci", "binary": "/usr/bin/nvidia-container-runtime", "systemd_cgroup": True},
+    }
+
+
+@pytest.mark.parametrize("body", [b"\xff", b"a = [", b"a = 1", b"[crio]\nruntime = 1", b"[crio.runtime]\nruntimes = 1"])
+def test_what_is_no_answer_of_crio(body: bytes) -> None:
+    with pytest.raises(CallError, match="cannot be read"):
+        crio.runtimes_of(body)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> t.Iterator[t.Callable[[bytes], str]]:
+    """Answer the next request on a Unix socket with these bytes; its path."""
+    listener = socket.socket(socket.AF_UNIX)
+    path = str(tmp_path / "socket")
+    listener.bind(path)
+    listener.listen()
+
+    def answer(told: bytes) -> str:
+        def serve() -> None:
+            connection, _address = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(told)
+
+        threading.Thread(target=serve, daemon=True).start()
+        return path
+
+    yield answer
+    listener.close()
+
+
+def test_one_request(server: t.Callable[[bytes], str]) -> None:
+    path = server(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+    assert http.get(path, "/info", 5) == b"{}"
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (b"HTTP/1.1 500 Oh no\r\nContent-Length: 0\r\n\r\n", "/info answered 500 Oh no"),
+        (b"nonsense\r\n\r\n", "nonsense"),
+        (b"", "Remote end closed connection"),
+    ],
+)
+def test_what_is_no_good_answer(server: t.Callable[[bytes], str], told: bytes, words: str) -> None:
+    with pytest.raises(CallError, match=words):
+        http.get(server(told), "/info", 5)
+
+
+def test_nobody_there(tmp_path: Path) -> None:
+    with pytest.raises(CallError, match="No such file or directory"):
+        http.get(str(tmp_path / "none"), "/info", 5)

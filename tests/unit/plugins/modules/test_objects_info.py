@@ -1,0 +1,45 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module's face: what is asked, what is answered, and when it fails."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+from fakes.kubernetes_api import FakeCluster, pod
+
+from ansible_collections.gpu.kubernetes.plugins.modules import objects_info
+
+
+@pytest.fixture
+def run(run_module: Any) -> Any:
+    return partial(run_module, objects_info)
+
+
+def wanted(kind: str = "Pod", **meta: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "metadata": meta, "spec": "does not count"}
+
+
+def test_answers_come_in_the_order_of_the_questions(run: Any) -> None:
+    first = pod("a", namespace="ns", labels={"app": "x"})
+    first["metadata"]["managedFields"] = [{"manager": "m"}]
+    cluster = FakeCluster([], [first, pod("b", namespace="ns", labels={"app": "x"})])
+    result = run(
+        cluster,
+        objects=[
+            wanted(name="a", namespace="ns"),
+            wanted("Secret", name="none", namespace="ns"),
+            wanted(namespace="ns", labels={"app": "x"}),
+            wanted(namespace="other"),
+        ],
+    )
+    assert result["changed"] is False
+    assert [[item["metadata"]["name"] for item in found] for found in result["found"]] == [["a"], [], ["a", "b"], []]
+    assert "managedFields" not in result["found"][0][0]["metadata"]
+
+
+@pytest.mark.parametrize("bad", [{}, {"kind": "Pod"}, {"apiVersion": "v1", "kind": "Pod", "metadata": "name"}])
+def test_what_does_not_say_what_it_is(run: Any, bad: dict[str, Any]) -> None:
+    assert "must each have apiVersion, kind and metadata" in run(FakeCluster(), objects=[bad])["msg"]
