@@ -17,7 +17,7 @@ from pathlib import Path
 
 from .progress import step
 from .settings import VERSIONS, Settings
-from .shell import run
+from .shell import LabError, run
 
 KUBERNETES = (
     "kubelet",
@@ -127,6 +127,24 @@ def containerd(settings: Settings, version: str = "") -> Path:
     module = "github.com/containerd/containerd" + ("/v2" if version.startswith("2.") else "")
     commands = ("cmd/containerd", "cmd/containerd-shim-runc-v2", "cmd/ctr")
     return _build(settings.cache / "bin" / f"containerd-{version}", module, version, commands)
+
+
+def debian_containerd(settings: Settings) -> Path:
+    """Folder with the containerd of this host's Debian, taken out of its package and not installed."""
+    target = settings.cache / "bin" / "containerd-debian"
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with step("fetch Debian's containerd"), tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        folder = Path(scratch)
+        try:
+            run(["apt-get", "download", "containerd"], cwd=folder)
+        except LabError:  # the lists may be old or not there yet
+            run(["apt-get", "update"])
+            run(["apt-get", "download", "containerd"], cwd=folder)
+        run(["dpkg-deb", "--extract", next(folder.glob("containerd_*.deb")), folder / "package"])
+        (folder / "package" / "usr" / "bin").rename(target)
+    return target
 
 
 def runc(settings: Settings) -> Path:

@@ -330,14 +330,19 @@ def test_without_containerd_the_command_runs_and_ci_fails(monkeypatch, reports, 
         raise LabError("go is\nnot there")
 
     monkeypatch.setenv("CI", ci)
-    monkeypatch.setattr(with_containerd, "containerd", nothing)
+    monkeypatch.setattr(with_containerd, "LINES", {"2.4": nothing})
     proof = reports / "proof"
     assert with_containerd.main(["touch", str(proof)]) == status
     assert proof.exists()
-    assert "tests with a real containerd: go is not there" in (reports / "not-run.txt").read_text()
+    assert "tests with containerd 2.4: go is not there" in (reports / "not-run.txt").read_text()
 
 
-def test_containerd_comes_first_on_path(monkeypatch, reports):
-    monkeypatch.setattr(with_containerd, "containerd", lambda: Path("/the/lab"))
-    assert with_containerd.main(["sh", "-c", 'case "$PATH" in /the/lab:*) exit 7;; esac']) == 7
+def test_containerds_are_on_path_and_listed(monkeypatch, reports):
+    for name in ("a", "b"):
+        (reports / name).mkdir()
+        (reports / name / "containerd").write_text("#!/bin/sh\necho containerd\n")
+        (reports / name / "containerd").chmod(0o755)
+    monkeypatch.setattr(with_containerd, "LINES", {"2.4": lambda: reports / "a", "1.7": lambda: reports / "b"})
+    script = 'case "$PATH" in {0}/a:*) [ "$CONTAINERDS" = {0}/a/containerd:{0}/b/containerd ] && exit 7;; esac'
+    assert with_containerd.main(["sh", "-c", script.format(reports)]) == 7
     assert not (reports / "not-run.txt").exists()

@@ -232,6 +232,44 @@ BinaryName = "/usr/bin/crun"
 SystemdCgroup = true
 """
 
+#: A site's own file for containerd 2, with comments, mirrors, Kata Containers and gVisor.
+SITE_V3 = """\
+# Managed by the platform team; ask before you change it.
+version = 3
+root = "/data/containerd"   # the fast disk
+
+[grpc]
+  # large images
+  max_recv_message_size = 33554432
+
+[plugins]
+  [plugins.'io.containerd.cri.v1.images']
+    snapshotter = 'overlayfs'
+    [plugins.'io.containerd.cri.v1.images'.pinned_images]
+      sandbox = 'registry.example/pause:3.10'
+    [plugins.'io.containerd.cri.v1.images'.registry]
+      config_path = '/etc/containerd/certs.d'  # mirrors of the site live there
+
+  [plugins.'io.containerd.cri.v1.runtime']
+    max_container_log_line_size = 65536
+    [plugins.'io.containerd.cri.v1.runtime'.containerd]
+      default_runtime_name = 'runc'
+      [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+        runtime_type = 'io.containerd.runc.v2'
+        # as the kubelet
+        [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+          SystemdCgroup = true
+      # sandboxes of untrusted tenants
+      [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.kata]
+        runtime_type = 'io.containerd.kata.v2'
+        privileged_without_host_devices = true
+      [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runsc]
+        runtime_type = 'io.containerd.runsc.v1'
+        [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runsc.options]
+          TypeUrl = 'io.containerd.runsc.v1.options'
+          ConfigPath = '/etc/containerd/runsc.toml'
+"""
+
 #: By name, the release of containerd that a node with such a file has.
 FILES = {
     "debian": (DEBIAN, "1.7"),
@@ -244,6 +282,7 @@ FILES = {
     "default of 2.1": (DEFAULT_V3 % 3, "2.1"),
     "default of 2.4": (DEFAULT_V3 % 4, "2.4"),
     "kubespray": (KUBESPRAY, "1.7"),
+    "site, version 3": (SITE_V3, "2.1"),
     "kata default": (KATA_DEFAULT, "2.1"),
     "empty on 1.7": ("", "1.7"),
     "empty on 2.4": ("", "2.4"),

@@ -11,7 +11,6 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _files
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import proof
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import RUNC_V2
 from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
@@ -408,25 +407,3 @@ def test_any_sequence_of_runs_can_be_undone(tmp_path_factory: pytest.TempPathFac
             assert node.text() == text + addition
 
     check()
-
-
-REAL = proof.find_binary(None)
-
-
-@pytest.mark.skipif(REAL is None, reason="there is no containerd here")
-@pytest.mark.parametrize("name", samples.FILES)
-def test_with_real_containerd(tmp_path: Path, name: str) -> None:
-    assert REAL is not None
-    release = proof.ask_release(REAL)
-    node = Node(tmp_path, samples.FILES[name][0])
-    node.release = release
-    node.host = replace(node.host, binary=REAL)
-    highest = release.highest_file_version if release else None
-    if highest and any(f"version = {version}" in node.text() for version in (3, 4) if version > highest):
-        pytest.skip("a file for newer releases")
-    assert node.present(set_default=True, systemd_cgroup=True).changed
-    assert not node.present(set_default=True, systemd_cgroup=True).changed
-    effective = proof.judge(REAL, str(node.config), node.config.read_bytes(), str(tmp_path)).effective
-    assert "nvidia" in str(effective)
-    node.absent()
-    assert node.text() == samples.FILES[name][0]

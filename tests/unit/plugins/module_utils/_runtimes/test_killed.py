@@ -41,17 +41,14 @@ def test_killed_at_random_moments(tmp_path: Path, daemon: str) -> None:
     model = make("model")
     old = content(model)
     new = model.present(set_default=True).after
-    killed, seen, span = 0, set(), 0.01
+    killed, span = 0, 0.01
     for number in range(MOMENTS[daemon]):
         node = make(str(number))
         died = run_and_kill(lambda node=node: node.present(set_default=True), random.uniform(0, span))  # type: ignore[misc] # noqa: S311
         killed += died
         # Seconds in which a run is killed as often as not, on a machine that may be busy or not.
         span *= 1.2 if died else 0.85
-        left = content(node)
-        assert left in (old, new)
-        if died:
-            seen.add(left)
+        assert content(node) in (old, new)
         if daemon == "crio":
             assert not list(node.config.parent.glob(".*")), "CRI-O reads all that lies there"
         node.present(set_default=True)
@@ -61,4 +58,3 @@ def test_killed_at_random_moments(tmp_path: Path, daemon: str) -> None:
         assert content(node) == old
         assert node.without_temps()
     assert killed > MOMENTS[daemon] / 5, "most runs were over before they could be killed"
-    assert seen == {old, new}, "no run was killed on both sides of the step that counts"

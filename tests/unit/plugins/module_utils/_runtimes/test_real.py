@@ -1,0 +1,84 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Real containerds say what they make of a file before and after; the gates name one of each line in CONTAINERDS."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import typing as t
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import proof
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import schema_of
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.trees import MISSING, changed_leaves, get
+from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
+from ansible_collections.gpu.kubernetes.tests.unit.effort import sample
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import samples
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import Node
+
+PROGRAMS = [path for path in os.environ.get("CONTAINERDS", "").split(os.pathsep) if path]
+OWN = "its own default"
+CASES = [(program, name) for program in PROGRAMS for name in [OWN, *samples.FILES]]
+
+if not PROGRAMS:
+    pytest.skip("there is no containerd here", allow_module_level=True)
+
+
+def content(program: str, name: str) -> str:
+    """A sample, or all that this containerd would write itself."""
+    if name != OWN:
+        return samples.FILES[name][0]
+    done = subprocess.run([program, "config", "default"], check=True, stdout=subprocess.PIPE)
+    return done.stdout.decode()
+
+
+def effective(program: str, node: Node) -> t.Any:
+    verdict = proof.judge(program, str(node.config), node.config.read_bytes(), str(node.root))
+    assert verdict.refusal is None
+    return verdict.effective
+
+
+@pytest.mark.parametrize(
+    ("program", "name"), sample(CASES, 1), ids=lambda value: Path(value).parent.name if "/" in value else value
+)
+def test_what_was_asked_and_nothing_else(tmp_path: Path, program: str, name: str) -> None:
+    text = content(program, name)
+    node = Node(tmp_path, text)
+    node.release = release = proof.ask_release(program)
+    node.host = replace(node.host, binary=program)
+    assert release is not None
+    highest = release.highest_file_version
+    if highest and any(f"version = {version}" in text for version in (3, 4) if version > highest):
+        with pytest.raises(Exception, match=f"containerd {release} reads up to version {highest}"):
+            node.present()
+        return
+    before = effective(program, node)
+    assert node.present(set_default=True).changed
+    assert not node.present(set_default=True).changed
+    after = effective(program, node)
+    layout = schema_of(after)
+    assert layout is not None
+    runtimes = get(after, layout.runtimes)
+    assert runtimes["nvidia"]["options"]["BinaryName"] == "/usr/bin/nvidia-container-runtime"
+    assert runtimes["nvidia"]["runtime_type"] == "io.containerd.runc.v2"
+    assert get(after, (*layout.containerd, "default_runtime_name")) == "nvidia"
+    assert runtimes["runc"]["runtime_type"] == "io.containerd.runc.v2"
+    if get(before, layout.containerd) is not MISSING and "cri" not in str(before.get("disabled_plugins", [])):
+        # containerd counts the file itself, which lies elsewhere each time, among the imports.
+        allowed = (("imports",), (*layout.runtimes, "nvidia"), (*layout.containerd, "default_runtime_name"))
+        # Of a file that does not name runc, containerd 1.x shows its own table with all that may be in it, as long as no other is named.
+        own = schema_of(loads(text))
+        named = own is not None and "runc" in get(loads(text), own.runtimes, {})
+        added = () if named else ((*layout.runtimes, "runc"),)
+        others = [
+            path
+            for path in changed_leaves(before, after)
+            if not any(path[: len(place)] == place for place in (*allowed, *added)) and path != layout.runtimes
+        ]
+        assert others == []
+    node.absent()
+    assert node.text() == text
