@@ -87,9 +87,7 @@ class Crio:
 
     def admit(self, _text: str) -> list[str]:
         """Refuse a template."""
-        owner = owners.owner_of_path(self.path) or owners.owner_of_path(os.path.realpath(self.path))
-        if owner:
-            raise ConfigError(owner.message)
+        owners.refuse_rendered(self.path)
         return []
 
     def check(self, tree: Tree) -> None:

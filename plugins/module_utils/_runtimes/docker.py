@@ -8,7 +8,6 @@ Source: Docker's documentation of `dockerd` and its behaviour.  Private to this 
 
 from __future__ import annotations
 
-import os.path
 import typing as t
 from dataclasses import dataclass, field
 
@@ -64,9 +63,7 @@ class Docker:
 
     def admit(self, _text: str) -> list[str]:
         """Refuse a template."""
-        owner = owners.owner_of_path(self.path) or owners.owner_of_path(os.path.realpath(self.path))
-        if owner:
-            raise ConfigError(owner.message)
+        owners.refuse_rendered(self.path)
         return []
 
     def check(self, tree: Tree) -> None:

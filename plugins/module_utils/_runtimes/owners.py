@@ -9,6 +9,7 @@ import os.path
 import re
 from dataclasses import dataclass
 
+from .errors import ConfigError
 from .trees import MISSING, Tree, get
 
 #: A comment line of the header by which the owner marks its file.
@@ -53,6 +54,13 @@ def owner_of_path(path: str) -> Owner | None:
     if path.endswith(_TEMPLATE_NAMES):
         return _template(path)
     return None
+
+
+def refuse_rendered(path: str) -> None:
+    """Raise ConfigError if the *path*, as given or with links resolved, is that of a file which a program renders."""
+    owner = owner_of_path(path) or owner_of_path(os.path.realpath(path))
+    if owner:
+        raise ConfigError(owner.message)
 
 
 def owner_of_text(path: str, text: str) -> Owner | None:

@@ -20,7 +20,10 @@ from ansible_collections.gpu.kubernetes.tests.unit.effort import sample
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import samples
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import Node
 
-PROGRAMS = [path for path in os.environ.get("CONTAINERDS", "").split(os.pathsep) if path]
+#: ansible-test passes PATH alone on.
+PROGRAMS = [path for path in os.environ.get("CONTAINERDS", "").split(os.pathsep) if path] or [
+    path for path in [proof.find_binary(None)] if path
+]
 OWN = "its own default"
 CASES = [(program, name) for program in PROGRAMS for name in [OWN, *samples.FILES]]
 
