@@ -267,7 +267,7 @@ def test_matrix_goes_on_where_one_environment_cannot_be_made(monkeypatch, report
         return Path("/env/bin")
 
     monkeypatch.setattr(matrix, "environment", environment)
-    monkeypatch.setattr(matrix, "commands", lambda core, _scenario: {"units": ["true", core]})
+    monkeypatch.setattr(matrix, "commands", lambda core, _python, _scenario: {"units": ["true", core]})
     monkeypatch.setattr(matrix, "run", lambda *_words, **_more: (0, []))
     monkeypatch.setattr(matrix, "own", lambda: "2.19")
     monkeypatch.setattr(_pythons, "find", lambda version: None if version == "3.13" else Path("/usr/bin/python"))
@@ -346,3 +346,9 @@ def test_containerds_are_on_path_and_listed(monkeypatch, reports):
     script = 'case "$PATH" in {0}/a:*) [ "$CONTAINERDS" = {0}/a/containerd:{0}/b/containerd ] && exit 7;; esac'
     assert with_containerd.main(["sh", "-c", script.format(reports)]) == 7
     assert not (reports / "not-run.txt").exists()
+
+
+def test_what_imports_no_ansible_is_tested_once_a_python():
+    own = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert set(matrix.GROUND) <= set(matrix.commands("2.18", own, None)["units"])
+    assert not set(matrix.GROUND) & set(matrix.commands("2.18", "3.99", None)["units"])
