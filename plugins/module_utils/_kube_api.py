@@ -37,6 +37,7 @@ IMPORT_ERROR: str | None = None
 try:
     from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
     from kubernetes.client.rest import ApiException
+    from kubernetes.dynamic.exceptions import ResourceNotFoundError
 except ImportError:
     IMPORT_ERROR = traceback.format_exc()
 
@@ -113,11 +114,11 @@ class Cluster:
         """Read the object of that name, or list those with these labels; lists leave out the kind of their items."""
         try:
             resource = self._client.resources.get(api_version=api_version, kind=kind)
+        except ResourceNotFoundError as error:
+            raise ApiError(
+                f"The Kubernetes API at {self.server} has no {kind} of {api_version}; correct it."
+            ) from error
         except Exception as error:
-            if type(error).__name__ == "ResourceNotFoundError":
-                raise ApiError(
-                    f"The Kubernetes API at {self.server} has no {kind} of {api_version}; correct it."
-                ) from error
             raise explain(error, self.server) from error
         path = resource.path(name=_part(name) or None, namespace=_part(namespace) or None)
         if not name:

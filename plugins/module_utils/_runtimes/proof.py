@@ -91,12 +91,7 @@ def judge(binary: str, path: str, data: bytes, workdir: str | None = None, execu
     refusal, output = _let_read(
         lambda candidate: [binary, "--config", candidate, "config", "dump"], path, document, workdir, execute
     )
-    if refusal is not None:
-        return Verdict(refusal, {})
-    try:
-        return Verdict(None, loads(output))
-    except TomlError:
-        return Verdict(None, {})
+    return _verdict(refusal, output)
 
 
 def judge_docker(binary: str, path: str, data: bytes, workdir: str | None = None, execute: Run = run) -> Verdict:
@@ -136,6 +131,11 @@ def judge_crio(
 
     name = os.path.relpath(os.path.abspath(path), real)
     refusal, output = _let_read(command, path, Document.from_bytes(data), workdir, execute, name)
+    return _verdict(refusal, output)
+
+
+def _verdict(refusal: str | None, output: str) -> Verdict:
+    """Return the refusal, or what the daemon prints of the configuration that it accepts, as TOML."""
     if refusal is not None:
         return Verdict(refusal, {})
     try:

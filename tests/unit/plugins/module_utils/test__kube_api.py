@@ -113,7 +113,7 @@ class Resources:
     @staticmethod
     def get(api_version: str, kind: str) -> Any:
         if kind == "Nothing":
-            raise type("ResourceNotFoundError", (Exception,), {})
+            raise api.ResourceNotFoundError
         if kind == "Away":
             raise Wrapped(OSError(111, "Connection refused"))
 
