@@ -8,60 +8,22 @@ import typing as t
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._files import TEMP_TAG
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.apply import ensure_present
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.crio import Crio
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.crio_files import (
+    KATA,
+    PATH,
+    SHIPPED,
+    default,
+    nvidia,
+    table,
+)
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import CrioNode
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import run_and_die
 
 if t.TYPE_CHECKING:
     from pathlib import Path
-
-#: As the packages of the CRI-O project ship it.
-SHIPPED = """\
-[crio.image]
-signature_policy = "/etc/crio/policy.json"
-
-[crio.runtime]
-default_runtime = "crun"
-
-[crio.runtime.runtimes.crun]
-runtime_path = "/usr/libexec/crio/crun"
-runtime_root = "/run/crun"
-monitor_path = "/usr/libexec/crio/conmon"
-allowed_annotations = [
-    "io.containers.trace-syscall",
-]
-
-[crio.runtime.runtimes.runc]
-runtime_path = "/usr/libexec/crio/runc"
-runtime_root = "/run/runc"
-monitor_path = "/usr/libexec/crio/conmon"
-"""
-KATA = """\
-[crio.runtime]
-default_runtime = "kata"
-[crio.runtime.runtimes.kata]
-runtime_path = "/usr/bin/containerd-shim-kata-v2"
-runtime_type = "vm"
-runtime_root = "/run/vc"
-privileged_without_host_devices = true
-"""
-PATH = "/usr/bin/nvidia-container-runtime"
-
-
-def nvidia(text: str, name: str = "nvidia") -> dict[str, t.Any]:
-    found: dict[str, t.Any] = loads(text)["crio"]["runtime"]["runtimes"][name]
-    return found
-
-
-def table(name: str = "nvidia", path: str = PATH, more: str = "") -> str:
-    return f'[crio.runtime.runtimes.{name}]\nruntime_path = "{path}"\nruntime_type = "oci"\n{more}'
-
-
-def default(name: str) -> str:
-    return f'[crio.runtime]\ndefault_runtime = "{name}"\n'
 
 
 def test_check_run_again_and_undo(tmp_path: Path) -> None:
@@ -302,59 +264,6 @@ def test_killed_at_every_step(tmp_path: Path) -> None:
     else:
         pytest.fail("the run never came to its end")
     assert at > 15
-
-
-class TestProof:
-    """What a crio that is there is asked, and what becomes of its answer."""
-
-    def _host(self, node: CrioNode, script: str) -> t.Any:
-        binary = node.root / "crio"
-        binary.write_text(f"#!/bin/sh\n{script}\n")
-        binary.chmod(0o755)
-        return type(node.host)(**{**vars(node.host), "binary": str(binary)})
-
-    def _present(self, node: CrioNode, script: str, **asked: t.Any) -> t.Any:
-        return ensure_present(node.daemon(asked), self._host(node, script))
-
-    def test_it_sees_the_candidate_beside_the_others(self, tmp_path: Path) -> None:
-        node = CrioNode(tmp_path, SHIPPED, _10_site="# theirs\n")
-        said = tmp_path / "said"
-        self._present(node, f'echo "$@" > {said}; ls "$4" >> {said}; cat "$4/99-nvidia.toml"')
-        first, *listed = said.read_text().splitlines()
-        assert first.startswith(f"--config {node.main} --config-dir ")
-        assert first.endswith(" config")
-        assert listed == ["10-site.conf", "99-nvidia.toml"]
-
-    def test_without_a_main_file(self, tmp_path: Path) -> None:
-        node = CrioNode(tmp_path)
-        self._present(node, '[ "$2" = "" ] && cat "$4/99-nvidia.toml"')
-        assert node.config.exists()
-
-    def test_a_refusal_is_told_in_its_words(self, tmp_path: Path) -> None:
-        node = CrioNode(tmp_path, SHIPPED)
-        with pytest.raises(ConfigError, match="no such thing; nothing was written"):
-            self._present(node, '[ -s "$4/99-nvidia.toml" ] || exit 0; echo no such thing >&2; exit 1')
-        assert not node.config.exists()
-
-    def test_folders_below_are_shown_to_it_too(self, tmp_path: Path) -> None:
-        node = CrioNode(tmp_path, SHIPPED)
-        below = node.config.parent / "below.d" / "deep.conf"
-        below.parent.mkdir()
-        below.write_text("# deep\n")
-        self._present(node, '[ -f "$4/below.d/deep.conf" ] && [ ! -L "$4/below.d" ] && cat "$4/99-nvidia.toml"')
-        assert node.config.exists()
-
-    def test_what_it_refuses_already_is_told_apart(self, tmp_path: Path) -> None:
-        node = CrioNode(tmp_path, SHIPPED)
-        fatal = r"""echo 'time="now" level=fatal msg="loading \\"x\\" failed"' >&2; exit 1"""
-        with pytest.raises(ConfigError, match='even as it is now: loading "x" failed; correct that first'):
-            self._present(node, fatal)
-
-    def test_an_effect_that_was_not_asked_is_refused(self, tmp_path: Path) -> None:
-        node = CrioNode(tmp_path, SHIPPED)
-        with pytest.raises(ConfigError, match="but with /old; look for another file"):
-            self._present(node, f"cat <<END\n{table(path='/old')}\nEND")
-        assert not node.config.exists()
 
 
 def test_a_drop_in_that_crio_does_not_read_is_refused(tmp_path: Path) -> None:
