@@ -12,8 +12,8 @@ short_description: Tell which container runtime and NVIDIA toolkit a node has
 version_added: 0.1.0
 description:
   - Tells where the daemon's program and the NVIDIA container runtime are, their versions, the package that the latter comes from,
-    and whether systemd knows the daemon.
-  - Only looks at programs, packages and the unit. M(gpu.kubernetes.container_runtime_probe) asks the running daemon.
+    whether systemd knows the daemon, and which runtime the kubelet uses.
+  - Only looks at programs, packages, the unit and the kubelet's arguments and configuration. M(gpu.kubernetes.container_runtime_probe) asks the running daemon.
 author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 extends_documentation_fragment:
@@ -122,13 +122,36 @@ packages:
   type: dict
   sample:
     nvidia-container-toolkit: 1.17.8-1
+kubelet:
+  description: The kubelet of the host.
+  returned: success
+  type: dict
+  contains:
+    running:
+      description: Whether it runs.
+      type: bool
+      sample: true
+    endpoint:
+      description: The socket of its container runtime; V(none) on a host that kubeadm never made a node and where no kubelet runs.
+      type: str
+      sample: unix:///run/containerd/containerd.sock
+    daemon:
+      description: V(containerd), V(crio), or V(docker) for cri-dockerd; V(none) where the socket's name tells of none of them.
+      type: str
+      sample: containerd
+kubernetes_distribution:
+  description: The Kubernetes distribution with a containerd of its own that is found, V(k3s), V(rke2), V(k0s) or V(MicroK8s), else V(none).
+  returned: success
+  type: str
+  sample: k3s
 """
 
+import os
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import host, unit
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import host, kubelet, unit
 
 PROGRAMS = {"containerd": "containerd", "crio": "crio", "docker": "dockerd"}
 ARGUMENTS = {
@@ -174,6 +197,8 @@ def main() -> None:
         toolkit=host.program(find(params["toolkit_runtime"]), attempt),
         package_manager=manager,
         packages={name: host.package_version(manager, name, attempt) for name in params["packages"]},
+        kubelet=kubelet.describe(kubelet.processes(), kubelet.look),
+        kubernetes_distribution=kubelet.distribution(os.path.exists),
     )
 
 

@@ -39,6 +39,9 @@ options:
   runtime:
     description: A runtime that the daemon has to offer.
     type: str
+  runtime_path:
+    description: The program that O(runtime) has to run with. A daemon that does not tell it is not blamed.
+    type: path
   default_runtime:
     description: The runtime that has to be the default.
     type: str
@@ -180,6 +183,7 @@ ARGUMENTS = {
     "socket": {"type": "path"},
     "service": {"type": "str"},
     "runtime": {"type": "str"},
+    "runtime_path": {"type": "path"},
     "default_runtime": {"type": "str"},
     "wait_timeout": {"type": "int", "default": 0},
 }
@@ -216,9 +220,11 @@ def look(module: AnsibleModule, service: str) -> verdict.Observation:
 
 def main() -> None:
     """Run the module."""
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = AnsibleModule(
+        argument_spec=ARGUMENTS, required_by={"runtime_path": ("runtime",)}, supports_check_mode=True
+    )
     params = module.params
-    wanted = verdict.Wanted(params["runtime"], params["default_runtime"])
+    wanted = verdict.Wanted(params["runtime"], params["default_runtime"], params["runtime_path"])
     service = params["daemon"] if params["service"] is None else params["service"]
     begin = time.monotonic()
     seen, judged = verdict.watch(

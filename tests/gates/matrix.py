@@ -97,9 +97,10 @@ def commands(core: str, python: str, scenario: str | None) -> dict[str, list[str
     if playbooks := sorted(str(path.relative_to(ROOT)) for path in (ROOT / "playbooks").glob("*.yml")):
         found["syntax of playbooks"] = ["ansible-playbook", "--inventory", "localhost,", "--syntax-check", *playbooks]
     if scenario:
-        # What goes wrong on a node is no matter of the controller's version: those tests run once, in the molecule gate.
-        command = ["env", "PYTEST_ADDOPTS=-k 'not test_faults'", sys.executable, "-m", "gates.scenarios"]
-        found[f"scenario {scenario}"] = [*command, "--name", f"matrix-{core}", scenario]
+        # What is a node's matter and not the controller's runs once, in the gate `molecule`: other versions of containerd, faults.
+        settings = ["SCENARIO_GPUS=a100-40g@2.4.2", "PYTEST_ADDOPTS=-k 'not test_faults'"]
+        command = ["env", *settings, sys.executable, "-m", "gates.scenarios", "--name", f"matrix-{core}", scenario]
+        found[f"scenario {scenario}"] = command
     return found
 
 

@@ -8,8 +8,9 @@ import os
 import platform
 import shutil
 import sys
+from pathlib import Path
 
-from .progress import step
+from .progress import note, step
 from .shell import LabError, run
 
 # command -> Debian package
@@ -32,6 +33,8 @@ HEADERS = {
     "/usr/include/seccomp.h": "libseccomp-dev",
     "/usr/share/keyrings/debian-archive-keyring.gpg": "debian-archive-keyring",
 }
+# the kernel's default, 128, is for all nodes of all labs together; one takes 16 to 30
+_INOTIFY, _INOTIFY_NEEDED = Path("/proc/sys/fs/inotify/max_user_instances"), 1024
 _OUTSIDE_PATH = {"netavark": "/usr/lib/podman/netavark"}
 
 
@@ -64,6 +67,21 @@ def _load_modules() -> None:
             run(["modprobe", module], check=False)
 
 
+def _raise_inotify() -> None:
+    """Give room to the nodes' kubelets and systemds, which watch files; a node without it boots degraded."""
+    try:
+        before = int(_INOTIFY.read_text())
+        if before < _INOTIFY_NEEDED:
+            _INOTIFY.write_text(str(_INOTIFY_NEEDED))
+            note(
+                f"fs.inotify.max_user_instances of this machine raised from {before} to {_INOTIFY_NEEDED} until it boots again"
+            )
+    except OSError as error:
+        note(
+            f"fs.inotify.max_user_instances of this machine cannot be raised ({error.strerror}); it is enough for four nodes"
+        )
+
+
 def prepare() -> None:
     """Install the Debian packages that are missing; Go is asked of the user, since Debian's is too old."""
     if platform.machine() != "x86_64":
@@ -71,6 +89,7 @@ def prepare() -> None:
     if not shutil.which("go"):
         raise LabError("Go is not in PATH: install Go 1.24 or newer, the lab builds Kubernetes and containerd with it.")
     _load_modules()
+    _raise_inotify()
     missing = _missing()
     if not missing:
         return

@@ -24,6 +24,14 @@ POD_NETWORK = "10.244"
 _BOOT_SECONDS = 90
 _LABEL = "gpu-kubernetes-lab"
 _Result = TypeVar("_Result")
+# On a host with cgroup v1, podman lays the host's whole systemd hierarchy over the one of the node's own namespace. Nodes would
+# share it: a kubelet takes its neighbours' pods for left-overs, and a node that goes takes the groups of all along.
+_OWN_CGROUPS = "/sys/fs/cgroup/systemd"
+_INIT = (
+    "/bin/sh",
+    "-c",
+    f"if mountpoint -q {_OWN_CGROUPS}/release_agent; then umount {_OWN_CGROUPS}/release_agent {_OWN_CGROUPS}; fi; exec /sbin/init",
+)
 
 
 def everywhere(action: Callable[[Node], _Result], nodes: Iterable[Node]) -> list[_Result]:
@@ -90,7 +98,7 @@ def _identity(settings: Settings, node: Node) -> str:
     """Changes with all that a node is made of, so that a second run knows whether to keep it."""
     given = [(str(path), path.stat().st_size, path.stat().st_mtime) for path in settings.given_archives]
     built = [nodeimage.name(settings), VERSIONS, settings.kubernetes, standins.digest(), gpus.identity(settings, node)]
-    made_of = json.dumps([given, built, node.__dict__, _mounts(settings, node)])
+    made_of = json.dumps([given, built, node.__dict__, _mounts(settings, node), _INIT])
     return hashlib.sha256(made_of.encode() + _containerd_configuration(settings, node, "")).hexdigest()[:16]
 
 
@@ -221,7 +229,7 @@ def _start(settings: Settings, node: Node, nodes: list[Node], image: str, sandbo
             *_limits(),
             *_mounts(settings, node),
             image,
-            "/sbin/init",
+            *_INIT,
         ]
     )
     put(node, *_files(settings, node, sandbox))

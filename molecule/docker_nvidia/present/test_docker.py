@@ -65,10 +65,18 @@ def test_a_container_under_the_nvidia_runtime_sees_only_its_gpu(host: Any) -> No
 def test_default_runtime_there_and_back(host: Any, playbook: Playbook) -> None:
     """There by a reload. Back needs a restart, which would end a container, so that it has to be allowed."""
     containers = running(host)
-    code, _recap, said = playbook(CONVERGE, "-e", '{"docker_nvidia_set_default": true}')
+    other = "/usr/local/bin/nvidia-container-runtime"
+    host.check_output(f"ln -s /usr/bin/nvidia-container-runtime {other}")
+    on = {"docker_nvidia_set_default": True, "nvidia_container_toolkit_runtime_path": other}
+    code, _recap, said = playbook(CONVERGE, "-e", json.dumps(on))
     assert code == 0, said
     assert info(host)["DefaultRuntime"] == "nvidia"
-    off = ["-e", '{"docker_nvidia_set_default": false}']
+    assert info(host)["Runtimes"]["nvidia"]["path"] == other
+    host.check_output(f"rm {other}")
+    off = [
+        "-e",
+        '{"docker_nvidia_set_default": false, "nvidia_container_toolkit_runtime_path": "/usr/bin/nvidia-container-runtime"}',
+    ]
     code, _recap, said = playbook(CONVERGE, *off)
     assert code == 0, said
     assert "container_runtime_restart_interrupt, which ends the 1 containers that run there" in " ".join(said.split())

@@ -18,6 +18,7 @@ class Wanted:
 
     runtime: str | None = None
     default_runtime: str | None = None
+    runtime_path: str | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,17 @@ def _has_runtime(seen: Observation, wanted: Wanted) -> Verdict | None:
     )
 
 
+def _has_program(seen: Observation, wanted: Wanted) -> Verdict | None:
+    found = ((seen.effective.get("runtimes") or {}).get(wanted.runtime) or {}).get("binary")
+    if wanted.runtime_path is None or found is None or found == wanted.runtime_path:
+        return None
+    return Verdict(
+        False,
+        f"{seen.service} runs the runtime {wanted.runtime} with {found} and not with {wanted.runtime_path}",
+        f"write it into the configuration and restart {seen.service}",
+    )
+
+
 def _has_default(seen: Observation, wanted: Wanted) -> Verdict | None:
     found = seen.effective.get("default_runtime")
     if wanted.default_runtime is None or found is None or found == wanted.default_runtime:
@@ -121,6 +133,7 @@ CHECKS: tuple[Check, ...] = (
     _cri_answers,
     _runtime_is_ready,
     _has_runtime,
+    _has_program,
     _has_default,
 )
 

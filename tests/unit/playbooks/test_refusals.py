@@ -4,54 +4,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
 TOOLKIT = "nvidia-container-toolkit"
 THERE = {"path": "/usr/bin/there", "version": "1.0", "usable": True}
 NOT_THERE = {"path": None, "version": None, "usable": False}
 
 pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-
-
-def refusals(folder, role, tasks, hosts, **variables):
-    """Run a file of a role's tasks on hosts with variables of their own: {host: why it failed, empty if it did not}."""
-    work = {"name": f"gpu.kubernetes.{role}", "tasks_from": tasks}
-    play = {
-        "hosts": "all",
-        "gather_subset": ["min"],
-        # What is not refused goes on to compare a configuration, of which there is none here.
-        "module_defaults": {"gpu.kubernetes.containerd_config": {"path": str(folder / "none"), "state": "absent"}},
-        "tasks": [
-            {"ansible.builtin.set_fact": {"why": ""}},
-            {
-                "block": [{"ansible.builtin.import_role": work, "vars": variables}],
-                "rescue": [{"ansible.builtin.set_fact": {"why": "{{ ansible_failed_result.msg }}"}}],
-            },
-            {
-                "ansible.builtin.copy": {
-                    "content": "{{ dict(ansible_play_hosts | zip(ansible_play_hosts | map('extract', hostvars, 'why'))) | to_json }}",
-                    "dest": str(folder / "told.json"),
-                    "mode": "0600",
-                },
-                "run_once": True,
-            },
-        ],
-    }
-    here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-    (folder / "play.yml").write_text(json.dumps([play]))
-    (folder / "inventory.yml").write_text(json.dumps({"all": {"hosts": hosts, "vars": here}}))
-    command = [sys.executable, "-m", "ansible", "playbook", "-i", folder / "inventory.yml", folder / "play.yml"]
-    environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
-    done = subprocess.run(command, cwd=str(ROOT), env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads((folder / "told.json").read_text())
 
 
 def host(toolkit, package=None, containerd=None):
@@ -125,17 +84,23 @@ TOOLKITS = {
 }
 
 
-def test_containerd_nvidia(tmp_path):
+def test_containerd_nvidia(refusals, tmp_path):
     hosts = {name: {"host": host, **variables} for name, (host, variables, _words) in CONTAINERD.items()}
-    program = {"nvidia_container_toolkit_program": "/usr/bin/there"}
-    told = refusals(tmp_path, "containerd_nvidia", "validate", hosts, __containerd_nvidia_host="{{ host }}", **program)
+    told = refusals(
+        "containerd_nvidia",
+        ["validate"],
+        hosts,
+        variables={"__containerd_nvidia_host": "{{ host }}", "nvidia_container_toolkit_program": "/usr/bin/there"},
+        # What is not refused goes on to compare a configuration, of which there is none here.
+        module_defaults={"gpu.kubernetes.containerd_config": {"path": str(tmp_path / "none"), "state": "absent"}},
+    )
     assert sorted(told) == sorted(CONTAINERD)
     for name, (_host, _variables, words) in CONTAINERD.items():
         assert bool(told[name]) == bool(words), told[name]
         assert words.format(name) in told[name]
 
 
-def test_nvidia_container_toolkit(tmp_path):
+def test_nvidia_container_toolkit(refusals):
     hosts = {
         name: {"manager": "apt", "host": host, "ours": ours, **repository(), **variables}
         for name, (host, ours, variables, _words) in TOOLKITS.items()
@@ -143,15 +108,36 @@ def test_nvidia_container_toolkit(tmp_path):
     names = ("manager", "host", "ours", "repository")
     given = {f"__nvidia_container_toolkit_{name}": "{{ " + name + " }}" for name in names}
     given["__nvidia_container_toolkit_repository_defaults"] = "{{ defaults }}"
-    told = refusals(tmp_path, "nvidia_container_toolkit", "validate", hosts, **given)
+    told = refusals("nvidia_container_toolkit", ["validate"], hosts, variables=given)
     assert sorted(told) == sorted(TOOLKITS)
     for name, (_host, _ours, _variables, words) in TOOLKITS.items():
         assert bool(told[name]) == bool(words), told[name]
         assert words.format(name) in told[name]
 
 
-def test_gpu_preflight_refuses_a_relative_kubeconfig(tmp_path):
+def test_gpu_preflight_refuses_a_relative_kubeconfig(refusals):
     # It exists, seen from where Ansible runs.
     hosts = {"node": {"gpu_kubeconfig": "galaxy.yml", "gpu_preflight_require_helm": False}}
-    told = refusals(tmp_path, "gpu_preflight", "controller", hosts)
+    told = refusals("gpu_preflight", ["controller"], hosts)
     assert "the kubeconfig galaxy.yml is given by a relative path; set gpu_kubeconfig to its whole path" in told["node"]
+
+
+#: What the second host of a cluster is given, and whether that is no matter of its own.
+PLUGIN = {
+    "namespace": ({"k8s_device_plugin_namespace": "other"}, True),
+    "driver-root": ({"k8s_device_plugin_driver_root": "/driver"}, True),
+    "state": ({"k8s_device_plugin_state": "absent"}, True),
+    "own": (
+        {"k8s_device_plugin_expected_gpus": 3, "k8s_device_plugin_wait_timeout": 9, "gpu_node_name": "other"},
+        False,
+    ),
+}
+
+
+def test_the_variables_of_the_plugin_are_the_clusters(refusals):
+    """Nothing has been asked of the API server by then."""
+    clusters = [{f"{name}-a": {}, f"{name}-b": own} for name, (own, _differ) in PLUGIN.items()]
+    told = refusals("k8s_device_plugin", ["set_vars", "facts"], *clusters)
+    for name, (_own, differ) in PLUGIN.items():
+        words = f"Hosts {name}-a and {name}-b differ in variables of k8s_device_plugin" if differ else ""
+        assert told[f"{name}-a"][: len(words) or None] == words

@@ -72,24 +72,6 @@ def test_hosts_of_later_batches_do_not_break_earlier_ones(play):
     assert (said.count("msg: a"), said.count("msg: a+b")) == (4, 2), said
 
 
-@pytest.mark.parametrize(
-    ("own", "differ"),
-    [
-        ("k8s_device_plugin_namespace=other", True),
-        ("k8s_device_plugin_driver_root=/driver", True),
-        ("k8s_device_plugin_state=absent", True),
-        ("k8s_device_plugin_expected_gpus=3 k8s_device_plugin_wait_timeout=9 gpu_node_name=other", False),
-    ],
-)
-def test_the_variables_of_the_plugin_are_the_clusters(play, own, differ):
-    """Nothing has been asked of the API server by then."""
-    role = {"name": "gpu.kubernetes.k8s_device_plugin"}
-    tasks = [{"ansible.builtin.include_role": {**role, "tasks_from": part}} for part in ("set_vars", "facts")]
-    code, said = play(f"a {LOCAL}\nb {LOCAL} {own}\n", tasks)
-    assert (code != 0) is differ, said
-    assert ("Hosts a and b differ in variables of k8s_device_plugin" in said) is differ
-
-
 @pytest.mark.parametrize("fails", [True, False])
 def test_the_verdict_on_a_node_can_be_left_to_the_report(play, fails):
     mine = {"name": "node", "ok": False, "reason": "offers 0 of 1"}

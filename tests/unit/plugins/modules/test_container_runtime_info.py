@@ -39,3 +39,6 @@ def test_a_bare_host(tmp_path: Path) -> None:
     assert answer["toolkit"] == {"path": None, "version": None, "usable": False}
     assert answer["service"]["exists"] is False
     assert answer["packages"] == {}
+    # whatever this machine is
+    assert set(answer["kubelet"]) == {"running", "endpoint", "daemon"}
+    assert "kubernetes_distribution" in answer

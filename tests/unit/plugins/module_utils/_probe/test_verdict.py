@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -26,12 +26,17 @@ def seen(
     unit: dict[str, str] | None = None,
     refusal: CallError | None = None,
     conditions: dict[str, Any] | None = None,
-    runtimes: tuple[str, ...] = ("runc",),
+    runtimes: Iterable[str] | Mapping[str, str | None] = ("runc",),
 ) -> Observation:
     if refusal:
         return Observation("containerd", unit or ACTIVE, refusal=refusal)
+    programs = runtimes if isinstance(runtimes, Mapping) else dict.fromkeys(runtimes)
     answer = {"conditions": READY if conditions is None else conditions, "handlers": [], "runtime_version": "2.1.4"}
-    effective = {"default_runtime": "runc", "enable_cdi": None, "runtimes": {name: {} for name in runtimes}}
+    effective = {
+        "default_runtime": "runc",
+        "enable_cdi": None,
+        "runtimes": {name: {"binary": path} for name, path in programs.items()},
+    }
     return Observation("containerd", unit or ACTIVE, answer, effective)
 
 
@@ -57,6 +62,15 @@ NOT_READY = {"RuntimeReady": {"status": False, "reason": "x", "message": "no run
         (seen(conditions={}), Wanted(), False, False, "no reason given"),
         (seen(), Wanted("nvidia"), False, True, "without the runtime nvidia (it has runc)"),
         (seen(), Wanted("runc", "nvidia"), False, True, "is runc and not nvidia"),
+        (seen(runtimes={"nvidia": "/new"}), Wanted("nvidia", None, "/new"), True, True, ""),
+        (
+            seen(runtimes={"nvidia": "/old"}),
+            Wanted("nvidia", None, "/new"),
+            False,
+            True,
+            "nvidia with /old and not with /new",
+        ),
+        (seen(runtimes={"nvidia": None}), Wanted("nvidia", None, "/new"), True, True, ""),
         # a daemon that tells nothing of its runtimes is not blamed for it
         (seen(runtimes=()), Wanted("nvidia"), True, True, ""),
     ],

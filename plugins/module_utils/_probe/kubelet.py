@@ -1,0 +1,136 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which container runtime a host's kubelet uses, and which Kubernetes distribution brought it. Private to this collection.
+
+Sources: the kubelet's reference (``--container-runtime-endpoint``, ``--config``, ``--config-dir``) and kubeadm's ``kubeadm-flags.env``,
+https://kubernetes.io/docs/reference/command-line-tools-reference/kubelet/
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from typing import Any, Callable, Iterator, Sequence
+
+#: Takes a path; returns the text of a file or the sorted names in a folder, None if there is none.
+Reader = Callable[[str], Any]
+
+# What a flag or a file that leaves it out means.
+DEFAULT_ENDPOINT = "unix:///run/containerd/containerd.sock"
+# What kubeadm tells a kubelet, also one that does not run now.
+KUBEADM_FLAGS, KUBEADM_CONFIG = "/var/lib/kubelet/kubeadm-flags.env", "/var/lib/kubelet/config.yaml"
+
+_FLAG = "--container-runtime-endpoint"
+# A top-level scalar of a YAML document, which is all that is asked of it.
+_SETTING = re.compile(r"""^containerRuntimeEndpoint:[ \t]+(?:"([^"\n]*)"|'([^'\n]*)'|([^\s#'"]+))""", re.MULTILINE)
+# A part of the socket's name or folder, as these daemons have it by default: the runtime behind it.
+_SOCKETS = (("crio", "crio"), ("docker", "docker"), ("containerd", "containerd"))
+
+#: Distributions with a containerd of their own, by a path of theirs.
+DISTRIBUTIONS = {
+    "k3s": "/var/lib/rancher/k3s/agent",
+    "rke2": "/etc/rancher/rke2",
+    "k0s": "/etc/k0s",
+    "MicroK8s": "/var/snap/microk8s",
+}
+
+
+def distribution(exists: Callable[[str], bool]) -> str | None:
+    """Return the name of the first distribution that is found."""
+    return next((name for name, path in DISTRIBUTIONS.items() if exists(path)), None)
+
+
+def describe(processes: Sequence[Sequence[str]], read: Reader) -> dict[str, Any]:
+    """Describe the kubelet: {running, endpoint, daemon}.
+
+    ``processes`` are the arguments of the host's processes. ``endpoint`` is None on a host that never had a kubelet. ``daemon`` is
+    containerd, crio, docker (behind cri-dockerd), or None where the socket has another name.
+    """
+    running = next((list(words[1:]) for words in processes if words and os.path.basename(words[0]) == "kubelet"), None)
+    words = running if running is not None else _kubeadm(read)
+    if words is None:
+        return {"running": False, "endpoint": None, "daemon": None}
+    endpoint = _value(words, _FLAG) or _configured(words, read) or DEFAULT_ENDPOINT
+    return {"running": running is not None, "endpoint": endpoint, "daemon": daemon_of(endpoint)}
+
+
+def daemon_of(endpoint: str) -> str | None:
+    """Return which daemon listens on a socket of this name."""
+    return next((daemon for part, daemon in _SOCKETS if part in endpoint.lower()), None)
+
+
+def _kubeadm(read: Reader) -> list[str] | None:
+    """Return the flags that kubeadm wrote for the kubelet, None if it wrote nothing."""
+    flags, config = read(KUBEADM_FLAGS), read(KUBEADM_CONFIG)
+    if flags is None and config is None:
+        return None
+    try:
+        given = " ".join(shlex.split((flags or "").partition("=")[2]))
+        return [f"--config={KUBEADM_CONFIG}", *shlex.split(given)]
+    except ValueError:
+        return [f"--config={KUBEADM_CONFIG}"]
+
+
+def _value(words: Sequence[str], flag: str) -> str | None:
+    """Return the value of a flag, as one word or two; the last one counts."""
+    found = None
+    for number, word in enumerate(words):
+        if word.startswith(f"{flag}="):
+            found = word[len(flag) + 1 :]
+        elif word == flag:
+            found = next(iter(words[number + 1 : number + 2]), None)
+    return found or None
+
+
+def _configured(words: Sequence[str], read: Reader) -> str | None:
+    """Return the setting of the kubelet's configuration; its drop-ins go before the main file, the last one first."""
+    told = [_setting(read(path)) for path in _files(words, read)]
+    return next((endpoint for endpoint in reversed(told) if endpoint), None)
+
+
+def _files(words: Sequence[str], read: Reader) -> Iterator[str]:
+    main, folder = _value(words, "--config"), _value(words, "--config-dir")
+    if main:
+        yield main
+    if folder:
+        yield from (os.path.join(folder, name) for name in read(folder) or () if name.endswith(".conf"))
+
+
+def _setting(text: str | None) -> str | None:
+    if not text:
+        return None
+    try:
+        document = json.loads(text)
+    except ValueError:
+        found = _SETTING.search(text)
+        return next(filter(None, found.groups()), None) if found else None
+    told = document.get("containerRuntimeEndpoint") if isinstance(document, dict) else None
+    return told if isinstance(told, str) else None
+
+
+def look(path: str) -> Any:
+    """Read a file or list a folder of this host; None if there is none."""
+    try:
+        if os.path.isdir(path):
+            return sorted(os.listdir(path))
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def processes(proc: str = "/proc") -> list[list[str]]:
+    """Return the arguments of this host's processes, without those of containers with process numbers of their own."""
+    own = _namespace(f"{proc}/self")
+    ours = (name for name in look(proc) or () if name.isdigit() and _namespace(f"{proc}/{name}") == own)
+    return [(look(f"{proc}/{name}/cmdline") or "").split("\0")[:-1] for name in ours]
+
+
+def _namespace(process: str) -> str | None:
+    try:
+        return os.readlink(f"{process}/ns/pid")
+    except OSError:
+        return None

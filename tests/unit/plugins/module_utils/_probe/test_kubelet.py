@@ -1,0 +1,118 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+import os
+import typing as t
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.kubelet import (
+    DEFAULT_ENDPOINT,
+    daemon_of,
+    describe,
+    distribution,
+    look,
+    processes,
+)
+
+CRIO = "unix:///var/run/crio/crio.sock"
+DOCKER = "unix:///run/cri-dockerd.sock"
+FLAGS = "/var/lib/kubelet/kubeadm-flags.env"
+CONFIG = "/var/lib/kubelet/config.yaml"
+YAML = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncontainerRuntimeEndpoint: %s\n"
+BESIDE = [["/sbin/init"], [], ["/usr/bin/kubelet-exporter", f"--container-runtime-endpoint={DOCKER}"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "files", "endpoint"),
+    [
+        ([], {}, DEFAULT_ENDPOINT),
+        ([f"--container-runtime-endpoint={CRIO}"], {}, CRIO),
+        (["--v", "2", "--container-runtime-endpoint", CRIO], {}, CRIO),
+        (["--config=/c"], {"/c": YAML % CRIO}, CRIO),
+        (["--config", "/c"], {"/c": YAML % f'"{CRIO}"  # ours'}, CRIO),
+        (["--config=/c"], {"/c": YAML % f"'{CRIO}'"}, CRIO),
+        (["--config=/c"], {"/c": json.dumps({"containerRuntimeEndpoint": CRIO})}, CRIO),
+        # a flag goes before the file, and a drop-in too
+        (["--config=/c", f"--container-runtime-endpoint={DOCKER}"], {"/c": YAML % CRIO}, DOCKER),
+        (
+            ["--config=/c", "--config-dir=/d"],
+            {
+                "/c": YAML % DEFAULT_ENDPOINT,
+                "/d": ["10.conf", "20.conf", "30.yaml"],
+                "/d/10.conf": YAML % DOCKER,
+                "/d/20.conf": YAML % CRIO,
+                "/d/30.yaml": YAML % DOCKER,
+            },
+            CRIO,
+        ),
+        # what says nothing, what is no mapping, what is not there
+        (["--config=/c"], {"/c": YAML % ""}, DEFAULT_ENDPOINT),
+        (["--config=/c"], {"/c": "other:\n  containerRuntimeEndpoint: unix:///x\n"}, DEFAULT_ENDPOINT),
+        (["--config=/c"], {"/c": "[1]"}, DEFAULT_ENDPOINT),
+        (["--config=/c"], {}, DEFAULT_ENDPOINT),
+        (["--container-runtime-endpoint"], {}, DEFAULT_ENDPOINT),
+    ],
+)
+def test_a_kubelet_that_runs(words: list[str], files: dict[str, t.Any], endpoint: str) -> None:
+    # kubeadm's own words are of no account where the kubelet was given others
+    files = {**files, FLAGS: f'KUBELET_KUBEADM_ARGS="--container-runtime-endpoint={DOCKER}"\n'}
+    told = describe([*BESIDE, ["/usr/bin/kubelet", *words]], files.get)
+    assert (told["running"], told["endpoint"]) == (True, endpoint)
+
+
+@pytest.mark.parametrize(
+    ("files", "endpoint"),
+    [
+        ({FLAGS: f'KUBELET_KUBEADM_ARGS="--container-runtime-endpoint={CRIO} --pod-infra-container-image=x"\n'}, CRIO),
+        ({FLAGS: 'KUBELET_KUBEADM_ARGS=""\n', CONFIG: YAML % CRIO}, CRIO),
+        ({CONFIG: YAML % CRIO}, CRIO),
+        ({FLAGS: 'KUBELET_KUBEADM_ARGS="unclosed\n', CONFIG: YAML % CRIO}, CRIO),
+        ({CONFIG: "kind: KubeletConfiguration\n"}, DEFAULT_ENDPOINT),
+    ],
+)
+def test_a_kubelet_that_does_not_run_now(files: dict[str, str], endpoint: str) -> None:
+    told = describe(BESIDE, files.get)
+    assert (told["running"], told["endpoint"]) == (False, endpoint)
+
+
+def test_no_kubelet() -> None:
+    assert describe(BESIDE, {}.get) == {"running": False, "endpoint": None, "daemon": None}
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "daemon"),
+    [
+        (DEFAULT_ENDPOINT, "containerd"),
+        ("/run/k3s/containerd/containerd.sock", "containerd"),
+        (CRIO, "crio"),
+        (DOCKER, "docker"),
+        ("unix:///var/run/dockershim.sock", "docker"),
+        ("unix:///run/frakti.sock", None),
+    ],
+)
+def test_daemon_of(endpoint: str, daemon: str | None) -> None:
+    assert daemon_of(endpoint) == daemon
+
+
+def test_distribution() -> None:
+    assert distribution(lambda path: path == "/etc/k0s") == "k0s"
+    assert distribution(lambda _path: False) is None
+
+
+def test_this_host() -> None:
+    assert look("/proc/self/cmdline").split("\0")[:-1] in processes()
+    assert look("/nonexistent") is None
+    assert "self" in look("/proc")
+
+
+def test_processes_of_a_container_are_not_the_hosts(tmp_path: t.Any) -> None:
+    for name, namespace in (("self", "pid:[1]"), ("7", "pid:[1]"), ("8", "pid:[2]"), ("9", None)):
+        folder = tmp_path / name
+        folder.joinpath("ns").mkdir(parents=True)
+        if namespace:
+            os.symlink(namespace, folder / "ns" / "pid")
+        folder.joinpath("cmdline").write_bytes(f"kubelet\0--number={name}\0".encode())
+    assert processes(str(tmp_path)) == [["kubelet", "--number=7"]]
