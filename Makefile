@@ -20,9 +20,9 @@ export PYTHONPATH := $(CURDIR)/tests
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 
 NOX := $(PY) -m nox --no-error-on-missing-interpreters
-GATES := lint types contract sanity units stand-ins nodes toml-suite docs artifact molecule matrix
+GATES := lint types contract sanity units stand-ins nodes toml-suite docs artifact machines molecule
 
-.PHONY: help venv lab lab-down test format changelog clean $(GATES) bench build
+.PHONY: help venv lab lab-down test format changelog clean $(GATES) matrix bench build
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,7 +46,7 @@ lab-down: venv ## Remove the lab and all that it left
 	@$(PY) -m lab down $(ARGS)
 
 test: export PYTHONUNBUFFERED = 1
-test: venv ## Run every gate in two lanes, then tell the result and the seconds of each
+test: venv ## Run every gate, two at a time, then tell the result and the seconds of each
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
 	@$(PY) -m gates.machine || { printf '\n0 passed, 1 failed, 0 skipped\n'; exit 1; }
 	@status=0; $(PY) -m gates.lanes || status=$$?; $(PY) -m gates.summary || status=$$?; exit $$status
@@ -61,11 +61,15 @@ nodes: venv ## Unit tests of what runs on nodes, on Python 3.8 and 3.9 (ansible-
 toml-suite: venv ## The TOML reader and writer against the public test suite
 docs: venv ## Guides and reference as HTML in build/docs/html
 artifact: venv ## Build the collection, look into it, install it, show its documentation
-molecule: venv ## Molecule scenarios; `default` is the lab end to end (ARGS="NAME ...": these alone)
-matrix: venv ## Units and one role scenario under ansible-core 2.18 to 2.21
+machines: venv ## Molecule scenarios on machines without Kubernetes
+molecule: venv ## Molecule scenarios on a cluster; `default` is the lab end to end (ARGS="NAME ...": these alone)
 $(GATES):
 	@mkdir -p $(REPORTS)
 	@$(NOX) --session $@ $(if $(ARGS),-- $(ARGS))
+
+matrix: venv ## Units and one role scenario under ansible-core 2.18 to 2.21 (ARGS="--core 2.20": this one alone)
+	@mkdir -p $(REPORTS)
+	@$(PY) -m gates.with_containerd $(PY) -m gates.matrix $(ARGS)
 
 bench: venv ## What a merge keeps and costs, beside nvidia-ctk on the same files
 	@PYTHONPATH=$(CURDIR)/.ansible/collections:$(CURDIR)/tests $(PY) -m bench.runtime_configs $(ARGS)

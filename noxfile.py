@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The gates of this collection, one session each, in the order in which they fail fastest. `make test` runs them all,
-in two lanes (gates.lanes).
+two at a time (gates.lanes).
 
 Sessions use the tools of .venv (`make venv`); only the matrix makes environments of its own. Every pytest run leaves a JUnit file named
 after its session in build/reports, where gates.summary counts.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,15 +20,17 @@ from tempfile import TemporaryDirectory
 import nox
 from nox.command import CommandFailed
 
+sys.path.insert(0, str(Path(__file__).parent / "tests"))
+
+from gates.lanes import FIRST
+from gates.matrix import others
+
 ROOT = Path(__file__).parent
 REPORTS = ROOT / "build" / "reports"
 PACKAGE = "ansible_collections.gpu.kubernetes.plugins"
 MEMORY, MEMORY_NEEDED = Path("/dev/shm"), 2 * 1024**3  # noqa: S108 - bytes; a folder of our own is made there
 # Unit tests ask a real containerd, the lab's, what it makes of the files that the collection writes.
 CONTAINERD = ("python", "-m", "gates.with_containerd")
-
-# The lane that a gate runs in.
-CODE, CLUSTER = ["code"], ["cluster"]
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "none"
@@ -75,7 +78,7 @@ def pytest(session: nox.Session, name: str, *arguments: str, after: tuple[str, .
         run(session, *after, *command, PYTHONPATH=paths, **temporary)
 
 
-@nox.session(tags=CODE)
+@nox.session
 def lint(session: nox.Session) -> None:
     """Yamllint, ruff, shellcheck, ansible-lint with profile production."""
     run_all(
@@ -88,69 +91,81 @@ def lint(session: nox.Session) -> None:
     )
 
 
-@nox.session(tags=CODE)
+@nox.session
 def types(session: nox.Session) -> None:
     """Mypy: strict on the plugins, sensible on the tools."""
     run_all(session, f"mypy --package {PACKAGE}", "mypy tests/gates tests/lab noxfile.py")
 
 
-@nox.session(tags=CODE)
+@nox.session
 def contract(session: nox.Session) -> None:
     """What no linter knows: specs, licences, action groups, floors, changelog."""
     gates = ("argument_specs", "licences", "action_groups", "floors")
     run_all(session, *(f"python -m gates.{name}" for name in gates), "antsibull-changelog lint")
 
 
-@nox.session(tags=CODE)
+@nox.session
 def sanity(session: nox.Session) -> None:
     """Ansible-test sanity, on every Python of controllers and nodes."""
     gate(session, "ansible_test", "sanity", *session.posargs)
 
 
-@nox.session(tags=CODE)
+@nox.session
 def units(session: nox.Session) -> None:
     """Unit tests on the Python of .venv."""
     pytest(session, "units", "--numprocesses=auto", *(session.posargs or ["tests/unit"]), after=CONTAINERD)
 
 
-@nox.session(name="stand-ins", tags=CODE)
+@nox.session(name="stand-ins")
 def stand_ins(session: nox.Session) -> None:
     """What the lab itself is made of: go vet, Go tests, pytest."""
     gate(session, "go_tests", "stand-ins-go")
     pytest(session, "stand-ins", *(session.posargs or ["tests/lab"]))
 
 
-@nox.session(tags=CODE)
+@nox.session
 def nodes(session: nox.Session) -> None:
     """Ansible-test units on the Pythons of nodes."""
     gate(session, "ansible_test", "units", *session.posargs, after=CONTAINERD)
 
 
-@nox.session(name="toml-suite", tags=CODE)
+@nox.session(name="toml-suite")
 def toml_suite(session: nox.Session) -> None:
     """The public TOML suite against the lossless editor."""
     run(session, "python", "tests/toml_suite/run.py", *session.posargs)
 
 
-@nox.session(tags=CODE)
+@nox.session
 def docs(session: nox.Session) -> None:
     """Guides and generated reference."""
     gate(session, "docs")
 
 
-@nox.session(tags=CODE)
+@nox.session
 def artifact(session: nox.Session) -> None:
     """The built collection: content, installation, ansible-doc."""
     gate(session, "artifact")
 
 
-@nox.session(tags=CLUSTER)
+@nox.session
+def machines(session: nox.Session) -> None:
+    """Molecule scenarios on machines of their own, without Kubernetes."""
+    gate(session, "scenarios", "--name", "machines", "--on", "machines", *session.posargs)
+
+
+@nox.session(tags=[FIRST])
 def molecule(session: nox.Session) -> None:
-    """Molecule scenarios, verified from outside by pytest-testinfra."""
-    gate(session, "scenarios", *session.posargs)
+    """Molecule scenarios on a cluster, verified from outside by pytest-testinfra."""
+    gate(session, "scenarios", "--on", "cluster", *session.posargs)
 
 
-@nox.session(tags=CODE)
-def matrix(session: nox.Session) -> None:
-    """Units and one role scenario under each ansible-core that is supported."""
-    gate(session, "matrix", *session.posargs, after=CONTAINERD)
+def matrix(core: str) -> None:
+    """Make the gate matrix-CORE: units and one role scenario under an ansible-core that is supported."""
+
+    @nox.session(name=f"matrix-{core}", tags=["matrix"])
+    def under(session: nox.Session) -> None:
+        gate(session, "matrix", "--core", core, *session.posargs, after=CONTAINERD)
+
+
+for core in others():
+    matrix(core)

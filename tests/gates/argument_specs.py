@@ -21,7 +21,7 @@ import yaml
 from ._common import finish, roles
 
 # Options of the whole collection, which each role that reads them documents; they have no default of their own in a role.
-SHARED = ("gpu_kubeconfig", "gpu_kube_context", "gpu_node_name")
+SHARED = ("container_runtime", "gpu_kubeconfig", "gpu_kube_context", "gpu_node_name")
 PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "str": (str,),
     "path": (str,),
@@ -37,6 +37,7 @@ MISSING = object()
 RUN = ("tasks", "handlers", "templates", "vars", "defaults")
 COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 KEY = re.compile(r"^\s*(?:- )?(\w+):", re.MULTILINE)
+REGISTER = re.compile(r"^\s*register: (\w+)", re.MULTILINE)
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -134,7 +135,7 @@ def names_of(role: Path) -> tuple[set[str], set[str]]:
     given: set[str] = set()
     for path in (path for folder in RUN for path in (role / folder).rglob("*") if path.is_file()):
         text = COMMENT.sub("", path.read_text(encoding="utf-8"))
-        given.update(KEY.findall(text))
+        given.update(KEY.findall(text), REGISTER.findall(text))
         read.update(re.findall(r"\w+", KEY.sub("", text)))
     return read, given
 

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All gates in two lanes side by side: ``python -m gates.lanes``.
+"""All gates, two at a time: ``python -m gates.lanes``.
 
-The lane `cluster` waits for kubelets and pods most of the time, which leaves the machine to the lane `code`. The noxfile says by tags
-which gate runs in which. What a lane prints and what nox reports of it goes to build/reports/LANE.log and LANE.nox.json; the lanes are
-shown one after the other, the first of them as it comes.
+A gate with a cluster waits for kubelets and pods much of the time, which leaves the machine to another one. The longest begins (the
+noxfile tags it `first`), the others follow in the order of the noxfile as soon as a lane is free. What a gate prints and what nox reports
+of it goes to build/reports/GATE.log and GATE.nox.json; it is shown when the gate ends. gates.txt names all of them.
 """
 
 from __future__ import annotations
@@ -13,59 +13,73 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ._common import REPORTS, ROOT
 
-LANES = ("code", "cluster")
+WIDTH = 2
+FIRST = "first"
+GATES = "gates.txt"
 NOX = (sys.executable, "-m", "nox", "--no-error-on-missing-interpreters")
 
 
-def homeless(sessions: list[dict[str, object]]) -> list[str]:
-    """Names of the sessions, as ``nox --list --json`` tells them, that are not in exactly one lane."""
-    return [str(each["name"]) for each in sessions if sum(lane in list(each["tags"] or []) for lane in LANES) != 1]  # type: ignore[call-overload]
+def ordered(sessions: list[dict[str, object]]) -> list[str]:
+    """Names of the sessions, as ``nox --list --json`` tells them, in the order in which they begin."""
+    return [str(each["name"]) for each in sorted(sessions, key=lambda each: FIRST not in list(each["tags"] or []))]  # type: ignore[call-overload]
 
 
-def start(lane: str, reports: Path) -> subprocess.Popen[bytes]:
-    """Begin one lane."""
-    command = [*NOX, "--tags", lane, "--report", str(reports / f"{lane}.nox.json")]
-    with open(reports / f"{lane}.log", "wb") as log:
-        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT)
+class Lanes:
+    """The gates that run now."""
 
+    def __init__(self, reports: Path) -> None:
+        self.reports = reports
+        self.printing = threading.Lock()
+        self.running: list[subprocess.Popen[bytes]] = []
+        self.ended = False
 
-def show(lane: str, process: subprocess.Popen[bytes], reports: Path) -> int:
-    """Print what a lane has said so far and goes on to say; its exit status."""
-    with open(reports / f"{lane}.log", encoding="utf-8", errors="replace") as log:
-        ended = False
-        while not ended:
-            ended = process.poll() is not None  # asked first: what comes after it is read below
-            print(log.read(), end="", flush=True)
-            time.sleep(0 if ended else 0.2)
-    return process.returncode
+    def run(self, gate: str) -> int:
+        """Run one gate and show what it said; its exit status."""
+        if self.ended:
+            return 1
+        self.tell(f"{gate} begins; what it says is in {self.reports / gate}.log")
+        command = [*NOX, "--session", gate, "--report", str(self.reports / f"{gate}.nox.json")]
+        with open(self.reports / f"{gate}.log", "wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT)
+        self.running.append(process)
+        status = process.wait()
+        self.tell((self.reports / f"{gate}.log").read_text(encoding="utf-8", errors="replace"))
+        return status
+
+    def tell(self, text: str) -> None:
+        """Print it in one piece."""
+        with self.printing:
+            print(text, flush=True)
+
+    def end(self) -> None:
+        """Begin no further gate, and end those that run."""
+        self.ended = True
+        for process in self.running:
+            process.terminate()  # one that has ended does not mind
 
 
 def main(reports: Path = REPORTS) -> int:
-    """Run both lanes to their ends; 0 only if both succeeded."""
+    """Run all gates to their ends; 0 only if all succeeded."""
     listing = subprocess.run([*NOX, "--list", "--json"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
-    if lost := homeless(json.loads(listing)):
-        print(f"noxfile: not in exactly one of the lanes {', '.join(LANES)}: {', '.join(lost)}", file=sys.stderr)
-        return 1
+    gates = ordered(json.loads(listing))
+    (reports / GATES).write_text("".join(f"{gate}\n" for gate in gates), encoding="utf-8")
     begin = time.monotonic()
-    running = {lane: start(lane, reports) for lane in LANES}
-    print(f"Two lanes side by side: {' and '.join(LANES)}; what they say is in {reports}/LANE.log", flush=True)
-    status = 0
+    lanes = Lanes(reports)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    try:
-        for lane, process in running.items():
-            print(f"\nLane {lane}", flush=True)
-            status |= show(lane, process, reports)
-    finally:
-        for process in running.values():
-            process.terminate()  # one that has ended does not mind
-            process.wait()
-    print(f"\nBoth lanes took {time.monotonic() - begin:.0f} s")
-    return int(status != 0)
+    with ThreadPoolExecutor(WIDTH) as pool:
+        try:
+            status = [future.result() for future in [pool.submit(lanes.run, gate) for gate in gates]]
+        finally:
+            lanes.end()
+    print(f"\nAll gates took {time.monotonic() - begin:.0f} s")
+    return int(any(status))
 
 
 if __name__ == "__main__":

@@ -136,6 +136,11 @@ def own() -> str:
     return ".".join(version("ansible-core").split(".")[:2])
 
 
+def others() -> list[str]:
+    """The ansible-cores that are supported, without that of .venv, which the gates `units` and `molecule` run with."""
+    return [core for core, _python in _pythons.CONTROLLERS if core != own()]
+
+
 def main() -> int:
     """Parse the command line; run what it selects."""
     parser = argparse.ArgumentParser(prog="gates.matrix", description=__doc__)
@@ -146,13 +151,7 @@ def main() -> int:
     cases: list[Case] = []
     status = 0
     for core, python in _pythons.CONTROLLERS:
-        if core == own() and not arguments.core:
-            print(
-                f"matrix: ansible-core {core} is that of .venv, which the gates units and molecule run with\n",
-                flush=True,
-            )
-            continue
-        if arguments.core and core not in arguments.core:
+        if core not in (arguments.core or others()):
             continue
         if not (interpreter := _pythons.find(python)):
             status |= not_run(f"ansible-core {core}: no Python {python} on this machine")
@@ -160,7 +159,7 @@ def main() -> int:
         begin = time.monotonic()
         case = check(core, python, interpreter, arguments.scenario)
         cases.append(case)
-        write("matrix", cases)
+        write(f"matrix-{core}", [case])
         print(f"matrix: {case.name}: {case.outcome} in {time.monotonic() - begin:.0f} s\n{case.detail}\n", flush=True)
     names = ", ".join(case.name for case in cases)
     return finish("matrix", [f"{case.name} failed" for case in cases if case.outcome == "failed"], names) or status

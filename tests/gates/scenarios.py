@@ -1,9 +1,10 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Molecule scenarios, one after the other: ``python -m gates.scenarios [--name REPORT] [SCENARIO ...]``.
+"""Molecule scenarios, one after the other: ``python -m gates.scenarios [--name REPORT] [--on cluster|machines] [SCENARIO ...]``.
 
-Scenarios that need a cluster share one: the first that creates it pays for it, the last leaves it to us to take down. The tests of each
-run (pytest-testinfra, from outside) leave their counts in build/reports/REPORT-SCENARIO-N.xml, the scenarios in REPORT-scenarios.xml.
+Some have machines of their own; those that need a cluster share one: the first that creates it pays for it, the last leaves it to us to
+take down. The tests of each run (pytest-testinfra, from outside) leave their counts in build/reports/REPORT-SCENARIO-N.xml, the
+scenarios in REPORT-scenarios.xml.
 """
 
 from __future__ import annotations
@@ -40,12 +41,18 @@ def lab_of(name: str) -> dict[str, str]:
 
 
 def by_lab(names: list[str]) -> list[tuple[dict[str, str], list[str]]]:
-    """The scenarios by their labs; first the labs that one scenario has for itself, which the gate `matrix` will soon want."""
+    """The scenarios by their labs."""
     groups: dict[str, tuple[dict[str, str], list[str]]] = {}
     for name in names:
         lab = lab_of(name)
         groups.setdefault(lab["LAB_NAME"], (lab, []))[1].append(name)
-    return sorted(groups.values(), key=lambda group: FIRST in group[1])
+    return list(groups.values())
+
+
+def on(place: str) -> list[str]:
+    """Names of the scenarios on the shared cluster, or of those on machines of their own."""
+    shared = lab_of(FIRST)["LAB_NAME"]
+    return [name for name in known() if (lab_of(name)["LAB_NAME"] == shared) is (place == "cluster")]
 
 
 @contextmanager
@@ -95,9 +102,12 @@ def main() -> int:
     """Run the scenarios that were named, else all; take the lab down whatever happened."""
     parser = argparse.ArgumentParser(prog="gates.scenarios", description=__doc__)
     parser.add_argument("--name", default="molecule", help="how the reports are named")
+    parser.add_argument(
+        "--on", choices=["cluster", "machines"], help="those on the shared cluster, or on machines of their own"
+    )
     parser.add_argument("scenarios", nargs="*", help="default: all")
     arguments = parser.parse_args()
-    names = arguments.scenarios or known()
+    names = arguments.scenarios or (on(arguments.on) if arguments.on else known())
     cases, seconds = [], []
     for lab, those in by_lab(names):
         with reserved(lab["LAB_NAME"]):
@@ -113,7 +123,7 @@ def main() -> int:
                         [sys.executable, "-m", "lab", "down"], cwd=ROOT, env=surroundings(**lab), check=False
                     )
     found = [f"{case.name} failed" for case in cases if case.outcome == "failed"]
-    return finish("molecule", found or ([] if names else ["there is no scenario"]), ", ".join(seconds) or "nothing")
+    return finish(arguments.name, found or ([] if names else ["there is no scenario"]), ", ".join(seconds) or "nothing")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What `make test` ends with: a table of the gates, what was skipped or not run, why each failed gate failed, one line of counts.
 
-Reads build/reports: LANE.nox.json (one entry a session), LANE.log (all that the lane printed), NAME*.xml (JUnit, of session NAME) and
+Reads build/reports: gates.txt (the gates), GATE.nox.json (what nox tells of it), GATE.log (all that it printed), GATE*.xml (JUnit) and
 not-run.txt (lines of gate, tab, what). A gate without a JUnit file counts as one check. What was not run counts as skipped, on CI as failed;
 so does a test that was skipped because the machine lacks something, which says "there is no …" or "needs …".
 """
@@ -23,7 +23,7 @@ from rich.table import Table
 from . import _pythons
 from ._common import NOT_RUN, REPORTS
 from ._report import DETAIL, Case, plain, why
-from .lanes import LANES
+from .lanes import GATES
 
 LACKING = re.compile(r"\b(there is no|needs)\b")
 NAMES = 25  # failed tests that are told by name for one gate
@@ -67,13 +67,14 @@ def junit(path: Path) -> list[Case]:
         return [Case("", path.name, "failed", f"the report cannot be read: {error}")]
 
 
-def sessions(reports: Path, lane: str) -> list[dict[str, object]]:
-    """What nox tells of the sessions of a lane; a lane that never came to its end is one failed session."""
-    report = reports / f"{lane}.nox.json"
+def session(reports: Path, name: str) -> dict[str, object]:
+    """What nox tells of the session of a gate; one that never came to its end has failed."""
+    report = reports / f"{name}.nox.json"
     if not report.is_file():
-        print(f"No {report.name}: nox ended before the last session of the lane {lane}")
-        return [{"name": f"lane {lane}", "result": "failed"}]
-    return list(json.loads(report.read_text(encoding="utf-8"))["sessions"])
+        print(f"No {report.name}: nox ended before the gate {name} did")
+        return {"name": name, "result": "failed"}
+    told: dict[str, object] = json.loads(report.read_text(encoding="utf-8"))["sessions"][0]
+    return told
 
 
 def absences(reports: Path) -> list[Case]:
@@ -98,17 +99,9 @@ def gate(session: dict[str, object], reports: Path, absent: list[Case]) -> Gate:
     return Gate(name, result, float(str(session.get("duration") or 0)), cases + missing)
 
 
-def output(path: Path) -> dict[str, list[str]]:
-    """Gate -> the lines that it printed, of one lane's log."""
-    found, name = dict[str, list[str]](), ""
-    if path.is_file():
-        for line in map(plain, path.read_text(encoding="utf-8", errors="replace").splitlines()):
-            if line.startswith("nox > Running session "):
-                name = line.rpartition(" ")[2]
-            elif line.startswith("nox > Ran "):
-                break
-            found.setdefault(name, []).append(line)
-    return found
+def output(path: Path) -> list[str]:
+    """The lines that a gate printed."""
+    return list(map(plain, path.read_text(encoding="utf-8", errors="replace").splitlines())) if path.is_file() else []
 
 
 def reasons(each: Gate, printed: list[str]) -> list[str]:
@@ -150,10 +143,9 @@ def last_line(reports: Path, passed: int, failed: int, skipped: int) -> int:
 
 def main(reports: Path = REPORTS) -> int:
     """Print the summary; 0 only if every gate succeeded and, on CI, everything ran."""
-    absent, gates, printed = absences(reports), list[Gate](), dict[str, list[str]]()
-    for lane in LANES:
-        gates += [gate(session, reports, absent) for session in sessions(reports, lane)]
-        printed |= output(reports / f"{lane}.log")
+    absent = absences(reports)
+    names = (reports / GATES).read_text(encoding="utf-8").split() if (reports / GATES).is_file() else []
+    gates = [gate(session(reports, name), reports, absent) for name in names]
     console = Console(width=None if sys.stdout.isatty() else 100)
     console.print(table(gates))
     for case in absent:
@@ -165,7 +157,13 @@ def main(reports: Path = REPORTS) -> int:
     for each in gates:
         if each.count("failed"):
             print(
-                "\n".join(["", f"✗ {each.name}", *(f"  {line}" for line in reasons(each, printed.get(each.name, [])))])
+                "\n".join(
+                    [
+                        "",
+                        f"✗ {each.name}",
+                        *(f"  {line}" for line in reasons(each, output(reports / f"{each.name}.log"))),
+                    ]
+                )
             )
     return last_line(reports, *(total(gates, outcome) for outcome in ("passed", "failed", "skipped")))
 

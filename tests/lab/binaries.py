@@ -122,8 +122,10 @@ def kubernetes(settings: Settings, commands: Iterable[str] = KUBERNETES) -> Path
 
 
 def containerd(settings: Settings, version: str = "") -> Path:
-    """Folder with containerd, its runc shim and ctr."""
+    """Folder with containerd, its runc shim and ctr; the version ``debian`` is the one of this host's Debian."""
     version = version or settings.containerd
+    if version == "debian":
+        return debian_containerd(settings)
     module = "github.com/containerd/containerd" + ("/v2" if version.startswith("2.") else "")
     commands = ("cmd/containerd", "cmd/containerd-shim-runc-v2", "cmd/ctr")
     return _build(settings.cache / "bin" / f"containerd-{version}", module, version, commands)

@@ -117,7 +117,7 @@ def unchanged(settings: Settings, nodes: list[Node]) -> bool:
 
 def _containerd_configuration(settings: Settings, node: Node, sandbox: str) -> bytes:
     version = node.containerd or settings.containerd
-    source = FILES / "containerd" / ("config-v2.toml" if version.startswith("1.") else "config-v3.toml")
+    source = FILES / "containerd" / ("config-v2.toml" if version.startswith(("1.", "debian")) else "config-v3.toml")
     return source.read_bytes().replace(b"@SANDBOX@", sandbox.encode())
 
 

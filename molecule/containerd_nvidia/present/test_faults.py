@@ -1,6 +1,9 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What goes wrong on a node: containerd that does not come back, a file nobody can read, a run that was cut off."""
+"""What goes wrong on a node: containerd that does not come back, a file nobody can read, a run that was cut off.
+
+On one machine with containerd 2 and one with containerd 1.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +17,27 @@ import testinfra
 CONFIG = "/etc/containerd/config.toml"
 PENDING = "/var/lib/gpu-kubernetes/pending/containerd.restart"
 CONVERGE = str(Path(__file__).parents[1] / "converge.yml")
-Playbook = Callable[..., tuple[int, dict[str, dict[str, int]], str]]
+Converge = Callable[..., tuple[int, dict[str, dict[str, int]], str]]
 Machines = list[Any]
 
 
 @pytest.fixture
-def machines(request: pytest.FixtureRequest, inventory: dict[str, Any]) -> Machines:
-    """All machines of the scenario: one run of a playbook for all, each looked at afterwards."""
+def names(inventory: dict[str, Any]) -> list[str]:
+    """The machines that suffer; the others are only more of the same."""
+    return list(inventory["all"]["children"]["gpu_nodes"]["hosts"])[:2]
+
+
+@pytest.fixture
+def machines(request: pytest.FixtureRequest, names: list[str]) -> Machines:
+    """One run of a playbook for all, each looked at afterwards."""
     path = request.config.getoption("--ansible-inventory")
-    return [
-        testinfra.get_host(f"ansible://{name}?ansible_inventory={path}")
-        for name in inventory["all"]["children"]["gpu_nodes"]["hosts"]
-    ]
+    return [testinfra.get_host(f"ansible://{name}?ansible_inventory={path}") for name in names]
+
+
+@pytest.fixture
+def converge(playbook: Converge, names: list[str]) -> Converge:
+    """Run the role on them."""
+    return lambda *words: playbook(CONVERGE, "--limit", ",".join(names), *words)
 
 
 def _daemons(machines: Machines) -> list[str]:
@@ -36,18 +48,18 @@ def _configurations(machines: Machines) -> list[bytes]:
     return [machine.file(CONFIG).content for machine in machines]
 
 
-def test_daemon_that_does_not_come_back_gets_its_file_back(machines: Machines, playbook: Playbook) -> None:
+def test_daemon_that_does_not_come_back_gets_its_file_back(machines: Machines, converge: Converge) -> None:
     before = _configurations(machines)
     # containerd accepts the file and then cannot listen there
     wrong = '{"containerd_nvidia_settings": {"grpc": {"address": "/proc/no/such.sock"}}, "container_runtime_restart_probe_timeout": 6}'
-    code, recap, said = playbook(CONVERGE, "-e", wrong)
+    code, recap, said = converge("-e", wrong)
     assert code != 0
     assert all(counts["failed"] == 1 for counts in recap.values()), said
     assert " ".join(said.split()).count("the former one was put back and works") >= len(machines), said
     assert "/proc/no" in said, "the daemon's own words are missing"
     assert _configurations(machines) == before
     assert all(machine.service("containerd").is_running for machine in machines)
-    code, recap, said = playbook(CONVERGE)
+    code, recap, said = converge()
     assert code == 0, said
     assert all(counts["changed"] == 0 for counts in recap.values()), said
 
@@ -69,10 +81,10 @@ def damaged(machines: Machines) -> Iterator[list[bytes]]:
 
 
 def test_a_file_that_nobody_can_read_is_named_and_left_alone(
-    machines: Machines, damaged: list[bytes], playbook: Playbook
+    machines: Machines, damaged: list[bytes], converge: Converge
 ) -> None:
     daemons = _daemons(machines)
-    code, recap, said = playbook(CONVERGE)
+    code, recap, said = converge()
     assert code != 0
     assert all(counts["failed"] == 1 for counts in recap.values()), said
     assert CONFIG in said
@@ -81,47 +93,45 @@ def test_a_file_that_nobody_can_read_is_named_and_left_alone(
     assert _daemons(machines) == daemons
 
 
-def test_a_restart_that_is_due_is_made_up_for_unless_somebody_else_did(machines: Machines, playbook: Playbook) -> None:
+def test_a_restart_that_is_due_is_made_up_for_unless_somebody_else_did(machines: Machines, converge: Converge) -> None:
     """As after a run that was killed between merge and restart: the file is new, the daemon is not. The first machine reboots then."""
     daemons = _daemons(machines)
     asked = ["-e", '{"containerd_nvidia_set_default": true, "containerd_nvidia_settings": {"oom_score": -1}}']
     # a word, as key=value gives it
-    code, _recap, said = playbook(CONVERGE, *asked, "-e", "container_runtime_restart_ok=false")
+    code, _recap, said = converge(*asked, "-e", "container_runtime_restart_ok=false")
     assert code == 0, said
     assert _daemons(machines) == daemons
     assert all(machine.file(PENDING).exists for machine in machines)
     machines[0].check_output("systemctl restart containerd")
     daemons = _daemons(machines)
-    code, _recap, said = playbook(CONVERGE, *asked)
+    code, _recap, said = converge(*asked)
     assert code == 0, said
     assert [new == old for new, old in zip(_daemons(machines), daemons, strict=True)] == [True, False]
     assert not any(machine.file(PENDING).exists for machine in machines)
     assert all(b"default_runtime_name" in text for text in _configurations(machines))
-    code, _recap, said = playbook(CONVERGE, "-e", '{"containerd_nvidia_set_default": false}')
+    code, _recap, said = converge("-e", '{"containerd_nvidia_set_default": false}')
     assert code == 0, said
     for text in _configurations(machines):
         assert b"default_runtime_name = 'nvidia'" not in text.replace(b'"', b"'")
 
 
-def test_a_program_that_is_not_there_is_refused(machines: Machines, playbook: Playbook) -> None:
+def test_a_program_that_is_not_there_is_refused(machines: Machines, converge: Converge) -> None:
     before, daemons = _configurations(machines), _daemons(machines)
-    code, recap, said = playbook(CONVERGE, "-e", "nvidia_container_toolkit_runtime_path=/usr/bin/no-such-runtime")
+    code, recap, said = converge("-e", "nvidia_container_toolkit_runtime_path=/usr/bin/no-such-runtime")
     assert code != 0
     assert all(counts["failed"] == 1 for counts in recap.values()), said
     assert "the program /usr/bin/no-such-runtime is missing or does not run" in " ".join(said.split())
     assert (_configurations(machines), _daemons(machines)) == (before, daemons)
 
 
-def test_toolkit_stays_as_long_as_containerd_may_use_it(machines: Machines, playbook: Playbook) -> None:
+def test_toolkit_stays_as_long_as_containerd_may_use_it(machines: Machines, converge: Converge) -> None:
     daemons = _daemons(machines)
-    code, _recap, said = playbook(
-        CONVERGE, "-e", '{"containerd_nvidia_state": "absent", "container_runtime_restart_ok": false}'
-    )
+    code, _recap, said = converge("-e", '{"containerd_nvidia_state": "absent", "container_runtime_restart_ok": false}')
     assert code == 0, said
     assert "KEPT: " in said
     assert all(machine.package("nvidia-container-toolkit").is_installed for machine in machines)
     assert _daemons(machines) == daemons
-    code, _recap, said = playbook(CONVERGE)
+    code, _recap, said = converge()
     assert code == 0, said
     for machine in machines:
         assert "nvidia-container-runtime" in machine.check_output("containerd config dump 2>/dev/null")

@@ -111,7 +111,7 @@ def test_api_server_away(playbook: Any, fingerprint: Any, nobody_home: Path) -> 
             # the running daemon stays: nothing of the cluster may suffer from this test
             "mount --bind /dev/null $(command -v containerd)",
             "umount /usr/local/bin/containerd",
-            (HOST, "containerd is not installed", "install containerd"),
+            (HOST, "there is no containerd program", "install containerd"),
         ),
         (
             (

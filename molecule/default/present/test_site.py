@@ -9,6 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import testinfra
+
+LAB = Path(__file__).resolve().parents[3] / ".lab" / "molecule"
+
 
 def test_check_mode_has_nothing_to_announce(playbook: Callable[..., Any]) -> None:
     """A whole second run is the scenario's step idempotence."""
@@ -33,6 +37,23 @@ def test_verifying_alone_keeps_the_report(inventory: dict[str, Any], playbook: C
     assert code == 0, said
     assert path.read_text(encoding="utf-8") == before
     assert [node["smoke_test"]["result"] for node in json.loads(before)["nodes"]] == ["passed", "passed"]
+
+
+def test_what_another_tool_wrote_is_told(tmp_path: Path, playbook: Callable[..., Any]) -> None:
+    """The running daemon is as it was: it is the file that drifted."""
+    machine = testinfra.get_host(f"ansible://molecule-worker-1?ansible_inventory={LAB / 'inventory.yml'}")
+    config, path = "/etc/containerd/config.toml", tmp_path / "report.json"
+    machine.check_output(f"cp -p {config} /root/ && sed -i 's,/usr/bin/nvidia-container-runtime,/opt/other,' {config}")
+    try:
+        code, _recap, said = playbook(
+            "verify_gpu_cluster", "--limit", "molecule-worker-1", "-e", f"gpu_verify_report_path={path}"
+        )
+    finally:
+        machine.check_output(f"mv /root/config.toml {config}")
+    assert code != 0, said
+    report = json.loads(path.read_text(encoding="utf-8"))
+    assert [(problem["code"], problem["host"]) for problem in report["problems"]] == [("drift", "molecule-worker-1")]
+    assert any("/opt/other" in line for line in report["nodes"][0]["runtime"]["drift"])
 
 
 def test_nodes_that_do_not_offer_their_gpus_are_in_the_report(tmp_path: Path, playbook: Callable[..., Any]) -> None:

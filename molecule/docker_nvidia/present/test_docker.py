@@ -129,3 +129,11 @@ def test_a_file_that_docker_would_not_take_is_refused(host: Any, playbook: Playb
     finally:
         host.check_output(f"mv /root/daemon.json {CONFIG}")
     assert host.file(CONFIG).content == before
+
+
+def test_the_playbook_has_nothing_left_to_do(playbook: Playbook) -> None:
+    """There is no kubelet to tell which runtime it is."""
+    code, recap, said = playbook("prepare_gpu_nodes", "-e", "container_runtime=docker")
+    assert (code, [counts["changed"] for counts in recap.values()]) == (0, [0]), said
+    assert "docker_nvidia" in said
+    assert "containerd_nvidia" not in said

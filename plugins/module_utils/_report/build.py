@@ -131,7 +131,7 @@ def products(gpus: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def difference(configuration: Mapping[str, Any]) -> list[str]:
-    """Return what containerd_config would change, as lines of a unified difference; secrets are masked by it."""
+    """Return what the merge of the configuration would change, as lines of a unified difference; secrets are masked by it."""
     told = configuration.get("diff") or {}
     before, after = (str(told.get(side) or "").splitlines() for side in ("before", "after"))
     return list(difflib.unified_diff(before, after, "as it is", "as declared", lineterm=""))

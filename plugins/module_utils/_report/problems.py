@@ -6,7 +6,8 @@
 An observation is what was seen of one host::
 
     {host, node, require_gpu, nvml: facts of nvml_facts, runtime: result of container_runtime_probe,
-     toolkit: what container_runtime_info tells of it, configuration: result of containerd_config in check mode}
+     daemon: "containerd", "crio" or "docker", toolkit: what container_runtime_info tells of it,
+     configuration: result of containerd_config, crio_config or docker_daemon_config in check mode}
 
 ``joined`` adds what the cluster says of its node, for the checks::
 
@@ -32,6 +33,12 @@ Problem = Dict[str, Any]
 # (code, cause, remedy)
 Finding = Tuple[str, str, str]
 HostCheck = Callable[[Observation], Iterator[Finding]]
+
+
+def title(seen: Observation) -> str:
+    """Return the name of the host's container runtime, as people write it."""
+    daemon = str(seen.get("daemon") or "containerd")
+    return {"crio": "CRI-O", "docker": "Docker"}.get(daemon, daemon)
 
 
 def split_reason(reason: str) -> tuple[str, str]:
@@ -102,10 +109,10 @@ def _configuration(seen: Observation) -> Iterator[Finding]:
             cause, remedy = split_reason(str(found["msg"]).rstrip("."))
             yield "configuration", cause, remedy or "correct the file"
     elif found["reasons"]:
-        cause = f"the configuration of containerd is not what was declared (to do: {', '.join(found['reasons'])})"
+        cause = f"the configuration of {title(seen)} is not what was declared (to do: {', '.join(found['reasons'])})"
         yield "drift", cause, "run prepare_gpu_nodes, and look for who else writes the file"
     elif found.get("restart_required"):
-        cause = "no run has confirmed a restart of containerd since its configuration changed"
+        cause = f"no run has confirmed a restart of {title(seen)} since its configuration changed"
         yield "restart_due", cause, "run prepare_gpu_nodes"
 
 

@@ -36,7 +36,9 @@ def lines(
     rendered += _section("Problems", [problem["sentence"] for problem in report["problems"]], "bad")
     for node in report["nodes"]:
         drift = node["runtime"].get("drift") or []
-        rendered += _section(f"Drift of containerd's configuration on {node['host']}", drift, "plain", bullet="")
+        rendered += _section(
+            f"Drift of the container runtime's configuration on {node['host']}", drift, "plain", bullet=""
+        )
     rendered += _section("Notes", report["notes"], "plain")
     rendered += _section("Stand-ins, which are not the real thing", report["stand_ins"], "plain")
     return [*rendered, *([("", "plain"), (f"As JSON: {path}", "weak")] if path else [])]

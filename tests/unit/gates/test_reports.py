@@ -42,8 +42,9 @@ def told(reports, capsys):
     """The summary of some sessions and of what they left: its exit status and its lines."""
 
     def tell(sessions, **cases):
-        (reports / "code.nox.json").write_text(json.dumps({"sessions": sessions}))
-        (reports / "cluster.nox.json").write_text(json.dumps({"sessions": []}))
+        (reports / "gates.txt").write_text("".join(f"{session['name']}\n" for session in sessions))
+        for session in sessions:
+            (reports / f"{session['name']}.nox.json").write_text(json.dumps({"sessions": [session]}))
         for name, those in cases.items():
             _report.write(name, those)
         return summary.main(reports), capsys.readouterr().out.splitlines()
@@ -82,35 +83,56 @@ def test_a_report_that_is_cut_short_is_a_failure(told, reports):
     assert "  failed: units-3.8.xml" in lines
 
 
-def test_a_lane_without_an_end_is_a_failure(told, reports, capsys):
+def test_a_gate_without_an_end_is_a_failure(told, reports, capsys):
     assert summary.main(reports) == 1
-    assert capsys.readouterr().out.splitlines()[-1] == "0 passed, 2 failed, 0 skipped"
-    told([PASSED])
-    (reports / "cluster.nox.json").unlink()
-    assert summary.main(reports) == 1
-    assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 1 failed, 0 skipped"
-
-
-def test_gates_of_both_lanes_are_counted(told, reports, capsys):
-    told([PASSED])
-    (reports / "cluster.nox.json").write_text(json.dumps({"sessions": [LINT]}))
-    (reports / "cluster.log").write_text("nox > Running session lint\nerror: of the other lane\nnox > Ran 1 session:\n")
+    assert capsys.readouterr().out.splitlines()[-1] == "0 passed, 0 failed, 0 skipped"
+    told([PASSED, LINT])
+    (reports / "lint.nox.json").unlink()
     assert summary.main(reports) == 1
     lines = capsys.readouterr().out.splitlines()
+    assert "No lint.nox.json: nox ended before the gate lint did" in lines
     assert lines[-1] == "1 passed, 1 failed, 0 skipped"
-    assert lines[lines.index("✗ lint") + 1] == "    error: of the other lane"
 
 
-def test_a_gate_in_no_lane_or_in_two_is_told():
-    tags = {"a": ["code"], "b": [], "c": ["cluster", "code"], "d": ["cluster", "slow"], "e": None}
-    assert lanes.homeless([{"name": name, "tags": tag} for name, tag in tags.items()]) == ["b", "c", "e"]
+def test_what_a_failed_gate_printed_is_told(told, reports, capsys):
+    (reports / "lint.log").write_text("nox > Running session lint\nerror: of this gate\n")
+    _status, lines = told([PASSED, LINT])
+    assert lines[lines.index("✗ lint") + 1] == "    error: of this gate"
 
 
-def test_a_lane_is_shown_to_its_end(reports, monkeypatch, capsys):
-    script = "import sys; print('said'); sys.stdout.flush(); print('and erred', file=sys.stderr); sys.exit(3)"
-    monkeypatch.setattr(lanes, "NOX", (sys.executable, "-c", script))
-    assert lanes.show("code", lanes.start("code", reports), reports) == 3
-    assert capsys.readouterr().out == "said\nand erred\n"
+def test_the_longest_gate_begins():
+    listed = [{"name": "a", "tags": []}, {"name": "b", "tags": None}, {"name": "c", "tags": ["first"]}]
+    assert lanes.ordered(listed) == ["c", "a", "b"]
+
+
+#: A nox that lists two gates, of which the second one fails.
+NOX = """
+import json, sys
+if "--list" in sys.argv:
+    print(json.dumps([{"name": name, "tags": []} for name in ("good", "bad")]))
+else:
+    print("said by", sys.argv[2], flush=True)
+    print("and erred", file=sys.stderr)
+    sys.exit(sys.argv[2] == "bad")
+"""
+
+
+def test_all_gates_are_run_and_shown(reports, monkeypatch, capsys):
+    monkeypatch.setattr(lanes, "NOX", (sys.executable, "-c", NOX))
+    monkeypatch.setattr(lanes.signal, "signal", lambda *_: None)
+    assert lanes.main(reports) == 1
+    assert (reports / "gates.txt").read_text() == "good\nbad\n"
+    out = capsys.readouterr().out
+    assert "said by good\nand erred\n" in out
+    assert "said by bad\nand erred\n" in out
+
+
+def test_no_gate_begins_after_the_end(reports, monkeypatch):
+    monkeypatch.setattr(lanes, "NOX", (sys.executable, "-c", NOX))
+    ended = lanes.Lanes(reports)
+    ended.end()
+    assert ended.run("good") == 1
+    assert not (reports / "good.log").exists()
 
 
 @pytest.mark.parametrize(
@@ -160,9 +182,8 @@ def test_many_failed_tests_are_told_in_short(told):
 
 def test_a_gate_without_tests_shows_what_it_printed(told, reports):
     mine = "".join(f"noise {number}\n" for number in range(30)) + "x.yml:1: \x1b[31merror: wrong\x1b[0m\nmore\n"
-    (reports / "code.log").write_text(
-        f"nox > Running session units\nerror: not mine\nnox > Running session lint\n{mine}nox > Ran 2 sessions:\nnox > error: late\n"
-    )
+    (reports / "units.log").write_text("nox > Running session units\nerror: not mine\n")
+    (reports / "lint.log").write_text(f"nox > Running session lint\n{mine}")
     lines = told([PASSED, LINT], units=[GOOD])[1]
     assert lines[lines.index("✗ lint") + 1 : -2] == ["    x.yml:1: error: wrong", "    more"]
 
@@ -273,8 +294,8 @@ def test_matrix_goes_on_where_one_environment_cannot_be_made(monkeypatch, report
     monkeypatch.setattr(_pythons, "find", lambda version: None if version == "3.13" else Path("/usr/bin/python"))
     monkeypatch.setattr(sys, "argv", ["matrix"])
     assert matrix.main() == 1
-    assert summary.junit(reports / "matrix.xml") == [
-        Case("matrix", "ansible-core 2.18 on Python 3.11", "passed"),
+    assert summary.junit(reports / "matrix-2.18.xml") == [Case("matrix", "ansible-core 2.18 on Python 3.11", "passed")]
+    assert summary.junit(reports / "matrix-2.20.xml") == [
         Case(
             "matrix",
             "ansible-core 2.20 on Python 3.12",

@@ -69,18 +69,22 @@ def hear(run, tmp_path):
 
 @pytest.fixture
 def refusals(hear):
-    """Run files of a role's tasks on hosts, group by group: {host: why it failed, empty if it did not}."""
+    """Run files of a role's tasks on hosts, group by group: {host: why it failed, else what a fact is then, or empty}."""
 
-    def run_and_be_refused(role, parts, *groups, variables=None, **keywords):
+    def run_and_be_refused(role, parts, *groups, variables=None, fact="", extra=None, **keywords):
         block = [
             {"ansible.builtin.include_role": {"name": f"gpu.kubernetes.{role}", "tasks_from": part}} for part in parts
         ]
+        block += [{"ansible.builtin.set_fact": {"why": "{{ " + fact + " }}"}}] if fact else []
         rescue = [{"ansible.builtin.set_fact": {"why": "{{ ansible_failed_result.msg }}"}}]
         told = [{"ansible.builtin.set_fact": {"why": ""}}, {"block": block, "vars": variables or {}, "rescue": rescue}]
         plays = [{"hosts": ",".join(group), "gather_facts": False, "tasks": told, **keywords} for group in groups]
         hosts = {name: variables for group in groups for name, variables in group.items()}
         return hear(
-            hosts, plays, "dict(ansible_play_hosts | zip(ansible_play_hosts | map('extract', hostvars, 'why')))"
+            hosts,
+            plays,
+            "dict(ansible_play_hosts | zip(ansible_play_hosts | map('extract', hostvars, 'why')))",
+            **(extra or {}),
         )
 
     return run_and_be_refused

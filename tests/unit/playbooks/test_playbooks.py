@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -101,7 +102,7 @@ DEFAULTS = {
     "k8s_device_plugin_runtime_handler": ("nvidia", "other"),
     "gpu_smoke_test_resource_name": ("nvidia.com/gpu", "nvidia.com/gpu.shared"),
     "gpu_smoke_test_runtime_class": ("nvidia", "other-class"),
-    "gpu_verify_containerd": ({}, {"path": "/etc/other.toml"}),
+    "gpu_verify_configuration": ({}, {"path": "/etc/other.toml"}),
     "gpu_verify_plugin_labels": (
         {"name": "nvidia-device-plugin-ds"},
         {"app.kubernetes.io/name": "nvidia-device-plugin", "app.kubernetes.io/instance": "ours"},
@@ -120,9 +121,8 @@ DEFAULTS = {
 def test_defaults_follow_what_was_declared_for_other_roles(hear, tmp_path, linked):
     # As role defaults, not play variables: whatever the inventory says goes before.
     for role in ROLES:
-        defaults = tmp_path / "roles" / role / "defaults"
-        defaults.mkdir(parents=True)
-        (defaults / "main.yml").write_text((ROOT / "roles" / role / "defaults" / "main.yml").read_text())
+        for folder in ("defaults", "vars"):
+            shutil.copytree(ROOT / "roles" / role / folder, tmp_path / "roles" / role / folder)
     tasks = [
         {"ansible.builtin.set_fact": {"told": "{{ {" + ", ".join(f"'{name}': {name}" for name in DEFAULTS) + "} }}"}}
     ]

@@ -90,7 +90,7 @@ def test_containerd_nvidia(refusals, tmp_path):
         "containerd_nvidia",
         ["validate"],
         hosts,
-        variables={"__containerd_nvidia_host": "{{ host }}", "nvidia_container_toolkit_program": "/usr/bin/there"},
+        variables={"nvidia_container_toolkit_host": "{{ host }}", "nvidia_container_toolkit_program": "/usr/bin/there"},
         # What is not refused goes on to compare a configuration, of which there is none here.
         module_defaults={"gpu.kubernetes.containerd_config": {"path": str(tmp_path / "none"), "state": "absent"}},
     )
@@ -105,8 +105,9 @@ def test_nvidia_container_toolkit(refusals):
         name: {"manager": "apt", "host": host, "ours": ours, **repository(), **variables}
         for name, (host, ours, variables, _words) in TOOLKITS.items()
     }
-    names = ("manager", "host", "ours", "repository")
+    names = ("manager", "ours", "repository")
     given = {f"__nvidia_container_toolkit_{name}": "{{ " + name + " }}" for name in names}
+    given["nvidia_container_toolkit_host"] = "{{ host }}"
     given["__nvidia_container_toolkit_repository_defaults"] = "{{ defaults }}"
     told = refusals("nvidia_container_toolkit", ["validate"], hosts, variables=given)
     assert sorted(told) == sorted(TOOLKITS)
@@ -141,3 +142,41 @@ def test_the_variables_of_the_plugin_are_the_clusters(refusals):
     for name, (_own, differ) in PLUGIN.items():
         words = f"Hosts {name}-a and {name}-b differ in variables of k8s_device_plugin" if differ else ""
         assert told[f"{name}-a"][: len(words) or None] == words
+
+
+def kubelet(endpoint=None, daemon=None, distribution=None):
+    told = {"running": endpoint is not None, "endpoint": endpoint, "daemon": daemon}
+    return {"given": {"kubelet": told, "kubernetes_distribution": distribution}}
+
+
+CRIO = kubelet("unix:///run/crio/crio.sock", "crio")
+ODD = kubelet("unix:///run/odd.sock")
+#: What a host is and was told, and which container runtime it gets or why none.
+RUNTIMES = {
+    "kubelet-on-crio": (CRIO, "crio"),
+    "auto": ({**CRIO, "container_runtime": "auto"}, "crio"),
+    "told": ({**CRIO, "container_runtime": "docker"}, "docker"),
+    "no-kubelet": (kubelet(), "containerd"),
+    "odd-socket": (
+        ODD,
+        "odd-socket: the kubelet uses unix:///run/odd.sock, and the name does not tell what listens there; set ",
+    ),
+    "odd-socket-told": ({**ODD, "container_runtime": "containerd"}, "containerd"),
+    "k0s": (
+        kubelet("unix:///run/k0s/containerd.sock", "containerd", "k0s"),
+        "k0s: k0s brings its own containerd; put a drop-in",
+    ),
+    "k3s-path": ({**kubelet(distribution="k3s"), "containerd_nvidia_config_path": "/etc/other.toml"}, "containerd"),
+    # Docker beside k3s is no matter of k3s
+    "k3s-docker": ({**kubelet(distribution="k3s"), "container_runtime": "docker"}, "docker"),
+}
+
+
+def test_which_container_runtime_it_is(refusals):
+    hosts = {name: variables for name, (variables, _words) in RUNTIMES.items()}
+    # What the module finds on this machine is put aside.
+    given = {"__gpu_preflight_host": "{{ given }}"}
+    told = refusals("gpu_preflight", ["runtime"], hosts, fact="gpu_preflight_container_runtime", extra=given)
+    assert sorted(told) == sorted(RUNTIMES)
+    for name, (_variables, words) in RUNTIMES.items():
+        assert told[name].startswith(words), told[name]

@@ -173,6 +173,12 @@ MISMATCH = {"source": "pci", "error": "Driver/library version mismatch; reboot."
             "worker-1: no run has confirmed a restart of containerd since its configuration changed; run prepare_gpu_nodes.",
         ),
         (
+            host(daemon="crio", configuration={"restart_required": True}),
+            cluster(),
+            ["restart_due"],
+            "worker-1: no run has confirmed a restart of CRI-O since its configuration changed; run prepare_gpu_nodes.",
+        ),
+        (
             {**host(), "configuration": {"msg": "line 3: invalid; correct it."}},
             cluster(),
             ["configuration"],
@@ -398,7 +404,14 @@ def test_the_whole_report() -> None:
     texts = [text for text, _tone in rendered]
     assert rendered[0] == ("GPU report: 1 node, 1 GPU, 2 problems", "bad")
     assert texts[-1] == "As JSON: /tmp/report.json"
-    for text in ("Problems", "Notes", "  - A note.", "Drift of containerd's configuration on worker-1", "  -a", "  +b"):
+    for text in (
+        "Problems",
+        "Notes",
+        "  - A note.",
+        "Drift of the container runtime's configuration on worker-1",
+        "  -a",
+        "  +b",
+    ):
         assert text in texts
     assert "Stand-ins, which are not the real thing" not in texts
     assert {tone for _text, tone in rendered} <= {"plain", "strong", "good", "bad", "weak"}
