@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The gates of this collection, one session each, in the order in which they fail fastest. `make test` runs them all,
-two at a time (gates.lanes).
+"""The gates of this collection, one session each: those that fail fastest, then the longest, and short ones to fill the lanes in the
+end. `make test` runs them all, two at a time (gates.lanes).
 
 Sessions use the tools of .venv (`make venv`); only the matrix makes environments of its own. Every pytest run leaves a JUnit file named
 after its session in build/reports, where gates.summary counts.
@@ -105,46 +105,9 @@ def contract(session: nox.Session) -> None:
 
 
 @nox.session
-def sanity(session: nox.Session) -> None:
-    """Ansible-test sanity, on every Python of controllers and nodes."""
-    gate(session, "ansible_test", "sanity", *session.posargs)
-
-
-@nox.session
 def units(session: nox.Session) -> None:
     """Unit tests on the Python of .venv."""
     pytest(session, "units", "--numprocesses=auto", *(session.posargs or ["tests/unit"]), after=CONTAINERD)
-
-
-@nox.session(name="stand-ins")
-def stand_ins(session: nox.Session) -> None:
-    """What the lab itself is made of: go vet, Go tests, pytest."""
-    gate(session, "go_tests", "stand-ins-go")
-    pytest(session, "stand-ins", *(session.posargs or ["tests/lab"]))
-
-
-@nox.session
-def nodes(session: nox.Session) -> None:
-    """Ansible-test units on the Pythons of nodes."""
-    gate(session, "ansible_test", "units", *session.posargs, after=CONTAINERD)
-
-
-@nox.session(name="toml-suite")
-def toml_suite(session: nox.Session) -> None:
-    """The public TOML suite against the lossless editor."""
-    run(session, "python", "tests/toml_suite/run.py", *session.posargs)
-
-
-@nox.session
-def docs(session: nox.Session) -> None:
-    """Guides and generated reference."""
-    gate(session, "docs")
-
-
-@nox.session
-def artifact(session: nox.Session) -> None:
-    """The built collection: content, installation, ansible-doc."""
-    gate(session, "artifact")
 
 
 @nox.session
@@ -169,3 +132,40 @@ def matrix(core: str) -> None:
 
 for core in others():
     matrix(core)
+
+
+@nox.session
+def nodes(session: nox.Session) -> None:
+    """Ansible-test units on the Pythons of nodes."""
+    gate(session, "ansible_test", "units", *session.posargs, after=CONTAINERD)
+
+
+@nox.session
+def sanity(session: nox.Session) -> None:
+    """Ansible-test sanity, on every Python of controllers and nodes."""
+    gate(session, "ansible_test", "sanity", *session.posargs)
+
+
+@nox.session(name="toml-suite")
+def toml_suite(session: nox.Session) -> None:
+    """The public TOML suite against the lossless editor."""
+    run(session, "python", "tests/toml_suite/run.py", *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Guides and generated reference."""
+    gate(session, "docs")
+
+
+@nox.session
+def artifact(session: nox.Session) -> None:
+    """The built collection: content, installation, ansible-doc."""
+    gate(session, "artifact")
+
+
+@nox.session(name="stand-ins")
+def stand_ins(session: nox.Session) -> None:
+    """What the lab itself is made of: go vet, Go tests, pytest."""
+    gate(session, "go_tests", "stand-ins-go")
+    pytest(session, "stand-ins", *(session.posargs or ["tests/lab"]))

@@ -44,6 +44,13 @@ options:
     description: The package manager to ask. Left out, the first one that is found.
     type: str
     choices: [apt, dnf, zypper, pacman]
+  config_path:
+    description: A configuration file of a container runtime, which is not among RV(other_configurations).
+    type: path
+  state_dir:
+    description: Where the collection keeps its records on the node.
+    type: path
+    default: /var/lib/gpu-kubernetes
 seealso:
   - module: gpu.kubernetes.container_runtime_probe
   - module: gpu.kubernetes.containerd_config
@@ -122,6 +129,12 @@ packages:
   type: dict
   sample:
     nvidia-container-toolkit: 1.17.8-1
+other_configurations:
+  description: Configuration files other than O(config_path) in which a record says that this collection put a runtime.
+  returned: success
+  type: list
+  elements: str
+  sample: [/etc/docker/daemon.json]
 kubelet:
   description: The kubelet of the host.
   returned: success
@@ -151,7 +164,9 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._files import STATE_DIR
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import host, kubelet, unit
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.places import recorded_files
 
 PROGRAMS = {"containerd": "containerd", "crio": "crio", "docker": "dockerd"}
 ARGUMENTS = {
@@ -160,6 +175,8 @@ ARGUMENTS = {
     "toolkit_runtime": {"type": "str", "default": "nvidia-container-runtime"},
     "packages": {"type": "list", "elements": "str", "default": ["nvidia-container-toolkit"]},
     "package_manager": {"type": "str", "choices": ["apt", "dnf", "zypper", "pacman"]},
+    "config_path": {"type": "path"},
+    "state_dir": {"type": "path", "default": STATE_DIR},
 }
 # A service's PATH and that of a login differ; these are where packages and installers put the programs.
 FURTHER_FOLDERS = ["/usr/local/bin", "/usr/local/sbin", "/usr/bin", "/usr/local/nvidia/toolkit"]
@@ -197,6 +214,7 @@ def main() -> None:
         toolkit=host.program(find(params["toolkit_runtime"]), attempt),
         package_manager=manager,
         packages={name: host.package_version(manager, name, attempt) for name in params["packages"]},
+        other_configurations=recorded_files(params["state_dir"], besides=params["config_path"]),
         kubelet=kubelet.describe(kubelet.processes(), kubelet.look),
         kubernetes_distribution=kubelet.distribution(os.path.exists),
     )

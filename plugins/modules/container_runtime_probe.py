@@ -45,6 +45,12 @@ options:
   default_runtime:
     description: The runtime that has to be the default.
     type: str
+  reloaded:
+    description:
+      - Whether the daemon was told to read its configuration again and may still be at it, so that the runtimes asked for are
+        waited for. A daemon that was restarted has them or never will.
+    type: bool
+    default: false
   wait_timeout:
     description: How many seconds to wait for the daemon.
     type: int
@@ -185,6 +191,7 @@ ARGUMENTS = {
     "runtime": {"type": "str"},
     "runtime_path": {"type": "path"},
     "default_runtime": {"type": "str"},
+    "reloaded": {"type": "bool", "default": False},
     "wait_timeout": {"type": "int", "default": 0},
 }
 CALL_SECONDS = 5.0
@@ -224,7 +231,7 @@ def main() -> None:
         argument_spec=ARGUMENTS, required_by={"runtime_path": ("runtime",)}, supports_check_mode=True
     )
     params = module.params
-    wanted = verdict.Wanted(params["runtime"], params["default_runtime"], params["runtime_path"])
+    wanted = verdict.Wanted(params["runtime"], params["default_runtime"], params["runtime_path"], params["reloaded"])
     service = params["daemon"] if params["service"] is None else params["service"]
     begin = time.monotonic()
     seen, judged = verdict.watch(

@@ -102,7 +102,7 @@ def commands(kind: str, arguments: list[str]) -> list[list[str]]:
 
 def main(kind: str, arguments: list[str]) -> int:
     """Run one kind of ansible-test on a fresh copy of the collection; returns an exit status."""
-    work = CACHE / "ansible-test"
+    work = CACHE / f"ansible-test-{kind}"  # the gates may run side by side
     collection = collection_tree(work, lambda path: inside(path, kind))
     # Below a checkout, ansible-test asks git for the files, and the checkout's git ignores this folder.
     subprocess.run(["git", "init", "--quiet", str(collection)], check=True)

@@ -36,19 +36,20 @@ class Lanes:
 
     def __init__(self, reports: Path) -> None:
         self.reports = reports
-        self.printing = threading.Lock()
+        self.printing, self.starting = threading.Lock(), threading.Lock()
         self.running: list[subprocess.Popen[bytes]] = []
         self.ended = False
 
     def run(self, gate: str) -> int:
         """Run one gate and show what it said; its exit status."""
-        if self.ended:
-            return 1
-        self.tell(f"{gate} begins; what it says is in {self.reports / gate}.log")
         command = [*NOX, "--session", gate, "--report", str(self.reports / f"{gate}.nox.json")]
-        with open(self.reports / f"{gate}.log", "wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT)
-        self.running.append(process)
+        with self.starting:
+            if self.ended:
+                return 1
+            with open(self.reports / f"{gate}.log", "wb") as log:
+                process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT)
+            self.running.append(process)
+        self.tell(f"{gate} has begun; what it says is in {self.reports / gate}.log")
         status = process.wait()
         self.tell((self.reports / f"{gate}.log").read_text(encoding="utf-8", errors="replace"))
         return status
@@ -60,9 +61,10 @@ class Lanes:
 
     def end(self) -> None:
         """Begin no further gate, and end those that run."""
-        self.ended = True
-        for process in self.running:
-            process.terminate()  # one that has ended does not mind
+        with self.starting:
+            self.ended = True
+            for process in self.running:
+                process.terminate()  # one that has ended does not mind
 
 
 def main(reports: Path = REPORTS) -> int:

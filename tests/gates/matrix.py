@@ -37,9 +37,11 @@ TOOLS = (
     "ruamel.yaml",
 )
 PIN = re.compile(r"^(?P<name>[\w.-]+) == (?P<version>[\w.]+)", re.MULTILINE)
-# The tests of what imports no Ansible (gates.floors says so). On the Python of .venv the gate `units` runs them, and an ansible-core
-# cannot change a thing about them; on other Pythons they run here.
+# The tests of what imports no Ansible (gates.floors says so): an ansible-core cannot change a thing about them. The gate `units` runs
+# them on the Python of .venv, `nodes` on the oldest ones, and the newest one is here.
 GROUND = ("--ignore-glob=*/module_utils/_*", "--ignore-glob=*/module_utils/test__[!k]*")
+# The machine of the scenario: with each ansible-core another line of containerd that nodes have, so that all of them are met.
+MACHINES = {"2.18": "t4@debian", "2.19": "a100-40g@2.4.2", "2.20": "t4@2.1.4", "2.21": "t4@1.7.29"}
 # Molecule draws a border to the left of what Ansible says and breaks lines. What kubernetes.core still imports is not ours to mend.
 FOREIGN = r": Importing 'to_(bytes|native|text)'"
 DEPRECATION = re.compile(rf"[\s│]*\[DEPRECATION WARNING\](?!{FOREIGN})")
@@ -91,14 +93,15 @@ def surroundings(bin_folder: Path) -> dict[str, str]:
 def commands(core: str, python: str, scenario: str | None) -> dict[str, list[str]]:
     """What runs under one ansible-core, by what it is called in the report."""
     report = REPORTS / f"matrix-{core}-units.xml"
-    ground = GROUND if python == f"{sys.version_info.major}.{sys.version_info.minor}" else ()
+    newest = _pythons.CONTROLLERS[-1][1]
+    ground = () if python == newest != f"{sys.version_info.major}.{sys.version_info.minor}" else GROUND
     pytest = ["python", "-m", "pytest", "-q", "--numprocesses=auto", f"--junitxml={report}", *ground, "tests/unit"]
     found = {"version": ["ansible-playbook", "--version"], "units": pytest}
     if playbooks := sorted(str(path.relative_to(ROOT)) for path in (ROOT / "playbooks").glob("*.yml")):
         found["syntax of playbooks"] = ["ansible-playbook", "--inventory", "localhost,", "--syntax-check", *playbooks]
     if scenario:
-        # What is a node's matter and not the controller's runs once, in the gate `molecule`: other versions of containerd, faults.
-        settings = ["SCENARIO_GPUS=a100-40g@2.4.2", "PYTEST_ADDOPTS=-k 'not test_faults'"]
+        # What goes wrong on a node is no matter of the controller's version: those tests run once, in the gate `machines`.
+        settings = [f"SCENARIO_GPUS={MACHINES[core]}", "PYTEST_ADDOPTS=-k 'not test_faults'"]
         command = ["env", *settings, sys.executable, "-m", "gates.scenarios", "--name", f"matrix-{core}", scenario]
         found[f"scenario {scenario}"] = command
     return found
@@ -137,7 +140,7 @@ def own() -> str:
 
 
 def others() -> list[str]:
-    """The ansible-cores that are supported, without that of .venv, which the gates `units` and `molecule` run with."""
+    """The ansible-cores that are supported, without that of .venv, which all other gates run with."""
     return [core for core, _python in _pythons.CONTROLLERS if core != own()]
 
 

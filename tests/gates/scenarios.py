@@ -57,7 +57,7 @@ def on(place: str) -> list[str]:
 
 @contextmanager
 def reserved(name: str) -> Iterator[None]:
-    """Keep the lab of this name to this process: the gate `matrix` runs a scenario that the gate `molecule` runs too."""
+    """Keep the lab of this name to this process: the gate `matrix` runs a scenario that the gate `machines` runs too."""
     (CACHE / "molecule").mkdir(parents=True, exist_ok=True)
     with open(CACHE / "molecule" / f"{name}.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

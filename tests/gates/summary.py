@@ -145,7 +145,7 @@ def main(reports: Path = REPORTS) -> int:
     """Print the summary; 0 only if every gate succeeded and, on CI, everything ran."""
     absent = absences(reports)
     names = (reports / GATES).read_text(encoding="utf-8").split() if (reports / GATES).is_file() else []
-    gates = [gate(session(reports, name), reports, absent) for name in names]
+    gates = [gate(session(reports, name), reports, absent) for name in names or ["gates"]]
     console = Console(width=None if sys.stdout.isatty() else 100)
     console.print(table(gates))
     for case in absent:

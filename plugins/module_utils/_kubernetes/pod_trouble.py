@@ -37,8 +37,8 @@ _REMEDIES: Sequence[tuple[re.Pattern[str], str]] = (
         "create it (role k8s_device_plugin does), or leave the runtime class empty where nvidia is the default runtime",
     ),
     (
-        re.compile(r"no runtime for|runtime handler", re.IGNORECASE),
-        "containerd on the node does not know this runtime, so run the role containerd_nvidia there",
+        re.compile(r"no runtime for|runtime ?handler", re.IGNORECASE),
+        "the container runtime on the node does not know this runtime, so run the playbook prepare_gpu_nodes",
     ),
     (
         re.compile(r"load NVML|libnvidia-ml|LIBRARY_NOT_FOUND|incompatible (strategy|platform)", re.IGNORECASE),

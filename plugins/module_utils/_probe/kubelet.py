@@ -18,8 +18,8 @@ from typing import Any, Callable, Iterator, Sequence
 #: Takes a path; returns the text of a file or the sorted names in a folder, None if there is none.
 Reader = Callable[[str], Any]
 
-# What a flag or a file that leaves it out means.
-DEFAULT_ENDPOINT = "unix:///run/containerd/containerd.sock"
+# What a flag or a file that leaves it out means, and what it meant before Kubernetes 1.24 where Docker was asked for.
+DEFAULT_ENDPOINT, DOCKERSHIM = "unix:///run/containerd/containerd.sock", "unix:///var/run/dockershim.sock"
 # What kubeadm tells a kubelet, also one that does not run now.
 KUBEADM_FLAGS, KUBEADM_CONFIG = "/var/lib/kubelet/kubeadm-flags.env", "/var/lib/kubelet/config.yaml"
 
@@ -53,13 +53,15 @@ def describe(processes: Sequence[Sequence[str]], read: Reader) -> dict[str, Any]
     words = running if running is not None else _kubeadm(read)
     if words is None:
         return {"running": False, "endpoint": None, "daemon": None}
-    endpoint = _value(words, _FLAG) or _configured(words, read) or DEFAULT_ENDPOINT
+    left_out = DOCKERSHIM if _value(words, "--container-runtime") == "docker" else DEFAULT_ENDPOINT
+    endpoint = _value(words, _FLAG) or _configured(words, read) or left_out
     return {"running": running is not None, "endpoint": endpoint, "daemon": daemon_of(endpoint)}
 
 
 def daemon_of(endpoint: str) -> str | None:
     """Return which daemon listens on a socket of this name."""
-    return next((daemon for part, daemon in _SOCKETS if part in endpoint.lower()), None)
+    places = (os.path.basename(endpoint.lower()), endpoint.lower())
+    return next((daemon for place in places for part, daemon in _SOCKETS if part in place), None)
 
 
 def _kubeadm(read: Reader) -> list[str] | None:
@@ -124,8 +126,9 @@ def look(path: str) -> Any:
 
 def processes(proc: str = "/proc") -> list[list[str]]:
     """Return the arguments of this host's processes, without those of containers with process numbers of their own."""
-    own = _namespace(f"{proc}/self")
-    ours = (name for name in look(proc) or () if name.isdigit() and _namespace(f"{proc}/{name}") == own)
+    # Without root, the namespaces of others' processes cannot be told.
+    own = (_namespace(f"{proc}/self"), None)
+    ours = (name for name in look(proc) or () if name.isdigit() and _namespace(f"{proc}/{name}") in own)
     return [(look(f"{proc}/{name}/cmdline") or "").split("\0")[:-1] for name in ours]
 
 

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the running daemon has to have; None asks nothing."""
+    """What the running daemon has to have; None asks nothing. ``reloaded``: it may still be taking its configuration over."""
 
     runtime: str | None = None
     default_runtime: str | None = None
     runtime_path: str | None = None
+    reloaded: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,7 @@ def _has_runtime(seen: Observation, wanted: Wanted) -> Verdict | None:
         False,
         f"{seen.service} runs without the runtime {wanted.runtime} (it has {', '.join(known)})",
         f"write it into the configuration and restart {seen.service}",
+        final=not wanted.reloaded,
     )
 
 
@@ -112,6 +114,7 @@ def _has_program(seen: Observation, wanted: Wanted) -> Verdict | None:
         False,
         f"{seen.service} runs the runtime {wanted.runtime} with {found} and not with {wanted.runtime_path}",
         f"write it into the configuration and restart {seen.service}",
+        final=not wanted.reloaded,
     )
 
 
@@ -123,6 +126,7 @@ def _has_default(seen: Observation, wanted: Wanted) -> Verdict | None:
         False,
         f"the default runtime of {seen.service} is {found} and not {wanted.default_runtime}",
         f"write it into the configuration and restart {seen.service}",
+        final=not wanted.reloaded,
     )
 
 

@@ -9,11 +9,25 @@ Private to this collection.
 from __future__ import annotations
 
 import contextlib
+import glob
+import json
 import os.path
 import typing as t
 from dataclasses import dataclass
 
 from .. import _files
+
+
+def recorded_files(state_dir: str, besides: str | None = None) -> list[str]:
+    """Return the configuration files of which a record says that a runtime was put in, without the file *besides*.
+
+    What is no record, or cannot be read, is left out.
+    """
+    found = []
+    for name in glob.glob(os.path.join(glob.escape(Places(state_dir).records), "*.json")):
+        with contextlib.suppress(OSError, ValueError, LookupError, TypeError), open(name, encoding="utf-8") as file:
+            found.append(str(json.load(file)["path"]))
+    return sorted(path for path in found if not besides or path != os.path.realpath(besides))
 
 
 @dataclass(frozen=True)

@@ -155,7 +155,23 @@ ODD = kubelet("unix:///run/odd.sock")
 RUNTIMES = {
     "kubelet-on-crio": (CRIO, "crio"),
     "auto": ({**CRIO, "container_runtime": "auto"}, "crio"),
-    "told": ({**CRIO, "container_runtime": "docker"}, "docker"),
+    "told-another": (
+        {**CRIO, "container_runtime": "docker"},
+        "told-another: container_runtime is docker, but the kubelet uses unix:///run/crio/crio.sock, so that",
+    ),
+    "by-another-name": (kubelet("unix:///var/run/containerd/containerd.sock", "containerd"), "containerd"),
+    "two-of-a-kind": (
+        kubelet("unix:///run/second/containerd.sock", "containerd"),
+        "two-of-a-kind: the kubelet uses /run/second/containerd.sock, and not /run/containerd/containerd.sock, whose daemon would",
+    ),
+    "the-second": (
+        {
+            **kubelet("unix:///run/second/containerd.sock", "containerd"),
+            "containerd_nvidia_socket": "/run/second/containerd.sock",
+        },
+        "containerd",
+    ),
+    "cri-dockerd": (kubelet("unix:///run/cri-dockerd.sock", "docker"), "docker"),
     "no-kubelet": (kubelet(), "containerd"),
     "odd-socket": (
         ODD,
@@ -176,7 +192,7 @@ def test_which_container_runtime_it_is(refusals):
     hosts = {name: variables for name, (variables, _words) in RUNTIMES.items()}
     # What the module finds on this machine is put aside.
     given = {"__gpu_preflight_host": "{{ given }}"}
-    told = refusals("gpu_preflight", ["runtime"], hosts, fact="gpu_preflight_container_runtime", extra=given)
+    told = refusals("gpu_preflight", ["runtime", "kubelet"], hosts, fact="gpu_preflight_container_runtime", extra=given)
     assert sorted(told) == sorted(RUNTIMES)
     for name, (_variables, words) in RUNTIMES.items():
         assert told[name].startswith(words), told[name]

@@ -86,6 +86,15 @@ def test_the_verdict_on_a_node_can_be_left_to_the_report(play, fails):
     assert ("is not as expected after 300 s: offers 0 of 1." in said) is fails
 
 
+def test_the_toolkit_stays_while_another_configuration_names_it(play):
+    role = {"name": "gpu.kubernetes.nvidia_container_toolkit", "tasks_from": "absent"}
+    extra = {"nvidia_container_toolkit_host": {"other_configurations": ["/etc/docker/daemon.json"]}}
+    code, said = play(f"node {LOCAL}\n", [{"ansible.builtin.include_role": role}], extra=extra)
+    assert code == 0, said
+    assert "KEPT: node: /etc/docker/daemon.json still names the NVIDIA runtime" in said
+    assert "remove.yml" not in said
+
+
 SEEN_NOTHING = {
     "__gpu_verify_nodes": {},
     "__gpu_verify_objects": {},

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,19 @@ def test_a_bare_host(tmp_path: Path) -> None:
     # whatever this machine is
     assert set(answer["kubelet"]) == {"running", "endpoint", "daemon"}
     assert "kubernetes_distribution" in answer
+
+
+def test_other_configurations_with_a_runtime_of_ours(tmp_path: Path) -> None:
+    records = tmp_path / "state" / "runtime_config"
+    records.mkdir(parents=True)
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("")
+        (records / f"{name}.json").write_text(json.dumps({"path": str(tmp_path / name)}))
+    (records / "broken.json").write_text("{")
+    (records / "list.json").write_text("[]")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    arguments = {"state_dir": str(tmp_path), "packages": []}
+    both = node_module.run("container_runtime_info", arguments)["other_configurations"]
+    assert both == [str(tmp_path / "a"), str(tmp_path / "b")]
+    arguments["config_path"] = str(tmp_path / "link")
+    assert node_module.run("container_runtime_info", arguments)["other_configurations"] == [str(tmp_path / "b")]

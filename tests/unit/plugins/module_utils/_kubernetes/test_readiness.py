@@ -121,7 +121,7 @@ CASES = [
         node("w1"),
         [plugin(waiting("ContainerCreating"))],
         {"evidence": {"plugin-x": Evidence("", ('FailedCreatePodSandBox: no runtime for "nvidia" is configured',))}},
-        ["is being created: FailedCreatePodSandBox", "run the role containerd_nvidia"],
+        ["is being created: FailedCreatePodSandBox", "run the playbook prepare_gpu_nodes"],
         id="runtime unknown to containerd",
     ),
     pytest.param(node("w1"), [plugin(waiting("ContainerCreating"))], {}, ["no trouble yet"], id="being created"),

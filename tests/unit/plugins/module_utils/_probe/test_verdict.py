@@ -136,6 +136,12 @@ def test_watch_does_not_wait_for_what_cannot_come(last: Observation) -> None:
     assert (ok, looks) == (False, 2)
 
 
+def test_watch_waits_for_a_reload() -> None:
+    looks = [seen(runtimes={"nvidia": "/old"})] * 2 + [seen(runtimes={"nvidia": "/new"})]
+    assert run(iter(looks), 60, Wanted("nvidia", None, "/new", reloaded=True))[::2] == (True, 3)
+    assert run(iter(looks), 60, Wanted("nvidia", None, "/new"))[::2] == (False, 1)
+
+
 def test_watch_gives_up_on_a_daemon_that_crashes_again_and_again() -> None:
     states = [seen(unit={**STARTING, "NRestarts": str(3 + count // 10)}, refusal=NO_SOCKET) for count in range(60)]
     ok, _took, looks = run(iter(states), 600)

@@ -1,0 +1,86 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From the report to the table."""
+
+from __future__ import annotations
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._report import build, render
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._report.observations import (
+    GIB,
+    MISMATCH,
+    cluster,
+    gpu,
+    host,
+)
+
+
+def test_products_count_different_gpus_apart() -> None:
+    gpus = [gpu(0), gpu(1, "A100", 40 * GIB), gpu(2), gpu(3, "A100", 80 * GIB)]
+    assert [(product["name"], product["count"]) for product in build.products(gpus)] == [
+        ("Tesla T4", 2),
+        ("A100", 1),
+        ("A100", 1),
+    ]
+    assert render.gpu_cells(build.products(gpus)) == ["2 x Tesla T4 15 GiB", "1 x A100 40 GiB", "1 x A100 80 GiB"]
+    assert render.gpu_cells([]) == ["none"]
+    assert render.gpu_cells([{"name": None, "count": 1, "memory_total_bytes": None}]) == ["1 x unknown"]
+
+
+def test_difference() -> None:
+    told = {"diff": {"before": "a\nb\n", "after": "a\nc\n"}}
+    assert build.difference(told) == ["--- as it is", "+++ as declared", "@@ -1,2 +1,2 @@", " a", "-b", "+c"]
+    assert build.difference({}) == []
+
+
+def test_the_table() -> None:
+    mixed = host("worker-1", [gpu(0), gpu(1, "NVIDIA A100", 40 * GIB)])
+    report = build.build([mixed, host("node-b")], cluster(node={"expected": 2, "allocatable": 2}))
+    assert [text for text, _tone in render.table(report)] == [
+        "NODE      GPUS                    DRIVER      CUDA  RUNTIME           DEFAULT  OFFERED  SMOKE    STATUS",
+        "node-b    1 x Tesla T4 15 GiB     570.124.06  12.8  containerd 2.4.2  runc     -/1      not run  ok",
+        "worker-1  1 x Tesla T4 15 GiB     570.124.06  12.8  containerd 2.4.2  runc     2/2      passed   ok",
+        "          1 x NVIDIA A100 40 GiB",
+    ]
+
+
+def test_what_is_of_an_earlier_run_bears_a_star() -> None:
+    report = build.build([host(), host("worker-2"), host("worker-3", nvml=MISMATCH)], cluster())
+    rendered = [text for text, _tone in render.lines(report, hosts=["worker-1", "worker-2"], tested=[])]
+    assert [text.split()[-2:] for text in rendered[3:6]] == [["passed*", "ok"], ["run", "ok"], ["run", "problem*"]]
+    assert rendered[6] == "* as of an earlier run"
+    assert not any("*" in text for text, _tone in render.lines(report))
+
+
+def test_the_whole_report() -> None:
+    seen = host(configuration={"reasons": ["x"], "diff": {"before": "a", "after": "b"}})
+    report = build.build([seen], cluster(hosts=["worker-1", "worker-9"]), ["A note."])
+    rendered = render.lines(report, "/tmp/report.json")
+    texts = [text for text, _tone in rendered]
+    assert rendered[0] == ("GPU report: 1 node, 1 GPU, 2 problems", "bad")
+    assert texts[-1] == "As JSON: /tmp/report.json"
+    for text in (
+        "Problems",
+        "Notes",
+        "  - A note.",
+        "Drift of the container runtime's configuration on worker-1",
+        "  -a",
+        "  +b",
+    ):
+        assert text in texts
+    assert "Stand-ins, which are not the real thing" not in texts
+    assert {tone for _text, tone in rendered} <= {"plain", "strong", "good", "bad", "weak"}
+
+
+def test_the_head_of_a_good_report() -> None:
+    rendered = render.lines(build.build([host()], cluster()))
+    assert rendered[0] == ("GPU report: 1 node, 1 GPU, all well", "good")
+    assert "RuntimeClass   nvidia (handler nvidia)" in [text for text, _tone in rendered]
+
+
+def test_a_host_of_which_nothing_answers_is_shown_with_dashes() -> None:
+    nothing = dict.fromkeys(host()["runtime"])
+    seen = host(nvml={"gpus": [], "source": "none", "driver_version": None, "cuda_driver_version": None})
+    seen["runtime"] = {**nothing, "ok": False}
+    report = build.build([seen], cluster(nodes=[], plugin_images=[], runtime_class={}, smoke=[]))
+    row = render.table(report)[1]
+    assert row == ("worker-1  none  -       -     -        -        -/0      not run  problem", "bad")
