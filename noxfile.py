@@ -125,7 +125,7 @@ def molecule(session: nox.Session) -> None:
 def matrix(core: str) -> None:
     """Make the gate matrix-CORE: units and one role scenario under an ansible-core that is supported."""
 
-    @nox.session(name=f"matrix-{core}", tags=["matrix"])
+    @nox.session(name=f"matrix-{core}")
     def under(session: nox.Session) -> None:
         gate(session, "matrix", "--core", core, *session.posargs, after=CONTAINERD)
 

@@ -94,15 +94,18 @@ def _runtime_is_ready(seen: Observation, _wanted: Wanted) -> Verdict | None:
     return Verdict(False, f"the CRI says that its runtime is not ready ({words})", "read its log", final=False)
 
 
+def _runs_otherwise(seen: Observation, wanted: Wanted, cause: str) -> Verdict:
+    """Blame a daemon that answers, but not with what is wanted; after a reload it may still come to it."""
+    remedy = f"write it into the configuration and restart {seen.service}"
+    return Verdict(False, cause, remedy, final=not wanted.reloaded)
+
+
 def _has_runtime(seen: Observation, wanted: Wanted) -> Verdict | None:
     known = handlers_of(seen)
     if wanted.runtime is None or not known or wanted.runtime in known:
         return None
-    return Verdict(
-        False,
-        f"{seen.service} runs without the runtime {wanted.runtime} (it has {', '.join(known)})",
-        f"write it into the configuration and restart {seen.service}",
-        final=not wanted.reloaded,
+    return _runs_otherwise(
+        seen, wanted, f"{seen.service} runs without the runtime {wanted.runtime} (it has {', '.join(known)})"
     )
 
 
@@ -110,23 +113,16 @@ def _has_program(seen: Observation, wanted: Wanted) -> Verdict | None:
     found = ((seen.effective.get("runtimes") or {}).get(wanted.runtime) or {}).get("binary")
     if wanted.runtime_path is None or found is None or found == wanted.runtime_path:
         return None
-    return Verdict(
-        False,
-        f"{seen.service} runs the runtime {wanted.runtime} with {found} and not with {wanted.runtime_path}",
-        f"write it into the configuration and restart {seen.service}",
-        final=not wanted.reloaded,
-    )
+    cause = f"{seen.service} runs the runtime {wanted.runtime} with {found} and not with {wanted.runtime_path}"
+    return _runs_otherwise(seen, wanted, cause)
 
 
 def _has_default(seen: Observation, wanted: Wanted) -> Verdict | None:
     found = seen.effective.get("default_runtime")
     if wanted.default_runtime is None or found is None or found == wanted.default_runtime:
         return None
-    return Verdict(
-        False,
-        f"the default runtime of {seen.service} is {found} and not {wanted.default_runtime}",
-        f"write it into the configuration and restart {seen.service}",
-        final=not wanted.reloaded,
+    return _runs_otherwise(
+        seen, wanted, f"the default runtime of {seen.service} is {found} and not {wanted.default_runtime}"
     )
 
 
