@@ -8,12 +8,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: config_snapshot
-short_description: Keep a file until a change to it has proved itself
+short_description: Keep files until a change to them has proved itself
 version_added: 0.1.0
 description:
-  - Keeps a file of a daemon as it is before a change, so that it can be put back if the daemon does not start with the
-    change, and forgets it once the daemon has shown that it works.
-  - The snapshot is kept below O(state_dir) with mode V(0600), never beside the file. It keeps content, mode and owner, and
+  - Keeps files of a daemon as they are before a change, so that they can be put back if the daemon does not start with the
+    change, and forgets them once the daemon has shown that it works.
+  - Each file's snapshot is kept below O(state_dir) with mode V(0600), never beside the file. It keeps content, mode and owner, and
     also that a file does not exist.
   - While there is a snapshot, M(gpu.kubernetes.containerd_config) keeps its record of the content that the snapshot can bring
     back, so that what it did before can be undone after a rollback, too.
@@ -32,24 +32,25 @@ attributes:
   idempotent:
     support: full
 options:
-  path:
-    description: The file. A symbolic link is followed.
-    type: path
+  paths:
+    description: The files. Symbolic links are followed.
+    type: list
+    elements: path
     required: true
   state:
-    description: What to do with the snapshot.
+    description: What to do with the snapshots.
     type: str
     required: true
     choices:
-      taken: Keep the file as it is now.
+      taken: Keep the files as they are now.
       restored: >-
-        Put the file back as it was; does nothing without a snapshot. Content that others have written since the change
+        Put the files back as they were; does nothing without a snapshot. Content that others have written since the change
         is kept first, with a warning that tells where.
-      dropped: Forget the snapshot.
+      dropped: Forget the snapshots.
   pending_marker:
     description:
-      - While this file exists, a change to O(path) still waits for its proof, so that O(state=taken) leaves a snapshot
-        that there is from before, unless others have changed the file since that change.
+      - While this file exists, a change to O(paths) still waits for its proof, so that O(state=taken) leaves a snapshot
+        that there is from before, unless others have changed its file since that change.
     type: path
   state_dir:
     description: Directory of this collection on the node.
@@ -62,26 +63,27 @@ seealso:
 EXAMPLES = r"""
 - name: Keep the configuration of containerd
   gpu.kubernetes.config_snapshot:
-    path: /etc/containerd/config.toml
+    paths: [/etc/containerd/config.toml]
     state: taken
 
 - name: Put the configuration of containerd back
   gpu.kubernetes.config_snapshot:
-    path: /etc/containerd/config.toml
+    paths: [/etc/containerd/config.toml]
     state: restored
 """
 
 RETURN = r"""
 exists:
-  description: Whether there was a snapshot when the module began.
+  description: Whether there was a snapshot of one of the files when the module began.
   returned: success
   type: bool
   sample: true
-backup_file:
-  description: Where the content is kept that others had written since the change and that was replaced.
-  returned: O(state=restored), not in check mode, if there was such content
-  type: str
-  sample: /var/lib/gpu-kubernetes/backups/etc-containerd-config.toml.93e1f0a2c4b5.0f343b0931126a20
+backup_files:
+  description: Where the content is kept that others had written since the change and that was replaced, by the file.
+  returned: O(state=restored), not in check mode
+  type: dict
+  sample:
+    /etc/containerd/config.toml: /var/lib/gpu-kubernetes/backups/etc-containerd-config.toml.93e1f0a2c4b5.0f343b0931126a20
 """
 
 import typing as t
@@ -94,7 +96,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors im
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.places import Places
 
 ARGUMENTS = {
-    "path": {"type": "path", "required": True},
+    "paths": {"type": "list", "elements": "path", "required": True},
     "state": {"type": "str", "required": True, "choices": ["taken", "restored", "dropped"]},
     "pending_marker": {"type": "path"},
     "state_dir": {"type": "path", "default": STATE_DIR},
@@ -103,21 +105,27 @@ ARGUMENTS = {
 
 def act(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
     """Do what the parameters ask and return the result; raises FilesError or ConfigError."""
-    path, state, places = params["path"], params["state"], Places(params["state_dir"])
-    with places.exclusive(path, check_mode):
-        snapshot = _snapshot.Snapshot(path, places)
-        exists, backup = snapshot.exists, None
-        if state == "taken":
-            steps = snapshot.take(params["pending_marker"])
-        elif state == "restored":
-            steps, backup = snapshot.restore()
-        else:
-            steps = snapshot.drop()
-        if not check_mode:
-            _snapshot.apply(steps, places)
-            if state == "dropped":
-                snapshot.settle()
-    return {"changed": bool(steps), "exists": exists, **({"backup_file": backup} if backup and not check_mode else {})}
+    places, changed, exists, backups = Places(params["state_dir"]), False, False, {}
+    for path in params["paths"]:
+        with places.exclusive(path, check_mode):
+            snapshot = _snapshot.Snapshot(path, places)
+            exists = exists or snapshot.exists
+            steps, backup = _planned(snapshot, params)
+            changed = changed or bool(steps)
+            if backup:
+                backups[path] = backup
+            if not check_mode:
+                _snapshot.apply(steps, places)
+                if params["state"] == "dropped":
+                    snapshot.settle()
+    restored = params["state"] == "restored" and not check_mode
+    return {"changed": changed, "exists": exists, **({"backup_files": backups} if restored else {})}
+
+
+def _planned(snapshot: _snapshot.Snapshot, params: dict[str, t.Any]) -> tuple[list[_snapshot.Step], str | None]:
+    if params["state"] == "taken":
+        return snapshot.take(params["pending_marker"]), None
+    return snapshot.restore() if params["state"] == "restored" else (snapshot.drop(), None)
 
 
 def main() -> None:
@@ -127,10 +135,8 @@ def main() -> None:
         result = act(module.params, module.check_mode)
     except (FilesError, ConfigError) as error:
         module.fail_json(msg=str(error))
-    if "backup_file" in result:
-        module.warn(
-            f"{module.params['path']} was changed by others since; what it held is kept in {result['backup_file']}."
-        )
+    for path, kept in result.get("backup_files", {}).items():
+        module.warn(f"{path} was changed by others since; what it held is kept in {kept}.")
     module.exit_json(**result)
 
 

@@ -44,12 +44,23 @@ options:
         A file that looks like kubespray's is changed, with a warning that names kubespray's variables.
     type: path
     default: /etc/containerd/config.toml
+  drop_in:
+    description:
+      - A file of its own for what is asked, which O(path) comes to import by its absolute path, unless it does already, such as
+        through C(/etc/containerd/conf.d/*.toml). Nothing else is written to O(path) but the configuration version, if there is none.
+      - Needs containerd 2.0 or newer, which merges imported files setting by setting; 1.x would take the whole CRI section from the
+        drop-in, and is refused. So is what a drop-in cannot do, such as switching CRI on that O(path) switches off.
+      - The drop-in has the settings that differ from those of O(path) and of the files that containerd reads before it, and the
+        configuration version of O(path).
+      - To change from one way to the other, take the runtime out with O(state=absent) first, which needs no O(drop_in) for that.
+    type: path
   state:
     description:
       - V(present) merges the runtime into the file.
       - V(absent) takes out what earlier runs of this module put in for O(runtime_name) and leaves what others wrote since.
         Where others have written settings into a table C(runc) of ours, or have changed a file in which CRI was switched off
-        before, C(runc) and CRI stay, with a warning. A file that was replaced since is left as it is.
+        before, C(runc) and CRI stay, with a warning. A file that was replaced since is left as it is. A drop-in goes with its last
+        setting, and its import with it.
     type: str
     choices: [present, absent]
     default: present
@@ -104,6 +115,10 @@ EXAMPLES = r"""
         io.containerd.cri.v1.runtime:
           max_container_log_line_size: 32768
 
+- name: Add the runtime in a file of its own, with containerd 2
+  gpu.kubernetes.containerd_config:
+    drop_in: /etc/containerd/conf.d/99-nvidia.toml
+
 - name: Take it all out again
   gpu.kubernetes.containerd_config:
     state: absent
@@ -121,7 +136,9 @@ plugin_id:
   type: str
   sample: io.containerd.cri.v1.runtime
 default_runtime_name:
-  description: Default runtime that the file names, null if it names none (containerd then takes runc).
+  description:
+    - Default runtime that the file names, with O(drop_in) that of all files together; null if it names none (containerd then
+      takes runc).
   returned: success
   type: str
   sample: nvidia
@@ -133,7 +150,7 @@ restart_required:
   returned: success
   type: bool
 backup_file:
-  description: Where the file as first met is kept.
+  description: Where the file as first met is kept, that of O(path) if both it and O(drop_in) were changed.
   returned: changed, not in check mode, and O(backup=true)
   type: str
   sample: /var/lib/gpu-kubernetes/backups/etc-containerd-config.toml.93e1f0a2c4b5.0f343b0931126a20
@@ -143,6 +160,14 @@ reasons:
   type: list
   elements: str
   sample: [make nvidia the default runtime]
+files:
+  description:
+    - The files that hold what was asked for, or held it, in the order in which they are written. More than one with O(drop_in), of
+      which the first is the drop-in and the last O(path).
+  returned: success
+  type: list
+  elements: str
+  sample: [/etc/containerd/config.toml]
 """
 
 import typing as t
@@ -150,14 +175,16 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import face, proof
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.apply import Steps
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import Request
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd_daemon import Containerd
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd_drop_in import steps
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import Release, parse_release
 
 ARGUMENTS = {
     **face.ARGUMENTS,
     "path": {"type": "path", "default": "/etc/containerd/config.toml"},
+    "drop_in": {"type": "path"},
     "systemd_cgroup": {"type": "bool"},
     "containerd_version": {"type": "str"},
     "containerd_binary": {"type": "path"},
@@ -175,11 +202,12 @@ def known_release(given: str | None, binary: str | None) -> Release | None:
     return release
 
 
-def interpret(params: t.Mapping[str, t.Any]) -> tuple[Containerd, str | None]:
-    """Return containerd with what the parameters ask of it, and its program; raises ConfigError."""
+def interpret(params: t.Mapping[str, t.Any]) -> tuple[Steps, str | None]:
+    """Return what the parameters ask for, and containerd's program; raises ConfigError."""
     binary = proof.find_binary(params["containerd_binary"])
     asked = {name: params[name] for name in ASKED}
-    return Containerd(Request(release=known_release(params["containerd_version"], binary), **asked)), binary
+    request = Request(release=known_release(params["containerd_version"], binary), **asked)
+    return steps(request, params["drop_in"], params["state"]), binary
 
 
 def main() -> None:

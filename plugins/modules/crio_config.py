@@ -117,6 +117,12 @@ reasons:
   type: list
   elements: str
   sample: [name the NVIDIA runtime's binary, give the runtime its type, inherit from runtime crun]
+files:
+  description: The files that hold what was asked for, or held it.
+  returned: success
+  type: list
+  elements: str
+  sample: [/etc/crio/crio.conf.d/99-nvidia.toml]
 """
 
 import os.path
@@ -125,6 +131,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import face, proof
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.apply import Steps, one_file
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.crio import Crio
 
 ARGUMENTS = {
@@ -136,12 +143,12 @@ ARGUMENTS = {
 ASKED = ("runtime_name", "runtime_path", "set_default", "enable_cdi", "settings")
 
 
-def interpret(params: t.Mapping[str, t.Any]) -> tuple[Crio, str | None]:
-    """Return CRI-O with what the parameters ask of it, and its program; raises ConfigError."""
+def interpret(params: t.Mapping[str, t.Any]) -> tuple[Steps, str | None]:
+    """Return what the parameters ask for, and the daemon's program; raises ConfigError."""
     main = params["path"]
     drop_in = params["drop_in"] or os.path.join(os.path.dirname(main), "crio.conf.d", "99-nvidia.toml")
     daemon = Crio(path=drop_in, main=main, **{name: params[name] for name in ASKED})
-    return daemon, proof.find_binary(params["crio_binary"], "crio")
+    return one_file(daemon, params["state"]), proof.find_binary(params["crio_binary"], "crio")
 
 
 def main() -> None:

@@ -111,6 +111,12 @@ reasons:
   type: list
   elements: str
   sample: [make nvidia the default runtime]
+files:
+  description: The files that hold what was asked for, or held it.
+  returned: success
+  type: list
+  elements: str
+  sample: [/etc/docker/daemon.json]
 """
 
 import typing as t
@@ -118,6 +124,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import face, proof
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.apply import Steps, one_file
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.docker import Docker
 
 ARGUMENTS = {
@@ -128,9 +135,10 @@ ARGUMENTS = {
 ASKED = ("path", "runtime_name", "runtime_path", "set_default", "enable_cdi", "settings")
 
 
-def interpret(params: t.Mapping[str, t.Any]) -> tuple[Docker, str | None]:
-    """Return Docker with what the parameters ask of it, and its program; raises ConfigError."""
-    return Docker(**{name: params[name] for name in ASKED}), proof.find_binary(params["dockerd_binary"], "dockerd")
+def interpret(params: t.Mapping[str, t.Any]) -> tuple[Steps, str | None]:
+    """Return what the parameters ask for, and the daemon's program; raises ConfigError."""
+    daemon = Docker(**{name: params[name] for name in ASKED})
+    return one_file(daemon, params["state"]), proof.find_binary(params["dockerd_binary"], "dockerd")
 
 
 def main() -> None:

@@ -42,6 +42,8 @@ PIN = re.compile(r"^(?P<name>[\w.-]+) == (?P<version>[\w.]+)", re.MULTILINE)
 GROUND = ("--ignore-glob=*/module_utils/_*", "--ignore-glob=*/module_utils/test__[!k]*")
 # The machine of the scenario: with each ansible-core another line of containerd that nodes have, so that all of them are met.
 MACHINES = {"2.18": "t4@debian", "2.19": "a100-40g@2.4.2", "2.20": "t4@2.1.4", "2.21": "t4@1.7.29"}
+# One of them, with containerd 2, gets the runtime in a file of its own.
+DROP_INS = {"2.20": "/etc/containerd/conf.d/99-nvidia.toml"}
 # Molecule draws a border to the left of what Ansible says and breaks lines. What kubernetes.core still imports is not ours to mend.
 FOREIGN = r": Importing 'to_(bytes|native|text)'"
 DEPRECATION = re.compile(rf"[\s│]*\[DEPRECATION WARNING\](?!{FOREIGN})")
@@ -101,7 +103,8 @@ def commands(core: str, python: str, scenario: str | None) -> dict[str, list[str
         found["syntax of playbooks"] = ["ansible-playbook", "--inventory", "localhost,", "--syntax-check", *playbooks]
     if scenario:
         # What goes wrong on a node is no matter of the controller's version: those tests run once, in the gate `machines`.
-        settings = [f"SCENARIO_GPUS={MACHINES[core]}", "PYTEST_ADDOPTS=-k 'not test_faults'"]
+        drop_in = f"SCENARIO_DROP_IN={DROP_INS.get(core, '')}"
+        settings = [f"SCENARIO_GPUS={MACHINES[core]}", drop_in, "PYTEST_ADDOPTS=-k 'not test_faults'"]
         command = ["env", *settings, sys.executable, "-m", "gates.scenarios", "--name", f"matrix-{core}", scenario]
         found[f"scenario {scenario}"] = command
     return found

@@ -19,6 +19,7 @@ def test_configuration_has_its_first_bytes_back(host: Any) -> None:
     shipped = [
         path.read_bytes().replace(b"@SANDBOX@", b"lab.local/pause:none") for path in sorted(SHIPPED.glob("*.toml"))
     ]
+    assert host.check_output("find /etc/containerd -name '*.toml'") == "/etc/containerd/config.toml"
     assert hashlib.sha256(now).hexdigest() in {hashlib.sha256(text).hexdigest() for text in shipped}
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from typing import Any
@@ -48,6 +49,18 @@ def test_comments_and_settings_of_the_site_are_kept(host: Any) -> None:
         assert comment in text
     before = re.sub(r"\n[^\n]*nvidia[^\n]*", "", text)
     assert "restrict_oom_score_adj = true" in before
+
+
+def test_a_drop_in_leaves_nothing_in_the_file_but_its_import(host: Any) -> None:
+    files = host.check_output("find /etc/containerd -name '*.toml'").split()
+    text = host.file("/etc/containerd/config.toml").content_string
+    if os.environ.get("SCENARIO_DROP_IN"):
+        assert sorted(files) == [os.environ["SCENARIO_DROP_IN"], "/etc/containerd/config.toml"]
+        assert tomllib.loads(text)["imports"] == [os.environ["SCENARIO_DROP_IN"]]
+    else:
+        assert files == ["/etc/containerd/config.toml"]
+    mentions = [line for line in text.splitlines() if "nvidia" in line]
+    assert len(mentions) == 1 if len(files) == 2 else len(mentions) > 1
 
 
 def test_kernel_settings_are_live_and_persisted(host: Any) -> None:

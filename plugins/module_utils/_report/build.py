@@ -131,10 +131,17 @@ def products(gpus: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def difference(configuration: Mapping[str, Any]) -> list[str]:
-    """Return what the merge of the configuration would change, as lines of a unified difference; secrets are masked by it."""
-    told = configuration.get("diff") or {}
-    before, after = (str(told.get(side) or "").splitlines() for side in ("before", "after"))
-    return list(difflib.unified_diff(before, after, "as it is", "as declared", lineterm=""))
+    """Return what the merge of the configuration would change, as lines of a unified difference for each file.
+
+    Secrets are masked by it.
+    """
+    told = configuration.get("diff") or []
+    lines: list[str] = []
+    for each in [told] if isinstance(told, Mapping) else told:
+        before, after = (str(each.get(side) or "").splitlines() for side in ("before", "after"))
+        file = each.get("before_header") or "file"
+        lines += difflib.unified_diff(before, after, f"{file} as it is", f"{file} as declared", lineterm="")
+    return lines
 
 
 def _device(gpu: Mapping[str, Any]) -> dict[str, Any]:

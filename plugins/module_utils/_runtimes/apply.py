@@ -64,6 +64,16 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
 
 
+#: What a module does on a host: for each file the daemon and what became of it.
+Steps = t.Callable[[Host], t.Iterator[t.Tuple["Daemon", Outcome]]]
+
+
+def one_file(daemon: Daemon, state: str) -> Steps:
+    """Return the one step that brings the file of *daemon* to *state*."""
+    ensure = ensure_present if state == "present" else ensure_absent
+    return lambda host: iter([(daemon, ensure(daemon, host))])
+
+
 def ensure_present(daemon: Daemon, host: Host) -> Outcome:
     """Merge the runtime into the file; raises ConfigError or FilesError, and then the file is as it was."""
     with host.exclusive(daemon.path, host.check_mode):
@@ -118,25 +128,29 @@ def ensure_absent(daemon: Daemon, host: Host) -> Outcome:
         return outcome
 
 
-def answer(daemon: Daemon, outcome: Outcome, diff: bool) -> dict[str, t.Any]:
+def answer(steps: t.Sequence[tuple[Daemon, Outcome]], diff: bool) -> dict[str, t.Any]:
     """Return what a module answers, but for the warnings; credentials are masked in the difference, which *diff* asks for."""
-    result = {
-        "changed": outcome.changed,
-        "restart_required": outcome.restart_required,
-        "reasons": outcome.reasons,
-        **outcome.facts,
+    outcomes = [outcome for _daemon, outcome in steps]
+    result: dict[str, t.Any] = {
+        "changed": any(outcome.changed for outcome in outcomes),
+        "restart_required": any(outcome.restart_required for outcome in outcomes),
+        "reasons": [reason for outcome in outcomes for reason in outcome.reasons],
+        "files": list(dict.fromkeys(daemon.path for daemon, _outcome in steps)),
     }
-    if outcome.backup_file:
-        result["backup_file"] = outcome.backup_file
-    if diff and outcome.changed:
-        before, after = shown_pair(outcome.before, outcome.after, daemon.syntax)
-        result["diff"] = {
-            "before": before,
-            "after": after,
-            "before_header": daemon.path,
-            "after_header": daemon.path,
-        }
+    for outcome in outcomes:
+        result.update(outcome.facts)
+    copies = [outcome.backup_file for outcome in outcomes if outcome.backup_file]
+    if copies:
+        result["backup_file"] = copies[-1]
+    differences = [_difference(daemon, outcome) for daemon, outcome in steps if outcome.changed]
+    if diff and differences:
+        result["diff"] = differences[0] if len(differences) == 1 else differences
     return result
+
+
+def _difference(daemon: Daemon, outcome: Outcome) -> dict[str, str]:
+    before, after = shown_pair(outcome.before, outcome.after, daemon.syntax)
+    return {"before": before, "after": after, "before_header": daemon.path, "after_header": daemon.path}
 
 
 def _read(daemon: Daemon) -> ConfigFile:

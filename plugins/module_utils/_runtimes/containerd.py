@@ -37,6 +37,7 @@ class Request:
     systemd_cgroup: bool | None = None
     settings: t.Mapping[str, t.Any] = field(default_factory=dict)
     release: Release | None = None  # None: containerd's release is not known
+    option: str = "path"  # the option that names the file which is written; for messages only
 
     def __post_init__(self) -> None:
         check_handler(self.runtime_name)
@@ -64,6 +65,18 @@ def plan(
     check_shape(tree, request.path)
     draft = _Draft(tree, request, owned or {}, imported or {})
     draft.run()
+    return ContainerdPlan(draft.tree, draft.kinds, draft.reasons, draft.warnings, draft.schema)
+
+
+def plan_import(tree: Tree, request: Request, drop_in: str, known: bool) -> ContainerdPlan:
+    """Decide what a file that means *tree* has to mean in order to import *drop_in*; *known*: it does already.
+
+    Raises as `plan`.
+    """
+    check_shape(tree, request.path)
+    draft = _Draft(tree, request, {}, {})
+    if not known:
+        draft.put(("imports",), [*tree.get("imports", []), drop_in], "import", f"import {drop_in}")
     return ContainerdPlan(draft.tree, draft.kinds, draft.reasons, draft.warnings, draft.schema)
 
 

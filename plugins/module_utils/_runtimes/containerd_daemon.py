@@ -62,7 +62,7 @@ class Containerd:
     def plan(self, file: ConfigFile, owned: t.Mapping[Path, Owned]) -> ContainerdPlan:
         """Decide what the file should mean, with a look at what it imports."""
         request = self.request
-        files = imports.imported_files(file.path, file.tree, _load_import)
+        files = imports.imported_files(file.path, file.tree, load_import)
         # Which plugin id imported files use can be told only with the version of this file.
         first = plan(file.tree, request, owned)
         foreign = imports.check_imports(files, first.schema, request)
@@ -109,6 +109,7 @@ def _warn_owned(file: ConfigFile) -> list[str]:
     return [owner.message] if owner else []
 
 
-def _load_import(path: str) -> Tree | None:
+def load_import(path: str) -> Tree | None:
+    """Return what the file *path* means, None if there is none; raises ConfigError or FilesError."""
     data = _files.read_bytes(path)
     return None if data is None else parse(path, data, TOML).tree

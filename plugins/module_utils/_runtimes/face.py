@@ -11,14 +11,14 @@ from __future__ import annotations
 import typing as t
 
 from .._files import FilesError
-from .apply import Host, answer, ensure_absent, ensure_present
+from .apply import Host, answer
 from .errors import ConfigError
 from .masking import secret_words
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-    from .daemon import Daemon
+    from .apply import Steps
 
 ARGUMENTS: dict[str, t.Any] = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -32,8 +32,8 @@ ARGUMENTS: dict[str, t.Any] = {
     "state_dir": {"type": "path", "default": "/var/lib/gpu-kubernetes"},
 }
 
-#: Makes of a module's parameters the daemon with what is asked of it, and its program on this node, if there is one.
-Interpreter = t.Callable[[t.Mapping[str, t.Any]], "tuple[Daemon, str | None]"]
+#: Makes of a module's parameters what is to be done, and the daemon's program on this node, if there is one.
+Interpreter = t.Callable[[t.Mapping[str, t.Any]], "tuple[Steps, str | None]"]
 
 
 def run(module: AnsibleModule, interpret: Interpreter) -> None:
@@ -50,7 +50,7 @@ def run(module: AnsibleModule, interpret: Interpreter) -> None:
 
 def _act(module: AnsibleModule, interpret: Interpreter) -> tuple[dict[str, t.Any], list[str]]:
     params = module.params
-    daemon, binary = interpret(params)
+    steps, binary = interpret(params)
     host = Host(
         state_dir=params["state_dir"],
         check_mode=module.check_mode,
@@ -58,5 +58,5 @@ def _act(module: AnsibleModule, interpret: Interpreter) -> tuple[dict[str, t.Any
         binary=binary if params["validate"] else None,
         workdir=module.tmpdir,
     )
-    outcome = ensure_present(daemon, host) if params["state"] == "present" else ensure_absent(daemon, host)
-    return answer(daemon, outcome, module._diff), outcome.warnings
+    done = list(steps(host))
+    return answer(done, module._diff), [warning for _daemon, outcome in done for warning in outcome.warnings]

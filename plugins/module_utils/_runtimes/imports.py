@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os.path
 import typing as t
@@ -35,17 +36,22 @@ def absolute_patterns(tree: Tree, directory: str) -> list[str]:
     return [os.path.join(directory, pattern) for pattern in patterns if isinstance(pattern, str)]
 
 
-def imported_files(path: str, tree: Tree, load: t.Callable[[str], Tree | None]) -> list[Imported]:
+def is_imported(path: str, tree: Tree, directory: str) -> bool:
+    """Whether a file in *directory* that means *tree* imports *path* itself, once there is such a file."""
+    return any(_matches(path, pattern) for pattern in absolute_patterns(tree, directory))
+
+
+def imported_files(path: str, tree: Tree, load: t.Callable[[str], Tree | None], coming: str = "") -> list[Imported]:
     """Return all files that *path*, which means *tree*, imports, directly or not; *load* returns None for no file.
 
-    Raises ConfigError if a setting in one of them has a type that it cannot have.
+    The file *coming*, if any, counts as one that is there. Raises ConfigError if a setting in one of them has a type that it cannot have.
     """
     found: list[Imported] = []
     seen = {os.path.realpath(path)}
     queue = absolute_patterns(tree, os.path.dirname(path))
     while queue:
         pattern = queue.pop(0)
-        for name in sorted(glob.glob(pattern)) if glob.has_magic(pattern) else [pattern]:
+        for name in expanded(pattern, coming):
             if os.path.realpath(name) in seen:
                 continue
             seen.add(os.path.realpath(name))
@@ -55,6 +61,18 @@ def imported_files(path: str, tree: Tree, load: t.Callable[[str], Tree | None]) 
                 found.append(Imported(name, content))
                 queue.extend(absolute_patterns(content, os.path.dirname(name)))
     return found
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """Whether *pattern* finds *path*, both absolute if there is a path; as in Go, a wildcard ends at the next slash."""
+    parts, wanted = (os.path.normpath(each).split(os.sep) for each in (path, pattern))
+    return len(parts) == len(wanted) and all(map(fnmatch.fnmatchcase, parts, wanted))
+
+
+def expanded(pattern: str, coming: str) -> list[str]:
+    """Return the files that *pattern* may find, in order, once there is the file *coming* ("": none comes)."""
+    there = {*glob.glob(pattern), *([coming] if _matches(coming, pattern) else [])}
+    return sorted(there) if glob.has_magic(pattern) else [pattern]
 
 
 def merged_section(files: t.Sequence[Imported], layout: Schema, release: Release | None = None) -> Tree:
@@ -75,7 +93,7 @@ def check_imports(files: t.Sequence[Imported], layout: Schema, request: Request)
     warnings: list[str] = []
     for file in files:
         if merges is not False:
-            _check_version(file, layout, request)
+            check_version(file, layout, request)
         if _is_ignored(file, layout, request.release):
             warnings.append(
                 f"{request.path} has configuration version {layout.version} but imports {file.path} of version"
@@ -112,7 +130,8 @@ def _is_ignored(file: Imported, layout: Schema, release: Release | None) -> bool
     return lower and release is not None and not release.migrates_imports
 
 
-def _check_version(file: Imported, layout: Schema, request: Request) -> None:
+def check_version(file: Imported, layout: Schema, request: Request) -> None:
+    """Refuse a file of a higher version than the importing one."""
     version = file.tree.get("version", layout.version)
     if is_version(version, layout.version + 1):
         raise ConfigError(
@@ -149,7 +168,7 @@ def _check_merged(file: Imported, layout: Schema, request: Request) -> list[str]
     if binary not in (MISSING, request.runtime_path):
         raise ConfigError(
             f"{request.path} imports {file.path}, which sets BinaryName of runtime {name} to {binary} and wins: take"
-            f" it out there, or give path: {file.path}."
+            f" it out there, or give {request.option}: {file.path}."
         )
     wrong_default = (
         default is not MISSING and request.set_default is not None and (default == name) != request.set_default
@@ -157,7 +176,7 @@ def _check_merged(file: Imported, layout: Schema, request: Request) -> list[str]
     if wrong_default:
         raise ConfigError(
             f"{request.path} imports {file.path}, which sets default_runtime_name to {default} and wins: take it out"
-            f" there, or give path: {file.path}."
+            f" there, or give {request.option}: {file.path}."
         )
     if table(section, ("runtimes", name)):
         return [f"{request.path} imports {file.path}, which describes runtime {name} too and wins where they differ."]

@@ -30,7 +30,10 @@ FORMAT = 1
 _SHARED_KINDS = frozenset(["version", "cri", "runc", "cgroup", "cdi"])
 
 #: Decisions about our runtime itself: a file with nothing of these was replaced since.
-_OWN_KINDS = frozenset(["runtime", "inherit", "default"])
+_OWN_KINDS = frozenset(["runtime", "inherit", "default", "import"])
+
+#: The decision that adds to a list: only what was added is ours, whatever else others put in or take out.
+_ADDING = "import"
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,12 @@ class Journal:
         records = {known: self._decoded(content) for known, content in self._read()[1].items()}
         record = records[sha] if sha in records else _likeliest(list(records.values()), tree)
         return None if record is None else _still_true(record, sha, tree)
+
+    @property
+    def runtimes(self) -> set[str]:
+        """For what there is something on record, whatever the file is by now."""
+        records = (self._decoded(content) for content in self._read()[1].values())
+        return {name for record in records if record for name in record.runtimes}
 
     @property
     def written(self) -> t.Any:
@@ -156,15 +165,21 @@ def extend(record: Record, runtime: str, before: Tree, after: Tree, kinds: t.Map
     runtimes = {name: {change.path: change for change in changes} for name, changes in record.runtimes.items()}
     mine = runtimes.setdefault(runtime, {})
     for path, (old, new) in changed_leaves(before, after).items():
-        known = next((changes.pop(path) for changes in runtimes.values() if path in changes), None)
+        kind = kinds.get(path)
+        known = next((changes.pop(path) for changes in runtimes.values() if _continues(changes.get(path), kind)), None)
         origin = known.before if known else old
         if not same(origin, new):
-            mine[path] = Change(path, kinds.get(path, known.kind if known else "settings"), origin, new)
+            mine[path] = Change(path, kind or (known.kind if known else "settings"), origin, new)
     return replace(record, runtimes={name: tuple(changes.values()) for name, changes in runtimes.items()})
 
 
+def _continues(known: Change | None, kind: str | None) -> bool:
+    """Whether a change of *kind* takes the place of the *known* one of that leaf; what is added to a list stands beside it."""
+    return known is not None and _ADDING not in (known.kind, kind)
+
+
 def everything(record: Record) -> tuple[Change, ...]:
-    """Return all changes in *record*; no two of them are of the same leaf."""
+    """Return all changes in *record*; no two of them are of the same leaf, but for those that add to a list."""
     return tuple(change for changes in record.runtimes.values() for change in changes)
 
 
@@ -200,6 +215,9 @@ def undone(
     empty_before = {change.path for change in changes if change.before == {}}
     for change in changes:
         now = get(result, change.path)
+        if change.kind == _ADDING:
+            _take_out(result, change, original)
+            continue
         if isinstance(change.before, dict) or (now is MISSING and change.before is MISSING):
             continue
         if not same(now, change.after):
@@ -216,11 +234,25 @@ def undone(
     return result, [path for path in left if get(result, path) is not MISSING]
 
 
+def _added(change: Change) -> list[t.Any]:
+    return [value for value in change.after if value not in (change.before or [])]
+
+
+def _take_out(tree: Tree, change: Change, original: Tree | None) -> None:
+    """Take out in place what *change* added to a list, and the list if it is empty by it and was not there before us."""
+    now, added = get(tree, change.path, []), _added(change)
+    rest = [value for value in now if value not in added]
+    if rest or get(original, change.path) is not MISSING:
+        put(tree, change.path, rest)
+    elif now:
+        drop(tree, change.path)
+
+
 def _likeliest(records: t.Sequence[Record | None], tree: Tree) -> Record | None:
     """Others changed the file: tell from what it means for which of *records*, oldest first, they did."""
     known = [record for record in records if record is not None]
     for record in reversed(known):
-        if all(same(get(tree, change.path), change.after) for change in everything(record)):
+        if all(_holds(change, get(tree, change.path)) for change in everything(record)):
             return record
     return known[0] if known else None
 
@@ -255,9 +287,16 @@ def _find(change: Change, tree: Tree) -> Change | None:
     """Return *change* where it is in *tree* now: `containerd config migrate` moves it to another plugin id."""
     for path in (change.path, tuple(CRI_V3 if key == CRI_V2 else key for key in change.path)):
         now = get(tree, path)
-        if same(now, change.after) or (isinstance(change.before, dict) and isinstance(now, dict)):
+        if _holds(change, now) or (isinstance(change.before, dict) and isinstance(now, dict)):
             return replace(change, path=path)
     return None
+
+
+def _holds(change: Change, now: t.Any) -> bool:
+    """Whether *now*, the leaf as it is, is what *change* made it."""
+    if change.kind == _ADDING:
+        return isinstance(now, list) and all(value in now for value in _added(change))
+    return same(now, change.after)
 
 
 def _encode(record: Record | None, syntax: Format) -> dict[str, t.Any] | None:

@@ -21,13 +21,17 @@ from .. import _files
 def recorded_files(state_dir: str, besides: str | None = None) -> list[str]:
     """Return the configuration files of which a record says that a runtime was put in, without the file *besides*.
 
-    What is no record, or cannot be read, is left out.
+    Nor the drop-ins that it imports because of us. What is no record, or cannot be read, is left out.
     """
-    found = []
+    found: dict[str, list[str]] = {}
     for name in glob.glob(os.path.join(glob.escape(Places(state_dir).records), "*.json")):
         with contextlib.suppress(OSError, ValueError, LookupError, TypeError), open(name, encoding="utf-8") as file:
-            found.append(str(json.load(file)["path"]))
-    return sorted(path for path in found if not besides or path != os.path.realpath(besides))
+            content = json.load(file)
+            records = [version["record"] for version in content["versions"] if version["record"]]
+            found[str(content["path"])] = [key for record in records for key in record["runtimes"]]
+    mine = os.path.realpath(besides) if besides else ""
+    drop_ins = [os.path.realpath(key) for key in found.get(mine, []) if os.path.isabs(key)]
+    return sorted(path for path in found if path not in (mine, *drop_ins))
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,32 @@ def judge(binary: str, path: str, data: bytes, workdir: str | None = None, execu
     return _verdict(refusal, output)
 
 
+def judge_drop_in(
+    binary: str,
+    path: str,
+    root: str,
+    document: AnyDocument,
+    files: t.Sequence[str],
+    data: bytes,
+    workdir: str | None = None,
+    execute: Run = run,
+) -> Verdict:
+    """Let containerd load *data* as if it were the content of the drop-in *path*.
+
+    *document* is the file *root*, which imports *files*, *path* among them, in that order.
+    """
+
+    def command(candidate: str) -> list[str]:
+        document.set(("imports",), [candidate if name == path else name for name in files])
+        importing = os.path.join(os.path.dirname(os.path.dirname(candidate)), os.path.basename(root))
+        _write_private(importing, document.to_bytes())
+        return [binary, "--config", importing, "config", "dump"]
+
+    name = os.path.join("conf.d", os.path.basename(path))
+    refusal, output = _let_read(command, path, Document.from_bytes(data), workdir, execute, name)
+    return _verdict(refusal, output)
+
+
 def judge_docker(binary: str, path: str, data: bytes, workdir: str | None = None, execute: Run = run) -> Verdict:
     """Let dockerd validate *data* as if it were the content of *path*; releases before 23.0 cannot, and refuse nothing."""
     refusal, _output = _let_read(
@@ -134,6 +160,11 @@ def judge_crio(
     return _verdict(refusal, output)
 
 
+def _write_private(path: str, data: bytes) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+        stream.write(data)
+
+
 def _verdict(refusal: str | None, output: str) -> Verdict:
     """Return the refusal, or what the daemon prints of the configuration that it accepts, as TOML."""
     if refusal is not None:
@@ -160,8 +191,7 @@ def _let_read(
     try:
         candidate = os.path.join(folder, name or os.path.basename(path))
         os.makedirs(os.path.dirname(candidate), exist_ok=True)
-        with open(os.open(candidate, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-            stream.write(document.to_bytes())
+        _write_private(candidate, document.to_bytes())
         status, output, errors = execute(command(candidate))
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -24,7 +24,7 @@ def test_the_way_of_a_snapshot(tmp_path: Path) -> None:
     config.write_text("good")
 
     def do(state: str, check: bool = False) -> tuple[bool, bool]:
-        arguments = {"path": str(config), "state": state, "state_dir": str(tmp_path / "state")}
+        arguments = {"paths": [str(config)], "state": state, "state_dir": str(tmp_path / "state")}
         answer = node_module.run("config_snapshot", arguments, check=check)
         return answer["changed"], answer["exists"]
 
@@ -43,20 +43,33 @@ def test_the_way_of_a_snapshot(tmp_path: Path) -> None:
     assert do("dropped") == (False, False)
 
 
+def test_several_files_at_once(tmp_path: Path) -> None:
+    files = [tmp_path / "config.toml", tmp_path / "drop-in.toml"]
+    files[0].write_text("good")
+    arguments = {"paths": [str(file) for file in files], "state_dir": str(tmp_path / "state")}
+    assert node_module.run("config_snapshot", {**arguments, "state": "taken"})["changed"]
+    files[1].write_text("new")
+    assert node_module.run("config_snapshot", {**arguments, "state": "restored"})["changed"]
+    assert files[0].read_text() == "good"
+    assert not files[1].exists()
+    assert node_module.run("config_snapshot", {**arguments, "state": "dropped"})["exists"]
+    assert not node_module.run("config_snapshot", {**arguments, "state": "dropped"})["exists"]
+
+
 def test_edits_of_others_are_kept_and_named(tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text("good")
-    arguments = {"path": str(config), "state_dir": str(tmp_path / "state")}
+    arguments = {"paths": [str(config)], "state_dir": str(tmp_path / "state")}
     node_module.run("config_snapshot", {**arguments, "state": "taken"})
     config.write_text("theirs")
     answer = node_module.run("config_snapshot", {**arguments, "state": "restored"}, check=True)
     assert answer["changed"]
-    assert "backup_file" not in answer
+    assert "backup_files" not in answer
     assert not (tmp_path / "state" / "backups").exists()
     answer = node_module.run("config_snapshot", {**arguments, "state": "restored"})
     assert config.read_text() == "good"
-    assert Path(answer["backup_file"]).read_text() == "theirs"
-    assert answer["backup_file"] in json.dumps(answer["warnings"])
+    assert Path(answer["backup_files"][str(config)]).read_text() == "theirs"
+    assert answer["backup_files"][str(config)] in json.dumps(answer["warnings"])
     assert set(answer) - {"changed", "invocation", "warnings"} == set(yaml.safe_load(config_snapshot.RETURN))
 
 
@@ -70,7 +83,7 @@ def test_one_run_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(_files, "lock", lock)
     path = str(tmp_path / "config.toml")
-    arguments = {"path": path, "pending_marker": None, "state_dir": str(tmp_path / "state")}
+    arguments = {"paths": [path], "pending_marker": None, "state_dir": str(tmp_path / "state")}
     for state in ("taken", "restored", "dropped"):
         config_snapshot.act({**arguments, "state": state}, check_mode=True)
         assert held == []
@@ -84,13 +97,13 @@ def test_a_damaged_record_of_changes_is_a_failure(tmp_path: Path) -> None:
     record.parent.mkdir(parents=True)
     record.write_text("{")
     answer = node_module.run(
-        "config_snapshot", {"path": path, "state": "dropped", "state_dir": str(tmp_path / "state")}
+        "config_snapshot", {"paths": [path], "state": "dropped", "state_dir": str(tmp_path / "state")}
     )
     assert answer["failed"]
     assert str(record) in answer["msg"]
 
 
 def test_a_folder_in_the_place_of_the_file_is_a_failure(tmp_path: Path) -> None:
-    answer = node_module.run("config_snapshot", {"path": str(tmp_path), "state": "taken"}, check=True)
+    answer = node_module.run("config_snapshot", {"paths": [str(tmp_path)], "state": "taken"}, check=True)
     assert answer["failed"]
     assert str(tmp_path) in answer["msg"]

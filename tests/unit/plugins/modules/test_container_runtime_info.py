@@ -48,14 +48,17 @@ def test_a_bare_host(tmp_path: Path) -> None:
 def test_other_configurations_with_a_runtime_of_ours(tmp_path: Path) -> None:
     records = tmp_path / "state" / "runtime_config"
     records.mkdir(parents=True)
-    for name in ("a", "b"):
+    for name in ("a", "b", "d"):
         (tmp_path / name).write_text("")
-        (records / f"{name}.json").write_text(json.dumps({"path": str(tmp_path / name)}))
+        runtimes = {"nvidia": [], **({str(tmp_path / "d"): []} if name == "a" else {})}
+        content = {"path": str(tmp_path / name), "versions": [{"record": None}, {"record": {"runtimes": runtimes}}]}
+        (records / f"{name}.json").write_text(json.dumps(content))
     (records / "broken.json").write_text("{")
     (records / "list.json").write_text("[]")
     (tmp_path / "link").symlink_to(tmp_path / "a")
     arguments = {"state_dir": str(tmp_path), "packages": []}
-    both = node_module.run("container_runtime_info", arguments)["other_configurations"]
-    assert both == [str(tmp_path / "a"), str(tmp_path / "b")]
+    every = node_module.run("container_runtime_info", arguments)["other_configurations"]
+    assert every == [str(tmp_path / name) for name in ("a", "b", "d")]
+    # d is a drop-in that a imports because of us
     arguments["config_path"] = str(tmp_path / "link")
     assert node_module.run("container_runtime_info", arguments)["other_configurations"] == [str(tmp_path / "b")]

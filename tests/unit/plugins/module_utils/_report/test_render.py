@@ -27,8 +27,13 @@ def test_products_count_different_gpus_apart() -> None:
 
 
 def test_difference() -> None:
-    told = {"diff": {"before": "a\nb\n", "after": "a\nc\n"}}
-    assert build.difference(told) == ["--- as it is", "+++ as declared", "@@ -1,2 +1,2 @@", " a", "-b", "+c"]
+    told = {"before": "a\nb\n", "after": "a\nc\n", "before_header": "/x"}
+    lines = ["--- /x as it is", "+++ /x as declared", "@@ -1,2 +1,2 @@", " a", "-b", "+c"]
+    assert build.difference({"diff": told}) == lines
+    assert build.difference({"diff": [told, {**told, "before_header": "/y"}]}) == [
+        *lines,
+        *(line.replace("/x", "/y") for line in lines),
+    ]
     assert build.difference({}) == []
 
 

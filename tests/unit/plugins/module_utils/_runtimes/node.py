@@ -13,11 +13,13 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils import _files
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.apply import (
     Host,
     Outcome,
+    answer,
     ensure_absent,
     ensure_present,
 )
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import Request
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd_daemon import Containerd
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd_drop_in import steps
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.crio import Crio
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.docker import Docker
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import parse_release
@@ -105,3 +107,31 @@ class CrioNode(Node):
 
     def daemon(self, asked: dict[str, t.Any]) -> Daemon:
         return Crio(path=str(self.config), main=str(self.main), **asked)
+
+
+class DropInNode(Node):
+    """The first, with a drop-in beside config.toml; *others* (by name) are there before."""
+
+    def __init__(self, root: Path, content: str | None, release: str = "2.1", **others: str) -> None:
+        super().__init__(root, content, release)
+        self.folder = self.config.parent / "conf.d"
+        self.file = self.folder / "50-nvidia.toml"
+        self.line = f"imports = ['{self.file}']\n"
+        for name, text in others.items():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / f"{name[1:]}.toml").write_text(text, encoding="utf-8")
+
+    def steps(
+        self, state: str, check: bool = False, drop_in: str | None = "", **asked: t.Any
+    ) -> t.Iterator[tuple[Daemon, Outcome]]:
+        """What the module does, one file after the other; *drop_in*: None for none, empty for the usual one."""
+        request = Request(path=str(self.config), release=self.release, **asked)
+        return steps(request, str(self.file) if drop_in == "" else drop_in, state)(self._host(check))
+
+    def run(self, state: str, **asked: t.Any) -> dict[str, t.Any]:
+        """What the module answers."""
+        done = list(self.steps(state, **asked))
+        return {
+            **answer(done, True),
+            "warnings": [warning for _daemon, outcome in done for warning in outcome.warnings],
+        }

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import proof
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import schema_of
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.trees import MISSING, changed_leaves, get
 from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
 from ansible_collections.gpu.kubernetes.tests.unit.effort import sample
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import samples
-from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import Node
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import DropInNode, Node
 
 #: ansible-test passes PATH alone on.
 PROGRAMS = [path for path in os.environ.get("CONTAINERDS", "").split(os.pathsep) if path] or [
@@ -61,7 +62,38 @@ def test_what_was_asked_and_nothing_else(tmp_path: Path, program: str, name: str
     before = effective(program, node)
     assert node.present(set_default=True).changed
     assert not node.present(set_default=True).changed
-    after = effective(program, node)
+    check(text, before, effective(program, node))
+    node.absent()
+    assert node.text() == text
+
+
+@pytest.mark.parametrize(
+    ("program", "name"), sample(CASES, 1) or CASES, ids=lambda value: Path(value).parent.name if "/" in value else value
+)
+def test_the_same_in_a_drop_in(tmp_path: Path, program: str, name: str) -> None:
+    text = content(program, name)
+    node = DropInNode(tmp_path, text)
+    node.release = release = proof.ask_release(program)
+    node.host = replace(node.host, binary=program, workdir=str(tmp_path))
+    assert release is not None
+    disabled = loads(text).get("disabled_plugins", [])
+    if release.major == 1 or "cri" in disabled or ("version = 4" in text and str(release) == "2.1"):
+        with pytest.raises(ConfigError, match=r"leave drop_in out|reads up to version"):
+            node.run("present")
+        assert node.text() == text
+        return
+    before = effective(program, node)
+    assert node.run("present", check=True, set_default=True)["changed"]
+    assert node.run("present", set_default=True)["changed"]
+    assert not node.run("present", set_default=True)["changed"]
+    check(text, before, effective(program, node))
+    node.run("absent")
+    assert node.text() == text
+    assert not node.folder.exists()
+
+
+def check(text: str, before: t.Any, after: t.Any) -> None:
+    """The runtime is what containerd makes of the files *after*, and nothing else changed."""
     layout = schema_of(after)
     assert layout is not None
     runtimes = get(after, layout.runtimes)
@@ -82,5 +114,3 @@ def test_what_was_asked_and_nothing_else(tmp_path: Path, program: str, name: str
             if not any(path[: len(place)] == place for place in (*allowed, *added)) and path != layout.runtimes
         ]
         assert others == []
-    node.absent()
-    assert node.text() == text

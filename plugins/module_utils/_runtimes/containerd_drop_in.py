@@ -1,0 +1,242 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""containerd's configuration in two files, as `apply` sees them: a drop-in of ours, and config.toml, which imports it.
+
+The drop-in comes first and goes first: an import without a file is nothing to containerd 2, a file without an import
+neither.  Private to this collection.
+"""
+
+from __future__ import annotations
+
+import glob
+import os.path
+import typing as t
+from dataclasses import dataclass, replace
+
+from .. import _files
+from . import imports, proof
+from .apply import ensure_absent, ensure_present, one_file
+from .config_file import ConfigFile, meaning, read
+from .containerd import ContainerdPlan, Request, plan_import
+from .containerd_daemon import Containerd, load_import
+from .draft import Owned
+from .drop_in import plan_drop_in
+from .errors import ConfigError
+from .formats import TOML
+from .journal import Change
+from .schema import schema_of
+from .trees import Path, Tree, merge, table
+from .undo import taken_out
+
+if t.TYPE_CHECKING:
+    from .apply import Host, Outcome, Steps
+    from .daemon import Daemon
+
+
+@dataclass(frozen=True)
+class Import(Containerd):
+    """config.toml, which has to import the drop-in and is left alone otherwise."""
+
+    drop_in: str
+
+    @property
+    def runtime_name(self) -> str:
+        """What the record calls the import, which is there for all runtimes of the drop-in."""
+        return self.drop_in
+
+    def plan(self, file: ConfigFile, _owned: t.Mapping[Path, Owned]) -> ContainerdPlan:
+        """Decide how the file comes to import the drop-in."""
+        known = imports.is_imported(self.drop_in, file.tree, os.path.dirname(file.path))
+        return plan_import(file.tree, self.request, self.drop_in, known)
+
+    def check_effect(self, verdict: proof.Verdict) -> None:
+        """Refuse a file with a default runtime that is none; the drop-in has been proved as a whole."""
+        self.check_default(verdict)
+
+    def has_runtime(self, _tree: Tree) -> bool:
+        """Never: an import that others wrote is theirs."""
+        return False
+
+    def facts(self, tree: Tree) -> dict[str, t.Any]:
+        """What the module tells of the file."""
+        told = super().facts(tree)
+        return {name: told[name] for name in ("config_version", "plugin_id")}
+
+
+@dataclass(frozen=True)
+class DropIn(Containerd):
+    """A file of its own for what is asked, with *root*, which imports it.
+
+    Raises ConfigError for a path that cannot be imported, and for a containerd that replaces whole sections by imports.
+    """
+
+    root: Import
+
+    def __post_init__(self) -> None:
+        path, request = self.path, self.request
+        if not os.path.isabs(path) or glob.has_magic(path) or os.path.realpath(path) == os.path.realpath(request.path):
+            raise ConfigError(
+                f"drop_in {path} cannot be imported by {request.path}: give another file by its absolute path, such as"
+                " /etc/containerd/conf.d/99-nvidia.toml."
+            )
+
+    @property
+    def path(self) -> str:
+        """The drop-in."""
+        return self.root.drop_in
+
+    def plan(self, file: ConfigFile, owned: t.Mapping[Path, Owned]) -> ContainerdPlan:
+        """Decide what the drop-in should mean, with a look at the file that imports it and at all others that it imports."""
+        request = self.request
+        root = read(request.path, TOML)
+        self.root.check(root.tree)
+        if file.tree and not owned and not imports.is_imported(self.path, root.tree, os.path.dirname(request.path)):
+            raise ConfigError(
+                f"{self.path} has settings, but {request.path} does not import it, so that they would come into force with the"
+                " runtime: import it there first if they should, or give another file."
+            )
+        importing = self.root.plan(root, {})
+        before, after = self._neighbours(importing.target, load_import)
+        for each in before:
+            imports.check_version(each, importing.schema, request)
+        foreign = imports.check_imports(after, importing.schema, request)
+        foreign += imports.check_foreign_section(root.tree, request)
+        decision = plan_drop_in(file.tree, self.path, importing.target, request, owned, before, after)
+        decision.warnings += foreign
+        return decision
+
+    def without(self, tree: Tree, changes: t.Sequence[Change], original: Tree | None) -> tuple[Tree, list[str]]:
+        """Return what *tree* means without *changes*, and warnings about what stays."""
+        layout = schema_of(tree) or schema_of(self._root())
+        if layout is None:
+            return tree, []  # nothing that containerd could read
+        default = (*layout.containerd, "default_runtime_name")
+        target, warnings = taken_out(
+            self.path, tree, changes, original, layout.runtimes, default, essential="runtime_type", builtin=None
+        )
+        whole, name = self._whole(target), self.runtime_name
+        if whole.get("default_runtime_name") == name and name not in table(whole, ("runtimes",)):
+            raise ConfigError(
+                f"{self.request.path}, or another file that it imports, makes {name} the default runtime, and without that"
+                " runtime the CRI plugin would not load: take default_runtime_name out there first."
+            )
+        return target, warnings
+
+    def judge(self, binary: str, data: bytes, workdir: str | None, execute: proof.Run) -> proof.Verdict:
+        """Let containerd load *data* in the place of the drop-in, with the file that imports it and all others."""
+        root = read(self.request.path, TOML)
+        target = self.root.plan(root, {}).target
+        root.document.set(("version",), target["version"])
+        patterns = imports.absolute_patterns(target, os.path.dirname(os.path.abspath(root.path)))
+        files = [name for pattern in patterns for name in imports.expanded(pattern, self.path)]
+        return proof.judge_drop_in(binary, self.path, root.path, root.document, files, data, workdir, execute)
+
+    def facts(self, tree: Tree) -> dict[str, t.Any]:
+        """What the module tells of the configuration as a whole."""
+        return {**super().facts(tree), "default_runtime_name": self._whole(tree).get("default_runtime_name")}
+
+    def _root(self) -> Tree:
+        """Return what the importing file means, nothing if that cannot be told."""
+        return _load_if_possible(self.request.path) or {}
+
+    def _neighbours(
+        self, root: Tree, load: t.Callable[[str], Tree | None]
+    ) -> tuple[list[imports.Imported], list[imports.Imported]]:
+        """Return the other files that *root* imports, as they are read before and after the drop-in."""
+        here = os.path.realpath(self.path)
+
+        def known(path: str) -> Tree | None:
+            return {} if os.path.realpath(path) == here else load(path)
+
+        files = imports.imported_files(self.request.path, root, known, self.path)
+        at = next((n for n, file in enumerate(files) if os.path.realpath(file.path) == here), len(files))
+        return files[:at], files[at + 1 :]
+
+    def _whole(self, tree: Tree) -> Tree:
+        """Return the table `containerd` of the CRI plugin as all files say it, if the drop-in means *tree*."""
+        root = self._root()
+        layout = schema_of(root) or schema_of(tree)
+        whole: Tree = {}
+        if layout is None:
+            return whole
+        before, after = self._neighbours(root, _load_if_possible)
+        merge(whole, table(root, layout.containerd))
+        for section in (
+            imports.merged_section(before, layout, self.request.release),
+            table(tree, layout.containerd),
+            imports.merged_section(after, layout, self.request.release),
+        ):
+            merge(whole, section)
+        return whole
+
+
+def steps(request: Request, drop_in: str | None, state: str) -> Steps:
+    """Return what brings the file, or with *drop_in* that file and the one that imports it, to *state*.
+
+    Raises ConfigError for what no drop-in can be.
+    """
+
+    def present(host: Host) -> t.Iterator[tuple[Daemon, Outcome]]:
+        for other in _recorded(request, host):
+            if other != drop_in and os.path.exists(other) and request.runtime_name in _runtimes(other, host):
+                raise ConfigError(
+                    f"Runtime {request.runtime_name} is in the drop-in {other}: give drop_in: {other}, or take it out first"
+                    " (state: absent)."
+                )
+        if drop_in is None:
+            yield from one_file(Containerd(request), "present")(host)
+            return
+        _check_release(request)
+        file = _drop_in(request, drop_in)
+        ensure_present(file.root, replace(host, check_mode=True))  # what cannot be imported is not written
+        yield file, ensure_present(file, host)
+        yield file.root, ensure_present(file.root, host)
+
+    def absent(host: Host) -> t.Iterator[tuple[Daemon, Outcome]]:
+        """Take the runtime out wherever it is on record."""
+        for path in dict.fromkeys([*([drop_in] if drop_in else []), *_recorded(request, host)]):
+            file = _drop_in(request, path)
+            outcome = ensure_absent(file, host)
+            yield file, outcome
+            if not meaning(outcome.after, TOML):
+                yield file.root, ensure_absent(file.root, host)
+        yield from one_file(Containerd(request), "absent")(host)
+
+    if drop_in is not None:
+        _drop_in(request, drop_in)
+    return present if state == "present" else absent
+
+
+def _drop_in(request: Request, path: str) -> DropIn:
+    asked = replace(request, option="drop_in")
+    return DropIn(asked, Import(asked, path))
+
+
+def _recorded(request: Request, host: Host) -> list[str]:
+    """Return the drop-ins that the file imports because of us."""
+    return sorted(name for name in _runtimes(request.path, host) if os.path.isabs(name))
+
+
+def _runtimes(path: str, host: Host) -> set[str]:
+    return host.journal(path, TOML).runtimes
+
+
+def _load_if_possible(path: str) -> Tree | None:
+    try:
+        return load_import(path)
+    except (ConfigError, _files.FilesError):
+        return None
+
+
+def _check_release(request: Request) -> None:
+    if request.release is None:
+        raise ConfigError(
+            "drop_in: there is no containerd to ask for its release, and containerd 1.x replaces whole sections by those of a"
+            " drop-in: state containerd_version, or leave drop_in out."
+        )
+    if not request.release.merges_imports:
+        raise ConfigError(
+            f"drop_in: containerd {request.release} would replace the whole CRI section of {request.path} by that of the"
+            " drop-in, mirrors and all: leave drop_in out."
+        )
