@@ -47,6 +47,11 @@ options:
   config_path:
     description: A configuration file of a container runtime, which is not among RV(other_configurations).
     type: path
+  files:
+    description: Paths to look for, of which RV(files_found) names those that are there.
+    type: list
+    elements: path
+    default: []
   state_dir:
     description: Where the collection keeps its records on the node.
     type: path
@@ -135,6 +140,12 @@ other_configurations:
   type: list
   elements: str
   sample: [/etc/docker/daemon.json]
+files_found:
+  description: Those of O(files) that are there, whatever they are.
+  returned: success
+  type: list
+  elements: str
+  sample: [/etc/apt/preferences.d/nvidia-container-toolkit]
 kubelet:
   description: The kubelet of the host.
   returned: success
@@ -176,6 +187,7 @@ ARGUMENTS = {
     "packages": {"type": "list", "elements": "str", "default": ["nvidia-container-toolkit"]},
     "package_manager": {"type": "str", "choices": ["apt", "dnf", "zypper", "pacman"]},
     "config_path": {"type": "path"},
+    "files": {"type": "list", "elements": "path", "default": []},
     "state_dir": {"type": "path", "default": STATE_DIR},
 }
 # A service's PATH and that of a login differ; these are where packages and installers put the programs.
@@ -215,6 +227,7 @@ def main() -> None:
         package_manager=manager,
         packages={name: host.package_version(manager, name, attempt) for name in params["packages"]},
         other_configurations=recorded_files(params["state_dir"], besides=params["config_path"]),
+        files_found=[path for path in params["files"] if os.path.lexists(path)],
         kubelet=kubelet.describe(kubelet.processes(), kubelet.look),
         kubernetes_distribution=kubelet.distribution(os.path.exists),
     )

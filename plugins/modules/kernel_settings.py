@@ -8,12 +8,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: kernel_settings
-short_description: Load kernel modules and set sysctl values of the running kernel
+short_description: Load kernel modules and set sysctl values, now and at each boot
 version_added: 0.1.0
 description:
   - Loads kernel modules that are neither loaded nor built in, and sets sysctl values that differ.
   - Looks first, so that nothing is touched where all is as wanted, as in containers that share their host's kernel.
-  - Concerns the running kernel only. Write files to C(/etc/modules-load.d) and C(/etc/sysctl.d) to make it last.
+  - With O(modules_file) and O(sysctl_file) the same is written down for the next boot, after the running kernel has taken it, so that
+    what it refuses now is not waiting for the next boot.
 author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 extends_documentation_fragment:
@@ -27,6 +28,14 @@ attributes:
   idempotent:
     support: full
 options:
+  state:
+    description:
+      - V(present) sets what is given, now and for each boot.
+      - V(absent) removes O(modules_file) and O(sysctl_file). Modules stay loaded and values stay set until the next boot, since
+        the pod network of a running node may depend on them.
+    type: str
+    choices: [present, absent]
+    default: present
   modules:
     description: Names of kernel modules to load.
     type: list
@@ -36,6 +45,12 @@ options:
     description: Names and values of sysctl settings.
     type: dict
     default: {}
+  modules_file:
+    description: The file with O(modules) for systemd-modules-load.service, as a whole. Left out, nothing is written down.
+    type: path
+  sysctl_file:
+    description: The file with O(sysctl) for systemd-sysctl.service, as a whole. Left out, nothing is written down.
+    type: path
 """
 
 EXAMPLES = r"""
@@ -47,6 +62,8 @@ EXAMPLES = r"""
     sysctl:
       net.bridge.bridge-nf-call-iptables: 1
       net.ipv4.ip_forward: 1
+    modules_file: /etc/modules-load.d/gpu-nodes.conf
+    sysctl_file: /etc/sysctl.d/99-gpu-nodes.conf
 """
 
 RETURN = r"""
@@ -62,6 +79,12 @@ set:
   type: dict
   sample:
     net.ipv4.ip_forward: "1"
+files:
+  description: The files that were written or removed, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [/etc/modules-load.d/gpu-nodes.conf]
 """
 
 import os
@@ -69,12 +92,17 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _files
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import kernel
 
 ARGUMENTS = {
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "modules": {"type": "list", "elements": "str", "default": []},
     "sysctl": {"type": "dict", "default": {}},
+    "modules_file": {"type": "path"},
+    "sysctl_file": {"type": "path"},
 }
+HEADER = "# Written by Ansible (gpu.kubernetes.kernel_settings); a change by hand is lost with its next run.\n"
 
 
 def load(module: AnsibleModule, names: list[str]) -> None:
@@ -109,10 +137,8 @@ def set_values(module: AnsibleModule, values: dict[str, str]) -> None:
         module.fail_json(msg=f"The kernel refuses {name} = {value} ({error.strerror}): {remedy}.")
 
 
-def main() -> None:
-    """Run the module."""
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    wanted = {name: str(value) for name, value in module.params["sysctl"].items()}
+def set_now(module: AnsibleModule, wanted: dict[str, str]) -> tuple[list[str], dict[str, str | None]]:
+    """Bring the running kernel to what is wanted; return the modules that were missing and the values that differed."""
     missing = kernel.missing_modules(module.params["modules"], os.uname().release)
     if not module.check_mode:
         load(module, missing)
@@ -122,17 +148,66 @@ def main() -> None:
         refuse_unknown(module, differing)
     if not module.check_mode:
         set_values(module, {name: wanted[name] for name in differing})
+    return missing, differing
+
+
+def contents(params: t.Mapping[str, t.Any], wanted: dict[str, str]) -> dict[str, bytes | None]:
+    """Return what each file for the next boot has to hold, None for no file."""
+    lines = {
+        "modules_file": [f"{name}\n" for name in params["modules"]],
+        "sysctl_file": [f"{name} = {value}\n" for name, value in wanted.items()],
+    }
+    present = params["state"] == "present"
+    return {
+        params[option]: "".join([HEADER, *text]).encode() if present else None
+        for option, text in lines.items()
+        if params[option]
+    }
+
+
+def set_files(files: dict[str, bytes | None], check_mode: bool) -> dict[str, bytes | None]:
+    """Write or remove the files that differ; return them with what they held.  Raises FilesError."""
+    before = {path: _files.read_bytes(path) for path in files}
+    differing = [path for path, data in files.items() if before[path] != data]
+    for path in [] if check_mode else differing:
+        data = files[path]
+        if data is None:
+            _files.remove_file(path)
+        else:
+            _files.write_atomic(path, data, mode=0o644)
+    return {path: before[path] for path in differing}
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    params = module.params
+    wanted = {name: str(value) for name, value in params["sysctl"].items()}
+    missing, differing = set_now(module, wanted) if params["state"] == "present" else ([], {})
+    files = contents(params, wanted)
+    try:
+        changed_files = set_files(files, module.check_mode)
+    except _files.FilesError as error:
+        module.fail_json(msg=str(error))
+    now = {
+        "before": "".join(f"{name} = {value}\n" for name, value in differing.items())
+        + "".join(f"{name} is not loaded\n" for name in missing),
+        "after": "".join(f"{name} = {wanted[name]}\n" for name in differing)
+        + "".join(f"{name} is loaded\n" for name in missing),
+    }
     module.exit_json(
-        changed=bool(missing or differing),
+        changed=bool(missing or differing or changed_files),
         loaded=missing,
         set={name: wanted[name] for name in differing},
-        diff={
-            "before": "".join(f"{name} = {value}\n" for name, value in differing.items())
-            + "".join(f"{name} is not loaded\n" for name in missing),
-            "after": "".join(f"{name} = {wanted[name]}\n" for name in differing)
-            + "".join(f"{name} is loaded\n" for name in missing),
-        },
+        files=list(changed_files),
+        diff=[now, *(_difference(path, before, files[path]) for path, before in changed_files.items())],
     )
+
+
+def _difference(path: str, before: bytes | None, after: bytes | None) -> dict[str, str]:
+    sides = {"before": before, "after": after}
+    texts = {side: (data or b"").decode("utf-8", "replace") for side, data in sides.items()}
+    return {**texts, "before_header": path, "after_header": path}
 
 
 if __name__ == "__main__":

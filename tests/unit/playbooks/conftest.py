@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Playbooks are run as users run them."""
+"""Playbooks are run as users run them, but for the start of Ansible, which is made once."""
 
 from __future__ import annotations
 
@@ -19,28 +19,30 @@ HERE = {"ansible_connection": "local", "ansible_become": False, "ansible_python_
 FACTS = {"distribution": "Debian", "os_family": "Debian", "nodename": "{{ inventory_hostname }}", "cacheable": True}
 
 
+@pytest.fixture(scope="session")
+def forge():
+    """A process that runs playbooks for all tests."""
+    env = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
+    command = [sys.executable, str(Path(__file__).with_name("forge.py"))]
+    with subprocess.Popen(
+        command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield process
+        process.stdin.close()
+
+
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, forge):
     """Run a playbook on an inventory: exit code and all that it said."""
 
     def run_playbook(inventory, playbook, *options, environment=None, **extra):
         hosts = tmp_path / ("inventory" if isinstance(inventory, str) else "inventory.yml")
         hosts.write_text(inventory if isinstance(inventory, str) else json.dumps(inventory))
-        command = ["-m", "ansible", "playbook", "--inventory", hosts, "--extra-vars", json.dumps(extra)]
-        done = subprocess.run(
-            [sys.executable, *command, *options, playbook],
-            cwd=str(ROOT),
-            env={
-                **os.environ,
-                "ANSIBLE_NOCOLOR": "1",
-                "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-                **(environment or {}),
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return done.returncode, done.stdout + done.stderr
+        output = tmp_path / "output"
+        arguments = ["--inventory", str(hosts), "--extra-vars", json.dumps(extra), *options, str(playbook)]
+        request = {"arguments": arguments, "environment": environment or {}, "output": str(output)}
+        print(json.dumps(request), file=forge.stdin, flush=True)
+        return int(forge.stdout.readline()), output.read_text()
 
     return run_playbook
 

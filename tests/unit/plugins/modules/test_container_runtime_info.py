@@ -45,6 +45,14 @@ def test_a_bare_host(tmp_path: Path) -> None:
     assert "kubernetes_distribution" in answer
 
 
+def test_files_that_are_there(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    asked = [str(tmp_path / name) for name in ("dangling", "missing", "there")]
+    answer = node_module.run("container_runtime_info", {"files": asked, "packages": []})
+    assert answer["files_found"] == [asked[0], asked[2]]
+
+
 def test_other_configurations_with_a_runtime_of_ours(tmp_path: Path) -> None:
     records = tmp_path / "state" / "runtime_config"
     records.mkdir(parents=True)

@@ -2,14 +2,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import platform
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("ansible.module_utils.basic")
 
+import yaml
+
+from ansible_collections.gpu.kubernetes.plugins.modules import kernel_settings
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import node_module
 
+RELEASE = platform.release()
 OSTYPE = Path("/proc/sys/kernel/ostype")  # read-only, and the same on every Linux
 
 
@@ -24,9 +30,62 @@ def test_check_mode_tells_what_would_be_done() -> None:
     assert answer["changed"]
     assert answer["loaded"] == ["no_such_module"]
     assert answer["set"] == {"kernel.ostype": "Plan9"}
-    assert answer["diff"]["before"] == "kernel.ostype = Linux\nno_such_module is not loaded\n"
-    assert answer["diff"]["after"] == "kernel.ostype = Plan9\nno_such_module is loaded\n"
+    (difference,) = answer["diff"]
+    assert difference["before"] == "kernel.ostype = Linux\nno_such_module is not loaded\n"
+    assert difference["after"] == "kernel.ostype = Plan9\nno_such_module is loaded\n"
     assert OSTYPE.read_text().strip() == "Linux"
+
+
+class TestAtEachBoot:
+    """The files beside the running kernel."""
+
+    def arguments(self, folder: Path) -> dict[str, Any]:
+        files = {"modules_file": str(folder / "modules" / "gpu.conf"), "sysctl_file": str(folder / "sysctl.conf")}
+        return {"modules": ["overlay"], "sysctl": {"kernel.ostype": "Linux", "kernel.osrelease": RELEASE}, **files}
+
+    def test_the_way_there_and_back(self, tmp_path: Path) -> None:
+        arguments = self.arguments(tmp_path)
+        told = node_module.run("kernel_settings", arguments, check=True)
+        assert list(tmp_path.iterdir()) == []
+        answer = node_module.run("kernel_settings", arguments)
+        assert answer["changed"]
+        assert (told["files"], told["diff"]) == (answer["files"], answer["diff"])
+        assert answer["files"] == [arguments["modules_file"], arguments["sysctl_file"]]
+        assert answer["diff"][1]["after_header"] == arguments["modules_file"]
+        header, *lines = Path(arguments["modules_file"]).read_text().splitlines()
+        assert header.startswith("# Written by Ansible")
+        assert lines == ["overlay"]
+        lines = Path(arguments["sysctl_file"]).read_text().splitlines()[1:]
+        assert lines == ["kernel.ostype = Linux", f"kernel.osrelease = {RELEASE}"]
+        assert Path(arguments["sysctl_file"]).stat().st_mode & 0o777 == 0o644
+        assert not node_module.run("kernel_settings", arguments)["changed"]
+        gone = node_module.run("kernel_settings", {**arguments, "state": "absent"}, check=True)
+        assert gone["files"] == answer["files"]
+        assert node_module.run("kernel_settings", {**arguments, "state": "absent"})["files"] == answer["files"]
+        assert not Path(arguments["sysctl_file"]).exists()
+        assert not node_module.run("kernel_settings", {**arguments, "state": "absent"})["changed"]
+
+    def test_a_changed_file_is_written_anew(self, tmp_path: Path) -> None:
+        arguments = self.arguments(tmp_path)
+        node_module.run("kernel_settings", arguments)
+        Path(arguments["sysctl_file"]).write_text("# theirs\n")
+        answer = node_module.run("kernel_settings", arguments)
+        assert answer["files"] == [arguments["sysctl_file"]]
+        assert answer["diff"][1]["before"] == "# theirs\n"
+
+    def test_what_the_kernel_refuses_is_not_left_for_the_next_boot(self, tmp_path: Path) -> None:
+        arguments = {**self.arguments(tmp_path), "sysctl": {"kernel.ostype": "Plan9"}}
+        assert node_module.run("kernel_settings", arguments)["failed"]
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_folder_in_the_place_of_a_file_is_one_sentence(self, tmp_path: Path) -> None:
+        answer = node_module.run("kernel_settings", {"sysctl_file": str(tmp_path)})
+        assert answer["failed"]
+        assert answer["msg"] == f"{tmp_path} is not a regular file."
+
+    def test_results_are_documented(self) -> None:
+        answer = node_module.run("kernel_settings", {})
+        assert set(answer) - {"changed", "diff", "invocation"} == set(yaml.safe_load(kernel_settings.RETURN))
 
 
 def test_a_module_that_cannot_be_loaded_is_one_sentence(tmp_path: Path) -> None:
