@@ -33,7 +33,7 @@ attributes:
     support: full
 options:
   paths:
-    description: The files. Symbolic links are followed.
+    description: The files. Symbolic links are followed, and the drop-ins are added that one of them has by this collection.
     type: list
     elements: path
     required: true
@@ -86,6 +86,7 @@ backup_files:
     /etc/containerd/config.toml: /var/lib/gpu-kubernetes/backups/etc-containerd-config.toml.93e1f0a2c4b5.0f343b0931126a20
 """
 
+import os
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
@@ -93,7 +94,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _snapshot
 from ansible_collections.gpu.kubernetes.plugins.module_utils._files import STATE_DIR, FilesError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.places import Places
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.places import Places, recorded_drop_ins
 
 ARGUMENTS = {
     "paths": {"type": "list", "elements": "path", "required": True},
@@ -106,7 +107,9 @@ ARGUMENTS = {
 def act(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
     """Do what the parameters ask and return the result; raises FilesError or ConfigError."""
     places, changed, exists, backups = Places(params["state_dir"]), False, False, {}
-    for path in params["paths"]:
+    known = [os.path.realpath(path) for path in params["paths"]]
+    drop_ins = [each for path in known for each in recorded_drop_ins(params["state_dir"], path)]
+    for path in [*params["paths"], *(each for each in drop_ins if each not in known)]:
         with places.exclusive(path, check_mode):
             snapshot = _snapshot.Snapshot(path, places)
             exists = exists or snapshot.exists

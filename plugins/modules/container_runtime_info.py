@@ -50,7 +50,7 @@ options:
   files:
     description: Paths to look for, of which RV(files_found) names those that are there.
     type: list
-    elements: path
+    elements: str
     default: []
   state_dir:
     description: Where the collection keeps its records on the node.
@@ -187,7 +187,7 @@ ARGUMENTS = {
     "packages": {"type": "list", "elements": "str", "default": ["nvidia-container-toolkit"]},
     "package_manager": {"type": "str", "choices": ["apt", "dnf", "zypper", "pacman"]},
     "config_path": {"type": "path"},
-    "files": {"type": "list", "elements": "path", "default": []},
+    "files": {"type": "list", "elements": "str", "default": []},
     "state_dir": {"type": "path", "default": STATE_DIR},
 }
 # A service's PATH and that of a login differ; these are where packages and installers put the programs.
@@ -227,7 +227,7 @@ def main() -> None:
         package_manager=manager,
         packages={name: host.package_version(manager, name, attempt) for name in params["packages"]},
         other_configurations=recorded_files(params["state_dir"], besides=params["config_path"]),
-        files_found=[path for path in params["files"] if os.path.lexists(path)],
+        files_found=[path for path in params["files"] if os.path.lexists(os.path.expanduser(os.path.expandvars(path)))],
         kubelet=kubelet.describe(kubelet.processes(), kubelet.look),
         kubernetes_distribution=kubelet.distribution(os.path.exists),
     )

@@ -49,7 +49,8 @@ options:
       - A file of its own for what is asked, which O(path) comes to import by its absolute path, unless it does already, such as
         through C(/etc/containerd/conf.d/*.toml). Nothing else is written to O(path) but the configuration version, if there is none.
       - Needs containerd 2.0 or newer, which merges imported files setting by setting; 1.x would take the whole CRI section from the
-        drop-in, and is refused. So is what a drop-in cannot do, such as switching CRI on that O(path) switches off.
+        drop-in, and is refused. So is what a drop-in cannot do, such as switching CRI on that O(path) switches off, and O(settings)
+        other than those of C(plugins), which containerd does not merge leaf by leaf.
       - The drop-in has the settings that differ from those of O(path) and of the files that containerd reads before it, and the
         configuration version of O(path).
       - To change from one way to the other, take the runtime out with O(state=absent) first, which needs no O(drop_in) for that.

@@ -14,7 +14,7 @@ description:
   - Loads kernel modules that are neither loaded nor built in, and sets sysctl values that differ.
   - Looks first, so that nothing is touched where all is as wanted, as in containers that share their host's kernel.
   - With O(modules_file) and O(sysctl_file) the same is written down for the next boot, after the running kernel has taken it, so that
-    what it refuses now is not waiting for the next boot.
+    what it refuses now is not waiting for the next boot. A file that an administrator masked with a link to C(/dev/null) stays masked.
 author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 extends_documentation_fragment:
@@ -167,8 +167,8 @@ def contents(params: t.Mapping[str, t.Any], wanted: dict[str, str]) -> dict[str,
 
 def set_files(files: dict[str, bytes | None], check_mode: bool) -> dict[str, bytes | None]:
     """Write or remove the files that differ; return them with what they held.  Raises FilesError."""
-    before = {path: _files.read_bytes(path) for path in files}
-    differing = [path for path, data in files.items() if before[path] != data]
+    before = {path: _files.read_bytes(path) for path in files if os.path.realpath(path) != os.devnull}
+    differing = [path for path in before if before[path] != files[path]]
     for path in [] if check_mode else differing:
         data = files[path]
         if data is None:

@@ -89,7 +89,7 @@ def ensure_present(daemon: Daemon, host: Host) -> Outcome:
         outcome = _outcome(daemon, bool(changes), file.data, after, decision.target, host)
         outcome.warnings, outcome.reasons = warnings + decision.warnings, decision.reasons
         if changes and not host.check_mode:
-            met = replace(record, base=base) if record else _first_meeting(file, host)
+            met = replace(record, base=base) if record else _first_meeting(daemon, file, host)
             new = extend(met, daemon.runtime_name, file.tree, decision.target, decision.kinds)
             _commit(daemon, host, file, after, record, replace(new, written=after))
             outcome.backup_file = met.copy
@@ -188,8 +188,9 @@ def _prove_present(daemon: Daemon, file: ConfigFile, after: bytes | None, host: 
         return
     now = daemon.judge(host.binary, file.data or b"", host.workdir, host.execute)
     if now.refusal is not None:
+        place = file.path if daemon.imported_by is None else f"{daemon.imported_by} and what it imports"
         raise ConfigError(
-            f"{daemon.name} refuses {file.path} even as it is now: {now.refusal}; correct that first, nothing was written."
+            f"{daemon.name} refuses {place} even as it is now: {now.refusal}; correct that first, nothing was written."
         )
     raise ConfigError(f"{daemon.name} refuses {file.path} with the change: {verdict.refusal}; nothing was written.")
 
@@ -207,13 +208,14 @@ def _prove_absent(daemon: Daemon, file: ConfigFile, after: bytes | None, host: H
     return [message + "; it was like this before the first run."]
 
 
-def _first_meeting(file: ConfigFile, host: Host) -> Record:
+def _first_meeting(daemon: Daemon, file: ConfigFile, host: Host) -> Record:
     copy = None  # of the file for people; the record has what it needs
     if host.keep_copy and file.data is not None:
         _files.make_dirs(host.state_dir, 0o755)
         copy = _files.backup(file.path, host.copies)
     made = _files.missing_dirs(os.path.dirname(os.path.realpath(file.path))) if file.data is None else []
-    return Record(base=file.data, written=None, copy=copy, made_dirs=tuple(made))
+    root = os.path.realpath(daemon.imported_by) if daemon.imported_by else None
+    return Record(base=file.data, written=None, copy=copy, made_dirs=tuple(made), root=root)
 
 
 def _commit(
@@ -230,9 +232,17 @@ def _commit(
             _files.remove_file(file.path)
             _remove_dirs(old.made_dirs if old else ())
         else:
-            _files.write_atomic(file.path, after)
+            _files.write_atomic(file.path, after, mode=_new_mode(daemon))
     written = sha if after != file.data else journal.written
     journal.note(written, {sha: new}, keep=host.can_roll_back(file.path))
+
+
+def _new_mode(daemon: Daemon) -> int:
+    """Return the mode of a new file: who may not read the file that imports it has no business in this one either."""
+    try:
+        return 0o644 & os.stat(daemon.imported_by).st_mode if daemon.imported_by else 0o644
+    except OSError:
+        return 0o644
 
 
 def _remove_dirs(directories: t.Sequence[str]) -> None:

@@ -184,7 +184,9 @@ class _Draft(Draft):
     def _add_runc(self) -> None:
         """Write runc where a file that names another runtime would be without it."""
         path = self._runtime("runc")
-        if self.schema.builtin_runc or get(self.tree, path) is not MISSING or self.request.runtime_name == "runc":
+        # A drop-in is for containerd 2 alone, which keeps its own runc in a file of any version.
+        builtin = self.schema.builtin_runc or self.request.option == "drop_in"
+        if builtin or get(self.tree, path) is not MISSING or self.request.runtime_name == "runc":
             return
         # Like the runtime that the new one would inherit from, so that both see the same in every later run.
         runc = {"runtime_type": RUNC_V2, **inheritable(self._source()[1])}

@@ -32,6 +32,11 @@ class Containerd:
     syntax = TOML
 
     @property
+    def imported_by(self) -> str | None:
+        """None: containerd is told of the file."""
+        return None
+
+    @property
     def path(self) -> str:
         """The configuration file."""
         return self.request.path
@@ -70,7 +75,7 @@ class Containerd:
         merges = request.release.merges_imports if request.release else first.schema.version >= 3
         section = imports.merged_section(files, first.schema, request.release) if merges else {}
         decision = plan(file.tree, request, owned, section) if section else first
-        decision.warnings[:] = _warn_owned(file) + decision.warnings + foreign
+        decision.warnings[:] = warn_owned(file) + decision.warnings + foreign
         return decision
 
     def without(self, tree: Tree, changes: t.Sequence[Change], original: Tree | None) -> tuple[Tree, list[str]]:
@@ -104,7 +109,8 @@ class Containerd:
         }
 
 
-def _warn_owned(file: ConfigFile) -> list[str]:
+def warn_owned(file: ConfigFile) -> list[str]:
+    """Return a warning for a file that another program is known to rewrite."""
     owner = None if owners.owner_of_text(file.path, as_text(file.data)) else owners.owner_of_tree(file.path, file.tree)
     return [owner.message] if owner else []
 

@@ -9,7 +9,6 @@ neither.  Private to this collection.
 
 from __future__ import annotations
 
-import glob
 import os.path
 import typing as t
 from dataclasses import dataclass, replace
@@ -19,12 +18,13 @@ from . import imports, proof
 from .apply import ensure_absent, ensure_present, one_file
 from .config_file import ConfigFile, meaning, read
 from .containerd import ContainerdPlan, Request, plan_import
-from .containerd_daemon import Containerd, load_import
+from .containerd_daemon import Containerd, load_import, warn_owned
 from .draft import Owned
 from .drop_in import plan_drop_in
 from .errors import ConfigError
 from .formats import TOML
 from .journal import Change
+from .places import recorded_drop_ins
 from .schema import schema_of
 from .trees import Path, Tree, merge, table
 from .undo import taken_out
@@ -42,17 +42,21 @@ class Import(Containerd):
 
     @property
     def runtime_name(self) -> str:
-        """What the record calls the import, which is there for all runtimes of the drop-in."""
-        return self.drop_in
+        """What the record calls the import, which is there for all runtimes of the drop-in, however its path is written."""
+        return os.path.realpath(self.drop_in)
 
     def plan(self, file: ConfigFile, _owned: t.Mapping[Path, Owned]) -> ContainerdPlan:
         """Decide how the file comes to import the drop-in."""
-        known = imports.is_imported(self.drop_in, file.tree, os.path.dirname(file.path))
-        return plan_import(file.tree, self.request, self.drop_in, known)
+        decision = plan_import(file.tree, self.request, self.drop_in, self.is_imported(file.tree))
+        decision.warnings[:] = warn_owned(file) + decision.warnings
+        return decision
+
+    def is_imported(self, tree: Tree) -> bool:
+        """Whether a file that means *tree* imports the drop-in."""
+        return imports.is_imported(self.drop_in, tree, os.path.dirname(os.path.abspath(self.path)))
 
     def check_effect(self, verdict: proof.Verdict) -> None:
-        """Refuse a file with a default runtime that is none; the drop-in has been proved as a whole."""
-        self.check_default(verdict)
+        """Nothing: the effect was proved with the drop-in, which may not be there yet."""
 
     def has_runtime(self, _tree: Tree) -> bool:
         """Never: an import that others wrote is theirs."""
@@ -75,7 +79,7 @@ class DropIn(Containerd):
 
     def __post_init__(self) -> None:
         path, request = self.path, self.request
-        if not os.path.isabs(path) or glob.has_magic(path) or os.path.realpath(path) == os.path.realpath(request.path):
+        if not os.path.isabs(path) or "*" in path or os.path.realpath(path) == os.path.realpath(request.path):
             raise ConfigError(
                 f"drop_in {path} cannot be imported by {request.path}: give another file by its absolute path, such as"
                 " /etc/containerd/conf.d/99-nvidia.toml."
@@ -86,16 +90,16 @@ class DropIn(Containerd):
         """The drop-in."""
         return self.root.drop_in
 
+    @property
+    def imported_by(self) -> str:
+        """The file that imports it."""
+        return self.request.path
+
     def plan(self, file: ConfigFile, owned: t.Mapping[Path, Owned]) -> ContainerdPlan:
         """Decide what the drop-in should mean, with a look at the file that imports it and at all others that it imports."""
         request = self.request
         root = read(request.path, TOML)
         self.root.check(root.tree)
-        if file.tree and not owned and not imports.is_imported(self.path, root.tree, os.path.dirname(request.path)):
-            raise ConfigError(
-                f"{self.path} has settings, but {request.path} does not import it, so that they would come into force with the"
-                " runtime: import it there first if they should, or give another file."
-            )
         importing = self.root.plan(root, {})
         before, after = self._neighbours(importing.target, load_import)
         for each in before:
@@ -115,13 +119,16 @@ class DropIn(Containerd):
         target, warnings = taken_out(
             self.path, tree, changes, original, layout.runtimes, default, essential="runtime_type", builtin=None
         )
-        whole, name = self._whole(target), self.runtime_name
+        return target, warnings
+
+    def check_left(self, tree: Tree) -> None:
+        """Refuse to leave containerd with a default runtime that is none, once the drop-in means *tree*."""
+        whole, name = self._whole(tree), self.runtime_name
         if whole.get("default_runtime_name") == name and name not in table(whole, ("runtimes",)):
             raise ConfigError(
                 f"{self.request.path}, or another file that it imports, makes {name} the default runtime, and without that"
                 " runtime the CRI plugin would not load: take default_runtime_name out there first."
             )
-        return target, warnings
 
     def judge(self, binary: str, data: bytes, workdir: str | None, execute: proof.Run) -> proof.Verdict:
         """Let containerd load *data* in the place of the drop-in, with the file that imports it and all others."""
@@ -176,36 +183,49 @@ def steps(request: Request, drop_in: str | None, state: str) -> Steps:
 
     Raises ConfigError for what no drop-in can be.
     """
+    file = _drop_in(request, os.path.normpath(drop_in)) if drop_in else None
+    act = _present if state == "present" else _absent
 
-    def present(host: Host) -> t.Iterator[tuple[Daemon, Outcome]]:
-        for other in _recorded(request, host):
-            if other != drop_in and os.path.exists(other) and request.runtime_name in _runtimes(other, host):
-                raise ConfigError(
-                    f"Runtime {request.runtime_name} is in the drop-in {other}: give drop_in: {other}, or take it out first"
-                    " (state: absent)."
-                )
-        if drop_in is None:
-            yield from one_file(Containerd(request), "present")(host)
-            return
-        _check_release(request)
-        file = _drop_in(request, drop_in)
-        ensure_present(file.root, replace(host, check_mode=True))  # what cannot be imported is not written
-        yield file, ensure_present(file, host)
-        yield file.root, ensure_present(file.root, host)
+    def locked(host: Host) -> t.Iterator[tuple[Daemon, Outcome]]:
+        # One run at a time for all files of this containerd, for what one of them has to say depends on the others.
+        with host.exclusive(f"{os.path.realpath(request.path)}.d", host.check_mode):
+            yield from act(request, file, host)
 
-    def absent(host: Host) -> t.Iterator[tuple[Daemon, Outcome]]:
-        """Take the runtime out wherever it is on record."""
-        for path in dict.fromkeys([*([drop_in] if drop_in else []), *_recorded(request, host)]):
-            file = _drop_in(request, path)
-            outcome = ensure_absent(file, host)
-            yield file, outcome
-            if not meaning(outcome.after, TOML):
-                yield file.root, ensure_absent(file.root, host)
+    return locked
+
+
+def _present(request: Request, file: DropIn | None, host: Host) -> t.Iterator[tuple[Daemon, Outcome]]:
+    mine = os.path.realpath(file.path) if file else None
+    for other in recorded_drop_ins(host.state_dir, request.path):
+        if other != mine and request.runtime_name in _recorded(other, host):
+            raise ConfigError(
+                f"Runtime {request.runtime_name} is in the drop-in {other}: give drop_in: {other}, or take it out first"
+                " (state: absent)."
+            )
+    if file is None:
+        yield from one_file(Containerd(request), "present")(host)
+        return
+    _check_release(request)
+    _check_foreign(file, host)
+    # What cannot be imported is not written. Its effect is proved with the drop-in.
+    ensure_present(file.root, replace(host, check_mode=True, binary=None))
+    yield file, ensure_present(file, host)
+    yield file.root, ensure_present(file.root, host)
+
+
+def _absent(request: Request, file: DropIn | None, host: Host) -> t.Iterator[tuple[Daemon, Outcome]]:
+    """Take the runtime out wherever it is on record."""
+    files = [file] if file else []
+    known = {os.path.realpath(each.path) for each in files}
+    files += [_drop_in(request, path) for path in _drop_ins(request, host) if path not in known]
+    for each in files:
+        left = meaning(ensure_absent(each, replace(host, check_mode=True)).after, TOML) or {}
+        each.check_left(left)
+        yield each, ensure_absent(each, host)
+        if not left:
+            yield each.root, ensure_absent(each.root, host)
+    if not files or request.runtime_name in host.journal(request.path, TOML).runtimes:
         yield from one_file(Containerd(request), "absent")(host)
-
-    if drop_in is not None:
-        _drop_in(request, drop_in)
-    return present if state == "present" else absent
 
 
 def _drop_in(request: Request, path: str) -> DropIn:
@@ -213,13 +233,28 @@ def _drop_in(request: Request, path: str) -> DropIn:
     return DropIn(asked, Import(asked, path))
 
 
-def _recorded(request: Request, host: Host) -> list[str]:
-    """Return the drop-ins that the file imports because of us."""
-    return sorted(name for name in _runtimes(request.path, host) if os.path.isabs(name))
+def _drop_ins(request: Request, host: Host) -> list[str]:
+    """Return the drop-ins on record, and those that the file imports because of us, links resolved."""
+    imported = filter(os.path.isabs, host.journal(request.path, TOML).runtimes)
+    return sorted({*recorded_drop_ins(host.state_dir, request.path), *imported})
 
 
-def _runtimes(path: str, host: Host) -> set[str]:
-    return host.journal(path, TOML).runtimes
+def _recorded(path: str, host: Host) -> t.Container[str]:
+    """Return the runtimes that are in the file *path* as it is now, and on record."""
+    file = read(path, TOML)
+    record = host.journal(path, TOML).load(file.sha, file.tree)
+    return record.runtimes if record else ()
+
+
+def _check_foreign(file: DropIn, host: Host) -> None:
+    """Refuse a drop-in of somebody else that containerd does not read yet."""
+    root = read(file.request.path, TOML).tree
+    there = read(file.path, TOML)
+    if there.tree and not file.root.is_imported(root) and not _recorded(file.path, host):
+        raise ConfigError(
+            f"{file.path} has settings, but {file.request.path} does not import it, so that they would come into force with"
+            " the runtime: import it there first if they should, or give another file."
+        )
 
 
 def _load_if_possible(path: str) -> Tree | None:

@@ -72,6 +72,7 @@ class Crio:
     settings: t.Mapping[str, t.Any] = field(default_factory=dict)
     name = "crio"
     syntax = TOML
+    imported_by = None
 
     def __post_init__(self) -> None:
         check_handler(self.runtime_name)

@@ -28,6 +28,10 @@ class Daemon(t.Protocol):
         """The configuration file."""
 
     @property
+    def imported_by(self) -> str | None:
+        """The file that makes the daemon read this one, None if the daemon reads it by itself."""
+
+    @property
     def runtime_name(self) -> str:
         """The runtime in it."""
 

@@ -53,6 +53,7 @@ class Docker:
     settings: t.Mapping[str, t.Any] = field(default_factory=dict)
     name = "docker"
     syntax = JSON
+    imported_by = None
 
     def __post_init__(self) -> None:
         check_handler(self.runtime_name)

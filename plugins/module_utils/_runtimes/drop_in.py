@@ -3,7 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A drop-in for containerd 2, decided on plain data: what it has to say beside the file that imports it.
 
-containerd 2 merges an imported file leaf by leaf, so that a drop-in needs the leaves that are not there yet and no others.
+containerd 2 merges what an imported file says of plugins leaf by leaf, so that a drop-in needs the leaves that are not there yet
+and no others.  Of the rest it takes some as a whole, adds some up, and overlooks zeroes, so that a drop-in is not for that.
+
 It reads nothing and writes nothing.  Private to this collection.
 """
 
@@ -19,9 +21,6 @@ from .errors import ConfigError
 from .imports import Imported, merged_section
 from .schema import CRI_NAMES, Schema, schema_of
 from .trees import MISSING, Path, Tree, changed_leaves, drop, get, merge, put, table
-
-#: Lists of the file as a whole: what a drop-in says of them is added to them.
-_ADDED = ("imports", "disabled_plugins", "required_plugins")
 
 
 def plan_drop_in(
@@ -42,11 +41,12 @@ def plan_drop_in(
     if layout is None:
         raise ValueError("the importing file has to state its version")
     _check(tree, path, root, layout, request)
+    _check_cri([(request.path, root), *((file.path, file.tree) for file in [*before, *after]), (path, tree)])
     below = copy.deepcopy(root)
-    if before:
-        _merge_section(below, layout, merged_section(before, layout, request.release))
+    for file in before:
+        _merge_plugins(below, file, layout, request)
     whole = copy.deepcopy(below)
-    merge(whole, {key: value for key, value in tree.items() if key not in _ADDED})
+    merge(whole, {"plugins": tree.get("plugins", {})})
     decision = plan(
         whole,
         request,
@@ -66,11 +66,6 @@ def plan_drop_in(
 
 def _check(tree: Tree, path: str, root: Tree, layout: Schema, request: Request) -> None:
     """Refuse what a drop-in cannot do."""
-    if not CRI_NAMES.isdisjoint(root.get("disabled_plugins", [])):
-        raise ConfigError(
-            f"{request.path} switches the CRI plugin off in disabled_plugins, which a drop-in cannot take back: take it out"
-            " there, or leave drop_in out."
-        )
     if table(root, (*layout.runtimes, request.runtime_name)):
         raise ConfigError(
             f"{request.path} describes runtime {request.runtime_name} itself, which a drop-in would only repeat: take it out"
@@ -82,17 +77,31 @@ def _check(tree: Tree, path: str, root: Tree, layout: Schema, request: Request) 
             f"{path} has configuration version {version} and {request.path} has {layout.version}: take the former's settings"
             " out (state: absent), or bring both to one version."
         )
-    for key in _ADDED:
-        if key in request.settings:
+    others = sorted(set(request.settings) - {"plugins"})
+    if others:
+        raise ConfigError(
+            f"settings: containerd does not take {' and '.join(others)} from a drop-in as from {request.path}: set that there."
+        )
+
+
+def _check_cri(files: t.Sequence[tuple[str, Tree]]) -> None:
+    """Refuse CRI switched off in any file: what they say of it is added up, and none can take it back."""
+    for path, tree in files:
+        if not CRI_NAMES.isdisjoint(tree.get("disabled_plugins", [])):
             raise ConfigError(
-                f"settings: containerd adds {key} of a drop-in to that of {request.path} and takes nothing out: set it there."
+                f"{path} switches the CRI plugin off in disabled_plugins, which a drop-in cannot take back: take it out"
+                " there, or leave drop_in out."
             )
 
 
-def _merge_section(tree: Tree, layout: Schema, section: Tree) -> None:
-    known = copy.deepcopy(table(tree, layout.containerd))
-    merge(known, section)
-    put(tree, layout.containerd, known)
+def _merge_plugins(tree: Tree, file: Imported, layout: Schema, request: Request) -> None:
+    """Merge what *file* says of plugins into *tree* in place; of one of another version the CRI section counts, if any does."""
+    if file.tree.get("version", layout.version) == layout.version:
+        plugins = copy.deepcopy(file.tree.get("plugins", {}))
+    else:
+        plugins = {layout.cri: {"containerd": merged_section([file], layout, request.release)}}
+    if isinstance(plugins, dict):
+        merge(tree, {"plugins": plugins})
 
 
 def _above(mine: Owned, below: t.Any) -> Owned:

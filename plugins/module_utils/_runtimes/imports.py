@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import fnmatch
-import glob
 import os.path
 import typing as t
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ def absolute_patterns(tree: Tree, directory: str) -> list[str]:
     patterns = tree.get("imports", [])
     if not isinstance(patterns, list):
         return []
-    return [os.path.join(directory, pattern) for pattern in patterns if isinstance(pattern, str)]
+    return [os.path.normpath(os.path.join(directory, pattern)) for pattern in patterns if isinstance(pattern, str)]
 
 
 def is_imported(path: str, tree: Tree, directory: str) -> bool:
@@ -64,15 +63,30 @@ def imported_files(path: str, tree: Tree, load: t.Callable[[str], Tree | None], 
 
 
 def _matches(path: str, pattern: str) -> bool:
-    """Whether *pattern* finds *path*, both absolute if there is a path; as in Go, a wildcard ends at the next slash."""
-    parts, wanted = (os.path.normpath(each).split(os.sep) for each in (path, pattern))
+    """Whether *pattern* finds *path*, both absolute if there is a path; a pattern is one only with an asterisk in it."""
+    if "*" not in pattern:
+        return path == pattern
+    parts, wanted = path.split(os.sep), pattern.split(os.sep)
     return len(parts) == len(wanted) and all(map(fnmatch.fnmatchcase, parts, wanted))
 
 
 def expanded(pattern: str, coming: str) -> list[str]:
     """Return the files that *pattern* may find, in order, once there is the file *coming* ("": none comes)."""
-    there = {*glob.glob(pattern), *([coming] if _matches(coming, pattern) else [])}
-    return sorted(there) if glob.has_magic(pattern) else [pattern]
+    if "*" not in pattern:
+        return [pattern]
+    return sorted({*_found(pattern), *([coming] if _matches(coming, pattern) else [])})
+
+
+def _found(pattern: str) -> list[str]:
+    """Return what *pattern* finds now; other than in a shell, a wildcard finds hidden files too."""
+    head, tail = os.path.split(pattern)
+    found = []
+    for folder in _found(head) if "*" in head else [head]:
+        try:
+            found += [os.path.join(folder, name) for name in os.listdir(folder) if fnmatch.fnmatchcase(name, tail)]
+        except OSError:
+            continue
+    return found
 
 
 def merged_section(files: t.Sequence[Imported], layout: Schema, release: Release | None = None) -> Tree:

@@ -54,6 +54,7 @@ class Record:
     written: bytes | None  # the file as we left it
     copy: str | None = None  # where the file as first met is kept for people to look at
     made_dirs: tuple[str, ...] = ()
+    root: str | None = None  # of a drop-in: the file that imports it, links resolved
     runtimes: t.Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
 
     def owned(self, runtime: str) -> dict[Path, Owned]:
@@ -307,6 +308,7 @@ def _encode(record: Record | None, syntax: Format) -> dict[str, t.Any] | None:
         "written": _encode_bytes(record.written),
         "copy": record.copy,
         "made_dirs": list(record.made_dirs),
+        "root": record.root,
         "runtimes": {
             name: [
                 {
@@ -330,6 +332,7 @@ def _decode(content: dict[str, t.Any] | None, syntax: Format) -> Record | None:
         _decode_bytes(content["written"]),
         content["copy"],
         tuple(content["made_dirs"]),
+        content["root"],
         {
             name: tuple(
                 Change(

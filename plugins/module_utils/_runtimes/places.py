@@ -19,19 +19,36 @@ from .. import _files
 
 
 def recorded_files(state_dir: str, besides: str | None = None) -> list[str]:
-    """Return the configuration files of which a record says that a runtime was put in, without the file *besides*.
+    """Return the configuration files of which a record says that a runtime was put in, without the file *besides* and its drop-ins.
 
-    Nor the drop-ins that it imports because of us. What is no record, or cannot be read, is left out.
+    A file that only imports a drop-in because of us holds no runtime.
     """
-    found: dict[str, list[str]] = {}
+    mine = os.path.realpath(besides) if besides else None
+    return sorted(
+        {
+            path
+            for path, record in _records(state_dir)
+            if (mine is None or mine not in (path, record["root"])) and not all(map(os.path.isabs, record["runtimes"]))
+        }
+    )
+
+
+def recorded_drop_ins(state_dir: str, root: str) -> list[str]:
+    """Return the drop-ins of the file *root* of which there is a record, if only for what a snapshot could bring back."""
+    here = os.path.realpath(root)
+    return sorted({path for path, record in _records(state_dir) if record["root"] == here})
+
+
+def _records(state_dir: str) -> t.Iterator[tuple[str, dict[str, t.Any]]]:
+    """Every file with its records, as they are written down; what is no record, or cannot be read, is left out."""
     for name in glob.glob(os.path.join(glob.escape(Places(state_dir).records), "*.json")):
         with contextlib.suppress(OSError, ValueError, LookupError, TypeError), open(name, encoding="utf-8") as file:
             content = json.load(file)
             records = [version["record"] for version in content["versions"] if version["record"]]
-            found[str(content["path"])] = [key for record in records for key in record["runtimes"]]
-    mine = os.path.realpath(besides) if besides else ""
-    drop_ins = [os.path.realpath(key) for key in found.get(mine, []) if os.path.isabs(key)]
-    return sorted(path for path in found if path not in (mine, *drop_ins))
+            yield from [
+                (str(content["path"]), {"root": record["root"], "runtimes": list(record["runtimes"])})
+                for record in records
+            ]
 
 
 @dataclass(frozen=True)

@@ -110,13 +110,17 @@ def judge_drop_in(
     """
 
     def command(candidate: str) -> list[str]:
-        document.set(("imports",), [candidate if name == path else name for name in files])
+        real = os.path.realpath(path)
+        document.set(("imports",), [candidate if os.path.realpath(name) == real else name for name in files])
         importing = os.path.join(os.path.dirname(os.path.dirname(candidate)), os.path.basename(root))
         _write_private(importing, document.to_bytes())
         return [binary, "--config", importing, "config", "dump"]
 
     name = os.path.join("conf.d", os.path.basename(path))
     refusal, output = _let_read(command, path, Document.from_bytes(data), workdir, execute, name)
+    if refusal is not None:
+        beside = os.path.join(os.path.dirname(os.path.dirname(path)), os.path.basename(root))
+        refusal = hide(refusal.replace(beside, root), secret_words(document.tree))
     return _verdict(refusal, output)
 
 

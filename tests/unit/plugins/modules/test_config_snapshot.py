@@ -14,8 +14,10 @@ pytest.importorskip("ansible.module_utils.basic")
 import yaml
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _files
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.places import Places
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.places import Places, recorded_files
 from ansible_collections.gpu.kubernetes.plugins.modules import config_snapshot
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import DropInNode
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.samples import KUBEADM_V3
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import node_module
 
 
@@ -54,6 +56,39 @@ def test_several_files_at_once(tmp_path: Path) -> None:
     assert not files[1].exists()
     assert node_module.run("config_snapshot", {**arguments, "state": "dropped"})["exists"]
     assert not node_module.run("config_snapshot", {**arguments, "state": "dropped"})["exists"]
+
+
+def test_drop_ins_of_this_collection_go_with_their_file(tmp_path: Path) -> None:
+    node = DropInNode(tmp_path, KUBEADM_V3)
+    node.run("present")
+    good = node.file.read_bytes(), node.config.read_bytes()
+    arguments = {"paths": [str(node.config)], "state_dir": node.host.state_dir}
+    assert node_module.run("config_snapshot", {**arguments, "state": "taken"})["changed"]
+    node.run("absent")
+    assert not node.file.exists()
+    assert node_module.run("config_snapshot", {**arguments, "state": "restored"})["changed"]
+    assert (node.file.read_bytes(), node.config.read_bytes()) == good
+    assert node_module.run("config_snapshot", {**arguments, "state": "dropped"})["changed"]
+    assert not node.run("present")["changed"]
+    node.run("absent")
+    assert node.text() == KUBEADM_V3
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_a_change_of_mind_before_a_restart_leaves_nothing_behind(tmp_path: Path) -> None:
+    """In a drop-in, out again, in place, and only then a restart that is confirmed."""
+    node = DropInNode(tmp_path, KUBEADM_V3)
+    arguments = {"paths": [str(node.file), str(node.config)], "state_dir": node.host.state_dir}
+    arguments["pending_marker"] = node.host.mark("containerd")
+    for state, drop_in in (("present", ""), ("absent", None), ("present", None)):
+        node_module.run("config_snapshot", {**arguments, "state": "taken"})
+        answer = node.run(state, drop_in=drop_in)
+        assert answer["changed"]
+        arguments["paths"] = answer["files"]
+    node_module.run("config_snapshot", {**arguments, "state": "dropped"})
+    assert recorded_files(node.host.state_dir) == [str(node.config)]
+    node.run("absent")
+    assert not list(tmp_path.rglob("*.json"))
 
 
 def test_edits_of_others_are_kept_and_named(tmp_path: Path) -> None:

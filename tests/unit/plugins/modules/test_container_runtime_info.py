@@ -49,8 +49,9 @@ def test_files_that_are_there(tmp_path: Path) -> None:
     (tmp_path / "there").write_text("")
     (tmp_path / "dangling").symlink_to("nowhere")
     asked = [str(tmp_path / name) for name in ("dangling", "missing", "there")]
+    asked.append("~")
     answer = node_module.run("container_runtime_info", {"files": asked, "packages": []})
-    assert answer["files_found"] == [asked[0], asked[2]]
+    assert answer["files_found"] == [asked[0], asked[2], "~"], "as they are given"
 
 
 def test_other_configurations_with_a_runtime_of_ours(tmp_path: Path) -> None:
@@ -59,14 +60,17 @@ def test_other_configurations_with_a_runtime_of_ours(tmp_path: Path) -> None:
     for name in ("a", "b", "d"):
         (tmp_path / name).write_text("")
         runtimes = {"nvidia": [], **({str(tmp_path / "d"): []} if name == "a" else {})}
-        content = {"path": str(tmp_path / name), "versions": [{"record": None}, {"record": {"runtimes": runtimes}}]}
+        record = {"root": str(tmp_path / "a") if name == "d" else None, "runtimes": runtimes}
+        content = {"path": str(tmp_path / name), "versions": [{"record": None}, {"record": record}]}
         (records / f"{name}.json").write_text(json.dumps(content))
+    imports = {"root": None, "runtimes": {str(tmp_path / "x"): []}}
+    (records / "imports.json").write_text(json.dumps({"path": "/import", "versions": [{"record": imports}]}))
     (records / "broken.json").write_text("{")
     (records / "list.json").write_text("[]")
     (tmp_path / "link").symlink_to(tmp_path / "a")
     arguments = {"state_dir": str(tmp_path), "packages": []}
     every = node_module.run("container_runtime_info", arguments)["other_configurations"]
     assert every == [str(tmp_path / name) for name in ("a", "b", "d")]
-    # d is a drop-in that a imports because of us
+    # d is a drop-in of a
     arguments["config_path"] = str(tmp_path / "link")
     assert node_module.run("container_runtime_info", arguments)["other_configurations"] == [str(tmp_path / "b")]

@@ -83,6 +83,14 @@ class TestAtEachBoot:
         assert answer["failed"]
         assert answer["msg"] == f"{tmp_path} is not a regular file."
 
+    @pytest.mark.parametrize("state", ["present", "absent"])
+    def test_what_an_administrator_masked_stays_masked(self, tmp_path: Path, state: str) -> None:
+        arguments = self.arguments(tmp_path)
+        Path(arguments["sysctl_file"]).symlink_to("/dev/null")
+        answer = node_module.run("kernel_settings", {**arguments, "modules_file": None, "state": state})
+        assert not answer["changed"]
+        assert Path(arguments["sysctl_file"]).is_symlink()
+
     def test_results_are_documented(self) -> None:
         answer = node_module.run("kernel_settings", {})
         assert set(answer) - {"changed", "diff", "invocation"} == set(yaml.safe_load(kernel_settings.RETURN))

@@ -12,12 +12,14 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import containerd_drop_in
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.places import recorded_files
 from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import NVIDIA_V3, DropInNode
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.samples import (
     DOCKER,
     KUBEADM_V3,
     SITE_V3,
+    V2,
     V3,
 )
 
@@ -74,7 +76,9 @@ class TestPresent:
             name: answer[name] for name in ("diff", "reasons", "changed")
         }
 
-    @pytest.mark.parametrize("pattern", ["{folder}/*.toml", "conf.d/*.toml", "{folder}/50-nvidia.toml", "conf.d/5?-*"])
+    @pytest.mark.parametrize(
+        "pattern", ["{folder}/*.toml", "conf.d/*.toml", "{folder}/50-nvidia.toml", "conf.d/5?-*", "./conf.d//*"]
+    )
     def test_a_file_that_imports_it_already_is_left_alone(self, tmp_path: Path, pattern: str) -> None:
         folder = tmp_path / "etc" / "containerd" / "conf.d"
         text = f'imports = ["{pattern.format(folder=folder)}"]\n{KUBEADM_V3}'
@@ -87,7 +91,9 @@ class TestPresent:
         assert node.text() == text
         assert not node.folder.exists()
 
-    @pytest.mark.parametrize("pattern", ["conf.d/*.conf", "*/*/50-nvidia.toml", "conf.d/deep/*.toml"])
+    @pytest.mark.parametrize(
+        "pattern", ["conf.d/*.conf", "*/*/50-nvidia.toml", "conf.d/deep/*.toml", "conf.d/5?-nvidia.toml"]
+    )
     def test_other_imports_are_not_enough(self, tmp_path: Path, pattern: str) -> None:
         node = DropInNode(tmp_path, f'imports = ["{pattern}"] # theirs\n{KUBEADM_V3}')
         node.run("present")
@@ -137,9 +143,43 @@ class TestPresent:
 
     def test_settings_go_into_the_drop_in(self, tmp_path: Path) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
-        node.run("present", settings={"plugins": {V3: {"max_container_log_line_size": 1}}, "oom_score": -999})
+        node.run("present", settings={"plugins": {V3: {"max_container_log_line_size": 1}}})
         assert meaning(node.file)["plugins"][V3]["max_container_log_line_size"] == 1
-        assert meaning(node.file)["oom_score"] == -999
+
+    def test_what_another_file_sets_before_is_set_back(self, tmp_path: Path) -> None:
+        ours = f'[plugins."{V3}"]\nenable_cdi = true\nmax_container_log_line_size = 16384\n'
+        theirs = ours.replace("true", "false").replace("16384", "8192")
+        node = DropInNode(tmp_path, f'version = 3\nimports = ["conf.d/*.toml"]\n{ours}', _10=theirs)
+        asked = {"enable_cdi": True, "settings": {"plugins": {V3: {"max_container_log_line_size": 16384}}}}
+        node.run("present", **asked)
+        mine = meaning(node.file)["plugins"][V3]
+        assert (mine["enable_cdi"], mine["max_container_log_line_size"]) == (True, 16384)
+        assert not node.run("present", **asked)["changed"]
+
+    @pytest.mark.parametrize(("mode", "expected"), [(0o600, 0o600), (0o640, 0o640), (0o664, 0o644)])
+    def test_nobody_reads_it_who_may_not_read_the_file(self, tmp_path: Path, mode: int, expected: int) -> None:
+        node = DropInNode(tmp_path, KUBEADM_V3)
+        node.config.chmod(mode)
+        node.run("present")
+        assert node.file.stat().st_mode & 0o777 == expected
+
+    def test_the_file_may_name_the_default_before(self, tmp_path: Path) -> None:
+        node = DropInNode(tmp_path, f'version = 3\n[{CRI}]\ndefault_runtime_name = "nvidia"\n')
+        assert node.run("present", check=True)["default_runtime_name"] == "nvidia"
+        assert node.run("present")["default_runtime_name"] == "nvidia"
+        with node.file.open("a", encoding="utf-8") as stream:
+            stream.write("# theirs\n")
+        assert node.run("present", set_default=True, enable_cdi=False)["changed"]
+
+    def test_who_rewrites_the_file_is_named(self, tmp_path: Path) -> None:
+        runc = f'[{CRI}.runtimes.runc]\nbase_runtime_spec = "/etc/containerd/cri-base.json"\n'
+        node = DropInNode(tmp_path, f"version = 3\n{runc}")
+        assert any("kubespray" in warning for warning in node.run("present")["warnings"])
+
+    def test_version_2_keeps_its_own_runc(self, tmp_path: Path) -> None:
+        node = DropInNode(tmp_path, "version = 2\n")
+        node.run("present")
+        assert list(meaning(node.file)["plugins"][V2]["containerd"]["runtimes"]) == ["nvidia"]
 
 
 class TestRefused:
@@ -150,7 +190,13 @@ class TestRefused:
             ("?", KUBEADM_V3, {}, "state containerd_version, or leave drop_in out"),
             ("2.1", DOCKER, {}, "switches the CRI plugin off"),
             ("2.1", "version = 3\n" + NVIDIA_V3, {}, "describes runtime nvidia itself"),
-            ("2.1", KUBEADM_V3, {"settings": {"disabled_plugins": ["x"]}}, "adds disabled_plugins of a drop-in"),
+            (
+                "2.1",
+                KUBEADM_V3,
+                {"settings": {"disabled_plugins": ["x"]}},
+                "does not take disabled_plugins from a drop-in",
+            ),
+            ("2.1", KUBEADM_V3, {"settings": {"oom_score": 0}}, "does not take oom_score from a drop-in"),
             ("2.1", "version = 1\n", {}, "convert it"),
             ("2.1", "version = 4\n", {}, "reads up to version 3"),
             ("2.1", "version = 3\nplugins = 5\n", {}, r"config\.toml: plugins has to be a table"),
@@ -173,6 +219,9 @@ class TestRefused:
             ("_60", NVIDIA_V3.replace("/usr/bin/", "/opt/"), {}, "or give drop_in: "),
             ("_60", f'{CRI}.default_runtime_name = "crun"\n', {"set_default": True}, "or give drop_in: "),
             ("_60", "version = 4\n", {}, "bring both to one version"),
+            ("_40", 'disabled_plugins = ["cri"]\n', {}, "40.toml switches the CRI plugin off"),
+            ("_60", 'disabled_plugins = ["cri"]\n', {}, "60.toml switches the CRI plugin off"),
+            (".hidden", "version = 4\n", {}, "bring both to one version"),
             ("_40", "version = 4\n", {}, "bring both to one version"),
             ("_50-nvidia", "version = 2\n", {}, "has configuration version 2 and "),
             ("_50-nvidia", f"plugins.'{V3}' = 1\n", {}, "has to be a table"),
@@ -197,7 +246,7 @@ class TestRefused:
             node.run("present")
         assert node.text() == KUBEADM_V3
 
-    @pytest.mark.parametrize("name", ["conf.d/x.toml", "/etc/containerd/conf.d/[x].toml", "{config}"])
+    @pytest.mark.parametrize("name", ["conf.d/x.toml", "/etc/containerd/conf.d/*.toml", "{config}"])
     def test_a_path_that_cannot_be_imported(self, tmp_path: Path, name: str) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
         for state in ("present", "absent"):
@@ -302,6 +351,46 @@ class TestAbsent:
         with pytest.raises(ConfigError, match="makes nvidia the default runtime"):
             node.run("absent", check=True)
         assert node.snapshot() == before
+
+    def test_through_a_wildcard_of_theirs_nothing_has_to_be_given(self, tmp_path: Path) -> None:
+        text = f'imports = ["conf.d/*.toml"]\n{KUBEADM_V3}'
+        node = DropInNode(tmp_path, text)
+        node.run("present")
+        with pytest.raises(ConfigError, match="is in the drop-in"):
+            node.run("present", drop_in=None)
+        with pytest.raises(ConfigError, match="is in the drop-in"):
+            node.run("present", drop_in=str(node.folder / "99.toml"))
+        assert recorded_files(node.host.state_dir) == [str(node.file)]
+        assert recorded_files(node.host.state_dir, str(node.config)) == []
+        assert node.run("absent", drop_in=None)["changed"]
+        assert not node.folder.exists()
+        assert recorded_files(node.host.state_dir) == []
+
+    def test_an_import_that_is_left_is_no_runtime(self, tmp_path: Path) -> None:
+        node = DropInNode(tmp_path, KUBEADM_V3)
+        node.run("present")
+        with node.file.open("a", encoding="utf-8") as stream:
+            stream.write(f'[plugins."{V3}".cni]\nbin_dir = "/opt/bin"\n')
+        node.run("absent")
+        assert recorded_files(node.host.state_dir) == []
+
+    def test_facts_in_check_mode_are_those_after_the_run(self, tmp_path: Path) -> None:
+        node = DropInNode(tmp_path, None)
+        node.run("present", set_default=True)
+        told, done = node.run("absent", check=True), node.run("absent")
+        assert told == done
+
+    def test_another_spelling_of_the_same_drop_in(self, tmp_path: Path) -> None:
+        node = DropInNode(tmp_path, KUBEADM_V3)
+        link = tmp_path / "link.d"
+        node.folder.mkdir()
+        link.symlink_to(node.folder)
+        node.run("present", drop_in=f"{node.folder}//50-nvidia.toml")
+        told = node.run("absent", check=True, drop_in=str(link / "50-nvidia.toml"))
+        assert len(told["diff"]) == 2
+        node.run("absent", drop_in=str(link / "50-nvidia.toml"))
+        assert node.text() == KUBEADM_V3
+        assert list(node.folder.iterdir()) == []
 
 
 class TestTheOtherWay:

@@ -124,11 +124,11 @@ class TestJournal:
         ]
         changes = tuple(Change(("t", str(n)), "k", MISSING, value) for n, value in enumerate(values))
         book = self.make(tmp_path)
-        book.note("x", {"x": Record(None, b"\xff", "/copy", ("/a", "/a/b"), {"nvidia": changes})}, keep=False)
+        book.note("x", {"x": Record(None, b"\xff", "/copy", ("/a", "/a/b"), "/root", {"nvidia": changes})}, keep=False)
         loaded = book.load(sha256(b"\xff"), {})
         assert loaded is not None
         assert (loaded.base, loaded.written, loaded.copy) == (None, b"\xff", "/copy")
-        assert loaded.made_dirs == ("/a", "/a/b")
+        assert (loaded.made_dirs, loaded.root) == (("/a", "/a/b"), "/root")
         assert all(same(new.after, old.after) for new, old in zip(loaded.runtimes["nvidia"], changes))
         assert stat.S_IMODE(os.stat(book.file).st_mode) == 0o600
         assert stat.S_IMODE(os.stat(os.path.dirname(book.file)).st_mode) == 0o700
