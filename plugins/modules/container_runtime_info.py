@@ -227,7 +227,7 @@ def main() -> None:
         package_manager=manager,
         packages={name: host.package_version(manager, name, attempt) for name in params["packages"]},
         other_configurations=recorded_files(params["state_dir"], besides=params["config_path"]),
-        files_found=[path for path in params["files"] if os.path.lexists(os.path.expanduser(os.path.expandvars(path)))],
+        files_found=host.found(params["files"]),
         kubelet=kubelet.describe(kubelet.processes(), kubelet.look),
         kubernetes_distribution=kubelet.distribution(os.path.exists),
     )

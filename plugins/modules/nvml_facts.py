@@ -16,6 +16,37 @@ description:
   - The driver is asked in a process of its own, so a driver that hangs or crashes costs at most O(timeout) and fails nothing.
   - Having no GPU, or no driver, is a fact and no failure. What is wrong is told in RV(ansible_facts.nvml.error).
 options:
+  gather_subset:
+    description:
+      - What to gather beyond the first look, V(min), which is always there. V(all) is all of the others but V(processes), which
+        concerns people, and V(xid), for which the kernel log is read (by root); both have to be named.
+      - A name after V(!) is left out. With names to leave out alone, all others are gathered.
+      - A value that was asked for and is not known is V(none). One that was not asked for is not there.
+    type: list
+    elements: str
+    default: [all]
+    choices:
+      - all
+      - min
+      - hardware
+      - health
+      - power
+      - clocks
+      - pcie
+      - topology
+      - processes
+      - driver
+      - xid
+      - "!all"
+      - "!hardware"
+      - "!health"
+      - "!power"
+      - "!clocks"
+      - "!pcie"
+      - "!topology"
+      - "!processes"
+      - "!driver"
+      - "!xid"
   library:
     description:
       - Path of C(libnvidia-ml.so.1).
@@ -57,6 +88,15 @@ EXAMPLES = r"""
   loop: "{{ ansible_facts['nvml']['gpus'] }}"
   loop_control:
     label: "{{ item['uuid'] }}"
+
+- name: Gather no more than what the GPUs are
+  gpu.kubernetes.nvml_facts:
+    gather_subset: [min]
+
+- name: Tell which hosts wait for a reboot because of the driver
+  ansible.builtin.debug:
+    msg: "{{ inventory_hostname }}: {{ ansible_facts['nvml']['driver']['reboot_reasons'] | join('; ') }}"
+  when: ansible_facts['nvml']['driver']['reboot_required']
 
 - name: Use the library of a driver that runs in a container, and do not wait for it
   gpu.kubernetes.nvml_facts:
@@ -102,6 +142,81 @@ ansible_facts:
           type: str
           returned: always
           sample: "The NVIDIA kernel module is not loaded; load it (modprobe nvidia) or repair its installation."
+        driver:
+          description:
+            - The driver as the system shows it. V(none) if it was not asked for, or did not answer in time.
+          type: dict
+          returned: always
+          contains:
+            module_version:
+              description: Version of the loaded kernel module.
+              type: str
+              returned: always
+              sample: 570.124.06
+            module_flavor:
+              description: V(open) or V(proprietary).
+              type: str
+              returned: always
+              sample: open
+            installed_module_version:
+              description: Version of the kernel module that the next start would load.
+              type: str
+              returned: always
+              sample: 570.124.06
+            library_version:
+              description: Version of the driver that the NVML library belongs to.
+              type: str
+              returned: always
+              sample: 570.124.06
+            nouveau_loaded:
+              description: Whether nouveau is loaded, beside which NVIDIA's module cannot be.
+              type: bool
+              returned: always
+              sample: false
+            secure_boot:
+              description: Whether the firmware checks the signatures of what it starts, so that the kernel may refuse unsigned modules.
+              type: bool
+              returned: always
+              sample: false
+            reboot_required:
+              description: Whether a reboot is due because of the driver.
+              type: bool
+              returned: always
+              sample: false
+            reboot_reasons:
+              description: Why, in words.
+              type: list
+              elements: str
+              returned: always
+              sample: []
+        xid_errors:
+          description:
+            - The driver's error reports that the kernel log still has, oldest first. V(none) if they were not asked for, or the log
+              cannot be read.
+          type: list
+          elements: dict
+          returned: always
+          contains:
+            pci_address:
+              description: Address of the GPU.
+              type: str
+              returned: always
+              sample: "0000:3b:00.0"
+            xid:
+              description: Number of the error in NVIDIA's catalogue.
+              type: int
+              returned: always
+              sample: 79
+            message:
+              description: The driver's words.
+              type: str
+              returned: always
+              sample: pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
+            uptime_seconds:
+              description: When it was, in seconds since the start of the system.
+              type: float
+              returned: always
+              sample: 8613.475
         gpus:
           description: The GPUs, in the order of their index or, from the PCI bus, of their address.
           type: list
@@ -150,6 +265,11 @@ ansible_facts:
               sample: 42343596032
             mig_mode:
               description: V(enabled), V(disabled), or V(none) where the GPU cannot be partitioned.
+              type: str
+              returned: always
+              sample: disabled
+            mig_mode_pending:
+              description: What RV(ansible_facts.nvml.gpus[].mig_mode) will be after a reset of the GPU. Known from NVML only.
               type: str
               returned: always
               sample: disabled
@@ -214,6 +334,196 @@ ansible_facts:
               type: int
               returned: always
               sample: 0
+            brand:
+              description: Product brand.
+              type: str
+              returned: O(gather_subset) has V(hardware)
+              sample: tesla
+            architecture:
+              description: Generation of the GPU, such as V(turing), V(ampere) or V(hopper).
+              type: str
+              returned: O(gather_subset) has V(hardware)
+              sample: ampere
+            serial:
+              description: Serial number of the board.
+              type: str
+              returned: O(gather_subset) has V(hardware)
+              sample: "1325021025489"
+            board_part_number:
+              description: Part number of the board.
+              type: str
+              returned: O(gather_subset) has V(hardware)
+              sample: 900-21001-0000-000
+            vbios_version:
+              description: Version of the video BIOS.
+              type: str
+              returned: O(gather_subset) has V(hardware)
+              sample: 92.00.45.00.05
+            persistence_mode:
+              description: Whether the driver stays loaded when nobody uses the GPU, V(enabled) or V(disabled).
+              type: str
+              returned: O(gather_subset) has V(hardware)
+              sample: enabled
+            compute_mode:
+              description: Who may compute, V(default), V(exclusive_process), V(exclusive_thread) or V(prohibited).
+              type: str
+              returned: O(gather_subset) has V(hardware)
+              sample: default
+            virtualization_mode:
+              description: V(none), V(passthrough), V(vgpu), V(host_vgpu) or V(host_vsga).
+              type: str
+              returned: O(gather_subset) has V(hardware)
+              sample: none
+            bar1:
+              description: Memory that is mapped on the PCI bus, C(total_bytes), C(used_bytes) and C(free_bytes).
+              type: dict
+              returned: O(gather_subset) has V(hardware)
+              sample: {total_bytes: 68719476736, used_bytes: 1048576, free_bytes: 68718428160}
+            ecc:
+              description:
+                - Error correction of the memory, C(mode) and C(mode_pending) (V(enabled) or V(disabled)), and counts of errors
+                  since the driver was loaded (C(_volatile)) and ever (C(_aggregate)).
+              type: dict
+              returned: O(gather_subset) has V(health)
+              sample:
+                mode: enabled
+                mode_pending: enabled
+                corrected_volatile: 0
+                corrected_aggregate: 3
+                uncorrected_volatile: 0
+                uncorrected_aggregate: 0
+            retired_pages:
+              description: Pages taken out of use for errors of C(single_bit) and C(double_bit), and whether more wait for a reboot (C(pending)).
+              type: dict
+              returned: O(gather_subset) has V(health)
+              sample: {single_bit: 0, double_bit: 0, pending: false}
+            row_remapping:
+              description:
+                - Rows replaced for C(corrected) and C(uncorrected) errors, whether more wait for a reset (C(pending)), and whether one
+                  could not be replaced (C(failed)). From Ampere on, in the place of retired pages.
+              type: dict
+              returned: O(gather_subset) has V(health)
+              sample: {corrected: 0, uncorrected: 0, pending: false, failed: false}
+            power:
+              description: Limits of the power in watts, as set, as enforced, by default, and between which it can be set.
+              type: dict
+              returned: O(gather_subset) has V(power)
+              sample: {limit_watts: 400.0, limit_enforced_watts: 400.0, limit_default_watts: 400.0, limit_min_watts: 100.0, limit_max_watts: 400.0}
+            clocks:
+              description:
+                - Clocks in MHz of C(graphics), C(sm), C(memory) and C(video), now (C(_mhz)) and at most (C(_max_mhz)).
+                - C(event_reasons) tells what holds them down, of V(gpu_idle), V(applications_clocks_setting), V(sw_power_cap),
+                  V(hw_slowdown), V(sync_boost), V(sw_thermal_slowdown), V(hw_thermal_slowdown), V(hw_power_brake_slowdown) and
+                  V(display_clock_setting).
+              type: dict
+              returned: O(gather_subset) has V(clocks)
+              sample:
+                graphics_mhz: 210
+                graphics_max_mhz: 1410
+                sm_mhz: 210
+                sm_max_mhz: 1410
+                memory_mhz: 1215
+                memory_max_mhz: 1215
+                video_mhz: 585
+                video_max_mhz: 1290
+                event_reasons: [gpu_idle]
+            pcie:
+              description: The PCI Express link, its C(generation) and C(width) now and at most, and how often something was sent again (C(replays)).
+              type: dict
+              returned: O(gather_subset) has V(pcie)
+              sample: {generation: 4, generation_max: 4, width: 16, width_max: 16, replays: 0}
+            numa_node:
+              description: NUMA node of the GPU. Known to drivers from 535 on.
+              type: int
+              returned: O(gather_subset) has V(topology)
+              sample: 0
+            cpu_affinity:
+              description: The processors near the GPU, as Linux writes sets.
+              type: str
+              returned: O(gather_subset) has V(topology)
+              sample: 0-31,64-95
+            nvlinks:
+              description: The NVLinks. V(none) where nobody knows of any; no entry for a GPU without them.
+              type: list
+              elements: dict
+              returned: O(gather_subset) has V(topology)
+              contains:
+                link:
+                  description: Number of the link.
+                  type: int
+                  returned: always
+                  sample: 0
+                active:
+                  description: Whether it works.
+                  type: bool
+                  returned: always
+                  sample: true
+                version:
+                  description: Version of NVLink.
+                  type: int
+                  returned: always
+                  sample: 3
+                remote:
+                  description: What is at its other end, V(gpu), V(switch) or V(ibmnpu).
+                  type: str
+                  returned: always
+                  sample: switch
+                remote_pci_address:
+                  description: Address of what is at its other end.
+                  type: str
+                  returned: always
+                  sample: "0000:c4:00.0"
+            fabric:
+              description:
+                - Registration with the NVSwitch fabric, V(none) for a GPU without one. C(state) is V(not_started), V(in_progress) or
+                  V(completed), C(status) NVML's code for the outcome, 0 for success.
+              type: dict
+              returned: O(gather_subset) has V(topology)
+              sample: {state: completed, status: 0, clique_id: 0, cluster_uuid: null}
+            peers:
+              description:
+                - The other GPUs by C(index), with the nearest thing that both share as C(nvidia-smi topo) writes it, V(PIX), V(PXB), V(PHB),
+                  V(NODE) or V(SYS).
+              type: list
+              elements: dict
+              returned: O(gather_subset) has V(topology)
+              sample: [{index: 1, level: NODE}]
+            processes:
+              description: Who uses the GPU. V(none) where nobody tells.
+              type: list
+              elements: dict
+              returned: O(gather_subset) has V(processes)
+              contains:
+                pid:
+                  description: Number of the process on the host.
+                  type: int
+                  returned: always
+                  sample: 4242
+                name:
+                  description: Name of its command, if the module sees the process.
+                  type: str
+                  returned: always
+                  sample: python3
+                type:
+                  description: V(compute), V(graphics) or V(mps).
+                  type: str
+                  returned: always
+                  sample: compute
+                used_memory_bytes:
+                  description: Memory of the GPU that it uses, in bytes.
+                  type: int
+                  returned: always
+                  sample: 10737418240
+                gpu_instance_id:
+                  description: Number of the GPU instance that it runs in, where MIG is enabled.
+                  type: int
+                  returned: always
+                  sample: null
+                compute_instance_id:
+                  description: Number of the compute instance.
+                  type: int
+                  returned: always
+                  sample: null
             lost:
               description: Whether the GPU fell off the bus. It needs a reboot, and most of its values are V(none).
               type: bool
@@ -225,7 +535,14 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect
 
+NAMES = ["all", *collect.SUBSETS]
 ARGUMENTS = {
+    "gather_subset": {
+        "type": "list",
+        "elements": "str",
+        "default": ["all"],
+        "choices": ["all", "min", *collect.SUBSETS, *(f"!{name}" for name in NAMES)],
+    },
     "library": {"type": "path"},
     "nvidia_smi": {"type": "path"},
     "pci_path": {"type": "path", "default": collect.DEFAULT_PCI_PATH},
@@ -241,7 +558,8 @@ def main() -> None:
         module.fail_json(
             msg=f"timeout is {module.params['timeout']:g} seconds; give more than 0 and at most {LONGEST_TIMEOUT}."
         )
-    facts = collect.gather(collect.Options(**module.params))
+    asked = collect.subset(module.params.pop("gather_subset"))
+    facts = collect.gather(collect.Options(subset=asked, **module.params))
     module.exit_json(changed=False, ansible_facts={"nvml": facts.as_dict()})
 
 

@@ -25,6 +25,7 @@ OUTSIDE = (
     "tests/lab",
     "tests/fakes",
     "tests/gates",
+    "tests/gpu",
     "tests/toml_suite",
     "noxfile.py",
     "docs/conf.py",

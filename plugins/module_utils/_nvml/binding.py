@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-from typing import Any, Callable, Optional, Tuple, TypeVar
+from typing import Any, Collection, Sequence
 
+from .details import TOPICS, ancestor
+from .device import Answer, Device
 from .library import (
     GPU_IS_LOST,
     SUCCESS,
@@ -23,24 +25,28 @@ from .library import (
 )
 from .model import Facts, Gpu, MigDevice, pci_address
 
-Value = TypeVar("Value")
-Answer = Tuple[int, Optional[Value]]
 
+def read(nvml: Nvml, topics: Collection[str] = ()) -> Facts:
+    """What NVML tells of all GPUs, and of *topics* (names of details.TOPICS).
 
-def read(nvml: Nvml) -> Facts:
-    """All facts that NVML has. Raises NvmlError when it does not start or cannot count its GPUs."""
+    Raises NvmlError when it does not start or cannot count its GPUs.
+    """
     nvml.start()
     try:
         code, count = nvml.number(["nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"])
         if code != SUCCESS or count is None:
             raise NvmlError(code, nvml.error_text(code))
         troubles: list[str] = []
+        devices: list[Device | None] = []
+        gpus = [_gpu(nvml, index, topics, devices, troubles) for index in range(count)]
+        if "topology" in topics:
+            gpus = [_with_peers(gpu, devices) for gpu in gpus]
         return Facts(
             source="nvml",
             driver_version=nvml.text("nvmlSystemGetDriverVersion")[1],
             cuda_driver_version=_cuda_version(nvml),
             nvml_version=nvml.text("nvmlSystemGetNVMLVersion")[1],
-            gpus=tuple(_gpu(nvml, index, troubles) for index in range(count)),
+            gpus=tuple(gpus),
             error=f"{'; '.join(troubles)}; look for the cause in the kernel log." if troubles else None,
         )
     finally:
@@ -53,50 +59,47 @@ def _cuda_version(nvml: Nvml) -> str | None:
     return None if number is None else f"{number // 1000}.{number % 1000 // 10}"
 
 
-class _Device:
-    """One handle; remembers whether any answer was that the GPU is lost."""
-
-    def __init__(self, nvml: Nvml, handle: ctypes.c_void_p) -> None:
-        self.nvml = nvml
-        self.handle = handle
-        self.lost = False
-
-    def ask(self, query: Callable[[Nvml, Any], Answer[Value]]) -> Value | None:
-        """The value, or ``None`` where the GPU has none."""
-        code, value = query(self.nvml, self.handle)
-        self.lost = self.lost or code == GPU_IS_LOST
-        return value
-
-    def number(self, *names: str) -> int | None:
-        """An unsigned number."""
-        return self.ask(lambda nvml, handle: nvml.number(names, handle))
-
-    def text(self, name: str) -> str | None:
-        """A text."""
-        return self.ask(lambda nvml, handle: nvml.text(name, handle))
-
-
-def _gpu(nvml: Nvml, index: int, troubles: list[str]) -> Gpu:
+def _gpu(nvml: Nvml, index: int, topics: Collection[str], devices: list[Device | None], troubles: list[str]) -> Gpu:
+    """One GPU; *devices* gets its handle, or None if it cannot be asked, and *troubles* what is wrong with it."""
     handle = ctypes.c_void_p()
     code = nvml.call(
         ["nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"], ctypes.c_uint(index), ctypes.byref(handle)
     )
     if code != SUCCESS:
+        devices.append(None)
         troubles.append(f"GPU {index} cannot be opened ({nvml.error_text(code)}, code {code})")
         return Gpu(index=index, lost=code == GPU_IS_LOST)
-    device = _Device(nvml, handle)
+    device = Device(nvml, handle)
     address, uuid = device.ask(_address), device.text("nvmlDeviceGetUUID")
     minor = device.number("nvmlDeviceGetMinorNumber")
+    devices.append(None if device.lost else device)
     if device.lost:
         return Gpu(index=index, pci_address=address, uuid=uuid, minor_number=minor, lost=True)
-    return dataclasses.replace(_living_gpu(device, index), pci_address=address, uuid=uuid, minor_number=minor)
+    gpu = _living_gpu(device, index)
+    told = {key: value for name in topics for key, value in TOPICS[name](device).items()}
+    return dataclasses.replace(
+        gpu, pci_address=address, uuid=uuid, minor_number=minor, details=told, lost=gpu.lost or device.lost
+    )
 
 
-def _living_gpu(device: _Device, index: int) -> Gpu:
+def _with_peers(gpu: Gpu, devices: Sequence[Device | None]) -> Gpu:
+    """The GPU with what it shares with each other one that can be asked."""
+    mine = devices[gpu.index or 0]
+    if mine is None:
+        return gpu
+    peers = [
+        {"index": index, "level": ancestor(mine, other)}
+        for index, other in enumerate(devices)
+        if other is not None and other is not mine
+    ]
+    return dataclasses.replace(gpu, details={**gpu.details, "peers": peers})
+
+
+def _living_gpu(device: Device, index: int) -> Gpu:
     total, used, free = device.ask(_memory) or (None, None, None)
     utilization = device.ask(_utilization) or (None, None)
     milliwatts = device.number("nvmlDeviceGetPowerUsage")
-    mig_mode = device.ask(_mig_mode)
+    mig_mode, mig_pending = device.ask(_mig_mode) or (None, None)
     return Gpu(
         index=index,
         name=device.text("nvmlDeviceGetName"),
@@ -104,6 +107,7 @@ def _living_gpu(device: _Device, index: int) -> Gpu:
         memory_used_bytes=used,
         memory_free_bytes=free,
         mig_mode=mig_mode,
+        mig_mode_pending=mig_pending,
         mig_devices=tuple(_mig_devices(device)) if mig_mode == "enabled" else (),
         compute_capability=device.ask(_capability),
         temperature_celsius=device.ask(_temperature),
@@ -156,20 +160,23 @@ def _utilization(nvml: Nvml, handle: Any) -> Answer[tuple[int, int]]:
     return code, (rates.gpu, rates.memory) if code == SUCCESS else None
 
 
-def _mig_mode(nvml: Nvml, handle: Any) -> Answer[str]:
+def _mig_mode(nvml: Nvml, handle: Any) -> Answer[tuple[str, str]]:
+    """(as it is, as it will be after a reset)."""
     current, pending = ctypes.c_uint(), ctypes.c_uint()
     code = nvml.call(["nvmlDeviceGetMigMode"], handle, ctypes.byref(current), ctypes.byref(pending))
-    return code, ("enabled" if current.value else "disabled") if code == SUCCESS else None
+    if code != SUCCESS:
+        return code, None
+    return code, ("enabled" if current.value else "disabled", "enabled" if pending.value else "disabled")
 
 
-def _mig_devices(device: _Device) -> list[MigDevice]:
+def _mig_devices(device: Device) -> list[MigDevice]:
     found: list[MigDevice] = []
     for index in range(device.number("nvmlDeviceGetMaxMigDeviceCount") or 0):
         handle = ctypes.c_void_p()
         name = "nvmlDeviceGetMigDeviceHandleByIndex"
         if device.nvml.call([name], device.handle, ctypes.c_uint(index), ctypes.byref(handle)) != SUCCESS:
             continue
-        part = _Device(device.nvml, handle)
+        part = Device(device.nvml, handle)
         memory = part.ask(_memory)
         found.append(
             MigDevice(

@@ -5,14 +5,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from typing import Any, NamedTuple
+import time
+from typing import Any, NamedTuple, Sequence
 
-from . import binding, isolation, library, pci, smi
+from . import binding, driver, isolation, library, pci, smi, xid
+from .details import KEYS, OPT_IN, TOPICS
 from .model import Facts
 
 DEFAULT_PCI_PATH = "/sys/bus/pci/devices"
 MODULE_VERSION = "/sys/module/nvidia/version"
+DRIVER, XID = "driver", "xid"
+LAST_SECONDS = 0.5  # for what the system shows, once the driver has used up its time
+SUBSETS: tuple[str, ...] = (*TOPICS, DRIVER, XID)
+# What `all` is.
+USUAL = tuple(name for name in SUBSETS if name not in (*OPT_IN, XID))
 
 
 class Options(NamedTuple):
@@ -23,10 +31,49 @@ class Options(NamedTuple):
     pci_path: str = DEFAULT_PCI_PATH
     timeout: float = 10.0
     module_version: str = MODULE_VERSION
+    subset: tuple[str, ...] = ()
+    root: str = "/"
+    kernel_log: str = xid.KMSG
+
+
+def subset(asked: Sequence[str]) -> tuple[str, ...]:
+    """The topics that a `gather_subset` asks for: names, ``all``, ``min``, and either with ``!`` to leave it out.
+
+    Raises ValueError for a name that is none.
+    """
+    unknown = [name for name in asked if name.lstrip("!") not in ("all", "min", *SUBSETS)]
+    if unknown:
+        raise ValueError(", ".join(unknown))
+    wanted = {name for name in asked if not name.startswith("!")}
+    refused = {name[1:] for name in asked if name.startswith("!")}
+    if "all" in wanted or (not wanted and "all" not in refused):
+        wanted.update(USUAL)
+    return tuple(name for name in SUBSETS if name in wanted - refused)
 
 
 def gather(options: Options) -> Facts:
     """The node's GPUs from the best source that answers. Raises nothing for want of GPUs, drivers or answers."""
+    begin = time.monotonic()
+    facts = _from_best(options)
+    if XID in options.subset:
+        facts = dataclasses.replace(facts, xid_errors=xid.read(options.kernel_log))
+    if DRIVER in options.subset:
+        facts = _with_driver(facts, options, max(options.timeout - (time.monotonic() - begin), LAST_SECONDS))
+    keys = [key for name in options.subset for key in KEYS.get(name, ())]
+    gpus = (dataclasses.replace(gpu, details={**dict.fromkeys(keys), **gpu.details}) for gpu in facts.gpus)
+    return dataclasses.replace(facts, gpus=tuple(gpus))
+
+
+def _with_driver(facts: Facts, options: Options, timeout: float) -> Facts:
+    """The facts with the driver as the system shows it; nobody waits for a file that hangs."""
+    library_version = _driver_part(facts.nvml_version) if facts.nvml_version else None
+    with contextlib.suppress(isolation.Hung, isolation.Crashed, isolation.Failed):
+        told = isolation.call(lambda: driver.read(options.root, library_version, driver.installed_version()), timeout)
+        return dataclasses.replace(facts, driver=told)
+    return facts
+
+
+def _from_best(options: Options) -> Facts:
     try:
         answer = isolation.call(lambda: _ask_driver(options), options.timeout)
     except isolation.Hung:
@@ -52,7 +99,8 @@ def _refusal(error: str, code: int | None = None, nvml_version: str | None = Non
 def _ask_driver(options: Options) -> dict[str, Any]:
     """Runs in the child process; the result has JSON types."""
     try:
-        return {"facts": binding.read(library.Nvml(library.load(options.library))).as_dict()}
+        topics = [name for name in options.subset if name in TOPICS]
+        return {"facts": binding.read(library.Nvml(library.load(options.library)), topics).as_dict()}
     except library.NvmlError as error:
         return _refusal(_explain(error, options), error.code, error.library_version)
     except library.LibraryMissing as missing:

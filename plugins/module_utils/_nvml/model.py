@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Mapping, Sequence
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +34,7 @@ class Gpu:
     memory_used_bytes: int | None = None
     memory_free_bytes: int | None = None
     mig_mode: str | None = None
+    mig_mode_pending: str | None = None
     mig_devices: tuple[MigDevice, ...] = ()
     compute_capability: str | None = None
     temperature_celsius: int | None = None
@@ -41,12 +42,26 @@ class Gpu:
     utilization_gpu_percent: int | None = None
     utilization_memory_percent: int | None = None
     lost: bool = False
+    details: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # what was asked for besides, by its name
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
         plain = vars(self).copy()
         plain["mig_devices"] = [vars(device).copy() for device in self.mig_devices]
-        return plain
+        del plain["details"]
+        return {**plain, **self.details}
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Gpu:
+        """The inverse of :meth:`as_dict`."""
+        known = {field.name for field in dataclasses.fields(cls)}
+        return cls(
+            **{
+                **{name: value for name, value in plain.items() if name in known},
+                "mig_devices": tuple(MigDevice(**device) for device in plain["mig_devices"]),
+                "details": {name: value for name, value in plain.items() if name not in known},
+            }
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +74,8 @@ class Facts:
     nvml_version: str | None = None
     gpus: tuple[Gpu, ...] = ()
     error: str | None = None
+    driver: Mapping[str, Any] | None = None  # as driver.read() tells, if that was asked for
+    xid_errors: Sequence[Mapping[str, Any]] | None = None  # likewise xid.read()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
@@ -69,11 +86,7 @@ class Facts:
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Facts:
         """The inverse of :meth:`as_dict`."""
-        gpus = tuple(
-            Gpu(**{**gpu, "mig_devices": tuple(MigDevice(**device) for device in gpu["mig_devices"])})
-            for gpu in plain["gpus"]
-        )
-        return cls(**{**plain, "gpus": gpus})
+        return cls(**{**plain, "gpus": tuple(Gpu.from_dict(gpu) for gpu in plain["gpus"])})
 
 
 def pci_address(text: str) -> str:

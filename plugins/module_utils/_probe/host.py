@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any, Callable, Sequence, Tuple
 
@@ -49,3 +50,8 @@ def package_version(manager: str | None, name: str, run: Runner) -> str | None:
 def package_manager(find: Callable[[str], str | None]) -> str | None:
     """Return the first package manager whose command is there."""
     return next((name for name, (command, _query) in PACKAGE_QUERIES.items() if find(command)), None)
+
+
+def found(paths: Sequence[str]) -> list[str]:
+    """Return those of *paths* that are there, whatever they are, as they were given; ``~`` and ``$NAME`` are looked up first."""
+    return [path for path in paths if os.path.lexists(os.path.expanduser(os.path.expandvars(path)))]

@@ -54,7 +54,16 @@ def test_facts(
     result = run(monkeypatch, capsys, {"library": workshop.library("a100-40g"), "_ansible_check_mode": check_mode})
     assert result["changed"] is False
     nvml = result["ansible_facts"]["nvml"]
-    assert set(nvml) == {"source", "driver_version", "cuda_driver_version", "nvml_version", "gpus", "error"}
+    assert set(nvml) == {
+        "source",
+        "driver_version",
+        "cuda_driver_version",
+        "nvml_version",
+        "driver",
+        "xid_errors",
+        "gpus",
+        "error",
+    }
     assert (nvml["source"], nvml["error"], len(nvml["gpus"])) == ("nvml", None, 8)
     assert nvml["gpus"][0]["pci_address"] == "0000:07:00.0"
 
@@ -64,11 +73,26 @@ def test_every_returned_value_is_documented(
 ) -> None:
     yaml = pytest.importorskip("yaml")
     documented = yaml.safe_load(nvml_facts.RETURN)["ansible_facts"]["contains"]["nvml"]["contains"]
-    nvml = run(monkeypatch, capsys, {"library": workshop.library("h100-mig")})["ansible_facts"]["nvml"]
+    arguments = {"library": workshop.library("h100-mig"), "gather_subset": ["all", "processes"]}
+    nvml = run(monkeypatch, capsys, arguments)["ansible_facts"]["nvml"]
     assert set(documented) == set(nvml)
     assert set(documented["gpus"]["contains"]) == set(nvml["gpus"][0])
+    assert set(documented["driver"]["contains"]) == set(nvml["driver"])
+    assert set(documented["gpus"]["contains"]["nvlinks"]["contains"]) == set(nvml["gpus"][0]["nvlinks"][0])
+    for name in ("bar1", "ecc", "retired_pages", "row_remapping", "power", "clocks", "pcie", "fabric"):
+        assert set(documented["gpus"]["contains"][name]["sample"]) == set(nvml["gpus"][0][name])
     partition = documented["gpus"]["contains"]["mig_devices"]["contains"]
     assert set(partition) == set(nvml["gpus"][0]["mig_devices"][0])
+
+
+def test_no_more_than_was_asked_for(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = {"library": workshop.library("t4"), "gather_subset": ["pcie"]}
+    nvml = run(monkeypatch, capsys, arguments)["ansible_facts"]["nvml"]
+    assert nvml["driver"] is None
+    assert nvml["gpus"][0]["pcie"]["width"] == 16
+    assert not {"clocks", "ecc", "peers", "details"} & set(nvml["gpus"][0])
 
 
 def test_no_gpu_is_no_failure(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,6 +65,7 @@ def test_every_value_of_a_busy_gpu(workshop: Workshop) -> None:
         "memory_used_bytes": 10240 * MIB,
         "memory_free_bytes": (40960 - 10240 - 578) * MIB,
         "mig_mode": "disabled",
+        "mig_mode_pending": "disabled",
         "mig_devices": [],
         "compute_capability": "8.0",
         "temperature_celsius": 31,

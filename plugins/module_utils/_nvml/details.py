@@ -1,0 +1,401 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What NVML tells of a GPU beyond the first look, topic by topic.
+
+A topic is what ``gather_subset`` names. Its values are of JSON types; what a GPU or its driver does not know is ``None``.
+
+Source of names, numbers and layouts: the interface that NVIDIA publishes as ``nvml.h``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Callable, Iterator, Mapping
+
+from .device import Answer, Device
+from .library import INSUFFICIENT_SIZE, SUCCESS, Nvml, PciInfo, versioned
+from .model import pci_address
+
+BRANDS: Mapping[int, str] = {
+    1: "quadro",
+    2: "tesla",
+    3: "nvs",
+    4: "grid",
+    5: "geforce",
+    6: "titan",
+    7: "nvidia_vapps",
+    8: "nvidia_vpc",
+    9: "nvidia_vcs",
+    10: "nvidia_vws",
+    11: "nvidia_cloud_gaming",
+    12: "quadro_rtx",
+    13: "nvidia_rtx",
+    14: "nvidia",
+    15: "geforce_rtx",
+    16: "titan_rtx",
+}
+ARCHITECTURES: Mapping[int, str] = {
+    2: "kepler",
+    3: "maxwell",
+    4: "pascal",
+    5: "volta",
+    6: "turing",
+    7: "ampere",
+    8: "ada",
+    9: "hopper",
+    10: "blackwell",
+}
+SWITCH: Mapping[int, str] = {0: "disabled", 1: "enabled"}
+COMPUTE_MODES: Mapping[int, str] = {0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"}
+VIRTUALIZATION: Mapping[int, str] = {0: "none", 1: "passthrough", 2: "vgpu", 3: "host_vgpu", 4: "host_vsga"}
+CLOCKS: Mapping[str, int] = {"graphics": 0, "sm": 1, "memory": 2, "video": 3}
+# Why the clocks are as they are: one bit each.
+CLOCK_REASONS: tuple[str, ...] = (
+    "gpu_idle",
+    "applications_clocks_setting",
+    "sw_power_cap",
+    "hw_slowdown",
+    "sync_boost",
+    "sw_thermal_slowdown",
+    "hw_thermal_slowdown",
+    "hw_power_brake_slowdown",
+    "display_clock_setting",
+)
+LINKS = 36  # more than any GPU has
+REMOTE: Mapping[int, str] = {0: "gpu", 1: "ibmnpu", 2: "switch", 255: "unknown"}
+FABRIC_STATES: Mapping[int, str] = {0: "not_supported", 1: "not_started", 2: "in_progress", 3: "completed"}
+# As ``nvidia-smi topo`` writes them.
+LEVELS: Mapping[int, str] = {0: "internal", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
+WORDS = 64  # of a set of processors: 4096 of them
+
+
+class Bar1(ctypes.Structure):
+    """nvmlBAR1Memory_t, bytes."""
+
+    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
+
+
+class Fabric(ctypes.Structure):
+    """nvmlGpuFabricInfo_t."""
+
+    _fields_ = [
+        ("cluster", ctypes.c_ubyte * 16),
+        ("status", ctypes.c_uint),
+        ("clique", ctypes.c_uint),
+        ("state", ctypes.c_ubyte),
+    ]
+
+
+class FabricV2(ctypes.Structure):
+    """nvmlGpuFabricInfo_v2_t."""
+
+    _fields_ = [
+        ("version", ctypes.c_uint),
+        ("cluster", ctypes.c_ubyte * 16),
+        ("status", ctypes.c_uint),
+        ("clique", ctypes.c_uint),
+        ("state", ctypes.c_ubyte),
+        ("health", ctypes.c_uint),
+    ]
+
+
+class Process(ctypes.Structure):
+    """nvmlProcessInfo_v2_t, which revision 3 is too; memory in bytes."""
+
+    _fields_ = [
+        ("pid", ctypes.c_uint),
+        ("used", ctypes.c_ulonglong),
+        ("gpu_instance", ctypes.c_uint),
+        ("compute_instance", ctypes.c_uint),
+    ]
+
+
+class ProcessV1(ctypes.Structure):
+    """nvmlProcessInfo_v1_t."""
+
+    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong)]
+
+
+def hardware(device: Device) -> dict[str, Any]:
+    """What the board is and how it is set."""
+    bar1 = Bar1()
+    known = device.filled(("nvmlDeviceGetBAR1MemoryInfo",), (), bar1)
+    return {
+        "brand": _named(BRANDS, device.number("nvmlDeviceGetBrand")),
+        "architecture": _named(ARCHITECTURES, device.number("nvmlDeviceGetArchitecture")),
+        "serial": device.text("nvmlDeviceGetSerial"),
+        "board_part_number": device.text("nvmlDeviceGetBoardPartNumber"),
+        "vbios_version": device.text("nvmlDeviceGetVbiosVersion"),
+        "persistence_mode": _named(SWITCH, device.number("nvmlDeviceGetPersistenceMode")),
+        "compute_mode": _named(COMPUTE_MODES, device.number("nvmlDeviceGetComputeMode")),
+        "virtualization_mode": _named(VIRTUALIZATION, device.number("nvmlDeviceGetVirtualizationMode")),
+        "bar1": {
+            "total_bytes": bar1.total if known else None,
+            "used_bytes": bar1.used if known else None,
+            "free_bytes": bar1.free if known else None,
+        },
+    }
+
+
+def health(device: Device) -> dict[str, Any]:
+    """Errors of the memory, and what the GPU did about them."""
+    current, pending = device.numbers("nvmlDeviceGetEccMode", count=2)
+    errors = {
+        f"{kind}_{since}": device.numbers(
+            "nvmlDeviceGetTotalEccErrors", ctypes.c_int(error), ctypes.c_int(counter), kind=ctypes.c_ulonglong
+        )[0]
+        for error, kind in enumerate(("corrected", "uncorrected"))
+        for counter, since in enumerate(("volatile", "aggregate"))
+    }
+    corrected, uncorrected, waiting, failed = device.numbers("nvmlDeviceGetRemappedRows", count=4)
+    retiring = device.number("nvmlDeviceGetRetiredPagesPendingStatus")
+    return {
+        "ecc": {"mode": _named(SWITCH, current), "mode_pending": _named(SWITCH, pending), **errors},
+        "retired_pages": {
+            "single_bit": _retired(device, 0),
+            "double_bit": _retired(device, 1),
+            "pending": _truth(retiring),
+        },
+        "row_remapping": {
+            "corrected": corrected,
+            "uncorrected": uncorrected,
+            "pending": _truth(waiting),
+            "failed": _truth(failed),
+        },
+    }
+
+
+def power(device: Device) -> dict[str, Any]:
+    """Limits of the power, in watts."""
+    lowest, highest = device.numbers("nvmlDeviceGetPowerManagementLimitConstraints", count=2)
+    return {
+        "power": {
+            "limit_watts": _watts(device.number("nvmlDeviceGetPowerManagementLimit")),
+            "limit_enforced_watts": _watts(device.number("nvmlDeviceGetEnforcedPowerLimit")),
+            "limit_default_watts": _watts(device.number("nvmlDeviceGetPowerManagementDefaultLimit")),
+            "limit_min_watts": _watts(lowest),
+            "limit_max_watts": _watts(highest),
+        }
+    }
+
+
+def clocks(device: Device) -> dict[str, Any]:
+    """Clocks in MHz, and what holds them down."""
+    found: dict[str, Any] = {}
+    for name, kind in CLOCKS.items():
+        (found[f"{name}_mhz"],) = device.numbers("nvmlDeviceGetClockInfo", ctypes.c_int(kind))
+        (found[f"{name}_max_mhz"],) = device.numbers("nvmlDeviceGetMaxClockInfo", ctypes.c_int(kind))
+    bits = ctypes.c_ulonglong()
+    names = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
+    known = device.filled(names, (), bits)
+    reasons = [name for bit, name in enumerate(CLOCK_REASONS) if bits.value >> bit & 1] if known else None
+    return {"clocks": {**found, "event_reasons": reasons}}
+
+
+def pcie(device: Device) -> dict[str, Any]:
+    """The link to the host, as it is now and as it could be."""
+    return {
+        "pcie": {
+            "generation": device.number("nvmlDeviceGetCurrPcieLinkGeneration"),
+            "generation_max": device.number("nvmlDeviceGetMaxPcieLinkGeneration"),
+            "width": device.number("nvmlDeviceGetCurrPcieLinkWidth"),
+            "width_max": device.number("nvmlDeviceGetMaxPcieLinkWidth"),
+            "replays": device.number("nvmlDeviceGetPcieReplayCounter"),
+        }
+    }
+
+
+def topology(device: Device) -> dict[str, Any]:
+    """What the GPU is wired to."""
+    return {
+        "numa_node": device.number("nvmlDeviceGetNumaNodeId"),
+        "cpu_affinity": _processors(device),
+        "nvlinks": list(_links(device)),
+        "fabric": _fabric(device),
+    }
+
+
+def processes(device: Device) -> dict[str, Any]:
+    """Who uses the GPU."""
+    found: list[dict[str, Any]] | None = None
+    for kind, name in (("compute", "Compute"), ("graphics", "Graphics"), ("mps", "MPSCompute")):
+        told = _processes(device, f"nvmlDeviceGet{name}RunningProcesses")
+        if told is not None:
+            found = [*(found or []), *({**each, "type": kind} for each in told)]
+    return {"processes": found}
+
+
+#: What ``gather_subset`` can name, and who reads it.
+TOPICS: Mapping[str, Callable[[Device], dict[str, Any]]] = {
+    "hardware": hardware,
+    "health": health,
+    "power": power,
+    "clocks": clocks,
+    "pcie": pcie,
+    "topology": topology,
+    "processes": processes,
+}
+#: What costs, or concerns people, is gathered only where it is named.
+OPT_IN = frozenset(["processes"])
+
+
+#: The values of each topic: what a source other than NVML, and a lost GPU, know nothing of.
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "hardware": (
+        "brand",
+        "architecture",
+        "serial",
+        "board_part_number",
+        "vbios_version",
+        "persistence_mode",
+        "compute_mode",
+        "virtualization_mode",
+        "bar1",
+    ),
+    "health": ("ecc", "retired_pages", "row_remapping"),
+    "power": ("power",),
+    "clocks": ("clocks",),
+    "pcie": ("pcie",),
+    "topology": ("numa_node", "cpu_affinity", "nvlinks", "fabric", "peers"),
+    "processes": ("processes",),
+}
+
+
+def ancestor(one: Device, other: Device) -> str | None:
+    """The nearest thing that two GPUs share, as ``nvidia-smi topo`` writes it."""
+    level = one.numbers("nvmlDeviceGetTopologyCommonAncestor", other.handle)[0]
+    return _named(LEVELS, level)
+
+
+def _named(names: Mapping[int, str], number: int | None) -> str | None:
+    return None if number is None else names.get(number)
+
+
+def _truth(number: int | None) -> bool | None:
+    return None if number is None else bool(number)
+
+
+def _watts(milliwatts: int | None) -> float | None:
+    return None if milliwatts is None else round(milliwatts / 1000, 2)
+
+
+def _retired(device: Device, cause: int) -> int | None:
+    """How many pages were retired for a cause; asked for no page, the function tells how many there are."""
+    count = ctypes.c_uint(0)
+
+    def query(nvml: Nvml, handle: Any) -> Answer[int]:
+        code = nvml.call(["nvmlDeviceGetRetiredPages"], handle, ctypes.c_int(cause), ctypes.byref(count), None)
+        return code, count.value if code in (SUCCESS, INSUFFICIENT_SIZE) else None
+
+    return device.ask(query)
+
+
+def _processors(device: Device) -> str | None:
+    """The processors near the GPU as Linux writes sets: ``0-15,32-47``."""
+    words = (ctypes.c_ulong * WORDS)()
+    if not device.filled(("nvmlDeviceGetCpuAffinity",), (ctypes.c_uint(WORDS),), words):
+        return None
+    width = ctypes.sizeof(ctypes.c_ulong) * 8
+    return ranges([n for n in range(WORDS * width) if words[n // width] >> n % width & 1])
+
+
+def ranges(numbers: list[int]) -> str:
+    """Ascending numbers as Linux writes sets."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def _links(device: Device) -> Iterator[dict[str, Any]]:
+    """The NVLinks; the first number without one ends them."""
+    for number in range(LINKS):
+        link = ctypes.c_uint(number)
+        (active,) = device.numbers("nvmlDeviceGetNvLinkState", link)
+        if active is None:
+            return
+        (version,) = device.numbers("nvmlDeviceGetNvLinkVersion", link)
+        (remote,) = device.numbers("nvmlDeviceGetNvLinkRemoteDeviceType", link)
+        place = PciInfo()
+        names = ("nvmlDeviceGetNvLinkRemotePciInfo_v2", "nvmlDeviceGetNvLinkRemotePciInfo")
+        known = active and device.filled(names, (link,), place)
+        yield {
+            "link": number,
+            "active": bool(active),
+            "version": version,
+            "remote": _named(REMOTE, remote) if active else None,
+            "remote_pci_address": pci_address((place.bus_id or place.bus_id_legacy).decode("ascii")) if known else None,
+        }
+
+
+def _processes(device: Device, name: str) -> list[dict[str, Any]] | None:
+    """What a function that lists processes tells; it is asked with room for more than it said there are."""
+    for names, structure in (((f"{name}_v3", f"{name}_v2"), Process), ((name,), ProcessV1)):
+        room = ctypes.c_uint(0)
+
+        def query(nvml: Nvml, handle: Any, names: Any = names, room: Any = room) -> Answer[bool]:
+            code = nvml.call(names, handle, ctypes.byref(room), None)
+            return code, code in (SUCCESS, INSUFFICIENT_SIZE) or None
+
+        if not device.ask(query):
+            continue
+        count = ctypes.c_uint(room.value + 8 if room.value else 0)
+        rows = (structure * max(count.value, 1))()
+        if count.value and not device.filled(names, (), count, rows):
+            continue
+        return [_process(row) for row in rows[: count.value]]
+    return None
+
+
+def _process(row: Any) -> dict[str, Any]:
+    return {
+        "pid": row.pid,
+        "name": _command(row.pid),
+        "used_memory_bytes": _unless_all_ones(row.used, 64),
+        "gpu_instance_id": _unless_all_ones(getattr(row, "gpu_instance", None), 32),
+        "compute_instance_id": _unless_all_ones(getattr(row, "compute_instance", None), 32),
+    }
+
+
+def _unless_all_ones(number: int | None, bits: int) -> int | None:
+    """NVML writes what it does not know as the highest number."""
+    return None if number == 2**bits - 1 else number
+
+
+def _command(pid: int) -> str | None:
+    """Name of a process; it may be of another container, or gone."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return None
+
+
+def _fabric(device: Device) -> dict[str, Any] | None:
+    """The NVSwitch fabric; ``None`` for a GPU without one."""
+    newer = versioned(FabricV2, 2)
+    older = Fabric()
+    if device.filled(("nvmlDeviceGetGpuFabricInfoV",), (), newer):
+        found: Any = newer
+    elif device.filled(("nvmlDeviceGetGpuFabricInfo",), (), older):
+        found = older
+    else:
+        return None
+    return {
+        "state": _named(FABRIC_STATES, found.state),
+        "status": found.status,
+        "clique_id": found.clique,
+        "cluster_uuid": _uuid(bytes(found.cluster)),
+    }
+
+
+def _uuid(raw: bytes) -> str | None:
+    """A UUID in its usual writing; ``None`` for one of zeroes, which says that there is none."""
+    if not any(raw):
+        return None
+    text = raw.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

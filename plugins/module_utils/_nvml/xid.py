@@ -1,0 +1,66 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The driver's error reports, Xids, in the kernel log.
+
+Source: the kernel's ``Documentation/ABI/testing/dev-kmsg`` and NVIDIA's catalogue of Xid errors.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Iterator
+
+KMSG = "/dev/kmsg"
+RECORD = 8192  # bytes; the kernel hands out one whole record at a time
+# 4,1042,8613475110,-;NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', GPU has fallen off the bus.
+LINE = re.compile(
+    r"^\d+,\d+,(?P<microseconds>\d+)[^;]*;NVRM: Xid \((?:PCI:)?(?P<place>[0-9a-fA-F:.]+)\): (?P<xid>\d+),?\s*(?P<words>.*)$"
+)
+
+
+def read(path: str = KMSG) -> list[dict[str, Any]] | None:
+    """Every Xid that the kernel still remembers, oldest first; ``None`` where nobody may read its log."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        return list(parse("".join(_records(handle))))
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+
+
+def _records(handle: int) -> Iterator[str]:
+    """What the log has now, without waiting for more."""
+    while True:
+        try:
+            record = os.read(handle, RECORD)
+        except BrokenPipeError:  # the next record was overwritten meanwhile
+            continue
+        except BlockingIOError:
+            return
+        if not record:
+            return
+        yield record.decode("utf-8", "replace")
+
+
+def parse(text: str) -> Iterator[dict[str, Any]]:
+    """The Xids among the records of a kernel log."""
+    for line in text.splitlines():
+        found = LINE.match(line)
+        if found:
+            yield {
+                "pci_address": _address(found.group("place")),
+                "xid": int(found.group("xid")),
+                "message": found.group("words").strip(),
+                "uptime_seconds": round(int(found.group("microseconds")) / 1e6, 3),
+            }
+
+
+def _address(place: str) -> str:
+    """``0000:3b:00`` as Linux writes addresses; the driver leaves the function out."""
+    return place.lower() if "." in place else f"{place.lower()}.0"

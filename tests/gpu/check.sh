@@ -1,0 +1,10 @@
+#!/bin/sh
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# On a machine with a real NVIDIA GPU: compare what nvml_facts gathers, field by field, with `nvidia-smi -q -x`.
+# Wants Python 3.8 or newer and the driver, and nothing else.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+command -v nvidia-smi >/dev/null || { echo "There is no nvidia-smi: run this where an NVIDIA driver is." >&2; exit 2; }
+exec "${PYTHON:-python3}" "$here/compare.py" "$@"

@@ -1,0 +1,217 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What NVML tells beyond the first look, and what becomes of it where it does not."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import binding, collect, details, library
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.collect import Options
+
+if TYPE_CHECKING:
+    from fakes.nvml.simulated import Workshop
+
+ABSENT = "/nonexistent/file"
+MIB = 1024 * 1024
+
+
+def gpus(path: str, *topics: str) -> list[dict[str, Any]]:
+    facts = binding.read(library.Nvml(library.load(path)), topics or tuple(details.TOPICS))
+    return [gpu.as_dict() for gpu in facts.gpus]
+
+
+def test_every_topic_of_a_whole_gpu(workshop: Workshop) -> None:
+    gpu = gpus(workshop.library("h100-mig"))[1]
+    assert {
+        key: gpu[key] for keys in details.KEYS.values() for key in keys if key not in ("nvlinks", "serial", "processes")
+    } == {
+        "brand": "nvidia",
+        "architecture": "hopper",
+        "board_part_number": "900-00000-0000-000",
+        "vbios_version": "96.00.74.00.01",
+        "persistence_mode": "enabled",
+        "compute_mode": "default",
+        "virtualization_mode": "none",
+        "bar1": {"total_bytes": 81559 * MIB, "used_bytes": MIB, "free_bytes": 81558 * MIB},
+        "ecc": {
+            "mode": "enabled",
+            "mode_pending": "enabled",
+            "corrected_volatile": 0,
+            "corrected_aggregate": 0,
+            "uncorrected_volatile": 0,
+            "uncorrected_aggregate": 0,
+        },
+        "retired_pages": {"single_bit": None, "double_bit": None, "pending": False},
+        "row_remapping": {"corrected": None, "uncorrected": None, "pending": None, "failed": None},
+        "power": {
+            "limit_watts": 700.0,
+            "limit_enforced_watts": 700.0,
+            "limit_default_watts": 700.0,
+            "limit_min_watts": None,
+            "limit_max_watts": None,
+        },
+        "clocks": {
+            "graphics_mhz": 1980,
+            "graphics_max_mhz": 1980,
+            "sm_mhz": 1980,
+            "sm_max_mhz": 1980,
+            "memory_mhz": 2619,
+            "memory_max_mhz": 2619,
+            "video_mhz": 1980,
+            "video_max_mhz": 1980,
+            "event_reasons": ["gpu_idle"],
+        },
+        "pcie": {"generation": 5, "generation_max": 5, "width": 16, "width_max": 16, "replays": 0},
+        "numa_node": 0,
+        "cpu_affinity": "0-1",
+        "fabric": {"state": "completed", "status": 0, "clique_id": 0, "cluster_uuid": None},
+        "peers": [{"index": 0, "level": "NODE"}],
+    }
+    assert gpu["serial"]
+    assert len(gpu["nvlinks"]) == 18
+    assert gpu["nvlinks"][7] == {
+        "link": 7,
+        "active": True,
+        "version": 4,
+        "remote": "switch",
+        "remote_pci_address": "0000:c5:00.0",
+    }
+
+
+def test_a_gpu_with_less(workshop: Workshop) -> None:
+    (gpu,) = gpus(workshop.library("t4"))
+    assert (gpu["brand"], gpu["architecture"]) == ("nvidia", "turing")
+    assert (gpu["nvlinks"], gpu["fabric"], gpu["peers"]) == ([], None, [])
+
+
+def test_only_what_was_asked_for(workshop: Workshop) -> None:
+    plain = set(gpus(workshop.library("t4"), "pcie")[0]) - {"pcie"}
+    assert not plain & {key for keys in details.KEYS.values() for key in keys}
+
+
+@pytest.mark.parametrize("topic", details.TOPICS)
+def test_keys_are_those_of_the_readers(workshop: Workshop, topic: str) -> None:
+    gpu = gpus(workshop.library("h100-mig"), topic)[0]
+    assert set(details.KEYS[topic]) <= set(gpu)
+    assert set(details.TOPICS) == set(details.KEYS)
+
+
+def test_a_library_without_any_of_the_functions(workshop: Workshop) -> None:
+    newer = [
+        "nvmlDeviceGetNumaNodeId",
+        "nvmlDeviceGetArchitecture",
+        "nvmlDeviceGetGpuFabricInfoV",
+        "nvmlDeviceGetCurrentClocksEventReasons",
+        "nvmlDeviceGetNvLinkRemoteDeviceType",
+        "nvmlDeviceGetRemappedRows",
+    ]
+    gpu = gpus(workshop.older_library("older", "h100-mig", newer))[1]
+    assert (gpu["numa_node"], gpu["architecture"]) == (None, None)
+    assert gpu["clocks"]["event_reasons"] == ["gpu_idle"], "by its older name"
+    assert gpu["fabric"]["state"] == "completed", "by its older name"
+    assert gpu["nvlinks"][0]["remote"] is None
+
+
+def test_a_lost_gpu_and_its_peers(workshop: Workshop) -> None:
+    facts = collect.gather(Options(library=workshop.library("lost-gpu"), subset=tuple(details.TOPICS)))
+    assert [gpu.lost for gpu in facts.gpus] == [False, False, True, False]
+    lost = facts.gpus[2].as_dict()
+    assert all(lost[key] is None for keys in details.KEYS.values() for key in keys)
+    assert [peer["index"] for peer in facts.gpus[0].as_dict()["peers"]] == [1, 3]
+
+
+def test_retired_pages_and_remapped_rows(workshop: Workshop) -> None:
+    """Asked for no page, the library says how many there are, and that there was no room for them."""
+    source = """
+    int nvmlInit_v2(void) { return 0; }
+    int nvmlShutdown(void) { return 0; }
+    int nvmlDeviceGetCount_v2(unsigned *count) { *count = 1; return 0; }
+    int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) { *device = device; return 0; }
+    int nvmlDeviceGetRetiredPages(void *device, int cause, unsigned *count, unsigned long long *pages)
+    { *count = cause == 0 ? 3 : 0; return pages == 0 && cause == 0 ? 7 : 0; }
+    int nvmlDeviceGetRemappedRows(void *device, unsigned *c, unsigned *u, unsigned *pending, unsigned *failed)
+    { *c = 4; *u = 1; *pending = 1; *failed = 0; return 0; }
+    """
+    (gpu,) = gpus(workshop.library_from_c("pages", source), "health")
+    assert gpu["retired_pages"] == {"single_bit": 3, "double_bit": 0, "pending": None}
+    assert gpu["row_remapping"] == {"corrected": 4, "uncorrected": 1, "pending": True, "failed": False}
+
+
+def test_processes(workshop: Workshop) -> None:
+    busy, idle = gpus(workshop.library("mixed"), "processes")
+    (process,) = busy["processes"]
+    assert process["type"] == "compute"
+    assert process["used_memory_bytes"] == 10240 * MIB
+    assert (process["gpu_instance_id"], process["compute_instance_id"]) == (None, None), "the GPU is whole"
+    assert idle["processes"] == []
+
+
+def test_processes_as_old_drivers_tell_them(workshop: Workshop) -> None:
+    newer = [
+        f"nvmlDeviceGet{kind}RunningProcesses_v{n}" for kind in ("Compute", "Graphics", "MPSCompute") for n in (2, 3)
+    ]
+    busy, _idle = gpus(workshop.older_library("processes", "mixed", newer), "processes")
+    assert [(each["used_memory_bytes"], each["gpu_instance_id"]) for each in busy["processes"]] == [(10240 * MIB, None)]
+
+
+def test_processes_where_nobody_tells(workshop: Workshop) -> None:
+    source = """
+    int nvmlInit_v2(void) { return 0; }
+    int nvmlShutdown(void) { return 0; }
+    int nvmlDeviceGetCount_v2(unsigned *count) { *count = 1; return 0; }
+    int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) { *device = device; return 0; }
+    """
+    (gpu,) = gpus(workshop.library_from_c("silent", source), "processes")
+    assert gpu["processes"] is None
+
+
+@pytest.mark.parametrize("profile", ["hang", "crash", "none", "no-driver"])
+def test_what_nobody_tells_is_none(workshop: Workshop, profile: str) -> None:
+    options = Options(
+        library=workshop.library(profile),
+        nvidia_smi=ABSENT,
+        pci_path=workshop.pci("t4"),
+        timeout=0.5,
+        subset=("power",),
+    )
+    for gpu in collect.gather(options).gpus:
+        assert gpu.as_dict()["power"] is None
+
+
+def test_plain_types_that_a_fact_cache_takes(workshop: Workshop) -> None:
+    facts = collect.gather(Options(library=workshop.library("h100-mig"), subset=collect.SUBSETS))
+    assert json.loads(json.dumps(facts.as_dict())) == facts.as_dict()
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (["all"], collect.USUAL),
+        (["min"], ()),
+        (["!all"], ()),
+        (["!all", "pcie"], ("pcie",)),
+        (["power", "pcie"], ("power", "pcie")),
+        (["all", "!topology"], tuple(name for name in collect.USUAL if name != "topology")),
+        (["!topology"], tuple(name for name in collect.USUAL if name != "topology")),
+        (["min", "driver"], ("driver",)),
+        ([], collect.USUAL),
+        (["all", "xid", "processes"], collect.SUBSETS),
+        (["xid"], ("xid",)),
+    ],
+)
+def test_subset(asked: list[str], expected: tuple[str, ...]) -> None:
+    assert collect.subset(asked) == expected
+
+
+def test_a_subset_that_is_none() -> None:
+    with pytest.raises(ValueError, match="bogus"):
+        collect.subset(["all", "!bogus"])
+
+
+@pytest.mark.parametrize(("numbers", "text"), [([], ""), ([0], "0"), ([0, 1, 2], "0-2"), ([0, 2, 3, 70], "0,2-3,70")])
+def test_ranges(numbers: list[int], text: str) -> None:
+    assert details.ranges(numbers) == text

@@ -1,0 +1,106 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The driver as files show it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import driver
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.124.06  Release Build\n"
+CLOSED = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.163.01  Tue Apr  8 12:41:17 UTC 2025\n"
+
+
+def read(root: Path, library: str | None = None, installed: str | None = None, **files: bytes) -> dict[str, Any]:
+    places = {
+        "version": "sys/module/nvidia/version",
+        "proc": "proc/driver/nvidia/version",
+        "nouveau": "sys/module/nouveau/refcnt",
+        "secure_boot": driver.SECURE_BOOT,
+        "efi": "sys/firmware/efi/runtime",
+        "packages": driver.REBOOT_PACKAGES,
+    }
+    for name, content in files.items():
+        place = root / places[name]
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+    return driver.read(str(root), library, installed)
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    assert read(tmp_path) == {
+        "module_version": None,
+        "module_flavor": None,
+        "installed_module_version": None,
+        "library_version": None,
+        "nouveau_loaded": False,
+        "secure_boot": False,
+        "reboot_required": False,
+        "reboot_reasons": [],
+    }
+
+
+@pytest.mark.parametrize(("text", "flavor"), [(OPEN, "open"), (CLOSED, "proprietary")])
+def test_flavor(tmp_path: Path, text: str, flavor: str) -> None:
+    told = read(tmp_path, version=b"570.124.06\n", proc=text.encode())
+    assert (told["module_version"], told["module_flavor"]) == ("570.124.06", flavor)
+
+
+def test_nouveau(tmp_path: Path) -> None:
+    assert read(tmp_path, nouveau=b"1\n")["nouveau_loaded"] is True
+
+
+@pytest.mark.parametrize(("value", "on"), [(b"\x06\0\0\0\x01", True), (b"\x06\0\0\0\0", False), (b"", False)])
+def test_secure_boot(tmp_path: Path, value: bytes, on: bool) -> None:
+    assert read(tmp_path, secure_boot=value)["secure_boot"] is on
+
+
+def test_efi_without_secure_boot(tmp_path: Path) -> None:
+    assert read(tmp_path, efi=b"")["secure_boot"] is False
+
+
+def test_secure_boot_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / driver.SECURE_BOOT).mkdir(parents=True)
+    assert read(tmp_path)["secure_boot"] is None
+
+
+def test_why_a_reboot_is_due(tmp_path: Path) -> None:
+    told = read(
+        tmp_path,
+        "575.57.08",
+        "580.95.05",
+        version=b"570.124.06\n",
+        packages=b"linux-base\nnvidia-kernel-dkms\nnvidia-kernel-dkms\n",
+    )
+    assert told["reboot_required"] is True
+    assert told["reboot_reasons"] == [
+        "the loaded kernel module is 570.124.06 and the library is 575.57.08",
+        "the loaded kernel module is 570.124.06 and the installed one is 580.95.05",
+        "the package manager asks for it because of nvidia-kernel-dkms",
+    ]
+
+
+def test_packages_of_others_are_not_ours(tmp_path: Path) -> None:
+    assert read(tmp_path, "570.124.06", version=b"570.124.06\n", packages=b"linux-base\n")["reboot_required"] is False
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"), [("echo 570.124.06", "570.124.06"), ("exit 1", None), ("exit 0", None), (None, None)]
+)
+def test_installed_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None, expected: str | None
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if script is None:
+        monkeypatch.setattr(driver.shutil, "which", lambda *_, **__: None)
+    else:
+        program = tmp_path / "modinfo"
+        program.write_text(f'#!/bin/sh\n[ "$*" = "-F version nvidia" ] || exit 3\n{script}\n')
+        program.chmod(0o755)
+    assert driver.installed_version() == expected
