@@ -47,6 +47,6 @@ class Device:
 
     def numbers(self, name: str, *arguments: Any, count: int = 1, kind: Any = ctypes.c_uint) -> tuple[int | None, ...]:
         """The *count* numbers of *kind* that a function fills after its *arguments*."""
-        results = [kind() for _ in range(count)]
+        results = [kind() for _result in range(count)]
         known = self.filled((name,), arguments, *results)
         return tuple(int(result.value) if known else None for result in results)
