@@ -72,7 +72,7 @@ class Import(Containerd):
 class DropIn(Containerd):
     """A file of its own for what is asked, with *root*, which imports it.
 
-    Raises ConfigError for a path that cannot be imported, and for a containerd that replaces whole sections by imports.
+    Raises ConfigError for a path that cannot be imported.
     """
 
     root: Import
@@ -145,7 +145,12 @@ class DropIn(Containerd):
 
     def _root(self) -> Tree:
         """Return what the importing file means, nothing if that cannot be told."""
-        return _load_if_possible(self.request.path) or {}
+        tree = _load_if_possible(self.request.path) or {}
+        try:
+            self.root.check(tree)
+        except ConfigError:
+            return {}
+        return tree
 
     def _neighbours(
         self, root: Tree, load: t.Callable[[str], Tree | None]
@@ -218,9 +223,11 @@ def _absent(request: Request, file: DropIn | None, host: Host) -> t.Iterator[tup
     files = [file] if file else []
     known = {os.path.realpath(each.path) for each in files}
     files += [_drop_in(request, path) for path in _drop_ins(request, host) if path not in known]
+    dry = replace(host, check_mode=True)
     for each in files:
-        left = meaning(ensure_absent(each, replace(host, check_mode=True)).after, TOML) or {}
+        left = meaning(ensure_absent(each, dry).after, TOML) or {}
         each.check_left(left)
+        ensure_absent(each.root, dry)  # where the import cannot be taken out, the drop-in stays
         yield each, ensure_absent(each, host)
         if not left:
             yield each.root, ensure_absent(each.root, host)

@@ -380,6 +380,16 @@ class TestAbsent:
         told, done = node.run("absent", check=True), node.run("absent")
         assert told == done
 
+    @pytest.mark.parametrize("text", ["version = 3\nplugins = 5\n", "version = 3\nx = [\n"])
+    def test_a_file_that_others_broke_since(self, tmp_path: Path, text: str) -> None:
+        node = DropInNode(tmp_path, KUBEADM_V3)
+        node.run("present")
+        node.config.write_text(text, encoding="utf-8")
+        with pytest.raises(ConfigError, match="correct it and run again"):
+            node.run("absent")
+        assert node.text() == text
+        assert node.file.exists()
+
     def test_another_spelling_of_the_same_drop_in(self, tmp_path: Path) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
         link = tmp_path / "link.d"
