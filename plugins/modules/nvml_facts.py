@@ -110,6 +110,32 @@ ansible_facts:
   returned: always
   type: dict
   contains:
+    other_gpus:
+      description: GPUs of AMD and Intel on the PCI bus, also those on the board or in the processor, which no driver is asked about.
+      returned: always
+      type: list
+      elements: dict
+      contains:
+        vendor:
+          description: V(amd) or V(intel).
+          type: str
+          returned: always
+          sample: amd
+        name:
+          description: Product name, by the GPU's own driver or by the list of PCI devices of the system. V(none) if neither knows it.
+          type: str
+          returned: always
+          sample: AMD Instinct MI210
+        pci_address:
+          description: Address on the PCI bus as Linux writes it.
+          type: str
+          returned: always
+          sample: "0000:c1:00.0"
+        memory_total_bytes:
+          description: Memory of the GPU in bytes, which AMD's driver tells. V(none) if nobody does.
+          type: int
+          returned: always
+          sample: 68702699520
     nvml:
       description: The NVIDIA GPUs of the node. A value that the source does not know is V(none).
       returned: always
@@ -533,7 +559,7 @@ ansible_facts:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect, pci
 
 NAMES = ["all", *collect.SUBSETS]
 ARGUMENTS = {
@@ -560,7 +586,8 @@ def main() -> None:
         )
     asked = collect.subset(module.params.pop("gather_subset"))
     facts = collect.gather(collect.Options(subset=asked, **module.params))
-    module.exit_json(changed=False, ansible_facts={"nvml": facts.as_dict()})
+    others = pci.others(module.params["pci_path"])
+    module.exit_json(changed=False, ansible_facts={"nvml": facts.as_dict(), "other_gpus": others})
 
 
 if __name__ == "__main__":

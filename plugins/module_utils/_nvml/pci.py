@@ -1,15 +1,20 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds NVIDIA GPUs on the PCI bus, where no driver is needed."""
+"""Finds GPUs on the PCI bus, where no driver is needed: NVIDIA's, and in brief those of others."""
 
 from __future__ import annotations
 
 import os
+from typing import Any, Sequence
 
 from .model import Gpu, address_key
 
 VENDOR = "0x10de"
+OTHERS: dict[str, str] = {"0x1002": "amd", "0x8086": "intel"}
+# Who is who on the bus, as the package pci.ids or hwdata brings it.
+PCI_IDS: tuple[str, ...] = ("/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids", "/var/lib/pciutils/pci.ids")
+ACCELERATOR_CLASS = "0x1200"  # what AMD's newer ones are
 DISPLAY_CLASS = "0x03"  # 0x0300 with display output, 0x0302 without
 # PCI device id -> name as NVML gives it, for data-centre GPUs. An unknown id has no name, nothing worse.
 NAMES: dict[str, str] = {
@@ -47,23 +52,67 @@ NAMES: dict[str, str] = {
 
 
 def read(path: str) -> tuple[Gpu, ...]:
-    """The GPUs below ``path`` (a ``/sys/bus/pci/devices``), in bus order; none where it cannot be read."""
-    found: list[Gpu] = []
+    """The GPUs of NVIDIA below ``path`` (a ``/sys/bus/pci/devices``), in bus order; none where it cannot be read."""
+    return tuple(
+        Gpu(pci_address=address, name=NAMES.get(_value(os.path.join(path, address), "device") or ""))
+        for address in _devices(path, [VENDOR], (DISPLAY_CLASS,))
+    )
+
+
+def others(path: str, ids: Sequence[str] = PCI_IDS) -> list[dict[str, Any]]:
+    """The GPUs of other vendors below ``path``, in bus order, with what the system knows of them; *ids* name the models."""
+    found = []
+    for address in _devices(path, list(OTHERS), (DISPLAY_CLASS, ACCELERATOR_CLASS)):
+        folder = os.path.join(path, address)
+        vendor, device = _value(folder, "vendor") or "", _value(folder, "device") or ""
+        memory = _value(folder, "mem_info_vram_total")
+        found.append(
+            {
+                "vendor": OTHERS[vendor],
+                "name": _value(folder, "product_name", lower=False) or _model(vendor[2:], device[2:], ids),
+                "pci_address": address,
+                "memory_total_bytes": int(memory) if memory and memory.isdigit() else None,
+            }
+        )
+    return found
+
+
+def _devices(path: str, vendors: Sequence[str], classes: tuple[str, ...]) -> list[str]:
+    """Addresses of the devices of *vendors* and *classes*, in bus order."""
     try:
         addresses = os.listdir(path)
     except OSError:
-        return ()
+        return []
+    found = []
     for address in addresses:
         folder = os.path.join(path, address)
-        if _value(folder, "vendor") == VENDOR and (_value(folder, "class") or "").startswith(DISPLAY_CLASS):
-            found.append(Gpu(pci_address=address, name=NAMES.get(_value(folder, "device") or "")))
-    return tuple(sorted(found, key=lambda gpu: address_key(gpu.pci_address or "")))
+        if _value(folder, "vendor") in vendors and (_value(folder, "class") or "").startswith(classes):
+            found.append(address)
+    return sorted(found, key=address_key)
 
 
-def _value(folder: str, name: str) -> str | None:
+def _model(vendor: str, device: str, ids: Sequence[str]) -> str | None:
+    """Name of a device in the first of the files *ids* that is there: devices are indented below their vendor."""
+    for path in ids:
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                inside = False
+                for line in file:
+                    if not line.startswith(("\t", "#", "\n")):
+                        inside = line.startswith(f"{vendor} ")
+                    elif inside and line.startswith(f"\t{device} "):
+                        return line.split(None, 1)[1].strip()
+                return None
+        except OSError:
+            continue
+    return None
+
+
+def _value(folder: str, name: str, lower: bool = True) -> str | None:
     """One attribute of a device; it may go away while it is read."""
     try:
         with open(os.path.join(folder, name), encoding="ascii", errors="replace") as file:
-            return file.read().strip().lower()
+            text = file.read().strip()
+            return text.lower() if lower else text
     except OSError:
         return None

@@ -97,6 +97,7 @@ def test_no_more_than_was_asked_for(
 
 def test_no_gpu_is_no_failure(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     result = run(monkeypatch, capsys, {"library": ABSENT, "nvidia_smi": ABSENT, "pci_path": ABSENT})
+    assert result["ansible_facts"]["other_gpus"] == []
     assert result["ansible_facts"]["nvml"]["source"] == "none"
     assert "failed" not in result
 

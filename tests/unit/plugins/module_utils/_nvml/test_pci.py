@@ -54,3 +54,44 @@ def test_only_display_controllers_of_nvidia_count(tmp_path: Path) -> None:
 
 def test_bus_that_is_not_there(tmp_path: Path) -> None:
     assert pci.read(str(tmp_path / "absent")) == ()
+
+
+IDS = """\
+# a comment
+1002  Advanced Micro Devices, Inc. [AMD/ATI]
+\t1434  Other
+\t740f  Aldebaran/MI200 [Instinct MI210]
+\t\t1002 0c34  a board
+10de  NVIDIA Corporation
+\t56c0  Nobody
+8086  Intel Corporation
+\t56c0  ATS-M [Data Center GPU Flex 170]
+
+C 03  Display controller
+\t740f  A class
+"""
+
+
+def test_gpus_of_others(tmp_path: Path) -> None:
+    ids = tmp_path / "pci.ids"
+    ids.write_text(IDS)
+    root = tmp_path / "devices"
+    root.mkdir()
+    device(root, "10000:01:00.0", "0x8086", "0x038000", "0x56c0")
+    device(root, "0000:c1:00.0", "0x1002", "0x038000", "0x740F")
+    (root / "0000:c1:00.0" / "mem_info_vram_total").write_text("68702699520\n", encoding="ascii")
+    device(root, "0000:c2:00.0", "0x1002", "0x120000", "0x740f")
+    (root / "0000:c2:00.0" / "product_name").write_text("AMD Instinct MI210\n", encoding="ascii")
+    device(root, "0000:00:02.0", "0x8086", "0x030000", "0xffff")
+    (root / "0000:00:02.0" / "mem_info_vram_total").write_text("many\n", encoding="ascii")
+    device(root, "0000:3b:00.0", "0x10de", "0x030200", "0x1eb8")
+    device(root, "0000:00:1f.0", "0x8086", "0x060100", "0x56c0")
+    assert [tuple(gpu.values()) for gpu in pci.others(str(root), ["/nonexistent", str(ids)])] == [
+        ("intel", None, "0000:00:02.0", None),
+        ("amd", "Aldebaran/MI200 [Instinct MI210]", "0000:c1:00.0", 68702699520),
+        ("amd", "AMD Instinct MI210", "0000:c2:00.0", None),
+        ("intel", "ATS-M [Data Center GPU Flex 170]", "10000:01:00.0", None),
+    ]
+    assert [gpu.pci_address for gpu in pci.read(str(root))] == ["0000:3b:00.0"]
+    assert pci.others(str(root), [])[1]["name"] is None
+    assert pci.others("/nonexistent") == []
