@@ -13,7 +13,8 @@ author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
   - Reads the GPUs of a node from NVML, the library that C(nvidia-smi) itself is built on, and nothing has to be installed for that.
   - Where the library cannot be loaded, C(nvidia-smi) is asked; where neither answers, the PCI bus still tells which GPUs there are.
-  - The driver is asked in a process of its own, so a driver that hangs or crashes costs at most O(timeout) and fails nothing.
+  - The driver is asked in a process of its own, so a driver that hangs or crashes fails nothing. It costs at most O(timeout), and half a second
+    for what the system shows of the driver.
   - Having no GPU, or no driver, is a fact and no failure. What is wrong is told in RV(ansible_facts.nvml.error).
 options:
   gather_subset:

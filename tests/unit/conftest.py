@@ -6,10 +6,15 @@ from __future__ import annotations
 
 import os
 import pkgutil
+import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from fakes.nvml.simulated import Workshop
 
 ROOT = Path(__file__).resolve().parents[2]
 # The simulated NVML library, captured outputs and the project's own gates are tests' helpers too.
@@ -53,3 +58,13 @@ def _no_real_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("K8S_AUTH_") or name == "KUBECONFIG":
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    """A workshop for simulated GPUs, built once per run."""
+    if shutil.which("gcc") is None or shutil.which("make") is None:
+        pytest.skip("the simulated NVML library needs gcc and make")
+    from fakes.nvml.simulated import Workshop
+
+    return Workshop(tmp_path_factory.mktemp("nvml"))

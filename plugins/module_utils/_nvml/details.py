@@ -16,6 +16,7 @@ from typing import Any, Callable, Iterator, Mapping
 from .device import Answer, Device
 from .library import INSUFFICIENT_SIZE, SUCCESS, Nvml, PciInfo, versioned
 from .model import pci_address
+from .processes import processes
 
 BRANDS: Mapping[int, str] = {
     1: "quadro",
@@ -98,23 +99,6 @@ class FabricV2(ctypes.Structure):
         ("state", ctypes.c_ubyte),
         ("health", ctypes.c_uint),
     ]
-
-
-class Process(ctypes.Structure):
-    """nvmlProcessInfo_v2_t, which revision 3 is too; memory in bytes."""
-
-    _fields_ = [
-        ("pid", ctypes.c_uint),
-        ("used", ctypes.c_ulonglong),
-        ("gpu_instance", ctypes.c_uint),
-        ("compute_instance", ctypes.c_uint),
-    ]
-
-
-class ProcessV1(ctypes.Structure):
-    """nvmlProcessInfo_v1_t."""
-
-    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong)]
 
 
 def hardware(device: Device) -> dict[str, Any]:
@@ -214,16 +198,6 @@ def topology(device: Device) -> dict[str, Any]:
         "nvlinks": list(_links(device)),
         "fabric": _fabric(device),
     }
-
-
-def processes(device: Device) -> dict[str, Any]:
-    """Who uses the GPU."""
-    found: list[dict[str, Any]] | None = None
-    for kind, name in (("compute", "Compute"), ("graphics", "Graphics"), ("mps", "MPSCompute")):
-        told = _processes(device, f"nvmlDeviceGet{name}RunningProcesses")
-        if told is not None:
-            found = [*(found or []), *({**each, "type": kind} for each in told)]
-    return {"processes": found}
 
 
 #: What ``gather_subset`` can name, and who reads it.
@@ -330,49 +304,6 @@ def _links(device: Device) -> Iterator[dict[str, Any]]:
             "remote": _named(REMOTE, remote) if active else None,
             "remote_pci_address": pci_address((place.bus_id or place.bus_id_legacy).decode("ascii")) if known else None,
         }
-
-
-def _processes(device: Device, name: str) -> list[dict[str, Any]] | None:
-    """What a function that lists processes tells; it is asked with room for more than it said there are."""
-    for names, structure in (((f"{name}_v3", f"{name}_v2"), Process), ((name,), ProcessV1)):
-        room = ctypes.c_uint(0)
-
-        def query(nvml: Nvml, handle: Any, names: Any = names, room: Any = room) -> Answer[bool]:
-            code = nvml.call(names, handle, ctypes.byref(room), None)
-            return code, code in (SUCCESS, INSUFFICIENT_SIZE) or None
-
-        if not device.ask(query):
-            continue
-        count = ctypes.c_uint(room.value + 8 if room.value else 0)
-        rows = (structure * max(count.value, 1))()
-        if count.value and not device.filled(names, (), count, rows):
-            continue
-        return [_process(row) for row in rows[: count.value]]
-    return None
-
-
-def _process(row: Any) -> dict[str, Any]:
-    return {
-        "pid": row.pid,
-        "name": _command(row.pid),
-        "used_memory_bytes": _unless_all_ones(row.used, 64),
-        "gpu_instance_id": _unless_all_ones(getattr(row, "gpu_instance", None), 32),
-        "compute_instance_id": _unless_all_ones(getattr(row, "compute_instance", None), 32),
-    }
-
-
-def _unless_all_ones(number: int | None, bits: int) -> int | None:
-    """NVML writes what it does not know as the highest number."""
-    return None if number == 2**bits - 1 else number
-
-
-def _command(pid: int) -> str | None:
-    """Name of a process; it may be of another container, or gone."""
-    try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return file.read().strip()
-    except OSError:
-        return None
 
 
 def _fabric(device: Device) -> dict[str, Any] | None:

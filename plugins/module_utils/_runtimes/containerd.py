@@ -37,10 +37,15 @@ class Request:
     systemd_cgroup: bool | None = None
     settings: t.Mapping[str, t.Any] = field(default_factory=dict)
     release: Release | None = None  # None: containerd's release is not known
-    option: str = "path"  # the option that names the file which is written; for messages only
+    in_drop_in: bool = False  # whether it is for a file that *path* imports
 
     def __post_init__(self) -> None:
         check_handler(self.runtime_name)
+
+    @property
+    def option(self) -> str:
+        """The option that names the file which is written, for messages."""
+        return "drop_in" if self.in_drop_in else "path"
 
 
 @dataclass
@@ -185,7 +190,7 @@ class _Draft(Draft):
         """Write runc where a file that names another runtime would be without it."""
         path = self._runtime("runc")
         # A drop-in is for containerd 2 alone, which keeps its own runc in a file of any version.
-        builtin = self.schema.builtin_runc or self.request.option == "drop_in"
+        builtin = self.schema.builtin_runc or self.request.in_drop_in
         if builtin or get(self.tree, path) is not MISSING or self.request.runtime_name == "runc":
             return
         # Like the runtime that the new one would inherit from, so that both see the same in every later run.

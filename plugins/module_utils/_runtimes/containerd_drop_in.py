@@ -116,10 +116,9 @@ class DropIn(Containerd):
         if layout is None:
             return tree, []  # nothing that containerd could read
         default = (*layout.containerd, "default_runtime_name")
-        target, warnings = taken_out(
+        return taken_out(
             self.path, tree, changes, original, layout.runtimes, default, essential="runtime_type", builtin=None
         )
-        return target, warnings
 
     def check_left(self, tree: Tree) -> None:
         """Refuse to leave containerd with a default runtime that is none, once the drop-in means *tree*."""
@@ -236,7 +235,7 @@ def _absent(request: Request, file: DropIn | None, host: Host) -> t.Iterator[tup
 
 
 def _drop_in(request: Request, path: str) -> DropIn:
-    asked = replace(request, option="drop_in")
+    asked = replace(request, in_drop_in=True)
     return DropIn(asked, Import(asked, path))
 
 

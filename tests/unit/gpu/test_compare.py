@@ -4,15 +4,16 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import pytest
 from gpu import compare
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect
+
+if TYPE_CHECKING:
+    from fakes.nvml.simulated import Workshop
 
 TOLD = {
     "product_name": "Tesla T4",
@@ -31,12 +32,8 @@ TOLD = {
 
 
 @pytest.fixture
-def facts(tmp_path: Path) -> Any:
-    if shutil.which("gcc") is None or shutil.which("make") is None:
-        pytest.skip("the simulated NVML library needs gcc and make")
-    from fakes.nvml.simulated import Workshop
-
-    options = collect.Options(library=Workshop(tmp_path).library("t4"), subset=collect.SUBSETS)
+def facts(workshop: Workshop) -> Any:
+    options = collect.Options(library=workshop.library("t4"), subset=collect.SUBSETS)
     return collect.gather(options).as_dict()
 
 

@@ -5,9 +5,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,23 +15,10 @@ from ansible.module_utils import basic
 
 from ansible_collections.gpu.kubernetes.plugins.modules import nvml_facts
 
-TESTS = str(Path(__file__).resolve().parents[3])
-if TESTS not in sys.path:
-    sys.path.append(TESTS)
-
 if TYPE_CHECKING:
     from fakes.nvml.simulated import Workshop
 
 ABSENT = "/nonexistent/file"
-
-
-@pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    if shutil.which("gcc") is None or shutil.which("make") is None:
-        pytest.skip("the simulated NVML library needs gcc and make")
-    from fakes.nvml.simulated import Workshop
-
-    return Workshop(tmp_path_factory.mktemp("nvml"))
 
 
 def run(

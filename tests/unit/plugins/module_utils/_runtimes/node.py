@@ -22,7 +22,8 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.container
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd_drop_in import steps
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.crio import Crio
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.docker import Docker
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import parse_release
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import CRI_V3, parse_release
+from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
 
 if t.TYPE_CHECKING:
     from pathlib import Path
@@ -35,6 +36,16 @@ runtime_type = "io.containerd.runc.v2"
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia.options]
 BinaryName = "/usr/bin/nvidia-container-runtime"
 """
+
+
+def meaning(file: Path) -> t.Any:
+    """What a file of containerd means."""
+    return loads(file.read_text(encoding="utf-8"))
+
+
+def section(file: Path) -> t.Any:
+    """Its table with the runtimes, in versions 3 and 4."""
+    return meaning(file)["plugins"][CRI_V3]["containerd"]
 
 
 class Node:
