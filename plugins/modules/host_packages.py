@@ -28,10 +28,11 @@ attributes:
     support: full
 options:
   name:
-    description: Names of the packages.
+    description:
+      - Names of the packages. They may be left out where O(record) tells what to remove.
     type: list
     elements: str
-    required: true
+    default: []
   state:
     description:
       - Whether they should be installed.
@@ -43,6 +44,7 @@ options:
     description:
       - The version that they should have. Without the packager's revision, any revision of exactly that version, so
         that V(1.17.8) takes 1.17.8-1 and V(1.17) does not. With apt, an epoch is part of the version.
+      - V(1.17.*) takes all that begin with 1.17 and a dot, other than with zypper.
       - Left out, an installed version stays. With pacman there is no choice.
     type: str
   manager:
@@ -53,13 +55,20 @@ options:
   source:
     description: With apt, the sources file of the repository to refresh before installing. Left out, all are.
     type: path
-  change_held:
+  hold:
     description:
-      - With apt, whether packages that are on hold may be changed. Say so where the hold is your own; otherwise the module
-        fails and names them, also in check mode.
-      - The locks of the other managers are theirs to enforce.
+      - Whether the packages are kept from being changed by anybody else, with C(apt-mark hold), C(dnf versionlock) or C(zypper addlock).
+      - V(false) lets go only what was put on hold by O(hold=true) with the same O(record). Left out, holds stay as they are.
+      - A hold of somebody else is respected; the module fails and names the packages, also in check mode.
     type: bool
-    default: false
+  record:
+    description:
+      - File in which the module notes what it installed, which it needs for the way back. Packages that were there before are not in it.
+      - Packages that came with those of O(name) and have the same upstream version, as the parts of a driver have, are noted with
+        them, put on hold with them and removed with them. Other packages that came with them are removed only where nothing
+        needs them any more.
+      - With O(state=absent) what is noted is removed, and nothing else.
+    type: path
 seealso:
   - module: ansible.builtin.package
 """
@@ -71,6 +80,20 @@ EXAMPLES = r"""
     version: 1.17.8
     manager: apt
     source: /etc/apt/sources.list.d/nvidia-container-toolkit.sources
+
+- name: Install a driver whose parts unattended upgrades must not touch
+  gpu.kubernetes.host_packages:
+    name: [nvidia-driver-libs, nvidia-smi]
+    version: 535.*
+    manager: apt
+    hold: true
+    record: /var/lib/gpu-kubernetes/state/packages-nvidia-driver.json
+
+- name: Remove it with all that came with it
+  gpu.kubernetes.host_packages:
+    state: absent
+    manager: apt
+    record: /var/lib/gpu-kubernetes/state/packages-nvidia-driver.json
 """
 
 RETURN = r"""
@@ -80,22 +103,37 @@ packages:
   type: list
   elements: str
   sample: [nvidia-container-toolkit]
+held:
+  description: The packages that were put on hold, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [nvidia-container-toolkit]
+released:
+  description: The packages that were let go, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: []
 """
 
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils import _packages
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.keeping import Outcome, Wish, keep
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.patience import PATIENCE
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.request import PackageError, Request
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import host
 
 ARGUMENTS = {
-    "name": {"type": "list", "elements": "str", "required": True},
+    "name": {"type": "list", "elements": "str", "default": []},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "version": {"type": "str"},
     "manager": {"type": "str", "choices": ["apt", "dnf", "zypper", "pacman"], "required": True},
     "source": {"type": "path"},
-    "change_held": {"type": "bool", "default": False},
+    "hold": {"type": "bool"},
+    "record": {"type": "path"},
 }
 # Words are searched for what was meant, so they must not be translated; LANGUAGE would go before the locale C.UTF-8.
 ENVIRONMENT = {
@@ -103,7 +141,7 @@ ENVIRONMENT = {
     "LANGUAGE": "",
     "LC_ALL": "C.UTF-8",
     "NEEDRESTART_SUSPEND": "1",
-    "ZYPP_LOCK_TIMEOUT": str(_packages.PATIENCE),
+    "ZYPP_LOCK_TIMEOUT": str(PATIENCE),
 }
 
 
@@ -119,30 +157,41 @@ def main() -> None:
             )
         except OSError as error:
             remedy = f"name the package manager that this host has instead of {params['manager']}"
-            raise _packages.PackageError(f"Cannot run {command[0]} ({error.strerror}): {remedy}") from error
+            raise PackageError(f"Cannot run {command[0]} ({error.strerror}): {remedy}") from error
         return status, output, errors
 
-    def query() -> dict[str, str | None]:
-        return {name: host.package_version(params["manager"], name, lambda c: run(c)[:2]) for name in params["name"]}
+    def query(names: t.Sequence[str]) -> dict[str, str | None]:
+        return {name: host.package_version(params["manager"], name, lambda c: run(c)[:2]) for name in names}
 
     try:
-        request = _packages.Request(
+        request = Request(
             names=tuple(params["name"]),
             present=params["state"] == "present",
-            **{key: params[key] for key in ("version", "source", "change_held")},
+            version=params["version"],
+            source=params["source"],
         )
-        before, names = _packages.apply(params["manager"], request, query, run, module.check_mode)
-    except _packages.PackageError as error:
+        wish = Wish(request, params["record"], params["hold"])
+        outcome = keep(params["manager"], wish, query, run, module.check_mode)
+    except PackageError as error:
         module.fail_json(msg=f"{error}.", **error.details)
-    after = (params["version"] or "installed") if request.present else "not installed"
     module.exit_json(
-        changed=bool(names),
-        packages=list(names),
-        diff={
-            "before": "".join(f"{name}: {before[name] or 'not installed'}\n" for name in names),
-            "after": "".join(f"{name}: {after}\n" for name in names),
-        },
+        changed=outcome.changed,
+        packages=list(outcome.packages),
+        held=list(outcome.held),
+        released=list(outcome.released),
+        diff=difference(outcome, (params["version"] or "installed") if request.present else "not installed"),
     )
+
+
+def difference(outcome: Outcome, after: str) -> dict[str, str]:
+    """Return both sides of what changed."""
+    holds = [(name, "not on hold", "on hold") for name in outcome.held]
+    holds += [(name, "on hold", "not on hold") for name in outcome.released]
+    lines = [(name, outcome.before.get(name) or "not installed", after) for name in outcome.packages] + holds
+    return {
+        "before": "".join(f"{name}: {before}\n" for name, before, _after in lines),
+        "after": "".join(f"{name}: {now}\n" for name, _before, now in lines),
+    }
 
 
 if __name__ == "__main__":

@@ -13,22 +13,37 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import node_m
 # A package manager for the test: one file a package, with its version.
 DPKG_QUERY = """#!/bin/sh
 for name; do :; done
+case "$name" in *Package*)
+    cd "{db}"
+    for name in *; do [ ! -f "$name" ] || echo "installed $name $(cat "$name")"; done
+    exit ;;
+esac
 [ -f "{db}/$name" ] || exit 1
 printf 'installed %s' "$(cat "{db}/$name")"
 """
 APT_MARK = """#!/bin/sh
-[ ! -f "{db}.held" ] || cat "{db}.held"
+touch "{db}.held"
+verb=$1; shift
+case "$verb" in
+    showhold) cat "{db}.held" ;;
+    hold) printf '%s\\n' "$@" >> "{db}.held" ;;
+    unhold) for name; do sed -i "/^$name$/d" "{db}.held"; done ;;
+esac
 """
 APT_GET = """#!/bin/sh
 echo "$@" >> "{db}.log"
 [ "$LC_ALL$LANGUAGE" = C.UTF-8 ] && [ "$ZYPP_LOCK_TIMEOUT" = 300 ] || exit 99
+case "$*" in *--simulate*autoremove*) [ -f "{db}/toolkit" ] || [ ! -f "{db}/helper" ] || echo "Remv helper [2-1]"; exit 0 ;; esac
 case "$*" in *--simulate*) [ ! -f "{db}.others" ] || cat "{db}.others"; exit 0 ;; esac
 [ -f "{db}.broken" ] && {{ echo "W: noise" >&2; echo "E: Unable to locate package" >&2; exit 100; }}
 doing=
 for word; do
     case "$doing:$word" in
         :install | :purge) doing=$word ;;
-        install:*) echo 1.17.8-1 > "{db}/${{word%%=*}}" ;;
+        install:*)
+            [ ! -f "{db}.killed" ] || kill -9 $PPID
+            echo 1.17.8-1 > "{db}/${{word%%=*}}"
+            [ ! -f "{db}.company" ] || {{ echo 1.17.8-1 > "{db}/libtoolkit"; echo 2-1 > "{db}/helper"; }} ;;
         purge:*) rm "{db}/$word" ;;
     esac
 done
@@ -99,10 +114,74 @@ def test_a_refusal_is_one_sentence_and_touches_nothing(host: Host, check: bool) 
     assert (host.db / "base").read_text() == "1.0-1"
 
 
-def test_a_hold_of_our_own_may_be_changed(host: Host) -> None:
-    (host.db / "base").write_text("1.0-1")
-    Path(f"{host.db}.held").write_text("base\n")
-    assert host.run(version="1.17.8", change_held=True)["changed"] is True
+@pytest.fixture
+def recorded(host: Host, tmp_path: Path) -> dict[str, object]:
+    """Arguments with a record, on a host where something was there before and more comes with the packages."""
+    Path(f"{host.db}.company").touch()
+    (host.db / "bash").write_text("5-1")
+    return {"record": str(tmp_path / "state" / "record.json")}
+
+
+def test_all_that_was_installed_goes_and_nothing_else(host: Host, recorded: dict[str, object]) -> None:
+    wanted = {**recorded, "hold": True, "version": "1.17.*"}
+    checked = host.run(check=True, **wanted)
+    assert checked["held"] == ["base", "toolkit"]
+    assert not Path(str(recorded["record"])).exists()
+    done = host.run(**wanted)
+    assert done["packages"] == ["toolkit", "base"]
+    assert done["held"] == ["base", "libtoolkit", "toolkit"]
+    for check in (True, False):
+        again = host.run(check=check, **wanted)
+        assert (again["changed"], again["held"]) == (False, [])
+    assert host.run(check=True, hold=False, **recorded)["released"] == ["base", "libtoolkit", "toolkit"]
+    (host.db / "toolkit").write_text("1.16-1")
+    assert host.run(**wanted)["packages"] == ["toolkit"], "a hold of our own is no hindrance"
+    gone: dict[str, object] = {**recorded, "name": [], "state": "absent"}
+    assert host.run(check=True, **gone)["packages"] == ["base", "libtoolkit", "toolkit"]
+    assert host.run(**gone)["packages"] == ["base", "libtoolkit", "toolkit", "helper"]
+    assert [entry.name for entry in host.db.iterdir()] == ["bash"]
+    assert not Path(str(recorded["record"])).exists()
+    for check in (True, False):
+        assert host.run(check=check, **gone)["changed"] is False
+
+
+def test_what_was_there_before_stays(host: Host, recorded: dict[str, object]) -> None:
+    (host.db / "base").write_text("1.17.8-1")
+    (host.db / "helper").write_text("2-1")
+    host.run(**recorded)
+    assert host.run(state="absent", **recorded)["packages"] == ["libtoolkit", "toolkit"]
+    assert sorted(entry.name for entry in host.db.iterdir()) == ["base", "bash", "helper"]
+
+
+def test_holds_that_are_lost_are_put_on_again_and_let_go_on_request(host: Host, recorded: dict[str, object]) -> None:
+    host.run(hold=True, **recorded)
+    Path(f"{host.db}.held").write_text("libtoolkit\nfirefox\n")
+    assert host.run(hold=True, **recorded)["held"] == ["base", "toolkit"]
+    assert host.run(**recorded)["changed"] is False
+    released = host.run(hold=False, **recorded)
+    assert (released["changed"], released["released"]) == (True, ["base", "libtoolkit", "toolkit"])
+    assert Path(f"{host.db}.held").read_text() == "firefox\n"
+    assert host.run(hold=False, **recorded)["changed"] is False
+
+
+def test_a_run_that_was_killed_is_made_up_for(host: Host, recorded: dict[str, object]) -> None:
+    Path(f"{host.db}.killed").touch()
+    with pytest.raises(AssertionError):  # a process that is killed gives no answer
+        host.run(**recorded)
+    Path(f"{host.db}.killed").unlink()
+    # what the package manager did after all
+    for name, version in (("toolkit", "1.17.8-1"), ("libtoolkit", "1.17.8-1"), ("base", "1.17.8-1"), ("helper", "2-1")):
+        (host.db / name).write_text(version)
+    host.run(**recorded)
+    gone: dict[str, object] = {**recorded, "name": [], "state": "absent"}
+    assert host.run(**gone)["packages"] == ["base", "libtoolkit", "toolkit", "helper"]
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_pacman_holds_nothing(host: Host, check: bool) -> None:
+    assert host.run(check=check, manager="pacman", hold=True)["msg"].startswith(
+        "pacman is not asked to hold packages: "
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,12 @@ from typing import Sequence
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils import _packages
-from ansible_collections.gpu.kubernetes.plugins.module_utils._packages import PackageError, Request
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages import patience, transaction
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.managers import MANAGERS as KNOWN
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.request import PackageError, Request, pending
 
 NAMES = ("toolkit", "base")
-MANAGERS = sorted(_packages.MANAGERS)
+MANAGERS = sorted(KNOWN)
 
 
 class Host:
@@ -42,24 +43,24 @@ class Host:
         return found
 
     def apply(self, request: Request, check_mode: bool = False) -> tuple[str, ...]:
-        return _packages.apply(self.manager, request, self.installed.copy, self.run, check_mode)[1]
+        return transaction.apply(self.manager, request, self.installed.copy, self.run, check_mode)[1]
 
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A clock that only pauses move."""
     now = [0.0]
-    patient = _packages.run_patiently
+    patient = patience.run_patiently
 
-    def run_patiently(command: Sequence[str], run: _packages.Runner) -> tuple[int, str, str]:
+    def run_patiently(command: Sequence[str], run: patience.Runner) -> tuple[int, str, str]:
         return patient(command, run, lambda: now[0], lambda seconds: now.__setitem__(0, now[0] + seconds))
 
-    monkeypatch.setattr(_packages, "run_patiently", run_patiently)
+    monkeypatch.setattr(transaction, "run_patiently", run_patiently)
     return now
 
 
 @pytest.mark.parametrize(
-    ("request_", "installed", "pending"),
+    ("request_", "installed", "left"),
     [
         (Request(NAMES), {}, NAMES),
         (Request(NAMES), {"toolkit": None, "base": "1.0-1"}, ("toolkit",)),
@@ -70,12 +71,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         (Request(("toolkit",), version="1.17.8"), {"toolkit": "1.17.80-1"}, ("toolkit",)),
         (Request(("toolkit",), version="1.17"), {"toolkit": "1.17.8-1"}, ("toolkit",)),
         (Request(("toolkit",), version="1.17.8-1"), {"toolkit": "1.17.8-1-2"}, ("toolkit",)),
+        (Request(("toolkit",), version="1.17.*"), {"toolkit": "1.17.8-1"}, ()),
+        (Request(("toolkit",), version="1.1.*"), {"toolkit": "1.17.8-1"}, ("toolkit",)),
         (Request(NAMES, present=False), {"toolkit": "1.0-1", "base": None}, ("toolkit",)),
         (Request(NAMES, present=False), {}, ()),
     ],
 )
-def test_pending(request_: Request, installed: dict[str, str | None], pending: tuple[str, ...]) -> None:
-    assert _packages.pending(request_, installed) == pending
+def test_pending(request_: Request, installed: dict[str, str | None], left: tuple[str, ...]) -> None:
+    assert pending(request_, installed) == left
 
 
 @pytest.mark.parametrize("name", ["", "-y", "--force-yes", "base-", "base=1", "base*", "base/sid", "./base.deb", "a b"])
@@ -84,7 +87,7 @@ def test_what_is_no_name_is_refused(name: str) -> None:
         Request((name,))
 
 
-@pytest.mark.parametrize("version", ["", "-1", "1.17.*", "1 --force", "1.0-", "=1"])
+@pytest.mark.parametrize("version", ["", "-1", "1.17*", "1 --force", "1.0-", "=1"])
 def test_what_is_no_version_is_refused(version: str) -> None:
     with pytest.raises(PackageError, match="is no version"):
         Request(("toolkit",), version=version)
@@ -116,6 +119,8 @@ def test_check_mode_changes_nothing_and_needs_no_repository(manager: str) -> Non
     [
         ("apt", "1.2", "toolkit=1.2-*"),
         ("apt", "1.2-1", "toolkit=1.2-1"),
+        ("apt", "1.*", "toolkit=1.*"),
+        ("dnf", "1.*", "toolkit-1.*"),
         ("dnf", "1.2", "toolkit-1.2"),
         ("zypper", "1.2", "toolkit=1.2"),
     ],
@@ -129,7 +134,12 @@ def test_a_version_is_asked_for_as_the_manager_writes_it(manager: str, version: 
 
 @pytest.mark.parametrize("check_mode", [False, True])
 @pytest.mark.parametrize(
-    ("manager", "version", "words"), [("pacman", "1.2", "leave the version out"), ("dnf", "1:1.2", "has an epoch")]
+    ("manager", "version", "words"),
+    [
+        ("pacman", "1.2", "leave the version out"),
+        ("dnf", "1:1.2", "has an epoch"),
+        ("zypper", "1.*", "takes no versions like 1"),
+    ],
 )
 def test_a_version_that_the_manager_cannot_give(manager: str, version: str, words: str, check_mode: bool) -> None:
     host = Host(manager)
@@ -200,9 +210,9 @@ def test_zypper_has_more_than_one_status_of_success(status: int, fails: bool) ->
     request = Request(("toolkit",))
     if fails:
         with pytest.raises(PackageError, match=r"zypper failed for toolkit \(words\): "):
-            _packages.apply("zypper", request, query, host.run)
+            transaction.apply("zypper", request, query, host.run)
     else:
-        assert _packages.apply("zypper", request, query, host.run)[1] == ("toolkit",)
+        assert transaction.apply("zypper", request, query, host.run)[1] == ("toolkit",)
 
 
 @pytest.mark.parametrize("manager", MANAGERS)
@@ -214,11 +224,11 @@ def test_only_what_is_installed_is_removed_after_a_rehearsal(manager: str) -> No
     rehearsal = len(host.calls)
     host.installed["base"] = "1.0"
     assert host.apply(Request(NAMES, present=False)) == ("base",)
-    assert [bool(re.search("--simulate|--test|--print|showhold", call)) for call in host.calls] == [
+    assert [bool(re.search("--simulate|--test|--print|showhold|versionlock|locks", call)) for call in host.calls] == [
         *[True] * rehearsal * 2,
         False,
     ]
-    assert all("base" in call and "toolkit" not in call for call in host.calls)
+    assert all("toolkit" not in call for call in host.calls)
 
 
 APT_SIMULATION = """The following packages will be REMOVED:
@@ -288,16 +298,16 @@ def test_a_rehearsal_that_fails_otherwise_ends_the_run() -> None:
 def test_somebody_elses_hold_is_respected(request_: Request, check_mode: bool) -> None:
     host = Host("apt", toolkit="1.0-1", base="1.0-1")
     host.answer("apt-mark showhold", (0, "base\n", ""))
-    with pytest.raises(PackageError, match=r"^Cannot change base, .*hold.*\(apt-mark unhold base\).*change_held"):
+    with pytest.raises(PackageError, match=r"^Cannot change base, .*hold.*\(apt-mark unhold base\)"):
         host.apply(request_, check_mode)
-    assert host.calls == ["apt-mark showhold toolkit base"]
+    assert host.calls == ["apt-mark showhold"]
 
 
 def test_a_hold_of_our_own_is_no_hindrance() -> None:
     host = Host("apt", toolkit="1.0-1")
     host.makes.update({" install ": {"toolkit": "2.0-1"}, " purge ": {"toolkit": None}})
-    host.apply(Request(("toolkit",), version="2.0", change_held=True))
-    host.apply(Request(("toolkit",), present=False, change_held=True))
+    host.apply(Request(("toolkit",), version="2.0", own_holds=frozenset({"toolkit"})))
+    host.apply(Request(("toolkit",), present=False, own_holds=frozenset({"toolkit"})))
     changing = [call for call in host.calls if not call.endswith("update")]
     assert len(changing) == 3  # the rehearsal would stop at a hold, too
     assert all("--allow-change-held-packages" in call for call in changing)
@@ -340,7 +350,7 @@ def test_a_lock_is_not_waited_for_without_end(manager: str, said: str, clock: li
         PackageError, match=r"lock.*: 300 s were not enough for the lock, so let the other package manager end"
     ):
         host.apply(Request(("toolkit",)))
-    assert clock[0] == _packages.PATIENCE
+    assert clock[0] == patience.PATIENCE
     assert len(host.calls) < 100
 
 
@@ -356,7 +366,7 @@ def test_another_failure_is_not_waited_for(clock: list[float]) -> None:
 
 @pytest.mark.parametrize(
     ("manager", "words"),
-    [("apt", f"DPkg::Lock::Timeout={_packages.PATIENCE}"), ("dnf", "--setopt=exit_on_lock=True")],
+    [("apt", f"DPkg::Lock::Timeout={patience.PATIENCE}"), ("dnf", "--setopt=exit_on_lock=True")],
 )
 def test_the_managers_own_waiting_is_bounded(manager: str, words: str) -> None:
     host = Host(manager)
@@ -379,4 +389,4 @@ def test_the_managers_own_waiting_is_bounded(manager: str, words: str) -> None:
     ],
 )
 def test_last_words(output: str, errors: str, words: str) -> None:
-    assert _packages.last_words(output, errors) == words
+    assert patience.last_words(output, errors) == words

@@ -1,0 +1,165 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Packages installed, kept from being changed, and all of it taken back: a transaction with its record and its holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Callable, Sequence
+
+from . import record as records
+from .managers import MANAGERS, Manager
+from .patience import Runner
+from .record import Record
+from .request import Installed, PackageError, Request, pending
+from .transaction import apply, holds, perform
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A request, with the file that remembers what came of it and whether its packages are to be on hold (None: as they are)."""
+
+    request: Request
+    record: str | None = None
+    hold: bool | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a wish changed, or would: ``packages`` that were not as asked for, with their versions ``before``, and holds."""
+
+    before: Installed
+    packages: tuple[str, ...]
+    held: tuple[str, ...] = ()
+    released: tuple[str, ...] = ()
+    forgotten: bool = False
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything is, be it that a record of packages which are gone already is taken away."""
+        return bool(self.packages or self.held or self.released or self.forgotten)
+
+
+def keep(
+    manager: str, wish: Wish, query: Callable[[Sequence[str]], Installed], run: Runner, check_mode: bool
+) -> Outcome:
+    """Bring the packages, their holds and their record to what is wished for.  Raises PackageError."""
+    return (_present if wish.request.present else _absent)(MANAGERS[manager], manager, wish, query, run, check_mode)
+
+
+def _present(
+    chosen: Manager,
+    manager: str,
+    wish: Wish,
+    query: Callable[[Sequence[str]], Installed],
+    run: Runner,
+    check_mode: bool,
+) -> Outcome:
+    if wish.hold is not None and chosen.holding is None:
+        raise PackageError(f"{manager} is not asked to hold packages: leave hold out")
+    record = records.read(wish.record) if wish.record else Record()
+    request = replace(wish.request, own_holds=frozenset(record.held))
+    names = pending(request, query(request.names))
+    if names and wish.record and not check_mode:
+        # Written first: a run that is killed while it installs must not leave packages that nobody takes out again.
+        record = record if record.before is not None else replace(record, before=tuple(sorted(_installed(chosen, run))))
+        records.write(wish.record, record)
+    if names and not check_mode:
+        _let_go(chosen, record.held, run)
+    before, names = apply(manager, request, lambda: query(request.names), run, check_mode)
+    if wish.record and record.before is not None and not check_mode:
+        record = record.settled(request.names, _installed(chosen, run))
+        records.write(wish.record, record)
+    held, released = _hold(chosen, wish, record, names, run, check_mode)
+    return Outcome(before, names, held, released)
+
+
+def _hold(
+    chosen: Manager, wish: Wish, record: Record, fresh: Sequence[str], run: Runner, check_mode: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Put on hold, or let go what an earlier request put on hold; return both."""
+    if wish.hold is None or chosen.holding is None:
+        return (), ()
+    wanted = (record.packages if wish.record else wish.request.names) if wish.hold else ()
+    now = holds(chosen, run)
+    # In check mode what would be installed anew is not known to the package manager yet.
+    held = tuple(name for name in sorted({*wanted, *(fresh if check_mode and wish.hold else ())}) if name not in now)
+    mine = record.held if wish.record else wish.request.names
+    released = tuple(name for name in mine if name in now) if not wish.hold else ()
+    if not check_mode:
+        if wish.record and (held or released):
+            kept = {*record.held, *held} - set(released)
+            records.write(wish.record, replace(record, held=tuple(sorted(kept))))
+        _do(chosen.holding.hold, held, run)
+        _do(chosen.holding.release, released, run)
+    return held, released
+
+
+def _absent(
+    chosen: Manager,
+    manager: str,
+    wish: Wish,
+    query: Callable[[Sequence[str]], Installed],
+    run: Runner,
+    check_mode: bool,
+) -> Outcome:
+    record = records.read(wish.record) if wish.record else Record()
+    if record.before is not None and not check_mode:
+        record = record.settled(wish.request.names, _installed(chosen, run))
+    # With a record, what is not in it was there before, and stays.
+    names = record.packages if wish.record else wish.request.names
+    request = replace(wish.request, names=names, own_holds=frozenset(record.held))
+    if not check_mode and pending(request, query(names)):
+        _let_go(chosen, record.held, run)
+    before, gone = apply(manager, request, lambda: query(names), run, check_mode)
+    company = _remove_company(chosen, manager, record, query, run, check_mode)
+    if wish.record and not check_mode:
+        records.write(wish.record, Record())
+    return Outcome({**query(company), **before}, (*gone, *company), forgotten=record != Record())
+
+
+def _remove_company(
+    chosen: Manager,
+    manager: str,
+    record: Record,
+    query: Callable[[Sequence[str]], Installed],
+    run: Runner,
+    check_mode: bool,
+) -> tuple[str, ...]:
+    """Remove what came with the packages and nothing needs any more; what somebody asked for since is needed.
+
+    Returns it; in check mode what nothing needs already.
+    """
+    gone: tuple[str, ...] = ()
+    while set(record.company) - set(gone):
+        _status, output, _errors = run(chosen.unneeded)
+        names = tuple(sorted((set(record.company) - set(gone)) & set(chosen.unneeded_names(output))))
+        if names and not check_mode:
+            rest = Request(names, present=False)
+            apply(manager, rest, lambda: query(rest.names), run)  # noqa: B023
+        gone += names
+        if not names or check_mode:
+            break
+    return gone
+
+
+def _let_go(chosen: Manager, held: Sequence[str], run: Runner) -> None:
+    """Let our own holds go where they would keep us out, too; they are put on again by the end of the run, or of the next."""
+    if chosen.holding is not None and chosen.holding.firm and held:
+        now = holds(chosen, run)
+        _do(chosen.holding.release, [name for name in held if name in now], run)
+
+
+def _do(command: Sequence[str], names: Sequence[str], run: Runner) -> None:
+    if names:
+        perform([*command, *names], names, run)
+
+
+def _installed(chosen: Manager, run: Runner) -> dict[str, str]:
+    """All installed packages with their versions."""
+    output = perform(chosen.listing, [], run)
+    lines = [line.split() for line in output.splitlines()]
+    # dpkg also tells of those that were removed and left their configuration.
+    rows = [words[1:] for words in lines if words[0] == "installed"] if chosen.listing[0] == "dpkg-query" else lines
+    return {words[0]: words[1] for words in rows if len(words) >= 2}

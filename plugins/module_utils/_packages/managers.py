@@ -1,0 +1,212 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Package managers as data: how each installs, removes and holds packages."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Callable, Pattern
+
+from .patience import PATIENCE
+from .request import PackageError, Request
+
+
+@dataclass(frozen=True)
+class Holding:
+    """How a package manager keeps packages from being changed.
+
+    ``listing`` shows what is on hold and ``names`` reads that; ``hold`` and ``release`` are the beginnings of commands. A hold
+    that is ``firm`` also keeps those from changing a package who put it on hold, so that it has to be let go before.
+    """
+
+    listing: list[str]
+    names: Callable[[str], list[str]]
+    hold: list[str]
+    release: list[str]
+    firm: bool = True
+
+
+@dataclass(frozen=True)
+class Manager:
+    """One package manager.
+
+    ``refresh`` is None where installing refreshes by itself; with ``stale`` it is run only if installing failed with
+    such words. ``rehearse`` says what removing would do and changes nothing; ``concerned`` finds packages in its words.
+    ``listing`` shows all installed packages, a name and a version a line; ``unneeded`` those that were installed for others which are
+    gone, and ``unneeded_names`` reads that. ``fine`` are the exit statuses of a success.
+    """
+
+    install: Callable[[Request], list[str]]
+    remove: Callable[[Request], list[str]]
+    rehearse: Callable[[Request], list[str]]
+    concerned: Callable[[str], list[str]]
+    listing: list[str]
+    unneeded: list[str]
+    unneeded_names: Callable[[str], list[str]]
+    holding: Holding | None = None
+    refresh: Callable[[Request], list[str]] | None = None
+    stale: Pattern[str] | None = None
+    fine: frozenset[int] = frozenset([0])
+
+
+def _apt(*words: str) -> list[str]:
+    # Pattern-Only: a name with a dot in it, if there is no such package, is no regular expression.
+    options = ["-o", f"DPkg::Lock::Timeout={PATIENCE}", "-o", "APT::Cmd::Pattern-Only=true"]
+    return ["apt-get", "--yes", "--quiet", *options, *words]
+
+
+def _apt_refresh(request: Request) -> list[str]:
+    only: list[str] = []
+    if request.source:
+        only += ["-o", f"Dir::Etc::sourcelist={request.source}", "-o", "Dir::Etc::sourceparts=-"]
+        only += ["-o", "APT::Get::List-Cleanup=0"]
+    return _apt("-o", "APT::Update::Error-Mode=any", *only, "update")
+
+
+def _apt_install(request: Request) -> list[str]:
+    options = ["--no-install-recommends", "--allow-downgrades", "-o", "Dpkg::Options::=--force-confold"]
+    # A version without a revision means every revision of it and no other version: 1.17.8* would match 1.17.80.
+    ending = "" if "-" in (request.version or "") or (request.version or "").endswith("*") else "-*"
+    return _apt(*options, *_apt_held(request), "install", *_versioned(request, "=", ending))
+
+
+def _apt_remove(request: Request, *options: str) -> list[str]:
+    return _apt(*options, *_apt_held(request), "-o", "APT::Get::AutomaticRemove=false", "purge", *request.names)
+
+
+def _apt_held(request: Request) -> list[str]:
+    return ["--allow-change-held-packages"] if request.own_holds else []
+
+
+def _apt_concerned(words: str) -> list[str]:
+    """Find the packages that the simulation removes."""
+    return re.findall(r"^(?:Remv|Purg) (\S+)", words, re.MULTILINE)
+
+
+def _versioned(request: Request, separator: str, ending: str = "") -> list[str]:
+    suffix = f"{separator}{request.version}{ending}" if request.version else ""
+    return [name + suffix for name in request.names]
+
+
+def _dnf(*words: str) -> list[str]:
+    # Both options have these names with dnf 4 and dnf 5, which call --noautoremove differently.
+    options = ["--setopt=exit_on_lock=True", "--setopt=clean_requirements_on_remove=False"]
+    return ["dnf", "--assumeyes", "--quiet", *options, *words]
+
+
+def _zypper(*words: str) -> list[str]:
+    return ["zypper", "--non-interactive", *words]
+
+
+def _rpm_versioned(request: Request, separator: str) -> list[str]:
+    if ":" in (request.version or ""):
+        raise PackageError(f"The version {request.version} has an epoch, which rpm does not tell: leave it out")
+    return _versioned(request, separator)
+
+
+def _rpm_rehearse(request: Request) -> list[str]:
+    """Let rpm itself look for what depends on the packages: one answer under every dnf and zypper."""
+    return ["rpm", "--erase", "--test", "--allmatches", *request.names]
+
+
+def _rpm_concerned(words: str) -> list[str]:
+    """Find NAME in "something is needed by (installed) NAME-VERSION-RELEASE.ARCH"."""
+    return [package.rsplit("-", 2)[0] for package in re.findall(r"is needed by \(installed\) (\S+)", words)]
+
+
+def _dnf_holds(words: str) -> list[str]:
+    """Find NAME in "NAME-EPOCH:VERSION-RELEASE.*", as dnf 4 lists it, or in "Package name: NAME", as dnf 5 does."""
+    older = re.findall(r"^(\S+)-\d+:[^-\s]+-[^-\s]+$", words, re.MULTILINE)
+    return older + re.findall(r"^Package name: (\S+)", words, re.MULTILINE)
+
+
+def _zypper_install(request: Request) -> list[str]:
+    if (request.version or "").endswith("*"):
+        raise PackageError(f"zypper takes no versions like {request.version}: give the whole version")
+    return _zypper("install", "--oldpackage", *_rpm_versioned(request, "="))
+
+
+def _zypper_column(number: int) -> Callable[[str], list[str]]:
+    """Return a reader of one column, counted from 0, of zypper's tables, whose lines begin with a number or a status."""
+
+    def names(words: str) -> list[str]:
+        rows = [[cell.strip() for cell in line.split("|")] for line in words.splitlines()]
+        return [row[number] for row in rows if len(row) > number and re.fullmatch(r"\d+|i\S*", row[0])]
+
+    return names
+
+
+def _pacman_install(request: Request) -> list[str]:
+    if request.version:
+        raise PackageError("pacman installs only the version of its repository: leave the version out")
+    return ["pacman", "--sync", "--noconfirm", "--needed", *request.names]
+
+
+_RPM_LISTING = ["rpm", "--query", "--all", "--queryformat", "%{NAME} %{VERSION}-%{RELEASE}\\n"]
+
+# Removing names what is to go and nothing else: what is unused beside it is not ours to judge.
+MANAGERS: dict[str, Manager] = {
+    "apt": Manager(
+        install=_apt_install,
+        remove=_apt_remove,
+        rehearse=lambda request: _apt_remove(request, "--simulate"),
+        concerned=_apt_concerned,
+        refresh=_apt_refresh,
+        listing=["dpkg-query", "--show", "--showformat", "${db:Status-Status} ${Package} ${Version}\\n"],
+        unneeded=_apt("--simulate", "autoremove"),
+        unneeded_names=_apt_concerned,
+        holding=Holding(
+            listing=["apt-mark", "showhold"],
+            names=str.split,
+            hold=["apt-mark", "hold"],
+            release=["apt-mark", "unhold"],
+            firm=False,
+        ),
+    ),
+    "dnf": Manager(
+        install=lambda request: _dnf("install", *_rpm_versioned(request, "-")),
+        remove=lambda request: _dnf("remove", *request.names),
+        rehearse=_rpm_rehearse,
+        concerned=_rpm_concerned,
+        listing=_RPM_LISTING,
+        unneeded=["dnf", "--quiet", "repoquery", "--installed", "--unneeded", "--queryformat", "%{name}\\n"],
+        unneeded_names=str.split,
+        holding=Holding(
+            listing=["dnf", "--quiet", "versionlock", "list"],
+            names=_dnf_holds,
+            hold=_dnf("versionlock", "add"),
+            release=_dnf("versionlock", "delete"),
+        ),
+    ),
+    "zypper": Manager(
+        install=_zypper_install,
+        remove=lambda request: _zypper("remove", "--no-clean-deps", *request.names),
+        rehearse=_rpm_rehearse,
+        concerned=_rpm_concerned,
+        listing=_RPM_LISTING,
+        unneeded=_zypper("--quiet", "packages", "--unneeded"),
+        unneeded_names=_zypper_column(2),
+        holding=Holding(
+            listing=_zypper("--quiet", "locks"),
+            names=_zypper_column(1),
+            hold=_zypper("addlock"),
+            release=_zypper("removelock"),
+        ),
+        # done, but: a reboot or restart is due, or another repository could not be read
+        fine=frozenset([0, 102, 103, 106]),
+    ),
+    "pacman": Manager(
+        install=_pacman_install,
+        remove=lambda request: ["pacman", "--remove", "--nosave", "--noconfirm", *request.names],
+        rehearse=lambda request: ["pacman", "--remove", "--print", "--noconfirm", *request.names],
+        concerned=lambda words: re.findall(r"breaks dependency .* required by (\S+)", words),
+        listing=["pacman", "--query"],
+        unneeded=["pacman", "--query", "--deps", "--unrequired", "--quiet"],
+        unneeded_names=str.split,
+        # Not before it is needed: what was there before does not always run with the libraries of a newer database.
+        refresh=lambda _request: ["pacman", "--sync", "--refresh", "--noconfirm"],
+        stale=re.compile("target not found|failed retrieving file|failed to retrieve"),
+    ),
+}

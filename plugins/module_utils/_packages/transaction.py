@@ -1,0 +1,120 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Having packages installed or removed, and seeing that they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Callable, Sequence
+
+from .managers import MANAGERS, Manager
+from .patience import LOCKED, PATIENCE, Runner, last_words, run_patiently
+from .request import Installed, PackageError, Request, enumerated, pending
+
+
+def apply(
+    manager: str, request: Request, query: Callable[[], Installed], run: Runner, check_mode: bool = False
+) -> tuple[Installed, tuple[str, ...]]:
+    """Do what is asked, or in check mode only see whether it can be done.
+
+    Returns what was installed before, and the packages that were not as asked for. ``run`` has to use the C locale.
+    Raises PackageError: somebody else's hold is respected, nothing is removed if other packages would go with it, and a
+    manager that says that all is well is not believed.
+    """
+    before = query()
+    names = pending(request, before)
+    if not names:
+        return before, names
+    chosen, rest = MANAGERS[manager], replace(request, names=names)
+    _refuse_held(chosen, rest, before, run)
+    if not request.present:
+        _refuse_company(chosen, rest, run)
+    command = chosen.install(rest) if request.present else chosen.remove(rest)
+    if not check_mode:
+        act = _install if request.present else _succeed
+        act(chosen, command, rest, run)
+        _believe(manager, rest, query())
+    return before, names
+
+
+def perform(command: Sequence[str], names: Sequence[str], run: Runner) -> str:
+    """Run a command on packages with patience and return its output.  Raises PackageError."""
+    status, output, errors = run_patiently(command, run)
+    if status:
+        raise failure(command, names, output, errors)
+    return output
+
+
+def holds(chosen: Manager, run: Runner) -> set[str]:
+    """Return the packages that are on hold; none where nobody can tell."""
+    if chosen.holding is None:
+        return set()
+    status, output, _errors = run_patiently(chosen.holding.listing, run)
+    return set(chosen.holding.names(output)) if status == 0 else set()
+
+
+def _refuse_held(chosen: Manager, request: Request, installed: Installed, run: Runner) -> None:
+    """Raise PackageError if a package to change is on a hold that is not the caller's."""
+    names = [name for name in request.names if installed.get(name) and name not in request.own_holds]
+    kept = holds(chosen, run) if names else set()
+    held = [name for name in names if name in kept]
+    if held and chosen.holding is not None:
+        way = " ".join(word for word in [*chosen.holding.release, *held] if not word.startswith("-"))
+        raise PackageError(
+            f"Cannot change {enumerated(held)}, because somebody put a hold on it: let it go ({way}), or leave it as it is"
+        )
+
+
+def _install(chosen: Manager, command: list[str], request: Request, run: Runner) -> None:
+    """Install, after a refresh where the manager wants one."""
+    if chosen.refresh is not None:
+        if chosen.stale is not None:
+            status, output, errors = run_patiently(command, run)
+            if status in chosen.fine:
+                return
+            if not chosen.stale.search(output + "\n" + errors):
+                raise failure(command, request.names, output, errors)
+        _succeed(chosen, chosen.refresh(request), request, run)
+    _succeed(chosen, command, request, run)
+
+
+def _refuse_company(chosen: Manager, request: Request, run: Runner) -> None:
+    """Raise PackageError if removing the packages would remove others too."""
+    command = chosen.rehearse(request)
+    status, output, errors = run_patiently(command, run)
+    others = sorted(set(chosen.concerned(output + "\n" + errors)) - set(request.names))
+    if others:
+        raise PackageError(
+            f"Cannot remove {enumerated(request.names)}, because {enumerated(others)} would have to go too: "
+            "remove what depends on it first, or leave it installed"
+        )
+    if status:
+        raise failure(command, request.names, output, errors)
+
+
+def _succeed(chosen: Manager, command: list[str], request: Request, run: Runner) -> None:
+    status, output, errors = run_patiently(command, run)
+    if status not in chosen.fine:
+        raise failure(command, request.names, output, errors)
+
+
+def failure(command: Sequence[str], names: Sequence[str], output: str, errors: str) -> PackageError:
+    words = last_words(output, errors).rstrip(".")
+    remedy = "put that right on the host or in its repositories, and run again"
+    if LOCKED.search(output + "\n" + errors):
+        remedy = f"{PATIENCE} s were not enough for the lock, so let the other package manager end, and run again"
+    message = f"{command[0]} failed for {enumerated(names)} ({words}): {remedy}"
+    return PackageError(message, command=list(command), stdout=output, stderr=errors)
+
+
+def _believe(manager: str, request: Request, after: Installed) -> None:
+    """Raise PackageError if the packages still are not as asked for."""
+    left = pending(request, after)
+    if left:
+        found = enumerated([f"{name} is {after.get(name) or 'not installed'}" for name in left])
+        wanted = f"version {request.version or 'any'}" if request.present else "none"
+        raise PackageError(
+            f"{manager} told of no error, but {found} (wanted: {wanted}): look for a pin or lock on it"
+            + (", and give the version as the repository writes it" if request.version else "")
+        )
