@@ -33,6 +33,12 @@ options:
     type: list
     elements: str
     default: []
+  unversioned:
+    description:
+      - Packages that are installed in the same transaction, in whatever version. They are not put on hold.
+    type: list
+    elements: str
+    default: []
   state:
     description:
       - Whether they should be installed.
@@ -128,6 +134,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import host
 
 ARGUMENTS = {
     "name": {"type": "list", "elements": "str", "default": []},
+    "unversioned": {"type": "list", "elements": "str", "default": []},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "version": {"type": "str"},
     "manager": {"type": "str", "choices": ["apt", "dnf", "zypper", "pacman"], "required": True},
@@ -165,7 +172,8 @@ def main() -> None:
 
     try:
         request = Request(
-            names=tuple(params["name"]),
+            names=(*params["name"], *params["unversioned"]),
+            unversioned=frozenset(params["unversioned"]),
             present=params["state"] == "present",
             version=params["version"],
             source=params["source"],

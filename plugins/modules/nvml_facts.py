@@ -169,6 +169,11 @@ ansible_facts:
           type: str
           returned: always
           sample: "The NVIDIA kernel module is not loaded; load it (modprobe nvidia) or repair its installation."
+        nvswitches:
+          description: Number of NVSwitches on the PCI bus. Those of HGX B200 and later boards are not on it.
+          type: int
+          returned: always
+          sample: 6
         driver:
           description:
             - The driver as the system shows it. V(none) if it was not asked for, or did not answer in time.
@@ -270,6 +275,11 @@ ansible_facts:
               type: str
               returned: always
               sample: "0000:41:00.0"
+            pci_device_id:
+              description: What device it is, as four hexadecimal digits in lower case. NVIDIA keeps a list of them.
+              type: str
+              returned: always
+              sample: 20b0
             minor_number:
               description: Number of the device file, C(/dev/nvidiaN). It may differ from the index. Known from NVML only.
               type: int

@@ -70,15 +70,21 @@ def _gpu(nvml: Nvml, index: int, topics: Collection[str], devices: list[Device |
         troubles.append(f"GPU {index} cannot be opened ({nvml.error_text(code)}, code {code})")
         return Gpu(index=index, lost=code == GPU_IS_LOST)
     device = Device(nvml, handle)
-    address, uuid = device.ask(_address), device.text("nvmlDeviceGetUUID")
+    (address, model), uuid = device.ask(_place) or (None, None), device.text("nvmlDeviceGetUUID")
     minor = device.number("nvmlDeviceGetMinorNumber")
     devices.append(None if device.lost else device)
     if device.lost:
-        return Gpu(index=index, pci_address=address, uuid=uuid, minor_number=minor, lost=True)
+        return Gpu(index=index, pci_address=address, pci_device_id=model, uuid=uuid, minor_number=minor, lost=True)
     gpu = _living_gpu(device, index)
     told = {key: value for name in topics for key, value in TOPICS[name](device).items()}
     return dataclasses.replace(
-        gpu, pci_address=address, uuid=uuid, minor_number=minor, details=told, lost=gpu.lost or device.lost
+        gpu,
+        pci_address=address,
+        pci_device_id=model,
+        uuid=uuid,
+        minor_number=minor,
+        details=told,
+        lost=gpu.lost or device.lost,
     )
 
 
@@ -118,13 +124,15 @@ def _living_gpu(device: Device, index: int) -> Gpu:
     )
 
 
-def _address(nvml: Nvml, handle: Any) -> Answer[str]:
+def _place(nvml: Nvml, handle: Any) -> Answer[tuple[str, str | None]]:
+    """(address, what device it is): the id is the upper half of NVML's number, the vendor the lower."""
     info = PciInfo()
     names = ["nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo"]
     code = nvml.call(names, handle, ctypes.byref(info))
     if code != SUCCESS:
         return code, None
-    return code, pci_address((info.bus_id or info.bus_id_legacy).decode("ascii"))
+    address = pci_address((info.bus_id or info.bus_id_legacy).decode("ascii"))
+    return code, (address, f"{info.device_id >> 16:04x}" if info.device_id else None)
 
 
 def _memory(nvml: Nvml, handle: Any) -> Answer[tuple[int, int, int]]:

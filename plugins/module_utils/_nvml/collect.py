@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Sequence
 
 from . import binding, driver, isolation, library, pci, smi, xid
 from .details import KEYS, OPT_IN, TOPICS
-from .model import Facts
+from .model import Facts, Gpu
 
 DEFAULT_PCI_PATH = "/sys/bus/pci/devices"
 MODULE_VERSION = "/sys/module/nvidia/version"
@@ -60,8 +60,19 @@ def gather(options: Options) -> Facts:
     if DRIVER in options.subset:
         facts = _with_driver(facts, options, max(options.timeout - (time.monotonic() - begin), LAST_SECONDS))
     keys = [key for name in options.subset for key in KEYS.get(name, ())]
-    gpus = (dataclasses.replace(gpu, details={**dict.fromkeys(keys), **gpu.details}) for gpu in facts.gpus)
-    return dataclasses.replace(facts, gpus=tuple(gpus))
+    gpus = (
+        dataclasses.replace(gpu, details={**dict.fromkeys(keys), **gpu.details})
+        for gpu in _with_device_ids(facts.gpus, options)
+    )
+    return dataclasses.replace(facts, gpus=tuple(gpus), nvswitches=pci.switches(options.pci_path))
+
+
+def _with_device_ids(gpus: Sequence[Gpu], options: Options) -> list[Gpu]:
+    """The GPUs, each with the PCI device id that the bus tells where the driver did not: nvidia-smi is not asked for it."""
+    if all(gpu.pci_device_id for gpu in gpus):
+        return list(gpus)
+    there = {gpu.pci_address: gpu.pci_device_id for gpu in pci.read(options.pci_path)}
+    return [dataclasses.replace(gpu, pci_device_id=gpu.pci_device_id or there.get(gpu.pci_address)) for gpu in gpus]
 
 
 def _with_driver(facts: Facts, options: Options, timeout: float) -> Facts:

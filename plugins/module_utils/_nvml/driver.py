@@ -8,7 +8,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from typing import Any
+from typing import Any, Callable, Sequence, Tuple
+
+#: Runs a command: its status, what it said and what it said of errors.
+Run = Callable[[Sequence[str]], Tuple[int, str, str]]
 
 # The variable is four bytes of attributes and one of value.
 SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
@@ -35,22 +38,38 @@ def read(root: str, library_version: str | None, installed_version: str | None) 
     }
 
 
+def run_program(command: Sequence[str]) -> tuple[int, str, str]:
+    """Run a command that may be outside of the PATH of a user; 127 where there is none."""
+    program = shutil.which(command[0]) or shutil.which(command[0], path="/usr/sbin:/sbin:/usr/bin:/bin")
+    if program is None:
+        return 127, "", f"there is no {command[0]}"
+    done = subprocess.run([program, *command[1:]], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+
+
+def modinfo(field: str, name: str = "nvidia", run: Run = run_program) -> str | None:
+    """What modinfo tells of a module of the running kernel; ``None`` where there is none, or nobody to ask."""
+    status, output, _errors = run(["modinfo", "-F", field, name])
+    return output.strip() or None if status == 0 else None
+
+
 def installed_version() -> str | None:
     """Version of the module that the next start would load, by modinfo; ``None`` where there is none, or nobody to ask."""
-    program = shutil.which("modinfo") or shutil.which("modinfo", path="/usr/sbin:/sbin:/usr/bin:/bin")
-    if program is None:
-        return None
-    command = [program, "-F", "version", "nvidia"]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    return done.stdout.decode("utf-8", "replace").strip() or None if done.returncode == 0 else None
+    return modinfo("version")
+
+
+def outdated(loaded: str | None, installed: str | None) -> list[str]:
+    """One sentence if the module that is loaded has another version than the installed one."""
+    if loaded and installed and loaded != installed:
+        return [f"the loaded kernel module is {loaded} and the installed one is {installed}"]
+    return []
 
 
 def _reasons(root: str, loaded: str | None, library: str | None, installed: str | None) -> list[str]:
     found = []
     if loaded and library and loaded != library:
         found.append(f"the loaded kernel module is {loaded} and the library is {library}")
-    if loaded and installed and loaded != installed:
-        found.append(f"the loaded kernel module is {loaded} and the installed one is {installed}")
+    found += outdated(loaded, installed)
     packages = sorted({line for line in (_text(root, REBOOT_PACKAGES) or "").split() if "nvidia" in line})
     if packages:
         found.append(f"the package manager asks for it because of {', '.join(packages)}")

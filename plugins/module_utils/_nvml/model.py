@@ -29,6 +29,7 @@ class Gpu:
     uuid: str | None = None
     name: str | None = None
     pci_address: str | None = None
+    pci_device_id: str | None = None  # four hexadecimal digits in lower case
     minor_number: int | None = None
     memory_total_bytes: int | None = None
     memory_used_bytes: int | None = None
@@ -73,6 +74,7 @@ class Facts:
     cuda_driver_version: str | None = None
     nvml_version: str | None = None
     gpus: tuple[Gpu, ...] = ()
+    nvswitches: int = 0
     error: str | None = None
     driver: Mapping[str, Any] | None = None  # as driver.read() tells, if that was asked for
     xid_errors: Sequence[Mapping[str, Any]] | None = None  # likewise xid.read()

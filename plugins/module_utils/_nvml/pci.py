@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds GPUs on the PCI bus, where no driver is needed: NVIDIA's, and in brief those of others."""
+"""Finds GPUs and NVSwitches on the PCI bus, where no driver is needed: NVIDIA's, and in brief GPUs of others."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ OTHERS: dict[str, str] = {"0x1002": "amd", "0x8086": "intel"}
 PCI_IDS: tuple[str, ...] = ("/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids", "/var/lib/pciutils/pci.ids")
 ACCELERATOR_CLASS = "0x1200"  # what AMD's newer ones are
 DISPLAY_CLASS = "0x03"  # 0x0300 with display output, 0x0302 without
+BRIDGE_CLASS = "0x0680"  # the one that NVIDIA's driver looks for NVSwitches in
+# NVSwitches of V100, A100 and H100 boards, first and last id. Those of B200 boards are behind network cards and not on this bus.
+SWITCHES: tuple[tuple[int, int], ...] = ((0x1AC2, 0x1AC2), (0x1AE8, 0x1AE8), (0x1AF0, 0x1AFF), (0x22A0, 0x22A7))
 # PCI device id -> name as NVML gives it, for data-centre GPUs. An unknown id has no name, nothing worse.
 NAMES: dict[str, str] = {
     "0x15f8": "Tesla P100-PCIE-16GB",
@@ -53,10 +56,25 @@ NAMES: dict[str, str] = {
 
 def read(path: str) -> tuple[Gpu, ...]:
     """The GPUs of NVIDIA below ``path`` (a ``/sys/bus/pci/devices``), in bus order; none where it cannot be read."""
-    return tuple(
-        Gpu(pci_address=address, name=NAMES.get(_value(os.path.join(path, address), "device") or ""))
-        for address in _devices(path, [VENDOR], (DISPLAY_CLASS,))
-    )
+    found = []
+    for address in _devices(path, [VENDOR], (DISPLAY_CLASS,)):
+        device = _value(os.path.join(path, address), "device") or ""
+        found.append(Gpu(pci_address=address, pci_device_id=device[2:] or None, name=NAMES.get(device)))
+    return tuple(found)
+
+
+def switches(path: str) -> int:
+    """How many NVSwitches are below ``path``."""
+    addresses = _devices(path, [VENDOR], (BRIDGE_CLASS,))
+    return sum(_is_switch(_value(os.path.join(path, address), "device")) for address in addresses)
+
+
+def _is_switch(device: str | None) -> bool:
+    try:
+        number = int(device or "", 16)
+    except ValueError:
+        return False
+    return any(first <= number <= last for first, last in SWITCHES)
 
 
 def others(path: str, ids: Sequence[str] = PCI_IDS) -> list[dict[str, Any]]:

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Callable, Sequence
+from typing import Callable, Iterator, Sequence
 
 from . import record as records
-from .managers import MANAGERS, Manager
+from .managers import MANAGERS, Holding, Manager
 from .patience import Runner
 from .record import Record
 from .request import Installed, PackageError, Request, pending
@@ -61,39 +62,51 @@ def _present(
     record = records.read(wish.record) if wish.record else Record()
     request = replace(wish.request, own_holds=frozenset(record.held))
     names = pending(request, query(request.names))
+    holds_before = holds(chosen, run) if record.held or wish.hold is not None else set()
     if names and wish.record and not check_mode:
         # Written first: a run that is killed while it installs must not leave packages that nobody takes out again.
         record = record if record.before is not None else replace(record, before=tuple(sorted(_installed(chosen, run))))
         records.write(wish.record, record)
-    if names and not check_mode:
-        _let_go(chosen, record.held, run)
-    before, names = apply(manager, request, lambda: query(request.names), run, check_mode)
+    with _let_go(chosen, holds_before & set(record.held) if names and not check_mode else set(), run):
+        before, names = apply(manager, request, lambda: query(request.names), run, check_mode)
     if wish.record and record.before is not None and not check_mode:
-        record = record.settled(request.names, _installed(chosen, run))
+        record = record.settled(request, _installed(chosen, run))
         records.write(wish.record, record)
-    held, released = _hold(chosen, wish, record, names, run, check_mode)
+    if wish.hold is None or chosen.holding is None:
+        return Outcome(before, names)
+    held, released = _wanted_holds(wish, record, names if check_mode else (), holds_before)
+    if not check_mode:
+        _hold(chosen.holding, wish, record, held, released, run)
     return Outcome(before, names, held, released)
 
 
-def _hold(
-    chosen: Manager, wish: Wish, record: Record, fresh: Sequence[str], run: Runner, check_mode: bool
+def _wanted_holds(
+    wish: Wish, record: Record, fresh: Sequence[str], now: set[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Put on hold, or let go what an earlier request put on hold; return both."""
-    if wish.hold is None or chosen.holding is None:
-        return (), ()
-    wanted = (record.packages if wish.record else wish.request.names) if wish.hold else ()
-    now = holds(chosen, run)
-    # In check mode what would be installed anew is not known to the package manager yet.
-    held = tuple(name for name in sorted({*wanted, *(fresh if check_mode and wish.hold else ())}) if name not in now)
-    mine = record.held if wish.record else wish.request.names
-    released = tuple(name for name in mine if name in now) if not wish.hold else ()
-    if not check_mode:
-        if wish.record and (held or released):
-            kept = {*record.held, *held} - set(released)
-            records.write(wish.record, replace(record, held=tuple(sorted(kept))))
-        _do(chosen.holding.hold, held, run)
-        _do(chosen.holding.release, released, run)
-    return held, released
+    """Return what is to be put on hold, and what is to be let go of that an earlier request put on hold.
+
+    *fresh* are those that a check mode would install, which the package manager does not know yet.
+    """
+    known = set(record.packages if wish.record else wish.request.names)
+    if wish.hold:
+        return tuple(sorted((known | set(fresh)) - wish.request.unversioned - now)), ()
+    mine = set(record.held if wish.record else wish.request.names)
+    return (), tuple(sorted(mine & now))
+
+
+def _hold(
+    holding: Holding,
+    wish: Wish,
+    record: Record,
+    held: Sequence[str],
+    released: Sequence[str],
+    run: Runner,
+) -> None:
+    if wish.record and (held or released):
+        kept = tuple(sorted({*record.held, *held} - set(released)))
+        records.write(wish.record, replace(record, held=kept))
+    _do(holding.hold, held, run)
+    _do(holding.release, released, run)
 
 
 def _absent(
@@ -106,13 +119,13 @@ def _absent(
 ) -> Outcome:
     record = records.read(wish.record) if wish.record else Record()
     if record.before is not None and not check_mode:
-        record = record.settled(wish.request.names, _installed(chosen, run))
+        record = record.settled(wish.request, _installed(chosen, run))
     # With a record, what is not in it was there before, and stays.
     names = record.packages if wish.record else wish.request.names
     request = replace(wish.request, names=names, own_holds=frozenset(record.held))
-    if not check_mode and pending(request, query(names)):
-        _let_go(chosen, record.held, run)
-    before, gone = apply(manager, request, lambda: query(names), run, check_mode)
+    ours = set(record.held) if not check_mode and pending(request, query(names)) else set()
+    with _let_go(chosen, ours & holds(chosen, run) if ours else ours, run):
+        before, gone = apply(manager, request, lambda: query(names), run, check_mode)
     company = _remove_company(chosen, manager, record, query, run, check_mode)
     if wish.record and not check_mode:
         records.write(wish.record, Record())
@@ -127,14 +140,15 @@ def _remove_company(
     run: Runner,
     check_mode: bool,
 ) -> tuple[str, ...]:
-    """Remove what came with the packages and nothing needs any more; what somebody asked for since is needed.
+    """Remove what came with the packages and nothing needs any more; what somebody asked for or put on hold since stays.
 
     Returns it; in check mode what nothing needs already.
     """
     gone: tuple[str, ...] = ()
     while set(record.company) - set(gone):
         _status, output, _errors = run(chosen.unneeded)
-        names = tuple(sorted((set(record.company) - set(gone)) & set(chosen.unneeded_names(output))))
+        left = (set(record.company) - set(gone)) & set(chosen.unneeded_names(output))
+        names = tuple(sorted(left - holds(chosen, run))) if left else ()
         if names and not check_mode:
             rest = Request(names, present=False)
             apply(manager, rest, lambda: query(rest.names), run)  # noqa: B023
@@ -144,11 +158,20 @@ def _remove_company(
     return gone
 
 
-def _let_go(chosen: Manager, held: Sequence[str], run: Runner) -> None:
-    """Let our own holds go where they would keep us out, too; they are put on again by the end of the run, or of the next."""
-    if chosen.holding is not None and chosen.holding.firm and held:
-        now = holds(chosen, run)
-        _do(chosen.holding.release, [name for name in held if name in now], run)
+@contextmanager
+def _let_go(chosen: Manager, held: set[str], run: Runner) -> Iterator[None]:
+    """Let our own holds go meanwhile: a hold on one part of a driver keeps all others at its version.
+
+    Those that are still installed are put on again, also if the transaction fails. A run that is killed leaves that to the next.
+    """
+    if chosen.holding is None or not held:
+        yield
+        return
+    _do(chosen.holding.release, sorted(held), run)
+    try:
+        yield
+    finally:
+        _do(chosen.holding.hold, sorted(held & set(_installed(chosen, run))), run)
 
 
 def _do(command: Sequence[str], names: Sequence[str], run: Runner) -> None:

@@ -17,15 +17,13 @@ from .request import PackageError, Request
 class Holding:
     """How a package manager keeps packages from being changed.
 
-    ``listing`` shows what is on hold and ``names`` reads that; ``hold`` and ``release`` are the beginnings of commands. A hold
-    that is ``firm`` also keeps those from changing a package who put it on hold, so that it has to be let go before.
+    ``listing`` shows what is on hold and ``names`` reads that; ``hold`` and ``release`` are the beginnings of commands.
     """
 
     listing: list[str]
     names: Callable[[str], list[str]]
     hold: list[str]
     release: list[str]
-    firm: bool = True
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ def _apt_concerned(words: str) -> list[str]:
 
 def _versioned(request: Request, separator: str, ending: str = "") -> list[str]:
     suffix = f"{separator}{request.version}{ending}" if request.version else ""
-    return [name + suffix for name in request.names]
+    return [name if name in request.unversioned else name + suffix for name in request.names]
 
 
 def _dnf(*words: str) -> list[str]:
@@ -162,7 +160,6 @@ MANAGERS: dict[str, Manager] = {
             names=str.split,
             hold=["apt-mark", "hold"],
             release=["apt-mark", "unhold"],
-            firm=False,
         ),
     ),
     "dnf": Manager(

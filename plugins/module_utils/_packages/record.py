@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Iterable, Mapping
 
 from .. import _files
-from .request import PackageError, upstream
+from .request import PackageError, Request, upstream
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,14 @@ class Record:
     held: tuple[str, ...] = ()
     before: tuple[str, ...] | None = None
 
-    def settled(self, names: Iterable[str], installed: Mapping[str, str]) -> Record:
-        """Return the record after a transaction that brought what is *installed* now, asked for by *names*."""
+    def settled(self, request: Request, installed: Mapping[str, str]) -> Record:
+        """Return the record after a transaction that brought what is *installed* now."""
         if self.before is None:
             return self
         new = set(installed) - set(self.before)
-        versions = {upstream(installed[name]) for name in names if name in installed}
-        ours = {name for name in new if name in names or upstream(installed[name]) in versions}
+        versioned = [name for name in request.names if name in installed and name not in request.unversioned]
+        versions = {upstream(installed[name]) for name in versioned}
+        ours = {name for name in new if name in request.names or upstream(installed[name]) in versions}
         packages = ours | (set(self.packages) & set(installed))
         company = ((new | set(self.company)) & set(installed)) - packages
         return Record(_sorted(packages), _sorted(company), self.held)

@@ -30,11 +30,15 @@ class PackageError(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """Packages that should be there (in ``version``, if given) or not. Raises PackageError for an impossible name."""
+    """Packages that should be there or not. Raises PackageError for an impossible name.
+
+    ``version`` is asked of all but those that are ``unversioned``.
+    """
 
     names: tuple[str, ...]
     present: bool = True
     version: str | None = None
+    unversioned: frozenset[str] = frozenset()
     # apt only: the sources file whose repository is refreshed, so that other, broken repositories do not matter
     source: str | None = None
     # packages that are on hold because of an earlier request, and may be changed all the same
@@ -57,7 +61,7 @@ def satisfied(name: str, request: Request, installed: Installed) -> bool:
     version = installed.get(name)
     if not request.present or version is None:
         return request.present == (version is not None)
-    if request.version is None or version == request.version:
+    if request.version is None or name in request.unversioned or version == request.version:
         return True
     if request.version.endswith(".*"):
         return version.startswith(request.version[:-1])

@@ -18,10 +18,16 @@ PLUGINS = Path(__file__).resolve().parents[4] / "plugins"
 PREFIX = "ansible_collections.gpu.kubernetes.plugins.modules."
 
 
-def run(name: str, arguments: dict[str, Any], *, check: bool = False, folder: str = "") -> dict[str, Any]:
-    """Run the module and return its answer; programs in ``folder`` come before those of the machine."""
+def run(
+    name: str, arguments: dict[str, Any], *, check: bool = False, folder: str = "", root: str = ""
+) -> dict[str, Any]:
+    """Run the module and return its answer.
+
+    Programs in ``folder`` come before those of the machine; ``root`` takes the place of /, for modules that have a ROOT.
+    """
     places = [place for place in sys.path if place]
-    code = f"import sys; sys.path[:0] = {places!r}; import {PREFIX}{name} as m; m.main()"
+    at = f"m.ROOT = {root!r}; " if root else ""
+    code = f"import sys; sys.path[:0] = {places!r}; import {PREFIX}{name} as m; {at}m.main()"
     given = {**arguments, "_ansible_check_mode": check, "_ansible_diff": True}
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -145,12 +145,25 @@ def test_all_that_was_installed_goes_and_nothing_else(host: Host, recorded: dict
         assert host.run(check=check, **gone)["changed"] is False
 
 
+def test_what_has_a_version_of_its_own_is_neither_asked_for_one_nor_held(host: Host) -> None:
+    done = host.run(name=["toolkit"], unversioned=["base"], version="1.17.8", hold=True)
+    assert host.calls[-1].endswith(" install toolkit=1.17.8-* base")
+    assert (done["packages"], done["held"]) == (["toolkit", "base"], ["toolkit"])
+
+
 def test_what_was_there_before_stays(host: Host, recorded: dict[str, object]) -> None:
     (host.db / "base").write_text("1.17.8-1")
     (host.db / "helper").write_text("2-1")
     host.run(**recorded)
     assert host.run(state="absent", **recorded)["packages"] == ["libtoolkit", "toolkit"]
     assert sorted(entry.name for entry in host.db.iterdir()) == ["base", "bash", "helper"]
+
+
+def test_what_came_with_it_and_somebody_wants_to_keep_stays(host: Host, recorded: dict[str, object]) -> None:
+    host.run(**recorded)
+    Path(f"{host.db}.held").write_text("helper\n")
+    assert host.run(state="absent", **recorded)["packages"] == ["base", "libtoolkit", "toolkit"]
+    assert sorted(entry.name for entry in host.db.iterdir()) == ["bash", "helper"]
 
 
 def test_holds_that_are_lost_are_put_on_again_and_let_go_on_request(host: Host, recorded: dict[str, object]) -> None:

@@ -46,10 +46,11 @@ def test_facts(
         "driver",
         "xid_errors",
         "gpus",
+        "nvswitches",
         "error",
     }
     assert (nvml["source"], nvml["error"], len(nvml["gpus"])) == ("nvml", None, 8)
-    assert nvml["gpus"][0]["pci_address"] == "0000:07:00.0"
+    assert (nvml["gpus"][0]["pci_address"], nvml["gpus"][0]["pci_device_id"]) == ("0000:07:00.0", "20b0")
 
 
 def test_every_returned_value_is_documented(

@@ -60,6 +60,7 @@ def test_every_value_of_a_busy_gpu(workshop: Workshop) -> None:
         "uuid": gpu.uuid,
         "name": "NVIDIA A100-PCIE-40GB",
         "pci_address": "0000:3b:00.0",
+        "pci_device_id": "20f1",
         "minor_number": 1,
         "memory_total_bytes": 40960 * MIB,
         "memory_used_bytes": 10240 * MIB,

@@ -41,17 +41,27 @@ def test_nvml_comes_first(workshop: Workshop, tmp_path: Path) -> None:
 def test_nvidia_smi_where_no_library_loads(workshop: Workshop, tmp_path: Path) -> None:
     facts = collect.gather(NOWHERE._replace(nvidia_smi=smi(tmp_path), pci_path=workshop.pci("t4")))
     assert (facts.source, facts.driver_version, facts.error) == ("nvidia_smi", "570.124.06", None)
-    assert [gpu.uuid for gpu in facts.gpus] == ["GPU-1"]
+    assert [(gpu.uuid, gpu.pci_device_id) for gpu in facts.gpus] == [("GPU-1", "1eb8")]
 
 
 def test_pci_bus_where_there_is_no_driver(workshop: Workshop) -> None:
     facts = collect.gather(NOWHERE._replace(pci_path=workshop.pci("mixed")))
     assert (facts.source, facts.driver_version) == ("pci", None)
-    assert [(gpu.index, gpu.uuid, gpu.pci_address, gpu.name) for gpu in facts.gpus] == [
-        (None, None, "0000:3b:00.0", "NVIDIA A100-PCIE-40GB"),
-        (None, None, "0000:af:00.0", "Tesla T4"),
+    assert [(gpu.index, gpu.uuid, gpu.pci_address, gpu.pci_device_id, gpu.name) for gpu in facts.gpus] == [
+        (None, None, "0000:3b:00.0", "20f1", "NVIDIA A100-PCIE-40GB"),
+        (None, None, "0000:af:00.0", "1eb8", "Tesla T4"),
     ]
     assert facts.error == f"NVIDIA GPUs are present but {ABSENT} cannot be loaded; install the NVIDIA driver."
+
+
+def test_nvswitches_and_the_id_of_a_lost_gpu(workshop: Workshop, tmp_path: Path) -> None:
+    for address, device, kind in (("0000:c4:00.0", "0x1af1", "0x068000"), ("0000:47:00.0", "0x20b0", "0x030200")):
+        (tmp_path / address).mkdir()
+        for name, value in (("vendor", "0x10de"), ("device", device), ("class", kind)):
+            (tmp_path / address / name).write_text(f"{value}\n", encoding="ascii")
+    facts = collect.gather(NOWHERE._replace(library=workshop.library("lost-gpu"), pci_path=str(tmp_path)))
+    assert facts.nvswitches == 1
+    assert [gpu.pci_device_id for gpu in facts.gpus] == ["20b0"] * 4
 
 
 @pytest.mark.parametrize("profile", ["", "no-driver"])

@@ -102,22 +102,38 @@ def test_an_answer_that_is_cut_off_is_none(monkeypatch: pytest.MonkeyPatch) -> N
         isolation.call(lambda: [1, 2, 3], 10)
 
 
-def no_child_is_left() -> bool:
-    try:
-        os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
-        return True
-    return False
+def children() -> set[int]:
+    """Processes that this one started, those that ended and were not waited for among them."""
+    found = set()
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            fields = dict(line.split(":", 1) for line in status.read_text(encoding="utf-8").splitlines() if ":" in line)
+        except OSError:  # it ended meanwhile
+            continue
+        if int(fields["PPid"]) == os.getpid():
+            found.add(int(status.parent.name))
+    return found
+
+
+@pytest.fixture
+def no_child_is_left() -> Callable[[], bool]:
+    """Whether there is no child that was not there before; other tests of this process may have some that stay."""
+    before = children()
+    return lambda: children() <= before
 
 
 @pytest.mark.parametrize("function", [_die, _raise, _leave, object, lambda: time.sleep(60)])
-def test_no_child_is_left_behind_by_a_failure(function: Callable[[], Any]) -> None:
+def test_no_child_is_left_behind_by_a_failure(
+    function: Callable[[], Any], no_child_is_left: Callable[[], bool]
+) -> None:
     with pytest.raises((isolation.Hung, isolation.Crashed, isolation.Failed)):
         isolation.call(function, 0.5)
     assert no_child_is_left()
 
 
-def test_no_child_is_left_behind_by_an_interrupted_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_child_is_left_behind_by_an_interrupted_parent(
+    monkeypatch: pytest.MonkeyPatch, no_child_is_left: Callable[[], bool]
+) -> None:
     def interrupt(*_arguments: object) -> NoReturn:
         raise KeyboardInterrupt
 
@@ -127,7 +143,9 @@ def test_no_child_is_left_behind_by_an_interrupted_parent(monkeypatch: pytest.Mo
     assert no_child_is_left()
 
 
-def test_a_child_that_answers_and_stays_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_answers_and_stays_is_ended(
+    monkeypatch: pytest.MonkeyPatch, no_child_is_left: Callable[[], bool]
+) -> None:
     def answer_and_stay(writer: int, answer: bytes) -> None:
         os.write(writer, answer)
         os.close(writer)

@@ -43,13 +43,26 @@ def test_only_display_controllers_of_nvidia_count(tmp_path: Path) -> None:
     device(tmp_path, "10000:01:00.0", "0x10de", "0x030200", "0x20b0")
     device(tmp_path, "0000:41:00.0", "0x10DE", "0x030000", "0xffff")
     device(tmp_path, "0000:41:00.1", "0x10de", "0x040300")  # its audio function
-    device(tmp_path, "0000:c4:00.0", "0x10de", "0x068000")  # an NVSwitch
+    device(tmp_path, "0000:c4:00.0", "0x10de", "0x068000", "0x1af1")  # an NVSwitch
     device(tmp_path, "0000:01:00.0", "0x1002", "0x030000")  # another vendor's GPU
     (tmp_path / "0000:05:00.0").mkdir()  # a device that goes away
     assert pci.read(str(tmp_path)) == (
-        Gpu(pci_address="0000:41:00.0"),
-        Gpu(pci_address="10000:01:00.0", name="NVIDIA A100-SXM4-40GB"),
+        Gpu(pci_address="0000:41:00.0", pci_device_id="ffff"),
+        Gpu(pci_address="10000:01:00.0", pci_device_id="20b0", name="NVIDIA A100-SXM4-40GB"),
     )
+    assert pci.switches(str(tmp_path)) == 1
+
+
+def test_nvswitches(tmp_path: Path) -> None:
+    device(tmp_path, "0000:c4:00.0", "0x10de", "0x068000", "0x1AF1")
+    device(tmp_path, "0000:c5:00.0", "0x10de", "0x068000", "0x22a3")
+    device(tmp_path, "0000:c6:00.0", "0x10de", "0x068000", "0x1234")  # another bridge
+    device(tmp_path, "0000:c7:00.0", "0x10de", "0x068000", "many")
+    device(tmp_path, "0000:c8:00.0", "0x10de", "0x060400", "0x22a3")  # another class
+    device(tmp_path, "0000:c9:00.0", "0x15b3", "0x068000", "0x22a3")  # another vendor
+    (tmp_path / "0000:c6:00.0" / "device").unlink()
+    assert pci.switches(str(tmp_path)) == 2
+    assert pci.switches(str(tmp_path / "absent")) == 0
 
 
 def test_bus_that_is_not_there(tmp_path: Path) -> None:

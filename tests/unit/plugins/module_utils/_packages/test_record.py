@@ -8,7 +8,7 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages import record
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.record import Record
-from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.request import PackageError, upstream
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.request import PackageError, Request, upstream
 
 DRIVER = {"nvidia-smi": "535.1-2", "libnvidia-ml1": "535.1-2", "nvidia-support": "2022-1", "dkms": "3.0-1", "bash": "5"}
 
@@ -41,19 +41,21 @@ def test_upstream(version: str, expected: str) -> None:
 def test_what_came_with_a_transaction(
     before: tuple[str, ...], installed: dict[str, str], packages: tuple[str, ...], company: tuple[str, ...]
 ) -> None:
-    assert Record(before=before).settled(["nvidia-smi"], installed) == Record(packages, company)
+    assert Record(before=before).settled(Request(("nvidia-smi",)), installed) == Record(packages, company)
 
 
 def test_an_upgrade_adds_to_what_is_known_and_forgets_what_is_gone() -> None:
     known = Record(
         ("libold", "nvidia-smi"), ("dkms", "gone"), ("libold",), before=("bash", "dkms", "libold", "nvidia-smi")
     )
-    now = known.settled(["nvidia-smi"], {"nvidia-smi": "570.2-1", "libnew": "570.2-1", "dkms": "3.0-1", "bash": "5"})
+    now = known.settled(
+        Request(("nvidia-smi",)), {"nvidia-smi": "570.2-1", "libnew": "570.2-1", "dkms": "3.0-1", "bash": "5"}
+    )
     assert now == Record(("libnew", "nvidia-smi"), ("dkms",), ("libold",))
 
 
 def test_nothing_changes_without_a_transaction() -> None:
-    assert Record(("a",), ("b",)).settled(["c"], {"c": "1"}) == Record(("a",), ("b",))
+    assert Record(("a",), ("b",)).settled(Request(("c",)), {"c": "1"}) == Record(("a",), ("b",))
 
 
 def test_a_record_is_written_and_read_and_an_empty_one_is_no_file(tmp_path: Path) -> None:
@@ -72,3 +74,11 @@ def test_a_damaged_record_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "record").write_bytes(text.encode("latin-1"))
     with pytest.raises(PackageError, match="repair it, or take it away"):
         record.read(str(tmp_path / "record"))
+
+
+def test_what_has_a_version_of_its_own_brings_no_family() -> None:
+    request = Request(("nvidia-smi", "dkms"), unversioned=frozenset({"dkms"}))
+    installed = {**DRIVER, "libdkms": "3.0-1"}
+    assert Record(before=("bash",)).settled(request, installed) == Record(
+        ("dkms", "libnvidia-ml1", "nvidia-smi"), ("libdkms", "nvidia-support")
+    )

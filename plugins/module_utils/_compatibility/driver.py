@@ -1,0 +1,166 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The judges of a driver, for the GPUs, the kernel and by itself."""
+
+from __future__ import annotations
+
+from typing import Iterator, Sequence
+
+from .gpus import IMPOSSIBLE, OPEN, PROPRIETARY, REQUIRED, Gpu, driver_branches
+from .situation import STOP, WARN, Finding, Situation, one_of, supported
+from .tables import Row, Tables, breaks_with, has_fix, holds
+from .versions import Version, branch, parse
+
+
+def for_gpus(situation: Situation, _tables: Tables) -> Iterator[Finding]:
+    """Does the driver know the GPUs? One too old or too new: STOP. A GPU that no table knows, or no driver for all: WARN."""
+    for gpu in situation.kinds():
+        if gpu.unknown:
+            yield Finding(WARN, "driver_gpu", _unknown_gpu(gpu))
+        if situation.version is None:
+            continue
+        if gpu.first_driver is not None and situation.version < parse(gpu.first_driver):
+            message = f"Driver {situation.driver} does not know {gpu.label} yet; use {gpu.first_driver} or newer."
+            yield Finding(STOP, "driver_gpu", message, gpu.sources["first_driver"])
+        elif gpu.last_driver is not None and branch(situation.version) > gpu.last_driver:
+            message = (
+                f"Driver {situation.driver} does not serve {gpu.label} any more; use branch {gpu.last_driver}, the last that does, "
+                "or an older one."
+            )
+            yield Finding(STOP, "driver_gpu", message, gpu.sources["last_driver"])
+    bounds = driver_branches(situation.gpus)
+    if situation.version is None and (bounds["first"] or 0) > (bounds["last"] or float("inf")):
+        message = (
+            f"No driver serves all GPUs: one needs branch {bounds['first']} or newer, another {bounds['last']} or older; "
+            "use GPUs of which one driver serves all."
+        )
+        yield Finding(WARN, "driver_gpu", message)
+
+
+def _unknown_gpu(gpu: Gpu) -> str:
+    known = f" (PCI device id {gpu.device_id})" if str(gpu.device_id) not in gpu.label else ""
+    return (
+        f"Nothing is known of {gpu.label}{known}, so that no driver is judged for it; "
+        "look it up among the products that the driver supports."
+    )
+
+
+def modules(situation: Situation, tables: Tables) -> Iterator[Finding]:
+    """Are there kernel modules of the flavour asked for, and do the GPUs go with them? If not: STOP.
+
+    Where one GPU needs the open ones, a GPU that cannot have them is ignored by the driver in any case: WARN.
+    """
+    if situation.flavor is None:
+        return
+    yield from _of_branch(situation, tables)
+    needed = any(gpu.open_modules == REQUIRED for gpu in situation.gpus)
+    for gpu in situation.kinds():
+        source = gpu.sources.get("open_modules")
+        if situation.flavor == OPEN and gpu.open_modules == IMPOSSIBLE:
+            remedy = "take it out, since another GPU of the host needs them" if needed else "use the proprietary ones"
+            message = f"The open kernel modules do not know {gpu.label}; {remedy}."
+            yield Finding(WARN if needed else STOP, "kernel_modules", message, source)
+        elif situation.flavor == PROPRIETARY and gpu.open_modules == REQUIRED:
+            message = f"The proprietary kernel modules do not know {gpu.label}; use the open ones."
+            yield Finding(STOP, "kernel_modules", message, source)
+
+
+def _of_branch(situation: Situation, tables: Tables) -> Iterator[Finding]:
+    number = None if situation.version is None else branch(situation.version)
+    for row in tables.rows("gpu_driver", "flavors") if number is not None else ():
+        if row["flavor"] != situation.flavor:
+            continue
+        other = PROPRIETARY if situation.flavor == OPEN else OPEN
+        said = f"Driver branch {number} has no {situation.flavor} kernel modules; use the {other} ones, or branch"
+        if number < row.get("first_branch", number):
+            yield Finding(STOP, "kernel_modules", f"{said} {row['first_branch']} or newer.", str(row["source"]))
+        if number > row.get("last_branch", number):
+            yield Finding(STOP, "kernel_modules", f"{said} {row['last_branch']} or older.", str(row["source"]))
+
+
+def for_kernel(situation: Situation, tables: Tables) -> Iterator[Finding]:
+    """Do the kernel modules build and load with the kernel? One finding for all rows that say no.
+
+    STOP where a row concerns the flavour asked for, WARN where it concerns one flavour and none is asked for. A driver that runs
+    already is not judged: its package may carry a fix of its own.
+    """
+    version = situation.version
+    if version is None or situation.kernel is None or situation.runs_already:
+        return
+    bad = [row for row in tables.rows("driver_kernel") if _is_bad(row, version, situation.kernel, situation.flavor)]
+    sure = [row for row in bad if row.get("flavor") in (None, situation.flavor)]
+    if bad:
+        rows = sure or bad
+        level = STOP if sure else WARN
+        yield Finding(level, "driver_kernel", _unfit(situation, situation.kernel, rows), str(rows[-1]["source"]))
+
+
+def _is_bad(row: Row, version: Version, kernel: str, flavor: str | None) -> bool:
+    if flavor is not None and row.get("flavor") not in (None, flavor):
+        return False
+    return holds(row, version) and not has_fix(row, version) and breaks_with(row, kernel)
+
+
+def _unfit(situation: Situation, kernel: str, rows: Sequence[Row]) -> str:
+    flavors = {row.get("flavor") for row in rows}
+    flavor = flavors.pop() if len(flavors) == 1 else None
+    what = f"The {flavor} kernel modules of driver" if flavor else "The kernel modules of driver"
+    return f"{what} {situation.driver} are known not to work with kernel {kernel}; use {one_of(_ways(situation, rows, flavor))}."
+
+
+def _ways(situation: Situation, rows: Sequence[Row], flavor: str | None) -> Iterator[str]:
+    """What would do instead. A driver only where all rows name one and the GPUs are still served by it."""
+    last = driver_branches(situation.gpus)["last"]
+    fixes = [str(row["fixed"]) for row in rows if row.get("fixed")]
+    if len(fixes) == len(rows):
+        fix = max(fixes, key=parse)
+        if last is None or branch(parse(fix)) <= last:
+            yield f"driver {fix} or newer"
+    unwanted = IMPOSSIBLE if flavor == PROPRIETARY else REQUIRED
+    if flavor is not None and all(gpu.open_modules != unwanted for gpu in situation.gpus):
+        yield f"the {OPEN if flavor == PROPRIETARY else PROPRIETARY} ones"
+    yield f"a kernel older than {min((str(start) for row in rows for start in row['kernels']), key=parse)}"
+
+
+def security(situation: Situation, tables: Tables) -> Iterator[Finding]:
+    """Has the driver all security fixes that its branch got? If not: WARN."""
+    rows = tables.rows("driver_security")
+    version = situation.version
+    own = next((row for row in rows if version is not None and row["branch"] == branch(version)), None)
+    if version is None or own is None or version >= parse(own["driver"]):
+        return
+    latest = max(str(row["date"]) for row in rows)
+    fit = supported(situation, tables)
+    ways = [f"{own['driver']} or a newer one of its branch"]
+    if str(own["date"]) < latest:
+        # What was found later was not mended in its branch.
+        ways += [str(row["driver"]) for row in rows if str(row["date"]) == latest and row["branch"] in fit]
+    message = (
+        f"Driver {situation.driver} lacks the fixes of NVIDIA's security bulletin {own['bulletin']} of {own['date']}; "
+        f"use {one_of(ways)}."
+    )
+    yield Finding(WARN, "driver_security", message, str(own["source"]))
+
+
+def support(situation: Situation, tables: Tables) -> Iterator[Finding]:
+    """Is the driver's branch known, and does NVIDIA support it this month? If not: WARN."""
+    if situation.version is None:
+        return
+    number, known = branch(situation.version), tables.branches()
+    if number not in known:
+        message = (
+            f"Nothing is known of driver branch {number} (known are {known[0]} to {known[-1]}, not all of them); "
+            "look into NVIDIA's release notes of the driver."
+        )
+        yield Finding(WARN, "driver_branch", message)
+    for row in tables.rows("driver_branches"):
+        end = row.get("end")
+        if row["branch"] == number and (row.get("ended") or (end is not None and str(end) < situation.today)):
+            fit = supported(situation, tables)
+            remedy = (
+                f"use branch {one_of(fit)}" if fit else "no supported one is known that serves all GPUs of the host"
+            )
+            since = f" since {end}" if end is not None else ""
+            message = f"NVIDIA does not support driver branch {number}{since} any more; {remedy}."
+            yield Finding(WARN, "driver_branch", message, str(row["source"]))

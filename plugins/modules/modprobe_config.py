@@ -1,0 +1,174 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: modprobe_config
+short_description: Keep kernel modules from loading and give others parameters, at each boot
+version_added: 0.1.0
+description:
+  - Writes a file in C(/etc/modprobe.d) as a whole, and makes the initial RAM disks anew, which have a copy of it.
+  - A run that was killed in between is made up for by the next one.
+  - Modules that are loaded stay as they are. M(gpu.kubernetes.nvidia_kernel_modules) tells whether they have to be loaded again.
+author:
+  - gpu.kubernetes authors (@gpu-kubernetes)
+extends_documentation_fragment:
+  - gpu.kubernetes.attributes
+  - gpu.kubernetes.attributes.node
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+options:
+  path:
+    description: The file, whose name ends in C(.conf).
+    type: path
+    required: true
+  state:
+    description: Whether the file is there. With nothing to say it is not there either.
+    type: str
+    choices: [present, absent]
+    default: present
+  blacklist:
+    description: Modules that must not be loaded, neither by the kernel nor by name.
+    type: list
+    elements: str
+    default: []
+  options:
+    description: For each module, its parameters with their values.
+    type: dict
+    default: {}
+  initramfs:
+    description:
+      - Whether to make the initial RAM disks of all kernels anew after a change, with C(update-initramfs), C(dracut) or C(mkinitcpio).
+        A host without any, as a container is, needs none of these.
+    type: bool
+    default: true
+  boot_path:
+    description: Where the initial RAM disks are.
+    type: path
+    default: /boot
+  state_dir:
+    description: Where this collection keeps what it has done; a file there tells that RAM disks are due.
+    type: path
+    default: /var/lib/gpu-kubernetes
+seealso:
+  - module: gpu.kubernetes.nvidia_kernel_modules
+  - module: gpu.kubernetes.kernel_settings
+"""
+
+EXAMPLES = r"""
+- name: Keep nouveau from loading, and let containers profile
+  gpu.kubernetes.modprobe_config:
+    path: /etc/modprobe.d/gpu-kubernetes.conf
+    blacklist: [nouveau]
+    options:
+      nvidia:
+        NVreg_RestrictProfilingToAdminUsers: 0
+"""
+
+RETURN = r"""
+initramfs_command:
+  description: The command that made the initial RAM disks anew, or would in check mode. Empty if there was no need.
+  returned: success
+  type: list
+  elements: str
+  sample: [update-initramfs, -u, -k, all]
+"""
+
+import os
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _files
+from ansible_collections.gpu.kubernetes.plugins.module_utils._driver import initramfs
+from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modprobe import ModprobeError, render
+
+ARGUMENTS = {
+    "path": {"type": "path", "required": True},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "blacklist": {"type": "list", "elements": "str", "default": []},
+    "options": {"type": "dict", "default": {}},
+    "initramfs": {"type": "bool", "default": True},
+    "boot_path": {"type": "path", "default": "/boot"},
+    "state_dir": {"type": "path", "default": "/var/lib/gpu-kubernetes"},
+}
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    params = module.params
+    due = os.path.join(params["state_dir"], "state", "initramfs-due")
+    try:
+        wanted = render(params["blacklist"], params["options"]) if params["state"] == "present" else None
+        before = _files.read_bytes(params["path"])
+        differs = before != wanted
+        command = rebuilding(module) if params["initramfs"] and (differs or os.path.exists(due)) else []
+        if not module.check_mode:
+            if command:
+                # Written first: a run that is killed on the way must not leave RAM disks with the former file.
+                _files.write_atomic(due, b"", mode=0o600, dir_mode=0o700)
+            if differs:
+                write(params["path"], wanted)
+            rebuild(module, command)
+            _files.remove_file(due)
+    except ModprobeError as error:
+        module.fail_json(msg=f"{error}.")
+    except _files.FilesError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(
+        changed=differs or bool(command),
+        initramfs_command=command,
+        diff={
+            "before_header": params["path"],
+            "after_header": params["path"],
+            "before": (before or b"").decode("utf-8", "replace"),
+            "after": (wanted or b"").decode("utf-8", "replace"),
+        },
+    )
+
+
+def write(path: str, data: bytes | None) -> None:
+    """Write the file, or remove it."""
+    if data is None:
+        _files.remove_file(path)
+    else:
+        _files.write_atomic(path, data, mode=0o644)
+
+
+def rebuilding(module: AnsibleModule) -> list[str]:
+    """Return the command that makes the RAM disks anew, nothing where there are none; ends the run if nobody can."""
+    images = initramfs.images(module.params["boot_path"])
+    if not images:
+        return []
+    command = initramfs.command(module.get_bin_path)
+    if command is None:
+        tools = ", ".join(tool[0] for tool in initramfs.TOOLS)
+        module.fail_json(
+            msg=f"There are initial RAM disks ({images[0]}) and no program that makes them anew ({tools}): install the one of this "
+            "distribution, or set initramfs to false and make them anew yourself."
+        )
+    return t.cast("list[str]", command)
+
+
+def rebuild(module: AnsibleModule, command: list[str]) -> None:
+    """Make the RAM disks anew; ends the run with one sentence if that fails."""
+    if not command:
+        return
+    status, output, errors = module.run_command(command)
+    if status:
+        words = " ".join((errors or output).split()[-40:])
+        remedy = "put that right and run again; until then the next boot may find the former modprobe configuration"
+        module.fail_json(msg=f"{command[0]} failed ({words}): {remedy}.", stdout=output, stderr=errors)
+
+
+if __name__ == "__main__":
+    main()

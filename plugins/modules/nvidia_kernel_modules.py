@@ -1,0 +1,247 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module nvidia_kernel_modules."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: nvidia_kernel_modules
+short_description: Bring NVIDIA's loaded kernel modules to what is installed, without a reboot where that is possible
+version_added: 0.1.0
+description:
+  - Loads NVIDIA's kernel modules, and after an update of the driver, a change of its flavor or of its parameters, unloads and loads them again.
+  - All that holds the module C(nvidia) is unloaded with it, as C(nvidia_drm) and C(gdrdrv) are, and what was loaded is loaded again.
+  - No process is ended and no service is stopped for it. Where GPUs are in use, nothing is changed, the module does not fail, and
+    RV(reboot_required) and RV(users) tell what there is in the way.
+  - Looks first, so that nothing is unloaded that could not be loaded again.
+author:
+  - gpu.kubernetes authors (@gpu-kubernetes)
+extends_documentation_fragment:
+  - gpu.kubernetes.attributes
+  - gpu.kubernetes.attributes.node
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+options:
+  state:
+    description:
+      - V(current) has O(modules) loaded, with the version, the build and the O(parameters) that the next boot would bring.
+      - V(loaded) has O(modules) loaded, in whatever version. They are loaded again only where one is missing that does not fit the others.
+      - V(absent) unloads C(nvidia) and all that holds it; O(modules) and O(parameters) do not count.
+    type: str
+    choices: [current, loaded, absent]
+    default: current
+  modules:
+    description: Names of the kernel modules to have loaded, in the order of loading.
+    type: list
+    elements: str
+    default: [nvidia, nvidia_uvm]
+  parameters:
+    description:
+      - Parameters of the module C(nvidia) that have to be in force, as C(NVreg_EnableStreamMemOPs), with their values.
+      - They are compared with those of the loaded module, and come into force by files in C(/etc/modprobe.d), which are not this module's to
+        write. Without O(state=current) they do not count.
+    type: dict
+    default: {}
+notes:
+  - Services like nvidia-persistenced, nvidia-fabricmanager and DCGM hold the GPUs open too. Stop them first, and start them afterwards.
+  - Needs C(modprobe), C(rmmod) and C(modinfo), which the package kmod brings.
+seealso:
+  - module: gpu.kubernetes.nvml_facts
+  - module: gpu.kubernetes.kernel_settings
+"""
+
+EXAMPLES = r"""
+- name: Bring the installed driver into force
+  gpu.kubernetes.nvidia_kernel_modules:
+  register: modules
+
+- name: Reboot where GPUs are in use
+  ansible.builtin.reboot:
+    msg: "{{ modules.reboot_reasons | join('; ') }}"
+  when: modules.reboot_required
+
+- name: Let all users profile, as a file in /etc/modprobe.d already says
+  gpu.kubernetes.nvidia_kernel_modules:
+    modules:
+      - nvidia
+      - nvidia_uvm
+      - nvidia_peermem
+    parameters:
+      NVreg_RestrictProfilingToAdminUsers: 0
+
+- name: Unload the driver before it is removed
+  gpu.kubernetes.nvidia_kernel_modules:
+    state: absent
+"""
+
+RETURN = r"""
+version:
+  description: Version of the module C(nvidia) that is loaded at the end, or would be in check mode; V(none) if it is not loaded.
+  returned: success
+  type: str
+  sample: 570.133.20
+loaded:
+  description: The modules that were loaded, or would be in check mode, in that order. Those that modprobe brings in besides are not told.
+  returned: success
+  type: list
+  elements: str
+  sample: [nvidia, nvidia_uvm]
+unloaded:
+  description: The modules that were unloaded, or would be in check mode, in that order.
+  returned: success
+  type: list
+  elements: str
+  sample: [nvidia_uvm, nvidia]
+users:
+  description: The processes that had a device of the driver open when this module looked. It takes root to see those of others.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    pid:
+      description: Number of the process.
+      type: int
+      returned: always
+      sample: 4711
+    command:
+      description: Name of the process, of at most 15 characters; V(none) if it is not known.
+      type: str
+      returned: always
+      sample: python3
+    container_id:
+      description: Identifier of its container; V(none) if it is in none.
+      type: str
+      returned: always
+      sample: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+    pod_uid:
+      description: UID of its pod; V(none) if it is in none.
+      type: str
+      returned: always
+      sample: 0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9
+reboot_required:
+  description: Whether it takes a reboot, or an end to what is in the way. Nothing was changed then.
+  returned: success
+  type: bool
+  sample: false
+reboot_reasons:
+  description: Why, one sentence each.
+  returned: success
+  type: list
+  elements: str
+  sample:
+    - the loaded kernel module is 550.163.01 and the installed one is 570.133.20
+    - python3 (pid 4711) uses the GPUs
+"""
+
+import os
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._driver import modules, reload, users
+
+ARGUMENTS = {
+    "state": {"type": "str", "choices": ["current", "loaded", "absent"], "default": "current"},
+    "modules": {"type": "list", "elements": "str", "default": ["nvidia", "nvidia_uvm"]},
+    "parameters": {"type": "dict", "default": {}},
+}
+ROOT = "/"
+
+
+def runner(module: AnsibleModule) -> t.Callable[[t.Sequence[str]], tuple[int, str, str]]:
+    """Return what runs a command; it ends the run with one sentence if there is no such program."""
+
+    def run(command: t.Sequence[str]) -> tuple[int, str, str]:
+        program = module.get_bin_path(command[0])
+        if not program:
+            module.fail_json(msg=f"There is no {command[0]} to ask or to tell about kernel modules: install kmod.")
+        answer: tuple[int, str, str] = module.run_command(
+            [program, *command[1:]], environ_update={"LC_ALL": "C", "LANGUAGE": "C"}
+        )
+        return answer
+
+    return run
+
+
+def act(module: AnsibleModule, wanted: modules.Wanted) -> dict[str, t.Any]:
+    """Look, decide and do; return the result. Raises ModulesError."""
+    run, release = runner(module), os.uname().release
+    state = modules.read(ROOT, release, wanted, run)
+    plan = modules.plan(state, wanted)
+    if not module.check_mode and (plan.unload or plan.load):
+        refusal = reload.carry_out(plan, ROOT, run)
+        now = modules.read(ROOT, release, wanted, run)
+        if refusal:
+            # Somebody was faster; who it was may still be seen.
+            plan = modules.Plan(reasons=[*modules.stale(now, wanted), refusal, *users.sentences(now.users)])
+            state = now
+        elif plan.load:
+            reload.proved(now, wanted)
+    return result(state, wanted, plan)
+
+
+def result(state: modules.State, wanted: modules.Wanted, plan: modules.Plan) -> dict[str, t.Any]:
+    """What the module answers for a plan that was carried out, or would be."""
+    version = state.version
+    if modules.NVIDIA in plan.load:
+        version = state.installed_version
+    elif modules.NVIDIA in plan.unload:
+        version = None
+    return {
+        "changed": bool(plan.unload or plan.load),
+        "version": version,
+        "loaded": list(plan.load),
+        "unloaded": list(plan.unload),
+        "users": list(state.users),
+        "reboot_required": bool(plan.reasons),
+        "reboot_reasons": list(plan.reasons),
+        "diff": difference(state, wanted, plan),
+    }
+
+
+def difference(state: modules.State, wanted: modules.Wanted, plan: modules.Plan) -> dict[str, str]:
+    """Return the lines before and after, of the modules that the plan is about."""
+    before, after = [], []
+    for name in [*plan.load, *(name for name in reversed(plan.unload) if name not in plan.load)]:
+        own = name == modules.NVIDIA
+        before.append(_line(name, name in state.loaded, state.version if own else None))
+        after.append(_line(name, name in plan.load, state.installed_version if own else None))
+    if modules.NVIDIA in plan.unload and modules.NVIDIA in plan.load:
+        if state.version == state.installed_version and modules.other_build(state):
+            before.append(f"its srcversion is {state.srcversion}\n")
+            after.append(f"its srcversion is {state.installed_srcversion}\n")
+        if wanted.state == "current":
+            differing = modules.differing_parameters(state, wanted)
+            before += [f"{name} = {value}\n" for name, value in differing.items()]
+            after += [f"{name} = {wanted.parameters[name]}\n" for name in differing]
+    return {"before": "".join(before), "after": "".join(after)}
+
+
+def _line(name: str, loaded: bool, version: str | None) -> str:
+    if not loaded:
+        return f"{name} is not loaded\n"
+    return f"{name} {version} is loaded\n" if version else f"{name} is loaded\n"
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    params = module.params
+    names = [name.replace("-", "_") for name in params["modules"]]
+    wanted = modules.Wanted(params["state"], list(dict.fromkeys(names)), params["parameters"])
+    try:
+        answer = act(module, wanted)
+    except modules.ModulesError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(**answer)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is read of kernel modules, and the table of what is to be done about them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Sequence
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._driver import modules
+from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modules import Loaded, ModulesError, State, Wanted
+
+TABLE = """\
+nvidia_uvm 1556480 4 - Live 0x0000000000000000 (OE)
+nvidia_drm 77824 0 - Live 0x0000000000000000 (OE)
+nvidia_modeset 1306624 1 nvidia_drm, Live 0x0000000000000000 (OE)
+nvidia 56717312 7 nvidia_uvm,nvidia_modeset, Live 0x0000000000000000 (OE)
+ext4 1 1 [permanent], Live 0x0
+odd 1 - - Live 0x0
+"""
+ALL = frozenset({"nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm"})
+BOTH = ("nvidia", "nvidia_uvm")
+NONE = State("6.1", installed=ALL, installed_version="570.2", installed_srcversion="BBB")
+IDLE = {"nvidia": Loaded(1, ("nvidia_uvm",)), "nvidia_uvm": Loaded(0)}
+SAME = replace(NONE, loaded=IDLE, version="570.2", srcversion="BBB", parameters={"EnableMSI": "1"})
+OLD = replace(SAME, version="550.1", srcversion="AAA")
+FLAVOR = replace(SAME, srcversion="AAA")
+BARE = replace(OLD, loaded={"nvidia": Loaded(0)})
+USER = {"pid": 7, "command": "python3", "container_id": None, "pod_uid": None}
+USED = "python3 (pid 7) uses the GPUs"
+OUTDATED = "the loaded kernel module is 550.1 and the installed one is 570.2"
+BUILD = (
+    "the loaded kernel module is another build of 570.2 than the installed one (srcversion AAA, and BBB is installed)"
+)
+NOUVEAU = "nouveau is loaded, and NVIDIA's module cannot be beside it"
+
+# state, wanted state, unload, load, reasons
+PLANS: list[tuple[State, str, Sequence[str], Sequence[str], Sequence[str]]] = [
+    (NONE, "current", [], BOTH, []),
+    (NONE, "loaded", [], BOTH, []),
+    (NONE, "absent", [], [], []),
+    (SAME, "current", [], [], []),
+    (SAME, "loaded", [], [], []),
+    (SAME, "absent", ["nvidia_uvm", "nvidia"], [], []),
+    (OLD, "current", ["nvidia_uvm", "nvidia"], BOTH, []),
+    (OLD, "loaded", [], [], []),
+    (FLAVOR, "current", ["nvidia_uvm", "nvidia"], BOTH, []),
+    (replace(FLAVOR, srcversion=None), "current", [], [], []),
+    (replace(FLAVOR, installed_srcversion=None), "current", [], [], []),
+    (BARE, "loaded", ["nvidia"], BOTH, []),
+    (replace(BARE, version="570.2", srcversion="BBB"), "loaded", [], ["nvidia_uvm"], []),
+    (replace(SAME, users=[USER]), "current", [], [], []),
+    (replace(SAME, users=[USER]), "absent", [], [], [USED]),
+    (replace(OLD, users=[USER]), "current", [], [], [OUTDATED, USED]),
+    (replace(FLAVOR, users=[USER]), "current", [], [], [BUILD, USED]),
+    (replace(OLD, users=[USER]), "loaded", [], [], []),
+    (replace(BARE, users=[USER]), "loaded", [], [], [OUTDATED, USED]),
+    (replace(SAME, installed=frozenset(), installed_version=None), "loaded", [], [], []),
+    (replace(NONE, nouveau=True), "current", [], [], [NOUVEAU]),
+    (replace(NONE, nouveau=True), "absent", [], [], []),
+    (replace(SAME, nouveau=True), "current", [], [], []),
+    (replace(OLD, nouveau=True), "current", ["nvidia_uvm", "nvidia"], BOTH, []),
+]
+
+
+@pytest.mark.parametrize(("state", "wanted", "unload", "load", "reasons"), PLANS)
+def test_plan(state: State, wanted: str, unload: Sequence[str], load: Sequence[str], reasons: Sequence[str]) -> None:
+    plan = modules.plan(state, Wanted(wanted, BOTH))
+    assert (list(plan.unload), list(plan.load), list(plan.reasons)) == (list(unload), list(load), list(reasons))
+
+
+def test_others_bring_nvidia_in_with_them() -> None:
+    assert modules.plan(NONE, Wanted("current", ["nvidia_uvm"])).load == ["nvidia", "nvidia_uvm"]
+
+
+def test_held_by_what_no_process_shows() -> None:
+    state = replace(OLD, loaded={**IDLE, "nvidia": Loaded(3, ("nvidia_uvm",))})
+    plan = modules.plan(state, Wanted("current", BOTH))
+    assert plan.unload == ()
+    assert plan.reasons[1].startswith("nvidia is in use (by 2 that no process shows")
+
+
+@pytest.mark.parametrize(
+    ("state", "wanted", "words"),
+    [
+        (
+            replace(NONE, installed=frozenset()),
+            "current",
+            "No kernel module nvidia is installed for the running kernel 6.1",
+        ),
+        (replace(NONE, installed=frozenset()), "loaded", "install the headers of the running kernel (for 6.1)"),
+        (replace(SAME, installed=frozenset()), "current", "No kernel module nvidia is"),
+        (replace(NONE, installed=frozenset(), make_log="/var/make.log"), "current", "is written in /var/make.log"),
+        (replace(NONE, installed=frozenset({"nvidia"})), "current", "No kernel module nvidia_uvm is"),
+    ],
+)
+def test_what_is_not_installed(state: State, wanted: str, words: str) -> None:
+    with pytest.raises(ModulesError) as caught:
+        modules.plan(state, Wanted(wanted, BOTH))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(("value", "reloads"), [(1, False), (0, True), ("0x1", False), (True, False), ("no", True)])
+def test_parameters(value: Any, reloads: bool) -> None:
+    plan = modules.plan(SAME, Wanted("current", BOTH, {"NVreg_EnableMSI": value}))
+    assert bool(plan.unload) is bool(plan.load) is reloads
+    lenient = modules.plan(SAME, Wanted("loaded", BOTH, {"NVreg_EnableMSI": value}))
+    assert [*lenient.unload, *lenient.load, *lenient.reasons] == []
+
+
+def test_a_parameter_in_the_way_of_somebody() -> None:
+    plan = modules.plan(replace(SAME, users=[USER]), Wanted("current", BOTH, {"NVreg_EnableMSI": 0}))
+    assert plan.reasons == ["the loaded kernel module has NVreg_EnableMSI = 1, and 0 is wanted", USED]
+
+
+def test_a_parameter_that_only_the_new_version_shows() -> None:
+    assert modules.plan(OLD, Wanted("current", BOTH, {"NVreg_New": 1})).load == list(BOTH)
+    with pytest.raises(ModulesError, match="does not show its parameter NVreg_New"):
+        modules.plan(SAME, Wanted("current", BOTH, {"NVreg_New": 1}))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "shown", "same"),
+    [
+        (-1, "4294967295", True),
+        ("0666", "438", True),
+        ("0", "0", True),
+        (False, "0", True),
+        ("a=1;b=2", "a=1;b=2", True),
+        ("", "", True),
+        ("08", "8", False),
+        (2, "1", False),
+    ],
+)
+def test_same_value(wanted: Any, shown: str, same: bool) -> None:
+    assert modules.same_value(wanted, shown) is same
+
+
+def test_shown_parameters() -> None:
+    text = 'EnableMSI: 1\nRegistryDwords: "a=1;b=2"\nTemporaryFilePath: "/x:y"\nRmMsg: ""\nnothing\n'
+    expected = {"EnableMSI": "1", "RegistryDwords": "a=1;b=2", "TemporaryFilePath": "/x:y", "RmMsg": ""}
+    assert modules.shown_parameters(text) == expected
+
+
+def test_the_driver_shows_one_under_another_name() -> None:
+    assert modules.shown_name("NVreg_RestrictProfilingToAdminUsers") == "RmProfilingAdminOnly"
+    assert modules.shown_name("NVreg_EnableMSI") == "EnableMSI"
+
+
+def test_loaded_modules_and_the_order_of_unloading(tmp_path: Path) -> None:
+    assert modules.loaded_modules(str(tmp_path)) == {}
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/modules").write_text(TABLE)
+    loaded = modules.loaded_modules(str(tmp_path))
+    assert loaded["nvidia"] == Loaded(7, ("nvidia_uvm", "nvidia_modeset"))
+    assert (loaded["ext4"], loaded["odd"]) == (Loaded(1), Loaded(0))
+    assert modules.unload_order(loaded) == ["nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia"]
+    assert modules.unload_order({}) == []
+
+
+def test_read(tmp_path: Path) -> None:
+    files = {
+        "proc/modules": TABLE,
+        "proc/driver/nvidia/params": "EnableMSI: 1\n",
+        "sys/module/nvidia/version": "550.1\n",
+        "sys/module/nvidia/srcversion": "AAA\n",
+        "sys/module/nouveau/refcnt": "0\n",
+        "var/lib/dkms/nvidia-fs/2.1/build/make.log": "",
+        "var/lib/dkms/nvidia/560.1/build/make.log": "",
+        "var/lib/dkms/nvidia/570.2/build/make.log": "",
+    }
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    os.utime(tmp_path / "var/lib/dkms/nvidia/560.1/build/make.log", (1, 1))
+    asked: list[str] = []
+
+    def run(command: Sequence[str]) -> tuple[int, str, str]:
+        program, _field_flag, field, name = command
+        assert program == "modinfo"
+        asked.append(name)
+        told = {"filename": "/lib/x.ko", "version": "570.2", "srcversion": "BBB", "parm": "NVreg_EnableMSI:int\n"}
+        return (0, f"{told[field]}\n", "") if name != "nvidia_drm" else (1, "", "not found")
+
+    state = modules.read(str(tmp_path), "6.1", Wanted("current", BOTH, {"NVreg_EnableMSI": 1}), run)
+    assert state.installed == ALL - {"nvidia_drm"}
+    assert (state.version, state.srcversion, state.parameters) == ("550.1", "AAA", {"EnableMSI": "1"})
+    assert (state.installed_version, state.installed_srcversion) == ("570.2", "BBB")
+    assert (state.known_parameters, state.nouveau, state.users) == ({"NVreg_EnableMSI"}, True, [])
+    assert state.make_log == "/var/lib/dkms/nvidia/570.2/build/make.log"
+    asked.clear()
+    assert modules.read(str(tmp_path), "6.1", Wanted("absent"), run).installed == frozenset()
+    assert asked == []

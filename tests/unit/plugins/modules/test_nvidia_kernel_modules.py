@@ -1,0 +1,262 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ansible.module_utils.basic")
+
+import yaml
+
+from ansible_collections.gpu.kubernetes.plugins.modules import nvidia_kernel_modules
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import kernel_node, node_module
+
+POD = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"
+OLD = "the loaded kernel module is 550.1 and the installed one is 570.2"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> kernel_node.Node:
+    """A node with 570.2 installed and nothing loaded."""
+    return kernel_node.Node(tmp_path)
+
+
+@pytest.fixture
+def updated(node: kernel_node.Node) -> kernel_node.Node:
+    """One with 550.1 loaded, with modules that hold it, and 570.2 installed since."""
+    node.set(installed=kernel_node.build("550.1"))
+    node.load("nvidia_uvm", "nvidia_drm", "gdrdrv")
+    node.set(installed=kernel_node.build("570.2", "BBB"))
+    return node
+
+
+def run(node: kernel_node.Node, *, check: bool = False, **arguments: Any) -> dict[str, Any]:
+    return node_module.run(
+        "nvidia_kernel_modules", arguments, check=check, folder=str(node.programs), root=str(node.root)
+    )
+
+
+def quartet(node: kernel_node.Node, **arguments: Any) -> dict[str, Any]:
+    """Check, run, check again, run again; return what the run answered."""
+    before = node.loaded()
+    told = run(node, check=True, **arguments)
+    assert (node.loaded(), node.commands()) == (before, [])
+    done = run(node, **arguments)
+    told.pop("invocation")
+    assert told == {name: value for name, value in done.items() if name != "invocation"}
+    assert done["changed"]
+    node.forget()
+    for check in (True, False):
+        again = run(node, check=check, **arguments)
+        assert (again["changed"], again["loaded"], again["unloaded"]) == (False, [], [])
+        assert again["version"] == done["version"]
+    assert node.commands() == []
+    return done
+
+
+class TestQuartets:
+    """What each state does, and that it does it once."""
+
+    @pytest.mark.parametrize("state", ["current", "loaded"])
+    def test_load(self, node: kernel_node.Node, state: str) -> None:
+        done = quartet(node, state=state)
+        assert node.loaded() == ["nvidia", "nvidia_uvm"] == done["loaded"]
+        assert (done["version"], done["unloaded"], done["reboot_required"]) == ("570.2", [], False)
+        assert done["diff"]["before"] == "nvidia is not loaded\nnvidia_uvm is not loaded\n"
+        assert done["diff"]["after"] == "nvidia 570.2 is loaded\nnvidia_uvm is loaded\n"
+
+    def test_load_again_in_another_version(self, updated: kernel_node.Node) -> None:
+        done = quartet(updated)
+        assert done["unloaded"] == ["nvidia_uvm", "nvidia_drm", "nvidia_modeset", "gdrdrv", "nvidia"]
+        assert done["loaded"] == ["nvidia", "nvidia_uvm", "gdrdrv", "nvidia_modeset", "nvidia_drm"]
+        assert sorted(updated.loaded()) == sorted(done["loaded"])
+        assert done["version"] == "570.2"
+        assert done["diff"]["before"].startswith("nvidia 550.1 is loaded\nnvidia_uvm is loaded\n")
+        assert done["diff"]["after"].startswith("nvidia 570.2 is loaded\nnvidia_uvm is loaded\n")
+
+    def test_load_again_in_another_flavor(self, node: kernel_node.Node) -> None:
+        node.load("nvidia_uvm")
+        node.set(installed=kernel_node.build("570.2", "BBB"))
+        done = quartet(node)
+        assert done["diff"]["before"].endswith("its srcversion is AAA\n")
+        assert done["diff"]["after"].endswith("its srcversion is BBB\n")
+
+    def test_load_again_with_other_parameters(self, node: kernel_node.Node) -> None:
+        node.load("nvidia_uvm")
+        node.set(modprobe_d={"EnableStreamMemOPs": "1", "RmProfilingAdminOnly": "0"})
+        wanted = {"NVreg_EnableStreamMemOPs": True, "NVreg_RestrictProfilingToAdminUsers": "0x0"}
+        done = quartet(node, parameters=wanted)
+        assert done["unloaded"] == ["nvidia_uvm", "nvidia"]
+        assert "NVreg_RestrictProfilingToAdminUsers = 1\n" in done["diff"]["before"]
+        assert "NVreg_RestrictProfilingToAdminUsers = 0x0\n" in done["diff"]["after"]
+
+    def test_unload(self, updated: kernel_node.Node) -> None:
+        done = quartet(updated, state="absent")
+        assert (updated.loaded(), done["version"], done["loaded"]) == ([], None, [])
+        assert done["diff"]["before"].startswith("nvidia 550.1 is loaded\n")
+        assert done["diff"]["after"].startswith("nvidia is not loaded\n")
+
+    def test_a_missing_module_that_only_fits_another_version(self, node: kernel_node.Node) -> None:
+        node.set(installed=kernel_node.build("550.1"))
+        node.load("nvidia")
+        node.set(installed=kernel_node.build("570.2"))
+        done = quartet(node, state="loaded")
+        assert (done["unloaded"], done["loaded"]) == (["nvidia"], ["nvidia", "nvidia_uvm"])
+
+
+def test_loaded_in_whatever_version(updated: kernel_node.Node) -> None:
+    answer = run(updated, state="loaded")
+    assert (answer["changed"], answer["version"], updated.commands()) == (False, "550.1", [])
+
+
+def test_a_hyphen_in_a_name_is_an_underscore(node: kernel_node.Node) -> None:
+    assert quartet(node, modules=["nvidia-uvm"])["loaded"] == ["nvidia", "nvidia_uvm"]
+
+
+def test_results_are_documented(node: kernel_node.Node) -> None:
+    answer = run(node, state="absent")
+    assert set(answer) - {"changed", "diff", "invocation"} == set(yaml.safe_load(nvidia_kernel_modules.RETURN))
+
+
+class TestInTheWay:
+    """What takes a reboot changes nothing and fails nothing."""
+
+    def blocked(self, node: kernel_node.Node, **arguments: Any) -> dict[str, Any]:
+        before = node.loaded()
+        told, done = run(node, check=True, **arguments), run(node, **arguments)
+        assert told["reboot_reasons"] == done["reboot_reasons"]
+        assert (told["changed"], done["changed"], done["reboot_required"]) == (False, False, True)
+        assert (done["loaded"], done["unloaded"], node.loaded()) == ([], [], before)
+        assert done["diff"] == {"before": "", "after": ""}
+        assert node.commands() == []
+        return done
+
+    def test_a_process(self, updated: kernel_node.Node) -> None:
+        updated.process(4711, "/dev/nvidia0", cgroup=f"/kubepods/besteffort/pod{POD}/{'ab' * 32}")
+        done = self.blocked(updated)
+        assert done["reboot_reasons"] == [OLD, f"python3 (pid 4711 in pod {POD}) uses the GPUs"]
+        [user] = done["users"]
+        assert user == {"pid": 4711, "command": "python3", "container_id": "ab" * 32, "pod_uid": POD}
+        assert set(user) == set(yaml.safe_load(nvidia_kernel_modules.RETURN)["users"]["contains"])
+        assert done["version"] == "550.1"
+
+    def test_a_process_when_unloading(self, updated: kernel_node.Node) -> None:
+        updated.process(4711, "/dev/nvidiactl")
+        done = self.blocked(updated, state="absent")
+        assert done["reboot_reasons"] == ["python3 (pid 4711) uses the GPUs"]
+
+    def test_somebody_unseen(self, updated: kernel_node.Node) -> None:
+        table = updated.root / "proc/modules"
+        table.write_text(table.read_text().replace("nvidia_drm 4096 0", "nvidia_drm 4096 1"))
+        done = self.blocked(updated)
+        assert done["reboot_reasons"][1].startswith("nvidia_drm is in use (by 1 that no process shows")
+
+    def test_nouveau(self, node: kernel_node.Node) -> None:
+        node.put("sys/module/nouveau/refcnt", "1\n")
+        done = self.blocked(node)
+        assert done["reboot_reasons"] == ["nouveau is loaded, and NVIDIA's module cannot be beside it"]
+        assert done["version"] is None
+
+    def test_a_process_is_no_trouble_where_nothing_is_to_be_done(self, node: kernel_node.Node) -> None:
+        node.load("nvidia_uvm")
+        node.process(4711, "/dev/nvidia-uvm")
+        answer = run(node)
+        assert (answer["changed"], answer["reboot_required"], answer["users"][0]["pid"]) == (False, False, 4711)
+
+
+class TestFaults:
+    """What fails says why, and leaves as much as it found."""
+
+    def test_a_module_that_comes_into_use_meanwhile(self, updated: kernel_node.Node) -> None:
+        before = updated.loaded()
+        updated.hold("gdrdrv")
+        answer = run(updated)
+        assert (answer["changed"], answer["loaded"], answer["unloaded"]) == (False, [], [])
+        assert answer["reboot_required"]
+        reason = (
+            "gdrdrv cannot be unloaded (rmmod: ERROR: Module gdrdrv is in use); "
+            "nvidia_modeset and nvidia_drm and nvidia_uvm, unloaded before it, are loaded again"
+        )
+        assert answer["reboot_reasons"] == [OLD, reason]
+        assert sorted(updated.loaded()) == sorted(before)
+        assert answer["version"] == "550.1"
+
+    def test_one_that_then_cannot_be_loaded_again(self, updated: kernel_node.Node) -> None:
+        updated.hold("gdrdrv")
+        updated.set(errors={"modprobe nvidia_uvm": "could not insert 'nvidia_uvm': Invalid argument"})
+        answer = run(updated)
+        assert answer["failed"]
+        assert (
+            "nvidia_uvm (modprobe: ERROR: could not insert 'nvidia_uvm': Invalid argument) cannot be" in answer["msg"]
+        )
+        assert answer["msg"].endswith("or reboot.")
+        assert "nvidia_drm" in updated.loaded()
+
+    @pytest.mark.parametrize(
+        ("words", "remedy"),
+        [("Operation not permitted", "on the host if this is a container"), ("Unknown error 999", "(dmesg).")],
+    )
+    def test_unloading_that_is_refused(self, updated: kernel_node.Node, words: str, remedy: str) -> None:
+        before = updated.loaded()
+        updated.set(errors={"rmmod nvidia_uvm": words})
+        answer = run(updated, state="absent")
+        assert answer["failed"]
+        assert answer["msg"].startswith(f"The kernel module nvidia_uvm cannot be unloaded (rmmod: ERROR: {words}): ")
+        assert remedy in answer["msg"]
+        assert updated.loaded() == before
+
+    def test_no_module_for_the_running_kernel(self, node: kernel_node.Node) -> None:
+        node.set(installed={})
+        node.put("var/lib/dkms/nvidia/570.2/build/make.log", "")
+        for check in (True, False):
+            answer = run(node, check=check)
+            assert answer["failed"]
+            assert answer["msg"].startswith("No kernel module nvidia is installed for the running kernel ")
+            assert "install the headers of the running kernel" in answer["msg"]
+            assert "/var/lib/dkms/nvidia/570.2/build/make.log" in answer["msg"]
+
+    def test_nothing_is_unloaded_that_could_not_be_loaded_again(self, updated: kernel_node.Node) -> None:
+        installed = kernel_node.build("570.2")
+        updated.set(installed={name: told for name, told in installed.items() if name != "gdrdrv"})
+        answer = run(updated)
+        assert answer["failed"]
+        assert answer["msg"].startswith("No kernel module gdrdrv is installed for the running kernel ")
+        assert updated.commands() == []
+
+    def test_loading_that_is_refused_tells_what_is_not_loaded_now(self, updated: kernel_node.Node) -> None:
+        updated.set(errors={"modprobe nvidia_uvm": "could not insert 'nvidia_uvm': Key was rejected by service"})
+        answer = run(updated)
+        assert answer["failed"]
+        assert "Secure Boot is on" in answer["msg"]
+        assert "mokutil --import the public key" in answer["msg"]
+        assert answer["msg"].endswith(
+            " Loaded before and not loaded now: gdrdrv, nvidia_modeset, nvidia_drm, nvidia_uvm."
+        )
+
+    def test_parameters_that_no_file_gives(self, node: kernel_node.Node) -> None:
+        node.load("nvidia_uvm")
+        answer = run(node, parameters={"NVreg_EnableStreamMemOPs": 1})
+        assert answer["failed"]
+        assert "still the loaded kernel module has NVreg_EnableStreamMemOPs = 0, and 1 is wanted" in answer["msg"]
+        assert "/etc/modprobe.d" in answer["msg"]
+        assert node.loaded() == ["nvidia", "nvidia_uvm"]
+
+    @pytest.mark.parametrize(
+        ("name", "words"), [("NVreg_Misspelt", "has no parameter"), ("NVreg_Secret", "does not show its parameter")]
+    )
+    def test_parameters_that_cannot_be_had(self, node: kernel_node.Node, name: str, words: str) -> None:
+        node.load("nvidia_uvm")
+        for check in (True, False):
+            answer = run(node, check=check, parameters={name: 1})
+            assert answer["failed"]
+            assert f"{words} {name}" in answer["msg"]
+        assert node.commands() == []
+
+    @pytest.mark.skipif(shutil.which("modinfo", path="/usr/sbin:/sbin:/usr/bin:/bin") is not None, reason="has kmod")
+    def test_no_kmod(self, node: kernel_node.Node) -> None:
+        (node.programs / "modinfo").unlink()
+        assert run(node)["msg"].endswith("install kmod.")
