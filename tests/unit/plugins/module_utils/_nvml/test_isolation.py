@@ -9,14 +9,12 @@ import re
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Callable, NoReturn
+from pathlib import Path
+from typing import Any, Callable, NoReturn
 
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import isolation
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def wait_until_gone(pid: int, seconds: float = 5.0) -> bool:
@@ -199,6 +197,6 @@ def test_child_that_cannot_be_killed_is_left(monkeypatch: pytest.MonkeyPatch) ->
     os.waitpid(-1, 0)
 
 
-def test_no_child_is_left_behind() -> None:
+def test_no_child_is_left_behind(no_child_is_left: Callable[[], bool]) -> None:
     isolation.call(lambda: 1, 10)
     assert no_child_is_left()
