@@ -14,7 +14,7 @@ def test_the_packages_are_those_from_before(host: Any) -> None:
 
 
 def test_the_files_are_those_from_before(host: Any) -> None:
-    now = "find /etc/apt /etc/modprobe.d -type f | sort | xargs sha256sum"
+    now = "find /etc/apt /etc/modprobe.d /usr/lib /usr/bin -type f -not -name '*.pyc' -print0 | sort -z | xargs -0 sha256sum"
     assert host.check_output(f"{now} | diff /root/files-before - && echo same") == "same"
 
 

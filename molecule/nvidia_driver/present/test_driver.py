@@ -12,11 +12,17 @@ from typing import Any
 
 import pytest
 
-testinfra_hosts = ["ansible://gpu_nodes"]
+testinfra_hosts = ["ansible://*-worker-1"]
 
 CONVERGE = str(Path(__file__).parents[1] / "converge.yml")
 OLDER = "535.261.03"
 Playbook = Callable[..., tuple[int, dict[str, dict[str, int]], str]]
+
+
+@pytest.fixture
+def here(playbook: Playbook, host: Any) -> Playbook:
+    """The same for this machine alone."""
+    return lambda *words: playbook(*words, "--limit", host.backend.get_hostname())
 
 
 def parts(host: Any) -> dict[str, str]:
@@ -44,7 +50,9 @@ def test_the_newest_driver_of_the_release_is_there_and_on_hold(host: Any) -> Non
 
 def test_upgrades_leave_it_alone(host: Any) -> None:
     """Even where all repositories want another version, as a pin to an older one makes them do here."""
-    host.check_output(f"printf 'Package: src:nvidia-graphics-drivers\\nPin: version {OLDER}*\\nPin-Priority: 1001\\n' > /root/older")
+    host.check_output(
+        f"printf 'Package: src:nvidia-graphics-drivers\\nPin: version {OLDER}*\\nPin-Priority: 1001\\n' > /root/older"
+    )
     upgrade = "apt-get -o Dir::Etc::Preferences=/root/older --simulate --allow-downgrades dist-upgrade"
     assert "Inst nvidia-smi" in host.check_output(f"{upgrade} --ignore-hold"), "the upgrade would do nothing anyway"
     assert not re.search(r"^(Inst|Remv) \S*(nvidia|cuda)", host.check_output(upgrade), re.MULTILINE)
@@ -55,29 +63,29 @@ def test_parameters_are_there_for_the_next_boot_and_nouveau_is_the_hosts_affair(
     assert lines[1:] == ["options nvidia NVreg_EnableStreamMemOPs=1"]
 
 
-def test_an_older_version_and_back(host: Any, playbook: Playbook) -> None:
+def test_an_older_version_and_back(host: Any, here: Playbook) -> None:
     newest, names = driver(host), set(parts(host))
     assert newest != OLDER, "the release has only one version, so that this shows nothing"
     wanted = json.dumps({"nvidia_driver_version": OLDER})
-    code, checked, said = playbook(CONVERGE, "--check", "-e", wanted)
+    code, checked, said = here(CONVERGE, "--check", "-e", wanted)
     assert code == 0, said
     assert driver(host) == newest
-    code, done, said = playbook(CONVERGE, "-e", wanted)
+    code, done, said = here(CONVERGE, "-e", wanted)
     assert code == 0, said
     [before], [after] = checked.values(), done.values()
     assert before["changed"] == after["changed"] == 2, "the pin and the packages"
     assert (driver(host), set(parts(host)), held(host)) == (OLDER, names, names)
     for words in (["--check"], []):
-        code, again, said = playbook(CONVERGE, "-e", wanted, *words)
+        code, again, said = here(CONVERGE, "-e", wanted, *words)
         assert (code, [host["changed"] for host in again.values()]) == (0, [0]), said
-    code, _recap, said = playbook(CONVERGE, "-e", json.dumps({"nvidia_driver_version": newest}))
+    code, _recap, said = here(CONVERGE, "-e", json.dumps({"nvidia_driver_version": newest}))
     assert code == 0, said
     assert (driver(host), held(host)) == (newest, names)
 
 
-def test_a_branch_that_is_there_already_changes_no_package(host: Any, playbook: Playbook) -> None:
+def test_a_branch_that_is_there_already_changes_no_package(host: Any, here: Playbook) -> None:
     newest = driver(host)
-    code, _recap, said = playbook(CONVERGE, "-e", '{"nvidia_driver_branch": "535"}')
+    code, _recap, said = here(CONVERGE, "-e", '{"nvidia_driver_branch": "535"}')
     assert code == 0, said
     assert driver(host) == newest
     assert "Pin: version 535.*\n" in host.file("/etc/apt/preferences.d/gpu-kubernetes-nvidia-driver").content_string
@@ -98,19 +106,19 @@ def test_a_branch_that_is_there_already_changes_no_package(host: Any, playbook: 
     ],
 )
 def test_what_cannot_be_is_refused_and_nothing_changes(
-    host: Any, playbook: Playbook, wrong: dict[str, object], sentence: str
+    host: Any, here: Playbook, wrong: dict[str, object], sentence: str
 ) -> None:
     newest, names = driver(host), held(host)
-    code, _recap, said = playbook(CONVERGE, "-e", json.dumps(wrong))
+    code, _recap, said = here(CONVERGE, "-e", json.dumps(wrong))
     assert code != 0
     assert sentence in " ".join(said.split()), said
     assert (driver(host), held(host)) == (newest, names)
 
 
-def test_without_headers_of_the_running_kernel_there_is_no_driver(host: Any, playbook: Playbook) -> None:
+def test_without_headers_of_the_running_kernel_there_is_no_driver(host: Any, here: Playbook) -> None:
     """The kernel of this machine is none of Debian's, and its headers are nowhere to be had."""
     newest = driver(host)
-    code, _recap, said = playbook(CONVERGE, "-e", '{"nvidia_driver_kernel_modules": "proprietary"}')
+    code, _recap, said = here(CONVERGE, "-e", '{"nvidia_driver_kernel_modules": "proprietary"}')
     assert code != 0
     kernel = host.check_output("uname -r")
     assert f"linux-headers-{kernel}" in " ".join(said.split())
