@@ -50,7 +50,7 @@ options:
     description:
       - The version that they should have. Without the packager's revision, any revision of exactly that version, so
         that V(1.17.8) takes 1.17.8-1 and V(1.17) does not. With apt, an epoch is part of the version.
-      - V(1.17.*) takes all that begin with 1.17 and a dot, other than with zypper.
+      - V(1.17.*) takes all that begin with 1.17 and a dot. With zypper that has to be a number after which another comes, as 1.18 does.
       - Left out, an installed version stays. With pacman there is no choice.
     type: str
   manager:

@@ -31,7 +31,9 @@ for option in "$@"; do
     esac
 done
 # NVIDIA's would open a menu and wait
-[ -n "$silent" ] && [ -n "$toolkit" ] && [ -n "$path" ] || fail "this stand-in needs --silent, --toolkit and --toolkitpath"
+if [ -z "$silent" ] || [ -z "$toolkit" ] || [ -z "$path" ]; then
+    fail "this stand-in needs --silent, --toolkit and --toolkitpath"
+fi
 [ "$(stat --format %a "$tmpdir")" = 700 ] || fail "others may write into $tmpdir"
 [ ! -e /root/stand-in-fails ] || fail "no space left on device"
 

@@ -11,7 +11,7 @@ from typing import Callable, Iterator, Sequence
 
 from . import record as records
 from .managers import MANAGERS, Holding, Manager
-from .patience import Runner
+from .patience import Runner, break_stale_lock, run_patiently
 from .record import Record
 from .request import Installed, PackageError, Request, pending
 from .transaction import apply, holds, perform
@@ -60,6 +60,9 @@ def _present(
     if wish.hold is not None and chosen.holding is None:
         raise PackageError(f"{manager} is not asked to hold packages: leave hold out")
     record = records.read(wish.record) if wish.record else Record()
+    interrupted = record.before is not None and not check_mode
+    if interrupted and chosen.lock:
+        break_stale_lock(chosen.lock)
     request = replace(wish.request, own_holds=frozenset(record.held))
     names = pending(request, query(request.names))
     holds_before = holds(chosen, run) if record.held or wish.hold is not None else set()
@@ -71,6 +74,8 @@ def _present(
         before, names = apply(manager, request, lambda: query(request.names), run, check_mode)
     if wish.record and record.before is not None and not check_mode:
         record = record.settled(request, _installed(chosen, run))
+        if interrupted:
+            _disown(chosen, record.company, run)
         records.write(wish.record, record)
     if wish.hold is None or chosen.holding is None:
         return Outcome(before, names)
@@ -119,7 +124,10 @@ def _absent(
 ) -> Outcome:
     record = records.read(wish.record) if wish.record else Record()
     if record.before is not None and not check_mode:
+        if chosen.lock:
+            break_stale_lock(chosen.lock)
         record = record.settled(wish.request, _installed(chosen, run))
+        _disown(chosen, record.company, run)
     # With a record, what is not in it was there before, and stays.
     names = record.packages if wish.record else wish.request.names
     request = replace(wish.request, names=names, own_holds=frozenset(record.held))
@@ -156,6 +164,13 @@ def _remove_company(
         if not names or check_mode:
             break
     return gone
+
+
+def _disown(chosen: Manager, names: Sequence[str], run: Runner) -> None:
+    """Tell the manager of packages that came for others in a transaction which was killed before it noted that."""
+    for command in chosen.disown if names else ():
+        if run_patiently([*command, *names], run)[0] == 0:
+            return
 
 
 @contextmanager

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable, Pattern
 
 from .patience import PATIENCE
@@ -33,7 +33,10 @@ class Manager:
     ``refresh`` is None where installing refreshes by itself; with ``stale`` it is run only if installing failed with
     such words. ``rehearse`` says what removing would do and changes nothing; ``concerned`` finds packages in its words.
     ``listing`` shows all installed packages, a name and a version a line; ``unneeded`` those that were installed for others which are
-    gone, and ``unneeded_names`` reads that. ``fine`` are the exit statuses of a success.
+    gone, and ``unneeded_names`` reads that. ``offered`` is the beginning of a command that shows all versions of packages, where
+    installing a branch could end in an older one, and ``offers`` finds names and versions in its words. A transaction that is killed
+    may leave behind what came for others as if somebody had asked for it, which the first of ``disown`` that works puts right, and a
+    ``lock`` that stays. ``fine`` are the exit statuses of a success.
     """
 
     install: Callable[[Request], list[str]]
@@ -44,6 +47,10 @@ class Manager:
     unneeded: list[str]
     unneeded_names: Callable[[str], list[str]]
     holding: Holding | None = None
+    offered: list[str] | None = None
+    offers: Callable[[str], list[tuple[str, str]]] = lambda _words: []
+    disown: tuple[list[str], ...] = ()
+    lock: str | None = None
     refresh: Callable[[Request], list[str]] | None = None
     stale: Pattern[str] | None = None
     fine: frozenset[int] = frozenset([0])
@@ -121,9 +128,25 @@ def _dnf_holds(words: str) -> list[str]:
 
 
 def _zypper_install(request: Request) -> list[str]:
-    if (request.version or "").endswith("*"):
-        raise PackageError(f"zypper takes no versions like {request.version}: give the whole version")
-    return _zypper("install", "--oldpackage", *_rpm_versioned(request, "="))
+    if not request.version:
+        return _zypper("install", *request.names)
+    # The first option lets the packages themselves go down, the second what depends on them in the same version.
+    options = ["--oldpackage", "--allow-downgrade"]
+    if not request.version.endswith(".*"):
+        return _zypper("install", *options, *_rpm_versioned(request, "="))
+    return _zypper("install", *options, *_rpm_versioned(replace(request, version=_next(request.version)), "<"))
+
+
+def _next(branch: str) -> str:
+    """Return the first version after a branch, 1.18 for 1.17.*, since zypper knows relations and no patterns."""
+    numbers = branch[: -len(".*")].split(".")
+    if not numbers[-1].isdigit():
+        raise PackageError(f"zypper takes no versions like {branch}: give the whole version")
+    return ".".join([*numbers[:-1], str(int(numbers[-1]) + 1)])
+
+
+def _zypper_offers(words: str) -> list[tuple[str, str]]:
+    return re.findall(r'<solvable [^>]*\bname="([^"]+)"[^>]*\bedition="([^"]+)"', words)
 
 
 def _zypper_column(number: int) -> Callable[[str], list[str]]:
@@ -168,7 +191,8 @@ MANAGERS: dict[str, Manager] = {
         rehearse=_rpm_rehearse,
         concerned=_rpm_concerned,
         listing=_RPM_LISTING,
-        unneeded=["dnf", "--quiet", "repoquery", "--installed", "--unneeded", "--queryformat", "%{name}\\n"],
+        # dnf 4 takes no --installed beside it
+        unneeded=["dnf", "--quiet", "repoquery", "--unneeded", "--queryformat", "%{name}\\n"],
         unneeded_names=str.split,
         holding=Holding(
             listing=["dnf", "--quiet", "versionlock", "list"],
@@ -176,6 +200,8 @@ MANAGERS: dict[str, Manager] = {
             hold=_dnf("versionlock", "add"),
             release=_dnf("versionlock", "delete"),
         ),
+        # dnf 4 has the first of these, dnf 5 the second
+        disown=(_dnf("mark", "remove"), _dnf("mark", "dependency")),
     ),
     "zypper": Manager(
         install=_zypper_install,
@@ -191,6 +217,8 @@ MANAGERS: dict[str, Manager] = {
             hold=_zypper("addlock"),
             release=_zypper("removelock"),
         ),
+        offered=_zypper("--quiet", "--xmlout", "search", "--details", "--match-exact", "--type", "package"),
+        offers=_zypper_offers,
         # done, but: a reboot or restart is due, or another repository could not be read
         fine=frozenset([0, 102, 103, 106]),
     ),
@@ -202,8 +230,9 @@ MANAGERS: dict[str, Manager] = {
         listing=["pacman", "--query"],
         unneeded=["pacman", "--query", "--deps", "--unrequired", "--quiet"],
         unneeded_names=str.split,
+        lock="/var/lib/pacman/db.lck",
         # Not before it is needed: what was there before does not always run with the libraries of a newer database.
         refresh=lambda _request: ["pacman", "--sync", "--refresh", "--noconfirm"],
-        stale=re.compile("target not found|failed retrieving file|failed to retrieve"),
+        stale=re.compile("target not found|failed retrieving file|failed to retrieve|database '[^']*' is not valid"),
     ),
 }

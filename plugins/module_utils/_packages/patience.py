@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import glob
+import os
 import re
 import time
+from contextlib import suppress
 from typing import Callable, Sequence, Tuple
 
 # command -> (exit status, output, errors)
@@ -22,6 +25,9 @@ LOCKED = re.compile(
     r"|already locked by|failed to obtain (?:rpm|the) transaction lock",
     re.IGNORECASE,
 )
+
+# Lines of an error that say why, among others that say what else did not work because of it.
+_TELLING = re.compile(r"^(?:E:|error|problem:|- nothing provides)|signature verification failed", re.IGNORECASE)
 
 
 def run_patiently(
@@ -41,8 +47,18 @@ def run_patiently(
         wait = min(wait * 2, 5.0)
 
 
+def break_stale_lock(path: str, processes: str = "/proc") -> None:
+    """Take a lock file away that no process has open, because the one that made it was killed."""
+    for folder in glob.iglob(f"{processes}/[0-9]*/fd"):
+        with suppress(OSError):  # processes come and go
+            if any(os.path.realpath(entry.path) == os.path.realpath(path) for entry in os.scandir(folder)):
+                return
+    with suppress(FileNotFoundError):
+        os.remove(path)
+
+
 def last_words(output: str, errors: str) -> str:
     """Return what a package manager said last of an error, in one line."""
     lines = [line.strip() for line in (errors.strip() or output.strip()).splitlines() if line.strip()]
-    named = [line for line in lines if line.lower().startswith(("e:", "error"))]
+    named = [line for line in lines if _TELLING.search(line)]
     return " ".join((named or lines)[-2:]) or "no reason given"

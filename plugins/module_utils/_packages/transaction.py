@@ -10,7 +10,7 @@ from typing import Callable, Sequence
 
 from .managers import MANAGERS, Manager
 from .patience import LOCKED, PATIENCE, Runner, last_words, run_patiently
-from .request import Installed, PackageError, Request, enumerated, pending
+from .request import Installed, PackageError, Request, enumerated, pending, satisfied
 
 
 def apply(
@@ -32,6 +32,7 @@ def apply(
         _refuse_company(chosen, rest, run)
     command = chosen.install(rest) if request.present else chosen.remove(rest)
     if not check_mode:
+        _refuse_unknown(manager, rest, run)
         act = _install if request.present else _succeed
         act(chosen, command, rest, run)
         _believe(manager, rest, query())
@@ -63,6 +64,22 @@ def _refuse_held(chosen: Manager, request: Request, installed: Installed, run: R
         way = " ".join(word for word in [*chosen.holding.release, *held] if not word.startswith("-"))
         raise PackageError(
             f"Cannot change {enumerated(held)}, because somebody put a hold on it: let it go ({way}), or leave it as it is"
+        )
+
+
+def _refuse_unknown(manager: str, request: Request, run: Runner) -> None:
+    """Raise PackageError if there is no version of a branch, where the manager would take an older one."""
+    chosen = MANAGERS[manager]
+    names = [name for name in request.names if name not in request.unversioned]
+    if chosen.offered is None or not request.present or not (request.version or "").endswith(".*"):
+        return
+    _status, output, _errors = run_patiently([*chosen.offered, *names], run)
+    there = {name for name, version in chosen.offers(output) if satisfied(name, request, {name: version})}
+    missing = [name for name in names if name not in there]
+    if missing:
+        raise PackageError(
+            f"{manager} has no version {request.version} of {enumerated(missing)}: "
+            "ask for one that its repositories have, or add a repository that has it"
         )
 
 

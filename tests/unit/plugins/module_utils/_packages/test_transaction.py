@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Sequence
 
 import pytest
@@ -123,6 +124,7 @@ def test_check_mode_changes_nothing_and_needs_no_repository(manager: str) -> Non
         ("dnf", "1.*", "toolkit-1.*"),
         ("dnf", "1.2", "toolkit-1.2"),
         ("zypper", "1.2", "toolkit=1.2"),
+        ("zypper", "1.2-1", "toolkit=1.2-1"),
     ],
 )
 def test_a_version_is_asked_for_as_the_manager_writes_it(manager: str, version: str, last: str) -> None:
@@ -138,7 +140,7 @@ def test_a_version_is_asked_for_as_the_manager_writes_it(manager: str, version: 
     [
         ("pacman", "1.2", "leave the version out"),
         ("dnf", "1:1.2", "has an epoch"),
-        ("zypper", "1.*", "takes no versions like 1"),
+        ("zypper", "1.rc.*", "takes no versions like 1"),
     ],
 )
 def test_a_version_that_the_manager_cannot_give(manager: str, version: str, words: str, check_mode: bool) -> None:
@@ -180,7 +182,15 @@ def test_apt_refreshes_its_own_repository_only() -> None:
     assert "Dir::" not in host.calls[2]
 
 
-@pytest.mark.parametrize("said", ["error: target not found: toolkit", "error: failed retrieving file 'toolkit-1.zst'"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "error: target not found: toolkit",
+        "error: failed retrieving file 'toolkit-1.zst'",
+        # what a refresh leaves behind that found a wrong signature
+        "error: database 'stubs' is not valid (invalid or corrupted database (PGP signature))",
+    ],
+)
 def test_pacman_refreshes_where_its_database_is_too_old(said: str) -> None:
     host = Host("pacman")
     host.answer("--needed", (1, "", said), (0, "", ""))
@@ -375,6 +385,34 @@ def test_the_managers_own_waiting_is_bounded(manager: str, words: str) -> None:
     assert all(words in call for call in host.calls)
 
 
+# dnf 4.14
+DNF_PROBLEM = """Error:
+ Problem: conflicting requests
+  - nothing provides /bin/sh needed by libtoolkit-2.0.0-1.noarch
+"""
+# zypper 1.14
+ZYPPER_UNSIGNED = """Repository 'Stubs' is invalid.
+[s|file:/srv/stubs/rpm-unsigned] Valid metadata not found at specified URL
+History:
+ - Signature verification failed for repomd.xml
+ - Can't provide /repodata/repomd.xml
+
+Please check if the URIs defined for this repository are pointing to a valid repository.
+Some of the repositories have not been refreshed because of an error.
+No provider of 'toolkit' found.
+"""
+ZYPPER_PROBLEM = """Resolving package dependencies...
+
+Problem: toolkit-1.2.0-1.noarch requires base = 1.2.0-1, but this requirement cannot be provided
+  not installable providers: base-1.2.0-1.noarch[stubs]
+ Solution 1: downgrade of base-2.0.0-1.noarch to base-1.2.0-1.noarch
+ Solution 2: do not install toolkit-1.2.0-1.noarch
+ Solution 3: break toolkit-1.2.0-1.noarch by ignoring some of its dependencies
+
+Choose from above solutions by number or cancel [1/2/3/c/d/?] (c): c
+"""
+
+
 @pytest.mark.parametrize(
     ("output", "errors", "words"),
     [
@@ -386,7 +424,111 @@ def test_the_managers_own_waiting_is_bounded(manager: str, words: str) -> None:
         ),
         ("", "error: target not found: toolkit", "error: target not found: toolkit"),
         ("one\ntwo\nthree", "", "two three"),
+        (
+            DNF_PROBLEM,
+            "",
+            "Problem: conflicting requests - nothing provides /bin/sh needed by libtoolkit-2.0.0-1.noarch",
+        ),
+        ("", ZYPPER_UNSIGNED, "- Signature verification failed for repomd.xml"),
+        (
+            ZYPPER_PROBLEM,
+            "",
+            "Problem: toolkit-1.2.0-1.noarch requires base = 1.2.0-1, but this requirement cannot be provided",
+        ),
     ],
 )
 def test_last_words(output: str, errors: str, words: str) -> None:
     assert patience.last_words(output, errors) == words
+
+
+@pytest.mark.parametrize("open_", [True, False])
+def test_a_lock_file_that_somebody_has_open_stays(tmp_path: Path, open_: bool) -> None:
+    lock = tmp_path / "db.lck"
+    lock.touch()
+    (tmp_path / "proc" / "7" / "fd").mkdir(parents=True)
+    (tmp_path / "proc" / "7" / "fd" / "3").symlink_to(lock if open_ else tmp_path / "other")
+    patience.break_stale_lock(str(lock), str(tmp_path / "proc"))
+    assert lock.exists() is open_
+    patience.break_stale_lock(str(tmp_path / "none"), str(tmp_path / "proc"))
+
+
+ZYPPER_SEARCH = """<?xml version='1.0'?>
+<stream>
+
+<search-result version="0.0">
+<solvable-list>
+<solvable status="installed" name="toolkit" kind="package" edition="2.0.0-1" arch="noarch" repository="Stubs of the tests"/>
+<solvable status="other-version" name="toolkit" kind="package" edition="1.10.0-1" arch="noarch" repository="Stubs of the tests"/>
+<solvable status="other-version" name="toolkit" kind="package" edition="1.2.0-1" arch="noarch" repository="Stubs of the tests"/>
+</solvable-list>
+</search-result>
+</stream>
+"""
+
+
+@pytest.mark.parametrize(("branch", "asked"), [("1.*", "toolkit<2"), ("1.10.*", "toolkit<1.11"), ("1.9.*", "")])
+def test_zypper_keeps_to_a_branch_by_a_relation(branch: str, asked: str) -> None:
+    host = Host("zypper", toolkit="2.0.0-1")
+    host.answer("search", (0, ZYPPER_SEARCH, ""))
+    host.makes[" install "] = {"toolkit": "1.10.0-1", "helper": "3-1"}
+    request = Request(("toolkit", "helper"), version=branch, unversioned=frozenset({"helper"}))
+    if asked:
+        host.apply(request)
+        assert host.calls[-1].split()[-4:] == ["--oldpackage", "--allow-downgrade", asked, "helper"]
+    else:
+        with pytest.raises(PackageError, match=r"^zypper has no version 1\.9\.\* of toolkit: "):
+            host.apply(request)
+        assert not [call for call in host.calls if " install " in call]
+
+
+# What dnf 4.14, zypper 1.14 and pacman 6.0 say.
+DNF_LOCKS = """Last metadata expiration check: 0:00:11 ago on Sun Nov 22 05:07:02 2026.
+libnvidia-stub-ml-0:1.2.0-1.*
+nvidia-stub-smi-3:1.2.0-1.el9.*
+"""
+# Written down from memory: no dnf 5 was at hand.
+DNF5_LOCKS = """# Added by 'versionlock add' command on 2026-05-01 10:00:00
+Package name: nvidia-stub-smi
+evr = 1.2.0-1
+"""
+ZYPPER_LOCKS = """
+# | Name              | Type    | Repository
+--+-------------------+---------+-----------
+1 | libnvidia-stub-ml | package | (any)
+2 | nvidia-stub-smi   | package | (any)
+
+"""
+ZYPPER_NO_LOCKS = """
+There are no package locks defined.
+
+"""
+ZYPPER_UNNEEDED = """S  | Repository         | Name        | Version | Arch
+---+--------------------+-------------+---------+-------
+i  | Stubs of the tests | stub-helper | 3.2-1   | noarch
+i+ | @System            | other       | 1-1     | noarch
+"""
+PACMAN_BREAKS = """checking dependencies...
+:: removing libnvidia-stub-ml breaks dependency 'libnvidia-stub-ml=1.2.0-1' required by nvidia-stub-smi
+"""
+
+
+@pytest.mark.parametrize(
+    ("manager", "words", "names"),
+    [
+        ("dnf", DNF_LOCKS, ["libnvidia-stub-ml", "nvidia-stub-smi"]),
+        ("dnf", DNF5_LOCKS, ["nvidia-stub-smi"]),
+        ("zypper", ZYPPER_LOCKS, ["libnvidia-stub-ml", "nvidia-stub-smi"]),
+        ("zypper", ZYPPER_NO_LOCKS, []),
+    ],
+)
+def test_holds_are_read(manager: str, words: str, names: list[str]) -> None:
+    holding = KNOWN[manager].holding
+    assert holding is not None
+    assert holding.names(words) == names
+
+
+def test_what_nothing_needs_and_what_depends_is_read() -> None:
+    assert KNOWN["zypper"].unneeded_names(ZYPPER_UNNEEDED) == ["stub-helper", "other"]
+    assert KNOWN["dnf"].unneeded_names("stub-helper\n") == ["stub-helper"]
+    assert "--installed" not in KNOWN["dnf"].unneeded, "dnf 4 takes one of the two alone"
+    assert KNOWN["pacman"].concerned(PACMAN_BREAKS) == ["nvidia-stub-smi"]
