@@ -23,7 +23,7 @@ from ansible.module_utils.basic import missing_required_lib
 # kubernetes.core is a dependency of this collection, so only the kubernetes library may be missing.
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
 
-from ._kubernetes.api import ApiError
+from ._kubernetes.api import MISSING_RIGHT, ApiError
 from ._kubernetes.pod_trouble import one_line
 
 __all__ = ["AUTH_ARG_SPEC", "Cluster", "connect", "explain"]
@@ -102,6 +102,22 @@ class Cluster:
             if error.status != 404:
                 raise
 
+    def evict_pod(self, namespace: str, name: str, uid: str, grace_period: int | None = None) -> None:
+        """Evict the pod of this UID, if no disruption budget forbids it (429), with its own grace period if none is given.
+
+        Status 404 where there is no pod of this name, 409 where it is another one.
+        """
+        options: Object = {"preconditions": {"uid": uid}}
+        if grace_period is not None:
+            options["gracePeriodSeconds"] = grace_period
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": options,
+        }
+        self._call("post", f"/api/v1/namespaces/{_part(namespace)}/pods/{_part(name)}/eviction", body=body)
+
     def pod_log(self, namespace: str, name: str, lines: int, previous: bool = False) -> str:
         """Return the last lines of a pod's log; status 400 where there is none yet."""
         path = f"/api/v1/namespaces/{_part(namespace)}/pods/{_part(name)}/log"
@@ -172,13 +188,14 @@ def explain(error: BaseException, server: str) -> ApiError:
             "check that it is up and that gpu_kubeconfig (or the kubeconfig in use) names the right cluster."
         )
     told = _status_message(error)
-    said, lacks = one_line(told), _MISSING_RIGHT.search(told)
+    said, lacks, causes = one_line(told), _MISSING_RIGHT.search(told), _causes(error)
     if status == 401:
         said += "; renew the credentials in the kubeconfig"
     elif lacks:
         verb, resource = lacks.groups()
+        causes[MISSING_RIGHT] = f"{verb} {resource}"
         said += f"; allow this account {verb} on {resource} by a role (RBAC), or use an administrator's kubeconfig"
-    return ApiError(f"The Kubernetes API at {server} answered {status}: {said}.", status)
+    return ApiError(f"The Kubernetes API at {server} answered {status}: {said}.", status, causes)
 
 
 def _status_message(error: BaseException) -> str:
@@ -187,6 +204,15 @@ def _status_message(error: BaseException) -> str:
         return str(json.loads(body)["message"]).rstrip(".") if body else str(getattr(error, "reason", ""))
     except (ValueError, TypeError, KeyError):
         return str(getattr(error, "reason", "") or "no reason given")
+
+
+def _causes(error: BaseException) -> dict[str, str]:
+    """Return the API server's words on each cause that it names."""
+    try:
+        causes = (json.loads(getattr(error, "body", None) or "{}").get("details") or {}).get("causes") or []
+        return {str(cause["reason"]): one_line(cause.get("message")).rstrip(".") for cause in causes}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return {}
 
 
 def _short(error: BaseException) -> str:

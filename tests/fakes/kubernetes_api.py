@@ -31,12 +31,18 @@ def node(name: str, gpus: int = 0, allocatable: int | None = None, ready: bool =
 
 
 def pod(name: str, on: str = "", gpus: int = 0, namespace: str = "default", **parts: Any) -> dict[str, Any]:
-    """Make a pod; ``labels``, ``annotations``, ``status``, ``created`` and anything of ``spec`` may be given."""
-    metadata = {"name": name, "namespace": namespace, "labels": parts.pop("labels", {})}
+    """Make a pod; ``labels``, ``annotations``, ``status``, ``created`` and anything of ``spec`` may be given.
+
+    ``owner`` is the name of its controller, of the kind ``owner_kind``; ``deleted`` is when its grace period ends.
+    """
+    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "labels": parts.pop("labels", {})}
     metadata["annotations"] = parts.pop("annotations", {})
     metadata["creationTimestamp"] = parts.pop("created", "2026-01-01T00:00:00Z")
     if "owner" in parts:
-        metadata["ownerReferences"] = [{"kind": "DaemonSet", "name": parts.pop("owner")}]
+        kind = parts.pop("owner_kind", "DaemonSet")
+        metadata["ownerReferences"] = [{"kind": kind, "name": parts.pop("owner"), "controller": True}]
+    if "deleted" in parts:
+        metadata["deletionTimestamp"] = parts.pop("deleted")
     status = parts.pop("status", {"phase": "Running"})
     limits = {"resources": {"limits": {GPU: str(gpus)}}} if gpus else {}
     spec = {"containers": [{"name": "main", "image": parts.pop("image", "example/image:1"), **limits}], **parts}
@@ -46,7 +52,11 @@ def pod(name: str, on: str = "", gpus: int = 0, namespace: str = "default", **pa
 
 
 class FakeCluster:
-    """Keeps nodes and pods, counts calls, and lets a test decide what becomes of new pods and of patches."""
+    """Keeps nodes and pods, counts calls, and lets a test decide what becomes of new pods and of patches.
+
+    ``on_call`` is told every call before it is made, ``on_done`` every patch and eviction after it; both may raise what
+    the caller gets. ``on_evict`` may refuse, and returns whether the pod is gone at once or only marked.
+    """
 
     server = "https://api.test:6443"
 
@@ -62,11 +72,16 @@ class FakeCluster:
         self.on_create: Callable[[Object], None] = lambda _pod: None
         self.on_patch: Callable[[str], None] = lambda _name: None
         self.on_list: Callable[[FakeCluster], None] = lambda _cluster: None
+        self.on_call: Callable[[str], None] = lambda _call: None
+        self.on_done: Callable[[str], None] = lambda _call: None
+        self.on_evict: Callable[[Object], bool] = lambda _pod: True
+        self.evictions: list[Object] = []
         self._lock = threading.Lock()
 
     def _note(self, call: str) -> None:
         with self._lock:
             self.calls.append(call)
+        self.on_call(call)
 
     def nodes(self) -> list[Object]:
         self._note("nodes")
@@ -74,6 +89,8 @@ class FakeCluster:
 
     def node(self, name: str) -> Object:
         self._note("node")
+        if name not in self.store_nodes:
+            raise ApiError(f'The Kubernetes API at {self.server} answered 404: nodes "{name}" not found.', 404)
         return copy.deepcopy(self.store_nodes[name])
 
     def pods(self, namespace: str = "", labels: Mapping[str, str] | None = None, fields: str = "") -> list[Object]:
@@ -83,6 +100,9 @@ class FakeCluster:
         for item in self.store_pods:
             known = item["metadata"].get("labels") or {}
             if namespace and item["metadata"].get("namespace") != namespace:
+                continue
+            wanted_node = fields.partition("spec.nodeName=")[2].partition(",")[0]
+            if wanted_node and item["spec"].get("nodeName") != wanted_node:
                 continue
             if "status.phase!=Succeeded" in fields and item["status"].get("phase") in ("Succeeded", "Failed"):
                 continue
@@ -122,7 +142,11 @@ class FakeCluster:
                     kept.pop(key, None)
                 else:
                     kept[key] = value
+        for key, value in (patch.get("spec") or {}).items():
+            spec = self.store_nodes[name]["spec"]
+            spec.pop(key, None) if value is None else spec.update({key: value})
         stored["resourceVersion"] = str(int(stored["resourceVersion"]) + 1)
+        self.on_done(f"patch {name}")
         return self.store_nodes[name]
 
     def create_pod(self, namespace: str, manifest: Object) -> Object:
@@ -142,6 +166,24 @@ class FakeCluster:
         self._note(f"delete {name}")
         with self._lock:
             self.store_pods = [item for item in self.store_pods if item["metadata"]["name"] != name]
+
+    def evict_pod(self, namespace: str, name: str, uid: str, grace_period: int | None = None) -> None:
+        self._note(f"evict {namespace}/{name}")
+        found = [
+            item
+            for item in self.store_pods
+            if (item["metadata"]["namespace"], item["metadata"]["name"]) == (namespace, name)
+        ]
+        if not found:
+            raise ApiError(f'pods "{name}" not found', 404)
+        if found[0]["metadata"]["uid"] != uid:
+            raise ApiError("Precondition failed: UID in precondition", 409)
+        if self.on_evict(found[0]):
+            self.store_pods = [item for item in self.store_pods if item is not found[0]]
+        else:
+            found[0]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:30Z"
+        self.evictions.append({"pod": f"{namespace}/{name}", "grace_period": grace_period})
+        self.on_done(f"evict {namespace}/{name}")
 
     def pod_log(self, namespace: str, name: str, lines: int, previous: bool = False) -> str:
         self._note("log")

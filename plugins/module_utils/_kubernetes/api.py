@@ -17,12 +17,20 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
-class ApiError(Exception):
-    """A call failed; the text is one sentence with server, cause and remedy, ``status`` the HTTP status or 0."""
+# The key in ``ApiError.causes`` of a right that the account lacks; the others are the API server's own.
+MISSING_RIGHT = "MissingRight"
 
-    def __init__(self, message: str, status: int = 0) -> None:
+
+class ApiError(Exception):
+    """A call failed; the text is one sentence with server, cause and remedy, ``status`` the HTTP status or 0.
+
+    ``causes`` are the causes that the API server names, such as ``DisruptionBudget``, with its words on each.
+    """
+
+    def __init__(self, message: str, status: int = 0, causes: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.causes = dict(causes or {})
 
 
 class Cluster(Protocol):
@@ -53,6 +61,9 @@ class Cluster(Protocol):
 
     def delete_pod(self, namespace: str, name: str) -> None:
         """Delete a pod; one that is gone already is no error."""
+
+    def evict_pod(self, namespace: str, name: str, uid: str, grace_period: int | None = None) -> None:
+        """Evict the pod of this UID, if no disruption budget forbids it (429), with its own grace period if none is given."""
 
     def pod_log(self, namespace: str, name: str, lines: int, previous: bool = False) -> str:
         """Return the last lines of a pod's log; status 400 where there is none yet."""

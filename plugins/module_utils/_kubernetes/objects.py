@@ -27,6 +27,11 @@ def name_of(obj: Mapping[str, Any]) -> str:
     return str((obj.get("metadata") or {}).get("name") or "")
 
 
+def full_name_of(obj: Mapping[str, Any]) -> str:
+    """Return ``namespace/name``."""
+    return f"{(obj.get('metadata') or {}).get('namespace')}/{name_of(obj)}"
+
+
 def labels_of(obj: Mapping[str, Any]) -> dict[str, str]:
     """Return a copy of ``metadata.labels``."""
     return dict((obj.get("metadata") or {}).get("labels") or {})
@@ -153,6 +158,15 @@ def requested_by(pod: Mapping[str, Any], resource: str) -> int:
     return max(lasting, peak)
 
 
+def resources_of(pod: Mapping[str, Any]) -> set[str]:
+    """Return the names of all resources that the pod holds units of."""
+    spec = pod.get("spec") or {}
+    containers = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
+    asked = [container.get("resources") or {} for container in containers]
+    named = {name for part in asked for kind in ("limits", "requests") for name in part.get(kind) or {}}
+    return {name for name in named if requested_by(pod, name)}
+
+
 def _amount(container: Mapping[str, Any], resource: str) -> int:
     resources = container.get("resources") or {}
     wanted = (resources.get("limits") or {}).get(resource, (resources.get("requests") or {}).get(resource))
@@ -167,7 +181,5 @@ def allocated_on(pods: Iterable[Mapping[str, Any]], resource: str) -> int:
 def holders_on(pods: Iterable[Mapping[str, Any]], resource: str) -> list[str]:
     """Name the scheduled pods that hold units, as ``namespace/name``, sorted."""
     return sorted(
-        f"{(pod.get('metadata') or {}).get('namespace')}/{name_of(pod)}"
-        for pod in pods
-        if (pod.get("spec") or {}).get("nodeName") and requested_by(pod, resource)
+        full_name_of(pod) for pod in pods if (pod.get("spec") or {}).get("nodeName") and requested_by(pod, resource)
     )

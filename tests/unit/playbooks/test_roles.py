@@ -119,3 +119,33 @@ def test_a_broken_earlier_report_is_written_anew(play, tmp_path, text):
     assert code != 0
     assert "node: the host could not be examined; look at its errors above." in said
     assert json.loads(path.read_text())["summary"]["problems"] == 1
+
+
+@pytest.mark.parametrize("way", ["begin", "end", "main"])
+def test_a_maintenance_that_fails_names_the_host(play, tmp_path, way):
+    pytest.importorskip("kubernetes")
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}],
+                "users": [{"name": "u", "user": {}}],
+                "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+                "current-context": "x",
+            }
+        )
+    )
+    role = {"name": "gpu.kubernetes.gpu_node_maintenance", "tasks_from": way}
+    extra = {"gpu_kubeconfig": str(kubeconfig), "gpu_node_name": "node", "gpu_node_maintenance_state": "end"}
+    code, said = play(f"host1 {LOCAL}\n", [{"ansible.builtin.include_role": role}], extra=extra)
+    assert code != 0
+    assert "host1: The Kubernetes API at http://127.0.0.1:9 cannot be reached" in said, said
+
+
+def test_the_role_and_the_module_agree_on_what_a_gpu_pod_is():
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.maintenance import GPU_RESOURCES
+
+    defaults = loaded("gpu_node_maintenance", "defaults", "main.yml")
+    assert defaults["gpu_node_maintenance_resources"] == list(GPU_RESOURCES)

@@ -166,6 +166,46 @@ def test_deleting_what_is_gone_is_no_error() -> None:
 
 
 @pytest.mark.parametrize(
+    ("grace", "more"), [(None, {}), (0, {"gracePeriodSeconds": 0}), (9, {"gracePeriodSeconds": 9})]
+)
+def test_an_eviction_is_of_this_pod_and_no_other(grace: int | None, more: dict[str, int]) -> None:
+    client = Client({"kind": "Status"})
+    api.Cluster(client).evict_pod("ns", "p", "uid-1", grace)
+    [(method, path, options)] = client.asked
+    assert (method, path) == ("post", "/api/v1/namespaces/ns/pods/p/eviction")
+    assert options["body"] == {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": "p", "namespace": "ns"},
+        "deleteOptions": {"preconditions": {"uid": "uid-1"}, **more},
+    }
+
+
+@pytest.mark.parametrize(
+    ("details", "causes"),
+    [
+        (
+            {"causes": [{"reason": "DisruptionBudget", "message": "The budget web needs 1."}]},
+            {"DisruptionBudget": "The budget web needs 1"},
+        ),
+        ({"causes": None}, {}),
+        ({"causes": [{"message": "no reason"}]}, {}),
+        (None, {}),
+        ("text", {}),
+    ],
+)
+def test_the_servers_causes_are_kept(details: Any, causes: dict[str, str]) -> None:
+    error = HttpError(429)
+    error.body = json.dumps({"message": "no", "details": details})
+    assert api.explain(error, SERVER).causes == causes
+
+
+def test_a_missing_right_is_a_cause() -> None:
+    told = 'pods "p" is forbidden: User "u" cannot create resource "pods/eviction" in API group "" in the namespace "d"'
+    assert api.explain(HttpError(403, told), SERVER).causes == {api.MISSING_RIGHT: "create pods/eviction"}
+
+
+@pytest.mark.parametrize(
     ("options", "query"),
     [({}, [("tailLines", 10)]), ({"previous": True}, [("tailLines", 10), ("previous", "true")])],
 )

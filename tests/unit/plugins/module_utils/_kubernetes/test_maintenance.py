@@ -1,0 +1,252 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node's maintenance by tables: the patch, which pods have to go, who is in the way and how that is said."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from fakes.kubernetes_api import node, pod
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import MISSING_RIGHT, ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.maintenance import (
+    ANNOTATION,
+    NAMED,
+    Blocker,
+    Maintenance,
+    MaintenanceError,
+    Rules,
+    Sorted,
+    blocked_text,
+    check_unchanged,
+    is_passing,
+    late,
+    lost_if_evicted,
+    plan_begin,
+    plan_end,
+    recorded,
+    refusal,
+    sort_pods,
+)
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import name_of
+
+NOW = "2026-08-23T07:00:00Z"
+EARLIER = "2026-08-22T07:00:00Z"
+
+
+def in_maintenance(was_schedulable: bool, cordoned: bool = True) -> dict[str, Any]:
+    text = Maintenance(was_schedulable, "driver", EARLIER).as_text()
+    return node("w1", annotations={ANNOTATION: text}, **({"unschedulable": True} if cordoned else {}))
+
+
+def resources(**kinds: Any) -> list[dict[str, Any]]:
+    return [{"name": "c", "resources": kinds}]
+
+
+@pytest.mark.parametrize(
+    ("before", "patched", "was_schedulable", "since"),
+    [
+        (node("w1"), {"spec", "annotation"}, True, NOW),
+        (node("w1", unschedulable=True), {"annotation"}, False, NOW),
+        (in_maintenance(True), set(), True, EARLIER),
+        (in_maintenance(False), set(), False, EARLIER),
+        (in_maintenance(True, cordoned=False), {"spec"}, True, EARLIER),
+        # Somebody uncordoned what had been cordoned before us, so it is wanted schedulable.
+        (in_maintenance(False, cordoned=False), {"spec", "annotation"}, True, EARLIER),
+    ],
+)
+def test_what_begins(before: Any, patched: set[str], was_schedulable: bool, since: str) -> None:
+    plan = plan_begin(before, "driver", NOW)
+    assert plan.after == Maintenance(was_schedulable, "driver", since)
+    assert (plan.changed, plan.cordoned) == (bool(patched), True)
+    patch = plan.patch or {"metadata": {}}
+    assert ("spec" in patch, "annotations" in patch["metadata"]) == ("spec" in patched, "annotation" in patched)
+    if plan.patch:
+        assert patch["metadata"]["resourceVersion"] == "1"
+    if "spec" in patched:
+        assert patch["spec"] == {"unschedulable": True}
+    if "annotation" in patched:
+        said = json.loads(patch["metadata"]["annotations"][ANNOTATION])
+        assert said == {"was_schedulable": was_schedulable, "reason": "driver", "since": since}
+
+
+@pytest.mark.parametrize(
+    ("before", "patch", "cordoned"),
+    [
+        (node("w1"), None, False),
+        (node("w1", unschedulable=True), None, True),
+        (in_maintenance(True), {"spec": {"unschedulable": None}}, False),
+        (in_maintenance(False), {}, True),
+        (in_maintenance(True, cordoned=False), {}, False),
+        (in_maintenance(False, cordoned=False), {}, False),
+    ],
+)
+def test_what_ends(before: Any, patch: Any, cordoned: bool) -> None:
+    plan = plan_end(before)
+    if patch is not None:
+        patch = {**patch, "metadata": {"annotations": {ANNOTATION: None}, "resourceVersion": "1"}}
+    assert (plan.patch, plan.cordoned, plan.after) == (patch, cordoned, None)
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "[]", "{}", '{"was_schedulable": "yes"}', "null", "7"])
+def test_an_annotation_that_cannot_be_read_is_no_guess(text: str) -> None:
+    broken = node("w1", annotations={ANNOTATION: text})
+    for ask in (recorded, plan_end, check_unchanged, lambda of: plan_begin(of, "", NOW)):
+        with pytest.raises(MaintenanceError, match=f"Node w1: annotation {ANNOTATION} cannot be read"):
+            ask(broken)
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (in_maintenance(True), ""),
+        (in_maintenance(False), ""),
+        (in_maintenance(True, cordoned=False), "Somebody uncordoned node w1 while"),
+        (node("w1", unschedulable=True), "Somebody ended the maintenance of node w1 while"),
+    ],
+)
+def test_who_interferes_is_heeded(seen: Any, words: str) -> None:
+    if not words:
+        check_unchanged(seen)
+        return
+    with pytest.raises(MaintenanceError, match=words):
+        check_unchanged(seen)
+
+
+GPU = {"nvidia.com/gpu": "1"}
+JOB = {"owner": "j", "owner_kind": "Job", "restartPolicy": "Never"}
+SET = {"owner": "r", "owner_kind": "ReplicaSet"}
+
+
+@pytest.mark.parametrize(
+    ("given", "everything", "place"),
+    [
+        (pod("p", gpus=1, **SET), False, "lasting"),
+        (pod("p", **SET), False, None),
+        (pod("p", **SET), True, "lasting"),
+        (pod("p", containers=resources(requests={"nvidia.com/mig-1g.10gb": "1"}), **SET), False, "lasting"),
+        (pod("p", containers=resources(limits={"aliyun.com/gpu-mem": 4}), **SET), False, "lasting"),
+        (pod("p", containers=resources(limits={"nano-gpu/gpu-percent": "20"}), **SET), False, "lasting"),
+        (pod("p", containers=resources(limits={"volcano.sh/vgpu-number": "1"}), **SET), False, "lasting"),
+        (pod("p", containers=resources(limits={"nvidia.com/gpu": "0", "cpu": "1"}), **SET), False, None),
+        (pod("p", containers=resources(limits={"amd.com/gpu": "1"}), **SET), False, None),
+        (pod("p", initContainers=resources(limits=GPU), **SET), False, "lasting"),
+        (pod("p", gpus=1, **JOB), False, "finishing"),
+        (pod("p", gpus=1, owner="t", owner_kind="PyTorchJob", restartPolicy="OnFailure"), False, "finishing"),
+        (pod("p", gpus=1, restartPolicy="Never"), False, "finishing"),
+        (pod("p", gpus=1, restartPolicy="Always"), False, "lasting"),
+        (pod("p", gpus=1, deleted=NOW, **JOB), False, "ending"),
+        (pod("p", gpus=1, deleted=NOW, status={"phase": "Failed"}, **JOB), False, None),
+        (pod("p", gpus=1, status={"phase": "Succeeded"}, **JOB), True, None),
+        (pod("p", gpus=1, status={"phase": "Pending"}, **SET), False, "lasting"),
+        (pod("p", gpus=1, owner="d"), False, "left"),
+        (pod("p", gpus=1, owner="d"), True, "left"),
+        (pod("p", owner="d"), True, None),
+        (pod("p", gpus=1, annotations={"kubernetes.io/config.mirror": "x"}), True, "left"),
+        (pod("p", annotations={"kubernetes.io/config.mirror": "x"}), True, None),
+    ],
+)
+def test_what_becomes_of_a_pod(given: Any, everything: bool, place: str | None) -> None:
+    found = sort_pods([given], Rules(everything=everything))
+    assert [name for name in ("finishing", "lasting", "ending", "left") if getattr(found, name)] == [
+        *filter(None, [place])
+    ]
+
+
+def test_pods_are_sorted_by_name_and_patterns_can_be_chosen() -> None:
+    own = resources(limits={"example.com/npu": "1"})
+    pods = [pod("b", containers=own, **SET), pod("a", containers=own, **JOB), pod("c", gpus=1, **SET)]
+    found = sort_pods(pods, Rules(("example.com/*",)))
+    assert [name_of(item) for item in found.evictable] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("given", "force", "waited", "reason"),
+    [
+        (pod("p"), False, 0, "has no controller, so nobody would start it again"),
+        (pod("p"), False, 60, "has no controller"),
+        (pod("p", restartPolicy="Never"), False, 60, "has not ended in 60 s, and has no controller"),
+        (pod("p"), True, 0, None),
+        (pod("p", **SET), False, 0, None),
+    ],
+)
+def test_who_would_be_lost(given: Any, force: bool, waited: int, reason: str | None) -> None:
+    found = lost_if_evicted([given], Rules(force=force), waited)
+    if reason is None:
+        assert found == []
+    else:
+        assert [item.pod for item in found] == ["default/p"]
+        assert found[0].reason.startswith(reason)
+
+
+def test_an_owner_that_does_not_control_starts_nothing_again() -> None:
+    given = pod("p")
+    given["metadata"]["ownerReferences"] = [{"kind": "Thing", "name": "t"}]
+    assert lost_if_evicted([given], Rules())
+
+
+def test_who_is_late() -> None:
+    held = pod("a", deleted=NOW)
+    held["metadata"]["finalizers"] = ["example.com/keep"]
+    back = pod("c", tolerations=[{"operator": "Exists"}], **SET)
+    found = Sorted(lasting=[back, pod("d", **SET), pod("b", **SET)], ending=[held])
+    refused = {"uid-b": Blocker("default/b", "is kept", "wait")}
+    assert [(item.pod, item.reason) for item in late(found, refused, 300)] == [
+        ("default/a", f"is to be gone by {NOW} and is not, held by its finalizers example.com/keep"),
+        ("default/b", "is kept"),
+        ("default/c", "tolerates the cordon, so that it may have been started here again"),
+        ("default/d", "is still there"),
+    ]
+
+
+BUDGET = "The disruption budget web needs 1 healthy pods and has 1 currently"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ApiError("no", 429, {"DisruptionBudget": BUDGET}), f"is kept by a PodDisruptionBudget ({BUDGET})"),
+        (
+            ApiError("it answered 500: This pod has more than one PodDisruptionBudget, which is not supported.", 500),
+            "is kept by a PodDisruptionBudget (it answered 500: This pod has more than one PodDisruptionBudget",
+        ),
+        (ApiError("it answered 429: slow down.", 429), "cannot be evicted (it answered 429: slow down)"),
+        (ApiError("pdb x is forbidden.", 403), "cannot be evicted (pdb x is forbidden)"),
+        (ApiError("away.", 0), "cannot be evicted (away)"),
+    ],
+)
+def test_a_refusal_says_why(error: ApiError, words: str) -> None:
+    found = refusal(pod("p"), error)
+    assert found.pod == "default/p"
+    assert found.reason.startswith(words)
+    assert found.remedy
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ApiError("x", 400), ApiError("x", 401), ApiError("x", 403, {MISSING_RIGHT: "create pods/eviction"})],
+)
+def test_what_no_later_try_can_change_is_raised(error: ApiError) -> None:
+    with pytest.raises(ApiError) as caught:
+        refusal(pod("p"), error)
+    assert caught.value is error
+
+
+@pytest.mark.parametrize(
+    ("status", "passing"), [(0, True), (429, True), (500, True), (503, True), (401, False), (403, False), (404, False)]
+)
+def test_what_may_pass(status: int, passing: bool) -> None:
+    assert is_passing(ApiError("x", status)) is passing
+
+
+def test_the_sentence_names_pods_and_is_not_endless() -> None:
+    one = blocked_text("w1", [Blocker("ns/a", "is kept", "wait")])
+    assert one == (
+        "Node w1 stays cordoned with 1 pod in the way: ns/a is kept: wait. Then run again, which goes on from here."
+    )
+    many = blocked_text("w1", [Blocker(f"ns/{number:02}", "is kept", "wait") for number in range(NAMED + 5)])
+    assert "15 pods in the way: ns/00" in many
+    assert "; and 5 more." in many
+    assert "ns/10" not in many
