@@ -70,8 +70,14 @@ def _present(
         # Written first: a run that is killed while it installs must not leave packages that nobody takes out again.
         record = record if record.before is not None else replace(record, before=tuple(sorted(_installed(chosen, run))))
         records.write(wish.record, record)
-    with _let_go(chosen, holds_before & set(record.held) if names and not check_mode else set(), run):
-        before, names = apply(manager, request, lambda: query(request.names), run, check_mode)
+    try:
+        with _let_go(chosen, holds_before & set(record.held) if names and not check_mode else set(), run):
+            before, names = apply(manager, request, lambda: query(request.names), run, check_mode)
+    except PackageError:
+        if wish.record and record.before is not None and not check_mode:
+            # Whatever comes later is not this request's.
+            records.write(wish.record, record.settled(request, _installed(chosen, run)))
+        raise
     if wish.record and record.before is not None and not check_mode:
         record = record.settled(request, _installed(chosen, run))
         if interrupted:

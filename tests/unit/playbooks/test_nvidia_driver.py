@@ -128,13 +128,13 @@ PLATFORMS = {
     "rocky-arm": (
         host("Rocky", "9.4", "5.14.0-427.el9.aarch64", family="RedHat", architecture="aarch64", nvswitches=1),
         ["nvidia-driver-cuda", "kmod-nvidia-open-dkms", "nvidia-fabric-manager"],
-        ["kernel-devel-5.14.0-427.el9.aarch64", "nvidia-persistenced"],
+        ["python3-dnf-plugin-versionlock", "kernel-devel-5.14.0-427.el9.aarch64", "nvidia-persistenced"],
         f"{CUDA}/rhel9/sbsa",
     ),
     "rocky-volta": (
         host("Rocky", "8.10", "4.18.0-553.el8_10.x86_64", family="RedHat", open_modules="impossible"),
         ["nvidia-driver-cuda", "kmod-nvidia-latest-dkms"],
-        ["kernel-devel-4.18.0-553.el8_10.x86_64", "nvidia-persistenced"],
+        ["python3-dnf-plugin-versionlock", "kernel-devel-4.18.0-553.el8_10.x86_64", "nvidia-persistenced"],
         f"{CUDA}/rhel8/x86_64",
     ),
     "fedora": (
@@ -194,7 +194,7 @@ FACTS = {
     )
 }
 FOUND = {
-    "gpus": [],
+    "gpus": [{"name": "a GPU", "lost": False}],
     "nvswitches": "{{ nvswitches }}",
     "driver": {"secure_boot": "{{ secure_boot }}", "library_version": None, "installed_module_version": None},
 }

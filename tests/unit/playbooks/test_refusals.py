@@ -146,7 +146,7 @@ def test_the_variables_of_the_plugin_are_the_clusters(refusals):
 
 def kubelet(endpoint=None, daemon=None, distribution=None):
     told = {"running": endpoint is not None, "endpoint": endpoint, "daemon": daemon}
-    return {"given": {"kubelet": told, "kubernetes_distribution": distribution}}
+    return {"given": {"kubelet": told, "kubernetes_distribution": distribution, "files_found": []}}
 
 
 CRIO = kubelet("unix:///run/crio/crio.sock", "crio")

@@ -46,7 +46,7 @@ def quartet(node: kernel_node.Node, **arguments: Any) -> dict[str, Any]:
     told = run(node, check=True, **arguments)
     assert (node.loaded(), node.commands()) == (before, [])
     done = run(node, **arguments)
-    told.pop("invocation")
+    told.pop("invocation", None)  # which ansible-core 2.21 does not tell any more
     assert told == {name: value for name, value in done.items() if name != "invocation"}
     assert done["changed"]
     node.forget()
