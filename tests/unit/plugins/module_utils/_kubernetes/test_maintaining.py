@@ -418,6 +418,18 @@ def scene_of_faults(schedulable: bool) -> Scene:
     return scene
 
 
+def killer(victim: int) -> Callable[[str], None]:
+    """A hook that kills at the call of this number, counted from 1."""
+    left = [victim]
+
+    def kill(_call: str) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise Killed
+
+    return kill
+
+
 @pytest.mark.parametrize("schedulable", [True, False])
 @pytest.mark.parametrize("hook", ["on_call", "on_done"])
 def test_killed_between_any_two_requests(schedulable: bool, hook: str) -> None:
@@ -429,14 +441,7 @@ def test_killed_between_any_two_requests(schedulable: bool, hook: str) -> None:
     assert len(calls) >= (10 if hook == "on_call" else 4)
     for victim in range(1, len(calls) + 1):
         scene = scene_of_faults(schedulable)
-        made: list[str] = []
-
-        def kill(call: str, made: list[str] = made, victim: int = victim) -> None:
-            made.append(call)
-            if len(made) == victim:
-                raise Killed
-
-        setattr(scene.cluster, hook, kill)
+        setattr(scene.cluster, hook, killer(victim))
         with pytest.raises(Killed):
             whole(scene)
         setattr(scene.cluster, hook, lambda _call: None)
