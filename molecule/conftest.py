@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,10 @@ import yaml
 from kubernetes import client, config
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "tests"))  # whoever runs Molecule by hand has no path to it
+
+from lab.forge import Forge  # noqa: E402
+
 LAB = ROOT / ".lab" / os.environ.get("LAB_NAME", "molecule")
 
 
@@ -59,26 +62,21 @@ def _recap(output: str) -> dict[str, dict[str, int]]:
 
 
 @pytest.fixture(scope="session")
-def playbook() -> Callable[..., tuple[int, dict[str, dict[str, int]], str]]:
+def forge() -> Iterator[Forge]:
+    """A process that runs playbooks for all tests."""
+    process = Forge()
+    yield process
+    process.close()
+
+
+@pytest.fixture(scope="session")
+def playbook(forge: Forge) -> Callable[..., tuple[int, dict[str, dict[str, int]], str]]:
     """Run one of the collection's playbooks (or any by its path) as a user would: exit code, recap, all it printed."""
 
     def run(name: str, *words: str) -> tuple[int, dict[str, dict[str, int]], str]:
-        program = Path(sys.executable).with_name("ansible-playbook")
-        command = [
-            str(program),
-            "-i",
-            str(LAB / "inventory.yml"),
-            name if name.endswith(".yml") else f"playbooks/{name}.yml",
-            *words,
-        ]
-        environment = {
-            **os.environ,
-            "ANSIBLE_NOCOLOR": "1",
-            "ANSIBLE_FORCE_COLOR": "0",
-            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-        }
-        result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-        return result.returncode, _recap(result.stdout), result.stdout + result.stderr
+        path = name if name.endswith(".yml") else f"playbooks/{name}.yml"
+        code, said = forge.run("-i", str(LAB / "inventory.yml"), path, *words)
+        return code, _recap(said), said
 
     return run
 

@@ -22,6 +22,10 @@ options:
       - Left out, all nodes that have the resource, the plugin or the label C(nvidia.com/gpu.present=true) are reported,
         and each should offer all that it has.
     type: dict
+  exact:
+    description: Whether a node must not offer more than O(expected) either.
+    type: bool
+    default: true
   resource_name:
     description: The resource that the device plugin registers.
     type: str
@@ -179,6 +183,7 @@ def main() -> None:
         argument_spec={
             **AUTH_ARG_SPEC,
             "expected": {"type": "dict"},
+            "exact": {"type": "bool", "default": True},
             "resource_name": {"type": "str", "default": "nvidia.com/gpu"},
             "namespace": {"type": "str", "default": "kube-system"},
             "plugin_labels": {"type": "dict", "default": {"name": "nvidia-device-plugin-ds"}},
@@ -191,7 +196,11 @@ def main() -> None:
     )
     params = module.params
     question = Question(
-        params["resource_name"], params["namespace"], params["plugin_labels"], params["pod_annotations"]
+        params["resource_name"],
+        params["namespace"],
+        params["plugin_labels"],
+        params["pod_annotations"],
+        params["exact"],
     )
     patience = Patience(params["wait_timeout"] if params["wait"] else 0, max(1, params["wait_sleep"]))
     expected = _counts(module)

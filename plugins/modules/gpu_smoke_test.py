@@ -15,7 +15,8 @@ description:
     of them together, judges them by their output, and deletes them whatever happens.
   - The GPU comes from the device plugin alone; the pod sets no variables of the NVIDIA runtime and has no rights that
     it does not need.
-  - A node that is cordoned, or whose GPUs are all in use, is reported as skipped with the reason, never as passed.
+  - A node whose GPUs are all in use is reported as skipped with the reason, never as passed, and so is one that is cordoned
+    unless O(cordoned=test).
   - The module itself succeeds when pods fail, so that the results of all nodes can be used; check RV(ok).
 options:
   state:
@@ -72,6 +73,11 @@ options:
     description: Where the pods are created. It has to exist.
     type: str
     default: default
+  cordoned:
+    description: Whether nodes that are cordoned are skipped, or tested with pods that pass the cordon, as before maintenance ends.
+    type: str
+    choices: [skip, test]
+    default: skip
   tolerations:
     description: Tolerations of the pods. The taint C(nvidia.com/gpu) is tolerated in any case.
     type: list
@@ -213,6 +219,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "resource_name": {"type": "str", "default": "nvidia.com/gpu"},
     "resource_count": {"type": "int", "default": 1},
     "namespace": {"type": "str", "default": "default"},
+    "cordoned": {"type": "str", "choices": ["skip", "test"], "default": "skip"},
     "tolerations": {"type": "list", "elements": "dict", "default": []},
     "run_as_user": {"type": "int", "default": 65534},
     "timeout": {"type": "int", "default": 300},
@@ -232,6 +239,7 @@ def _smoke(params: dict[str, Any]) -> Smoke:
         image_pull_policy=params["image_pull_policy"],
         image_pull_secrets=params["image_pull_secrets"],
         tolerations=params["tolerations"],
+        cordoned=params["cordoned"] == "test",
         **{name: params[name] for name in same},
     )
 

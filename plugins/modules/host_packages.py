@@ -43,8 +43,10 @@ options:
     description:
       - Whether they should be installed.
       - Packages that others depend on are not removed; the module fails and names those, also in check mode.
+      - V(available) installs nothing and fails where V(present) would find no such packages, or a hold on them. It needs the repositories,
+        and has the package manager fetch their lists anew, also in check mode, if it does not know the packages. pacman is not asked.
     type: str
-    choices: [present, absent]
+    choices: [present, absent, available]
     default: present
   version:
     description:
@@ -95,6 +97,14 @@ EXAMPLES = r"""
     hold: true
     record: /var/lib/gpu-kubernetes/state/packages-nvidia-driver.json
 
+- name: Ask whether another version can be had
+  gpu.kubernetes.host_packages:
+    name: [nvidia-driver-libs, nvidia-smi]
+    state: available
+    version: 550.*
+    manager: apt
+    record: /var/lib/gpu-kubernetes/state/packages-nvidia-driver.json
+
 - name: Remove it with all that came with it
   gpu.kubernetes.host_packages:
     state: absent
@@ -104,7 +114,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 packages:
-  description: The packages that were installed or removed, or would be in check mode.
+  description: The packages that were installed or removed, or would be in check mode or after O(state=available).
   returned: success
   type: list
   elements: str
@@ -127,7 +137,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.keeping import Outcome, Wish, keep
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.keeping import Outcome, Wish, ask, keep
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.patience import PATIENCE
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.request import PackageError, Request
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import host
@@ -135,7 +145,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import host
 ARGUMENTS = {
     "name": {"type": "list", "elements": "str", "default": []},
     "unversioned": {"type": "list", "elements": "str", "default": []},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "state": {"type": "str", "choices": ["present", "absent", "available"], "default": "present"},
     "version": {"type": "str"},
     "manager": {"type": "str", "choices": ["apt", "dnf", "zypper", "pacman"], "required": True},
     "source": {"type": "path"},
@@ -174,11 +184,15 @@ def main() -> None:
         request = Request(
             names=(*params["name"], *params["unversioned"]),
             unversioned=frozenset(params["unversioned"]),
-            present=params["state"] == "present",
+            present=params["state"] != "absent",
             version=params["version"],
             source=params["source"],
         )
         wish = Wish(request, params["record"], params["hold"])
+        if params["state"] == "available":
+            module.exit_json(
+                changed=False, packages=list(ask(params["manager"], wish, query, run)), held=[], released=[]
+            )
         outcome = keep(params["manager"], wish, query, run, module.check_mode)
     except PackageError as error:
         module.fail_json(msg=f"{error}.", **error.details)

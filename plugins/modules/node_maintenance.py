@@ -36,9 +36,11 @@ options:
     choices: [begin, end]
     required: true
   reason:
-    description: What the maintenance is for, kept in the annotation for whoever looks at the node.
+    description:
+      - What the maintenance is for, kept in the annotation for whoever looks at the node. Left out, with O(state=begin), it is
+        V(maintenance by the collection gpu.kubernetes).
+      - With O(state=end), only a maintenance that was begun for this reason is ended; left out, any is.
     type: str
-    default: maintenance by the collection gpu.kubernetes
   scope:
     description:
       - With V(gpu), pods with one of O(resources) are evicted.
@@ -203,7 +205,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.mainten
 ARGUMENT_SPEC: dict[str, Any] = {
     "node": {"type": "str", "required": True},
     "state": {"type": "str", "choices": ["begin", "end"], "required": True},
-    "reason": {"type": "str", "default": "maintenance by the collection gpu.kubernetes"},
+    "reason": {"type": "str"},
     "scope": {"type": "str", "choices": ["gpu", "all"], "default": "gpu"},
     "resources": {"type": "list", "elements": "str", "default": list(GPU_RESOURCES)},
     "jobs_timeout": {"type": "int", "default": 3600},
@@ -214,9 +216,10 @@ ARGUMENT_SPEC: dict[str, Any] = {
 
 
 def _wish(params: dict[str, Any]) -> Wish:
+    reason = params["reason"] or ("maintenance by the collection gpu.kubernetes" if params["state"] == "begin" else "")
     rules = Rules(params["resources"], params["scope"] == "all", params["force"])
-    same = ("node", "reason", "jobs_timeout", "evict_timeout", "grace_period")
-    return Wish(rules=rules, **{name: params[name] for name in same})
+    same = ("node", "jobs_timeout", "evict_timeout", "grace_period")
+    return Wish(reason=reason, rules=rules, **{name: params[name] for name in same})
 
 
 def _told(outcome: Outcome) -> dict[str, Any]:
@@ -248,7 +251,7 @@ def main() -> None:
         if params["state"] == "begin":
             begin(cluster, _wish(params), outcome, check_mode=module.check_mode)
         else:
-            end(cluster, params["node"], outcome, check_mode=module.check_mode)
+            end(cluster, _wish(params), outcome, check_mode=module.check_mode)
     except Blocked as error:
         module.fail_json(msg=str(error), blockers=[item.as_dict() for item in error.blockers], **_told(outcome))
     except MaintenanceError as error:

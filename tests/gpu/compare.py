@@ -57,6 +57,11 @@ def address(text: str) -> str:
     return text.lower()[-12:]
 
 
+def device(text: str) -> str:
+    """The device of ``20B010DE``, behind which is the vendor."""
+    return text.lower().removeprefix("0x")[:4]
+
+
 def truth(text: str) -> bool:
     """Yes or no."""
     return lower(text) in ("yes", "true", "1")
@@ -67,6 +72,7 @@ FIELDS: Sequence[Field] = (
     Field("uuid", ("uuid",), words),
     Field("name", ("product_name",), words),
     Field("pci_address", ("pci/pci_bus_id",), address),
+    Field("pci_device_id", ("pci/pci_device_id",), device),
     Field("minor_number", ("minor_number",), number),
     Field("brand", ("product_brand",), lower),
     Field("architecture", ("product_architecture",), lower),

@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import resource
+import socket
 import tarfile
 import time
 from collections.abc import Callable, Iterable
@@ -234,7 +235,7 @@ def _start(settings: Settings, node: Node, nodes: list[Node], image: str, sandbo
     )
     put(node, *_files(settings, node, sandbox))
     run(["podman", "start", node.name])
-    _wait_until_booted(node)
+    _wait_until_booted(node, settings.address(node))
     execute(node, "sysctl", "-qw", "net.ipv4.ip_forward=1")
     for other in nodes:
         if other is not node:
@@ -245,8 +246,8 @@ def _start(settings: Settings, node: Node, nodes: list[Node], image: str, sandbo
         execute(node, "ldconfig")
 
 
-def _wait_until_booted(node: Node) -> None:
-    """systemd's own verdict; LabError with the failed units where it is not ``running``."""
+def _wait_until_booted(node: Node, address: str) -> None:
+    """Until systemd says ``running`` and the ssh server answers; LabError with the failed units, or the server's log, where not."""
     deadline = time.monotonic() + _BOOT_SECONDS
     state = ""
     # until systemd listens on its socket there is no answer at all
@@ -257,6 +258,20 @@ def _wait_until_booted(node: Node) -> None:
         raise LabError(
             f"{node.name} is {state or 'silent'}: {execute(node, 'systemctl', '--failed', '--no-legend', check=False)}"
         )
+    # a machine under load was seen to refuse connections although its systemd was done
+    while not _speaks_ssh(address):
+        if time.monotonic() >= deadline:
+            said = execute(node, "systemctl", "status", "--no-pager", "--full", "ssh.service", check=False)
+            raise LabError(f"{node.name} is up, but no ssh server answers at {address}: {said}")
+        time.sleep(0.2)
+
+
+def _speaks_ssh(address: str) -> bool:
+    try:
+        with socket.create_connection((address, 22), timeout=5) as connection:
+            return connection.recv(4) == b"SSH-"
+    except OSError:
+        return False
 
 
 def remove(settings: Settings) -> None:

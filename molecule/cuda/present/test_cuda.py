@@ -147,37 +147,6 @@ def test_a_version_comes_after_two_failures_and_goes(host: Any, apply: Apply) ->
     assert default(host) == "12.8"
 
 
-@pytest.mark.parametrize(
-    ("variables", "words"),
-    [
-        ({"cuda_versions": ["12"]}, "which is no release of CUDA; write it as"),
-        ({"cuda_default": "13.0"}, "cuda_default is 13.0, which is none of cuda_versions (12.8, 12.9)"),
-        ({"cuda_versions": ["12.6"], "cuda_default": ""}, "has no installer for CUDA 12.6"),
-        (
-            {"cuda_runfiles": [{"version": "12.8", "url": "https://x.example/cuda.run", "checksum": "md5:1"}]},
-            "has no checksum for CUDA 12.8",
-        ),
-        (
-            {"cuda_method": "package", "cuda_provider": "distribution"},
-            "Debian 12.15 has CUDA 11.8, and cuda_versions wants 12.8 and 12.9; leave cuda_versions empty",
-        ),
-        ({"cuda_method": "package", "cuda_packages": ["cuda-{version}"]}, "which would install a driver too"),
-        (
-            {"cuda_method": "package", "cuda_provider": "nvidia", "cuda_versions": [], "cuda_default": ""},
-            "cuda_versions is empty, and NVIDIA's repository has many",
-        ),
-    ],
-)
-def test_mistakes_are_told_before_anything_is_changed(
-    host: Any, apply: Apply, variables: dict[str, Any], words: str
-) -> None:
-    before = executed(host)
-    code, changed, said = apply(**variables)
-    assert (code != 0, changed) == (True, 0), said
-    assert words.replace("12.15", host.system_info.release) in said or words in said, said
-    assert executed(host) == before
-
-
 def test_a_toolkit_of_somebody_else_stays(host: Any, apply: Apply) -> None:
     host.check_output("mkdir -p /usr/local/cuda-13.0/bin")
     code, changed, said = apply(cuda_versions=["12.8", "12.9", "13.0"])

@@ -88,16 +88,19 @@ def test_check_and_run_and_undo(machine: Machine) -> None:
     machine.do(REMOVE, "stub-neighbour", "stub-helper")
 
 
+@pytest.mark.parametrize("machine", ["dnf", "zypper"], indirect=True)
 def test_versions_and_holds(machine: Machine) -> None:
-    if machine.manager == "pacman":
-        pytest.skip("pacman knows neither")
     own = wish(machine, hold=True, signed="packages")
     # All parts go down together, and our own hold is no hindrance.
     for version, found in (("2.*", "2.0.0"), ("1.*", "1.10.0"), ("1.2.0", "1.2.0")):
         machine.run(CONVERGE, **{**own, "vendor_packages_version": version})
         assert (machine.installed, machine.locked) == (family(found), FAMILY)
     assert machine.run(CONVERGE, "--check", **{**own, "vendor_packages_version": "1.*"})[0] == 0
-    assert "0.*" in machine.refused(CONVERGE, **{**own, "vendor_packages_version": "0.*"})
+    for entry_point, words in (("main", "0.*"), ("available", "has no version 0.* of nvidia-stub-smi")):
+        assert words in machine.refused(
+            CONVERGE, **{**own, "vendor_packages_version": "0.*", "entry_point": entry_point}
+        )
+    machine.run(CONVERGE, **{**own, "vendor_packages_version": "1.10.0", "entry_point": "available"})
     assert (machine.installed, machine.locked) == (family("1.2.0"), FAMILY)
 
     assert not machine.would_upgrade
@@ -114,10 +117,9 @@ def test_versions_and_holds(machine: Machine) -> None:
     undo(machine)
 
 
+@pytest.mark.parametrize("machine", ["pacman"], indirect=True)
 def test_an_upgrade_goes_with_the_rest(machine: Machine) -> None:
-    """What pacman's own upgrade brings is no change of ours, and goes with the rest."""
-    if machine.manager != "pacman":
-        pytest.skip("the others hold")
+    """What pacman's own upgrade brings is no change of ours, and goes with the rest; the others hold."""
     assert "pacman is not asked to hold" in machine.refused(CONVERGE, **wish(machine, hold=True))
     machine.offers("1.2.0")
     machine.run(CONVERGE, **wish(machine))

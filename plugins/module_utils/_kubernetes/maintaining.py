@@ -131,9 +131,12 @@ def begin(cluster: Cluster, wish: Wish, outcome: Outcome, pace: Pace | None = No
         emptying.run()
 
 
-def end(cluster: Cluster, name: str, outcome: Outcome, pace: Pace | None = None, check_mode: bool = False) -> None:
-    """Take the annotation off, and the cordon with it if the node was schedulable before. Raises as ``begin``."""
-    outcome.plan = _patch(cluster, name, plan_end, pace or Pace(), check_mode)
+def end(cluster: Cluster, wish: Wish, outcome: Outcome, pace: Pace | None = None, check_mode: bool = False) -> None:
+    """Take the annotation off, and the cordon with it if the node was schedulable before. Raises as ``begin``.
+
+    Of the wish, the node and the reason count; a maintenance for another reason goes on, any ends where none is given.
+    """
+    outcome.plan = _patch(cluster, wish.node, lambda node: plan_end(node, wish.reason), pace or Pace(), check_mode)
 
 
 def _patch(cluster: Cluster, name: str, planned: Callable[[Object], Plan], pace: Pace, check_mode: bool) -> Plan:

@@ -110,12 +110,15 @@ def plan_begin(node: Mapping[str, Any], reason: str, since: str) -> Plan:
     return _plan(node, known, wanted, cordoned=True)
 
 
-def plan_end(node: Mapping[str, Any]) -> Plan:
+def plan_end(node: Mapping[str, Any], reason: str = "") -> Plan:
     """Decide what to patch so that the node is in no maintenance, and schedulable if it was before.
 
-    A node without the annotation is left as it is, and so is one that was cordoned before or is uncordoned already.
+    A node without the annotation is left as it is, and so is one that was cordoned before or is uncordoned already. With a
+    *reason*, so is one that is in maintenance for another.
     """
     known = recorded(node)
+    if known and reason and known.reason != reason:
+        return _plan(node, known, known, cordoned=not is_schedulable(node))
     return _plan(node, known, None, cordoned=not is_schedulable(node) and not (known and known.was_schedulable))
 
 

@@ -50,12 +50,16 @@ _OTHER_VENDOR = re.compile(r"rocm|amdgpu|amd-gpu|/amd/|intel", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked: the resource, whose pods serve it, and what annotations these pods must carry to be current."""
+    """What is asked: the resource, whose pods serve it, and what annotations these pods must carry to be current.
+
+    More units than expected are right unless it has to be ``exact``.
+    """
 
     resource: str = "nvidia.com/gpu"
     namespace: str = "kube-system"
     plugin_labels: Mapping[str, str] = field(default_factory=lambda: {"name": "nvidia-device-plugin-ds"})
     pod_annotations: Mapping[str, str] = field(default_factory=dict)
+    exact: bool = True
 
 
 @dataclass
@@ -115,7 +119,7 @@ class _View:
     def count_is_right(self) -> bool:
         if self.expected is None:
             return self.allocatable == self.capacity > 0
-        return self.allocatable == self.expected
+        return self.allocatable == self.expected or (self.allocatable > self.expected and not self.question.exact)
 
     @property
     def is_current(self) -> bool:

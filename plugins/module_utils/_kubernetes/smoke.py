@@ -33,6 +33,7 @@ LABELS = {NAME_LABEL: "gpu-smoke-test", MANAGER_LABEL: "gpu.kubernetes"}
 GRACE_SECONDS = 60
 
 GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists"}
+CORDON_TOLERATION = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
 
 # The control plane takes these off soon after the node became Ready.
 _PASSING_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -42,7 +43,7 @@ _DEVICE = re.compile(r"\b(?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-
 
 @dataclass(frozen=True)
 class Smoke:
-    """What to run. ``timeout`` is in seconds, ``count`` in units of ``resource``."""
+    """What to run. ``timeout`` is in seconds, ``count`` in units of ``resource``; ``cordoned`` nodes are tested or skipped."""
 
     image: str
     namespace: str = "default"
@@ -57,11 +58,13 @@ class Smoke:
     image_pull_policy: str = "IfNotPresent"
     image_pull_secrets: Sequence[str] = ()
     tolerations: Sequence[Mapping[str, Any]] = ()
+    cordoned: bool = False
 
     @property
     def all_tolerations(self) -> list[Object]:
-        """The GPU taint is always tolerated; the caller's come on top."""
-        return [dict(GPU_TOLERATION), *(dict(toleration) for toleration in self.tolerations)]
+        """The GPU taint is always tolerated, a cordon if it shall be; the caller's come on top."""
+        own = [dict(GPU_TOLERATION), *([dict(CORDON_TOLERATION)] if self.cordoned else [])]
+        return [*own, *(dict(toleration) for toleration in self.tolerations)]
 
 
 @dataclass
@@ -153,13 +156,13 @@ def _container(smoke: Smoke) -> Object:
 def precheck(name: str, node: Object | None, pods: Sequence[Object], smoke: Smoke) -> Result | None:
     """Say why a pod cannot be tried on the node now, or None if it can.
 
-    A cordoned or fully used node is skipped: its GPUs are not at fault, but nothing was proved either.
+    A fully used node is skipped, and a cordoned one unless cordons are passed: their GPUs are not at fault, but nothing was proved.
     """
     result = Result(name, phase="NotCreated")
     if node is None:
         result.reason = "is not in the cluster; join it, or set gpu_node_name if its Kubernetes name differs"
         return result
-    if not is_schedulable(node):
+    if not smoke.cordoned and not is_schedulable(node):
         result.skipped, result.reason = True, "cordoned: no pod may be scheduled here; uncordon the node to test it"
         return result
     if not is_ready(node):

@@ -14,7 +14,7 @@ from .managers import MANAGERS, Holding, Manager
 from .patience import Runner, break_stale_lock, run_patiently
 from .record import Record
 from .request import Installed, PackageError, Request, pending
-from .transaction import apply, holds, perform
+from .transaction import apply, available, holds, perform
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,13 @@ def keep(
     return (_present if wish.request.present else _absent)(MANAGERS[manager], manager, wish, query, run, check_mode)
 
 
+def ask(manager: str, wish: Wish, query: Callable[[Sequence[str]], Installed], run: Runner) -> tuple[str, ...]:
+    """Return the packages that are not as wished for.  Raises PackageError if they cannot be had."""
+    record = records.read(wish.record) if wish.record else Record()
+    request = replace(wish.request, own_holds=frozenset(record.held))
+    return available(manager, request, lambda: query(request.names), run)[1]
+
+
 def _present(
     chosen: Manager,
     manager: str,
@@ -61,8 +68,8 @@ def _present(
         raise PackageError(f"{manager} is not asked to hold packages: leave hold out")
     record = records.read(wish.record) if wish.record else Record()
     interrupted = record.before is not None and not check_mode
-    if interrupted and chosen.lock:
-        break_stale_lock(chosen.lock)
+    if interrupted:
+        _mend(chosen, run)
     request = replace(wish.request, own_holds=frozenset(record.held))
     names = pending(request, query(request.names))
     holds_before = holds(chosen, run) if record.held or wish.hold is not None else set()
@@ -130,8 +137,7 @@ def _absent(
 ) -> Outcome:
     record = records.read(wish.record) if wish.record else Record()
     if record.before is not None and not check_mode:
-        if chosen.lock:
-            break_stale_lock(chosen.lock)
+        _mend(chosen, run)
         record = record.settled(wish.request, _installed(chosen, run))
         _disown(chosen, record.company, run)
     # With a record, what is not in it was there before, and stays.
@@ -193,6 +199,14 @@ def _let_go(chosen: Manager, held: set[str], run: Runner) -> Iterator[None]:
         yield
     finally:
         _do(chosen.holding.hold, sorted(held & set(_installed(chosen, run))), run)
+
+
+def _mend(chosen: Manager, run: Runner) -> None:
+    """Take away what a killed transaction keeps the next one from beginning with."""
+    if chosen.lock:
+        break_stale_lock(chosen.lock)
+    if chosen.mend:
+        perform(list(chosen.mend), [], run)
 
 
 def _do(command: Sequence[str], names: Sequence[str], run: Runner) -> None:

@@ -33,10 +33,10 @@ class Manager:
     ``refresh`` is None where installing refreshes by itself; with ``stale`` it is run only if installing failed with
     such words. ``rehearse`` says what removing would do and changes nothing; ``concerned`` finds packages in its words.
     ``listing`` shows all installed packages, a name and a version a line; ``unneeded`` those that were installed for others which are
-    gone, and ``unneeded_names`` reads that. ``offered`` is the beginning of a command that shows all versions of packages, where
-    installing a branch could end in an older one, and ``offers`` finds names and versions in its words. A transaction that is killed
+    gone, and ``unneeded_names`` reads that. ``offered`` is the beginning of a command that shows all versions of packages, and ``offers``
+    finds names and versions in its words; ``falls`` tells that installing a branch could end in an older one. A transaction that is killed
     may leave behind what came for others as if somebody had asked for it, which the first of ``disown`` that works puts right, and a
-    ``lock`` that stays. ``fine`` are the exit statuses of a success.
+    ``lock`` that stays, or packages half way, which ``mend`` finishes. ``fine`` are the exit statuses of a success.
     """
 
     install: Callable[[Request], list[str]]
@@ -49,8 +49,10 @@ class Manager:
     holding: Holding | None = None
     offered: list[str] | None = None
     offers: Callable[[str], list[tuple[str, str]]] = lambda _words: []
+    falls: bool = False
     disown: tuple[list[str], ...] = ()
     lock: str | None = None
+    mend: tuple[str, ...] = ()
     refresh: Callable[[Request], list[str]] | None = None
     stale: Pattern[str] | None = None
     fine: frozenset[int] = frozenset([0])
@@ -184,6 +186,9 @@ MANAGERS: dict[str, Manager] = {
             hold=["apt-mark", "hold"],
             release=["apt-mark", "unhold"],
         ),
+        offered=["apt-cache", "madison"],
+        offers=lambda words: re.findall(r"^ *(\S+) \| *(\S+) \|", words, re.MULTILINE),
+        mend=("dpkg", "--force-confold", "--configure", "--pending"),
     ),
     "dnf": Manager(
         install=lambda request: _dnf("install", *_rpm_versioned(request, "-")),
@@ -200,6 +205,12 @@ MANAGERS: dict[str, Manager] = {
             hold=_dnf("versionlock", "add"),
             release=_dnf("versionlock", "delete"),
         ),
+        # dnf 5 ends no line by itself
+        offered=[*_dnf("repoquery", "--available"), "--queryformat", "%{name} %{version}-%{release}\\n"],
+        offers=lambda words: re.findall(r"^(\S+) (\S+)$", words, re.MULTILINE),
+        # It trusts its lists for 48 hours, in which a version may have come.
+        refresh=lambda _request: _dnf("--refresh", "makecache"),
+        stale=re.compile("No match for argument|Unable to find a match"),
         # dnf 4 has the first of these, dnf 5 the second
         disown=(_dnf("mark", "remove"), _dnf("mark", "dependency")),
     ),
@@ -219,6 +230,7 @@ MANAGERS: dict[str, Manager] = {
         ),
         offered=_zypper("--quiet", "--xmlout", "search", "--details", "--match-exact", "--type", "package"),
         offers=_zypper_offers,
+        falls=True,
         # done, but: a reboot or restart is due, or another repository could not be read
         fine=frozenset([0, 102, 103, 106]),
     ),

@@ -32,10 +32,32 @@ def apply(
         _refuse_company(chosen, rest, run)
     command = chosen.install(rest) if request.present else chosen.remove(rest)
     if not check_mode:
-        _refuse_unknown(manager, rest, run)
+        if chosen.falls and request.present and (request.version or "").endswith(".*"):
+            _refuse_unknown(manager, rest, run)
         act = _install if request.present else _succeed
         act(chosen, command, rest, run)
         _believe(manager, rest, query())
+    return before, names
+
+
+def available(
+    manager: str, request: Request, query: Callable[[], Installed], run: Runner
+) -> tuple[Installed, tuple[str, ...]]:
+    """See whether what is asked for is offered; nothing changes but the lists of the package manager, if they have not got it yet.
+
+    Returns what is installed, and the packages that are not as asked for. Raises PackageError.
+    """
+    before = query()
+    names = pending(request, before)
+    if not names:
+        return before, names
+    chosen, rest = MANAGERS[manager], replace(request, names=names)
+    _refuse_held(chosen, rest, before, run)
+    if chosen.offered is None or not _unknown(chosen, rest, run):
+        return before, names
+    if chosen.refresh is not None:
+        _succeed(chosen, chosen.refresh(rest), rest, run)
+    _refuse_unknown(manager, rest, run)
     return before, names
 
 
@@ -67,19 +89,23 @@ def _refuse_held(chosen: Manager, request: Request, installed: Installed, run: R
         )
 
 
-def _refuse_unknown(manager: str, request: Request, run: Runner) -> None:
-    """Raise PackageError if there is no version of a branch, where the manager would take an older one."""
-    chosen = MANAGERS[manager]
+def _unknown(chosen: Manager, request: Request, run: Runner) -> list[str]:
+    """Return the packages that no repository has in the version asked for, by the lists that the manager has."""
     names = [name for name in request.names if name not in request.unversioned]
-    if chosen.offered is None or not request.present or not (request.version or "").endswith(".*"):
-        return
-    _status, output, _errors = run_patiently([*chosen.offered, *names], run)
+    if not names:
+        return names
+    _status, output, _errors = run_patiently([*(chosen.offered or []), *names], run)
     there = {name for name, version in chosen.offers(output) if satisfied(name, request, {name: version})}
-    missing = [name for name in names if name not in there]
+    return [name for name in names if name not in there]
+
+
+def _refuse_unknown(manager: str, request: Request, run: Runner) -> None:
+    missing = _unknown(MANAGERS[manager], request, run)
     if missing:
+        wanted = f"version {request.version} of " if request.version else ""
         raise PackageError(
-            f"{manager} has no version {request.version} of {enumerated(missing)}: "
-            "ask for one that its repositories have, or add a repository that has it"
+            f"{manager} has no {wanted}{enumerated(missing)}: ask for one that its repositories have, "
+            "or add a repository that has it"
         )
 
 

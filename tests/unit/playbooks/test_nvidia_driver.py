@@ -42,7 +42,7 @@ PLATFORMS = {
         host("Debian", "12.5", "6.1.0-56-cloud-amd64", release="bookworm"),
         ["nvidia-smi", "libnvidia-ml1", "libcuda1", "nvidia-kernel-dkms"],
         ["nvidia-modprobe", "linux-headers-6.1.0-56-cloud-amd64", "linux-headers-cloud-amd64", "nvidia-persistenced"],
-        "http://deb.debian.org/debian",
+        "",
     ),
     "debian-blackwell": (
         host(
@@ -55,13 +55,13 @@ PLATFORMS = {
         ),
         ["nvidia-smi", "libnvidia-ml1", "libcuda1", "nvidia-open-kernel-dkms"],
         ["nvidia-modprobe", "linux-headers-6.5.0-0.deb12.4-amd64", "linux-headers-amd64"],
-        "http://deb.debian.org/debian",
+        "",
     ),
     "debian-libraries": (
         host("Debian", "12.5", "6.18.1", release="bookworm", nvidia_driver_kernel_modules="none"),
         ["nvidia-smi", "libnvidia-ml1", "libcuda1"],
         [],
-        "http://deb.debian.org/debian",
+        "",
     ),
     "debian-nvidia-hgx": (
         host("Debian", "12.5", "6.1.0-56-amd64", nvidia_driver_provider="nvidia", nvswitches=4),
@@ -178,7 +178,7 @@ PLATFORMS = {
         ),
         ["nvidia-tesla-535-driver"],
         ["nvidia-modprobe", "nvidia-persistenced"],
-        "http://deb.debian.org/debian",
+        "",
     ),
 }
 FACTS = {

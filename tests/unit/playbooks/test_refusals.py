@@ -196,3 +196,100 @@ def test_which_container_runtime_it_is(refusals):
     assert sorted(told) == sorted(RUNTIMES)
     for name, (_variables, words) in RUNTIMES.items():
         assert told[name].startswith(words), told[name]
+
+
+#: A mistake in what is asked of cuda, and what is said of it. Debian has one toolkit; 12.8 and 12.9 have an installer.
+CUDA = {
+    "no-release": ({"cuda_versions": ["12"]}, "which is no release of CUDA; write it as"),
+    "default-of-none": ({"cuda_default": "13.0"}, "cuda_default is 13.0, which is none of cuda_versions (12.8, 12.9)"),
+    "no-installer": ({"cuda_versions": ["12.6"], "cuda_default": ""}, "has no installer for CUDA 12.6"),
+    "weak-checksum": (
+        {"cuda_runfiles": [{"version": "12.8", "url": "https://x.example/cuda.run", "checksum": "md5:1"}]},
+        "has no checksum for CUDA 12.8",
+    ),
+    "not-in-the-distribution": (
+        {"cuda_method": "package", "cuda_provider": "distribution"},
+        "Debian 12.15 has CUDA 11.8, and cuda_versions wants 12.8 and 12.9; leave cuda_versions empty",
+    ),
+    "with-a-driver": (
+        {"cuda_method": "package", "cuda_packages": ["cuda-{version}"]},
+        "which would install a driver too",
+    ),
+    "which-of-many": (
+        {"cuda_method": "package", "cuda_provider": "nvidia", "cuda_versions": [], "cuda_default": ""},
+        "cuda_versions is empty, and NVIDIA's repository has many",
+    ),
+    "nothing-wrong": ({}, ""),
+}
+DEBIAN = {
+    "distribution": "Debian",
+    "distribution_version": "12.15",
+    "distribution_major_version": "12",
+    "distribution_release": "bookworm",
+    "os_family": "Debian",
+    "architecture": "x86_64",
+    "kernel": "6.1.0-56-amd64",
+    "pkg_mgr": "apt",
+}
+
+
+def runfile(version):
+    return {"version": version, "url": f"https://x.example/{version}.run", "checksum": "sha256:" + "0" * 64}
+
+
+def test_cuda(refusals):
+    asked = {
+        "cuda_method": "runfile",
+        "cuda_versions": ["12.8", "12.9"],
+        "cuda_default": "12.8",
+        "cuda_runfiles": [runfile("12.8"), runfile("12.9")],
+    }
+    hosts = {name: {**asked, **wrong} for name, (wrong, _words) in CUDA.items()}
+    told = refusals("cuda", ["check"], hosts, facts=DEBIAN)
+    assert sorted(told) == sorted(CUDA)
+    for name, (_wrong, words) in CUDA.items():
+        assert bool(told[name]) == bool(words), told[name]
+        assert words in told[name], told[name]
+
+
+#: A mistake in what is asked of nvidia_driver on a Debian, and what is said of it.
+DRIVER = {
+    "key-without-a-checksum": (
+        {"nvidia_driver_provider": "nvidia", "nvidia_driver_repository": {"key_url": "https://x/y"}},
+        "key_url of your own",
+    ),
+    "no-fabric-manager": (
+        {"nvidia_driver_fabric_manager": "always"},
+        "has no packages for fabric manager; set nvidia_driver_provider",
+    ),
+    "no-such-method": ({"nvidia_driver_method": "floppy"}, "value of nvidia_driver_method must be one of"),
+    "installer-without-a-checksum": (
+        {
+            "nvidia_driver_method": "runfile",
+            "nvidia_driver_version": "570.124.06",
+            "nvidia_driver_runfile": {"url": "https://x.example/570.run"},
+        },
+        "needs nvidia_driver_version, and nvidia_driver_runfile with the url of the installer and its checksum",
+    ),
+    "installer-with-a-weak-checksum": (
+        {
+            "nvidia_driver_method": "runfile",
+            "nvidia_driver_version": "570.124.06",
+            "nvidia_driver_runfile": {"url": "https://x.example/570.run", "checksum": "md5:" + "0" * 32},
+        },
+        "needs nvidia_driver_version, and nvidia_driver_runfile with the url of the installer and its checksum",
+    ),
+    "nothing-wrong": ({}, ""),
+}
+
+
+def test_nvidia_driver(refusals):
+    hosts = {name: wrong for name, (wrong, _words) in DRIVER.items()}
+    nothing = {"library_version": None, "installed_module_version": None, "loaded_module_version": None}
+    driver = {**nothing, "secure_boot": False, "works": False}
+    look = {"ansible_facts": {"nvml": {"gpus": [{"name": "a GPU", "lost": False}], "nvswitches": 0, "driver": driver}}}
+    told = refusals("nvidia_driver", ["check"], hosts, facts=DEBIAN, extra={"__nvidia_driver_look": look})
+    assert sorted(told) == sorted(DRIVER)
+    for name, (_wrong, words) in DRIVER.items():
+        assert bool(told[name]) == bool(words), told[name]
+        assert words in told[name], told[name]

@@ -50,12 +50,23 @@ done
 """
 
 
+APT_CACHE = """#!/bin/sh
+shift
+for name; do echo " $name | 1.17.8-1 | http://repository.example.com/debian bookworm/main amd64 Packages"; done
+"""
+
+
 class Host:
     def __init__(self, root: Path) -> None:
         self.programs, self.db = root / "bin", root / "db"
         self.programs.mkdir()
         self.db.mkdir()
-        for name, text in (("dpkg-query", DPKG_QUERY), ("apt-get", APT_GET), ("apt-mark", APT_MARK)):
+        for name, text in (
+            ("dpkg-query", DPKG_QUERY),
+            ("apt-get", APT_GET),
+            ("apt-mark", APT_MARK),
+            ("apt-cache", APT_CACHE),
+        ):
             (self.programs / name).write_text(text.format(db=self.db))
             (self.programs / name).chmod(0o755)
 
@@ -72,6 +83,18 @@ class Host:
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
     return Host(tmp_path)
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_asking_changes_nothing(host: Host, tmp_path: Path, check: bool) -> None:
+    record = tmp_path / "record.json"
+    asked = host.run(check, state="available", version="1.17.8", record=str(record), hold=True)
+    assert (asked["changed"], asked["packages"], asked["held"]) == (False, ["toolkit", "base"], [])
+    assert (host.calls, record.exists()) == ([], False)
+    refused = host.run(check, state="available", version="1.18.*")
+    assert refused["failed"]
+    assert str(refused["msg"]).startswith("apt has no version 1.18.* of toolkit and base: ask for one that")
+    assert [call.split()[-1] for call in host.calls] == ["update"]
 
 
 def test_install_and_remove(host: Host) -> None:

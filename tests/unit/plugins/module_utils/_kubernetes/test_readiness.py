@@ -196,6 +196,14 @@ def test_gpus_where_none_are_expected() -> None:
     assert "though no GPU is expected" in report.reason
 
 
+@pytest.mark.parametrize(
+    ("offered", "exact", "ok"), [(8, True, False), (8, False, True), (7, True, True), (6, False, False)]
+)
+def test_more_than_expected_is_right_where_it_need_not_be_exact(offered: int, exact: bool, ok: bool) -> None:
+    (report,) = assess([node("w1", 8, offered)], [plugin()], Question(exact=exact), {"w1": 7})
+    assert report.ok is ok
+
+
 @pytest.mark.parametrize(("annotation", "ok"), [("new", True), ("old", False)])
 def test_the_plugin_has_to_be_current(annotation: str, ok: bool) -> None:
     question = Question(pod_annotations={"sum": "new"})

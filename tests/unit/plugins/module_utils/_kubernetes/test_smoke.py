@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -93,6 +94,14 @@ def test_precheck(given: Any, pods: Any, skipped: bool, word: str) -> None:
     assert result is not None
     assert (result.passed, result.skipped) == (False, skipped)
     assert word in result.reason
+
+
+def test_a_cordon_can_be_passed() -> None:
+    smoke = replace(SMOKE, cordoned=True)
+    assert precheck("w1", node("w1", 1, unschedulable=True), [], smoke) is None
+    toleration = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
+    assert toleration in manifest(smoke, "w1", "r")["spec"]["tolerations"]
+    assert toleration not in manifest(SMOKE, "w1", "r")["spec"]["tolerations"]
 
 
 @pytest.mark.parametrize(

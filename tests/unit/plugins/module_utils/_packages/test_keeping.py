@@ -59,3 +59,25 @@ def test_only_after_a_killed_run_is_pacmans_lock_looked_at(
 
     keep("pacman", Wish(Request(("toolkit",), present=present), file), query, lambda _command: (0, "", ""), check)
     assert broken == (["/var/lib/pacman/db.lck"] if before and not check else []), "a check changes nothing"
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize("before", [None, ("bash",)])
+@pytest.mark.parametrize("present", [True, False])
+def test_only_after_a_killed_run_does_dpkg_finish_what_it_began(
+    tmp_path: Path, present: bool, before: tuple[str, ...] | None, check: bool
+) -> None:
+    file = str(tmp_path / "record")
+    record.write(file, Record(("toolkit",), before=before))
+    calls: list[str] = []
+
+    def run(command: Sequence[str]) -> tuple[int, str, str]:
+        calls.append(" ".join(command))
+        return 0, "", ""
+
+    def query(names: Sequence[str]) -> dict[str, str | None]:
+        return dict.fromkeys(names, "2.0-1" if present else None)
+
+    keep("apt", Wish(Request(("toolkit",), present=present), file), query, run, check)
+    finished = [number for number, call in enumerate(calls) if call == "dpkg --force-confold --configure --pending"]
+    assert finished == ([0] if before and not check else []), calls

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Sequence
+from typing import Any, Sequence
 
 import pytest
 
@@ -479,6 +479,84 @@ def test_zypper_keeps_to_a_branch_by_a_relation(branch: str, asked: str) -> None
         with pytest.raises(PackageError, match=r"^zypper has no version 1\.9\.\* of toolkit: "):
             host.apply(request)
         assert not [call for call in host.calls if " install " in call]
+
+
+# What apt 2.6 and dnf 4.14 say; dnf ends each line itself and adds the one it is told.
+APT_MADISON = """   toolkit |   1.10.0-1 | http://repository.example.com/debian bookworm/main amd64 Packages
+   toolkit |    1.2.0-1 | http://repository.example.com/debian bookworm/main amd64 Packages
+      base |      2.0-1 | http://repository.example.com/debian bookworm/main amd64 Packages
+"""
+DNF_REPOQUERY = """toolkit 1.10.0-1
+
+toolkit 1.2.0-1
+
+base 2.0-1
+
+"""
+OFFERED = [("apt", "madison", APT_MADISON), ("dnf", "repoquery", DNF_REPOQUERY), ("zypper", "search", ZYPPER_SEARCH)]
+
+
+def ask(host: Host, **asked: Any) -> tuple[str, ...]:
+    return transaction.available(host.manager, Request(**asked), host.installed.copy, host.run)[1]
+
+
+@pytest.mark.parametrize(("manager", "words", "said"), OFFERED)
+@pytest.mark.parametrize("version", ["1.10.0", "1.2.0-1", "1.*", None])
+def test_what_is_offered_is_available(manager: str, words: str, said: str, version: str | None) -> None:
+    host = Host(manager, toolkit=None)
+    host.answer(words, (0, said, ""))
+    assert ask(host, names=("toolkit", "helper"), version=version, unversioned=frozenset({"helper"})) == (
+        "toolkit",
+        "helper",
+    )
+    assert len(host.calls) == 1, "one question, and no refresh"
+    assert host.calls[0].endswith(" toolkit")
+
+
+@pytest.mark.parametrize(("manager", "words", "said"), OFFERED)
+def test_what_is_not_offered_is_refused_after_a_refresh(manager: str, words: str, said: str) -> None:
+    host = Host(manager)
+    host.answer(words, (0, said, ""))
+    with pytest.raises(PackageError, match=rf"^{manager} has no version 1\.1\.\* of toolkit and other: "):
+        ask(host, names=("toolkit", "other"), version="1.1.*")
+    refreshes = [call for call in host.calls if call.endswith(("update", "makecache"))]
+    assert len(refreshes) == (0 if manager == "zypper" else 1), "zypper refreshes by itself"
+    assert not [call for call in host.calls if " install " in call]
+
+
+@pytest.mark.parametrize(("manager", "words", "said"), OFFERED[:2])
+def test_what_came_since_the_last_refresh_is_available(manager: str, words: str, said: str) -> None:
+    host = Host(manager)
+    host.answer(words, (0, "", ""), (0, said, ""))
+    assert ask(host, names=("toolkit",), version="1.2.0") == ("toolkit",)
+    assert len(host.calls) == 3
+
+
+def test_what_is_there_already_is_not_asked_for() -> None:
+    host = Host("apt", toolkit="1.2.0-1")
+    assert ask(host, names=("toolkit",), version="1.2.0") == ()
+    assert host.calls == []
+
+
+def test_what_is_on_hold_cannot_be_had() -> None:
+    host = Host("apt", toolkit="1.0-1")
+    host.answer("apt-mark showhold", (0, "toolkit\n", ""))
+    with pytest.raises(PackageError, match=r"^Cannot change toolkit, because somebody put a hold on it"):
+        ask(host, names=("toolkit",), version="1.2.0")
+
+
+def test_pacman_is_not_asked() -> None:
+    host = Host("pacman")
+    assert ask(host, names=NAMES) == NAMES
+    assert host.calls == []
+
+
+def test_dnf_refreshes_where_its_lists_are_too_old() -> None:
+    host = Host("dnf")
+    host.answer(" install ", (1, "", "Error: Unable to find a match: toolkit-2.0"), (0, "", ""))
+    host.makes[" install "] = {"toolkit": "2.0-1"}
+    host.apply(Request(("toolkit",), version="2.0"))
+    assert [call.split()[-1] for call in host.calls] == ["toolkit-2.0", "makecache", "toolkit-2.0"]
 
 
 # What dnf 4.14, zypper 1.14 and pacman 6.0 say.

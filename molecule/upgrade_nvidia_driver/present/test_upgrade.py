@@ -1,0 +1,273 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The rolling upgrade on a real cluster with GPU pods: nobody is killed early, and every way out leaves a driver that works."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import testinfra
+
+HERE = Path(__file__).parents[1]
+ROOT = HERE.parents[1]
+LAB = ROOT / ".lab" / os.environ.get("LAB_NAME", "molecule")
+IMAGE = "lab.local/stand-in/cuda-sample:vectoradd"
+# No image of the lab has a shell, so that pods borrow the machine's programs.
+LIBRARIES = "/host/usr/lib/x86_64-linux-gnu"
+LOADER = [f"{LIBRARIES}/ld-linux-x86-64.so.2", "--library-path", LIBRARIES]
+FORMER, NEWER = "570.124.06", "570.195.03"
+VARIABLES = ("-e", f"@{HERE / 'files' / 'driver.yml'}")
+QUICK = {"gpu_node_maintenance_evict_timeout": 60, "nvidia_driver_upgrade_wait_timeout": 60}
+Playbook = Callable[..., tuple[int, dict[str, dict[str, int]], str]]
+
+# Each step in its order; a run is killed as it begins the task.
+STEPS = [
+    "Begin | Cordon the node and empty it",
+    "Pause | Have DaemonSets leave the node",
+    "Runfile | Run the installer",
+    "Verify | Look at the driver",
+    "Resume | Let them come back",
+    "Test | Run a pod on each node",
+    "End | Give the node back as it was",
+    "End | Remove an installer",
+]
+
+
+@pytest.fixture
+def upgrade(playbook: Playbook) -> Callable[..., tuple[int, dict[str, dict[str, int]], str]]:
+    """Run the playbook for another version, with short waits: exit code, recap, what it said in one line."""
+
+    def run(version: str, *words: str, **variables: Any) -> tuple[int, dict[str, dict[str, int]], str]:
+        asked = json.dumps({"driver": version, **QUICK, **variables})
+        code, recap, said = playbook("upgrade_nvidia_driver", *VARIABLES, "-e", asked, *words)
+        return code, recap, " ".join(said.split())
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def workers(inventory: dict[str, Any]) -> dict[str, Any]:
+    """The GPU machines by the names of their nodes, which are the hosts' own."""
+    where = f"ansible_inventory={LAB / 'inventory.yml'}"
+    return {
+        name: testinfra.get_host(f"ansible://{name}?{where}")
+        for name in inventory["all"]["children"]["gpu_nodes"]["hosts"]
+    }
+
+
+@pytest.fixture
+def state(api: Any, workers: dict[str, Any]) -> Callable[[], dict[str, Any]]:
+    """Of each node: the driver, whether pods may come, the GPUs offered, and what is left of an upgrade that goes on."""
+
+    def look(name: str) -> tuple[str, bool, str, list[str]]:
+        node = api.read_node(name)
+        noted = workers[name].run("ls /var/lib/gpu-kubernetes/state/driver-upgrade.json").stdout.split()
+        marks = [*(node.metadata.annotations or {}), *node.metadata.labels]
+        left = [mark for mark in marks if mark in {"gpu-kubernetes/maintenance", "gpu-kubernetes/paused"}]
+        library = workers[name].check_output(
+            "ls /usr/lib/x86_64-linux-gnu | sed -n 's/^libnvidia-ml.so.\\([0-9]*\\.\\)/\\1/p'"
+        )
+        return library, not node.spec.unschedulable, node.status.allocatable["nvidia.com/gpu"], noted + left
+
+    return lambda: {name: look(name) for name in workers}
+
+
+@pytest.fixture
+def pods(api: Any) -> Iterator[Callable[[str, int], str]]:
+    """Start a pod on a node that has a GPU for some seconds, and wait until it runs. All are gone afterwards."""
+    made: list[str] = []
+
+    def start(node: str, seconds: int) -> str:
+        work = f"{' '.join(LOADER)} /host/usr/bin/sleep {seconds}; echo did all of it"
+        container = {
+            "name": "gpu",
+            "image": IMAGE,
+            "command": [*LOADER, "/host/usr/bin/dash", "-c", work],
+            "resources": {"limits": {"nvidia.com/gpu": "1"}},
+            "volumeMounts": [{"name": "host", "mountPath": "/host", "readOnly": True}],
+        }
+        spec = {
+            "runtimeClassName": "nvidia",
+            "restartPolicy": "Never",
+            "nodeSelector": {"kubernetes.io/hostname": node},
+            "containers": [container],
+            "volumes": [{"name": "host", "hostPath": {"path": "/"}}],
+        }
+        name = api.create_namespaced_pod("default", {"metadata": {"generateName": "job-"}, "spec": spec}).metadata.name
+        made.append(name)
+        for _ in range(120):
+            if api.read_namespaced_pod(name, "default").status.phase == "Running":
+                return name
+            time.sleep(0.5)
+        raise AssertionError(f"{name} does not run after a minute")
+
+    yield start
+    for name in made:
+        api.delete_namespaced_pod(name, "default", grace_period_seconds=0)
+
+
+def test_check_mode_tells_and_changes_nothing(
+    upgrade: Callable[..., Any], state: Callable[..., Any], fingerprint: Callable[..., Any]
+) -> None:
+    before, whole = state(), fingerprint()
+    assert {driver for driver, *_more in before.values()} == {FORMER}
+    code, recap, said = upgrade(NEWER, "--check")
+    assert code == 0, said
+    assert all(counts["changed"] for counts in recap.values())
+    for name in before:
+        assert f"{name}: would be upgraded ({FORMER} -> {NEWER})" in said
+    assert (state(), fingerprint()) == (before, whole)
+
+
+def test_pods_that_end_are_waited_for_and_one_that_never_does_is_named(
+    upgrade: Callable[..., Any], state: Callable[..., Any], pods: Callable[..., str], workers: dict[str, Any]
+) -> None:
+    """Nobody would start it again, so that it is not evicted, nothing is touched, and the node is given back."""
+    first, before = next(iter(workers)), state()
+    name = pods(first, 1000)
+    code, _recap, said = upgrade(NEWER, gpu_node_maintenance_jobs_timeout=2)
+    assert code != 0
+    assert f"default/{name}" in said
+    assert f"Driver {FORMER} was not touched, and node {first} was given back." in said
+    assert state() == before
+
+
+def test_an_installer_that_is_another_one_stops_nobody(
+    upgrade: Callable[..., Any], state: Callable[..., Any], pods: Callable[..., str], workers: dict[str, Any]
+) -> None:
+    first, before = next(iter(workers)), state()
+    pods(first, 1000)
+    code, _recap, said = upgrade(NEWER, installer="another")
+    assert code != 0
+    assert "did not match" in said
+    assert f"Driver {FORMER} was not touched, and node {first} was given back." in said
+    assert state() == before
+    assert workers[first].run("ls /var/lib/gpu-kubernetes/driver-runfile").rc != 0
+
+
+def test_one_node_after_the_other(
+    upgrade: Callable[..., Any],
+    state: Callable[..., Any],
+    pods: Callable[..., str],
+    api: Any,
+    workers: dict[str, Any],
+    request: pytest.FixtureRequest,
+) -> None:
+    """A job ends by itself, and a node that an administrator had cordoned stays cordoned."""
+    first, second = workers
+    job = pods(first, 45)  # longer than the plan takes on a busy machine
+    api.patch_node(second, {"spec": {"unschedulable": True}})
+    request.addfinalizer(lambda: api.patch_node(second, {"spec": {"unschedulable": None}}))
+    before = state()
+    code, _recap, said = upgrade(NEWER)
+    assert code == 0, said
+    assert f"{first}: upgraded ({FORMER} -> {NEWER}; waited for default/{job})" in said
+    assert "did all of it" in api.read_namespaced_pod_log(job, "default")
+    assert state() == {name: (NEWER, *rest) for name, (_driver, *rest) in before.items()}
+    assert [schedulable for _driver, schedulable, *_more in state().values()] == [True, False]
+    code, recap, said = upgrade(NEWER)
+    assert (code, [counts["changed"] for counts in recap.values()]) == (0, [0, 0]), said
+
+
+def test_a_node_that_is_not_proved_gets_its_former_driver_and_the_others_keep_theirs(
+    upgrade: Callable[..., Any], state: Callable[..., Any], workers: dict[str, Any]
+) -> None:
+    first, second = workers
+    before = state()
+    # Only while the driver is being swapped, and not on the way back, the pod has to say what it never says.
+    words = (
+        "{{ 'what this driver never brings about' if nvidia_driver_upgrade_result.state == 'begun'"
+        " and __nvidia_driver_upgrade_phase == 'swapping' else 'Test PASSED' }}"
+    )
+    code, recap, said = upgrade(FORMER, gpu_smoke_test_expected_output=words)
+    assert code != 0
+    assert "what this driver never brings about" in said
+    assert f"Driver {NEWER} is back, and node {first} was given back with it." in said
+    assert f"{first}: failed, and rolled back ({NEWER} -> {FORMER})" in said
+    assert f"{second}: not reached ({NEWER} -> {FORMER})" in said
+    assert recap[second]["changed"] == 0
+    assert state() == before
+
+
+def test_a_run_that_is_killed_at_every_step_is_gone_on_with(
+    upgrade: Callable[..., Any], state: Callable[..., Any], workers: dict[str, Any]
+) -> None:
+    first = next(iter(workers))
+    before = state()
+    for step in STEPS:
+        killed_at(step, "--limit", first)
+        driver, schedulable, _gpus, left = state()[first]
+        assert driver in (FORMER, NEWER, "")
+        assert "/var/lib/gpu-kubernetes/state/driver-upgrade.json" in left
+        assert schedulable is (step in (STEPS[0], STEPS[-1])), "it takes work only before and after"
+    code, _recap, said = upgrade(FORMER, "--limit", first)
+    assert code == 0, said
+    assert state() == {**before, first: (FORMER, *before[first][1:])}
+
+
+def test_a_node_is_emptied_of_all_pods_for_a_reboot(
+    playbook: Playbook, state: Callable[..., Any], pods: Callable[..., str], api: Any, workers: dict[str, Any]
+) -> None:
+    """The reboot of a machine of the lab ends its container, which this test starts again."""
+    name, machine = list(workers.items())[-1]
+    begun, before = "stat --format %Y /proc/1", state()
+    first, job = machine.check_output(begun), pods(name, 5)
+    with ThreadPoolExecutor(1) as beside:
+        started = beside.submit(start_again, name)
+        code, recap, said = playbook(str(HERE / "reboot.yml"), "--limit", name)
+        assert started.result(), said
+    assert (code, recap[name]["changed"]) == (0, 5), said
+    assert machine.check_output(begun) != first
+    assert "did all of it" in api.read_namespaced_pod_log(job, "default")
+    assert_soon(lambda: state() == before)
+
+
+def start_again(machine: str) -> bool:
+    """Wait a minute for a machine to stop, and start it."""
+    for _ in range(60):
+        if machine not in subprocess.check_output(["podman", "ps", "--format", "{{.Names}}"], text=True).split():
+            return subprocess.run(["podman", "start", machine], check=True, capture_output=True).returncode == 0
+        time.sleep(1)
+    return False
+
+
+def assert_soon(what: Callable[[], bool]) -> None:
+    """Give the kubelet and the device plugin a minute to come back."""
+    for _ in range(60):
+        if what():
+            return
+        time.sleep(1)
+    assert what()
+
+
+def killed_at(step: str, *words: str) -> None:
+    """Run the playbook as another process, and kill it with all its own when it begins a task."""
+    program = Path(sys.executable).with_name("ansible-playbook")
+    arguments = ["-i", str(LAB / "inventory.yml"), *VARIABLES, "-e", json.dumps({"driver": FORMER, **QUICK}), *words]
+    environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0", "PYTHONUNBUFFERED": "1"}
+    seen = []
+    with subprocess.Popen(
+        [str(program), *arguments, "playbooks/upgrade_nvidia_driver.yml"],
+        cwd=ROOT,
+        env={**environment, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        for line in process.stdout or ():
+            seen.append(line)
+            if line.startswith("TASK [") and step in line:
+                os.killpg(process.pid, signal.SIGKILL)
+                return
+    raise AssertionError(f"{step} was never begun:\n{''.join(seen[-40:])}")

@@ -1,0 +1,96 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``ansible-playbook`` many times: a process that has imported Ansible forks one for each run, which takes a third of the time.
+
+The process reads one request a line, as JSON: {"arguments": [...], "environment": {...}, "output": PATH}. It answers with the exit
+status.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import Any, NoReturn
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Forge:
+    """The process, seen from a test."""
+
+    def __init__(self) -> None:
+        """Start it, in the checkout and with its settings."""
+        self._process = subprocess.Popen(
+            [sys.executable, __file__],
+            cwd=ROOT,
+            env={
+                **os.environ,
+                "ANSIBLE_NOCOLOR": "1",
+                "ANSIBLE_FORCE_COLOR": "0",
+                "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+            },
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *arguments: str, environment: dict[str, str] | None = None) -> tuple[int, str]:
+        """Be ``ansible-playbook`` with these arguments: exit status and all that it said."""
+        with tempfile.NamedTemporaryFile("r", encoding="utf-8") as output:
+            request = {"arguments": arguments, "environment": environment or {}, "output": output.name}
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
+            print(json.dumps(request), file=self._process.stdin, flush=True)
+            return int(self._process.stdout.readline()), Path(output.name).read_text(encoding="utf-8")
+
+    def close(self) -> None:
+        """End it."""
+        self._process.communicate()
+
+
+def play(request: dict[str, Any]) -> NoReturn:
+    """Be ``ansible-playbook`` from here on; does not return."""
+    output = os.open(request["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for number, handle in ((0, nothing), (1, output), (2, output)):
+        os.dup2(handle, number)
+    os.environ.update(request["environment"])
+    status = 1
+    try:
+        ansible.cli.playbook.PlaybookCLI.cli_executor(["ansible-playbook", *request["arguments"]])
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def serve() -> None:
+    """Serve until there are no more requests."""
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            play(json.loads(line))
+        _child, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+if __name__ == "__main__":
+    # What a run imports sooner or later.
+    import ansible.cli.playbook
+    import ansible.executor.playbook_executor
+    import ansible.executor.task_queue_manager
+    import ansible.plugins.loader
+    import ansible.plugins.strategy
+    import ansible.template
+
+    serve()
