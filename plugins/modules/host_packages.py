@@ -43,8 +43,8 @@ options:
     description:
       - Whether they should be installed.
       - Packages that others depend on are not removed; the module fails and names those, also in check mode.
-      - V(available) installs nothing and fails where V(present) would find no such packages, or a hold on them. It needs the repositories,
-        and has the package manager fetch their lists anew, also in check mode, if it does not know the packages. pacman is not asked.
+      - V(available) installs nothing and fails where no repository has such packages, be they installed or not, or where a hold is on
+        those that would be changed. It has the package manager fetch their lists anew, also in check mode, if it does not know the packages. pacman is not asked.
     type: str
     choices: [present, absent, available]
     default: present
@@ -178,7 +178,8 @@ def main() -> None:
         return status, output, errors
 
     def query(names: t.Sequence[str]) -> dict[str, str | None]:
-        return {name: host.package_version(params["manager"], name, lambda c: run(c)[:2]) for name in names}
+        half = params["state"] == "absent"
+        return {name: host.package_version(params["manager"], name, lambda c: run(c)[:2], half) for name in names}
 
     try:
         request = Request(

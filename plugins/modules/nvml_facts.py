@@ -470,10 +470,15 @@ ansible_facts:
               returned: O(gather_subset) has V(pcie)
               sample: {generation: 4, generation_max: 4, width: 16, width_max: 16, replays: 0}
             numa_node:
-              description: NUMA node of the GPU. Known to drivers from 535 on.
+              description: NUMA node of the processors near the GPU, as the PCI bus tells it. V(none) on a machine that has only one.
               type: int
               returned: O(gather_subset) has V(topology)
               sample: 0
+            memory_numa_node:
+              description: NUMA node that the GPU's own memory is, as on Grace machines. V(none) elsewhere, and with drivers before 535.
+              type: int
+              returned: O(gather_subset) has V(topology)
+              sample: 1
             cpu_affinity:
               description: The processors near the GPU, as Linux writes sets.
               type: str

@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
+CONVERGE = str(Path(__file__).parents[1] / "converge.yml")
 testinfra_hosts = ["ansible://gpu_nodes"]
 
 
@@ -21,3 +24,15 @@ def test_the_files_are_those_from_before(host: Any) -> None:
 def test_nothing_is_remembered_or_held(host: Any) -> None:
     assert host.check_output("apt-mark showhold") == ""
     assert not host.file("/var/lib/gpu-kubernetes").exists
+
+
+def test_what_a_failed_first_installation_did_is_taken_back(host: Any, playbook: Any) -> None:
+    name = host.backend.get_hostname()
+    asked = {"nvidia_driver_version": "535.0.1", "runfile_version": "570.195.03", "runfile_checksum": "0" * 64}
+    code, _recap, said = playbook(CONVERGE, "--limit", name, "-e", json.dumps(asked))
+    assert code != 0, said
+    assert host.file("/etc/modprobe.d/gpu-kubernetes-nvidia-driver.conf").exists
+    code, recap, said = playbook(CONVERGE, "--limit", name, "-e", json.dumps({"nvidia_driver_state": "absent"}))
+    assert (code, recap[name]["changed"] > 0) == (0, True), said
+    test_the_files_are_those_from_before(host)
+    assert not host.file("/var/lib/gpu-kubernetes/state").exists

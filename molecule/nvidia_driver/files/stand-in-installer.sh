@@ -5,6 +5,7 @@
 # A stand-in for NVIDIA's driver installer. What it knows of options, refusals, files and exit statuses is theirs; what it installs
 # is the lab's simulated NVML library. The driver's version is in the line that follows.
 version=@VERSION@
+branch=${version%%.*}
 log=/var/log/nvidia-installer.log
 libraries=/usr/lib/x86_64-linux-gnu
 touch /root/stand-in-installer-ran
@@ -23,8 +24,10 @@ for option; do
     case "$option" in
         -s | --silent) silent=yes ;;
         --uninstall) uninstall=yes ;;
-        --no-kernel-modules) modules= ;;
-        --dkms | --no-x-check | --no-install-compat32-libs | --no-opengl-files | --kernel-module-type=* | --kernel-name=*) ;;
+        --no-kernel-module) modules= ;;
+        --no-kernel-modules) [ "$branch" -ge 515 ] || give_up "unrecognized option: $option"; modules= ;;
+        --kernel-module-type=*) [ "$branch" -ge 555 ] || give_up "unrecognized option: $option" ;;
+        --dkms | --no-x-check | --no-install-compat32-libs | --no-opengl-files | --kernel-module-build-directory=* | --kernel-name=*) ;;
         *) give_up "unrecognized option: $option" ;;
     esac
 done

@@ -76,18 +76,18 @@ def read(root: str, release: str, wanted: Wanted, run: driver.Run) -> State:
     """Look at what is below *root*, and ask modinfo by *run* unless nothing is to be loaded."""
     loaded = loaded_modules(root)
     asked = () if wanted.state == "absent" else {NVIDIA, *wanted.modules, *unload_order(loaded)}
-    installed = frozenset(name for name in asked if driver.modinfo("filename", name, run))
-    there = NVIDIA in installed
-    lines = (driver.modinfo("parm", NVIDIA, run) or "").splitlines() if there and wanted.parameters else []
+    files = {name: driver.file_name(name, run) for name in asked}
+    file = files.get(NVIDIA)
+    lines = (driver.modinfo("parm", file, run) or "").splitlines() if file and wanted.parameters else []
     return State(
         release=release,
         loaded=loaded,
         version=_text(root, "sys/module/nvidia/version"),
         srcversion=_text(root, "sys/module/nvidia/srcversion"),
         parameters=shown_parameters(_text(root, "proc/driver/nvidia/params") or ""),
-        installed=installed,
-        installed_version=driver.modinfo("version", NVIDIA, run) if there else None,
-        installed_srcversion=driver.modinfo("srcversion", NVIDIA, run) if there else None,
+        installed=frozenset(name for name in files if files[name]),
+        installed_version=driver.modinfo("version", file, run) if file else None,
+        installed_srcversion=driver.modinfo("srcversion", file, run) if file else None,
         known_parameters=frozenset(line.split(":", 1)[0].strip() for line in lines),
         nouveau=os.path.isdir(os.path.join(root, "sys/module/nouveau")),
         users=users.read(root) if NVIDIA in loaded else [],

@@ -61,10 +61,17 @@ def gather(options: Options) -> Facts:
         facts = _with_driver(facts, options, max(options.timeout - (time.monotonic() - begin), LAST_SECONDS))
     keys = [key for name in options.subset for key in KEYS.get(name, ())]
     gpus = (
-        dataclasses.replace(gpu, details={**dict.fromkeys(keys), **gpu.details})
+        dataclasses.replace(gpu, details={**dict.fromkeys(keys), **gpu.details, **_place(gpu, keys, options)})
         for gpu in _with_device_ids(facts.gpus, options)
     )
     return dataclasses.replace(facts, gpus=tuple(gpus), nvswitches=pci.switches(options.pci_path))
+
+
+def _place(gpu: Gpu, keys: Sequence[str], options: Options) -> dict[str, Any]:
+    """What the bus knows and the driver does not."""
+    if "numa_node" not in keys or not gpu.pci_address:
+        return {}
+    return {"numa_node": pci.numa_node(options.pci_path, gpu.pci_address)}
 
 
 def _with_device_ids(gpus: Sequence[Gpu], options: Options) -> list[Gpu]:

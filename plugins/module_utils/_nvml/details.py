@@ -193,7 +193,7 @@ def pcie(device: Device) -> dict[str, Any]:
 def topology(device: Device) -> dict[str, Any]:
     """What the GPU is wired to."""
     return {
-        "numa_node": device.number("nvmlDeviceGetNumaNodeId"),
+        "memory_numa_node": device.number("nvmlDeviceGetNumaNodeId"),
         "cpu_affinity": _processors(device),
         "nvlinks": list(_links(device)),
         "fabric": _fabric(device),
@@ -231,7 +231,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "power": ("power",),
     "clocks": ("clocks",),
     "pcie": ("pcie",),
-    "topology": ("numa_node", "cpu_affinity", "nvlinks", "fabric", "peers"),
+    "topology": ("numa_node", "memory_numa_node", "cpu_affinity", "nvlinks", "fabric", "peers"),
     "processes": ("processes",),
 }
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from typing import Any, Callable, Sequence, Tuple
@@ -53,9 +54,23 @@ def modinfo(field: str, name: str = "nvidia", run: Run = run_program) -> str | N
     return output.strip() or None if status == 0 else None
 
 
+def file_name(name: str = "nvidia", run: Run = run_program) -> str | None:
+    """Name of the module's file for modinfo, which is another one where modprobe is told to install that instead.
+
+    Debian calls its own nvidia-current.ko, and has ``install nvidia modprobe -i nvidia-current`` in modprobe.d. ``None`` where there is
+    no such module.
+    """
+    if modinfo("filename", name, run):
+        return name
+    _status, output, _errors = run(["modprobe", "--show-depends", name])
+    instead = re.findall(r"\bmodprobe -i (\S+)", output)
+    return instead[-1] if instead and modinfo("filename", instead[-1], run) else None
+
+
 def installed_version() -> str | None:
     """Version of the module that the next start would load, by modinfo; ``None`` where there is none, or nobody to ask."""
-    return modinfo("version")
+    name = file_name()
+    return modinfo("version", name) if name else None
 
 
 def outdated(loaded: str | None, installed: str | None) -> list[str]:

@@ -63,6 +63,15 @@ def read(path: str) -> tuple[Gpu, ...]:
     return tuple(found)
 
 
+def numa_node(path: str, address: str) -> int | None:
+    """The NUMA node whose processors a device is near to; ``None`` where the machine tells none."""
+    try:
+        number = int(_value(os.path.join(path, address), "numa_node") or "-1")
+    except ValueError:
+        return None
+    return number if number >= 0 else None
+
+
 def switches(path: str) -> int:
     """How many NVSwitches are below ``path``."""
     addresses = _devices(path, [VENDOR], (BRIDGE_CLASS,))

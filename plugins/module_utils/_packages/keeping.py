@@ -218,6 +218,7 @@ def _installed(chosen: Manager, run: Runner) -> dict[str, str]:
     """All installed packages with their versions."""
     output = perform(chosen.listing, [], run)
     lines = [line.split() for line in output.splitlines()]
-    # dpkg also tells of those that were removed and left their configuration.
-    rows = [words[1:] for words in lines if words[0] == "installed"] if chosen.listing[0] == "dpkg-query" else lines
+    # dpkg also tells of those that were removed and left their configuration; one that is there by half has to go by whole.
+    gone = ("not-installed", "config-files")
+    rows = [words[1:] for words in lines if words[0] not in gone] if chosen.listing[0] == "dpkg-query" else lines
     return {words[0]: words[1] for words in rows if len(words) >= 2}

@@ -49,15 +49,14 @@ def available(
     """
     before = query()
     names = pending(request, before)
-    if not names:
-        return before, names
-    chosen, rest = MANAGERS[manager], replace(request, names=names)
-    _refuse_held(chosen, rest, before, run)
-    if chosen.offered is None or not _unknown(chosen, rest, run):
+    chosen = MANAGERS[manager]
+    _refuse_held(chosen, replace(request, names=names), before, run)
+    # Of what is installed too: it may be asked for because it is to come back some day.
+    if chosen.offered is None or not _unknown(chosen, request, run):
         return before, names
     if chosen.refresh is not None:
-        _succeed(chosen, chosen.refresh(rest), rest, run)
-    _refuse_unknown(manager, rest, run)
+        _succeed(chosen, chosen.refresh(request), request, run)
+    _refuse_unknown(manager, request, run)
     return before, names
 
 

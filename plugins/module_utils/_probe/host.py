@@ -14,6 +14,8 @@ Runner = Callable[[Sequence[str]], Tuple[int, str]]
 
 _VERSION = re.compile(r"\bv?(\d+\.\d+(?:\.\d+)?(?:[-~+][0-9A-Za-z.+~-]+)?)")
 
+_HALF = ("half-installed", "unpacked", "half-configured", "triggers-awaited", "triggers-pending")
+
 # package manager: (its command, the query of one installed package)
 PACKAGE_QUERIES: dict[str, tuple[str, list[str]]] = {
     "apt": ("apt-get", ["dpkg-query", "--show", "--showformat", "${db:Status-Status} ${Version}\\n"]),
@@ -37,14 +39,18 @@ def program(path: str | None, run: Runner) -> dict[str, Any]:
     return {"path": path, "version": version_in(output) if status == 0 else None, "usable": status == 0}
 
 
-def package_version(manager: str | None, name: str, run: Runner) -> str | None:
-    """Return the installed package's version, or None if it is not installed or the manager is unknown."""
+def package_version(manager: str | None, name: str, run: Runner, half: bool = False) -> str | None:
+    """Return the installed package's version, or None if it is not installed or the manager is unknown.
+
+    With *half*, also of one that dpkg could not install to the end, as where DKMS built nothing.
+    """
     if manager not in PACKAGE_QUERIES:
         return None
     status, output = run([*PACKAGE_QUERIES[manager][1], "--", name])
     # One line for each architecture or version that the manager knows.
     lines = [line.split() for line in output.splitlines()] if status == 0 else []
-    return next((words[1] for words in lines if len(words) >= 2 and words[0] in ("installed", name)), None)
+    there = {"installed", name, *(_HALF if half else ())}
+    return next((words[1] for words in lines if len(words) >= 2 and words[0] in there), None)
 
 
 def package_manager(find: Callable[[str], str | None]) -> str | None:

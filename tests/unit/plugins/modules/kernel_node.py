@@ -19,7 +19,8 @@ DEPENDS = {
     "gdrdrv": ["nvidia"],
 }
 
-# As much of kmod as the module asks for; "errors" are {"program module": what it says, and fails with}.
+# As much of kmod as the module asks for; "errors" are {"program module": what it says, and fails with}, and "files" are the names of
+# modules whose files have another one, which modprobe.d tells of.
 PROGRAM = """#!{python}
 import json, os, shutil, sys
 
@@ -33,12 +34,17 @@ def fail(words): sys.exit(program + ": ERROR: " + words)
 
 data = node()
 program, name = os.path.basename(__file__), sys.argv[-1]
+if sys.argv[1] == "--show-depends":
+    if name not in data["files"]: fail("FATAL: Module " + name + " not found in directory /lib/modules")
+    print("install modprobe nvidia ; modprobe -i " + data["files"][name] + " $CMDLINE_OPTS ")
+    sys.exit()
 with open(os.path.join(folder, "log"), "a") as log: log.write(program + " " + name + "\\n")
 words = data["errors"].get(program + " " + name)
 if words: fail(words)
 if program == "modinfo":
-    if name not in data["installed"]: fail("Module " + name + " not found.")
-    print(data["installed"][name].get(sys.argv[2], ""))
+    found = [each for each in data["installed"] if data["files"].get(each, each) == name]
+    if not found: fail("Module " + name + " not found.")
+    print(data["installed"][found[0]].get(sys.argv[2], ""))
     sys.exit()
 
 def load(name):
@@ -91,7 +97,14 @@ class Node:
         for name in ("modprobe", "rmmod", "modinfo"):
             (self.programs / name).write_text(PROGRAM.replace("{python}", sys.executable, 1))
             (self.programs / name).chmod(0o755)
-        data = {"root": str(self.root), "depends": DEPENDS, "loaded": {}, "installed": build("570.2"), "errors": {}}
+        data = {
+            "root": str(self.root),
+            "depends": DEPENDS,
+            "loaded": {},
+            "installed": build("570.2"),
+            "errors": {},
+            "files": {},
+        }
         self._write({**data, "modprobe_d": {"EnableStreamMemOPs": "0", "RmProfilingAdminOnly": "1"}})
         self.put("proc/modules", "ext4 4096 1 - Live 0x0\n")
 

@@ -12,14 +12,15 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import node_m
 
 # A package manager for the test: one file a package, with its version.
 DPKG_QUERY = """#!/bin/sh
+status() {{ [ "$1" = "$(cat "{db}.half" 2>/dev/null)" ] && echo half-configured || echo installed; }}
 for name; do :; done
 case "$name" in *Package*)
     cd "{db}"
-    for name in *; do [ ! -f "$name" ] || echo "installed $name $(cat "$name")"; done
+    for name in *; do [ ! -f "$name" ] || echo "$(status "$name") $name $(cat "$name")"; done
     exit ;;
 esac
 [ -f "{db}/$name" ] || exit 1
-printf 'installed %s' "$(cat "{db}/$name")"
+printf '%s %s' "$(status "$name")" "$(cat "{db}/$name")"
 """
 APT_MARK = """#!/bin/sh
 touch "{db}.held"
@@ -47,6 +48,7 @@ for word; do
         purge:*) rm "{db}/$word" ;;
     esac
 done
+[ "$doing" != install ] || [ ! -f "{db}.half" ] || {{ echo "E: Sub-process dpkg returned an error code (1)" >&2; exit 100; }}
 """
 
 
@@ -83,6 +85,19 @@ class Host:
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
     return Host(tmp_path)
+
+
+def test_what_could_not_be_configured_goes_with_the_rest(host: Host, tmp_path: Path) -> None:
+    """As a package of which DKMS cannot build the kernel module."""
+    record = str(tmp_path / "record.json")
+    Path(f"{host.db}.half").write_text("base")
+    failed = host.run(record=record)
+    assert "dpkg returned an error" in str(failed["msg"])
+    assert sorted(path.name for path in host.db.iterdir()) == ["base", "toolkit"]
+    gone = host.run(state="absent", name=[], record=record)
+    assert gone["packages"] == ["base", "toolkit"]
+    assert list(host.db.iterdir()) == []
+    assert not Path(record).exists()
 
 
 @pytest.mark.parametrize("check", [False, True])

@@ -219,6 +219,15 @@ class TestFaults:
             assert "install the headers of the running kernel" in answer["msg"]
             assert "/var/lib/dkms/nvidia/570.2/build/make.log" in answer["msg"]
 
+    def test_files_may_have_other_names_than_their_modules(self, updated: kernel_node.Node) -> None:
+        """As Debian's have."""
+        names = {name: name.replace("nvidia", "nvidia-current").replace("_", "-") for name in kernel_node.DEPENDS}
+        updated.set(files={name: names[name] for name in names if name.startswith("nvidia")})
+        answer = run(updated)
+        assert not answer.get("failed"), answer
+        assert answer["changed"]
+        assert run(updated)["changed"] is False
+
     def test_nothing_is_unloaded_that_could_not_be_loaded_again(self, updated: kernel_node.Node) -> None:
         installed = kernel_node.build("570.2")
         updated.set(installed={name: told for name, told in installed.items() if name != "gdrdrv"})

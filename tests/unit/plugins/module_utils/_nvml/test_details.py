@@ -66,7 +66,7 @@ def test_every_topic_of_a_whole_gpu(workshop: Workshop) -> None:
             "event_reasons": ["gpu_idle"],
         },
         "pcie": {"generation": 5, "generation_max": 5, "width": 16, "width_max": 16, "replays": 0},
-        "numa_node": 0,
+        "memory_numa_node": 0,
         "cpu_affinity": "0-1",
         "fabric": {"state": "completed", "status": 0, "clique_id": 0, "cluster_uuid": None},
         "peers": [{"index": 0, "level": "NODE"}],
@@ -110,7 +110,7 @@ def test_a_library_without_any_of_the_functions(workshop: Workshop) -> None:
         "nvmlDeviceGetRemappedRows",
     ]
     gpu = gpus(workshop.older_library("older", "h100-mig", newer))[1]
-    assert (gpu["numa_node"], gpu["architecture"]) == (None, None)
+    assert (gpu["memory_numa_node"], gpu["architecture"]) == (None, None)
     assert gpu["clocks"]["event_reasons"] == ["gpu_idle"], "by its older name"
     assert gpu["fabric"]["state"] == "completed", "by its older name"
     assert gpu["nvlinks"][0]["remote"] is None

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Sequence
 
 import pytest
 
@@ -101,6 +101,34 @@ def test_installed_version(
         monkeypatch.setattr(driver.shutil, "which", lambda *_, **__: None)
     else:
         program = tmp_path / "modinfo"
-        program.write_text(f'#!/bin/sh\n[ "$*" = "-F version nvidia" ] || exit 3\n{script}\n')
+        asked = '"$*" = "-F version nvidia" ] || [ "$*" = "-F filename nvidia"'
+        program.write_text(f"#!/bin/sh\n[ {asked} ] || exit 3\n{script}\n")
         program.chmod(0o755)
     assert driver.installed_version() == expected
+
+
+# What kmod 30 says with the files that Debian's packages bring.
+SHOWN = {
+    "nvidia": "install modprobe -i nvidia-current $CMDLINE_OPTS \n",
+    "nvidia_uvm": "install modprobe nvidia ; modprobe -i nvidia-current-uvm $CMDLINE_OPTS \n",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "there", "found"),
+    [
+        ("nvidia", {"nvidia", "nvidia-current"}, "nvidia"),
+        ("nvidia", {"nvidia-current"}, "nvidia-current"),
+        ("nvidia_uvm", {"nvidia-current-uvm"}, "nvidia-current-uvm"),
+        ("nvidia_drm", {"nvidia-current-drm"}, None),
+        ("nvidia", set(), None),
+    ],
+)
+def test_a_module_may_have_a_file_of_another_name(name: str, there: set[str], found: str | None) -> None:
+    def run(command: Sequence[str]) -> tuple[int, str, str]:
+        if command[0] == "modinfo":
+            return (0, "/lib/modules/x.ko\n", "") if command[-1] in there else (1, "", "Module not found.")
+        assert list(command[:-1]) == ["modprobe", "--show-depends"]
+        return (0, SHOWN[command[-1]], "") if command[-1] in SHOWN else (1, "", "FATAL: Module not found")
+
+    assert driver.file_name(name, run) == found

@@ -532,10 +532,13 @@ def test_what_came_since_the_last_refresh_is_available(manager: str, words: str,
     assert len(host.calls) == 3
 
 
-def test_what_is_there_already_is_not_asked_for() -> None:
-    host = Host("apt", toolkit="1.2.0-1")
+def test_what_is_installed_may_be_offered_no_more() -> None:
+    host = Host("apt", toolkit="1.1.0-1")
+    host.answer("madison", (0, APT_MADISON, ""))
+    with pytest.raises(PackageError, match=r"^apt has no version 1\.1\.0 of toolkit"):
+        ask(host, names=("toolkit",), version="1.1.0")
+    host.installed["toolkit"] = "1.2.0-1"
     assert ask(host, names=("toolkit",), version="1.2.0") == ()
-    assert host.calls == []
 
 
 def test_what_is_on_hold_cannot_be_had() -> None:
