@@ -44,7 +44,8 @@ options:
       - Whether they should be installed.
       - Packages that others depend on are not removed; the module fails and names those, also in check mode.
       - V(available) installs nothing and fails where no repository has such packages, be they installed or not, or where a hold is on
-        those that would be changed. It has the package manager fetch their lists anew, also in check mode, if it does not know the packages. pacman is not asked.
+        those that would be changed. It has the package manager fetch their lists anew, also in check mode, if it does not know the
+        packages. pacman is not asked.
     type: str
     choices: [present, absent, available]
     default: present

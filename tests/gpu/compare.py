@@ -166,7 +166,7 @@ def agree(one: Any, other: Any, tolerance: float) -> bool:
 
 
 def compare(facts: dict[str, Any], log: ElementTree.Element) -> tuple[list[str], int, int]:
-    """(differences, how many fields agree, how many one side alone or nobody knows)."""
+    """(differences, how many fields agree, how many nvidia-smi does not know); what it alone knows is a difference."""
     different: list[str] = []
     same = open_ = 0
     gpus = {address(gpu.get("id", "")): gpu for gpu in log.findall("gpu")}
@@ -181,8 +181,10 @@ def compare(facts: dict[str, Any], log: ElementTree.Element) -> tuple[list[str],
     for gpu in facts["gpus"]:
         for field in FIELDS if gpu["pci_address"] in gpus else ():
             here, there = gathered(gpu, field), told(gpus[gpu["pci_address"]], field)
-            if here is None or there is None:
+            if there is None:
                 open_ += 1
+            elif here is None:
+                different.append(f"GPU {gpu['index']} {field.fact}: nothing here, {there} there")
             elif agree(here, there, field.tolerance):
                 same += 1
             else:
@@ -214,7 +216,7 @@ def main(arguments: list[str]) -> int:
     different, same, open_ = compare(facts, ElementTree.fromstring(text))  # noqa: S314 - nvidia-smi's own
     print("\n".join(different), end="\n" if different else "")
     print(
-        f"{len(facts['gpus'])} GPUs, source {facts['source']}: {same} fields agree, {len(different)} differ, {open_} are known to one side or nobody"
+        f"{len(facts['gpus'])} GPUs, source {facts['source']}: {same} fields agree, {len(different)} differ, {open_} are not known to nvidia-smi"
     )
     return int(bool(different) or not same)
 

@@ -90,7 +90,7 @@ PLATFORMS = {
             nvidia_driver_branch="535",
         ),
         ["libnvidia-compute-535-server", "nvidia-utils-535-server", "nvidia-compute-utils-535-server"],
-        ["linux-modules-nvidia-535-server-6.8.0-60-generic"],
+        ["linux-modules-nvidia-535-server-6.8.0-60-generic", "linux-modules-nvidia-535-server-generic"],
         "",
     ),
     "ubuntu-nvidia": (

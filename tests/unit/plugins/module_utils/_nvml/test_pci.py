@@ -32,6 +32,16 @@ def test_names_are_those_of_nvml(workshop: Workshop, profile: str, names: list[s
     assert [gpu.name for gpu in pci.read(workshop.pci(profile))] == names
 
 
+def test_numa_nodes(workshop: Workshop, tmp_path: Path) -> None:
+    addresses = [str(gpu.pci_address) for gpu in pci.read(workshop.pci("a100-40g"))]
+    assert [pci.numa_node(workshop.pci("a100-40g"), address) for address in addresses] == [0] * 4 + [1] * 4
+    for text in ("-1\n", "", "x\n"):
+        (tmp_path / "0000:41:00.0").mkdir(exist_ok=True)
+        (tmp_path / "0000:41:00.0" / "numa_node").write_text(text)
+        assert pci.numa_node(str(tmp_path), "0000:41:00.0") is None
+    assert pci.numa_node(str(tmp_path), "0000:42:00.0") is None
+
+
 def device(folder: Path, address: str, vendor: str, kind: str, model: str = "0x20b0") -> None:
     target = folder / address
     target.mkdir()
