@@ -89,7 +89,7 @@ func serve(ctx context.Context, settings config.Config, getenv func(string) stri
 	if strings.Contains(getenv("DP_DISABLE_HEALTHCHECKS"), "all") {
 		logger.Print("health checks are off (DP_DISABLE_HEALTHCHECKS)")
 	} else {
-		go manager.Watch(ctx, library, healthInterval)
+		go inventory.Watch(ctx, library, healthInterval, logger)
 	}
 	return manager.Run(ctx)
 }

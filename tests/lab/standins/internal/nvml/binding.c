@@ -101,6 +101,9 @@ int standin_read(unsigned index, struct standin_gpu *gpu)
     note(gpu, code);
     if (code == 0)
         gpu->minor = (int)minor;
-    note(gpu, call.memory(handle, &memory)); /* asks the device itself: a lost GPU cannot answer */
+    code = call.memory(handle, &memory); /* asks the device itself: a lost GPU cannot answer */
+    note(gpu, code);
+    if (code == 0)
+        gpu->memory = memory.total;
     return 0;
 }

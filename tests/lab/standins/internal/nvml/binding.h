@@ -14,6 +14,7 @@ enum { STANDIN_TEXT = 96 };
 struct standin_gpu {
     int fault;                       /* first NVML return code that was not success, 0 = every query answered */
     int minor;                       /* N of /dev/nvidiaN, -1 = unknown */
+    unsigned long long memory;       /* total in bytes, 0 = unknown */
     char uuid[STANDIN_TEXT];
     char name[STANDIN_TEXT];
 };

@@ -27,14 +27,15 @@ var libraryFolders = []string{
 	"lib/aarch64-linux-gnu", "usr/lib", "lib",
 }
 
-// GPU is one physical GPU. Index is NVML's, Minor is the N of /dev/nvidiaN (-1: unknown).
-// Fault is empty for a GPU that answers and NVML's own words otherwise; UUID is empty when not even that could be read.
+// GPU is one physical GPU. Index is NVML's, Minor is the N of /dev/nvidiaN (-1: unknown), MemoryBytes its total memory
+// (0: unknown). Fault is empty for a GPU that answers and NVML's own words otherwise; UUID is empty when not even that could be read.
 type GPU struct {
-	Index int
-	Minor int
-	UUID  string
-	Name  string
-	Fault string
+	Index       int
+	Minor       int
+	UUID        string
+	Name        string
+	MemoryBytes uint64
+	Fault       string
 }
 
 // Library is a loaded NVML. It is not initialised between two reads, so that each read sees the driver as it is now.
@@ -106,10 +107,11 @@ func readGPU(index C.uint) GPU {
 	var raw C.struct_standin_gpu
 	C.standin_read(index, &raw)
 	gpu := GPU{
-		Index: int(index),
-		Minor: int(raw.minor),
-		UUID:  C.GoString(&raw.uuid[0]),
-		Name:  C.GoString(&raw.name[0]),
+		Index:       int(index),
+		Minor:       int(raw.minor),
+		UUID:        C.GoString(&raw.uuid[0]),
+		Name:        C.GoString(&raw.name[0]),
+		MemoryBytes: uint64(raw.memory),
 	}
 	if raw.fault != 0 {
 		gpu.Fault = C.GoString(C.standin_error(raw.fault))

@@ -55,7 +55,7 @@ func TestOpenAndRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []GPU{
-		{Index: 0, Minor: 5, UUID: "GPU-1", Name: "NVIDIA 1"},
+		{Index: 0, Minor: 5, UUID: "GPU-1", Name: "NVIDIA 1", MemoryBytes: 16 << 30},
 		{Index: 1, Minor: 6, UUID: "GPU-2", Name: "NVIDIA 2", Fault: "GPU is lost"},
 		{Index: 2, Minor: -1, Fault: "GPU is lost"},
 	}

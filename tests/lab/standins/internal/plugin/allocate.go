@@ -143,3 +143,8 @@ func next(policy string, available []string, free map[string][]string) string {
 	}
 	return best
 }
+
+func uuidOf(id string) string {
+	uuid, _, _ := strings.Cut(id, replicaSeparator)
+	return uuid
+}

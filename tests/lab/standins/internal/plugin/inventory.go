@@ -5,22 +5,39 @@
 package plugin
 
 import (
+	"context"
 	"fmt"
+	"log"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
+
+	"google.golang.org/grpc"
 
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	"gpu.kubernetes.lab/standins/internal/nvml"
 )
 
-const replicaSeparator = "::"
+// What stands between a GPU's UUID and the number of a device: a replica of it, or a unit of its memory.
+const (
+	replicaSeparator = "::"
+	unitSeparator    = "-_-"
+)
+
+// Reader reads the GPUs as they are now.
+type Reader interface {
+	Read() (driver string, gpus []nvml.GPU, err error)
+}
 
 // Inventory is the fixed set of GPUs found at the start, with the health of each as last seen.
 type Inventory struct {
-	gpus     []nvml.GPU
-	replicas int
+	gpus []nvml.GPU
+	// separator is empty where the one device of a GPU is called by its UUID.
+	separator string
+	devices   int
 
 	mutex   sync.Mutex
 	faults  map[string]string
@@ -30,7 +47,21 @@ type Inventory struct {
 // NewInventory takes the GPUs that have a UUID, each offered `replicas` times. A GPU without UUID cannot be named to
 // the kubelet and is left out.
 func NewInventory(gpus []nvml.GPU, replicas int) *Inventory {
-	inventory := &Inventory{replicas: replicas, faults: map[string]string{}, changed: make(chan struct{})}
+	if replicas == 1 {
+		return newInventory(gpus, "", 1)
+	}
+	return newInventory(gpus, replicaSeparator, replicas)
+}
+
+// NewUnitInventory takes the same GPUs, each as `units` devices, one for each unit of its memory.
+func NewUnitInventory(gpus []nvml.GPU, units int) *Inventory {
+	return newInventory(gpus, unitSeparator, units)
+}
+
+func newInventory(gpus []nvml.GPU, separator string, devices int) *Inventory {
+	inventory := &Inventory{
+		separator: separator, devices: devices, faults: map[string]string{}, changed: make(chan struct{}),
+	}
 	for _, gpu := range gpus {
 		if gpu.UUID == "" {
 			continue
@@ -45,6 +76,23 @@ func NewInventory(gpus []nvml.GPU, replicas int) *Inventory {
 
 // Len is the number of physical GPUs.
 func (i *Inventory) Len() int { return len(i.gpus) }
+
+// Watch reads NVML every interval until the context ends and tells the kubelet about GPUs that are lost or back.
+func (i *Inventory) Watch(ctx context.Context, reader Reader, interval time.Duration, logger *log.Logger) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		_, gpus, err := reader.Read()
+		for _, sentence := range i.Update(gpus, err) {
+			logger.Print(sentence)
+		}
+	}
+}
 
 // Update compares a new read of NVML with what was known and returns one sentence for each GPU whose health changed.
 // A failed read makes every GPU unhealthy, a GPU that is missing from the read too.
@@ -103,13 +151,28 @@ func (i *Inventory) Devices() ([]*pluginapi.Device, <-chan struct{}) {
 	return devices, i.changed
 }
 
+// Announce sends the devices at once and again whenever the health of one changes, until the stream ends.
+func (i *Inventory) Announce(stream grpc.ServerStreamingServer[pluginapi.ListAndWatchResponse]) error {
+	for {
+		devices, changed := i.Devices()
+		if err := stream.Send(&pluginapi.ListAndWatchResponse{Devices: devices}); err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-stream.Context().Done():
+			return nil
+		}
+	}
+}
+
 func (i *Inventory) ids(gpu nvml.GPU) []string {
-	if i.replicas == 1 {
+	if i.separator == "" {
 		return []string{gpu.UUID}
 	}
-	ids := make([]string, i.replicas)
+	ids := make([]string, i.devices)
 	for n := range ids {
-		ids[n] = gpu.UUID + replicaSeparator + strconv.Itoa(n)
+		ids[n] = gpu.UUID + i.separator + strconv.Itoa(n)
 	}
 	return ids
 }
@@ -121,7 +184,7 @@ func (i *Inventory) Lookup(ids []string) ([]nvml.GPU, error) {
 		if !i.offers(id) {
 			return nil, fmt.Errorf("device %q is not one of this node's", id)
 		}
-		wanted[uuidOf(id)] = true
+		wanted[i.uuidOf(id)] = true
 	}
 	var found []nvml.GPU
 	for _, gpu := range i.gpus {
@@ -133,21 +196,22 @@ func (i *Inventory) Lookup(ids []string) ([]nvml.GPU, error) {
 }
 
 func (i *Inventory) offers(id string) bool {
-	uuid, number, isReplica := strings.Cut(id, replicaSeparator)
-	n, err := strconv.Atoi(number)
-	for _, gpu := range i.gpus {
-		if gpu.UUID != uuid {
-			continue
-		}
-		if i.replicas == 1 {
-			return !isReplica
-		}
-		return isReplica && err == nil && n >= 0 && n < i.replicas
+	if i.separator == "" {
+		return i.has(id)
 	}
-	return false
+	uuid, number, _ := strings.Cut(id, i.separator)
+	n, err := strconv.Atoi(number)
+	return i.has(uuid) && err == nil && n >= 0 && n < i.devices
 }
 
-func uuidOf(id string) string {
-	uuid, _, _ := strings.Cut(id, replicaSeparator)
+func (i *Inventory) has(uuid string) bool {
+	return slices.ContainsFunc(i.gpus, func(gpu nvml.GPU) bool { return gpu.UUID == uuid })
+}
+
+func (i *Inventory) uuidOf(id string) string {
+	if i.separator == "" {
+		return id
+	}
+	uuid, _, _ := strings.Cut(id, i.separator)
 	return uuid
 }

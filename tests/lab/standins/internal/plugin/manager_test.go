@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"log"
-	"net"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -16,52 +15,12 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	"gpu.kubernetes.lab/standins/internal/config"
+	"gpu.kubernetes.lab/standins/internal/kubelet/kubelettest"
 	"gpu.kubernetes.lab/standins/internal/nvml"
 )
-
-const patience = 10 * time.Second
-
-// kubelet is the kubelet's half of the protocol: a Registration server that hands on what it was told.
-type kubelet struct {
-	pluginapi.UnimplementedRegistrationServer
-
-	server     *grpc.Server
-	registered chan *pluginapi.RegisterRequest
-}
-
-func (k *kubelet) Register(_ context.Context, request *pluginapi.RegisterRequest) (*pluginapi.Empty, error) {
-	k.registered <- request
-	return &pluginapi.Empty{}, nil
-}
-
-func startKubelet(t *testing.T, socket string) *kubelet {
-	t.Helper()
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := &kubelet{server: grpc.NewServer(), registered: make(chan *pluginapi.RegisterRequest, 8)}
-	pluginapi.RegisterRegistrationServer(k.server, k)
-	go func() { _ = k.server.Serve(listener) }()
-	t.Cleanup(k.server.Stop)
-	return k
-}
-
-func (k *kubelet) await(t *testing.T) *pluginapi.RegisterRequest {
-	t.Helper()
-	select {
-	case request := <-k.registered:
-		return request
-	case <-time.After(patience):
-		t.Fatal("the plugin did not register")
-		return nil
-	}
-}
 
 // scripted is a Reader whose answer the test changes.
 type scripted struct {
@@ -91,11 +50,7 @@ type running struct {
 
 func startPlugin(t *testing.T, change func(*config.Config)) *running {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "plugin") // short: a socket's path has at most 107 characters
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	folder := kubelettest.Folder(t)
 	chosen := settings(change)
 	chosen.KubeletSocket = filepath.Join(folder, "kubelet.sock")
 	manager := &Manager{
@@ -112,50 +67,20 @@ func startPlugin(t *testing.T, change func(*config.Config)) *running {
 		stop:          stop,
 		ended:         make(chan error, 1),
 	}
-	go manager.Watch(ctx, run.reader, 10*time.Millisecond)
+	go manager.Inventory.Watch(ctx, run.reader, 10*time.Millisecond, manager.Log)
 	go func() { run.ended <- manager.Run(ctx) }()
 	t.Cleanup(stop)
 	return run
 }
 
-func (r *running) client(t *testing.T) pluginapi.DevicePluginClient {
-	t.Helper()
-	connection, err := grpc.NewClient("unix://"+r.pluginSocket, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = connection.Close() })
-	return pluginapi.NewDevicePluginClient(connection)
-}
-
-func deadline(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func received(t *testing.T, stream grpc.ServerStreamingClient[pluginapi.ListAndWatchResponse]) map[string]string {
-	t.Helper()
-	response, err := stream.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := map[string]string{}
-	for _, device := range response.Devices {
-		found[device.ID] = device.Health
-	}
-	return found
-}
-
 func TestRegistersAndServes(t *testing.T) {
 	run := startPlugin(t, func(c *config.Config) { c.Replicas, c.RenameByDefault = 2, true })
-	request := startKubelet(t, run.kubeletSocket).await(t)
+	request := kubelettest.Start(t, run.kubeletSocket).Await(t)
 	if request.Version != "v1beta1" || request.Endpoint != SocketName || request.ResourceName != "nvidia.com/gpu.shared" ||
 		!request.Options.GetPreferredAllocationAvailable || request.Options.PreStartRequired {
 		t.Errorf("registration %v", request)
 	}
-	client, ctx := run.client(t), deadline(t)
+	client, ctx := kubelettest.Client(t, run.pluginSocket), kubelettest.Deadline(t)
 
 	told, err := client.GetDevicePluginOptions(ctx, &pluginapi.Empty{})
 	if err != nil || !told.GetPreferredAllocationAvailable {
@@ -188,8 +113,8 @@ func TestRegistersAndServes(t *testing.T) {
 
 func TestTellsWhenAGPUIsLostAndBack(t *testing.T) {
 	run := startPlugin(t, nil)
-	startKubelet(t, run.kubeletSocket).await(t)
-	stream, err := run.client(t).ListAndWatch(deadline(t), &pluginapi.Empty{})
+	kubelettest.Start(t, run.kubeletSocket).Await(t)
+	stream, err := kubelettest.Client(t, run.pluginSocket).ListAndWatch(kubelettest.Deadline(t), &pluginapi.Empty{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,25 +126,25 @@ func TestTellsWhenAGPUIsLostAndBack(t *testing.T) {
 	}{{twoGPUs(), "Healthy"}, {lost, "Unhealthy"}, {twoGPUs(), "Healthy"}} {
 		run.reader.set(step.read)
 		want := map[string]string{"GPU-aaaa": "Healthy", "GPU-bbbb": step.want}
-		if got := received(t, stream); !reflect.DeepEqual(got, want) {
+		if got := kubelettest.Devices(t, stream); !reflect.DeepEqual(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 	}
 }
 
 func TestRegistersAgain(t *testing.T) {
-	cases := map[string]func(t *testing.T, run *running, first *kubelet) *kubelet{
-		"after a kubelet that starts anew and empties its folder": func(t *testing.T, run *running, first *kubelet) *kubelet {
-			first.server.Stop()
+	cases := map[string]func(t *testing.T, run *running, first *kubelettest.Kubelet) *kubelettest.Kubelet{
+		"after a kubelet that starts anew and empties its folder": func(t *testing.T, run *running, first *kubelettest.Kubelet) *kubelettest.Kubelet {
+			first.Server.Stop()
 			_ = os.Remove(run.pluginSocket)
-			return startKubelet(t, run.kubeletSocket)
+			return kubelettest.Start(t, run.kubeletSocket)
 		},
-		"after a kubelet that was away for a while": func(t *testing.T, run *running, first *kubelet) *kubelet {
-			first.server.Stop()
+		"after a kubelet that was away for a while": func(t *testing.T, run *running, first *kubelettest.Kubelet) *kubelettest.Kubelet {
+			first.Server.Stop()
 			time.Sleep(50 * time.Millisecond)
-			return startKubelet(t, run.kubeletSocket)
+			return kubelettest.Start(t, run.kubeletSocket)
 		},
-		"after its own socket was removed": func(t *testing.T, run *running, first *kubelet) *kubelet {
+		"after its own socket was removed": func(t *testing.T, run *running, first *kubelettest.Kubelet) *kubelettest.Kubelet {
 			if err := os.Remove(run.pluginSocket); err != nil {
 				t.Fatal(err)
 			}
@@ -229,11 +154,11 @@ func TestRegistersAgain(t *testing.T) {
 	for name, disturb := range cases {
 		t.Run(name, func(t *testing.T) {
 			run := startPlugin(t, nil)
-			first := startKubelet(t, run.kubeletSocket)
-			first.await(t)
+			first := kubelettest.Start(t, run.kubeletSocket)
+			first.Await(t)
 			time.Sleep(100 * time.Millisecond) // the plugin has its answer and looks at the sockets
-			disturb(t, run, first).await(t)
-			if _, err := run.client(t).GetDevicePluginOptions(deadline(t), &pluginapi.Empty{}); err != nil {
+			disturb(t, run, first).Await(t)
+			if _, err := kubelettest.Client(t, run.pluginSocket).GetDevicePluginOptions(kubelettest.Deadline(t), &pluginapi.Empty{}); err != nil {
 				t.Errorf("the plugin does not answer after it registered again: %v", err)
 			}
 		})
@@ -242,14 +167,14 @@ func TestRegistersAgain(t *testing.T) {
 
 func TestStops(t *testing.T) {
 	run := startPlugin(t, nil)
-	startKubelet(t, run.kubeletSocket).await(t)
+	kubelettest.Start(t, run.kubeletSocket).Await(t)
 	run.stop()
 	select {
 	case err := <-run.ended:
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(patience):
+	case <-time.After(kubelettest.Patience):
 		t.Fatal("the plugin did not stop")
 	}
 	if _, err := os.Stat(run.pluginSocket); err == nil {
@@ -265,7 +190,7 @@ func TestStopsWhileTheKubeletIsAway(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(patience):
+	case <-time.After(kubelettest.Patience):
 		t.Fatal("the plugin did not stop")
 	}
 }

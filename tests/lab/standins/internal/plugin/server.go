@@ -33,19 +33,8 @@ func (s *service) GetDevicePluginOptions(context.Context, *pluginapi.Empty) (*pl
 	return options(), nil
 }
 
-// ListAndWatch sends the devices at once and again whenever the health of one changes, until the stream ends.
 func (s *service) ListAndWatch(_ *pluginapi.Empty, stream grpc.ServerStreamingServer[pluginapi.ListAndWatchResponse]) error {
-	for {
-		devices, changed := s.inventory.Devices()
-		if err := stream.Send(&pluginapi.ListAndWatchResponse{Devices: devices}); err != nil {
-			return err
-		}
-		select {
-		case <-changed:
-		case <-stream.Context().Done():
-			return nil
-		}
-	}
+	return s.inventory.Announce(stream)
 }
 
 func (s *service) Allocate(_ context.Context, request *pluginapi.AllocateRequest) (*pluginapi.AllocateResponse, error) {
