@@ -1,0 +1,101 @@
+// Copyright (c) 2026, the gpu.kubernetes authors
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+// Command gpushare-extender stands in for the gpushare scheduler extender where its image cannot be pulled.
+// It is not the original, and each line that it writes says so.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"gpu.kubernetes.lab/standins/internal/kube"
+)
+
+const (
+	prefix      = "STAND-IN for gpushare-schd-extender: "
+	defaultPort = "39999"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Getenv, kube.ServiceAccount, os.Stderr))
+}
+
+// run is the whole program; it returns the exit status.
+func run(ctx context.Context, arguments []string, getenv func(string) string, account string, output io.Writer) int {
+	logger := log.New(output, prefix, log.LstdFlags)
+	logger.Print("this is not the gpushare scheduler extender, only a program that speaks the same protocol")
+	if err := serve(ctx, arguments, getenv, account, logger); err != nil {
+		logger.Print(err)
+		return 1
+	}
+	logger.Print("stopped")
+	return 0
+}
+
+func serve(ctx context.Context, arguments []string, getenv func(string) string, account string, logger *log.Logger) error {
+	if len(arguments) > 0 {
+		return fmt.Errorf("argument %q: it has none, as the original", arguments[0])
+	}
+	level := strings.ToLower(getenv("LOG_LEVEL"))
+	if !slices.Contains([]string{"", "debug", "info", "warn", "error"}, level) {
+		return fmt.Errorf("LOG_LEVEL: %q is not one of debug, info, warn, error", level)
+	}
+	if getenv("THREADNESS") != "" {
+		logger.Print("accepted without effect: THREADNESS")
+	}
+	port := getenv("PORT")
+	if port == "" {
+		port = defaultPort
+	}
+	client, err := kube.Connect(getenv, account)
+	if err != nil {
+		return fmt.Errorf("the API server cannot be called: %w", err)
+	}
+	logger.Printf("credentials: %s", client.Origin)
+	extender := &extender{ledger: newLedger(), client: client, log: logger, debug: level == "debug"}
+	if !extender.follow(ctx) {
+		return nil
+	}
+	listener, err := net.Listen("tcp", ":"+port)
+	if err != nil {
+		return fmt.Errorf("PORT: %w", err)
+	}
+	logger.Printf("nodes and pods are known, listening at port %s", port)
+	server := &http.Server{Handler: extender.handler(), ReadHeaderTimeout: 5 * time.Second, ErrorLog: logger}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(listener); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// follow starts to watch the API and waits until nodes and pods are known; false means that the context ended. It does
+// not wait for ConfigMaps, because older builds of the original neither read them nor are allowed to.
+func (e *extender) follow(ctx context.Context) bool {
+	nodes := newFirst[kube.Node](nodeSink{e.ledger})
+	pods := newFirst[kube.Pod](podSink{e.ledger})
+	go kube.Follow(ctx, e.client, "/api/v1/nodes", nodes, e.log)
+	go kube.Follow(ctx, e.client, "/api/v1/pods", pods, e.log)
+	go kube.Follow(ctx, e.client, "/api/v1/configmaps", healthSink{e.ledger}, e.log)
+	for _, known := range []<-chan struct{}{nodes.known, pods.known} {
+		select {
+		case <-known:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}

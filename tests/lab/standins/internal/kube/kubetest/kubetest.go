@@ -1,0 +1,371 @@
+// Copyright (c) 2026, the gpu.kubernetes authors
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+// Package kubetest is an API server with nodes, pods and ConfigMaps in memory, for tests.
+package kubetest
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"gpu.kubernetes.lab/standins/internal/kube"
+)
+
+// Token is what a request has to carry.
+const Token = "token-of-the-test"
+
+// Object is what JSON makes of an API object.
+type Object = map[string]any
+
+// Server answers what the stand-ins ask: get, list, watch, strategic merge patch of maps, and binding.
+type Server struct {
+	*httptest.Server
+
+	mutex    sync.Mutex
+	objects  map[string]Object // by path
+	history  []event
+	watchers map[chan Object]string // the collection each one watches
+	denied   []string
+	calls    []string
+}
+
+// event is one change; its resource version is its place in the history, from 1 on.
+type event struct {
+	path    string
+	content Object
+}
+
+// Start serves until the test ends.
+func Start(t *testing.T) *Server {
+	t.Helper()
+	s := &Server{objects: map[string]Object{}, watchers: map[chan Object]string{}}
+	s.Server = httptest.NewTLSServer(http.HandlerFunc(s.serve))
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s
+}
+
+// Pod stores a pod with one container that has this limit of gpu-mem ("" is none), and tells those who watch.
+func (s *Server) Pod(name, node, limit, phase string, annotations map[string]string) {
+	limits := Object{"cpu": "250m"}
+	if limit != "" {
+		limits["aliyun.com/gpu-mem"] = limit
+	}
+	noted := Object{}
+	for key, value := range annotations {
+		noted[key] = value
+	}
+	s.Put(kube.PodPath("default", name), Object{
+		"metadata": Object{"name": name, "namespace": "default", "uid": "uid-of-" + name, "annotations": noted},
+		"spec":     Object{"nodeName": node, "containers": []any{Object{"name": "main", "resources": Object{"limits": limits}}}},
+		"status":   Object{"phase": phase},
+	})
+}
+
+// Node stores a node with this capacity.
+func (s *Server) Node(name string, capacity map[string]string) {
+	amounts := Object{"memory": "131072Ki"}
+	for key, value := range capacity {
+		amounts[key] = value
+	}
+	s.Put(kube.NodePath(name), Object{
+		"metadata": Object{"name": name, "uid": "uid-of-" + name, "labels": Object{}},
+		"status":   Object{"capacity": amounts, "allocatable": maps.Clone(amounts)},
+	})
+}
+
+// Put stores an object and tells those who watch.
+func (s *Server) Put(path string, object Object) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	kind := "ADDED"
+	if s.objects[path] != nil {
+		kind = "MODIFIED"
+	}
+	s.put(kind, path, object)
+}
+
+func (s *Server) put(kind, path string, object Object) {
+	object["metadata"].(Object)["resourceVersion"] = strconv.Itoa(len(s.history) + 1)
+	s.objects[path] = object
+	s.tell(kind, path, object)
+}
+
+// Delete removes an object and tells those who watch.
+func (s *Server) Delete(path string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	object := s.objects[path]
+	delete(s.objects, path)
+	s.tell("DELETED", path, object)
+}
+
+func (s *Server) tell(kind, path string, object Object) {
+	change := event{path, Object{"type": kind, "object": clone(object)}}
+	s.history = append(s.history, change)
+	for watcher, collection := range s.watchers {
+		if belongs(path, collection) {
+			watcher <- change.content
+		}
+	}
+}
+
+// Deny answers 403 to every call that starts with one of these ("PATCH /api/v1/nodes").
+func (s *Server) Deny(calls ...string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.denied = calls
+}
+
+// Calls are the methods and paths that were called, without watches.
+func (s *Server) Calls() []string {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return append([]string{}, s.calls...)
+}
+
+// Annotations are those of a pod in the namespace default.
+func (s *Server) Annotations(pod string) map[string]string {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	found := map[string]string{}
+	for key, value := range s.objects[kube.PodPath("default", pod)]["metadata"].(Object)["annotations"].(Object) {
+		found[key] = fmt.Sprint(value)
+	}
+	return found
+}
+
+// At is a value inside an object, as At(path, "spec", "nodeName").
+func (s *Server) At(path string, keys ...string) any {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	var value any = s.objects[path]
+	for _, key := range keys {
+		inside, _ := value.(Object)
+		value = inside[key]
+	}
+	return value
+}
+
+// Account makes the folder of a service account that the server trusts, and the environment of a pod.
+func (s *Server) Account(t *testing.T) (folder string, env map[string]string) {
+	t.Helper()
+	folder = t.TempDir()
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	for name, content := range map[string][]byte{"ca.crt": authority, "token": []byte(Token + "\n")} {
+		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	address, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder, map[string]string{
+		"KUBERNETES_SERVICE_HOST": address.Hostname(), "KUBERNETES_SERVICE_PORT": address.Port(),
+	}
+}
+
+// Client is a client of the server, by a service account.
+func (s *Server) Client(t *testing.T) *kube.Client {
+	t.Helper()
+	folder, env := s.Account(t)
+	client, err := kube.Connect(func(key string) string { return env[key] }, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func (s *Server) serve(response http.ResponseWriter, request *http.Request) {
+	call := request.Method + " " + request.URL.Path
+	if code, message := s.check(request, call); code != 0 {
+		fail(response, code, message)
+		return
+	}
+	if request.URL.Query().Get("watch") != "" {
+		s.watch(response, request)
+		return
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.calls = append(s.calls, call)
+	object, exists := s.objects[request.URL.Path]
+	target, subresource := strings.CutSuffix(request.URL.Path, "/status")
+	switch {
+	case request.Method == http.MethodGet && exists:
+		write(response, object)
+	case request.Method == http.MethodGet && isCollection(request.URL.Path):
+		write(response, s.list(request))
+	case request.Method == http.MethodPatch && (exists || subresource) && s.objects[target] != nil:
+		s.patch(response, request, target)
+	case request.Method == http.MethodPost && strings.HasSuffix(request.URL.Path, "/binding"):
+		s.bind(response, request)
+	default:
+		fail(response, http.StatusNotFound, request.URL.Path+" not found")
+	}
+}
+
+func (s *Server) check(request *http.Request, call string) (int, string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if request.Header.Get("Authorization") != "Bearer "+Token {
+		return http.StatusUnauthorized, "Unauthorized"
+	}
+	for _, denied := range s.denied {
+		if strings.HasPrefix(call, denied) {
+			return http.StatusForbidden, call + " is forbidden"
+		}
+	}
+	return 0, ""
+}
+
+func isCollection(path string) bool {
+	return path == "/api/v1/pods" || path == "/api/v1/nodes" || path == "/api/v1/configmaps"
+}
+
+// belongs tells whether the object at path is of the collection of all namespaces.
+func belongs(path, collection string) bool {
+	kind := collection[strings.LastIndex(collection, "/"):]
+	return strings.Contains(path, kind+"/")
+}
+
+func (s *Server) list(request *http.Request) Object {
+	items := []any{}
+	selector := request.URL.Query().Get("fieldSelector")
+	for path, object := range s.objects {
+		if belongs(path, request.URL.Path) && selects(selector, object) {
+			items = append(items, object)
+		}
+	}
+	return Object{"metadata": Object{"resourceVersion": strconv.Itoa(len(s.history))}, "items": items}
+}
+
+func selects(selector string, object Object) bool {
+	for _, term := range strings.Split(selector, ",") {
+		if term == "" {
+			continue
+		}
+		field, wanted, _ := strings.Cut(term, "=")
+		var value any = object
+		for _, key := range strings.Split(field, ".") {
+			value = value.(Object)[key]
+		}
+		if value != wanted {
+			return false
+		}
+	}
+	return true
+}
+
+// watch sends what changed since the list that the request names, and what changes from now on.
+func (s *Server) watch(response http.ResponseWriter, request *http.Request) {
+	since, _ := strconv.Atoi(request.URL.Query().Get("resourceVersion"))
+	events := make(chan Object, 64)
+	s.mutex.Lock()
+	for _, change := range s.history[since:] {
+		if belongs(change.path, request.URL.Path) {
+			events <- change.content
+		}
+	}
+	s.watchers[events] = request.URL.Path
+	s.mutex.Unlock()
+	defer func() {
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		delete(s.watchers, events)
+	}()
+	response.WriteHeader(http.StatusOK)
+	for {
+		response.(http.Flusher).Flush()
+		select {
+		case event := <-events:
+			if json.NewEncoder(response).Encode(event) != nil {
+				return
+			}
+		case <-request.Context().Done():
+			return
+		}
+	}
+}
+
+func (s *Server) patch(response http.ResponseWriter, request *http.Request, target string) {
+	var change Object
+	kind := request.Header.Get("Content-Type")
+	if err := json.NewDecoder(request.Body).Decode(&change); err != nil || kind != "application/strategic-merge-patch+json" {
+		fail(response, http.StatusBadRequest, fmt.Sprintf("patch of type %s: %v", kind, err))
+		return
+	}
+	object := clone(s.objects[target])
+	merge(object, change)
+	s.put("MODIFIED", target, object)
+	write(response, object)
+}
+
+func merge(into, change Object) {
+	for key, value := range change {
+		deeper, isMap := value.(Object)
+		if existing, both := into[key].(Object); isMap && both {
+			merge(existing, deeper)
+		} else {
+			into[key] = value
+		}
+	}
+}
+
+func (s *Server) bind(response http.ResponseWriter, request *http.Request) {
+	path := strings.TrimSuffix(request.URL.Path, "/binding")
+	var binding struct {
+		Kind     string
+		Metadata struct{ Name, UID string }
+		Target   struct{ Kind, Name string }
+	}
+	err := json.NewDecoder(request.Body).Decode(&binding)
+	if err != nil || binding.Kind != "Binding" || binding.Target.Kind != "Node" || !strings.HasSuffix(path, "/"+binding.Metadata.Name) {
+		fail(response, http.StatusBadRequest, fmt.Sprintf("binding %+v: %v", binding, err))
+		return
+	}
+	pod := clone(s.objects[path])
+	if pod["spec"].(Object)["nodeName"] != "" {
+		fail(response, http.StatusConflict, "pod is already assigned to a node")
+		return
+	}
+	pod["spec"].(Object)["nodeName"] = binding.Target.Name
+	s.put("MODIFIED", path, pod)
+	response.WriteHeader(http.StatusCreated)
+	write(response, Object{"kind": "Status", "status": "Success"})
+}
+
+func clone(object Object) Object {
+	content, err := json.Marshal(object)
+	if err != nil {
+		panic(err)
+	}
+	var copied Object
+	if err := json.Unmarshal(content, &copied); err != nil {
+		panic(err)
+	}
+	return copied
+}
+
+func write(response http.ResponseWriter, object Object) {
+	_ = json.NewEncoder(response).Encode(object)
+}
+
+func fail(response http.ResponseWriter, code int, message string) {
+	response.WriteHeader(code)
+	write(response, Object{"kind": "Status", "status": "Failure", "message": message})
+}
