@@ -339,7 +339,7 @@ func (s *Server) bind(response http.ResponseWriter, request *http.Request) {
 		return
 	}
 	pod := clone(s.objects[path])
-	if pod["spec"].(Object)["nodeName"] != "" {
+	if node := pod["spec"].(Object)["nodeName"]; node != nil && node != "" {
 		fail(response, http.StatusConflict, "pod is already assigned to a node")
 		return
 	}
