@@ -66,10 +66,13 @@ def _kubeadm_configuration(settings: Settings, control_plane: Node) -> bytes:
 def start(settings: Settings, archives: dict[str, Path], stand_ins: dict[str, Path]) -> None:
     """kubeadm init on the control plane, kubeadm join on the workers."""
     control_plane, *workers = settings.nodes
-    on_workers = [archives["kube-proxy"], archives["pause"], *stand_ins.values(), *settings.given_archives]
+    on_workers = [archives["kube-proxy"], archives["pause"]]
+    everywhere = [*stand_ins.values(), *settings.given_archives]
     with step("import images into the nodes"):
         nodes.everywhere(
-            lambda node: images.load(settings, node, list(archives.values()) if node.control_plane else on_workers),
+            lambda node: images.load(
+                settings, node, [*(archives.values() if node.control_plane else on_workers), *everywhere]
+            ),
             settings.nodes,
         )
     with step(f"kubeadm init (Kubernetes {settings.kubernetes})"):

@@ -13,14 +13,28 @@ from pathlib import Path
 from ..shell import LabError, run
 from .archive import Content, Directory, Link, docker_archive
 
-__all__ = ["CUDA_SAMPLE", "DEVICE_PLUGIN", "LABEL", "build", "digest", "pause"]
+__all__ = [
+    "CUDA_SAMPLE",
+    "DEVICE_PLUGIN",
+    "GPUSHARE_DEVICE_PLUGIN",
+    "GPUSHARE_EXTENDER",
+    "LABEL",
+    "build",
+    "digest",
+    "pause",
+]
 
 DEVICE_PLUGIN = "lab.local/stand-in/k8s-device-plugin:v0.20.0"
 CUDA_SAMPLE = "lab.local/stand-in/cuda-sample:vectoradd"
+# Tags name the source of the original that is imitated; see README.md.
+GPUSHARE_EXTENDER = "lab.local/stand-in/gpushare-extender:c0b6141"
+GPUSHARE_DEVICE_PLUGIN = "lab.local/stand-in/gpushare-device-plugin:v2-1.11-aff8a23"
 LABEL = "gpu-kubernetes.stand-in"
 
 _SOURCE = Path(__file__).parent
-_PROGRAMS = ("device-plugin", "nvml-check", "pause", "vectorAdd")
+# Folder of a Go program -> whether it needs C, for NVML.
+_GO_PROGRAMS = {"device-plugin": True, "gpushare-device-plugin": True, "gpushare-extender": False}
+_PROGRAMS = (*_GO_PROGRAMS, "nvml-check", "pause", "vectorAdd")
 _CC = ("gcc", "-std=gnu11", "-O2", "-s", "-Wall", "-Wextra", "-Werror")
 _GO_BUILD = ("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w")
 # libnvidia-ml.so.1 of a real driver asks for these; since glibc 2.34 most of them are empty.
@@ -28,7 +42,7 @@ _GLIBC = ("libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1")
 
 
 def build(out_dir: Path, cache: Path) -> dict[str, Path]:
-    """Image name -> docker-archive in ``out_dir``, of the device plugin and the CUDA sample.
+    """Image name -> docker-archive in ``out_dir``, of all stand-ins but the pause image.
 
     Programs are compiled once for each state of their sources and kept below ``cache``. Raises LabError with the
     compiler's words, OSError when a folder cannot be written.
@@ -36,17 +50,15 @@ def build(out_dir: Path, cache: Path) -> dict[str, Path]:
     programs = _compiled(cache)
     libraries = _dynamic(programs / "device-plugin")
     return {
-        DEVICE_PLUGIN: docker_archive(
-            out_dir / "k8s-device-plugin.tar",
-            name=DEVICE_PLUGIN,
-            files={
-                **libraries,
-                "/usr/bin/nvidia-device-plugin": programs / "device-plugin",
-                "/var/lib/kubelet/device-plugins": Directory(),
-            },
-            entrypoint=["nvidia-device-plugin"],
-            # As in NVIDIA's image: under the nvidia runtime the plugin sees every GPU without asking for one.
-            env={"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "utility"},
+        DEVICE_PLUGIN: _plugin(out_dir, DEVICE_PLUGIN, "nvidia-device-plugin", programs / "device-plugin", libraries),
+        GPUSHARE_DEVICE_PLUGIN: _plugin(
+            out_dir, GPUSHARE_DEVICE_PLUGIN, "gpushare-device-plugin-v2", programs / "gpushare-device-plugin", libraries
+        ),
+        GPUSHARE_EXTENDER: docker_archive(
+            out_dir / "gpushare-extender.tar",
+            name=GPUSHARE_EXTENDER,
+            files={"/usr/bin/gpushare-schd-extender": programs / "gpushare-extender"},
+            entrypoint=["gpushare-schd-extender"],
             labels={LABEL: "true"},
         ),
         CUDA_SAMPLE: docker_archive(
@@ -64,6 +76,19 @@ def build(out_dir: Path, cache: Path) -> dict[str, Path]:
             labels={LABEL: "true"},
         ),
     }
+
+
+def _plugin(out_dir: Path, name: str, command: str, program: Path, libraries: dict[str, Content]) -> Path:
+    """The image of a device plugin, under the original's command."""
+    return docker_archive(
+        out_dir / f"{name.rpartition('/')[2].partition(':')[0]}.tar",
+        name=name,
+        files={**libraries, f"/usr/bin/{command}": program, "/var/lib/kubelet/device-plugins": Directory()},
+        entrypoint=[command],
+        # As in the originals: under the nvidia runtime a plugin sees every GPU without asking for one.
+        env={"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "utility"},
+        labels={LABEL: "true"},
+    )
 
 
 def pause(path: Path, *, name: str, cache: Path) -> Path:
@@ -107,11 +132,12 @@ def _compile(target: Path) -> None:
     run([*_CC, "-static", "-o", target / "pause", _SOURCE / "pause" / "pause.c"])
     run([*_CC, "-static", "-o", target / "vectorAdd", sample / "vectoradd.c"])
     run([*_CC, "-o", target / "nvml-check", sample / "nvml-check.c", binding, "-ldl"])
-    run(
-        [*_GO_BUILD, "-o", target / "device-plugin", "./device-plugin"],
-        cwd=_SOURCE,
-        env={**os.environ, "CGO_ENABLED": "1", "GOWORK": "off"},
-    )
+    for program, needs_c in _GO_PROGRAMS.items():
+        run(
+            [*_GO_BUILD, "-o", target / program, f"./{program}"],
+            cwd=_SOURCE,
+            env={**os.environ, "CGO_ENABLED": str(int(needs_c)), "GOWORK": "off"},
+        )
 
 
 def _dynamic(program: Path) -> dict[str, Content]:
