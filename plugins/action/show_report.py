@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Action show_report: prints the report in colour, not as a data structure."""
+"""Action show_report: prints a report in colour, not as a data structure."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ansible import constants
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare import render as gpushare
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report import render
 
 display = Display()
@@ -35,13 +36,26 @@ class ActionModule(ActionBase):
         result: dict[str, Any] = super().run(tmp, task_vars)
         _unused, arguments = self.validate_argument_spec(
             argument_spec={
-                "report": {"type": "dict", "required": True},
+                "report": {"type": "dict"},
                 "path": {"type": "str", "default": ""},
                 "hosts": {"type": "list", "elements": "str"},
                 "tested": {"type": "list", "elements": "str"},
-            }
+                "allocation": {"type": "dict"},
+                "format": {"type": "str", "default": "table", "choices": list(gpushare.FORMATS)},
+                "details": {"type": "bool", "default": False},
+                "bars": {"type": "bool", "default": True},
+            },
+            required_one_of=[["report", "allocation"]],
+            mutually_exclusive=[["report", "allocation"]],
         )
-        for text, tone in render.lines(**{name: arguments[name] for name in ("report", "path", "hosts", "tested")}):
+        for text, tone in _lines(arguments):
             display.display(text, color=getattr(constants, SETTINGS[tone]) if tone in SETTINGS else None)
         result["changed"] = False
         return result
+
+
+def _lines(arguments: dict[str, Any]) -> list[render.Line]:
+    if arguments["allocation"] is None:
+        return render.lines(**{name: arguments[name] for name in ("report", "path", "hosts", "tested")})
+    form, details, bars = (arguments[name] for name in ("format", "details", "bars"))
+    return gpushare.lines(arguments["allocation"], form, details, bars)

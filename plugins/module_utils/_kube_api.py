@@ -42,6 +42,8 @@ except ImportError:
     IMPORT_ERROR = traceback.format_exc()
 
 PAGE = 500
+# The status of a page whose list was begun too long ago.
+EXPIRED = 410
 CONNECT_SECONDS = 30
 # Seconds to connect and to wait for an answer.
 REQUEST_TIMEOUT = (10, 60)
@@ -50,6 +52,7 @@ REQUEST_TIMEOUT = (10, 60)
 _MISSING_RIGHT = re.compile(r'is forbidden: User .* cannot (\S+) resource "([^"]+)"')
 
 Answer = TypeVar("Answer")
+Kept = TypeVar("Kept")
 
 
 class Cluster:
@@ -74,6 +77,13 @@ class Cluster:
         """List pods, of all namespaces if none is named."""
         path = f"/api/v1/namespaces/{_part(namespace)}/pods" if namespace else "/api/v1/pods"
         return self._list(path, label_selector=_selector(labels) or None, field_selector=fields or None)
+
+    def gather(self, resource: str, keep: Callable[[Object], Kept | None], fields: str = "") -> list[Kept]:
+        """List all ``nodes`` or ``pods`` and keep of each what *keep* makes of it; None is dropped.
+
+        No more than a page is in memory as it was sent, which is what counts on clusters with a hundred thousand pods.
+        """
+        return self._list(f"/api/v1/{_part(resource)}", keep, field_selector=fields or None)
 
     def daemon_sets(self, namespace: str) -> list[Object]:
         """List the DaemonSets of a namespace."""
@@ -149,15 +159,30 @@ class Cluster:
                 return []
             raise
 
-    def _list(self, path: str, **options: Any) -> list[Object]:
-        items: list[Object] = []
-        token = None
-        while True:
-            page = self._call("get", path, limit=PAGE, _continue=token, **options)
-            items.extend(page.get("items") or [])
-            token = (page.get("metadata") or {}).get("continue")
-            if not token:
-                return items
+    def _list(self, path: str, keep: Callable[[Object], Any] | None = None, **options: Any) -> list[Any]:
+        try:
+            return self._read_list(path, keep, options)
+        except ApiError as error:
+            if error.status != EXPIRED:
+                raise
+        # What was read belongs to a state that is gone; from its beginning the list is whole again.
+        return self._read_list(path, keep, options)
+
+    def _read_list(self, path: str, keep: Callable[[Object], Any] | None, options: Mapping[str, Any]) -> list[Any]:
+        found, token = self._page(path, keep, options)
+        while token:
+            more, token = self._page(path, keep, {**options, "_continue": token})
+            found.extend(more)
+        return found
+
+    def _page(
+        self, path: str, keep: Callable[[Object], Any] | None, options: Mapping[str, Any]
+    ) -> tuple[list[Any], str | None]:
+        """Return what is kept of a page, and where the next one begins. A page is gone before the next one comes."""
+        page = self._call("get", path, **{"limit": PAGE, "_continue": None, **options})
+        items = page.get("items") or []
+        kept = items if keep is None else [some for some in map(keep, items) if some is not None]
+        return kept, (page.get("metadata") or {}).get("continue")
 
     def _call(self, method: str, path: str, **options: Any) -> Object:
         return dict(json.loads(self._request(method, path, **options)))
@@ -191,6 +216,8 @@ def explain(error: BaseException, server: str) -> ApiError:
     said, lacks, causes = one_line(told), _MISSING_RIGHT.search(told), _causes(error)
     if status == 401:
         said += "; renew the credentials in the kubeconfig"
+    elif status == EXPIRED:
+        said += "; run again when the API server and the way to it are less busy"
     elif lacks:
         verb, resource = lacks.groups()
         causes[MISSING_RIGHT] = f"{verb} {resource}"

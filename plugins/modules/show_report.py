@@ -7,11 +7,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: show_report
-short_description: Print the report on the GPUs of a cluster
+short_description: Print the report on the GPUs of a cluster, or on how they are shared
 version_added: 0.1.0
 description:
   - Prints what the filter P(gpu.kubernetes.gpu_report#filter) built as a table with its problems and notes, in colour
     where the terminal has it.
+  - Or prints what M(gpu.kubernetes.gpushare_info) returned, as the filter P(gpu.kubernetes.gpushare_render#filter) writes it. One of
+    both has to be given.
 author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 extends_documentation_fragment:
@@ -21,7 +23,6 @@ options:
   report:
     description: The report.
     type: dict
-    required: true
   path:
     description: Where the report lies as a file, to be named below the table.
     type: str
@@ -34,10 +35,28 @@ options:
     description: The nodes that this run tested. The smoke tests of others bear a star. Left out, all are of this run.
     type: list
     elements: str
+  allocation:
+    description: The allocation of gpushare, with C(nodes), C(cluster), C(unit) and C(findings).
+    type: dict
+  format:
+    description: How to print O(allocation). Without a colour and anything else but itself unless it is V(table).
+    type: str
+    choices: [table, json, csv]
+    default: table
+  details:
+    description: Whether to tell of each pod of O(allocation).
+    type: bool
+    default: false
+  bars:
+    description: Whether to draw a bar for each GPU of O(allocation) below the table.
+    type: bool
+    default: true
 notes:
   - Writes to the terminal itself, which callbacks that print one JSON document do not expect.
 seealso:
   - plugin: gpu.kubernetes.gpu_report
+    plugin_type: filter
+  - plugin: gpu.kubernetes.gpushare_render
     plugin_type: filter
 """
 
@@ -45,6 +64,15 @@ EXAMPLES = r"""
 - name: Show the report
   gpu.kubernetes.show_report:
     report: "{{ observations | gpu.kubernetes.gpu_report(cluster=cluster) }}"
+
+- name: Look at gpushare's allocation
+  gpu.kubernetes.gpushare_info:
+  register: gpushare
+
+- name: Show it
+  gpu.kubernetes.show_report:
+    allocation: "{{ gpushare }}"
+    details: true
 """
 
 RETURN = r"""#"""

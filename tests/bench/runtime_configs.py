@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -23,7 +24,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import tomllib
 from lab import binaries
 from lab.settings import from_environment
 from rich.console import Console

@@ -110,6 +110,12 @@ class FakeCluster:
                 found.append(copy.deepcopy(item))
         return found
 
+    def gather(self, resource: str, keep: Callable[[Object], Any], fields: str = "") -> list[Any]:
+        found = self.nodes() if resource == "nodes" else self.pods(fields=fields)
+        wanted = fields.partition("metadata.name=")[2].partition(",")[0]
+        named = [item for item in found if wanted in ("", item["metadata"]["name"])]
+        return [some for some in map(keep, named) if some is not None]
+
     def objects(
         self, api_version: str, kind: str, name: str = "", namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> list[Object]:

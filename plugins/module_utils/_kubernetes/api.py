@@ -15,6 +15,7 @@ THREADS = 8
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
+Kept = TypeVar("Kept")
 
 
 # The key in ``ApiError.causes`` of a right that the account lacks; the others are the API server's own.
@@ -46,6 +47,9 @@ class Cluster(Protocol):
 
     def pods(self, namespace: str = "", labels: Mapping[str, str] | None = None, fields: str = "") -> list[Object]:
         """List pods, of all namespaces if none is named."""
+
+    def gather(self, resource: str, keep: Callable[[Object], Kept | None], fields: str = "") -> list[Kept]:
+        """List all ``nodes`` or ``pods`` and keep of each what *keep* makes of it; None is dropped."""
 
     def daemon_sets(self, namespace: str) -> list[Object]:
         """List the DaemonSets of a namespace."""

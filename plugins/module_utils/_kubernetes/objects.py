@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+from fractions import Fraction
 from typing import Any, Dict, Iterable, Mapping
 
 Object = Dict[str, Any]
@@ -18,8 +19,12 @@ Object = Dict[str, Any]
 FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
 BLOCKING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 
-_QUANTITY = re.compile(r"^([0-9]+(?:\.[0-9]*)?)(m|k|M|G)?$")
-_FACTORS = {"m": 0.001, None: 1, "k": 10**3, "M": 10**6, "G": 10**9}
+_QUANTITY = re.compile(
+    r"\+?(?=\.?[0-9])([0-9]{0,40})(?:\.([0-9]{0,40}))?(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,2}))?"
+)
+# An exponent of ten for each suffix, else a power of two.
+_TENS = {"n": -9, "u": -6, "m": -3, None: 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_TWOS = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
 
 def name_of(obj: Mapping[str, Any]) -> str:
@@ -49,10 +54,17 @@ def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
 
 def quantity(value: Any) -> int:
     """Turn a Kubernetes quantity of a device resource into whole units, rounded up; 0 where there is none."""
-    found = _QUANTITY.match(str(value if value is not None else "").strip())
+    text = str(value if value is not None else "").strip()
+    if text.isdigit() and text.isascii() and len(text) < 20:
+        return int(text)
+    found = _QUANTITY.fullmatch(text)
     if not found:
         return 0
-    return math.ceil(float(found.group(1)) * _FACTORS[found.group(2)])
+    whole, decimals, suffix, exponent = found.groups()
+    number = Fraction(int(whole + (decimals or "")), 10 ** len(decimals or ""))
+    if suffix in _TWOS:
+        return math.ceil(number * (1 << _TWOS[suffix]))
+    return math.ceil(number * Fraction(10) ** (int(exponent) if exponent else _TENS[suffix]))
 
 
 def capacity_of(node: Mapping[str, Any], resource: str) -> int:

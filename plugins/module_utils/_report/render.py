@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Collection, Iterable, Mapping, Tuple
+from typing import Any, Collection, Iterable, Mapping, Sequence, Tuple
 
 GIB = 1024**3
 STAR = "*"
@@ -33,14 +33,14 @@ def lines(
         rendered.append((f"{STAR} as of an earlier run", "weak"))
     rendered += [("", "plain"), (f"Device plugin  {', '.join(report['plugin_images']) or 'none'}", "plain")]
     rendered.append((f"RuntimeClass   {_runtime_class(report['runtime_class'])}", "plain"))
-    rendered += _section("Problems", [problem["sentence"] for problem in report["problems"]], "bad")
+    rendered += section("Problems", [problem["sentence"] for problem in report["problems"]], "bad")
     for node in report["nodes"]:
         drift = node["runtime"].get("drift") or []
-        rendered += _section(
+        rendered += section(
             f"Drift of the container runtime's configuration on {node['host']}", drift, "plain", bullet=""
         )
-    rendered += _section("Notes", report["notes"], "plain")
-    rendered += _section("Stand-ins, which are not the real thing", report["stand_ins"], "plain")
+    rendered += section("Notes", report["notes"], "plain")
+    rendered += section("Stand-ins, which are not the real thing", report["stand_ins"], "plain")
     return [*rendered, *([("", "plain"), (f"As JSON: {path}", "weak")] if path else [])]
 
 
@@ -67,7 +67,12 @@ def table(
         status += STAR if _is_old(node["host"], hosts) else ""
         rows.append(((*_cells(node, first), smoke, status), tone))
         rows += [(("", other, *[""] * (len(HEAD) - 2)), tone) for other in others]
-    widths = [max(len(cells[column]) for cells, _tone in rows) for column in range(len(HEAD))]
+    return aligned(rows)
+
+
+def aligned(rows: Sequence[tuple[Sequence[str], str]]) -> list[Line]:
+    """Return rows of cells as lines whose columns stand one below the other."""
+    widths = [max(map(len, column)) for column in zip(*(cells for cells, _tone in rows))]
     return [("  ".join(cell.ljust(width) for cell, width in zip(cells, widths)).rstrip(), tone) for cells, tone in rows]
 
 
@@ -110,6 +115,7 @@ def _runtime_class(found: Mapping[str, Any]) -> str:
     return f"{found['name']} (handler {found.get('handler')})" if found.get("found") else f"{found['name']} is missing"
 
 
-def _section(title: str, entries: Iterable[str], tone: str, bullet: str = "- ") -> list[Line]:
+def section(title: str, entries: Iterable[str], tone: str, bullet: str = "- ") -> list[Line]:
+    """Return entries below a title and an empty line; nothing if there are none."""
     listed: list[Line] = [(f"  {bullet}{entry}", tone) for entry in entries]
     return [("", "plain"), (title, "strong"), *listed] if listed else []

@@ -10,25 +10,53 @@ import yaml
 pytest.importorskip("ansible.plugins.action")
 
 from ansible_collections.gpu.kubernetes.plugins.action import show_report
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare import render as gpushare
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import build
 from ansible_collections.gpu.kubernetes.plugins.modules import show_report as show_report_module
 
 
-def test_every_line_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def show(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return show(**arguments): the lines printed with their colours."""
     printed: list[tuple[str, str | None]] = []
     monkeypatch.setattr(show_report.display, "display", lambda text, color=None: printed.append((text, color)))
     action = show_report.ActionModule.__new__(show_report.ActionModule)
-    report = build([], {"error": "away"}, ["A note."])
-
-    def validate(argument_spec: dict[str, Any]) -> tuple[None, dict[str, Any]]:
-        assert set(argument_spec) == set(yaml.safe_load(show_report_module.DOCUMENTATION)["options"])
-        return None, {"report": report, "path": "/tmp/r.json", "hosts": None, "tested": None}
-
-    monkeypatch.setattr(action, "validate_argument_spec", validate, raising=False)
     monkeypatch.setattr(show_report.ActionBase, "run", lambda *_arguments: {})
-    assert action.run() == {"changed": False}
+
+    def run(**arguments: Any) -> list[tuple[str, str | None]]:
+        def validate(argument_spec: dict[str, Any], **rules: Any) -> tuple[None, dict[str, Any]]:
+            assert set(argument_spec) == set(yaml.safe_load(show_report_module.DOCUMENTATION)["options"])
+            assert rules["required_one_of"] == rules["mutually_exclusive"] == [["report", "allocation"]]
+            return None, {**{name: option.get("default") for name, option in argument_spec.items()}, **arguments}
+
+        monkeypatch.setattr(action, "validate_argument_spec", validate, raising=False)
+        assert action.run() == {"changed": False}
+        return printed
+
+    return run
+
+
+def test_every_line_of_a_report_is_printed(show: Any) -> None:
+    printed = show(report=build([], {"error": "away"}, ["A note."]), path="/tmp/r.json")
     texts = [text for text, _color in printed]
     assert texts[0] == "GPU report: 0 nodes, 0 GPUs, 1 problem"
     assert "  - A note." in texts
     assert texts[-1] == "As JSON: /tmp/r.json"
     assert printed[0][1] != printed[texts.index("  - A note.")][1]
+
+
+def test_every_line_of_an_allocation_is_printed(show: Any) -> None:
+    gpus = [{"index": 0, "total": 4, "allocated": 5}]
+    sums = {"allocated": 5, "total": 4, "percent": 125}
+    node = {"name": "w1", "address": "", "gpus": gpus, "pending": 0, **sums, "pods": []}
+    printed = show(allocation={"nodes": [node], "cluster": sums, "unit": "GiB", "findings": []}, bars=False)
+    assert [text for text, _color in printed] == [
+        "NAME  IPADDRESS  GPU0(Allocated/Total)  GPU Memory(GiB)",
+        "w1    unknown    5/4                    5/4",
+        "-------------------------------------------------------",
+        "Allocated/Total GPU Memory In Cluster:",
+        "5/4 (125%)",
+        "",
+        gpushare.NOTE,
+    ]
+    assert printed[1][1] not in (printed[0][1], printed[2][1])

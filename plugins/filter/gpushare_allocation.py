@@ -1,0 +1,90 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter gpushare_allocation."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: gpushare_allocation
+short_description: Compute from saved nodes and pods which pods hold how much memory of which GPU under gpushare
+version_added: 0.1.0
+author: gpu.kubernetes authors (@gpu-kubernetes)
+description:
+  - Computes what M(gpu.kubernetes.gpushare_info) computes, without a cluster, from what C(kubectl get -o json) has saved.
+  - Save the pods of all namespaces. From those of one namespace it comes out as less than it is, and nothing tells.
+positional: _input, pods
+options:
+  _input:
+    description:
+      - Nodes and pods, as by C(kubectl get nodes,pods -A -o json), or the nodes alone.
+      - JSON text, or read from it. A list as the API server sends it, or a list of objects or of such lists. Other kinds of objects are
+        passed over.
+    type: raw
+    required: true
+  pods:
+    description: The pods, where they were saved apart.
+    type: raw
+    default: []
+  node:
+    description: The node to look at. Left out, all nodes that offer C(aliyun.com/gpu-mem).
+    type: str
+    default: ""
+  unit:
+    description: What one C(aliyun.com/gpu-mem) is. Left out, it is guessed as M(gpu.kubernetes.gpushare_info) does.
+    type: str
+    choices: [GiB, MiB]
+seealso:
+  - module: gpu.kubernetes.gpushare_info
+  - plugin: gpu.kubernetes.gpushare_render
+    plugin_type: filter
+"""
+
+EXAMPLES = r"""
+- name: Show what a cluster was like
+  ansible.builtin.debug:
+    msg: "{{ (lookup('ansible.builtin.file', 'cluster.json') | gpu.kubernetes.gpushare_allocation).cluster }}"
+"""
+
+RETURN = r"""
+_value:
+  description: The allocation, with C(nodes), C(cluster), C(unit) and C(findings) as M(gpu.kubernetes.gpushare_info) returns them.
+  type: dict
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import (
+    UNITS,
+    Allocation,
+    UnknownNode,
+    allocate,
+)
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.saved import SavedError, read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def gpushare_allocation(given: Any, pods: Any = (), node: str = "", unit: str | None = None) -> Allocation:
+    """Return the allocation; what cannot be read is named."""
+    if unit and unit not in UNITS:
+        raise AnsibleFilterError(f"gpushare_allocation knows no unit {unit}; choose one of {', '.join(UNITS)}.")
+    try:
+        return allocate(*read(given, pods or ()), node=node or "", unit=unit or "")
+    except (SavedError, UnknownNode) as error:
+        raise AnsibleFilterError(f"gpushare_allocation: {error}") from error
+    except (AttributeError, KeyError, TypeError) as error:
+        raise AnsibleFilterError(
+            f"gpushare_allocation cannot read what it was given ({error!r}); give it what kubectl get -o json writes."
+        ) from error
+
+
+class FilterModule:
+    """Ansible's entry point."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return the filter by name."""
+        return {"gpushare_allocation": gpushare_allocation}

@@ -1,0 +1,161 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Cuts nodes and pods down to what gpushare's allocation depends on, a thirtieth of what the API server sends.
+
+Annotations are anybody's words: what cannot be read is as good as not there, whatever it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from sys import intern
+from typing import Any, Iterator, Mapping, NamedTuple
+
+from .._kubernetes.objects import FINISHED_PHASES, quantity
+from . import names
+
+# The index of what no GPU is known for.
+PENDING = -1
+
+# What fits into 64 bits, near enough.
+LARGEST = 10**18
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+# Values of NVIDIA_VISIBLE_DEVICES that hide all GPUs, which is no harm in a container that asks for none.
+_HIDING = frozenset({"", "none", "void"})
+
+
+class NodeShare(NamedTuple):
+    """A node: gpu-mem in whole units, and GPUs, each allocatable and as capacity; address is empty if it has none."""
+
+    name: str
+    address: str
+    gpu_mem: int
+    gpu_count: int
+    gpu_mem_capacity: int
+    gpu_count_capacity: int
+    # Names of the resources of NVIDIA's plugin that it offers.
+    nvidia: tuple[str, ...]
+
+
+class PodShare(NamedTuple):
+    """A pod that asks for gpu-mem on a node and has not finished.
+
+    ``request`` is the sum of its limits, ``amounts`` what it holds by GPU index, with PENDING for a GPU that is not known.
+    ``annotated`` is the request as annotated, None if it is not. ``overriding`` are containers that choose GPUs themselves.
+    """
+
+    node: str
+    namespace: str
+    name: str
+    phase: str
+    terminating: bool
+    request: int
+    amounts: tuple[tuple[int, int], ...]
+    annotated: str | None
+    unassigned: bool
+    overriding: tuple[str, ...]
+
+
+def cut_node(node: Mapping[str, Any]) -> NodeShare:
+    """Cut a node down."""
+    status = node.get("status") or {}
+    offered, capacity = status.get("allocatable") or {}, status.get("capacity") or {}
+    return NodeShare(
+        name=str((node.get("metadata") or {}).get("name") or ""),
+        address=_address(status),
+        gpu_mem=quantity(offered.get(names.GPU_MEM)),
+        gpu_count=quantity(offered.get(names.GPU_COUNT)),
+        gpu_mem_capacity=quantity(capacity.get(names.GPU_MEM)),
+        gpu_count_capacity=quantity(capacity.get(names.GPU_COUNT)),
+        nvidia=tuple(sorted(name for name in offered if name.startswith(names.NVIDIA) and quantity(offered[name]))),
+    )
+
+
+def _address(status: Mapping[str, Any]) -> str:
+    for address in status.get("addresses") or []:
+        if address.get("type") == "InternalIP":
+            return str(address.get("address") or "")
+    return ""
+
+
+def cut_pod(pod: Mapping[str, Any]) -> PodShare | None:
+    """Cut a pod down; None for one that holds no gpu-mem of any node."""
+    spec, phase = pod.get("spec") or {}, str((pod.get("status") or {}).get("phase") or "")
+    if not spec.get("nodeName") or phase in FINISHED_PHASES:
+        return None
+    request = sum(map(_limit, spec.get("containers") or []))
+    if request <= 0:
+        return None
+    metadata = pod.get("metadata") or {}
+    annotations = metadata.get("annotations") or {}
+    annotated = annotations.get(names.REQUEST)
+    return PodShare(
+        # Of these there are few different ones.
+        node=intern(str(spec["nodeName"])),
+        namespace=intern(str(metadata.get("namespace") or "")),
+        name=str(metadata.get("name") or ""),
+        phase=intern(phase),
+        terminating=bool(metadata.get("deletionTimestamp")),
+        request=request,
+        amounts=_amounts(annotations, request),
+        annotated=None if annotated is None else intern(str(annotated)),
+        unassigned=annotations.get(names.ASSIGNED) == "false",
+        overriding=tuple(_overriding(spec)),
+    )
+
+
+def _limit(container: Mapping[str, Any]) -> int:
+    limits = (container.get("resources") or {}).get("limits") or {}
+    return quantity(limits[names.GPU_MEM]) if names.GPU_MEM in limits else 0
+
+
+def _overriding(spec: Mapping[str, Any]) -> Iterator[str]:
+    for kind in ("initContainers", "containers"):
+        for container in spec.get(kind) or []:
+            values = [_value(each) for each in container.get("env") or [] if each.get("name") == names.VISIBLE_DEVICES]
+            if values and (_limit(container) or values[-1] not in _HIDING):
+                yield intern(str(container.get("name") or ""))
+
+
+def _value(variable: Mapping[str, Any]) -> str | None:
+    """Return the value of a container's variable; None for one that comes from elsewhere."""
+    return None if variable.get("valueFrom") else str(variable.get("value") or "")
+
+
+def _amounts(annotations: Mapping[str, Any], request: int) -> tuple[tuple[int, int], ...]:
+    """Return (index, amount) pairs by index: from the allocation if there is one, else the request on the GPU annotated."""
+    allocation = annotations.get(names.ALLOCATION)
+    found = _allocation(allocation) if allocation else {}
+    if found:
+        return tuple(sorted(found.items()))
+    index = whole(annotations.get(names.INDEX))
+    return ((PENDING if index is None else index, request),)
+
+
+def _allocation(text: Any) -> dict[int, int]:
+    """Return amounts by GPU index; empty if anything in the text is not as it has to be."""
+    try:
+        containers = json.loads(text)
+        found: dict[int, int] = {}
+        for container, gpus in containers.items():
+            if whole(container) is None:
+                return {}
+            for gpu, amount in (gpus or {}).items():
+                index = whole(gpu)
+                if index is None or not _is_amount(amount):
+                    return {}
+                found[index] = found.get(index, 0) + amount
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return {}
+    return found
+
+
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST
+
+
+def whole(text: Any) -> int | None:
+    """Return a whole number in an annotation; None if it is none."""
+    return int(text) if isinstance(text, str) and _WHOLE.fullmatch(text) else None

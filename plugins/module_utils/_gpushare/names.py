@@ -1,0 +1,20 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What gpushare calls its resources and annotations."""
+
+from __future__ import annotations
+
+GPU_MEM = "aliyun.com/gpu-mem"
+GPU_COUNT = "aliyun.com/gpu-count"
+
+# By the extender: the GPU, the pod's request, and whether the device plugin has taken it up.
+INDEX = "ALIYUN_COM_GPU_MEM_IDX"
+REQUEST = "ALIYUN_COM_GPU_MEM_POD"
+ASSIGNED = "ALIYUN_COM_GPU_MEM_ASSIGNED"
+# By the scheduler plugin of Alibaba's own clusters: JSON of container, GPU and amount.
+ALLOCATION = "scheduler.framework.gpushare.allocation"
+
+VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
+# All resources that NVIDIA's device plugin offers: whole GPUs, shares of them and MIG slices.
+NVIDIA = "nvidia.com/"

@@ -1,0 +1,175 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Renders an allocation: for people as the tables of ``kubectl inspect gpushare`` in lines with a tone, for machines as JSON or CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any, Iterator, Mapping, Sequence
+
+from .._report.render import Line, aligned, section
+from .allocation import Allocation, percent
+
+FORMATS = ("table", "json", "csv")
+BAR_WIDTH = 20
+FULL, FREE = "#", "."
+NOTE = (
+    "gpushare books memory and isolates none of it: nothing keeps a container from using more than its pod has booked."
+)
+CLUSTER = "Allocated/Total GPU Memory In Cluster:"
+PENDING = "pending"
+# A module's answer has more than these.
+PARTS = ("nodes", "cluster", "unit", "findings")
+
+Node = Mapping[str, Any]
+
+
+def text(allocation: Allocation, form: str = "table", details: bool = False, bars: bool = False) -> str:
+    """Return the allocation as text that ends with a line feed. Raises KeyError or TypeError for one of another shape."""
+    return "".join(f"{line}\n" for line, _tone in lines(allocation, form, details, bars))
+
+
+def lines(allocation: Allocation, form: str = "table", details: bool = False, bars: bool = True) -> list[Line]:
+    """Return the allocation as lines; ``details`` tells of each pod, ``bars`` draws one for each GPU below the table."""
+    if form == "json":
+        return [(line, "plain") for line in json.dumps({part: allocation[part] for part in PARTS}, indent=2).splitlines()]
+    if form == "csv":
+        return [(line, "plain") for line in _csv(allocation, details).splitlines()]
+    rendered = _detailed(allocation) if details else _summary(allocation)
+    if bars:
+        rendered += _bars(allocation)
+    rendered += section("Findings", [found["message"] for found in allocation["findings"]], "bad")
+    return [*rendered, ("", "plain"), (NOTE, "weak")]
+
+
+def gpu_count(node: Node) -> int:
+    """Return how many GPUs the node has. What is listed may be more: pods can be on GPUs that are not there."""
+    each = node["gpus"][0]["total"] if node["gpus"] else 0
+    return int(node["total"] // each) if each else 0
+
+
+def _columns(allocation: Allocation) -> range:
+    return range(max(map(gpu_count, allocation["nodes"]), default=0))
+
+
+def _tone(allocated: int, total: int) -> str:
+    if allocated > total:
+        return "bad"
+    return "good" if allocated else "plain"
+
+
+def _share(part: Mapping[str, int]) -> str:
+    return f"{part['allocated']}/{part['total']}"
+
+
+def _sum(part: Mapping[str, int]) -> str:
+    return f"{_share(part)} ({part['percent']}%)"
+
+
+def _summary(allocation: Allocation) -> list[Line]:
+    columns, nodes = _columns(allocation), allocation["nodes"]
+    some_pending = any(node["pending"] for node in nodes)
+    head = ["NAME", "IPADDRESS", *(f"GPU{index}(Allocated/Total)" for index in columns)]
+    head += [*(["PENDING(Allocated)"] if some_pending else []), f"GPU Memory({allocation['unit']})"]
+    rows: list[tuple[Sequence[str], str]] = [(head, "strong")]
+    for node in nodes:
+        gpus = {gpu["index"]: _share(gpu) for gpu in node["gpus"]}
+        cells = [node["name"], node["address"] or "unknown", *(gpus.get(index, "0/0") for index in columns)]
+        cells += [str(node["pending"] or "")] if some_pending else []
+        rows.append(([*cells, _share(node)], _tone(node["allocated"], node["total"])))
+    table = aligned(rows)
+    return [*table, _rule(table), (CLUSTER, "plain"), (_sum(allocation["cluster"]), "strong")]
+
+
+def _rule(table: Sequence[Line]) -> Line:
+    return "-" * max(len(line) for line, _tone in table), "plain"
+
+
+def _detailed(allocation: Allocation) -> list[Line]:
+    rendered: list[Line] = []
+    for node in allocation["nodes"]:
+        table = aligned(list(_pod_rows(node)))
+        rendered += [("", "plain")] if rendered else []
+        rendered += aligned(
+            [(("NAME:", node["name"]), "strong"), (("IPADDRESS:", node["address"] or "unknown"), "plain")]
+        )
+        rendered += [("", "plain"), *table]
+        allocated = (f"Allocated : {node['allocated']} ({node['percent']}%)", _tone(node["allocated"], node["total"]))
+        rendered += [allocated, (f"Total :     {node['total']}", "plain"), _rule(table)]
+    rendered += [("", "plain")] if rendered else []
+    return [*rendered, (f"{CLUSTER} {_sum(allocation['cluster'])}", "strong")]
+
+
+def _pod_rows(node: Node) -> Iterator[tuple[Sequence[str], str]]:
+    columns, some_pending = range(gpu_count(node)), node["pending"] > 0
+    head = ["NAME", "NAMESPACE", *(f"GPU{index}(Allocated)" for index in columns)]
+    yield [*head, *(["Pending(Allocated)"] if some_pending else [])], "strong"
+    for pod in node.get("pods", []):
+        gpus = {gpu["index"]: gpu["allocated"] for gpu in pod["gpus"]}
+        cells = [pod["name"], pod["namespace"], *(str(gpus.get(index, 0)) for index in columns)]
+        yield [*cells, *([str(pod["pending"])] if some_pending else [])], "bad" if pod["pending"] else "plain"
+
+
+def _bars(allocation: Allocation) -> list[Line]:
+    rows = [
+        (
+            (
+                f"  {node['name']}",
+                f"GPU{gpu['index']}",
+                bar(gpu["allocated"], gpu["total"]),
+                _share(gpu),
+                f"{percent(gpu['allocated'], gpu['total'])}%",
+            ),
+            _tone(gpu["allocated"], gpu["total"]),
+        )
+        for node in allocation["nodes"]
+        for gpu in node["gpus"]
+    ]
+    return (
+        [("", "plain"), (f"GPUs, each with its {allocation['unit'] or 'memory'} allocated", "strong"), *aligned(rows)]
+        if rows
+        else []
+    )
+
+
+def bar(part: int, whole: int, width: int = BAR_WIDTH) -> str:
+    """Draw a part of a whole: no mark only for nothing, and no gap only where all is gone."""
+    marks = min(width, part * width // whole) if whole > 0 else 0
+    if part > 0:
+        marks = max(1, marks)
+    return FULL * marks + FREE * (width - marks)
+
+
+def _csv(allocation: Allocation, details: bool) -> str:
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    if details:
+        writer.writerow(["node", "namespace", "pod", "phase", "terminating", "gpu", "allocated", "unit"])
+        writer.writerows([*row, allocation["unit"]] for row in _pod_records(allocation))
+    else:
+        writer.writerow(["node", "address", "gpu", "allocated", "total", "percent", "unit"])
+        writer.writerows([*row, allocation["unit"]] for row in _gpu_records(allocation))
+    return written.getvalue()
+
+
+def _gpu_records(allocation: Allocation) -> Iterator[list[Any]]:
+    """One record for each GPU, and one for what is on no known GPU; their sum is what is allocated."""
+    for node in allocation["nodes"]:
+        for gpu in node["gpus"]:
+            share = [gpu["allocated"], gpu["total"], percent(gpu["allocated"], gpu["total"])]
+            yield [node["name"], node["address"], gpu["index"], *share]
+        if node["pending"] or not node["gpus"]:
+            yield [node["name"], node["address"], PENDING, node["pending"], "", ""]
+
+
+def _pod_records(allocation: Allocation) -> Iterator[list[Any]]:
+    """One record for each GPU of each pod."""
+    for node in allocation["nodes"]:
+        for pod in node.get("pods", []):
+            who = [node["name"], pod["namespace"], pod["name"], pod["phase"], str(pod["terminating"]).lower()]
+            yield from ([*who, gpu["index"], gpu["allocated"]] for gpu in pod["gpus"])
+            if pod["pending"]:
+                yield [*who, PENDING, pod["pending"]]

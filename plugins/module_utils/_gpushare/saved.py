@@ -1,0 +1,72 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads nodes and pods that ``kubectl get -o json`` has saved: together or apart, as text or as data."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Iterable, Iterator, Mapping
+
+from .cut import NodeShare, PodShare, cut_node, cut_pod
+
+
+class SavedError(Exception):
+    """What was given are no nodes and pods; the text is one sentence with cause and remedy."""
+
+
+def read(*given: Any) -> tuple[list[NodeShare], list[PodShare]]:
+    """Return the nodes and the pods of lists of nodes, of pods, or of both and more. Raises SavedError.
+
+    Each is JSON text, a list as the API server sends it, or a sequence of objects or of further lists. What is in it twice counts
+    once.
+    """
+    nodes: dict[str, NodeShare] = {}
+    pods: dict[tuple[str, str], PodShare] = {}
+    for kind, item in _objects(given, ""):
+        if kind == "Node":
+            node = cut_node(item)
+            nodes[node.name] = node
+        elif kind == "Pod":
+            pod = cut_pod(item)
+            if pod is not None:
+                pods[(pod.namespace, pod.name)] = pod
+    if not nodes:
+        raise SavedError(
+            "There is no node in what was given; save nodes and pods by: kubectl get nodes,pods -A -o json."
+        )
+    return list(nodes.values()), list(pods.values())
+
+
+def _objects(given: Any, kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield (kind, object); *kind* is what the items of a list are that do not say it themselves."""
+    if isinstance(given, str):
+        yield from _objects(_parsed(given), kind)
+    elif isinstance(given, Mapping):
+        told = str(given.get("kind") or kind)
+        if told.endswith("List"):
+            yield from _each(given.get("items") or [], told[: -len("List")])
+        elif told:
+            yield told, given
+        else:
+            raise SavedError("An object without a kind was given; give a whole list, as kubectl get -o json writes it.")
+    elif isinstance(given, Iterable):
+        yield from _each(given, kind)
+    else:
+        raise SavedError(
+            f"Lists of nodes and pods were expected, not {given!r:.40}; give what kubectl get -o json writes."
+        )
+
+
+def _each(items: Iterable[Any], kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for item in items:
+        yield from _objects(item, kind)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SavedError(
+            f"What was given is no JSON ({error}); save it by: kubectl get nodes,pods -A -o json."
+        ) from None

@@ -1,0 +1,197 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: gpushare_info
+short_description: Tell which pods hold how much memory of which GPU under gpushare
+version_added: 0.1.0
+author: gpu.kubernetes authors (@gpu-kubernetes)
+description:
+  - Computes from nodes and pods alone what C(kubectl inspect gpushare) shows, and lists what is wrong with a remedy.
+  - Lists nodes once and pods once, in pages of which only what is needed is kept, so that a large cluster costs seconds and little memory.
+  - Amounts are units of C(aliyun.com/gpu-mem), booked by the limits of pods. gpushare does not isolate memory, so that a pod may use
+    more than it has booked.
+options:
+  node:
+    description: The node to look at. Left out, all nodes that offer C(aliyun.com/gpu-mem).
+    type: str
+  pods:
+    description: Whether to list the pods of each node. Without them the answer for a large cluster is a small part of what it is else.
+    type: bool
+    default: true
+  unit:
+    description:
+      - What one C(aliyun.com/gpu-mem) is, as gpushare's device plugin was told by its C(--memory-unit).
+      - It is written nowhere in the cluster. Left out, it is guessed as C(kubectl inspect gpushare) does, by which more than 100 for one
+        GPU are MiB. That is wrong for GPUs with more than 100 GiB in V(GiB).
+      - It only names what is reported, and changes no amount.
+    type: str
+    choices: [GiB, MiB]
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - gpu.kubernetes.attributes
+  - gpu.kubernetes.attributes.api
+  - gpu.kubernetes.attributes.info
+requirements:
+  - kubernetes >= 24.2.0
+notes:
+  - The account needs the right to list nodes and the pods of all namespaces, and no other.
+seealso:
+  - plugin: gpu.kubernetes.gpushare_allocation
+    plugin_type: filter
+  - plugin: gpu.kubernetes.gpushare_render
+    plugin_type: filter
+"""
+
+EXAMPLES = r"""
+- name: Look at all nodes
+  gpu.kubernetes.gpushare_info:
+  register: gpushare
+
+- name: Look at one node, without its pods
+  gpu.kubernetes.gpushare_info:
+    node: worker-1
+    pods: false
+  register: worker
+
+- name: Refuse a node that gives more away than it has
+  ansible.builtin.assert:
+    that: worker.findings | selectattr('code', 'equalto', 'gpu_overcommitted') | length == 0
+    fail_msg: "{{ worker.findings | map(attribute='message') | join(' ') }}"
+"""
+
+RETURN = r"""
+nodes:
+  description: The nodes that offer C(aliyun.com/gpu-mem), sorted by name. Amounts are units of that.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: The node.
+      type: str
+    address:
+      description: Its internal address; empty if it has none.
+      type: str
+    gpus:
+      description:
+        - Its GPUs by index, each with C(index), C(total) and C(allocated). gpushare takes all GPUs of a node for equal.
+        - A GPU that the node does not have, but a pod is said to be on, is listed too, and a finding.
+      type: list
+      elements: dict
+    pending:
+      description: What pods hold of which no GPU is known.
+      type: int
+    allocated:
+      description: What pods hold of all GPUs, listed above or not known.
+      type: int
+    total:
+      description: What the node offers.
+      type: int
+    percent:
+      description: How much of it is allocated, in whole percents.
+      type: int
+    pods:
+      description:
+        - The pods that have a node, have not finished and ask for C(aliyun.com/gpu-mem), by namespace and name. Left out unless O(pods).
+        - Each has C(namespace), C(name), C(phase), C(terminating), C(gpus) with C(index) and C(allocated), C(pending) and
+          C(allocated).
+      type: list
+      elements: dict
+  sample:
+    - name: worker-1
+      address: 10.0.0.11
+      gpus: [{index: 0, total: 16, allocated: 8}]
+      pending: 0
+      allocated: 8
+      total: 16
+      percent: 50
+      pods:
+        - namespace: default
+          name: binpack-0
+          phase: Running
+          terminating: false
+          gpus: [{index: 0, allocated: 3}]
+          pending: 0
+          allocated: 3
+        - namespace: default
+          name: binpack-1
+          phase: Running
+          terminating: false
+          gpus: [{index: 0, allocated: 5}]
+          pending: 0
+          allocated: 5
+cluster:
+  description: The sum of these nodes, with C(allocated), C(total) and C(percent).
+  returned: success
+  type: dict
+  sample: {allocated: 8, total: 16, percent: 50}
+unit:
+  description: V(GiB) or V(MiB); empty where no node has a GPU and O(unit) was left out.
+  returned: success
+  type: str
+  sample: GiB
+findings:
+  description:
+    - What is wrong, node by node, also on nodes that are not listed for they offer nothing.
+    - The C(code) is V(pending_running), V(unassigned_running), V(index_out_of_range), V(pod_mem_mismatch), V(visible_devices_env),
+      V(gpu_overcommitted), V(gpu_mem_without_count), V(leftover_gpu_count) or V(both_plugins).
+    - The C(object) is the name of a node, or namespace and name of a pod. The C(message) is one sentence with cause and remedy.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - code: both_plugins
+      object: worker-1
+      message: Node worker-1 offers the same GPUs as aliyun.com/gpu-mem and as nvidia.com/gpu, so that they are given away twice; take one
+        of both device plugins off the node.
+"""
+
+import gc
+from contextlib import contextmanager
+from typing import Iterator
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import UNITS, UnknownNode
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.asking import look
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            **AUTH_ARG_SPEC,
+            "node": {"type": "str"},
+            "pods": {"type": "bool", "default": True},
+            "unit": {"type": "str", "choices": list(UNITS)},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    cluster = connect(module)
+    with _uncollected():
+        try:
+            allocation = look(cluster, params["node"] or "", params["unit"] or "", params["pods"])
+        except (ApiError, UnknownNode) as error:
+            module.fail_json(msg=str(error))
+        module.exit_json(changed=False, **allocation)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep the garbage collector still: among millions of objects without a cycle it takes as long as all else."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,258 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What gpushare_info costs on a cluster of 5,000 nodes with 8 GPUs each and 100,000 pods of 3.8 KiB.
+
+    make bench-gpushare
+
+An API server on the loopback, in a process of its own, sends the same pages to two clients, each in a fresh process: the module, with
+all that it does until its answer is written, and one that reads the bytes and does nothing with them, so that the difference is
+the module's own. Told are seconds and the largest memory of the client. It exits with 1 if an amount is wrong, a page was fetched
+twice, or anything but GET was used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fakes.loopback_api import LoopbackApi, Source, write_kubeconfig
+from rich.console import Console
+from rich.table import Table
+
+GPUS, UNITS = 8, 80
+# So that a pod is as long as it was where the other tools were measured.
+POD_BYTES = 3891
+FIELDS = {
+    "f:metadata": {"f:annotations": {}, "f:labels": {"f:app": {}}},
+    "f:spec": {"f:containers": {}},
+    "f:status": {},
+}
+
+# In processes of their own, as Ansible starts it.
+LARGEST = """
+import atexit, sys
+atexit.register(lambda: [sys.stderr.write(line) for line in open("/proc/self/status") if line.startswith("VmHWM")])
+"""
+MODULE = """
+import pkgutil
+import ansible_collections
+ansible_collections.__path__ = pkgutil.extend_path(ansible_collections.__path__, "ansible_collections")
+from ansible.module_utils import basic
+basic._ANSIBLE_ARGS, basic._ANSIBLE_PROFILE = sys.argv[1].encode(), "legacy"
+from ansible_collections.gpu.kubernetes.plugins.modules import gpushare_info
+gpushare_info.main()
+"""
+READER = """
+import http.client, re, urllib.parse
+server = urllib.parse.urlsplit(sys.argv[1])
+connection = http.client.HTTPConnection(server.hostname, server.port)
+for path in ("nodes", "pods"):
+    token = ""
+    while token is not None:
+        connection.request("GET", f"/api/v1/{path}?limit=500" + (f"&continue={token}" if token else ""))
+        found = re.search(rb'"continue": "(\\d+)"', connection.getresponse().read()[:200])
+        token = found.group(1).decode() if found else None
+"""
+
+
+def node(number: int) -> dict[str, Any]:
+    """A node with its GPUs."""
+    amounts = {"cpu": "128", "memory": "1056Gi", "pods": "110", "aliyun.com/gpu-mem": str(GPUS * UNITS)}
+    amounts["aliyun.com/gpu-count"] = str(GPUS)
+    addresses = [{"type": "InternalIP", "address": f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"}]
+    conditions = [{"type": "Ready", "status": "True", "message": "kubelet is posting ready status"}]
+    return {
+        "metadata": {"name": f"node-{number:05}", "labels": {"gpushare": "true"}, "resourceVersion": "1"},
+        "spec": {"podCIDR": "10.244.0.0/24"},
+        "status": {"capacity": amounts, "allocatable": amounts, "addresses": addresses, "conditions": conditions},
+    }
+
+
+def pod(number: int, nodes: int) -> dict[str, Any]:
+    """A pod with 5 units of a GPU; as many on each GPU as on any other."""
+    place = number % (nodes * GPUS)
+    annotations = {
+        "ALIYUN_COM_GPU_MEM_IDX": str(place // nodes),
+        "ALIYUN_COM_GPU_MEM_POD": "5",
+        "ALIYUN_COM_GPU_MEM_DEV": str(UNITS),
+        "ALIYUN_COM_GPU_MEM_ASSIGNED": "true",
+        "ALIYUN_COM_GPU_MEM_ASSUME_TIME": f"17{number:017}",
+    }
+    mounts = [
+        {"name": "kube-api-access", "readOnly": True, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}
+    ]
+    container = {
+        "name": "main",
+        "image": "registry.example.com/team/inference-server:2.4.1",
+        "command": ["/usr/bin/serve", "--port", "8080"],
+        "env": [{"name": f"SETTING_{each}", "value": f"value-{each}"} for each in range(8)],
+        "resources": {
+            "limits": {"aliyun.com/gpu-mem": "5", "cpu": "2"},
+            "requests": {"aliyun.com/gpu-mem": "5", "cpu": "1"},
+        },
+        "volumeMounts": mounts,
+    }
+    found: dict[str, Any] = {
+        "metadata": {
+            "name": f"inference-{number:06}",
+            "namespace": f"team-{number % 97}",
+            "uid": f"{number:08x}-0000-4000-8000-{number:012x}",
+            "resourceVersion": str(number),
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": {"app": "inference", "pod-template-hash": "6d4cf56db6"},
+            "annotations": annotations,
+            "managedFields": [
+                {
+                    "manager": who,
+                    "operation": "Update",
+                    "apiVersion": "v1",
+                    "time": "2026-01-01T00:00:00Z",
+                    "fieldsV1": FIELDS,
+                }
+                for who in ("kube-controller-manager", "gpushare-schd-extender", "kubelet")
+            ],
+        },
+        "spec": {
+            "nodeName": f"node-{place % nodes:05}",
+            "containers": [container],
+            "volumes": [{"name": "kube-api-access", "projected": {"defaultMode": 420}}],
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+            "serviceAccountName": "default",
+        },
+        "status": {
+            "phase": "Running",
+            "podIP": "10.244.0.2",
+            "conditions": [
+                {"type": kind, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+                for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+            ],
+        },
+    }
+    annotations["example.com/note"] = "x" * (POD_BYTES - len(json.dumps(found)) - len('"example.com/note": "", '))
+    return found
+
+
+def encoded(count: int, make: Any) -> Source:
+    """A list that is encoded before anybody asks, so that sending it costs little."""
+    items = [json.dumps(make(number)).encode() for number in range(count)]
+    return count, lambda first, last: b",".join(items[first:last])
+
+
+def serve(nodes: int, pods: int) -> None:
+    """Serve until the pipe to us is closed, then tell what was asked: how often, by which methods, how often again."""
+    lists = {
+        "/api/v1/nodes": encoded(nodes, node),
+        "/api/v1/pods": encoded(pods, lambda number: pod(number, nodes)),
+    }
+    server = LoopbackApi(lists)
+    print(server.url, flush=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    for _line in sys.stdin:
+        asked = [(path, query.get("continue", "")) for _method, path, query in server.requests]
+        methods = sorted({method for method, _path, _query in server.requests})
+        print(json.dumps({"requests": len(asked), "twice": len(asked) - len({*asked}), "methods": methods}), flush=True)
+        server.requests.clear()
+
+
+class Cost(NamedTuple):
+    """What a client took: seconds on the clock, seconds of a processor, MiB at its largest."""
+
+    wall: float
+    cpu: float
+    mib: float
+
+    def cells(self) -> list[str]:
+        """For a table."""
+        return [f"{self.wall:.1f}", f"{self.cpu:.1f}", f"{self.mib:.0f}"]
+
+
+def measure(program: str, argument: str, output: int) -> Cost:
+    """Run a Python program, which tells on stderr how large it was: what wait4() says includes us."""
+    begin = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, "-c", LARGEST + program, argument], stdout=output, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    told = process.stderr.read()
+    _pid, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"the client ended with {process.returncode}: {told}")
+    wall = time.perf_counter() - begin
+    return Cost(wall, usage.ru_utime + usage.ru_stime, int(told.split()[-2]) / 1024)
+
+
+def ask(server: subprocess.Popen[str]) -> dict[str, Any]:
+    """What the server was asked since the last time."""
+    assert server.stdin is not None
+    assert server.stdout is not None
+    print(file=server.stdin, flush=True)
+    return dict(json.loads(server.stdout.readline()))
+
+
+def wrong(answer: dict[str, Any], asked: dict[str, Any], nodes: int, pods: int) -> list[str]:
+    """What is not as it has to be."""
+    found = []
+    if answer["cluster"] != {
+        "allocated": 5 * pods,
+        "total": nodes * GPUS * UNITS,
+        "percent": 500 * pods // (nodes * GPUS * UNITS),
+    }:
+        found.append(f"the cluster has {answer['cluster']}")
+    if len(answer["nodes"]) != nodes or answer["findings"] or answer["unit"] != "GiB":
+        found.append(f"{len(answer['nodes'])} nodes, {len(answer['findings'])} findings, unit {answer['unit']!r}")
+    if asked["twice"] or asked["methods"] != ["GET"]:
+        found.append(f"{asked['twice']} pages were fetched twice, by {asked['methods']}")
+    return found
+
+
+def main() -> int:
+    """Measure; 1 if the answer is wrong."""
+    parser = argparse.ArgumentParser(prog="bench.gpushare_allocation", description=__doc__)
+    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--pods", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--serve", action="store_true", help="be the server")
+    arguments = parser.parse_args()
+    if arguments.serve:
+        serve(arguments.nodes, arguments.pods)
+        return 0
+    sizes = ["--nodes", str(arguments.nodes), "--pods", str(arguments.pods)]
+    command = [sys.executable, "-m", "bench.gpushare_allocation", "--serve", *sizes]
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server,
+        tempfile.TemporaryDirectory() as scratch,
+    ):
+        assert server.stdout is not None
+        url = server.stdout.readline().strip()
+        kubeconfig = write_kubeconfig(url, Path(scratch, "kubeconfig"))
+        view = Table("client", "seconds", "of a processor", "MiB", "requests")
+        found = []
+        for _round in range(arguments.rounds):
+            for pods, name in ((True, "gpushare_info"), (False, "gpushare_info, pods: false")):
+                module = {"ANSIBLE_MODULE_ARGS": {"kubeconfig": str(kubeconfig), "pods": pods}}
+                with open(Path(scratch, "answer"), "wb") as output:
+                    cost = measure(MODULE, json.dumps(module), output.fileno())
+                asked = ask(server)
+                answer = json.loads(Path(scratch, "answer").read_text(encoding="utf-8"))
+                found += wrong(answer, asked, arguments.nodes, arguments.pods)
+                view.add_row(name, *cost.cells(), str(asked["requests"]))
+            view.add_row(
+                "reads the bytes alone", *measure(READER, url, subprocess.DEVNULL).cells(), str(ask(server)["requests"])
+            )
+        Console(width=None if sys.stdout.isatty() else 120).print(view)
+    for problem in found:
+        print(f"wrong: {problem}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
