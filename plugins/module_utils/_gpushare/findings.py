@@ -99,8 +99,10 @@ POD_CHECKS: dict[str, Callable[[PodShare], Iterator[str]]] = {
 
 
 def _overcommitted(shares: Shares, unit: str) -> Iterator[str]:
+    # One beyond is another finding, and of a node that offers nothing it is the leftover that counts.
+    real = range(shares.node.gpu_count if shares.node.gpu_mem > 0 else 0)
     for device in shares.devices:
-        if device.index not in range(shares.node.gpu_count) or device.allocated <= device.total:
+        if device.index not in real or device.allocated <= device.total:
             continue
         leaving = sum(
             amount for pod in shares.pods if pod.terminating for index, amount in pod.amounts if index == device.index

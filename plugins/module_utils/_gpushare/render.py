@@ -35,7 +35,9 @@ def text(allocation: Allocation, form: str = "table", details: bool = False, bar
 def lines(allocation: Allocation, form: str = "table", details: bool = False, bars: bool = True) -> list[Line]:
     """Return the allocation as lines; ``details`` tells of each pod, ``bars`` draws one for each GPU below the table."""
     if form == "json":
-        return [(line, "plain") for line in json.dumps({part: allocation[part] for part in PARTS}, indent=2).splitlines()]
+        return [
+            (line, "plain") for line in json.dumps({part: allocation[part] for part in PARTS}, indent=2).splitlines()
+        ]
     if form == "csv":
         return [(line, "plain") for line in _csv(allocation, details).splitlines()]
     rendered = _detailed(allocation) if details else _summary(allocation)

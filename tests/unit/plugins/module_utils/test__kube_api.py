@@ -48,6 +48,7 @@ class Wrapped(Exception):
             ["allow this account get on pods/log"],
         ),
         (HttpError(403, 'pods "p" is forbidden: violates PodSecurity'), 403, ["answered 403: pods", "PodSecurity."]),
+        (HttpError(410, "too old"), 410, ["answered 410: too old; run again when the API server"]),
         (HttpError(500, "a\nb"), 500, ["answered 500: a b."]),
         (HttpError(403, "RuntimeClass not found."), 403, ["answered 403: RuntimeClass not found."]),
         (HttpError(500, "boom"), 500, ["answered 500: boom."]),
@@ -86,6 +87,23 @@ def test_lists_are_read_page_by_page() -> None:
     client = Client({"items": [{"n": 1}], "metadata": {"continue": "t"}}, {"items": [{"n": 2}], "metadata": {}})
     assert api.Cluster(client).nodes() == [{"n": 1}, {"n": 2}]
     assert client.asked == [("get", "/api/v1/nodes", {"limit": api.PAGE, "_continue": token}) for token in (None, "t")]
+
+
+def test_of_each_object_is_kept_what_is_asked_for() -> None:
+    client = Client({"items": [{"n": 1}, {"n": 2}], "metadata": {"continue": "t"}}, {"items": [{"n": 3}]})
+    assert api.Cluster(client).gather("pods", lambda pod: pod["n"] if pod["n"] != 2 else None, "a=b") == [1, 3]
+    assert [options["field_selector"] for _method, _path, options in client.asked] == ["a=b", "a=b"]
+
+
+def test_a_list_that_has_expired_is_begun_anew_once() -> None:
+    first, last = {"items": [{"n": 1}], "metadata": {"continue": "t"}}, {"items": [{"n": 2}]}
+    client = Client(first, HttpError(410), first, last)
+    assert api.Cluster(client).nodes() == [{"n": 1}, {"n": 2}]
+    client = Client(first, HttpError(410), first, HttpError(410), first)
+    with pytest.raises(api.ApiError) as caught:
+        api.Cluster(client).nodes()
+    assert caught.value.status == 410
+    assert len(client.asked) == 4
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,203 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is allocated of which GPU."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from fakes.gpushare import share_node, share_pod
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import UnknownNode, allocate
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.saved import read
+
+ALLOCATION = "scheduler.framework.gpushare.allocation"
+
+
+def look(*objects: dict[str, Any], **options: Any) -> dict[str, Any]:
+    return allocate(*read(list(objects)), **options)
+
+
+@pytest.mark.parametrize(
+    ("amounts", "allocated", "percent"), [((), 0, 0), ((3,), 3, 18), ((3, 5), 8, 50), ((3, 5, 8), 16, 100)]
+)
+def test_pods_fill_one_gpu(amounts: tuple[int, ...], allocated: int, percent: int) -> None:
+    pods = [share_pod(f"p{number}", amounts=(amount,)) for number, amount in enumerate(amounts)]
+    found = look(share_node("w1"), *pods)
+    assert found["cluster"] == {"allocated": allocated, "total": 16, "percent": percent}
+    assert found["unit"] == "GiB"
+    assert found["findings"] == []
+    (node,) = found["nodes"]
+    assert node["gpus"] == [{"index": 0, "total": 16, "allocated": allocated}]
+    assert [pod["allocated"] for pod in node["pods"]] == list(amounts)
+
+
+def test_the_shape_of_the_answer() -> None:
+    pods = [
+        share_pod("b", amounts=(2, 1), index=1),
+        share_pod("a", namespace="z"),
+        share_pod("lost", index=None, deleted=True),
+    ]
+    assert look(share_node("w1", 32, 2), *pods) == {
+        "nodes": [
+            {
+                "name": "w1",
+                "address": "10.0.0.1",
+                "gpus": [{"index": 0, "total": 16, "allocated": 3}, {"index": 1, "total": 16, "allocated": 3}],
+                "pending": 3,
+                "allocated": 9,
+                "total": 32,
+                "percent": 28,
+                "pods": [
+                    {
+                        "namespace": "default",
+                        "name": "b",
+                        "phase": "Running",
+                        "terminating": False,
+                        "gpus": [{"index": 1, "allocated": 3}],
+                        "pending": 0,
+                        "allocated": 3,
+                    },
+                    {
+                        "namespace": "default",
+                        "name": "lost",
+                        "phase": "Running",
+                        "terminating": True,
+                        "gpus": [],
+                        "pending": 3,
+                        "allocated": 3,
+                    },
+                    {
+                        "namespace": "z",
+                        "name": "a",
+                        "phase": "Running",
+                        "terminating": False,
+                        "gpus": [{"index": 0, "allocated": 3}],
+                        "pending": 0,
+                        "allocated": 3,
+                    },
+                ],
+            }
+        ],
+        "cluster": {"allocated": 9, "total": 32, "percent": 28},
+        "unit": "GiB",
+        "findings": [
+            {
+                "code": "pending_running",
+                "object": "default/lost",
+                "message": "Pod default/lost runs with aliyun.com/gpu-mem 3 on no known GPU, so that it was not gpushare's extender that "
+                "bound it; check that kube-scheduler has the extender, and start the pod anew.",
+            }
+        ],
+    }
+
+
+def test_only_nodes_that_offer_something_are_listed_by_name() -> None:
+    nodes = [share_node("w2"), share_node("none", None, None), share_node("gone", 0, 0), share_node("w1")]
+    found = look(*nodes, share_pod("p", on="none"), share_pod("q", on="nowhere"))
+    assert [node["name"] for node in found["nodes"]] == ["w1", "w2"]
+    assert found["cluster"] == {"allocated": 0, "total": 32, "percent": 0}
+
+
+def test_an_index_beyond_the_gpus_is_a_gpu_of_its_own() -> None:
+    found = look(share_node("w1", 32, 2), share_pod("p", index=7), share_pod("q", index=-5, amounts=(1,)))
+    (node,) = found["nodes"]
+    assert node["gpus"] == [
+        {"index": -5, "total": 16, "allocated": 1},
+        {"index": 0, "total": 16, "allocated": 0},
+        {"index": 1, "total": 16, "allocated": 0},
+        {"index": 7, "total": 16, "allocated": 3},
+    ]
+    assert (node["allocated"], node["percent"]) == (4, 12)
+    assert [each["code"] for each in found["findings"]] == ["index_out_of_range", "index_out_of_range"]
+
+
+def test_without_a_count_all_is_allocated_and_nothing_is_known_of_gpus() -> None:
+    found = look(share_node("w1", 16, None), share_pod("p"))
+    (node,) = found["nodes"]
+    assert node["gpus"] == [{"index": 0, "total": 0, "allocated": 3}]
+    assert (node["allocated"], node["total"], found["unit"]) == (3, 16, "")
+    assert [each["code"] for each in found["findings"]] == ["gpu_mem_without_count", "index_out_of_range"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "unit"),
+    [
+        ([share_node("w1", 100, 1)], "GiB"),
+        ([share_node("w1", 101, 1)], "MiB"),
+        ([share_node("w1", 8 * 141, 8)], "MiB"),
+        ([share_node("w1", 8 * 80, 8)], "GiB"),
+        ([share_node("w1", 50000, None), share_node("w2", 16, 1)], "GiB"),
+        ([share_node("w1", 50000, None)], ""),
+        ([share_node("w1", None, None)], ""),
+    ],
+)
+def test_the_unit_is_guessed_from_the_first_node_with_gpus(nodes: list[dict[str, Any]], unit: str) -> None:
+    assert look(*nodes)["unit"] == unit
+    assert look(*nodes, unit="GiB")["unit"] == "GiB"
+
+
+def test_a_node_alone_is_what_it_is_among_others() -> None:
+    objects = [
+        share_node("w1"),
+        share_node("w2", 0, 1),
+        share_pod("p"),
+        share_pod("q", on="w2"),
+        share_node("w3", 640, 4),
+    ]
+    whole = look(*objects)
+    for node in whole["nodes"]:
+        alone = look(*objects, node=node["name"])
+        assert alone["nodes"] == [node]
+        assert alone["cluster"] == {key: node[key] for key in ("allocated", "total", "percent")}
+    assert look(*objects, node="w2")["nodes"] == []
+    assert [each["object"] for each in look(*objects, node="w2")["findings"]] == [
+        "w2",
+    ]
+
+
+def test_a_node_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(UnknownNode, match="There is no node w9 in the cluster; correct the name"):
+        look(share_node("w1"), node="w9")
+
+
+def test_pods_are_listed_only_if_asked_for() -> None:
+    (node,) = look(share_node("w1"), share_pod("p"), list_pods=False)["nodes"]
+    assert "pods" not in node
+    assert node["allocated"] == 3
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_sums_hold_whatever_the_cluster_is_like(seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311
+    nodes = [
+        share_node(f"w{number}", chance.choice([None, 0, 7, 16, 320]), chance.choice([None, 0, 1, 4]))
+        for number in range(6)
+    ]
+    allocations = ["", "{}", '{"0": {"1": 2, "9": 1}}', '{"0": {"-1": 2}}', "nonsense"]
+    pods = [
+        share_pod(
+            f"p{number}",
+            on=f"w{chance.randrange(7)}",
+            amounts=[chance.choice([None, 0, 1, 5]) for _container in range(chance.randrange(1, 4))],
+            index=chance.choice([None, -1, 0, 1, 3, 12, "x"]),
+            phase=chance.choice(["Pending", "Running", "Failed"]),
+            annotations={ALLOCATION: chance.choice(allocations)},
+        )
+        for number in range(60)
+    ]
+    found = look(*nodes, *pods)
+    shuffled = [*nodes, *pods]
+    chance.shuffle(shuffled)
+    assert look(*shuffled) == found
+    for node in found["nodes"]:
+        assert node["allocated"] == sum(gpu["allocated"] for gpu in node["gpus"]) + node["pending"]
+        assert node["allocated"] == sum(pod["allocated"] for pod in node["pods"])
+        assert node["pending"] == sum(pod["pending"] for pod in node["pods"])
+        for gpu in node["gpus"]:
+            shares = [share for pod in node["pods"] for share in pod["gpus"] if share["index"] == gpu["index"]]
+            assert gpu["allocated"] == sum(share["allocated"] for share in shares)
+    for part in ("allocated", "total"):
+        assert found["cluster"][part] == sum(node[part] for node in found["nodes"])

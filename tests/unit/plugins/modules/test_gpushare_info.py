@@ -1,0 +1,135 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module's face, and the module on an API server over HTTP: what it asks, how often, and what it answers."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Callable, Iterator
+
+import pytest
+
+pytest.importorskip("kubernetes")
+
+from fakes.gpushare import share_node, share_pod
+from fakes.kubernetes_api import FakeCluster
+from fakes.loopback_api import LoopbackApi, listed, serving, write_kubeconfig
+
+from ansible_collections.gpu.kubernetes.plugins.modules import gpushare_info
+
+OBJECTS = (
+    [share_node("w1"), share_node("w2", 640, 8)],
+    [
+        share_pod("a"),
+        share_pod("b", amounts=(5,)),
+        share_pod("c", on="w2", index=7, amounts=(40,)),
+    ],
+)
+
+
+@pytest.fixture
+def run(run_module: Any) -> Any:
+    return partial(run_module, gpushare_info)
+
+
+def test_answer(run: Any) -> None:
+    result = run(FakeCluster(*OBJECTS))
+    assert set(result) >= {"changed", "nodes", "cluster", "unit", "findings"}
+    assert result["changed"] is False
+    assert [node["percent"] for node in result["nodes"]] == [50, 6]
+    assert [pod["name"] for pod in result["nodes"][0]["pods"]] == ["a", "b"]
+    assert result["cluster"] == {"allocated": 48, "total": 656, "percent": 7}
+    assert gc.isenabled()
+
+
+def test_options(run: Any) -> None:
+    result = run(FakeCluster(*OBJECTS), node="w2", unit="MiB", pods=False)
+    assert [node["name"] for node in result["nodes"]] == ["w2"]
+    assert "pods" not in result["nodes"][0]
+    assert result["unit"] == "MiB"
+
+
+def test_a_node_that_is_not_there(run: Any) -> None:
+    result = run(FakeCluster(*OBJECTS), node="w9")
+    assert result["failed"] is True
+    assert result["msg"].startswith("There is no node w9 in the cluster; ")
+    assert gc.isenabled()
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Return serve(nodes, pods): an API server, and a kubeconfig that leads to it."""
+    with ExitStack() as stack:
+
+        def start(nodes: list[Any], pods: list[Any]) -> tuple[LoopbackApi, str]:
+            lists = {"/api/v1/nodes": listed(nodes), "/api/v1/pods": listed(pods)}
+            server = stack.enter_context(serving(LoopbackApi(lists)))
+            return server, str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
+
+        yield start
+
+
+@pytest.fixture
+def ask(run: Any) -> Callable[..., dict[str, Any]]:
+    """Run the module on the cluster of a kubeconfig, over HTTP."""
+    connect = gpushare_info.connect
+
+    def run_for_real(kubeconfig: str, **arguments: Any) -> dict[str, Any]:
+        cluster = connect(SimpleNamespace(params={"kubeconfig": kubeconfig}, fail_json=pytest.fail))
+        return dict(run(cluster, **arguments))
+
+    return run_for_real
+
+
+MANY = [share_pod(f"p{number:04}", on=f"w{number % 2 + 1}", amounts=(1,)) for number in range(1100)]
+
+
+def pages(server: Any) -> list[tuple[str, str]]:
+    return [(path.rpartition("/")[2], query.get("continue", "")) for _method, path, query in server.requests]
+
+
+def test_lists_are_followed_to_their_end_and_nothing_is_asked_twice(serve: Any, ask: Any) -> None:
+    nodes = [*OBJECTS[0], *(share_node(f"x{number}", None, None) for number in range(600))]
+    server, kubeconfig = serve(nodes, MANY)
+    result = ask(kubeconfig=kubeconfig)
+    assert [node["allocated"] for node in result["nodes"]] == [550, 550]
+    assert sorted(pages(server)) == [("nodes", ""), ("nodes", "500"), ("pods", ""), ("pods", "1000"), ("pods", "500")]
+    assert {method for method, _path, _query in server.requests} == {"GET"}
+    assert {query["limit"] for _method, _path, query in server.requests} == {"500"}
+
+
+def test_the_server_is_asked_for_one_node_alone(serve: Any, ask: Any) -> None:
+    server, kubeconfig = serve(OBJECTS[0], MANY[:10])
+    result = ask(kubeconfig=kubeconfig, node="w2")
+    assert [(node["name"], node["allocated"]) for node in result["nodes"]] == [("w2", 5)]
+    asked = {path: query.get("fieldSelector") for _method, path, query in server.requests}
+    unfinished = "status.phase!=Succeeded,status.phase!=Failed"
+    assert asked == {
+        "/api/v1/nodes": "metadata.name=w2",
+        "/api/v1/pods": f"{unfinished},spec.nodeName=w2",
+    }
+
+
+def test_a_list_that_expires_is_read_anew_from_its_beginning(serve: Any, ask: Any) -> None:
+    server, kubeconfig = serve(OBJECTS[0], MANY)
+    # The nodes are one request, the pods' pages the second to the fourth.
+    server.expire = lambda _path, number: number == 4
+    result = ask(kubeconfig=kubeconfig)
+    assert result["cluster"]["allocated"] == 1100
+    assert pages(server)[1:] == [("pods", token) for token in ("", "500", "1000", "", "500", "1000")]
+
+
+def test_a_list_that_expires_again_and_again_is_an_error(serve: Any, ask: Any) -> None:
+    server, kubeconfig = serve(OBJECTS[0], MANY)
+    server.expire = lambda path, _number: path.endswith("pods")
+    result = ask(kubeconfig=kubeconfig)
+    assert result["failed"] is True
+    assert result["msg"] == (
+        f"The Kubernetes API at {server.url} answered 410: The provided continue parameter is too old to display a consistent "
+        "list result; run again when the API server and the way to it are less busy."
+    )
+    assert len(pages(server)) == 5
