@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -77,6 +79,33 @@ def playbook(forge: Forge) -> Callable[..., tuple[int, dict[str, dict[str, int]]
         path = name if name.endswith(".yml") else f"playbooks/{name}.yml"
         code, said = forge.run("-i", str(LAB / "inventory.yml"), path, *words)
         return code, _recap(said), said
+
+    return run
+
+
+@pytest.fixture
+def killed_at() -> Callable[..., None]:
+    """Run a playbook as another process, and kill it with all its own when it begins a task of that name."""
+
+    def run(playbook: str, task: str, *words: str) -> None:
+        program = Path(sys.executable).with_name("ansible-playbook")
+        environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0", "PYTHONUNBUFFERED": "1"}
+        seen = []
+        with subprocess.Popen(
+            [str(program), "-i", str(LAB / "inventory.yml"), *words, playbook],
+            cwd=ROOT,
+            env={**environment, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            for line in process.stdout or ():
+                seen.append(line)
+                if line.startswith("TASK [") and task in line:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    return
+        raise AssertionError(f"{task} was never begun:\n{''.join(seen[-40:])}")
 
     return run
 

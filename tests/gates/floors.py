@@ -5,7 +5,8 @@
 playbooks -> roles -> modules -> module_utils -> nothing. The ground floor, module_utils, imports the standard library and itself; only
 the door to the API server (``_kube_api``) imports Ansible and the kubernetes client, and only modules that run on the controller go
 through it. What runs on a node imports the standard library, ``ansible.module_utils`` and the ground floor; action and filter plugins
-are other faces of the same ground floor. A role names no inventory group, for it gets its hosts from the play.
+are other faces of the same ground floor, and share what needs a library of the controller in plugin_utils. A role names no inventory
+group, for it gets its hosts from the play.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ DOOR = "_kube_api"
 GROUND: tuple[str, ...] = (UTILS,)
 NODE = ("ansible.module_utils", *GROUND)
 API = ("ansible_collections.kubernetes.core", "kubernetes", *NODE)
-FACES = ("ansible", "jinja2", "ruamel.yaml", "yaml", *GROUND)
+FACES = ("ansible", "jinja2", "ruamel.yaml", "yaml", f"{COLLECTION}.plugins.plugin_utils", *GROUND)
 # The variable, and not a method of that name or a key; `groups.get(…)` names a group, `groups.items()` would go through all.
 GROUP = re.compile(r"(?<![\w.])groups\s*(\[|\.\w|\|)|['\"]\s+(not\s+)?in\s+groups\b|\bgroup_names\b")
 DYNAMIC = ("import_module", "__import__")
@@ -121,7 +122,7 @@ def problems_of_modules() -> Iterator[str]:
 
 def faces() -> list[Path]:
     """Plugins that are no modules: they run in Ansible's own process."""
-    folders = ("action", "filter", "lookup", "test", "callback", "inventory", "doc_fragments")
+    folders = ("action", "filter", "lookup", "test", "callback", "inventory", "doc_fragments", "plugin_utils")
     return [path for folder in folders for path in sorted((ROOT / "plugins" / folder).glob("*.py"))]
 
 

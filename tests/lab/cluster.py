@@ -49,6 +49,8 @@ def _kubeadm_configuration(settings: Settings, control_plane: Node) -> bytes:
             "kind": "ClusterConfiguration",
             "kubernetesVersion": f"v{settings.kubernetes}",
             "clusterName": settings.name,
+            # no load balancer: the others join by the first one
+            **({"controlPlaneEndpoint": settings.address(control_plane)} if settings.control_planes > 1 else {}),
             "networking": {"serviceSubnet": _SERVICES},
         },
         kubelet,
@@ -65,7 +67,9 @@ def _kubeadm_configuration(settings: Settings, control_plane: Node) -> bytes:
 
 def start(settings: Settings, archives: dict[str, Path], stand_ins: dict[str, Path]) -> None:
     """kubeadm init on the control plane, kubeadm join on the workers."""
-    control_plane, *workers = settings.nodes
+    control_plane, *others = settings.nodes
+    control_planes = [node for node in others if node.control_plane]
+    workers = [node for node in others if not node.control_plane]
     on_workers = [archives["kube-proxy"], archives["pause"]]
     everywhere = [*stand_ins.values(), *settings.given_archives]
     with step("import images into the nodes"):
@@ -83,8 +87,15 @@ def start(settings: Settings, archives: dict[str, Path], stand_ins: dict[str, Pa
         target = kubeconfig(settings)
         target.touch(mode=0o600)
         target.write_text(nodes.execute(control_plane, "cat", "/etc/kubernetes/admin.conf"))
+    join = nodes.execute(control_plane, "kubeadm", "token", "create", "--print-join-command").split()
+    if control_planes:
+        with step(f"kubeadm join of {len(control_planes)} control planes"):
+            said = nodes.execute(control_plane, "kubeadm", "init", "phase", "upload-certs", "--upload-certs")
+            as_control_plane = ["--control-plane", "--certificate-key", said.split()[-1]]
+            # one after the other: etcd takes one new member at a time
+            for node in control_planes:
+                _join(node, [*join, *as_control_plane, "--apiserver-advertise-address", settings.address(node)])
     with step(f"kubeadm join of {len(workers)} workers"):
-        join = nodes.execute(control_plane, "kubeadm", "token", "create", "--print-join-command").split()
         nodes.everywhere(lambda node: _join(node, join), workers)
     with step("wait until all nodes are Ready"):
         kubectl(settings, "wait", "node", "--all", "--for=condition=Ready", "--timeout=120s")

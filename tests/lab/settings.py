@@ -39,6 +39,7 @@ class Settings:
     containerd: str = VERSIONS["containerd"]
     subnet: str = "10.231.0"
     gpus: tuple[str, ...] = ("a100-40g", "mixed")
+    control_planes: int = 1
     image_archives: Path | None = None
     nvml: Path | None = None
     cache: Path = field(default_factory=lambda: Path.home() / ".cache" / "gpu-kubernetes-lab")
@@ -50,12 +51,17 @@ class Settings:
 
     @property
     def nodes(self) -> list[Node]:
-        """The control plane and one worker for each GPU profile."""
+        """The control planes, of which the first begins the cluster, and one worker for each GPU profile."""
         workers = []
         for number, wish in enumerate(self.gpus, 1):
             profile, _, containerd = wish.partition("@")
             workers.append(Node(f"{self.name}-worker-{number}", 10 + number, gpus=profile, containerd=containerd))
-        return [Node(f"{self.name}-control-plane", 10, control_plane=True), *workers]
+        # below the first one's number: the workers' begin above it
+        others = [
+            Node(f"{self.name}-control-plane-{number}", 11 - number, control_plane=True)
+            for number in range(2, self.control_planes + 1)
+        ]
+        return [Node(f"{self.name}-control-plane", 10, control_plane=True), *others, *workers]
 
     @property
     def given_archives(self) -> list[Path]:
@@ -83,7 +89,8 @@ def _existing(variable: str) -> Path | None:
 
 
 def from_environment() -> Settings:
-    """Settings from LAB_NAME, LAB_SUBNET, LAB_KUBERNETES, LAB_CONTAINERD, LAB_GPUS, LAB_NVML, LAB_IMAGE_ARCHIVES, LAB_CACHE."""
+    """Settings from LAB_NAME, LAB_SUBNET, LAB_KUBERNETES, LAB_CONTAINERD, LAB_GPUS, LAB_CONTROL_PLANES, LAB_NVML, LAB_IMAGE_ARCHIVES,
+    LAB_CACHE."""
     chosen: dict[str, object] = {}
     for key in ("name", "subnet", "kubernetes", "containerd"):
         value = os.environ.get(f"LAB_{key.upper()}")
@@ -91,6 +98,10 @@ def from_environment() -> Settings:
             chosen[key] = value.removeprefix("v")
     if os.environ.get("LAB_GPUS"):
         chosen["gpus"] = tuple(os.environ["LAB_GPUS"].split(","))
+    if os.environ.get("LAB_CONTROL_PLANES"):
+        if os.environ["LAB_CONTROL_PLANES"] not in {"1", "3", "5"}:
+            raise LabError("LAB_CONTROL_PLANES: etcd wants an odd number of control planes; choose 1, 3 or 5.")
+        chosen["control_planes"] = int(os.environ["LAB_CONTROL_PLANES"])
     if os.environ.get("LAB_CACHE"):
         chosen["cache"] = Path(os.environ["LAB_CACHE"]).expanduser().resolve()
     settings = Settings(image_archives=_existing("LAB_IMAGE_ARCHIVES"), nvml=_existing("LAB_NVML"), **chosen)  # type: ignore[arg-type]

@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -200,12 +198,13 @@ def test_a_node_that_is_not_proved_gets_its_former_driver_and_the_others_keep_th
 
 
 def test_a_run_that_is_killed_at_every_step_is_gone_on_with(
-    upgrade: Callable[..., Any], state: Callable[..., Any], workers: dict[str, Any]
+    upgrade: Callable[..., Any], state: Callable[..., Any], workers: dict[str, Any], killed_at: Callable[..., None]
 ) -> None:
     first = next(iter(workers))
     before = state()
+    asked = json.dumps({"driver": FORMER, **QUICK})
     for step in STEPS:
-        killed_at(step, "--limit", first)
+        killed_at("playbooks/upgrade_nvidia_driver.yml", step, *VARIABLES, "-e", asked, "--limit", first)
         driver, schedulable, _gpus, left = state()[first]
         assert driver in (FORMER, NEWER, "")
         assert "/var/lib/gpu-kubernetes/state/driver-upgrade.json" in left
@@ -248,26 +247,3 @@ def assert_soon(what: Callable[[], bool]) -> None:
             return
         time.sleep(1)
     assert what()
-
-
-def killed_at(step: str, *words: str) -> None:
-    """Run the playbook as another process, and kill it with all its own when it begins a task."""
-    program = Path(sys.executable).with_name("ansible-playbook")
-    arguments = ["-i", str(LAB / "inventory.yml"), *VARIABLES, "-e", json.dumps({"driver": FORMER, **QUICK}), *words]
-    environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0", "PYTHONUNBUFFERED": "1"}
-    seen = []
-    with subprocess.Popen(
-        [str(program), *arguments, "playbooks/upgrade_nvidia_driver.yml"],
-        cwd=ROOT,
-        env={**environment, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        for line in process.stdout or ():
-            seen.append(line)
-            if line.startswith("TASK [") and step in line:
-                os.killpg(process.pid, signal.SIGKILL)
-                return
-    raise AssertionError(f"{step} was never begun:\n{''.join(seen[-40:])}")

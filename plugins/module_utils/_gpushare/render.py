@@ -121,7 +121,7 @@ def _bars(allocation: Allocation) -> list[Line]:
             (
                 f"  {node['name']}",
                 f"GPU{gpu['index']}",
-                bar(gpu["allocated"], gpu["total"]),
+                drawn(gpu["allocated"], gpu["total"]),
                 _share(gpu),
                 f"{percent(gpu['allocated'], gpu['total'])}%",
             ),
@@ -137,7 +137,7 @@ def _bars(allocation: Allocation) -> list[Line]:
     )
 
 
-def bar(part: int, whole: int, width: int = BAR_WIDTH) -> str:
+def drawn(part: int, whole: int, width: int = BAR_WIDTH) -> str:
     """Draw a part of a whole: no mark only for nothing, and no gap only where all is gone."""
     marks = min(width, part * width // whole) if whole > 0 else 0
     if part > 0:

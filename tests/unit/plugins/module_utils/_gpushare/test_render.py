@@ -12,7 +12,7 @@ import pytest
 from fakes.gpushare import share_node, share_pod
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import allocate
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.render import NOTE, bar, gpu_count, lines, text
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.render import NOTE, drawn, gpu_count, lines, text
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.saved import read
 
 
@@ -88,12 +88,12 @@ def test_the_bars() -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "whole", "drawn"),
+    ("part", "whole", "expected"),
     [(0, 100, "...."), (1, 100, "#..."), (50, 100, "##.."), (99, 100, "###."), (100, 100, "####"), (300, 100, "####"),
      (5, 0, "#..."), (0, 0, "....")],
 )  # fmt: skip
-def test_a_bar_is_empty_or_full_only_where_the_gpu_is(part: int, whole: int, drawn: str) -> None:
-    assert bar(part, whole, 4) == drawn
+def test_a_bar_is_empty_or_full_only_where_the_gpu_is(part: int, whole: int, expected: str) -> None:
+    assert drawn(part, whole, 4) == expected
 
 
 def test_tones_tell_what_is_wrong() -> None:

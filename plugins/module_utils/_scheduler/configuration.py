@@ -1,0 +1,174 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The file that kube-scheduler's flag --config names: made, merged, and cleared of what is ours. Private to this collection."""
+
+from __future__ import annotations
+
+import typing as t
+
+from . import extenders, flags, versions
+from .errors import SchedulerError
+from .migration import migrate, version_of
+from .scalars import Syntax, equal, made, mapping, mappings, meaning, text_of
+
+KUBECONFIG = "/etc/kubernetes/scheduler.conf"
+
+# Flags that count no more once there is a --config: where the file has the same, its type, and what it is if the file has none.
+_SILENCED: dict[str, tuple[str, str, type, t.Any]] = {
+    "kubeconfig": ("clientConnection", "kubeconfig", str, None),
+    "kube-api-content-type": ("clientConnection", "contentType", str, "application/vnd.kubernetes.protobuf"),
+    "kube-api-qps": ("clientConnection", "qps", float, 50),
+    "kube-api-burst": ("clientConnection", "burst", int, 100),
+    "profiling": ("", "enableProfiling", bool, True),
+    "contention-profiling": ("", "enableContentionProfiling", bool, True),
+    "lock-object-namespace": ("leaderElection", "resourceNamespace", str, "kube-system"),
+    "lock-object-name": ("leaderElection", "resourceName", str, "kube-scheduler"),
+}
+# Those for which the file has no place.
+_LOST = ("master", "scheduler-name", "algorithm-provider", "hard-pod-affinity-symmetric-weight")
+
+Identities = t.Sequence[t.Mapping[str, t.Any]]
+
+
+def is_blank(syntax: Syntax, data: bytes | None, what: str) -> bool:
+    """Whether there is no configuration: no file, or one without content, as a hostPath of type FileOrCreate leaves behind."""
+    return data is None or meaning(syntax.read(data, what)) is None
+
+
+def change(
+    tree: dict[str, t.Any],
+    minor: int,
+    asked: t.Sequence[extenders.Extender],
+    ours: Identities,
+    silenced: t.Sequence[flags.Flag],
+    what: str,
+) -> list[str]:
+    """Make *tree* a configuration with the extenders *asked*; return what has to be told.
+
+    *ours* are the extenders of earlier runs, which go unless they are asked for again. *silenced* are flags that begin to be ignored.
+    Raises SchedulerError for what cannot be, naming it.
+    """
+    notes = migrate(tree, minor, what)
+    notes += _take_over(tree, silenced, what)
+    connection = made(tree, "clientConnection", dict)
+    if not meaning(connection.get("kubeconfig")):
+        connection["kubeconfig"] = KUBECONFIG
+    _merge(tree, asked, ours, what)
+    extenders.check_together(mappings(tree, "extenders", what))
+    return notes
+
+
+def new_tree(minor: int) -> dict[str, t.Any]:
+    """Return the beginning of a new configuration."""
+    return {"apiVersion": f"{versions.GROUP}/{versions.wanted(minor)}", "kind": versions.KIND}
+
+
+def clear(tree: dict[str, t.Any], minor: int, ours: Identities, what: str) -> list[str]:
+    """Take the extenders *ours* out of *tree*, and make sure that kube-scheduler reads the rest; return what has to be told."""
+    version_of(tree, what)
+    _drop(tree, ours, (), what)
+    return migrate(tree, minor, what)
+
+
+def is_sound(syntax: Syntax, data: bytes, minor: int, ours: Identities, what: str) -> bool:
+    """Whether *data* is a configuration that Kubernetes 1.*minor* reads as it is, with no extender of *ours* in it."""
+    try:
+        tree = syntax.read(data, what)
+        before = meaning(tree)
+        clear(tree, minor, ours, what)
+        return equal(before, tree) and bool(meaning(mapping(tree, "clientConnection", what).get("kubeconfig")))
+    except SchedulerError:
+        return False
+
+
+def ignored_flags(tree: t.Mapping[str, t.Any], given: t.Sequence[flags.Flag], what: str) -> list[str]:
+    """Return warnings of flags that say other than the file, which alone counts."""
+    warnings = []
+    for name in dict.fromkeys(flag.name for flag in given):
+        value = flags.last(given, name)
+        if name in _SILENCED and value is not None:
+            section, key, _kind, default = _SILENCED[name]
+            there = (mapping(tree, section, what) if section else tree).get(key, default)
+            if not equal(there, _value(name, value)):
+                told = f"{section}.{key}".lstrip(".")
+                warnings.append(
+                    f"kube-scheduler ignores its flag --{name}={value}, since {what} is there: set {told} in that file."
+                )
+    return warnings
+
+
+def _take_over(tree: dict[str, t.Any], silenced: t.Sequence[flags.Flag], what: str) -> list[str]:
+    for name, (section, key, _kind, _default) in _SILENCED.items():
+        value = flags.last(silenced, name)
+        if value is None:
+            continue
+        place = made(tree, section, dict) if section else tree
+        if not equal(place.get(key), _value(name, value)):
+            place[key] = _value(name, value)
+    lost = [name for name in _LOST if flags.last(silenced, name)]
+    return [
+        f"kube-scheduler ignores its flag --{name} from now on, and {what} has no setting like it: see whether it is needed."
+        for name in lost
+    ]
+
+
+def _value(name: str, value: str) -> t.Any:
+    kind = _SILENCED[name][2]
+    if kind is str:
+        return value
+    if kind is bool:
+        return flags.switch(value, name)
+    try:
+        number = float(value) if kind is float else int(value)
+        return int(number) if number == int(number) else number
+    except (ValueError, OverflowError):
+        raise SchedulerError(f"The flag --{name} has the value {value}: give it a number.") from None
+
+
+def _merge(tree: dict[str, t.Any], asked: t.Sequence[extenders.Extender], ours: Identities, what: str) -> None:
+    known = made(tree, "extenders", list)
+    mappings(tree, "extenders", what)
+    for extender in asked:
+        wanted = [extenders.identity(extender)]
+        same = [entry for entry in known if extenders.is_one_of(entry, wanted)]
+        if same:
+            _update(same[0], extender)
+        else:
+            known.append(dict(extender))
+    _drop(tree, [*ours, *map(extenders.identity, asked)], asked, what)
+
+
+def _drop(tree: dict[str, t.Any], ours: Identities, kept: t.Sequence[extenders.Extender], what: str) -> None:
+    """Take out the extenders *ours*, but for one of each of those that are *kept*, and the list if it becomes empty."""
+    known = mappings(tree, "extenders", what)
+    left = list(kept)
+    doomed = []
+    for index, entry in enumerate(known):
+        if _is_one_like(entry, left):
+            left = [extender for extender in left if not equal(entry, extender)]
+        elif extenders.is_one_of(entry, ours):
+            doomed.append(index)
+    for index in reversed(doomed):
+        del known[index]
+    if doomed and not known:
+        del tree["extenders"]
+
+
+def _is_one_like(entry: t.Any, others: t.Sequence[extenders.Extender]) -> bool:
+    """Whether *entry* means the same as one of *others*."""
+    return any(equal(entry, other) for other in others)
+
+
+def _update(entry: dict[str, t.Any], extender: extenders.Extender) -> None:
+    """Make *entry* mean *extender*, touching only what differs."""
+    for key in [key for key in entry if key not in extender]:
+        del entry[key]
+    for key, value in extender.items():
+        if not equal(entry.get(key), value):
+            entry[key] = value
+
+
+def api_version(syntax: Syntax, data: bytes, what: str) -> str:
+    """Return the API version of a configuration, with its group."""
+    return text_of(syntax.read(data, what).get("apiVersion"))

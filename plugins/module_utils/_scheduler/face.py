@@ -1,0 +1,194 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The two halves of the module kube_scheduler_manifest: what they say to each other, and what the controller makes of it.
+
+Private to this collection.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import posixpath
+import re
+import typing as t
+
+from .. import _files
+from . import plan
+from .errors import SchedulerError
+from .record import Record
+from .scalars import Syntax, text_of
+from .seen import Seen, Unread, strays
+
+ARGUMENTS: dict[str, t.Any] = {
+    "path": {"type": "path"},
+    "config_path": {"type": "path"},
+    "backup_dir": {"type": "path"},
+    "state_dir": {"type": "path", "default": _files.STATE_DIR},
+    "kubernetes_version": {"type": "str"},
+    "extenders": {"type": "list", "elements": "dict", "default": []},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "_request": {"type": "dict"},
+}
+
+#: Sends a request to the node and returns its answer.
+Ask = t.Callable[[t.Dict[str, t.Any]], t.Mapping[str, t.Any]]
+
+_ELSEWHERE = {
+    "k3s": "kube-scheduler is a part of k3s: run a second scheduler with a schedulerName of its own, or give k3s its configuration with"
+    " kube-scheduler-arg in /etc/rancher/k3s/config.yaml",
+    "rke2": "RKE2 writes the manifest anew at each start: run a second scheduler with a schedulerName of its own, or give RKE2 its configuration"
+    " with kube-scheduler-arg and kube-scheduler-extra-mount in /etc/rancher/rke2/config.yaml",
+    "k0s": "kube-scheduler is run by k0s: run a second scheduler with a schedulerName of its own, or give k0s its configuration with"
+    " spec.scheduler.extraArgs in k0s.yaml",
+    "MicroK8s": "kube-scheduler is a part of MicroK8s: run a second scheduler with a schedulerName of its own, or give it its configuration in"
+    " /var/snap/microk8s/current/args/kube-scheduler",
+}
+_NOWHERE = (
+    "run this on the control planes, give path if the manifest has another name, or run a second scheduler with a schedulerName of its own"
+    " if the control plane is managed by others"
+)
+_SECRET = re.compile(r"(?m)(\bkeyData[\"']?[ \t]*:[ \t]*)[^\s,}][^\n,}]*")
+# Once to look, once for each file that could not be guessed: a --config before us, one of ours, one asked for.
+_MOST_READS = 6
+
+
+def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, ask: Ask, check_mode: bool) -> dict[str, t.Any]:
+    """Do what the arguments ask of one node; return the result with its warnings. Raises SchedulerError."""
+    arguments = _plain(arguments)
+    backups = arguments["backup_dir"] or posixpath.join(arguments["state_dir"], "backups")
+    answer, seen, decided = _decide(arguments, syntax, ask)
+    _refuse_beside(seen.path, state_dir=arguments["state_dir"], backup_dir=backups)
+    result: dict[str, t.Any] = {
+        "changed": bool(decided.steps),
+        **decided.facts,
+        "warnings": [*decided.notes, *strays(seen, syntax)],
+        "diff": [_difference(step) for step in decided.steps],
+    }
+    steps = _steps(decided, answer)
+    result["files"] = [step["path"] for step in steps]
+    if steps and not check_mode:
+        request = {"do": "write", "path": seen.path, "steps": steps, "expected": _expected(answer)}
+        request.update(state_dir=arguments["state_dir"], backup_dir=backups)
+        result["backup_files"] = dict(ask(request)["copies"])
+    return result
+
+
+def _decide(
+    arguments: t.Mapping[str, t.Any], syntax: Syntax, ask: Ask
+) -> tuple[t.Mapping[str, t.Any], Seen, plan.Plan]:
+    """Read of the node what is needed, which one request brings unless a manifest is written in an unusual way."""
+    path, more = arguments["path"], [arguments["config_path"] or plan.CONFIG_PATH]
+    asked = plan.Asked(arguments["extenders"], arguments["config_path"], arguments["kubernetes_version"])
+    do = plan.present if arguments["state"] == "present" else plan.absent
+    for _attempt in range(_MOST_READS):
+        answer = ask({"do": "read", "path": path, "more": more, "state_dir": arguments["state_dir"]})
+        path = _manifest_path(path, answer, syntax)
+        seen = _seen(answer)
+        record = Record.decode(_data(answer["record"]), answer["record_path"])
+        if path != seen.path:
+            continue
+        if seen.manifest is None and (do is plan.present or record is None):
+            if do is plan.absent:
+                return answer, seen, plan.Plan((), None, {"path": seen.path}, keep_record=True)
+            raise _no_manifest(seen, answer, arguments["path"])
+        try:
+            return answer, seen, do(asked, seen, record, syntax)
+        except Unread as unread:
+            more = [*more, unread.args[0]]
+    raise SchedulerError(f"{path}: the files of kube-scheduler change while they are read: run again.")
+
+
+def _plain(given: t.Any) -> t.Any:
+    """Return values as JSON has them: Ansible's own are marked with where they come from, and no YAML library knows their types."""
+    try:
+        return json.loads(json.dumps(given))
+    except (TypeError, ValueError) as exc:
+        raise SchedulerError(
+            f"extenders holds what is no text, number, switch, list or mapping ({exc}): quote it."
+        ) from exc
+
+
+def _manifest_path(given: str | None, answer: t.Mapping[str, t.Any], syntax: Syntax) -> str:
+    """Return where the manifest is. The node guessed it from the kubelet's configuration, which is read properly here."""
+    if given or answer["kubelet_config"] is None:
+        return str(given or answer["path"])
+    what = str(answer["kubelet_config_path"])
+    tree = syntax.read(base64.b64decode(answer["kubelet_config"]), what)
+    folder = text_of(tree.get("staticPodPath")) if isinstance(tree, dict) else ""
+    guess = str(answer["path"])
+    if not folder or posixpath.normpath(folder) in (
+        posixpath.normpath(guess),
+        posixpath.dirname(posixpath.normpath(guess)),
+    ):
+        return guess
+    return posixpath.join(folder, posixpath.basename(guess))
+
+
+def _seen(answer: t.Mapping[str, t.Any]) -> Seen:
+    return Seen(
+        answer["path"],
+        _data(answer["manifest"]),
+        {path: _data(file) for path, file in answer["files"].items()},
+        {name: None if text is None else base64.b64decode(text) for name, text in answer["neighbours"].items()},
+    )
+
+
+def _data(file: t.Mapping[str, t.Any]) -> bytes | None:
+    return None if file["data"] is None else base64.b64decode(file["data"])
+
+
+def _no_manifest(seen: Seen, answer: t.Mapping[str, t.Any], given: str | None) -> SchedulerError:
+    """Return the error that names the way."""
+    if given:
+        source = "which path names"
+    elif answer["kubelet_config"] is not None:
+        source = f"by staticPodPath of {answer['kubelet_config_path']}"
+    else:
+        source = f"kubeadm's place, for there is no {answer['kubelet_config_path']}"
+    others = [name for name, data in seen.neighbours.items() if data is not None]
+    found = f"; {', '.join(others)} in the same folder may be it" if others else ""
+    way = _ELSEWHERE.get(str(answer["distribution"]), _NOWHERE)
+    return SchedulerError(
+        f"There is no manifest of a static pod kube-scheduler at {seen.path} ({source}){found}: {way}."
+    )
+
+
+def _refuse_beside(manifest: str, **places: str) -> None:
+    folder = posixpath.dirname(posixpath.normpath(manifest)) + "/"
+    for name, path in places.items():
+        if (posixpath.normpath(path) + "/").startswith(folder):
+            raise SchedulerError(
+                f"{name} {path} lies in {folder}, where the kubelet takes every file for a pod: give another place."
+            )
+
+
+def _steps(decided: plan.Plan, answer: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
+    """Return what the node has to write: the record before all else, or out of the way after all else."""
+    known = Record.decode(_data(answer["record"]), answer["record_path"])
+    ours = {*known.manifest.written, *known.config.written} if known else set()
+    steps = [_step(step, _files.sha256(step.before) not in ours) for step in decided.steps]
+    if decided.keep_record:
+        return steps
+    record = None if decided.record is None else decided.record.encode()
+    note = {**_step(plan.Step(answer["record_path"], None, record), False), "private": True}
+    return [*steps, note] if record is None else [note, *steps]
+
+
+def _step(step: plan.Step, backup: bool) -> dict[str, t.Any]:
+    data = None if step.after is None else base64.b64encode(step.after).decode("ascii")
+    owner = step.owner if step.before is None else None
+    return {"path": step.path, "data": data, "owner": owner, "backup": backup, "private": False}
+
+
+def _expected(answer: t.Mapping[str, t.Any]) -> dict[str, str | None]:
+    """Return the SHA-256 of each file that the decision rests on."""
+    files = {**answer["files"], answer["path"]: answer["manifest"], answer["record_path"]: answer["record"]}
+    return {path: file["sha256"] for path, file in files.items()}
+
+
+def _difference(step: plan.Step) -> dict[str, str]:
+    sides = {"before": step.before, "after": step.after}
+    texts = {side: _SECRET.sub(r"\1********", (data or b"").decode("utf-8", "replace")) for side, data in sides.items()}
+    return {**texts, "before_header": step.path, "after_header": step.path}

@@ -1,0 +1,107 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""kubeadm's ClusterConfiguration, of which it makes the manifest of kube-scheduler anew with each upgrade. Private to this collection."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .errors import SchedulerError
+from .manifest import VOLUME
+from .scalars import Syntax, made, mapping, mappings, meaning, text_of
+
+WHAT = "kubeadm's ClusterConfiguration"
+_GROUP = "kubeadm.k8s.io/"
+#: How each version writes extraArgs.
+_KINDS: t.Mapping[str, type] = {"v1beta1": dict, "v1beta2": dict, "v1beta3": dict, "v1beta4": list}
+
+
+def with_config(text: str, path: str, syntax: Syntax) -> str:
+    """Return the ClusterConfiguration *text* with --config=*path* for kube-scheduler, and that file as a volume.
+
+    One that has both comes back as it is, be they ours or not. Raises SchedulerError, also where another configuration is asked for.
+    """
+    return syntax.edited(text.encode("utf-8"), WHAT, lambda tree: _add(tree, path)).decode("utf-8")
+
+
+def without_config(text: str, path: str, syntax: Syntax) -> str:
+    """Return the ClusterConfiguration without what `with_config` adds. Raises SchedulerError."""
+    return syntax.edited(text.encode("utf-8"), WHAT, lambda tree: _drop(tree, path)).decode("utf-8")
+
+
+def _add(tree: t.Any, path: str) -> None:
+    kind = _kind(tree)
+    asked = _asked(mapping(tree, "scheduler", WHAT), kind)
+    if asked not in (None, path):
+        raise SchedulerError(
+            f"{WHAT} gives kube-scheduler the configuration {asked}, and {path} is to be kept: make one of them the other."
+        )
+    if not meaning(tree.get("scheduler")):
+        # kubeadm writes {}, into which nothing would be put in the usual way.
+        tree["scheduler"] = {}
+    scheduler = made(tree, "scheduler", dict)
+    if asked is None:
+        arguments = made(scheduler, "extraArgs", kind)
+        if kind is list:
+            arguments.append({"name": "config", "value": path})
+        else:
+            arguments["config"] = path
+    volumes = mappings(scheduler, "extraVolumes", WHAT)
+    if not any(text_of(volume.get("mountPath")) == path for volume in volumes):
+        entry = {"hostPath": path, "mountPath": path, "name": VOLUME, "pathType": "File", "readOnly": True}
+        made(scheduler, "extraVolumes", list).append(entry)
+
+
+def _drop(tree: t.Any, path: str) -> None:
+    kind = _kind(tree)
+    scheduler = mapping(tree, "scheduler", WHAT)
+    volumes = mappings(scheduler, "extraVolumes", WHAT)
+    ours = [index for index, volume in enumerate(volumes) if text_of(volume.get("name")) == VOLUME]
+    if not ours or _asked(scheduler, kind) != path:
+        return
+    for index in reversed(ours):
+        del volumes[index]
+    arguments = scheduler["extraArgs"]
+    if kind is list:
+        named = [index for index, entry in enumerate(arguments) if text_of(entry.get("name")) == "config"]
+        for index in reversed(named):
+            del arguments[index]
+    else:
+        del arguments["config"]
+    for key in ("extraArgs", "extraVolumes"):
+        if not scheduler[key]:
+            del scheduler[key]
+
+
+def _kind(tree: t.Any) -> type:
+    """Return what extraArgs is. Raises SchedulerError for what is no ClusterConfiguration that is known here."""
+    if not isinstance(tree, dict) or text_of(tree.get("kind")) != "ClusterConfiguration":
+        raise SchedulerError("The text is no ClusterConfiguration of kubeadm: look into the ConfigMap kubeadm-config.")
+    version = text_of(tree.get("apiVersion"))
+    kind = _KINDS.get(version[len(_GROUP) :]) if version.startswith(_GROUP) else None
+    if kind is None:
+        raise SchedulerError(
+            f"{WHAT} is of {version}, which is not known here: set kube_scheduler_extender_keep to false, and give kubeadm the argument yourself."
+        )
+    return kind
+
+
+def _asked(scheduler: t.Mapping[str, t.Any], kind: type) -> str | None:
+    """Return the value of the argument config; of several the last, as the scheduler does."""
+    arguments = scheduler.get("extraArgs")
+    if not meaning(arguments):
+        return None
+    if not isinstance(arguments, kind):
+        raise SchedulerError(
+            f"{WHAT}: scheduler.extraArgs has to be a {'list' if kind is list else 'mapping'}: correct it."
+        )
+    if kind is list:
+        values = [
+            entry.get("value")
+            for entry in mappings(scheduler, "extraArgs", WHAT)
+            if text_of(entry.get("name")) == "config"
+        ]
+        return text_of(values[-1]) if values else None
+    named = mapping(scheduler, "extraArgs", WHAT)
+    return text_of(named["config"]) if "config" in named else None

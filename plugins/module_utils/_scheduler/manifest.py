@@ -1,0 +1,253 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The manifest of kube-scheduler's static pod, edited item by item. Private to this collection."""
+
+from __future__ import annotations
+
+import posixpath
+import typing as t
+from dataclasses import dataclass
+
+from . import flags
+from .errors import SchedulerError
+from .scalars import equal, made, mapping, mappings, meaning, text_of
+
+#: Changes with the configuration, since kube-scheduler reads that only when it starts: the kubelet makes a pod anew that changes.
+CHECKSUM = "gpu-kubernetes/scheduler-config-checksum"
+#: Name of the volume, if the pod does not have one already through which it sees the configuration.
+VOLUME = "gpu-kubernetes-scheduler-config"
+
+# Flags that kube-scheduler does not know any more: since which minor version.
+_REFUSED = {
+    "policy-config-file": 23,
+    "policy-configmap": 23,
+    "policy-configmap-namespace": 23,
+    "use-legacy-policy-config": 23,
+    "address": 24,
+    "port": 24,
+}
+_POLICY = ("policy-config-file", "policy-configmap")
+
+
+@dataclass(frozen=True)
+class Pod:
+    """The parts of a manifest that count here."""
+
+    tree: dict[str, t.Any]
+    what: str
+
+    @property
+    def metadata(self) -> dict[str, t.Any]:
+        """The pod's metadata."""
+        return mapping(self.tree, "metadata", self.what)
+
+    @property
+    def spec(self) -> dict[str, t.Any]:
+        """The pod's specification."""
+        return mapping(self.tree, "spec", self.what)
+
+    @property
+    def container(self) -> dict[str, t.Any]:
+        """The container kube-scheduler."""
+        containers = mappings(self.spec, "containers", self.what)
+        return next(each for each in containers if text_of(each.get("name")) == flags.PROGRAM)
+
+    @property
+    def flags(self) -> list[flags.Flag]:
+        """The flags of kube-scheduler."""
+        return flags.parse(self.container, self.what)
+
+    @property
+    def image(self) -> str:
+        """The image of kube-scheduler."""
+        return text_of(self.container.get("image"))
+
+    @property
+    def config(self) -> str | None:
+        """The file that --config names, as the container sees it; None without one."""
+        return flags.last(self.flags, "config") or None
+
+    @property
+    def owner(self) -> tuple[int, int] | None:
+        """User and group as whom kube-scheduler runs; None for root, as which it runs unless the manifest says otherwise."""
+        user, group = (self._runs_as(key) for key in ("runAsUser", "runAsGroup"))
+        return (user, group or 0) if user else None
+
+    def _runs_as(self, key: str) -> int | None:
+        for place in (self.container, self.spec):
+            number = meaning(mapping(place, "securityContext", self.what).get(key))
+            if isinstance(number, int):
+                return number
+        return None
+
+
+def is_scheduler(tree: t.Any) -> bool:
+    """Whether *tree* is a pod named kube-scheduler, as the kubelet tells pods apart."""
+    metadata = tree.get("metadata") if isinstance(tree, dict) else None
+    is_pod = isinstance(metadata, dict) and text_of(tree.get("kind")) == "Pod"
+    return is_pod and text_of(metadata.get("name")) == flags.PROGRAM  # type: ignore[union-attr]
+
+
+def pod(tree: t.Any, what: str) -> Pod:
+    """Return the pod of a manifest. Raises SchedulerError if there is no kube-scheduler in it that can be edited."""
+    if not isinstance(tree, dict) or text_of(tree.get("kind")) != "Pod":
+        raise SchedulerError(f"{what} is no manifest of a Pod: give the path of kube-scheduler's manifest.")
+    found = Pod(tree, what)
+    names = [text_of(each.get("name")) for each in mappings(found.spec, "containers", what)]
+    if names.count(flags.PROGRAM) != 1:
+        raise SchedulerError(
+            f"{what} has no container kube-scheduler ({', '.join(names) or 'none'}): give the path of kube-scheduler's manifest."
+        )
+    flags.parse(found.container, what)  # raises if they cannot be edited
+    return found
+
+
+def host_path(found: Pod, path: str) -> str | None:
+    """Return the file of the node that the container sees as *path*; None if that is no file of the node."""
+    mount = _mount_of(found, path)
+    return None if mount is None else _on_host(found, mount, path)
+
+
+def container_path(found: Pod, path: str) -> str:
+    """Return as what the container can see the node's file *path*: through a mount that it has, else by the same path.
+
+    Raises SchedulerError if another mount is in the way.
+    """
+    for mount in mappings(found.container, "volumeMounts", found.what):
+        inside, source = text_of(mount.get("mountPath")), _source(found, mount)
+        below = None if source is None else _below(path, source)
+        if (
+            below is not None
+            and _on_host(found, _mount_of(found, _join(inside, below)) or {}, _join(inside, below)) == path
+        ):
+            return _join(inside, below)
+    other = _mount_of(found, path)
+    if other is not None:
+        raise SchedulerError(
+            f"{found.what} mounts something else at {text_of(other.get('mountPath'))}, which is in the way of {path}: give another config_path."
+        )
+    return path
+
+
+def apply(found: Pod, path: str, minor: int, checksum: str) -> list[str]:
+    """Make kube-scheduler read the node's file *path*; return what has to be told. Raises SchedulerError.
+
+    The file itself is mounted, and not its folder: kube-scheduler sees nothing else of the node by it. That the mount keeps the file's
+    old content when the file is replaced does not matter, since the pod is made anew with each checksum. The type File keeps the kubelet
+    from starting the pod, or making an empty file, where there is none.
+    """
+    notes = _drop_refused(found, minor)
+    inside = container_path(found, path)
+    if [flag.value for flag in found.flags if flag.name == "config"] != [inside]:
+        flags.put(found.container, "config", inside, found.what)
+    if _mount_of(found, inside) is None:
+        _mount(found, path, inside)
+    annotations = made(made(found.tree, "metadata", dict), "annotations", dict, first=True)
+    if not equal(annotations.get(CHECKSUM), checksum):
+        annotations[CHECKSUM] = checksum
+    return notes
+
+
+def without_us(found: Pod, ref: str | None, mine: str, kubeconfig: str, bare: bool) -> None:
+    """Take what is ours out, so that kube-scheduler reads the file *ref* afterwards, or none.
+
+    *mine* is the file that we made it read. *kubeconfig* is given by flag where no file tells it any more. *bare*: annotations,
+    once empty, were not there before us.
+    """
+    annotations = mapping(found.metadata, "annotations", found.what)
+    if CHECKSUM in annotations:
+        del annotations[CHECKSUM]
+        if not annotations and bare:
+            del found.metadata["annotations"]
+    if found.config == mine and ref != mine:
+        if ref is not None:
+            flags.put(found.container, "config", ref, found.what)
+        else:
+            flags.remove(found.container, [flag for flag in found.flags if flag.name == "config"])
+            if not flags.last(found.flags, "kubeconfig"):
+                flags.put(found.container, "kubeconfig", kubeconfig, found.what)
+    if found.config != mine:
+        _drop_named(found.container, "volumeMounts", found.what)
+        _drop_named(found.spec, "volumes", found.what)
+
+
+def refused_flags(found: Pod, minor: int) -> list[flags.Flag]:
+    """Return the flags with which Kubernetes 1.*minor* does not start."""
+    return [flag for flag in found.flags if minor >= _REFUSED.get(flag.name, minor + 1)]
+
+
+def _drop_refused(found: Pod, minor: int) -> list[str]:
+    policy = next((flag for flag in found.flags if flag.name in _POLICY), None)
+    refused = refused_flags(found, minor)
+    if policy is not None and policy not in refused:
+        raise SchedulerError(
+            f"{found.what} uses a policy (--{policy.name}={policy.value}), which kube-scheduler 1.{minor} ignores beside a configuration:"
+            " write its rules as profiles of a KubeSchedulerConfiguration, take the flag out, then run again."
+        )
+    for place in flags.PLACES:
+        flags.remove(found.container, [flag for flag in refused if flag.place == place])
+    notes = [
+        f"{found.what}: --{flag.name} is taken out, with which kube-scheduler 1.{minor} does not start."
+        for flag in refused
+    ]
+    if policy is not None:
+        notes.append(
+            f"What {policy.value} rules besides the extenders given is not taken over: write it as profiles where it is needed."
+        )
+    return notes
+
+
+def _mount(found: Pod, path: str, inside: str) -> None:
+    """Add the volume and its mount. Kubernetes 1.34 refuses static pods that get it in another way, such as by a ConfigMap."""
+    for parent, key, entry in (
+        (found.container, "volumeMounts", {"mountPath": inside, "name": VOLUME, "readOnly": True}),
+        (found.spec, "volumes", {"hostPath": {"path": path, "type": "File"}, "name": VOLUME}),
+    ):
+        _drop_named(parent, key, found.what, keep_empty=True)
+        made(parent, key, list).append(entry)
+
+
+def _drop_named(parent: dict[str, t.Any], key: str, what: str, keep_empty: bool = False) -> None:
+    entries = mappings(parent, key, what)
+    known = [index for index, entry in enumerate(entries) if text_of(entry.get("name")) == VOLUME]
+    for index in reversed(known):
+        del entries[index]
+    if known and not entries and not keep_empty:
+        del parent[key]
+
+
+def _mount_of(found: Pod, path: str) -> dict[str, t.Any] | None:
+    """Return the mount through which the container sees *path*: the deepest one above it."""
+    mounts = mappings(found.container, "volumeMounts", found.what)
+    above = [mount for mount in mounts if _below(path, text_of(mount.get("mountPath"))) is not None]
+    return max(above, key=lambda mount: len(posixpath.normpath(text_of(mount.get("mountPath")))), default=None)
+
+
+def _on_host(found: Pod, mount: t.Mapping[str, t.Any], path: str) -> str | None:
+    source = _source(found, mount)
+    below = _below(path, text_of(mount.get("mountPath")))
+    return None if source is None or below is None else _join(source, below)
+
+
+def _source(found: Pod, mount: t.Mapping[str, t.Any]) -> str | None:
+    """Return the file or folder of the node behind a mount, None if it is none."""
+    name = text_of(mount.get("name"))
+    for volume in mappings(found.spec, "volumes", found.what):
+        if text_of(volume.get("name")) == name and "hostPath" in volume and not mount.get("subPathExpr"):
+            path = text_of(mapping(volume, "hostPath", found.what).get("path"))
+            return _join(path, text_of(mount.get("subPath"))) if path else None
+    return None
+
+
+def _below(path: str, folder: str) -> str | None:
+    """Return *path* as seen from *folder*, empty for the folder itself; None if it is not below it."""
+    path, folder = posixpath.normpath(path), posixpath.normpath(folder) if folder else ""
+    if path == folder:
+        return ""
+    folder = folder.rstrip("/") + "/"
+    return path[len(folder) :] if path.startswith(folder) else None
+
+
+def _join(folder: str, below: str) -> str:
+    return posixpath.normpath(posixpath.join(folder, below)) if below else posixpath.normpath(folder)

@@ -1,0 +1,169 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bring a KubeSchedulerConfiguration to the version that its kube-scheduler reads. Private to this collection.
+
+Source: https://kubernetes.io/docs/reference/scheduling/config/#scheduler-configuration-migrations, and what kube-scheduler refuses when
+it starts. What decides where pods run is never guessed: a plugin that is gone and has no like stops the migration.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from . import versions
+from .errors import SchedulerError
+from .scalars import equal, mapping, mappings, rename, text_of
+
+_BIND_ADDRESSES = ("healthzBindAddress", "metricsBindAddress")
+_SCORING = "set scoringStrategy in the arguments of the plugin NodeResourcesFit instead"
+
+# Plugins that are gone: from which API version on, and either what does the same by default or what has to be done by hand.
+_GONE_WITH_API: dict[str, tuple[str, str | None, str]] = {
+    "NodeResourcesLeastAllocated": ("v1beta2", "NodeResourcesFit", ""),
+    "NodeResourcesMostAllocated": ("v1beta2", None, _SCORING),
+    "RequestedToCapacityRatio": ("v1beta2", None, _SCORING),
+    "NodeLabel": ("v1beta3", None, "use the plugin NodeAffinity instead"),
+    "ServiceAffinity": ("v1beta3", None, "use the plugin InterPodAffinity instead"),
+    "NodePreferAvoidPods": ("v1beta3", "TaintToleration", ""),
+    "SelectorSpread": ("v1", "PodTopologySpread", ""),
+}
+# The same for plugins that went without a new API version: the minor version of Kubernetes, and what does the same.
+_GONE_WITH_RELEASE: dict[str, tuple[int, str]] = dict.fromkeys(
+    ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"), (32, "NodeVolumeLimits")
+)
+
+
+def version_of(tree: t.Any, what: str) -> str:
+    """Return the API version of a configuration, without its group; raises SchedulerError if it is none."""
+    if not isinstance(tree, dict):
+        raise SchedulerError(f"{what} is no {versions.KIND}: correct it, or move it away, then run again.")
+    group, _slash, version = text_of(tree.get("apiVersion")).partition("/")
+    kind = text_of(tree.get("kind"))
+    if group != versions.GROUP or kind != versions.KIND:
+        found = f"{tree.get('apiVersion')} {kind}".strip()
+        raise SchedulerError(
+            f"{what} is no {versions.KIND} of {versions.GROUP}, but {found}: correct it, or move it away, then run again."
+        )
+    return version
+
+
+def migrate(tree: dict[str, t.Any], minor: int, what: str) -> list[str]:
+    """Change *tree* in place so that Kubernetes 1.*minor* reads it; return what was done, in words.
+
+    Raises SchedulerError for what cannot be migrated, naming it. A configuration that needs nothing is left as it is.
+    """
+    version = version_of(tree, what)
+    target = versions.target(version, minor)
+    notes = []
+    if target != version:
+        tree["apiVersion"] = f"{versions.GROUP}/{target}"
+        notes.append(f"{what}: {version} became {target}, the version for Kubernetes 1.{minor}.")
+    notes += _drop_bind_addresses(tree, target, what)
+    notes += _repair_lock(tree, target, what)
+    for index, profile in enumerate(mappings(tree, "profiles", what)):
+        place = f"{what}: profiles[{index}]"
+        notes += _drop_plugins(profile, target, minor, place)
+        _migrate_arguments(profile, target, place)
+    return notes + _repair_extenders(tree, what)
+
+
+def _drop_bind_addresses(tree: dict[str, t.Any], target: str, what: str) -> list[str]:
+    """The insecure port is gone: v1 does not know these settings, and before it they may only be empty."""
+    notes = []
+    for key in _BIND_ADDRESSES:
+        value = text_of(tree.get(key))
+        serves = bool(value) and value != "0" and not value.endswith(":0")
+        if key in tree and (target == "v1" or (serves and target != "v1beta1")):
+            del tree[key]
+            if serves:
+                notes.append(
+                    f"{what}: {key} {value} is taken out; kube-scheduler serves health and metrics on its secure port alone."
+                )
+    return notes
+
+
+def _repair_lock(tree: dict[str, t.Any], target: str, what: str) -> list[str]:
+    election = mapping(tree, "leaderElection", what)
+    lock = text_of(election.get("resourceLock"))
+    if target != "v1" or lock in ("", "leases"):
+        return []
+    election["resourceLock"] = "leases"
+    return [f"{what}: leaderElection.resourceLock {lock} became leases, the only lock that there is."]
+
+
+def _drop_plugins(profile: dict[str, t.Any], target: str, minor: int, where: str) -> list[str]:
+    """Take plugins that are gone out of what is enabled, and their arguments. Those in `disabled` do no harm."""
+    notes: dict[str, None] = {}
+    for point, plugins in mapping(profile, "plugins", where).items():
+        if not isinstance(plugins, dict):
+            continue
+        enabled = mappings(plugins, "enabled", f"{where}.plugins.{point}")
+        for index in range(len(enabled) - 1, -1, -1):
+            name = text_of(enabled[index].get("name"))
+            heir = _heir(name, target, minor, f"{where}.plugins.{point}")
+            if heir:
+                del enabled[index]
+                notes[
+                    f"{where}: the plugin {name} is gone and taken out; {heir}, which is on by default, does its work."
+                ] = None
+        if not enabled and "enabled" in plugins and notes:
+            del plugins["enabled"]
+    arguments = mappings(profile, "pluginConfig", where)
+    for index in range(len(arguments) - 1, -1, -1):
+        name = text_of(arguments[index].get("name"))
+        if _is_gone(name, target, minor):
+            del arguments[index]
+            notes[f"{where}: the arguments of the plugin {name} are taken out, because it is gone."] = None
+    if not arguments and "pluginConfig" in profile and notes:
+        del profile["pluginConfig"]
+    return list(notes)
+
+
+def _is_gone(name: str, target: str, minor: int) -> bool:
+    if name in _GONE_WITH_RELEASE:
+        return minor >= _GONE_WITH_RELEASE[name][0]
+    return name in _GONE_WITH_API and versions.ORDER.index(target) >= versions.ORDER.index(_GONE_WITH_API[name][0])
+
+
+def _heir(name: str, target: str, minor: int, where: str) -> str | None:
+    """Return what does the work of a plugin that is gone, None for one that is not; raises SchedulerError if nothing does."""
+    if not _is_gone(name, target, minor):
+        return None
+    if name in _GONE_WITH_RELEASE:
+        return _GONE_WITH_RELEASE[name][1]
+    _since, heir, remedy = _GONE_WITH_API[name]
+    if heir is None:
+        raise SchedulerError(
+            f"{where} enables the plugin {name}, which {versions.GROUP}/{target} does not have any more: {remedy}, then run again."
+        )
+    return heir
+
+
+def _migrate_arguments(profile: dict[str, t.Any], target: str, where: str) -> None:
+    for entry in mappings(profile, "pluginConfig", where):
+        arguments = entry.get("args")
+        if not isinstance(arguments, dict):
+            continue
+        group, _slash, version = text_of(arguments.get("apiVersion")).partition("/")
+        if group == versions.GROUP and version != target:
+            arguments["apiVersion"] = f"{versions.GROUP}/{target}"
+
+
+def _repair_extenders(tree: dict[str, t.Any], what: str) -> list[str]:
+    """The spelling of the old Policy file crashes a scheduler that decodes strictly."""
+    notes = []
+    for index, extender in enumerate(mappings(tree, "extenders", what)):
+        if "enableHttps" not in extender:
+            continue
+        place = f"{what}: extenders[{index}]"
+        if "enableHTTPS" not in extender:
+            rename(extender, "enableHttps", "enableHTTPS")
+        elif equal(extender["enableHTTPS"], extender["enableHttps"]):
+            del extender["enableHttps"]
+        else:
+            raise SchedulerError(
+                f"{place} says enableHttps and enableHTTPS and means different things: take out enableHttps."
+            )
+        notes.append(f"{place}: enableHttps became enableHTTPS, without which kube-scheduler does not start.")
+    return notes

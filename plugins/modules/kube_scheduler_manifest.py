@@ -1,0 +1,207 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module kube_scheduler_manifest."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: kube_scheduler_manifest
+short_description: Give a kubeadm cluster's kube-scheduler extenders, on one node
+version_added: 0.1.0
+author:
+  - gpu.kubernetes authors (@gpu-kubernetes)
+description:
+  - Makes the kube-scheduler of one control plane, which runs as a static pod, use a C(KubeSchedulerConfiguration) with extenders such as
+    those of gpushare and nano-gpu.
+  - A configuration that kube-scheduler has already is merged and never replaced. Profiles and the extenders of others stay, an API version
+    that the cluster does not read any more is migrated, and settings that would keep kube-scheduler from starting, such as C(enableHttps), are
+    repaired. What cannot be migrated without changing where pods run is an error that names it.
+  - Both files are edited as data, on the controller. Comments, order, quoting, indentation and line endings stay as they are, the result is
+    read again and has to mean what was asked, and each file is replaced in one step, with its mode and owner.
+  - Flags that kube-scheduler ignores beside C(--config), such as C(--kubeconfig), C(--profiling) and C(--kube-api-qps), are carried into the
+    configuration when it gets C(--config). They stay on the command line as well, where kubeadm writes them anew with each upgrade, where
+    audits look for them, and where they count again without C(--config). Flags with which its version does not start
+    (C(--policy-config-file), C(--port)) are taken out.
+  - An annotation with the checksum of the configuration makes the kubelet run the pod anew, which is the only way for kube-scheduler to
+    read it.
+  - This module waits for nothing. Run it on one control plane after the other, and see each time that kube-scheduler is healthy.
+extends_documentation_fragment:
+  - gpu.kubernetes.attributes
+  - gpu.kubernetes.attributes.node
+attributes:
+  check_mode:
+    support: full
+    details: Nothing at all is written on the node, neither the files nor the record, lock or backups.
+  diff_mode:
+    support: full
+    details: The difference of both files is returned whenever there is one. Keys of extenders (C(keyData)) are masked in it.
+  idempotent:
+    support: full
+options:
+  path:
+    description:
+      - The manifest of the static pod. Other files in its folder that hold a kube-scheduler, too, or look like backups, are warned of,
+        since the kubelet reads every file there.
+      - Left out, it is C(kube-scheduler.yaml) in the C(staticPodPath) of C(/var/lib/kubelet/config.yaml), else in
+        C(/etc/kubernetes/manifests).
+    type: path
+  config_path:
+    description:
+      - The C(KubeSchedulerConfiguration) on the node, outside the folder of O(path).
+      - Left out, it is the file that C(--config) names already, else C(/etc/kubernetes/gpu-kubernetes-scheduler.yaml).
+      - If it is given and C(--config) names another file, that file stays and its content is merged into this one.
+    type: path
+  backup_dir:
+    description: Where content of others is kept that is replaced, for people to look at. Left out, it is C(backups) below O(state_dir).
+    type: path
+  state_dir:
+    description: Directory for the record of changes and for backups. The kubelet must not read it.
+    type: path
+    default: /var/lib/gpu-kubernetes
+  kubernetes_version:
+    description:
+      - Version of Kubernetes, 1.19 or newer, such as V(v1.34.4). It decides the API version of the configuration.
+      - Left out, the tag of kube-scheduler's image tells it. An image that is named by digest alone needs this option.
+    type: str
+  extenders:
+    description:
+      - The extenders, in the spelling of C(KubeSchedulerConfiguration), with C(urlPrefix), C(filterVerb), C(bindVerb), C(managedResources)
+        and so on.
+      - One that manages the same resources as an extender in the configuration, or has its C(urlPrefix), takes its place. Those of earlier
+        runs that are not asked for any more go.
+      - What kube-scheduler would refuse is refused here first. At most one of all extenders may have a C(bindVerb).
+      - Needed for O(state=present), ignored for O(state=absent).
+    type: list
+    elements: dict
+    default: []
+  state:
+    description:
+      - V(present) gives kube-scheduler the extenders.
+      - V(absent) takes out what earlier runs put in. A file that nobody else edited since gets its first bytes back, if they are good for the
+        kube-scheduler that runs now and hold none of the extenders; otherwise just what is ours is taken out. A manifest
+        from before an upgrade and a configuration that kube-scheduler refuses never come back.
+    type: str
+    choices: [present, absent]
+    default: present
+  _request:
+    description: What the controller tells the node. Not for playbooks.
+    type: dict
+requirements:
+  - ruamel.yaml >= 0.17.21 on the controller
+notes:
+  - Clusters of k3s, RKE2, k0s and MicroK8s, and those with a managed control plane, have no static pod that could be edited. The module
+    says what to do there.
+  - C(kubeadm upgrade) writes the manifest anew. Run the module again afterwards, or give kubeadm the flag and the volume, too.
+  - YAML is edited where it is plain. Merge keys (C(<<)) are refused, as are anchors that share what has to be changed.
+seealso:
+  - module: gpu.kubernetes.config_snapshot
+  - name: KubeSchedulerConfiguration
+    description: Meaning of the settings.
+    link: https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/
+"""
+
+EXAMPLES = r"""
+- name: Let gpushare place the pods that ask for GPU memory
+  gpu.kubernetes.kube_scheduler_manifest:
+    extenders:
+      - urlPrefix: http://127.0.0.1:12345/gpushare-scheduler
+        filterVerb: filter
+        bindVerb: bind
+        enableHTTPS: false
+        nodeCacheCapable: true
+        managedResources:
+          - name: aliyun.com/gpu-mem
+            ignoredByScheduler: false
+        ignorable: false
+  become: true
+
+- name: Take it out again
+  gpu.kubernetes.kube_scheduler_manifest:
+    state: absent
+  become: true
+"""
+
+RETURN = r"""
+path:
+  description: The manifest.
+  returned: success
+  type: str
+  sample: /etc/kubernetes/manifests/kube-scheduler.yaml
+config_path:
+  description: The configuration on the node that kube-scheduler has with extenders; null if none is left of ours.
+  returned: success
+  type: str
+  sample: /etc/kubernetes/gpu-kubernetes-scheduler.yaml
+api_version:
+  description: API version of the configuration, null as RV(config_path).
+  returned: success
+  type: str
+  sample: kubescheduler.config.k8s.io/v1
+config_checksum:
+  description:
+    - SHA-256 of the configuration, null as RV(config_path).
+    - With O(state=present) the pod bears it in the annotation C(gpu-kubernetes/scheduler-config-checksum), so that the mirror pod shows when the
+      kubelet has run kube-scheduler anew.
+  returned: success
+  type: str
+  sample: 0f343b0931126a20f133d67c2b018a3b5ff2ee0f3a1c1d2f9e8e6a4c1f0b2d3e
+files:
+  description: The files that are written or removed, in that order, this module's own record among them. Empty if there is nothing to do.
+  returned: success
+  type: list
+  elements: str
+  sample:
+    - /var/lib/gpu-kubernetes/state/kube_scheduler/etc-kubernetes-manifests-kube-scheduler.yaml.93e1f0a2c4b5.json
+    - /etc/kubernetes/gpu-kubernetes-scheduler.yaml
+    - /etc/kubernetes/manifests/kube-scheduler.yaml
+diff:
+  description: Each file that changes, with its content before and after.
+  returned: success
+  type: list
+  elements: dict
+backup_files:
+  description: Where the content of others that was replaced is kept, by file.
+  returned: changed, not in check mode
+  type: dict
+  sample:
+    /etc/kubernetes/manifests/kube-scheduler.yaml: >-
+      /var/lib/gpu-kubernetes/backups/etc-kubernetes-manifests-kube-scheduler.yaml.93e1f0a2c4b5.0f343b0931126a20
+"""
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._files import FilesError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import node
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.face import ARGUMENTS
+
+
+def answer(request: t.Mapping[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
+    """Return what the controller asks for; raises FilesError."""
+    if request["do"] == "read":
+        return node.read(request["path"], request["more"], request["state_dir"])
+    if check_mode:
+        return {"copies": {}}
+    arguments = {name: request[name] for name in ("path", "steps", "expected", "state_dir", "backup_dir")}
+    return {"copies": node.write(**arguments)}
+
+
+def main() -> None:
+    """Be the node's half; the controller's is the action plugin of this name."""
+    # What it is sent are whole files, which nobody wants in the system log.
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True, no_log=True)
+    if module.params["_request"] is None:
+        module.fail_json(
+            msg="The action plugin gpu.kubernetes.kube_scheduler_manifest was not found: run this as a task of Ansible."
+        )
+    try:
+        module.exit_json(changed=False, answer=answer(module.params["_request"], module.check_mode))
+    except FilesError as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A control plane in a folder: the node's half of the module on real files, and the controller's on top of it."""
+
+from __future__ import annotations
+
+import copy
+import re
+import typing as t
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ruamel.yaml")
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import face, node
+from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
+
+FIXTURES = Path(__file__).parent / "fixtures"
+MANIFESTS = sorted(path.name for path in FIXTURES.glob("*.yaml"))
+RT = RoundTrip()
+
+GPUSHARE: dict[str, t.Any] = {
+    "urlPrefix": "http://127.0.0.1:12345/gpushare-scheduler",
+    "filterVerb": "filter",
+    "bindVerb": "bind",
+    "enableHTTPS": False,
+    "nodeCacheCapable": True,
+    "managedResources": [{"name": "aliyun.com/gpu-mem", "ignoredByScheduler": False}],
+    "ignorable": False,
+}
+
+OTHER = {"urlPrefix": "http://10.0.0.9/other", "filterVerb": "f"}
+CONFIG = """\
+# ours for years
+apiVersion: kubescheduler.config.k8s.io/{version}
+kind: KubeSchedulerConfiguration
+clientConnection:
+    kubeconfig: "/etc/kubernetes/scheduler.conf"   # the usual one
+profiles:
+    - schedulerName: default-scheduler
+      percentageOfNodesToScore: 50
+"""
+OWN_EXTENDER = """\
+extenders:
+    - urlPrefix: http://10.0.0.9/other
+      filterVerb: f
+"""
+
+# What does not start, and what is told of it.
+BROKEN = {
+    "an API version that is gone": (CONFIG.format(version="v1beta2"), "v1beta2 became v1"),
+    "gpushare as the old guides have it": (
+        CONFIG.format(version="v1beta1")
+        + "extenders:\n    - urlPrefix: http://127.0.0.1:32766/gpushare-scheduler\n      filterVerb: filter\n      bindVerb: bind\n"
+        "      enableHttps: false\n      nodeCacheCapable: true\n      managedResources:\n          - name: aliyun.com/gpu-mem\n"
+        "            ignoredByScheduler: false\n      ignorable: false\n",
+        "enableHttps became enableHTTPS",
+    ),
+    "an address of the insecure port": (
+        CONFIG.format(version="v1") + "healthzBindAddress: 0.0.0.0:10251\n",
+        "10251 is taken out",
+    ),
+    "no kubeconfig": (CONFIG.format(version="v1").replace("kubeconfig: ", "contentType: "), ""),
+}
+
+
+class ControlPlane:
+    """One node. Paths in manifests and configurations are below its folder."""
+
+    def __init__(self, folder: Path, manifest: str = "kubeadm-1.34.4.yaml") -> None:
+        self.folder = folder
+        self.manifest = folder / "manifests" / "kube-scheduler.yaml"
+        self.config = folder / "scheduler.yaml"
+        self.state = folder / "state"
+        self.manifest.parent.mkdir(parents=True)
+        text = (FIXTURES / manifest).read_text()
+        self.text = re.sub(r"/etc/kubernetes/sched\b", str(folder / "sched"), text)
+        self.manifest.write_text(self.text)
+        self.manifest.chmod(0o600)
+        self.requests: list[str] = []
+        self.before_write: t.Callable[[], None] = lambda: None
+
+    def ask(self, request: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Be the node."""
+        self.requests.append(request["do"])
+        given = copy.deepcopy({key: value for key, value in request.items() if key != "do"})
+        if request["do"] == "read":
+            return node.read(**given)
+        self.before_write()
+        return {"copies": node.write(**given)}
+
+    def run(self, *extenders: dict[str, t.Any], check: bool = False, **options: t.Any) -> dict[str, t.Any]:
+        """Run the module; without extenders, give it gpushare's."""
+        self.requests = []
+        arguments = {
+            "path": str(self.manifest),
+            "config_path": str(self.config),
+            "backup_dir": None,
+            "state_dir": str(self.state),
+            "kubernetes_version": None,
+            "extenders": list(extenders) or [GPUSHARE],
+            "state": "present",
+            **options,
+        }
+        return face.run(arguments, RT, self.ask, check)
+
+    def files(self) -> dict[str, bytes]:
+        """Return all files but for state and backups."""
+        return {
+            str(path.relative_to(self.folder)): path.read_bytes()
+            for path in sorted(self.folder.rglob("*"))
+            if path.is_file() and self.state not in path.parents
+        }
+
+    def flags(self) -> list[str]:
+        """Return the command line of kube-scheduler."""
+        return [str(item) for item in RT.read(self.manifest.read_bytes(), "")["spec"]["containers"][0]["command"]]
+
+    def urls(self, config: Path | None = None) -> list[str]:
+        """Return the addresses of the extenders in the configuration."""
+        tree = RT.read((config or self.config).read_bytes(), "")
+        return [str(each["urlPrefix"]) for each in tree.get("extenders", [])]

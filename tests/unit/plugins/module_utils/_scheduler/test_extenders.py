@@ -1,0 +1,104 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import extenders
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.errors import SchedulerError
+
+GOOD: dict[str, t.Any] = {
+    "urlPrefix": "http://[fd00::1]:12345/x",
+    "filterVerb": "filter",
+    "prioritizeVerb": "prioritize",
+    "weight": 1,
+    "bindVerb": "bind",
+    "httpTimeout": "1m30s",
+    "nodeCacheCapable": True,
+    "managedResources": [{"name": "aliyun.com/gpu-mem", "ignoredByScheduler": False}],
+    "tlsConfig": {"insecure": False, "caFile": "/etc/ca.pem"},
+}
+
+BAD: list[tuple[dict[str, t.Any], str]] = [
+    ({"enableHttps": True}, r"no setting enableHttps.*write enableHTTPS"),
+    ({"bindverb": "b"}, "write bindVerb"),
+    ({"nonsense": 1}, "it takes urlPrefix"),
+    ({"urlPrefix": ""}, r"extenders\[0\].urlPrefix is missing"),
+    ({"urlPrefix": "127.0.0.1:12345"}, "urlPrefix"),
+    ({"urlPrefix": "http://a b/"}, "urlPrefix"),
+    ({"urlPrefix": "http://a:99999/"}, "urlPrefix"),
+    ({"weight": 0}, "weight above 0"),
+    ({"weight": -1, "prioritizeVerb": ""}, "weight is -1"),
+    ({"weight": "5"}, "weight is '5' and has to be a whole number"),
+    ({"weight": True}, "whole number"),
+    ({"weight": 1.5}, "whole number"),
+    ({"httpTimeout": "15"}, "is no duration.*such as 5s"),
+    ({"httpTimeout": 15}, "has to be a text"),
+    ({"httpTimeout": "-5s"}, "no duration"),
+    ({"nodeCacheCapable": "yes"}, "true or false"),
+    ({"managedResources": [{"name": "gpu-mem"}]}, "no extended resource"),
+    ({"managedResources": [{"name": "kubernetes.io/gpu"}]}, "no extended resource"),
+    ({"managedResources": [{"name": "node.kubernetes.io/gpu"}]}, "no extended resource"),
+    ({"managedResources": [{"name": "a.b/c"}, {"name": "a.b/c"}]}, "twice"),
+    ({"managedResources": [{"ignoredByScheduler": True}]}, "is missing"),
+    ({"managedResources": ["a.b/c"]}, "has to be a mapping"),
+    ({"tlsConfig": {"caFil": "x"}}, "write caFile"),
+    ({"filterVerb": "", "bindVerb": "", "prioritizeVerb": ""}, "does nothing"),
+]
+
+
+def test_a_full_extender_is_taken() -> None:
+    assert extenders.check([GOOD]) == []
+
+
+@pytest.mark.parametrize(("change", "message"), BAD)
+def test_what_kube_scheduler_would_refuse_is_refused_and_named(change: dict[str, t.Any], message: str) -> None:
+    with pytest.raises(SchedulerError, match=message):
+        extenders.check([{**GOOD, **change}])
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ({"bindVerb": "b"}, "at most one"),
+        (
+            {"managedResources": [{"name": "aliyun.com/gpu-mem"}], "nodeCacheCapable": True},
+            "both manage aliyun.com/gpu-mem",
+        ),
+        ({"urlPrefix": GOOD["urlPrefix"] + "/"}, "twice as urlPrefix"),
+    ],
+)
+def test_what_cannot_be_together(second: dict[str, t.Any], message: str) -> None:
+    other = {"urlPrefix": "http://b", "filterVerb": "f", "managedResources": [{"name": "x.io/y"}], **second}
+    with pytest.raises(SchedulerError, match=message):
+        extenders.check([GOOD, other])
+
+
+def test_none_is_refused_with_the_other_way() -> None:
+    with pytest.raises(SchedulerError, match="state: absent"):
+        extenders.check([])
+
+
+@pytest.mark.parametrize(
+    ("change", "advice"),
+    [({"nodeCacheCapable": False}, "nodeCacheCapable: true"), ({"managedResources": []}, "no pod at all")],
+)
+def test_what_is_taken_and_hurts_is_told(change: dict[str, t.Any], advice: str) -> None:
+    [told] = extenders.check([{**GOOD, **change}])
+    assert advice in told
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({"urlPrefix": "http://other"}, True),
+        ({"managedResources": []}, True),
+        ({"urlPrefix": GOOD["urlPrefix"] + "/"}, True),
+        ({"urlPrefix": "http://other", "managedResources": []}, False),
+        ({"urlPrefix": "http://other", "managedResources": [{"name": "a.b/c"}]}, False),
+    ],
+)
+def test_an_extender_is_known_by_what_it_manages_or_where_it_is(change: dict[str, t.Any], same: bool) -> None:
+    assert extenders.is_one_of({**GOOD, **change}, [extenders.identity(GOOD)]) is same

@@ -1,0 +1,238 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The whole way on one node: what is written, what is merged, and what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ruamel.yaml")
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import node
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.errors import SchedulerError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.manifest import CHECKSUM
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._scheduler.control_plane import (
+    CONFIG,
+    GPUSHARE,
+    MANIFESTS,
+    OTHER,
+    RT,
+    ControlPlane,
+)
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS)
+def test_check_run_check_run_and_back_to_the_byte(tmp_path: Path, manifest: str) -> None:
+    node = ControlPlane(tmp_path, manifest)
+    if "config" in manifest:
+        node.config = tmp_path / "sched" / "config.yaml"
+        node.config.parent.mkdir()
+        node.config.write_text(CONFIG.format(version="v1"))
+    first = node.files()
+    foreseen = node.run(check=True)
+    assert foreseen["changed"]
+    assert node.files() == first
+    assert not node.state.exists()
+    done = node.run()
+    assert node.requests == ["read", "write"]
+    assert (done["diff"], done["config_checksum"]) == (foreseen["diff"], foreseen["config_checksum"])
+    assert done["config_checksum"] == hashlib.sha256(node.config.read_bytes()).hexdigest()
+    after = node.files()
+    for check in (True, False):
+        again = node.run(check=check)
+        assert not again["changed"]
+        assert again["diff"] == []
+        assert again["config_checksum"] == done["config_checksum"]
+    assert node.files() == after
+    assert node.run(state="absent", check=True)["changed"]
+    assert node.files() == after
+    assert node.run(state="absent")["changed"]
+    assert node.files() == first
+    assert not node.run(state="absent")["changed"]
+    assert not list(node.state.rglob("*.json"))
+
+
+def test_only_lines_are_added_to_kubeadms_manifest(plane: ControlPlane) -> None:
+    before = plane.text.splitlines()
+    done = plane.run()
+    after = plane.manifest.read_text().splitlines()
+    added = iter(after)
+    assert all(line in added for line in before)
+    assert sorted(set(after) - set(before)) == sorted(
+        [
+            "  annotations:",
+            f"    {CHECKSUM}: '{done['config_checksum']}'",
+            f"    - --config={plane.config}",
+            f"    - mountPath: {plane.config}",
+            "      name: gpu-kubernetes-scheduler-config",
+            f"      path: {plane.config}",
+            "      type: File",
+            "    name: gpu-kubernetes-scheduler-config",
+        ]
+    )
+    assert stat.S_IMODE(os.stat(plane.config).st_mode) == 0o600
+    assert stat.S_IMODE(os.stat(plane.manifest).st_mode) == 0o600
+
+
+def test_the_configuration_has_what_the_flags_said(tmp_path: Path) -> None:
+    node = ControlPlane(tmp_path, "kubeadm-1.34.4-flags.yaml")
+    flags = node.flags()
+    node.run()
+    assert node.config.read_text().splitlines()[:6] == [
+        "apiVersion: kubescheduler.config.k8s.io/v1",
+        "kind: KubeSchedulerConfiguration",
+        "clientConnection:",
+        "  kubeconfig: /etc/kubernetes/scheduler.conf",
+        "  qps: 100",
+        "enableProfiling: false",
+    ]
+    assert node.flags() == [*flags, f"--config={node.config}"]
+    node.manifest.write_text(node.manifest.read_text().replace("--profiling=false", "--profiling=true"))
+    warnings = node.run()["warnings"]
+    assert [text for text in warnings if "--profiling=true" in text and "enableProfiling" in text] == warnings
+    assert warnings
+
+
+def test_a_configuration_that_is_there_is_merged(configured: ControlPlane) -> None:
+    before = configured.config.read_text()
+    done = configured.run(config_path=None)
+    assert done["config_path"] == str(configured.config)
+    assert configured.config.read_text().startswith(before)
+    assert configured.urls() == ["http://10.0.0.9/other", GPUSHARE["urlPrefix"]]
+    assert [line for line in configured.manifest.read_text().splitlines() if line not in configured.text] == [
+        "  annotations:",
+        f"    {CHECKSUM}: '{done['config_checksum']}'",
+    ]
+
+
+def test_another_place_is_given_the_content_of_the_first(configured: ControlPlane, tmp_path: Path) -> None:
+    first = configured.files()
+    new = tmp_path / "new.yaml"
+    done = configured.run(config_path=str(new))
+    assert done["config_path"] == str(new)
+    assert configured.urls(new) == ["http://10.0.0.9/other", GPUSHARE["urlPrefix"]]
+    assert "# ours for years" in new.read_text()
+    assert configured.flags()[-1] == f"--config={new}"
+    assert not configured.run(config_path=str(new))["changed"]
+    configured.run(state="absent", config_path=None)
+    assert configured.files() == first
+
+
+def test_a_place_that_is_taken_is_refused(configured: ControlPlane, tmp_path: Path) -> None:
+    (tmp_path / "new.yaml").write_text(CONFIG.format(version="v1"))
+    with pytest.raises(SchedulerError, match=r"new\.yaml is there, too"):
+        configured.run(config_path=str(tmp_path / "new.yaml"))
+
+
+def test_extenders_follow_what_is_asked(plane: ControlPlane) -> None:
+    plane.run(GPUSHARE, OTHER)
+    assert plane.urls() == [GPUSHARE["urlPrefix"], OTHER["urlPrefix"]]
+    moved = {**GPUSHARE, "urlPrefix": "http://10.96.0.20:12345/gpushare-scheduler", "httpTimeout": "5s"}
+    assert plane.run(moved)["changed"]
+    assert plane.urls() == [moved["urlPrefix"]]
+    assert "httpTimeout: '5s'" in plane.config.read_text()
+    plane.run(state="absent")
+    assert plane.files() == {"manifests/kube-scheduler.yaml": plane.text.encode()}
+
+
+def test_a_change_of_the_configuration_alone_restarts_the_pod(plane: ControlPlane) -> None:
+    first = plane.run()["config_checksum"]
+    plane.config.write_text(plane.config.read_text() + "enableProfiling: false\n")
+    done = plane.run()
+    assert [part["after_header"] for part in done["diff"]] == [str(plane.manifest)]
+    assert done["config_checksum"] != first
+    assert done["config_checksum"] in plane.manifest.read_text()
+
+
+def test_a_missing_manifest_names_the_way(plane: ControlPlane) -> None:
+    plane.manifest.rename(plane.manifest.with_suffix(".yml"))
+    with pytest.raises(
+        SchedulerError, match=r"which path names.*kube-scheduler\.yml in the same folder may be it.*second scheduler"
+    ):
+        plane.run()
+    assert not plane.run(state="absent")["changed"]
+
+
+@pytest.mark.parametrize(
+    ("distribution", "way"),
+    [
+        ("k3s", "/etc/rancher/k3s/config.yaml"),
+        ("rke2", "kube-scheduler-extra-mount"),
+        ("k0s", "k0s.yaml"),
+        ("MicroK8s", "args/kube-scheduler"),
+    ],
+)
+def test_distributions_without_a_static_pod_name_their_way(
+    plane: ControlPlane, monkeypatch: pytest.MonkeyPatch, distribution: str, way: str
+) -> None:
+    plane.manifest.unlink()
+    monkeypatch.setattr(node, "distribution", lambda _exists: distribution)
+    with pytest.raises(SchedulerError, match=f"second scheduler with a schedulerName.*{way}"):
+        plane.run()
+
+
+def test_the_kubelets_configuration_is_read_as_yaml(
+    plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kubelet = tmp_path / "kubelet.yaml"
+    kubelet.write_text(f"'staticPodPath': {plane.manifest.parent}\n")
+    monkeypatch.setattr(node.read, "__defaults__", (str(kubelet),))
+    assert plane.run(path=None)["path"] == str(plane.manifest)
+    assert plane.requests == ["read", "read", "write"]
+
+
+def test_an_image_without_a_version_needs_one(plane: ControlPlane) -> None:
+    plane.manifest.write_text(plane.text.replace(":v1.34.4", "@sha256:" + "0" * 64))
+    with pytest.raises(SchedulerError, match="give kubernetes_version"):
+        plane.run()
+    assert plane.run(kubernetes_version="1.24.17")["api_version"] == "kubescheduler.config.k8s.io/v1beta3"
+
+
+def test_a_version_that_is_not_the_images_is_told(plane: ControlPlane) -> None:
+    assert "the first counts" in plane.run(kubernetes_version="v1.33.0")["warnings"][0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("kind: Pod\n", "kind: Deployment\n", "no manifest of a Pod"),
+        ("    name: kube-scheduler\n", "    name: scheduler\n", "has no container kube-scheduler"),
+        ("    - kube-scheduler\n", "    - /bin/sh\n    - -c\n    - kube-scheduler --v=2\n", "is started by /bin/sh"),
+        ("  containers:\n", "\tcontainers:\n", "cannot be read as YAML"),
+        ("spec:\n", "spec: &all\n  <<: {hostNetwork: true}\n", "merge key"),
+        ("  hostNetwork: true\n", "  hostNetwork: true\r\n", "ends its lines in different ways"),
+    ],
+)
+def test_a_manifest_that_cannot_be_edited_is_refused(plane: ControlPlane, old: str, new: str, message: str) -> None:
+    plane.manifest.write_bytes(plane.text.replace(old, new, 1).encode())
+    before = plane.files()
+    with pytest.raises(SchedulerError, match=message):
+        plane.run()
+    assert plane.files() == before
+
+
+def test_a_manifest_in_json_stays_json(plane: ControlPlane) -> None:
+    import json
+
+    tree = RT.read(plane.text.encode(), "")
+    text = json.dumps({**tree, "spec": {**tree["spec"], "hostNetwork": True}}, indent=4)
+    plane.manifest.write_text(text)
+    plane.run()
+    assert json.loads(plane.manifest.read_text())["spec"]["containers"][0]["command"][-1] == f"--config={plane.config}"
+    plane.run(state="absent")
+    assert plane.manifest.read_text() == text
+
+
+def test_line_ends_of_windows_stay(plane: ControlPlane) -> None:
+    text = plane.text.replace("\n", "\r\n").encode()
+    plane.manifest.write_bytes(text)
+    plane.run()
+    after = plane.manifest.read_bytes()
+    assert after.count(b"\r\n") == after.count(b"\n") > text.count(b"\n")
+    plane.run(state="absent")
+    assert plane.manifest.read_bytes() == text

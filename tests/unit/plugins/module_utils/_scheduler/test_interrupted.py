@@ -1,0 +1,127 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Killed runs, others who edit meanwhile, and what lies about in the kubelet's folder."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ruamel.yaml")
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._files import FilesError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.errors import SchedulerError
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._scheduler.control_plane import (
+    GPUSHARE,
+    OTHER,
+    ControlPlane,
+)
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import run_and_die
+
+
+@pytest.mark.parametrize("wanted", ["present", "changed", "absent"])
+def test_a_run_killed_anywhere_leaves_old_or_new_and_the_next_one_heals(tmp_path: Path, wanted: str) -> None:
+    extenders = [GPUSHARE, OTHER] if wanted == "changed" else [GPUSHARE]
+    state = "absent" if wanted == "absent" else "present"
+
+    def prepared() -> ControlPlane:
+        shutil.rmtree(tmp_path / "node", ignore_errors=True)
+        node = ControlPlane(tmp_path / "node")
+        if wanted != "present":
+            node.run()
+        return node
+
+    node = prepared()
+    old = node.files()
+    node.run(*extenders, state=state)
+    new = node.files()
+    for at in itertools.count(1):
+        node = prepared()
+        alive = not run_and_die(functools.partial(node.run, *extenders, state=state), at)
+        shown = {name: data for name, data in node.files().items() if not Path(name).name.startswith(".")}
+        assert all(data in (old.get(name), new.get(name)) for name, data in shown.items()), at
+        assert_startable(node)
+        if alive:
+            break
+        node.run(*extenders, state=state)
+        assert node.files() == new
+        node.run(state="absent")
+        assert node.files() == {"manifests/kube-scheduler.yaml": node.text.encode()}
+    assert at > 10
+
+
+def assert_startable(node: ControlPlane) -> None:
+    """A --config that is named is there."""
+    for flag in node.flags():
+        if flag.startswith("--config="):
+            assert Path(flag.partition("=")[2]).exists()
+
+
+def test_a_change_by_others_between_reading_and_writing_is_refused(plane: ControlPlane) -> None:
+
+    def edit() -> None:
+        plane.manifest.write_text(plane.text + "# now\n")
+
+    plane.before_write = edit
+    with pytest.raises(FilesError, match=r"kube-scheduler\.yaml was changed by somebody else meanwhile"):
+        plane.run()
+    assert plane.files() == {"manifests/kube-scheduler.yaml": (plane.text + "# now\n").encode()}
+
+
+def test_files_of_the_same_pod_in_the_folder_are_reported(plane: ControlPlane) -> None:
+    folder = plane.manifest.parent
+    (folder / "kube-scheduler.yaml.bak").write_text(plane.text)
+    (folder / "a-scheduler.json").write_text('{"kind": "Pod", "metadata": {"name": "kube-scheduler"}}')
+    (folder / "etcd.yaml~").write_text("kind: Pod\n")
+    (folder / "kube-apiserver.yaml").write_text(
+        "kind: Pod\nmetadata: {name: kube-apiserver}\n# beside kube-scheduler\n"
+    )
+    (folder / ".kube-scheduler.yaml.swp").write_text(plane.text)
+    warnings = plane.run()["warnings"]
+    assert [text.split()[0].rpartition("/")[2] for text in warnings] == [
+        "a-scheduler.json",
+        "etcd.yaml~",
+        "kube-scheduler.yaml.bak",
+    ]
+    assert "runs kube-scheduler.yaml.bak" in warnings[2]
+    assert "runs kube-scheduler.yaml for now" in warnings[0]
+    assert all("out of" in text for text in warnings)
+
+
+@pytest.mark.parametrize("option", ["config_path", "backup_dir", "state_dir"])
+def test_nothing_is_put_where_the_kubelet_takes_it_for_a_pod(plane: ControlPlane, option: str) -> None:
+    with pytest.raises(SchedulerError, match=f"{option} .* lies in .*manifests"):
+        plane.run(check=False, **{option: str(plane.manifest.parent / "x.yaml")})
+    assert plane.files() == {"manifests/kube-scheduler.yaml": plane.text.encode()}
+
+
+def test_backups_are_of_others_content_alone(plane: ControlPlane, tmp_path: Path) -> None:
+    done = plane.run(backup_dir=str(tmp_path / "state" / "kept"))
+    [copy] = done["backup_files"].values()
+    assert Path(copy).read_text() == plane.text
+    assert plane.run(GPUSHARE, OTHER)["backup_files"] == {}
+
+
+def test_the_key_of_an_extender_is_masked(plane: ControlPlane) -> None:
+    done = plane.run({**GPUSHARE, "tlsConfig": {"keyData": "c2VjcmV0", "certData": "cHVibGlj"}})
+    shown = "".join(part["after"] for part in done["diff"])
+    assert "c2VjcmV0" not in shown
+    assert "cHVibGlj" in shown
+    assert "c2VjcmV0" in plane.config.read_text()
+
+
+def test_a_scheduler_that_is_not_root_can_read_its_configuration(plane: ControlPlane) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root gives files away")
+    plane.manifest.write_text(
+        plane.text.replace("  securityContext:\n", "  securityContext:\n    runAsUser: 996\n    runAsGroup: 995\n")
+    )
+    plane.run()
+    found = os.stat(plane.config)
+    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (996, 995, 0o600)

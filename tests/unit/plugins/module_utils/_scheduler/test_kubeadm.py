@@ -1,0 +1,97 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import pytest
+import yaml
+
+pytest.importorskip("ruamel.yaml")
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.errors import SchedulerError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.kubeadm import with_config, without_config
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.manifest import VOLUME
+from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
+
+PATH, SYNTAX = "/etc/kubernetes/scheduler-config.yaml", RoundTrip()
+# As kubeadm 1.34 keeps it.
+BARE = """apiServer: {}
+apiVersion: kubeadm.k8s.io/v1beta4
+caCertificateValidityPeriod: 87600h0m0s
+certificatesDir: /etc/kubernetes/pki
+clusterName: lab
+etcd:
+  local:
+    dataDir: /var/lib/etcd
+kind: ClusterConfiguration
+kubernetesVersion: v1.34.4
+networking:
+  dnsDomain: cluster.local
+  serviceSubnet: 10.96.0.0/16
+proxy: {}
+scheduler: {}
+"""
+LIST = BARE.replace(
+    "scheduler: {}\n",
+    """scheduler:
+  extraArgs:
+  - name: bind-address
+    value: 0.0.0.0 # for Prometheus
+  extraVolumes:
+  - hostPath: /etc/localtime
+    mountPath: /etc/localtime
+    name: time
+""",
+)
+MAP = BARE.replace("v1beta4", "v1beta3").replace("scheduler: {}\n", "scheduler:\n  extraArgs:\n    v: '2'\n")
+VOLUMES = [{"name": VOLUME, "hostPath": PATH, "mountPath": PATH, "readOnly": True, "pathType": "File"}]
+
+
+@pytest.mark.parametrize("text", [BARE, LIST, MAP, BARE.replace("scheduler: {}\n", "")])
+def test_it_is_added_once_and_taken_out_again(text: str) -> None:
+    kept = with_config(text, PATH, SYNTAX)
+    assert with_config(kept, PATH, SYNTAX) == kept
+    before, after = yaml.safe_load(text), yaml.safe_load(kept)
+    scheduler, former = after.pop("scheduler"), before.pop("scheduler", {})
+    assert after == before
+    assert scheduler["extraVolumes"] == former.get("extraVolumes", []) + VOLUMES
+    if "v1beta4" in text:
+        assert scheduler["extraArgs"] == [*former.get("extraArgs", []), {"name": "config", "value": PATH}]
+    else:
+        assert scheduler["extraArgs"] == {**former.get("extraArgs", {}), "config": PATH}
+    back = without_config(kept, PATH, SYNTAX)
+    assert yaml.safe_load(back) == {"scheduler": {}, **yaml.safe_load(text)}
+    assert without_config(back, PATH, SYNTAX) == back
+
+
+def test_what_others_wrote_stays_to_the_letter() -> None:
+    kept = with_config(LIST, PATH, SYNTAX)
+    assert "value: 0.0.0.0 # for Prometheus\n" in kept
+    assert without_config(kept, PATH, SYNTAX).splitlines()[:15] == LIST.splitlines()[:15]
+
+
+def test_another_configuration_is_not_replaced() -> None:
+    other = with_config(BARE, "/etc/kubernetes/other.yaml", SYNTAX)
+    with pytest.raises(SchedulerError, match=r"gives kube-scheduler the configuration /etc/kubernetes/other\.yaml"):
+        with_config(other, PATH, SYNTAX)
+    assert without_config(other, PATH, SYNTAX) == other
+
+
+def test_one_of_somebody_else_that_is_the_same_stays() -> None:
+    theirs = with_config(BARE, PATH, SYNTAX).replace(VOLUME, "theirs")
+    assert with_config(theirs, PATH, SYNTAX) == theirs
+    assert without_config(theirs, PATH, SYNTAX) == theirs
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: [", "cannot be read as YAML"),
+        ("kind: InitConfiguration\n", "no ClusterConfiguration"),
+        (BARE.replace("v1beta4", "v1beta9"), "kubeadm.k8s.io/v1beta9, which is not known"),
+        (LIST.replace("v1beta4", "v1beta3"), "has to be a mapping"),
+        (MAP.replace("v1beta3", "v1beta4"), "has to be a list"),
+    ],
+)
+def test_what_is_not_understood_is_refused(text: str, words: str) -> None:
+    with pytest.raises(SchedulerError, match=words):
+        with_config(text, PATH, SYNTAX)

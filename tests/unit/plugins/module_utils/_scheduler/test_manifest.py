@@ -1,0 +1,191 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An edit of any manifest changes what it is about and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import typing as t
+
+import pytest
+
+pytest.importorskip("ruamel.yaml")
+pytest.importorskip("hypothesis")
+
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import manifest
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.errors import SchedulerError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.scalars import meaning
+from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
+
+RT = RoundTrip()
+PATH, REF = "/etc/kubernetes/s.yaml", "--config=/etc/kubernetes/s.yaml"
+
+odd = st.sampled_from(
+    ["y", "N", "1e3", "0o17", "10:20", "null", "", "a: b", "# no", "é", "multi\nline", "-", "x" * 130 + " y z"]
+)
+text = odd | st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "Zs"]), max_size=12)
+name = st.from_regex(r"[a-z]{1,6}", fullmatch=True)
+value = st.recursive(
+    text | st.booleans() | st.integers(-5, 5) | st.none(),
+    lambda inner: st.dictionaries(name, inner, max_size=3),
+    max_leaves=4,
+)
+flag = st.from_regex(r"--[a-b]{1,3}(=[a-z0-9:,/]{0,5})?", fullmatch=True)
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> dict[str, t.Any]:
+    """A pod with kube-scheduler in it, and all kinds of other things."""
+    given_flags = draw(st.lists(flag, max_size=4))
+    start = draw(
+        st.sampled_from(
+            [
+                {"command": ["kube-scheduler", *given_flags]},
+                {"command": ["kube-scheduler"], "args": [*given_flags, "--v=2"]},
+            ]
+        )
+    )
+    volumes = draw(st.lists(name, unique=True, max_size=3))
+    container: dict[str, t.Any] = {
+        "name": "kube-scheduler",
+        "image": "registry.k8s.io/kube-scheduler:v1.34.4",
+        **start,
+        **draw(st.dictionaries(st.sampled_from(["env", "resources", "livenessProbe"]), value, max_size=2)),
+    }
+    if volumes:
+        container["volumeMounts"] = [{"name": each, "mountPath": f"/mnt/{each}"} for each in volumes]
+    others = draw(st.lists(st.fixed_dictionaries({"name": st.just("side"), "env": value}), max_size=1))
+    spec: dict[str, t.Any] = {
+        "containers": [*others, container],
+        **draw(st.dictionaries(st.sampled_from(["hostNetwork", "priority"]), value)),
+    }
+    has_list: bool = draw(st.booleans())
+    if volumes or has_list:
+        spec["volumes"] = [{"name": each, "hostPath": {"path": f"/srv/{each}", "type": ""}} for each in volumes]
+    metadata = {
+        "name": "kube-scheduler",
+        **draw(st.dictionaries(st.sampled_from(["labels"]), st.dictionaries(name, text))),
+    }
+    if draw(st.booleans()):
+        metadata["annotations"] = draw(st.dictionaries(name, text, min_size=1))
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": spec,
+        **draw(st.dictionaries(st.just("status"), value)),
+    }
+
+
+def without_ours(tree: dict[str, t.Any]) -> dict[str, t.Any]:
+    """Take out by hand what an edit puts in."""
+    tree = copy.deepcopy(tree)
+    container = next(each for each in tree["spec"]["containers"] if each["name"] == "kube-scheduler")
+    for place in ("command", "args"):
+        if place in container:
+            container[place] = [item for item in container[place] if item != REF]
+    for parent, key in ((container, "volumeMounts"), (tree["spec"], "volumes")):
+        left = [each for each in parent[key] if each["name"] != manifest.VOLUME]
+        assert len(left) == len(parent.pop(key)) - 1
+        if left:
+            parent[key] = left
+    del tree["metadata"]["annotations"][manifest.CHECKSUM]
+    if not tree["metadata"]["annotations"]:
+        del tree["metadata"]["annotations"]
+    return tree
+
+
+def bare(tree: dict[str, t.Any]) -> dict[str, t.Any]:
+    """An empty list of volumes means none."""
+    spec: dict[str, t.Any] = {key: part for key, part in tree["spec"].items() if (key, part) != ("volumes", [])}
+    return {**tree, "spec": spec}
+
+
+@given(pods(), st.booleans(), st.sampled_from([2, 3, 4]), st.sampled_from([40, 80, 10000]), st.booleans())
+def test_an_edit_changes_nothing_else_and_can_be_taken_back(
+    tree: dict[str, t.Any], sort: bool, indent: int, width: int, flow: bool
+) -> None:
+    style: dict[str, t.Any] = {
+        "indent": indent,
+        "width": width,
+        "sort_keys": sort,
+        "allow_unicode": True,
+        "default_flow_style": None if flow else False,
+    }
+    data = yaml.safe_dump(tree, **style).encode()
+    before = meaning(RT.read(data, "m"))
+
+    def put(node: t.Any) -> None:
+        manifest.apply(manifest.pod(node, "m"), PATH, 34, "1e3")
+
+    def take_back(node: t.Any) -> None:
+        manifest.without_us(manifest.pod(node, "m"), None, PATH, "/k", True)
+
+    after = RT.edited(data, "m", put)
+    assert bare(without_ours(meaning(RT.read(after, "m")))) == bare(before)
+    assert bare(without_ours(yaml.safe_load(after))) == bare(yaml.safe_load(data))
+    assert RT.edited(after, "m", put) == after
+    back = meaning(RT.read(RT.edited(after, "m", take_back), "m"))
+    for place in ("command", "args"):  # without a configuration it needs a kubeconfig
+        container = next(each for each in back["spec"]["containers"] if each["name"] == "kube-scheduler")
+        if place in container:
+            container[place] = [item for item in container[place] if item != "--kubeconfig=/k"]
+    assert bare(back) == bare(before)
+
+
+def pod(mounts: list[dict[str, t.Any]], volumes: list[dict[str, t.Any]]) -> manifest.Pod:
+    container = {"name": "kube-scheduler", "command": ["kube-scheduler"], "volumeMounts": mounts}
+    return manifest.pod({"kind": "Pod", "metadata": {}, "spec": {"containers": [container], "volumes": volumes}}, "m")
+
+
+FOLDER = {"name": "c", "hostPath": {"path": "/host/c/", "type": ""}}
+
+
+@pytest.mark.parametrize(
+    ("mounts", "inside", "outside"),
+    [
+        ([{"name": "c", "mountPath": "/in"}], "/in/x/y.yaml", "/host/c/x/y.yaml"),
+        ([{"name": "c", "mountPath": "/in/"}], "/in/y.yaml", "/host/c/y.yaml"),
+        ([{"name": "c", "mountPath": "/in", "subPath": "s"}], "/in/y.yaml", "/host/c/s/y.yaml"),
+        ([{"name": "c", "mountPath": "/in", "subPathExpr": "$(X)"}], "/in/y.yaml", None),
+        ([{"name": "c", "mountPath": "/in/y.yaml"}], "/in/y.yaml", "/host/c"),
+        ([{"name": "c", "mountPath": "/in"}, {"name": "e", "mountPath": "/in/x"}], "/in/x/y.yaml", None),
+        ([{"name": "c", "mountPath": "/i"}], "/in/y.yaml", None),
+        ([{"name": "c", "mountPath": "/"}], "/in/y.yaml", "/host/c/in/y.yaml"),
+        ([], "/in/y.yaml", None),
+    ],
+)
+def test_which_file_of_the_node_the_container_sees(
+    mounts: list[dict[str, t.Any]], inside: str, outside: str | None
+) -> None:
+    assert manifest.host_path(pod(mounts, [FOLDER, {"name": "e", "emptyDir": {}}]), inside) == outside
+
+
+def test_a_mount_that_covers_the_configuration_is_used() -> None:
+    found = pod([{"name": "c", "mountPath": "/in"}], [FOLDER])
+    manifest.apply(found, "/host/c/s.yaml", 34, "0")
+    assert found.config == "/in/s.yaml"
+    assert len(found.spec["volumes"]) == 1
+
+
+def test_a_mount_in_the_way_is_named() -> None:
+    found = pod([{"name": "e", "mountPath": "/etc/kubernetes"}], [{"name": "e", "emptyDir": {}}])
+    with pytest.raises(SchedulerError, match=r"something else at /etc/kubernetes.*another config_path"):
+        manifest.apply(found, PATH, 34, "0")
+
+
+@pytest.mark.parametrize(("minor", "left"), [(22, None), (23, ["--port=0"]), (24, [])])
+def test_flags_go_from_the_version_on_that_refuses_them(minor: int, left: list[str] | None) -> None:
+    found = pod([], [])
+    found.container["command"] += ["--policy-config-file", "/p.json", "--port=0"]
+    if left is None:
+        with pytest.raises(SchedulerError, match=r"uses a policy .*write its rules as profiles"):
+            manifest.apply(found, PATH, minor, "0")
+        return
+    notes = manifest.apply(found, PATH, minor, "0")
+    assert found.container["command"] == ["kube-scheduler", *left, REF]
+    assert "What /p.json rules" in notes[-1]

@@ -1,0 +1,94 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._files import FilesError, sha256
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import node
+
+
+@pytest.mark.parametrize(
+    ("text", "folder"),
+    [
+        (None, "/etc/kubernetes/manifests"),
+        ("kind: KubeletConfiguration\n", "/etc/kubernetes/manifests"),
+        ("staticPodPath: /opt/pods\n", "/opt/pods"),
+        ('a: 1\nstaticPodPath: "/opt/pods" # there\n', "/opt/pods"),
+        ("x:\n  staticPodPath: /other\n", "/etc/kubernetes/manifests"),
+        ('staticPodPath: ""\n', "/etc/kubernetes/manifests"),
+    ],
+)
+def test_where_the_kubelet_looks_for_static_pods(text: str | None, folder: str) -> None:
+    assert node.static_pods(text.encode() if text is not None else None) == folder
+
+
+@pytest.mark.parametrize("single_file", [False, True])
+def test_the_manifest_is_found_by_the_kubelets_configuration(tmp_path: Path, single_file: bool) -> None:
+    manifest = tmp_path / "pods" / "kube-scheduler.yaml"
+    manifest.parent.mkdir()
+    manifest.write_text("x")
+    kubelet = tmp_path / "config.yaml"
+    kubelet.write_text(f"staticPodPath: {manifest if single_file else manifest.parent}\n")
+    seen = node.read(None, [], str(tmp_path / "state"), str(kubelet))
+    assert seen["path"] == str(manifest)
+    assert base64.b64decode(seen["manifest"]["data"]) == b"x"
+    assert base64.b64decode(seen["kubelet_config"]) == kubelet.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("flag", "mount"),
+    [
+        ("- --config={config}", ""),
+        ("- --config\n- {config}", ""),
+        ("- '--config={config}'", ""),
+        ('["--config", "{config}"]', ""),
+        ("- --config=/in/side/c.yaml", "hostPath: {{path: {folder}}}, mountPath: /in/side"),
+        ("- --config=/in/c.yaml", 'path: "{folder}/c.yaml"\nmountPath: "/in/c.yaml"'),
+    ],
+)
+def test_the_configuration_comes_with_the_first_answer(tmp_path: Path, flag: str, mount: str) -> None:
+    config, manifest = tmp_path / "c" / "c.yaml", tmp_path / "kube-scheduler.yaml"
+    config.parent.mkdir()
+    config.write_text("here")
+    manifest.write_text((flag + "\n" + mount).format(config=config, folder=config.parent))
+    seen = node.read(str(manifest), [], str(tmp_path / "state"))
+    assert seen["files"] == {str(config): {"data": base64.b64encode(b"here").decode(), "sha256": sha256(b"here")}}
+
+
+def test_what_is_asked_for_is_answered_also_if_it_is_not_there(tmp_path: Path) -> None:
+    seen = node.read(str(tmp_path / "m.yaml"), [str(tmp_path / "none")], str(tmp_path / "state"))
+    assert seen["manifest"] == {"data": None, "sha256": None}
+    assert seen["files"] == {str(tmp_path / "none"): {"data": None, "sha256": None}}
+
+
+def test_only_files_that_the_kubelet_reads_are_told_of(tmp_path: Path) -> None:
+    for name, text in {"kube-scheduler.yaml": "", "a": "kube-scheduler", "b": "other", ".c": "kube-scheduler"}.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "folder").mkdir()
+    seen = node.read(str(tmp_path / "kube-scheduler.yaml"), [], str(tmp_path / "state"))
+    assert seen["neighbours"] == {"a": base64.b64encode(b"kube-scheduler").decode(), "b": None}
+
+
+def test_nothing_is_written_unless_all_is_as_it_was_read(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text("1")
+    step = {
+        "path": str(first),
+        "data": base64.b64encode(b"2").decode(),
+        "owner": None,
+        "backup": True,
+        "private": False,
+    }
+    arguments = (str(first), [step])
+    places = (str(tmp_path / "state"), str(tmp_path / "backups"))
+    with pytest.raises(FilesError, match="second was changed by somebody else"):
+        node.write(*arguments, {str(first): sha256(b"1"), str(second): sha256(b"x")}, *places)
+    assert first.read_text() == "1"
+    assert not (tmp_path / "backups").exists()
+    copies = node.write(*arguments, {str(first): sha256(b"1"), str(second): None}, *places)
+    assert first.read_text() == "2"
+    assert Path(copies[str(first)]).read_text() == "1"

@@ -1,0 +1,113 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Real kube-schedulers read what the module writes, before, between and after; KUBE_SCHEDULERS names some of them, else the lab's is asked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import typing as t
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ruamel.yaml")
+
+import yaml
+
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._scheduler.control_plane import (
+    BROKEN,
+    CONFIG,
+    GPUSHARE,
+    OWN_EXTENDER,
+    ControlPlane,
+)
+
+NAMED = [path for path in os.environ.get("KUBE_SCHEDULERS", "").split(os.pathsep) if path]
+LAB = Path.home() / ".cache" / "gpu-kubernetes-lab" / "bin"
+PROGRAMS = NAMED or sorted(str(path) for path in LAB.glob("kubernetes-*/kube-scheduler"))
+
+pytestmark = pytest.mark.skipif(not PROGRAMS, reason="there is no kube-scheduler here")
+
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+current-context: c
+users: [{name: u, user: {token: none}}]
+"""
+
+# What flags and a configuration by others may bring: the flags, and the configuration or None.
+CASES: dict[str, tuple[str, str | None]] = {
+    "nothing": ("", None),
+    "flags": ("    - --profiling=false\n    - --kube_api_qps=0.5\n    - --kube-api-burst\n    - '7'\n", None),
+    "flags that crash": ("    - --port=0\n    - --policy-config-file=/p.json\n", None),
+    "an empty file": ("", ""),
+    "a good one": ("", CONFIG.format(version="v1") + OWN_EXTENDER),
+    "arguments": (
+        "",
+        CONFIG.format(version="v1beta3")
+        + "      plugins: {score: {enabled: [{name: SelectorSpread}, {name: NodeAffinity, weight: 3}]}}\n"
+        "      pluginConfig:\n        - name: NodeAffinity\n"
+        "          args: {apiVersion: kubescheduler.config.k8s.io/v1beta3, kind: NodeAffinityArgs}\n"
+        "leaderElection: {leaderElect: true, resourceLock: endpointsleases}\nmetricsBindAddress: ''\n",
+    ),
+    **{name: ("", text) for name, (text, _note) in BROKEN.items()},
+}
+
+
+def understood(program: str, node: ControlPlane) -> t.Any:
+    """Return the configuration as the kube-scheduler of the manifest's command line reads it."""
+    out = node.folder / "understood.yaml"
+    command = [program, *node.flags()[1:], "--write-config-to", str(out), "--authentication-skip-lookup"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert out.exists(), done.stderr
+    tree = yaml.safe_load(out.read_text())
+    out.unlink()
+    return tree
+
+
+def without_false(node: t.Any) -> t.Any:
+    """What is false is left out by kube-scheduler when it writes."""
+    if isinstance(node, dict):
+        return {key: without_false(value) for key, value in node.items() if value is not False}
+    return [without_false(value) for value in node] if isinstance(node, list) else node
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("case", CASES)
+def test_a_real_kube_scheduler_reads_it_there_and_back(tmp_path: Path, program: str, case: str) -> None:
+    version = subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout.split()[-1]
+    flags, config = CASES[case]
+    node = ControlPlane(tmp_path)
+    kubeconfig = tmp_path / "scheduler.conf"
+    kubeconfig.write_text(KUBECONFIG)
+    text = node.text.replace("/etc/kubernetes/scheduler.conf", str(kubeconfig)).replace("v1.34.4", version)
+    if config is not None:
+        flags += f"    - --config={node.config}\n"
+        node.config.write_text(config.replace("/etc/kubernetes/scheduler.conf", str(kubeconfig)))
+    node.manifest.write_text(text.replace("    - --leader-elect=true\n", f"    - --leader-elect=true\n{flags}"))
+    if config is not None:
+        text = node.manifest.read_text().replace(
+            "    volumeMounts:\n", f"    volumeMounts:\n    - {{mountPath: {tmp_path}, name: c}}\n"
+        )
+        node.manifest.write_text(
+            text.replace("  volumes:\n", f"  volumes:\n  - {{hostPath: {{path: {tmp_path}}}, name: c}}\n")
+        )
+    node.run(kubernetes_version=version)
+    if case == "no kubeconfig":
+        node.config.write_text(node.config.read_text().replace("/etc/kubernetes/scheduler.conf", str(kubeconfig)))
+    tree = understood(program, node)
+    [ours] = [each for each in tree["extenders"] if each["urlPrefix"] == GPUSHARE["urlPrefix"]]
+    assert without_false(ours).items() >= without_false(GPUSHARE).items()
+    if case == "flags":
+        connection = tree["clientConnection"]
+        assert (tree["enableProfiling"], connection["qps"], connection["burst"]) == (False, 0.5, 7)
+    node.run(state="absent", kubernetes_version=version)
+    if config is not None:
+        tree = understood(program, node)
+        assert GPUSHARE["managedResources"] not in [
+            each.get("managedResources") for each in tree.get("extenders") or []
+        ]
+        assert tree["profiles"][0].get("percentageOfNodesToScore") == (None if config == "" else 50)

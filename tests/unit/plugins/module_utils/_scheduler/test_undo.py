@@ -1,0 +1,151 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The way back: first bytes where nobody else edited, and what is ours where somebody did."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("ruamel.yaml")
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.errors import SchedulerError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.manifest import CHECKSUM
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._scheduler.control_plane import (
+    BROKEN,
+    GPUSHARE,
+    OTHER,
+    ControlPlane,
+)
+
+
+def test_edits_of_others_to_the_manifest_are_kept(plane: ControlPlane) -> None:
+    plane.run()
+    plane.manifest.write_text(plane.manifest.read_text().replace("cpu: 100m", "cpu: 200m  # more"))
+    plane.run(state="absent")
+    assert plane.files() == {
+        "manifests/kube-scheduler.yaml": plane.text.replace("cpu: 100m", "cpu: 200m  # more").encode()
+    }
+
+
+def test_edits_of_others_to_the_configuration_are_kept_in_force(plane: ControlPlane) -> None:
+    plane.run()
+    plane.config.write_text(plane.config.read_text() + "profiles:\n- schedulerName: mine\n")
+    done = plane.run(state="absent")
+    assert done["config_path"] == str(plane.config)
+    assert plane.flags()[-1] == f"--config={plane.config}"
+    assert plane.config.read_text() == (
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nclientConnection:\n"
+        "  kubeconfig: /etc/kubernetes/scheduler.conf\nprofiles:\n- schedulerName: mine\n"
+    )
+    assert CHECKSUM not in plane.manifest.read_text()
+
+
+def test_edits_between_two_runs_survive_the_undo(plane: ControlPlane) -> None:
+    plane.run()
+    plane.manifest.write_text(plane.manifest.read_text().replace("cpu: 100m", "cpu: 200m"))
+    plane.run(GPUSHARE, OTHER)
+    plane.run(state="absent")
+    assert plane.files() == {"manifests/kube-scheduler.yaml": plane.text.replace("cpu: 100m", "cpu: 200m").encode()}
+
+
+def test_a_manifest_from_before_an_upgrade_never_comes_back(plane: ControlPlane) -> None:
+    plane.run()
+    upgraded = plane.text.replace("v1.34.4", "v1.35.0")
+    plane.manifest.write_text(upgraded)
+    assert plane.run(check=True)["changed"]
+    plane.run(state="absent")
+    assert plane.files() == {"manifests/kube-scheduler.yaml": upgraded.encode()}
+
+
+def test_an_upgrade_that_kept_the_flag_is_undone_without_the_old_image(plane: ControlPlane) -> None:
+    plane.run()
+    plane.manifest.write_text(plane.manifest.read_text().replace("v1.34.4", "v1.35.0"))
+    plane.run(state="absent")
+    assert plane.files() == {"manifests/kube-scheduler.yaml": plane.text.replace("v1.34.4", "v1.35.0").encode()}
+
+
+def test_after_an_upgrade_a_second_run_brings_all_back(plane: ControlPlane) -> None:
+    plane.run()
+    done = plane.manifest.read_text()
+    plane.manifest.write_text(plane.text)
+    plane.run()
+    assert plane.manifest.read_text() == done
+    plane.run(state="absent")
+    assert plane.manifest.read_text() == plane.text
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_broken_configuration_is_repaired_and_never_comes_back(configured: ControlPlane, broken: str) -> None:
+    text, note = BROKEN[broken]
+    configured.config.write_text(text)
+    done = configured.run(config_path=None)
+    assert done["api_version"] == "kubescheduler.config.k8s.io/v1"
+    assert configured.urls() == [GPUSHARE["urlPrefix"]]
+    assert any(note in warning for warning in done["warnings"]) or not note
+    done = configured.run(state="absent", config_path=None)
+    assert configured.manifest.read_text() == configured.text
+    after = configured.config.read_text()
+    assert "# ours for years" in after
+    assert "percentageOfNodesToScore: 50" in after
+    assert "apiVersion: kubescheduler.config.k8s.io/v1\n" in after
+    assert "kubeconfig: /etc/kubernetes/scheduler.conf" in after.replace('"', "")
+    for word in ("extenders", "gpushare", "enableHttps", "BindAddress"):
+        assert word not in after
+
+
+def test_flags_that_crash_are_taken_out_and_stay_out(plane: ControlPlane) -> None:
+    plane.manifest.write_text(
+        plane.text.replace(
+            "    - --leader-elect=true\n",
+            "    - --port=0\n    - --leader-elect=true\n    - --policy-config-file\n    - /etc/p.json\n",
+        )
+    )
+    assert len(plane.run()["warnings"]) == 3
+    plane.run(state="absent")
+    assert plane.manifest.read_text() == plane.text
+
+
+def test_an_empty_file_left_by_the_kubelet_is_filled(plane: ControlPlane) -> None:
+    plane.config.write_bytes(b"")
+    plane.run()
+    assert plane.urls() == [GPUSHARE["urlPrefix"]]
+    plane.run(state="absent")
+    assert plane.config.read_bytes() == b""
+    assert plane.manifest.read_text() == plane.text
+
+
+def test_the_kubeconfig_that_others_took_off_comes_back_as_a_flag(plane: ControlPlane) -> None:
+    plane.run()
+    plane.manifest.write_text(
+        plane.manifest.read_text().replace("    - --kubeconfig=/etc/kubernetes/scheduler.conf\n", "")
+    )
+    plane.run(state="absent")
+    assert "--kubeconfig=/etc/kubernetes/scheduler.conf" in plane.flags()
+    assert not any(flag.startswith("--config") for flag in plane.flags())
+
+
+def test_without_a_record_nothing_is_touched(plane: ControlPlane) -> None:
+    assert plane.run(state="absent")["warnings"] == []
+    plane.run()
+    for record in plane.state.rglob("*.json"):
+        record.unlink()
+    before = plane.files()
+    done = plane.run(state="absent")
+    assert not done["changed"]
+    assert "there is no record" in done["warnings"][0]
+    assert plane.files() == before
+
+
+def test_a_damaged_record_is_named(plane: ControlPlane) -> None:
+    plane.run()
+    [record] = plane.state.rglob("*.json")
+    record.write_text("{")
+    with pytest.raises(SchedulerError, match=f"{record.name}.* is damaged"):
+        plane.run(state="absent")
+
+
+def test_a_node_that_lost_its_manifest_loses_the_configuration(plane: ControlPlane) -> None:
+    plane.run()
+    plane.manifest.unlink()
+    assert plane.run(state="absent")["changed"]
+    assert plane.files() == {}

@@ -1,0 +1,166 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import contextlib
+import functools
+import typing as t
+
+import pytest
+
+pytest.importorskip("ruamel.yaml")
+
+import yaml as pyyaml
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.errors import SchedulerError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.scalars import meaning
+from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
+
+RT = RoundTrip()
+
+# Each of these is something that a round trip through some library changes.
+ODD = """\
+%YAML 1.1
+---
+# head
+a: "y"      # right
+b: [ 1,2,   3 ]
+c:   0o17
+d: 10:20
+e: null
+f:
+g: ~
+h: 'it''s'
+i: "tab\\t"
+j: a very long line that is longer than eighty characters and would be folded by a writer that minds the width of lines
+k: |-
+  block
+   more
+l: >
+  folded
+  text
+m: 2001-01-01
+n: 1_000
+o: 012
+p: .5
+q: {x: 1, "y": [a, b]}
+r: on
+s:
+    deep:
+        - one
+        -   two:  3
+
+        - three
+t:
+- x
+# tail
+"""
+
+
+def add(tree: t.Any) -> None:
+    tree["t"].append("--config=/etc/a.yaml")
+
+
+def take_out(items: int | slice, tree: t.Any) -> None:
+    del tree["t"][items]
+
+
+def test_only_the_lines_concerned_change() -> None:
+    after = RT.edited(ODD.encode(), "m", add).decode()
+    assert after == ODD.replace("- x\n", "- x\n- --config=/etc/a.yaml\n")
+
+
+def test_comments_of_others_stay_where_they_are_and_when_lines_go() -> None:
+    before = "t:\n- x # one\n# two\n\nu: 1\n"
+    after = RT.edited(before.encode(), "m", add)
+    assert after.decode() == "t:\n- x # one\n- --config=/etc/a.yaml\n# two\n\nu: 1\n"
+    for last in (1, slice(1, 2)):
+        assert RT.edited(after, "m", functools.partial(take_out, last)).decode() == before
+
+
+def test_a_text_that_is_not_changed_stays_the_same_bytes() -> None:
+    for data in (ODD.encode(), ODD.replace("\n", "\r\n").encode(), b"", b"# nothing\n", b"\xef\xbb\xbfa: 1"):
+        assert RT.edited(data, "m", lambda _tree: None) == data
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("a: 1\nt: [x]\n", "a: 1\nt: [x, --config=/etc/a.yaml]\n"),
+        ("t:\n    - x", "t:\n    - x\n    - --config=/etc/a.yaml\n"),
+        ("t:\n- x\n---\nb: [\n", "t:\n- x\n- --config=/etc/a.yaml\n---\nb: [\n"),
+        ("---\nt:\n- x\n...\n---\nb: 1\n", "---\nt:\n- x\n- --config=/etc/a.yaml\n...\n---\nb: 1\n"),
+        ("\ufefft:\r\n- x\r\n", "\ufefft:\r\n- x\r\n- --config=/etc/a.yaml\r\n"),
+        ('{"t": ["x"]}', '{"t": ["x", "--config=/etc/a.yaml"]}'),
+        ('{"t":["x"]}\n', '{"t":["x","--config=/etc/a.yaml"]}\n'),
+        (
+            '{\n\t"u": "é",\n\t"t": [\n\t\t"x"\n\t]\n}\n',
+            '{\n\t"u": "é",\n\t"t": [\n\t\t"x",\n\t\t"--config=/etc/a.yaml"\n\t]\n}\n',
+        ),
+        ("s: &s [x]\nt: [y]\n", "s: &s [x]\nt: [y, --config=/etc/a.yaml]\n"),
+    ],
+)
+def test_forms_of_files(before: str, after: str) -> None:
+    assert RT.edited(before.encode(), "m", add).decode() == after
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("s: &s [x]\nt: *s\n", "anchor"),
+        ("t: &s [x]\ns: *s\n", "anchor"),
+        ("a: &a {x: 1}\nb:\n  <<: *a\n", "merge key"),
+        ("a: 1\na: 2\n", "duplicate key"),
+        ("a: [\n", "cannot be read as YAML .* in line"),
+        ("a: !x 1\n", "tag"),
+        ("1: &x\n  ? [a]\n  : b\n", "no text"),
+        ("a: 1\r\nb: 2\n", "different ways"),
+        ('{"a": 1, "a": 2}', "twice"),
+        ("{a: 1}", "begins as JSON"),
+        (b"a: \xff", "UTF-8"),
+    ],
+)
+def test_what_is_not_edited_is_named(text: str | bytes, message: str) -> None:
+    data = text if isinstance(text, bytes) else text.encode()
+    with pytest.raises(SchedulerError, match=f"^m .*{message}"):
+        RT.edited(data, "m", add if "t:" in str(data) else lambda tree: tree.update(new=1))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "y",
+        "No",
+        "1e3",
+        "0o17",
+        "10:20",
+        "",
+        "null",
+        "a: b",
+        "# x",
+        "0123",
+        "5",
+        "é",
+        "a\nb",
+        "-",
+        "true",
+        "=",
+        "5s",
+        "*x",
+    ],
+)
+def test_a_text_that_is_added_is_text_for_every_reader(value: str) -> None:
+    after = RT.edited(b"a: 1\n", "m", lambda tree: tree.update(new={"k": value}))
+    assert pyyaml.safe_load(after) == {"a": 1, "new": {"k": value}}
+    assert meaning(RT.read(after, "m")) == {"a": 1, "new": {"k": value}}
+    assert pyyaml.safe_load(RT.written({"k": [value]})) == {"k": [value]}
+
+
+def test_a_list_that_contains_itself_ends() -> None:
+    with contextlib.suppress(SchedulerError):
+        RT.edited(b"a: &a [*a]\n", "m", lambda tree: tree.update(new=1))
+
+
+def test_values_that_are_added_keep_their_types() -> None:
+    added = {"a": True, "b": 5, "c": [1.5, False], "d": {"e": "x"}}
+    assert pyyaml.safe_load(RT.edited(b"z: 1\n", "m", lambda tree: tree.update(added))) == {"z": 1, **added}
