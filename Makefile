@@ -22,7 +22,7 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 NOX := $(PY) -m nox --no-error-on-missing-interpreters
 GATES := lint types contract sanity units stand-ins nodes toml-suite docs artifact machines molecule
 
-.PHONY: help venv lab lab-down test format changelog clean $(GATES) matrix bench bench-gpushare build
+.PHONY: help venv lab lab-down test format changelog clean $(GATES) matrix bench bench-facts bench-gpushare build
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ matrix: venv ## Units and one role scenario under ansible-core 2.18 to 2.21 (ARG
 
 bench: venv ## What a merge keeps and costs, beside nvidia-ctk on the same files
 	@PYTHONPATH=$(CURDIR)/.ansible/collections:$(CURDIR)/tests $(PY) -m bench.runtime_configs $(ARGS)
+
+bench-facts: venv ## How long nvml_facts takes for eight GPUs, beside ansible.builtin.ping
+	@PYTHONPATH=$(CURDIR)/.ansible/collections:$(CURDIR)/tests $(PY) -m bench.nvml_facts $(ARGS)
 
 bench-gpushare: venv ## Seconds and memory of gpushare_info on 5,000 nodes and 100,000 pods
 	@PYTHONPATH=$(CURDIR)/.ansible/collections:$(CURDIR)/tests $(PY) -m bench.gpushare_allocation $(ARGS)
