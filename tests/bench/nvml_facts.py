@@ -62,7 +62,14 @@ def measure(rounds: int, folder: Path) -> dict[str, list[float]]:
         "ANSIBLE_LOCALHOST_WARNING": "false",
     }
     program = Path(sys.executable).with_name("ansible-playbook")
-    command = [program, "-c", "local", "-e", f"ansible_python_interpreter={sys.executable}", folder / "play.json"]
+    command = [
+        str(program),
+        "-c",
+        "local",
+        "-e",
+        f"ansible_python_interpreter={sys.executable}",
+        str(folder / "play.json"),
+    ]
     subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
     times: dict[str, list[float]] = {"ping": [], "nvml_facts": []}
     for name, seconds in map(json.loads, (folder / "times").read_text().splitlines()):
