@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -43,7 +43,7 @@ class Scene:
         self.cluster = FakeCluster([node("w1", 2, **spec), node("w2", 2)], list(pods))
         self.time = FakeClock()
         self.later: list[tuple[float, Callable[[], None]]] = []
-        self.pace = Pace(self.time, self._sleep, lambda: datetime(2026, 8, 23, 7, tzinfo=UTC))
+        self.pace = Pace(self.time, self._sleep, lambda: datetime(2026, 8, 23, 7, tzinfo=timezone.utc))  # noqa: UP017 - Python 3.8 runs it too
 
     def _sleep(self, seconds: float) -> None:
         self.time.sleep(seconds)
