@@ -23,9 +23,9 @@ options:
     type: str
     required: true
   config_path:
-    description: Path of the KubeSchedulerConfiguration on the control planes.
+    description: Path of the KubeSchedulerConfiguration on the control planes, for O(state=present).
     type: str
-    required: true
+    default: ""
   state:
     description: Whether it should have them.
     type: str
@@ -61,7 +61,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.kubeadm 
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils import _yaml
 
 
-def kubeadm_scheduler(text: str, config_path: str, state: str = "present") -> str:
+def kubeadm_scheduler(text: str, config_path: str = "", state: str = "present") -> str:
     """Return the ClusterConfiguration with the configuration of kube-scheduler, or without."""
     if _yaml.MISSING_LIBRARY is not None:
         raise AnsibleFilterError(
@@ -69,8 +69,12 @@ def kubeadm_scheduler(text: str, config_path: str, state: str = "present") -> st
         )
     if state not in ("present", "absent"):
         raise AnsibleFilterError(f"kubeadm_scheduler: state must be present or absent, not {state!r}.")
+    if state == "present" and not config_path:
+        raise AnsibleFilterError("kubeadm_scheduler: state present needs config_path.")
     try:
-        return (with_config if state == "present" else without_config)(str(text), str(config_path), _yaml.RoundTrip())
+        if state == "absent":
+            return without_config(str(text), _yaml.RoundTrip())
+        return with_config(str(text), str(config_path), _yaml.RoundTrip())
     except SchedulerError as error:
         raise AnsibleFilterError(f"kubeadm_scheduler: {error}") from error
 

@@ -25,9 +25,9 @@ def with_config(text: str, path: str, syntax: Syntax) -> str:
     return syntax.edited(text.encode("utf-8"), WHAT, lambda tree: _add(tree, path)).decode("utf-8")
 
 
-def without_config(text: str, path: str, syntax: Syntax) -> str:
-    """Return the ClusterConfiguration without what `with_config` adds. Raises SchedulerError."""
-    return syntax.edited(text.encode("utf-8"), WHAT, lambda tree: _drop(tree, path)).decode("utf-8")
+def without_config(text: str, syntax: Syntax) -> str:
+    """Return the ClusterConfiguration without what `with_config` adds, which its volume tells. Raises SchedulerError."""
+    return syntax.edited(text.encode("utf-8"), WHAT, _drop).decode("utf-8")
 
 
 def _add(tree: t.Any, path: str) -> None:
@@ -53,12 +53,12 @@ def _add(tree: t.Any, path: str) -> None:
         made(scheduler, "extraVolumes", list).append(entry)
 
 
-def _drop(tree: t.Any, path: str) -> None:
+def _drop(tree: t.Any) -> None:
     kind = _kind(tree)
     scheduler = mapping(tree, "scheduler", WHAT)
     volumes = mappings(scheduler, "extraVolumes", WHAT)
     ours = [index for index, volume in enumerate(volumes) if text_of(volume.get("name")) == VOLUME]
-    if not ours or _asked(scheduler, kind) != path:
+    if _asked(scheduler, kind) not in [text_of(volumes[index].get("mountPath")) for index in ours]:
         return
     for index in reversed(ours):
         del volumes[index]

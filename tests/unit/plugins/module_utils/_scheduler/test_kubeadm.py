@@ -58,28 +58,32 @@ def test_it_is_added_once_and_taken_out_again(text: str) -> None:
         assert scheduler["extraArgs"] == [*former.get("extraArgs", []), {"name": "config", "value": PATH}]
     else:
         assert scheduler["extraArgs"] == {**former.get("extraArgs", {}), "config": PATH}
-    back = without_config(kept, PATH, SYNTAX)
+    back = without_config(kept, SYNTAX)
     assert yaml.safe_load(back) == {"scheduler": {}, **yaml.safe_load(text)}
-    assert without_config(back, PATH, SYNTAX) == back
+    assert without_config(back, SYNTAX) == back
+
+
+def test_kubeadms_own_text_comes_back_to_the_byte() -> None:
+    assert without_config(with_config(BARE, PATH, SYNTAX), SYNTAX) == BARE
 
 
 def test_what_others_wrote_stays_to_the_letter() -> None:
     kept = with_config(LIST, PATH, SYNTAX)
     assert "value: 0.0.0.0 # for Prometheus\n" in kept
-    assert without_config(kept, PATH, SYNTAX).splitlines()[:15] == LIST.splitlines()[:15]
+    assert without_config(kept, SYNTAX).splitlines()[:15] == LIST.splitlines()[:15]
 
 
 def test_another_configuration_is_not_replaced() -> None:
-    other = with_config(BARE, "/etc/kubernetes/other.yaml", SYNTAX)
+    other = with_config(BARE, "/etc/kubernetes/other.yaml", SYNTAX).replace(VOLUME, "theirs")
     with pytest.raises(SchedulerError, match=r"gives kube-scheduler the configuration /etc/kubernetes/other\.yaml"):
         with_config(other, PATH, SYNTAX)
-    assert without_config(other, PATH, SYNTAX) == other
+    assert without_config(other, SYNTAX) == other
 
 
 def test_one_of_somebody_else_that_is_the_same_stays() -> None:
     theirs = with_config(BARE, PATH, SYNTAX).replace(VOLUME, "theirs")
     assert with_config(theirs, PATH, SYNTAX) == theirs
-    assert without_config(theirs, PATH, SYNTAX) == theirs
+    assert without_config(theirs, SYNTAX) == theirs
 
 
 @pytest.mark.parametrize(
