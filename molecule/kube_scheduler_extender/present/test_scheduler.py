@@ -109,14 +109,20 @@ def test_a_scheduler_that_does_not_come_back_gets_its_former_files(host: Any, ap
 
 
 def test_a_run_that_is_killed_before_the_proof_is_gone_on_with(host: Any, apply: Apply, killed_at: Any) -> None:
-    for task, state in (("Wait | Wait until the kubelet", "absent"), ("Probe | Have a pod scheduled", "present")):
-        killed_at(CONVERGE, task, "-e", json.dumps({"kube_scheduler_extender_state": state}))
+    before = files(host)
+    steps = (
+        ("Wait | Wait until the kubelet", "absent", "present"),  # and the other way from there
+        ("Wait | Wait until the kubelet", "absent", "absent"),
+        ("Probe | Have a pod scheduled", "present", "present"),
+    )
+    for task, begun, state in steps:
+        killed_at(CONVERGE, task, "-e", json.dumps({"kube_scheduler_extender_state": begun}))
         assert host.file(NOTE).exists
-        assert (CONFIG in files(host)) is (state == "present")
+        assert (CONFIG in files(host)) is (begun == "present")
         code, _changed, said = apply(kube_scheduler_extender_state=state)
         assert code == 0, said
         assert not host.file(NOTE).exists
-    assert apply()[:2] == (0, 0)
+    assert (apply()[:2], files(host)) == ((0, 0), before)
 
 
 def test_kubeadm_writes_the_same_again(host: Any, apply: Apply) -> None:

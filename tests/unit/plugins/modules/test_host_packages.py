@@ -54,7 +54,7 @@ done
 
 APT_CACHE = """#!/bin/sh
 shift
-for name; do echo " $name | 1.17.8-1 | http://repository.example.com/debian bookworm/main amd64 Packages"; done
+for name; do echo " $name | 1.17.8-1 | http://repository.example.com/archive bookworm/main amd64 Packages"; done
 """
 
 

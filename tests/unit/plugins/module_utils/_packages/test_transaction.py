@@ -482,9 +482,9 @@ def test_zypper_keeps_to_a_branch_by_a_relation(branch: str, asked: str) -> None
 
 
 # What apt 2.6 and dnf 4.14 say; dnf ends each line itself and adds the one it is told.
-APT_MADISON = """   toolkit |   1.10.0-1 | http://repository.example.com/debian bookworm/main amd64 Packages
-   toolkit |    1.2.0-1 | http://repository.example.com/debian bookworm/main amd64 Packages
-      base |      2.0-1 | http://repository.example.com/debian bookworm/main amd64 Packages
+APT_MADISON = """   toolkit |   1.10.0-1 | http://repository.example.com/archive bookworm/main amd64 Packages
+   toolkit |    1.2.0-1 | http://repository.example.com/archive bookworm/main amd64 Packages
+      base |      2.0-1 | http://repository.example.com/archive bookworm/main amd64 Packages
 """
 DNF_REPOQUERY = """toolkit 1.10.0-1
 
