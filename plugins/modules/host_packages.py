@@ -74,8 +74,8 @@ options:
     description:
       - File in which the module notes what it installed, which it needs for the way back. Packages that were there before are not in it.
       - Packages that came with those of O(name) and have the same upstream version, as the parts of a driver have, are noted with
-        them, put on hold with them and removed with them. Other packages that came with them are removed only where nothing
-        needs them any more.
+        them, put on hold with them and removed with them. Other packages that came with them go with what they depend on, or
+        where nothing needs them any more; a mere suggestion does not count. What somebody asked for or put on hold since stays.
       - With O(state=absent) what is noted is removed, and nothing else.
     type: path
 seealso:

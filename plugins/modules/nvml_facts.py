@@ -211,12 +211,20 @@ ansible_facts:
               returned: always
               sample: false
             reboot_required:
-              description: Whether a reboot is due because of the driver.
+              description:
+                - Whether a reboot is due because of the driver. Where nobody uses the GPUs,
+                  M(gpu.kubernetes.nvidia_kernel_modules) brings in its place the modules that are installed.
+                - A new kernel that waits for a reboot is no matter of the driver.
               type: bool
               returned: always
               sample: false
             reboot_reasons:
-              description: Why, in words.
+              description:
+                - Why, in words. The loaded kernel module has another version than the library or than the installed module, it is another
+                  build of the installed one (open instead of proprietary, say), or packages of the driver ask for a reboot.
+                - They ask in C(/run/reboot-required.pkgs), as on Debian and Ubuntu, and are not listened to where the loaded module is
+                  known to be the installed one.
+                - C(dnf needs-restarting) and C(zypper needs-rebooting) are not asked, for they do not tell of the driver.
               type: list
               elements: str
               returned: always

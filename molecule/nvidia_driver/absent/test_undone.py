@@ -26,6 +26,17 @@ def test_nothing_is_remembered_or_held(host: Any) -> None:
     assert not host.file("/var/lib/gpu-kubernetes").exists
 
 
+def test_no_kernel_module_is_left(host: Any) -> None:
+    """Nor what works with one; where modules are loaded, they are those of the stand-in."""
+    files = "find /lib/modules /dev -name 'nvidia*'"
+    assert host.run(f"{files}; cat /run/stand-in-kernel/modules; pgrep nvidia-persiste").stdout == ""
+
+
+def test_no_service_is_enabled_that_was_not(host: Any) -> None:
+    assert host.run("systemctl is-enabled nvidia-persistenced").stdout.strip() != "enabled"
+    assert host.check_output("find /etc/systemd/system -type l -name 'nvidia-*'") == ""
+
+
 def test_what_a_failed_first_installation_did_is_taken_back(host: Any, playbook: Any) -> None:
     name = host.backend.get_hostname()
     asked = {"nvidia_driver_version": "535.0.1", "runfile_version": "570.195.03", "runfile_checksum": "0" * 64}
@@ -35,4 +46,5 @@ def test_what_a_failed_first_installation_did_is_taken_back(host: Any, playbook:
     code, recap, said = playbook(CONVERGE, "--limit", name, "-e", json.dumps({"nvidia_driver_state": "absent"}))
     assert (code, recap[name]["changed"] > 0) == (0, True), said
     test_the_files_are_those_from_before(host)
+    test_the_packages_are_those_from_before(host)
     assert not host.file("/var/lib/gpu-kubernetes/state").exists

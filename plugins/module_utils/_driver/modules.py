@@ -160,12 +160,8 @@ def differing_parameters(state: State, wanted: Wanted) -> dict[str, str]:
 
 def other_build(state: State) -> list[str]:
     """Why the loaded module is not the installed one; empty if it is, or if one of them is not known."""
-    builds = (state.srcversion, state.installed_srcversion)
-    found = driver.outdated(state.version, state.installed_version)
-    if found or None in builds or builds[0] == builds[1]:
-        return found
-    both = f"srcversion {builds[0]}, and {builds[1]} is installed"
-    return [f"the loaded kernel module is another build of {state.version} than the installed one ({both})"]
+    loaded = driver.Build(state.version, state.srcversion)
+    return driver.outdated(loaded, driver.Build(state.installed_version, state.installed_srcversion))
 
 
 def stale(state: State, wanted: Wanted) -> list[str]:

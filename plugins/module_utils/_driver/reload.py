@@ -46,7 +46,7 @@ def trouble(name: str, words: str, root: str) -> str:
     """Why a module cannot be loaded, from the words of modprobe, with a remedy."""
     begin = f"The kernel module {name} cannot be loaded ({words})"
     refused = any(each in words for each in REFUSED)
-    secure_boot = bool(driver.read(root, None, None)["secure_boot"])
+    secure_boot = bool(driver.read(root, None, driver.Build())["secure_boot"])
     if any(each in words for each in SIGNATURE) or (refused and secure_boot):
         return f"{begin}: {_signature(root)}."
     if refused:

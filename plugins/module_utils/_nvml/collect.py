@@ -86,7 +86,7 @@ def _with_driver(facts: Facts, options: Options, timeout: float) -> Facts:
     """The facts with the driver as the system shows it; nobody waits for a file that hangs."""
     library_version = _driver_part(facts.nvml_version) if facts.nvml_version else None
     with contextlib.suppress(isolation.Hung, isolation.Crashed, isolation.Failed):
-        told = isolation.call(lambda: driver.read(options.root, library_version, driver.installed_version()), timeout)
+        told = isolation.call(lambda: driver.read(options.root, library_version, driver.installed_build()), timeout)
         return dataclasses.replace(facts, driver=told)
     return facts
 

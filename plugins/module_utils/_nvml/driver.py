@@ -9,28 +9,35 @@ import os
 import re
 import shutil
 import subprocess
-from typing import Any, Callable, Sequence, Tuple
+from typing import Any, Callable, NamedTuple, Sequence, Tuple
 
 #: Runs a command: its status, what it said and what it said of errors.
 Run = Callable[[Sequence[str]], Tuple[int, str, str]]
 
 # The variable is four bytes of attributes and one of value.
 SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
-#: What Debian's packages write down, one package a line.
+#: What Debian's packages write down, one package a line. Nothing that dnf or zypper tell of a reboot names the driver.
 REBOOT_PACKAGES = "run/reboot-required.pkgs"
 
 
-def read(root: str, library_version: str | None, installed_version: str | None) -> dict[str, Any]:
+class Build(NamedTuple):
+    """A kernel module nvidia. ``srcversion`` tells builds of one version apart, as those of the open and the proprietary one."""
+
+    version: str | None = None
+    srcversion: str | None = None
+
+
+def read(root: str, library_version: str | None, installed: Build) -> dict[str, Any]:
     """What is below *root*: the loaded module, nouveau, Secure Boot, and whether a reboot is due.
 
-    *library_version* is that of the driver's library, *installed_version* that of the module which the next start would load.
+    *library_version* is that of the driver's library, *installed* the module which the next start would load.
     """
-    loaded = _text(root, "sys/module/nvidia/version")
-    reasons = list(_reasons(root, loaded, library_version, installed_version))
+    loaded = Build(_text(root, "sys/module/nvidia/version"), _text(root, "sys/module/nvidia/srcversion"))
+    reasons = _reasons(root, loaded, library_version, installed)
     return {
-        "module_version": loaded,
-        "module_flavor": _flavor(root) if loaded else None,
-        "installed_module_version": installed_version,
+        "module_version": loaded.version,
+        "module_flavor": _flavor(root) if loaded.version else None,
+        "installed_module_version": installed.version,
         "library_version": library_version,
         "nouveau_loaded": os.path.isdir(os.path.join(root, "sys/module/nouveau")),
         "secure_boot": _secure_boot(root),
@@ -67,28 +74,38 @@ def file_name(name: str = "nvidia", run: Run = run_program) -> str | None:
     return instead[-1] if instead and modinfo("filename", instead[-1], run) else None
 
 
-def installed_version() -> str | None:
-    """Version of the module that the next start would load, by modinfo; ``None`` where there is none, or nobody to ask."""
+def installed_build() -> Build:
+    """The module that the next start would load, by modinfo; nothing is known where there is none, or nobody to ask."""
     name = file_name()
-    return modinfo("version", name) if name else None
+    return Build(modinfo("version", name), modinfo("srcversion", name)) if name else Build()
 
 
-def outdated(loaded: str | None, installed: str | None) -> list[str]:
-    """One sentence if the module that is loaded has another version than the installed one."""
-    if loaded and installed and loaded != installed:
-        return [f"the loaded kernel module is {loaded} and the installed one is {installed}"]
-    return []
+def outdated(loaded: Build, installed: Build) -> list[str]:
+    """One sentence if the module that is loaded is not the installed one; none if it is, or if one of them is not known."""
+    if loaded.version and installed.version and loaded.version != installed.version:
+        return [f"the loaded kernel module is {loaded.version} and the installed one is {installed.version}"]
+    if None in (loaded.srcversion, installed.srcversion) or loaded.srcversion == installed.srcversion:
+        return []
+    both = f"srcversion {loaded.srcversion}, and {installed.srcversion} is installed"
+    return [f"the loaded kernel module is another build of {loaded.version} than the installed one ({both})"]
 
 
-def _reasons(root: str, loaded: str | None, library: str | None, installed: str | None) -> list[str]:
+def _reasons(root: str, loaded: Build, library: str | None, installed: Build) -> list[str]:
     found = []
-    if loaded and library and loaded != library:
-        found.append(f"the loaded kernel module is {loaded} and the library is {library}")
+    if loaded.version and library and loaded.version != library:
+        found.append(f"the loaded kernel module is {loaded.version} and the library is {library}")
     found += outdated(loaded, installed)
-    packages = sorted({line for line in (_text(root, REBOOT_PACKAGES) or "").split() if "nvidia" in line})
-    if packages:
+    packages = _asking(root)
+    # They ask until the next boot, also once the module that they brought was loaded in the place of the former one.
+    if packages and (found or loaded.srcversion is None or loaded != installed):
         found.append(f"the package manager asks for it because of {', '.join(packages)}")
     return found
+
+
+def _asking(root: str) -> list[str]:
+    """Packages of the driver that ask for a reboot; linux-image-6.8.0-1013-nvidia is a kernel, one of Ubuntu's."""
+    names = (_text(root, REBOOT_PACKAGES) or "").split()
+    return sorted({name for name in names if "nvidia" in name and not name.startswith("linux-image-")})
 
 
 def _flavor(root: str) -> str | None:

@@ -14,7 +14,7 @@ from .managers import MANAGERS, Holding, Manager
 from .patience import Runner, break_stale_lock, run_patiently
 from .record import Record
 from .request import Installed, PackageError, Request, pending
-from .transaction import apply, available, holds, perform
+from .transaction import apply, available, holds, perform, removable
 
 
 @dataclass(frozen=True)
@@ -142,33 +142,33 @@ def _absent(
         _disown(chosen, record.company, run)
     # With a record, what is not in it was there before, and stays.
     names = record.packages if wish.record else wish.request.names
-    request = replace(wish.request, names=names, own_holds=frozenset(record.held))
+    request = replace(wish.request, names=names, own_holds=frozenset(record.held), company=frozenset(record.company))
     ours = set(record.held) if not check_mode and pending(request, query(names)) else set()
     with _let_go(chosen, ours & holds(chosen, run) if ours else ours, run):
-        before, gone = apply(manager, request, lambda: query(names), run, check_mode)
-    company = _remove_company(chosen, manager, record, query, run, check_mode)
+        before, gone = apply(manager, request, lambda: query((*names, *record.company)), run, check_mode)
+    gone += _remove_company(chosen, manager, set(record.company) - set(gone), query, run, check_mode)
     if wish.record and not check_mode:
         records.write(wish.record, Record())
-    return Outcome({**query(company), **before}, (*gone, *company), forgotten=record != Record())
+    return Outcome(before, gone, forgotten=record != Record())
 
 
 def _remove_company(
     chosen: Manager,
     manager: str,
-    record: Record,
+    company: set[str],
     query: Callable[[Sequence[str]], Installed],
     run: Runner,
     check_mode: bool,
 ) -> tuple[str, ...]:
     """Remove what came with the packages and nothing needs any more; what somebody asked for or put on hold since stays.
 
-    Returns it; in check mode what nothing needs already.
+    So does what a package of others needs, even if nothing needs that one. Returns what went; in check mode what nothing needs already.
     """
     gone: tuple[str, ...] = ()
-    while set(record.company) - set(gone):
+    while company - set(gone):
         _status, output, _errors = run(chosen.unneeded)
-        left = (set(record.company) - set(gone)) & set(chosen.unneeded_names(output))
-        names = tuple(sorted(left - holds(chosen, run))) if left else ()
+        left = (company - set(gone)) & set(chosen.unneeded_names(output))
+        names = removable(manager, sorted(left - holds(chosen, run)), run) if left else ()
         if names and not check_mode:
             rest = Request(names, present=False)
             apply(manager, rest, lambda: query(rest.names), run)  # noqa: B023

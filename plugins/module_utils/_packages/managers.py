@@ -33,10 +33,11 @@ class Manager:
     ``refresh`` is None where installing refreshes by itself; with ``stale`` it is run only if installing failed with
     such words. ``rehearse`` says what removing would do and changes nothing; ``concerned`` finds packages in its words.
     ``listing`` shows all installed packages, a name and a version a line; ``unneeded`` those that were installed for others which are
-    gone, and ``unneeded_names`` reads that. ``offered`` is the beginning of a command that shows all versions of packages, and ``offers``
-    finds names and versions in its words; ``falls`` tells that installing a branch could end in an older one. A transaction that is killed
-    may leave behind what came for others as if somebody had asked for it, which the first of ``disown`` that works puts right, and a
-    ``lock`` that stays, or packages half way, which ``mend`` finishes. ``fine`` are the exit statuses of a success.
+    gone, and ``unneeded_names`` reads that; ``requested`` those that somebody asked for, and ``requested_names`` reads that.
+    ``offered`` is the beginning of a command that shows all versions of packages, and ``offers`` finds names and versions in its
+    words; ``falls`` tells that installing a branch could end in an older one. A transaction that is killed may leave behind what came
+    for others as if somebody had asked for it, which the first of ``disown`` that works puts right, and a ``lock`` that stays, or
+    packages half way, which ``mend`` finishes. ``fine`` are the exit statuses of a success.
     """
 
     install: Callable[[Request], list[str]]
@@ -46,6 +47,8 @@ class Manager:
     listing: list[str]
     unneeded: list[str]
     unneeded_names: Callable[[str], list[str]]
+    requested: list[str]
+    requested_names: Callable[[str], list[str]] = str.split
     holding: Holding | None = None
     offered: list[str] | None = None
     offers: Callable[[str], list[tuple[str, str]]] = lambda _words: []
@@ -151,12 +154,12 @@ def _zypper_offers(words: str) -> list[tuple[str, str]]:
     return re.findall(r'<solvable [^>]*\bname="([^"]+)"[^>]*\bedition="([^"]+)"', words)
 
 
-def _zypper_column(number: int) -> Callable[[str], list[str]]:
-    """Return a reader of one column, counted from 0, of zypper's tables, whose lines begin with a number or a status."""
+def _zypper_column(number: int, first: str = r"\d+|i\S*") -> Callable[[str], list[str]]:
+    """Return a reader of one column, counted from 0, of zypper's tables, whose lines begin with a number or a status like *first*."""
 
     def names(words: str) -> list[str]:
         rows = [[cell.strip() for cell in line.split("|")] for line in words.splitlines()]
-        return [row[number] for row in rows if len(row) > number and re.fullmatch(r"\d+|i\S*", row[0])]
+        return [row[number] for row in rows if len(row) > number and re.fullmatch(first, row[0])]
 
     return names
 
@@ -178,8 +181,10 @@ MANAGERS: dict[str, Manager] = {
         concerned=_apt_concerned,
         refresh=_apt_refresh,
         listing=["dpkg-query", "--show", "--showformat", "${db:Status-Status} ${Package} ${Version}\\n"],
-        unneeded=_apt("--simulate", "autoremove"),
+        # What is merely suggested was never installed for that; what is recommended, whoever came since would have got.
+        unneeded=_apt("--simulate", "-o", "APT::AutoRemove::SuggestsImportant=false", "autoremove"),
         unneeded_names=_apt_concerned,
+        requested=["apt-mark", "showmanual"],
         holding=Holding(
             listing=["apt-mark", "showhold"],
             names=str.split,
@@ -199,6 +204,7 @@ MANAGERS: dict[str, Manager] = {
         # dnf 4 takes no --installed beside it
         unneeded=["dnf", "--quiet", "repoquery", "--unneeded", "--queryformat", "%{name}\\n"],
         unneeded_names=str.split,
+        requested=["dnf", "--quiet", "repoquery", "--userinstalled", "--queryformat", "%{name}\\n"],
         holding=Holding(
             listing=["dnf", "--quiet", "versionlock", "list"],
             names=_dnf_holds,
@@ -222,6 +228,9 @@ MANAGERS: dict[str, Manager] = {
         listing=_RPM_LISTING,
         unneeded=_zypper("--quiet", "packages", "--unneeded"),
         unneeded_names=_zypper_column(2),
+        # older ones do not know --userinstalled
+        requested=_zypper("--quiet", "packages", "--installed-only"),
+        requested_names=_zypper_column(2, r"i\+\S*"),
         holding=Holding(
             listing=_zypper("--quiet", "locks"),
             names=_zypper_column(1),
@@ -242,6 +251,7 @@ MANAGERS: dict[str, Manager] = {
         listing=["pacman", "--query"],
         unneeded=["pacman", "--query", "--deps", "--unrequired", "--quiet"],
         unneeded_names=str.split,
+        requested=["pacman", "--query", "--explicit", "--quiet"],
         lock="/var/lib/pacman/db.lck",
         # Not before it is needed: what was there before does not always run with the libraries of a newer database.
         refresh=lambda _request: ["pacman", "--sync", "--refresh", "--noconfirm"],

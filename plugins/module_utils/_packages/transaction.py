@@ -18,9 +18,9 @@ def apply(
 ) -> tuple[Installed, tuple[str, ...]]:
     """Do what is asked, or in check mode only see whether it can be done.
 
-    Returns what was installed before, and the packages that were not as asked for. ``run`` has to use the C locale.
-    Raises PackageError: somebody else's hold is respected, nothing is removed if other packages would go with it, and a
-    manager that says that all is well is not believed.
+    Returns what was installed before, and the packages that were not as asked for, with those of their company that have to go
+    with them. ``run`` has to use the C locale. Raises PackageError: somebody else's hold is respected, nothing is removed if
+    other packages would go with it, and a manager that says that all is well is not believed.
     """
     before = query()
     names = pending(request, before)
@@ -29,7 +29,7 @@ def apply(
     chosen, rest = MANAGERS[manager], replace(request, names=names)
     _refuse_held(chosen, rest, before, run)
     if not request.present:
-        _refuse_company(chosen, rest, run)
+        rest = _with_company(chosen, rest, run)
     command = chosen.install(rest) if request.present else chosen.remove(rest)
     if not check_mode:
         if chosen.falls and request.present and (request.version or "").endswith(".*"):
@@ -37,7 +37,7 @@ def apply(
         act = _install if request.present else _succeed
         act(chosen, command, rest, run)
         _believe(manager, rest, query())
-    return before, names
+    return before, rest.names
 
 
 def available(
@@ -74,6 +74,23 @@ def holds(chosen: Manager, run: Runner) -> set[str]:
         return set()
     status, output, _errors = run_patiently(chosen.holding.listing, run)
     return set(chosen.holding.names(output)) if status == 0 else set()
+
+
+def removable(manager: str, names: Sequence[str], run: Runner) -> tuple[str, ...]:
+    """Return those of the packages that can be removed, together, without anything else.  Raises PackageError."""
+    chosen = MANAGERS[manager]
+
+    def others(some: Sequence[str]) -> frozenset[str]:
+        return _others(chosen, Request(tuple(some), present=False), run) if some else frozenset()
+
+    if not others(names):
+        return tuple(names)
+    needing = {name: others([name]) for name in names}
+    left = set(names)
+    while any(needing[name] - left for name in left):
+        left = {name for name in left if needing[name] <= left}
+    # Of two that could each stand in for the other, something may need one.
+    return () if others(sorted(left)) else tuple(sorted(left))
 
 
 def _refuse_held(chosen: Manager, request: Request, installed: Installed, run: Runner) -> None:
@@ -121,18 +138,37 @@ def _install(chosen: Manager, command: list[str], request: Request, run: Runner)
     _succeed(chosen, command, request, run)
 
 
-def _refuse_company(chosen: Manager, request: Request, run: Runner) -> None:
-    """Raise PackageError if removing the packages would remove others too."""
-    command = chosen.rehearse(request)
-    status, output, errors = run_patiently(command, run)
-    others = sorted(set(chosen.concerned(output + "\n" + errors)) - set(request.names))
-    if others:
+def _with_company(chosen: Manager, request: Request, run: Runner) -> Request:
+    """Return a removal with the company that has to go too.  Raises PackageError if anything else would have to."""
+    others = _others(chosen, request, run)
+    if not others:
+        return request
+    own = _own_company(chosen, request, run)
+    if not others <= own:
         raise PackageError(
-            f"Cannot remove {enumerated(request.names)}, because {enumerated(others)} would have to go too: "
+            f"Cannot remove {enumerated(request.names)}, because {enumerated(sorted(others - own))} would have to go too: "
             "remove what depends on it first, or leave it installed"
         )
-    if status:
+    # Again: rpm and pacman tell only what depends on these themselves.
+    return _with_company(chosen, replace(request, names=(*request.names, *sorted(others)), company=own), run)
+
+
+def _others(chosen: Manager, request: Request, run: Runner) -> frozenset[str]:
+    """Return what else would be removed with the packages.  Raises PackageError."""
+    command = chosen.rehearse(request)
+    status, output, errors = run_patiently(command, run)
+    others = frozenset(chosen.concerned(output + "\n" + errors)) - set(request.names)
+    if status and not others:
         raise failure(command, request.names, output, errors)
+    return others
+
+
+def _own_company(chosen: Manager, request: Request, run: Runner) -> frozenset[str]:
+    """Return the company that nobody has asked for or put on hold since.  Raises PackageError."""
+    if not request.company:
+        return request.company
+    requested = chosen.requested_names(perform(chosen.requested, sorted(request.company), run))
+    return request.company - set(requested) - holds(chosen, run)
 
 
 def _succeed(chosen: Manager, command: list[str], request: Request, run: Runner) -> None:

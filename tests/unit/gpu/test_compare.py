@@ -1,86 +1,359 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What tests/gpu/check.sh calls the same and different, of a GPU that is simulated and a log that is made up."""
+"""What tests/gpu/check.sh calls the same and different, of GPUs that are simulated and logs that are made up."""
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import pytest
-from gpu import compare
+from gpu import compare, smi_log
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect
 
 if TYPE_CHECKING:
     from fakes.nvml.simulated import Workshop
 
-TOLD = {
-    "product_name": "Tesla T4",
-    "product_brand": "NVIDIA",
-    "persistence_mode": "Enabled",
-    "compute_mode": "Default",
-    "serial": "N/A",
-    "mig_mode/current_mig": "N/A",
-    "fb_memory_usage/total": "15360 MiB",
-    "gpu_power_readings/requested_power_limit": "70.00 W",
-    "temperature/gpu_temp": "38 C",
-    "pci/pci_gpu_link_info/link_widths/max_link_width": "16x",
-    "ecc_mode/current_ecc": "Enabled",
-}
+# As driver 570 writes it: an H100 that is split, in a machine with NVSwitches, with the counters of SRAM apart.
+LOG = """\
+<nvidia_smi_log>
+  <driver_version>570.124.06</driver_version>
+  <cuda_version>12.8</cuda_version>
+  <gpu id="00000000:1B:00.0">
+    <product_name>NVIDIA H100 80GB HBM3</product_name>
+    <product_brand>NVIDIA</product_brand>
+    <product_architecture>Hopper</product_architecture>
+    <uuid>{uuid}</uuid>
+    <serial>N/A</serial>
+    <persistence_mode>Enabled</persistence_mode>
+    <compute_mode>Default</compute_mode>
+    <gpu_virtualization_mode><virtualization_mode>None</virtualization_mode></gpu_virtualization_mode>
+    <mig_mode><current_mig>Enabled</current_mig><pending_mig>Disabled</pending_mig></mig_mode>
+    <mig_devices>
+      <mig_device>
+        <index>0</index><gpu_instance_id>1</gpu_instance_id><compute_instance_id>0</compute_instance_id>
+        <fb_memory_usage><total>40448 MiB</total></fb_memory_usage>
+      </mig_device>
+      <mig_device>
+        <index>1</index><gpu_instance_id>2</gpu_instance_id><compute_instance_id>0</compute_instance_id>
+        <fb_memory_usage><total>20096 MiB</total></fb_memory_usage>
+      </mig_device>
+    </mig_devices>
+    <pci>
+      <pci_device_id>233010DE</pci_device_id>
+      <pci_gpu_link_info><link_widths><max_link_width>16x</max_link_width></link_widths></pci_gpu_link_info>
+    </pci>
+    <clocks_event_reasons>
+      <clocks_event_reason_gpu_idle>Not Active</clocks_event_reason_gpu_idle>
+      <clocks_event_reason_sw_power_cap>Active</clocks_event_reason_sw_power_cap>
+      <clocks_event_reason_hw_slowdown>Not Active</clocks_event_reason_hw_slowdown>
+      <clocks_event_reason_display_clocks_setting>Active</clocks_event_reason_display_clocks_setting>
+    </clocks_event_reasons>
+    <fb_memory_usage><total>81559 MiB</total></fb_memory_usage>
+    <ecc_mode><current_ecc>Enabled</current_ecc><pending_ecc>Disabled</pending_ecc></ecc_mode>
+    <ecc_errors>
+      <volatile>
+        <sram_correctable>0</sram_correctable>
+        <sram_uncorrectable_parity>0</sram_uncorrectable_parity>
+        <sram_uncorrectable_secded>0</sram_uncorrectable_secded>
+        <dram_correctable>0</dram_correctable>
+        <dram_uncorrectable>0</dram_uncorrectable>
+      </volatile>
+    </ecc_errors>
+    <retired_pages><pending_retirement>No</pending_retirement></retired_pages>
+    <temperature><gpu_temp>35 C</gpu_temp></temperature>
+    <gpu_power_readings><requested_power_limit>700.00 W</requested_power_limit></gpu_power_readings>
+    <fabric>
+      <state>Completed</state><status>Success</status>
+      <cliqueId>0</cliqueId><clusterUuid>00000000-0000-0000-0000-000000000000</clusterUuid>
+    </fabric>
+  </gpu>
+</nvidia_smi_log>
+"""
+LISTING = """\
+GPU 0: NVIDIA H100 80GB HBM3 (UUID: {uuid})
+  MIG 3g.40gb     Device  0: (UUID: {mig[0]})
+  MIG 2g.20gb     Device  1: (UUID: {mig[1]})
+"""
+STATUS = """\
+GPU 0: NVIDIA H100 80GB HBM3 (UUID: {uuid})
+\t Link 0: 26.562 GB/s
+\t Link 1: <inactive>
+"""
+TOTALS = "{uuid}, 9.0, 1, 20, 3, 40\n"
+# What is said, what is said instead, and the difference that this is.
+CHANGES = [
+    ("570.124.06", "1.2", "driver_version: 570.124.06 here, 1.2 there"),
+    (r"GPU 0(?=:.*\n  MIG)", "GPU 7", "GPU 0 index: 0 here, 7.0 there"),
+    ("<product_name>.*<", "<product_name>Tesla T5<", "GPU 0 name: NVIDIA H100 80GB HBM3 here, Tesla T5 there"),
+    (r"\b9\.0", "9.1", "GPU 0 compute_capability: 9.0 here, 9.1 there"),
+    (">Hopper", ">Ada Lovelace", "GPU 0 architecture: hopper here, ada there"),
+    ("mode>None", "mode>Pass-Through", "GPU 0 virtualization_mode: none here, passthrough there"),
+    ("2330(?=10DE)", "2331", "GPU 0 pci_device_id: 2330 here, 2331 there"),
+    ("81559", "81560", f"GPU 0 memory_total_bytes: {81559 << 20} here, {float(81560 << 20)} there"),
+    ("<current_mig>En", "<current_mig>Dis", "GPU 0 mig_mode: enabled here, disabled there"),
+    ("<pending_mig>Dis", "<pending_mig>En", "GPU 0 mig_mode_pending: disabled here, enabled there"),
+    ("<gpu_instance_id>1", "<gpu_instance_id>5", "GPU 0 mig_device 0 gpu_instance_id: 1 here, 5.0 there"),
+    ("<compute_instance_id>0", "<compute_instance_id>1", "GPU 0 mig_device 0 compute_instance_id: 0 here, 1.0 there"),
+    ("20096", "20097", f"GPU 0 mig_device 1 memory_total_bytes: {20096 << 20} here, {float(20097 << 20)} there"),
+    (
+        r"MIG-\w*",
+        "MIG-1",
+        "GPU 0 mig_device 0 uuid: MIG-0ac294b2-96b5-5605-9a93-ec160fa022c7 here, MIG-1-96b5-5605-9a93-ec160fa022c7 there",
+    ),
+    (
+        "3g.40gb",
+        "4g.40gb",
+        "GPU 0 mig_device 0 name: NVIDIA H100 80GB HBM3 MIG 3g.40gb here, NVIDIA H100 80GB HBM3 MIG 4g.40gb there",
+    ),
+    ("<index>1", "<index>4", "GPU 0 mig_device 1 is known to one side alone"),
+    (
+        "idle>Not Active",
+        "idle>Active",
+        "GPU 0 clocks.event_reasons: ['display_clock_setting', 'sw_power_cap'] here, ['display_clock_setting', 'gpu_idle', 'sw_power_cap'] there",
+    ),
+    ("<current_ecc>En", "<current_ecc>Dis", "GPU 0 ecc.mode: enabled here, disabled there"),
+    ("<pending_ecc>Dis", "<pending_ecc>En", "GPU 0 ecc.mode_pending: disabled here, enabled there"),
+    (", 1, ", ", 2, ", "GPU 0 ecc.corrected_volatile: 1 here, 2.0 there"),
+    (", 20, ", ", 2, ", "GPU 0 ecc.corrected_aggregate: 20 here, 2.0 there"),
+    (", 3, ", ", 2, ", "GPU 0 ecc.uncorrected_volatile: 3 here, 2.0 there"),
+    (", 40", ", 2", "GPU 0 ecc.uncorrected_aggregate: 40 here, 2.0 there"),
+    ("pending_retirement>No", "pending_retirement>Yes", "GPU 0 retired_pages.pending: False here, True there"),
+    ("Completed", "In Progress", "GPU 0 fabric.state: completed here, in_progress there"),
+    ("Success", "Insufficient Resources", "GPU 0 fabric.status: False here, True there"),
+    ("<cliqueId>0", "<cliqueId>2", "GPU 0 fabric.clique_id: 0 here, 2.0 there"),
+    (
+        "<clusterUuid>0{8}",
+        "<clusterUuid>0000000A",
+        "GPU 0 fabric.cluster_uuid: nothing here, 0000000a-0000-0000-0000-000000000000 there",
+    ),
+    ("26.562 GB/s", "<inactive>", "GPU 0 nvlink 0 active: True here, False there"),
+    ("<inactive>", "26.562 GB/s", "GPU 0 nvlink 1 active: False here, True there"),
+    ("Link 1", "Link 17", "GPU 0 nvlink 17 is known to one side alone"),
+]
 
 
 @pytest.fixture
 def facts(workshop: Workshop) -> Any:
-    options = collect.Options(library=workshop.library("t4"), subset=collect.SUBSETS)
-    return collect.gather(options).as_dict()
+    """Of a simulated H100, with two partitions, two links and values that are not all 0."""
+    options = collect.Options(library=workshop.library("h100-mig"), subset=collect.SUBSETS)
+    facts = collect.gather(options).as_dict()
+    gpu = facts["gpus"][0]
+    gpu["mig_mode_pending"] = gpu["ecc"]["mode_pending"] = "disabled"
+    gpu["ecc"].update(corrected_volatile=1, corrected_aggregate=20, uncorrected_volatile=3, uncorrected_aggregate=40)
+    gpu["clocks"]["event_reasons"] = ["sw_power_cap", "display_clock_setting"]
+    gpu["mig_devices"], gpu["nvlinks"] = gpu["mig_devices"][:2], gpu["nvlinks"][:2]
+    gpu["nvlinks"][1]["active"] = False
+    return {**facts, "gpus": [gpu]}
 
 
-def log(driver: str = "570.124.06", **other: str) -> ElementTree.Element:
-    root = ElementTree.Element("nvidia_smi_log")
-    ElementTree.SubElement(root, "driver_version").text = driver
-    gpu = ElementTree.SubElement(root, "gpu", id="00000000:00:1E.0")
-    for place, text in {**TOLD, **other}.items():
-        here = gpu
-        for name in place.split("/"):
-            found = here.find(name)
-            here = ElementTree.SubElement(here, name) if found is None else found
-        here.text = text
-    return root
+def parsed(text: str) -> ElementTree.Element:
+    """A log."""
+    return ElementTree.fromstring(text)  # noqa: S314 - the test's own
 
 
-def test_the_same(facts: Any) -> None:
-    different, same, unknown = compare.compare(facts, log())
-    assert different == []
-    assert same == len(TOLD) - 2, "what is N/A there is no match"
-    assert same + unknown == len(compare.FIELDS)
+class Smi:
+    """An nvidia-smi of the facts, whose words can be changed."""
+
+    def __init__(self, gpu: dict[str, Any]) -> None:
+        names = {"uuid": gpu["uuid"], "mig": [device["uuid"] for device in gpu["mig_devices"]]}
+        said = {("-q", "-x"): LOG, smi_log.LISTING: LISTING, smi_log.STATUS: STATUS, smi_log.TOTALS: TOTALS}
+        self.said = {arguments: text.format(**names) for arguments, text in said.items()}
+
+    def change(self, old: str, new: str) -> None:
+        """Have *new* said in the place of *old*, a regular expression that has to be found."""
+        times = 0
+        for arguments, text in self.said.items():
+            self.said[arguments], found = re.subn(old, new, text, count=1)
+            times += found
+        assert times == 1, f"{old} is said {times} times"
+
+    def log(self) -> ElementTree.Element:
+        """All that it says."""
+        log = parsed(self.said["-q", "-x"])
+        smi_log.complete(log, lambda arguments: self.said[tuple(arguments)])
+        return log
 
 
-def test_every_difference_is_named(facts: Any) -> None:
-    other = {"product_name": "Tesla T5", "fb_memory_usage/total": "15361 MiB", "ecc_mode/current_ecc": "Disabled"}
-    different, _same, _unknown = compare.compare(facts, log("1.2", **other))
-    assert [line.split(":")[0] for line in different] == [
-        "driver_version",
-        "GPU 0 name",
-        "GPU 0 memory_total_bytes",
-        "GPU 0 ecc.mode",
+@pytest.fixture
+def smi(facts: Any) -> Smi:
+    return Smi(facts["gpus"][0])
+
+
+def test_the_same(facts: Any, smi: Smi) -> None:
+    verdict = compare.compare(facts, smi.log())
+    assert verdict.different == []
+    compared = {difference.split(": ")[0] for *_change, difference in CHANGES if "alone" not in difference}
+    assert compared <= set(verdict.same)
+    assert "GPU 0 serial" in verdict.untold, "what is N/A there is no match"
+
+
+@pytest.mark.parametrize(("old", "new", "difference"), CHANGES)
+def test_a_difference(facts: Any, smi: Smi, old: str, new: str, difference: str) -> None:
+    smi.change(old, new)
+    assert difference in compare.compare(facts, smi.log()).different
+
+
+def test_what_nvidia_smi_alone_knows_is_a_difference(facts: Any, smi: Smi) -> None:
+    smi.change("<fabric>", "<remapped_rows><remapped_row_pending>No</remapped_row_pending></remapped_rows><fabric>")
+    assert compare.compare(facts, smi.log()).different == ["GPU 0 row_remapping.pending: nothing here, False there"]
+
+
+def test_words_where_a_number_was_expected(facts: Any, smi: Smi) -> None:
+    smi.change("35 C", "GPU requires reset")
+    smi.change("81559 MiB", "[Unknown Error]")
+    verdict = compare.compare(facts, smi.log())
+    assert verdict.different == ["GPU 0 temperature_celsius: 33 here, GPU requires reset there"]
+    assert "GPU 0 memory_total_bytes" in verdict.untold
+
+
+def test_a_gpu_that_one_side_does_not_know(facts: Any, smi: Smi) -> None:
+    verdict = compare.compare({**facts, "gpus": []}, smi.log())
+    assert verdict.different == ["GPU 0000:1b:00.0 is known to one side alone"]
+    assert verdict.same == ["driver_version", "cuda_driver_version"]
+
+
+def test_a_log_alone_tells_less(facts: Any, smi: Smi) -> None:
+    """A file has no UUIDs of partitions, no links, and of this GPU no totals of errors: none of them is a difference."""
+    verdict = compare.compare(facts, parsed(smi.said["-q", "-x"]))
+    assert verdict.different == []
+    names = (
+        "index",
+        "compute_capability",
+        "nvlinks",
+        "mig_device 1 uuid",
+        "ecc.corrected_volatile",
+        "ecc.uncorrected_volatile",
+    )
+    assert {f"GPU 0 {name}" for name in names} <= set(verdict.untold)
+
+
+def test_a_gpu_without_links(facts: Any, smi: Smi) -> None:
+    smi.change(r"(?s)\n\t Link.*", " Device does not have or support Nvlink\n")
+    verdict = compare.compare(facts, smi.log())
+    assert verdict.different == []
+    assert "GPU 0 nvlinks" in verdict.untold
+
+
+@pytest.mark.parametrize(
+    "counted",
+    [
+        pytest.param(
+            "<single_bit><l2_cache>1</l2_cache><total>{}</total></single_bit><double_bit><total>{}</total></double_bit>",
+            id="up to Volta",
+        ),
+        pytest.param(
+            "<sram_correctable>0</sram_correctable><sram_uncorrectable>0</sram_uncorrectable>"
+            "<dram_correctable>{}</dram_correctable><dram_uncorrectable>{}</dram_uncorrectable>",
+            id="Turing, and Ampere up to 535: DRAM",
+        ),
+        pytest.param(
+            "<sram_correctable>{}</sram_correctable><sram_uncorrectable>{}</sram_uncorrectable>"
+            "<dram_correctable>0</dram_correctable><dram_uncorrectable>0</dram_uncorrectable>",
+            id="Turing, and Ampere up to 535: SRAM",
+        ),
+    ],
+)
+def test_errors_of_the_log(facts: Any, smi: Smi, counted: str) -> None:
+    """Where the log has what NVML's total is the sum of, it is compared without another question."""
+    name = "GPU 0 ecc.{}corrected_volatile"
+    for kinds, difference in (((1, 3), []), ((1, 2), ["un"]), ((2, 3), [""])):
+        text = re.sub(
+            r"(?s)<volatile>.*</volatile>", f"<volatile>{counted.format(*kinds)}</volatile>", smi.said["-q", "-x"]
+        )
+        verdict = compare.compare(facts, parsed(text))
+        assert [line.split(":")[0] for line in verdict.different] == [name.format(kind) for kind in difference]
+        assert len([line for line in verdict.same if line.endswith("corrected_volatile")]) == 2 - len(difference)
+
+
+def test_reasons_were_called_throttling(facts: Any, smi: Smi) -> None:
+    smi.said["-q", "-x"] = smi.said["-q", "-x"].replace("clocks_event_reason", "clocks_throttle_reason")
+    assert "GPU 0 clocks.event_reasons" in compare.compare(facts, smi.log()).same
+    smi.change("cap>Active", "cap>Not Active")
+    assert [line.split(":")[0] for line in compare.compare(facts, smi.log()).different] == [
+        "GPU 0 clocks.event_reasons"
     ]
 
 
-def test_what_nvidia_smi_alone_knows_is_a_difference(facts: Any) -> None:
-    different, _same, _unknown = compare.compare(facts, log(**{"remapped_rows/remapped_row_pending": "No"}))
-    assert different == ["GPU 0 row_remapping.pending: nothing here, False there"]
-
-
-def test_a_gpu_that_one_side_does_not_know(facts: Any) -> None:
-    different, same, _unknown = compare.compare({**facts, "gpus": []}, log())
-    assert different == ["GPU 0000:00:1e.0 is known to one side alone"]
-    assert same == 0
-
-
-def test_every_fact_that_is_compared_exists(facts: Any) -> None:
+def test_every_fact_is_compared_or_said_not_to_be(facts: Any) -> None:
     gpu = facts["gpus"][0]
-    for field in compare.FIELDS:
-        first, *rest = field.fact.split(".")
-        assert first in gpu, field
-        assert not rest or gpu[first] is None or rest[0] in gpu[first], field
+    there = {
+        f"{name}.{key}" if key else name
+        for name, value in gpu.items()
+        for part in (value if isinstance(value, list) and name in ("mig_devices", "nvlinks") else [value])
+        for key in (part if isinstance(part, dict) else [""])
+    }
+    compared = {field.fact for field in smi_log.FIELDS}
+    compared |= {
+        f"{parts.fact}.{name}"
+        for parts in smi_log.PARTS
+        for name in (parts.key, *(field.fact for field in parts.fields))
+    }
+    assert compared | set(smi_log.NOT_COMPARED) == there
+    assert not compared & set(smi_log.NOT_COMPARED)
+
+
+def verdict(*different: str) -> compare.Verdict:
+    return compare.Verdict("", list(different), [], [])
+
+
+@pytest.mark.parametrize(
+    ("looks", "tries", "stays"),
+    [([[]], 1, []), ([["idle"], []], 2, []), ([["idle"], ["name"], ["name"]], 3, ["name"])],
+)
+def test_only_a_difference_that_stays_counts(looks: list[list[str]], tries: int, stays: list[str]) -> None:
+    left = [verdict(*look) for look in looks]
+    assert compare.settled(lambda: left.pop(0)).different == stays
+    assert len(looks) - len(left) == tries
+
+
+T4 = """\
+<nvidia_smi_log>
+  <gpu id="00000000:00:1E.0">
+    <product_name>{name}</product_name><uuid>{uuid}</uuid>
+    <clocks_throttle_reasons>
+      <clocks_throttle_reason_gpu_idle>Active</clocks_throttle_reason_gpu_idle>
+    </clocks_throttle_reasons>
+  </gpu>
+</nvidia_smi_log>
+"""
+PROGRAM = """\
+#!/bin/sh
+cd "${0%/*}"
+case $1 in
+  -q) cat log ;;
+  -L) echo "GPU 0: Tesla T4 (UUID: $(cat uuid))" ;;
+  nvlink) echo "GPU 0: Tesla T4 (UUID: $(cat uuid))" && exit 3 ;;
+  --query-gpu=uuid,compute_cap,*) echo "$(cat uuid), 7.5, 0, 0, 0, 0" ;;
+esac
+"""
+
+
+def test_the_whole_check(workshop: Workshop, tmp_path: Path) -> None:
+    library = workshop.library("t4")
+    (gpu,) = collect.gather(collect.Options(library=library)).as_dict()["gpus"]
+    (tmp_path / "uuid").write_text(gpu["uuid"], encoding="ascii")
+    (tmp_path / "nvidia-smi").write_text(PROGRAM, encoding="ascii")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    places = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "LD_LIBRARY_PATH": str(Path(library).parent)}
+
+    def check(name: str, *arguments: str) -> tuple[int, list[str]]:
+        (tmp_path / "log").write_text(T4.format(name=name, uuid=gpu["uuid"]), encoding="ascii")
+        command = ["sh", str(Path(compare.__file__).with_name("check.sh")), *arguments]
+        environment = {**os.environ, **places, "PYTHON": sys.executable, "TMPDIR": str(tmp_path)}
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+        return done.returncode, done.stdout.splitlines()
+
+    same = len(["index", "uuid", "name", "compute_capability", "event_reasons", *["ecc"] * 4])
+    status, lines = check("Tesla T4")
+    assert (status, lines[-1].split(", ")[:3]) == (0, ["1 GPUs", f"source nvml: {same} fields agree", "0 differ"])
+    assert "not compared: GPU pci_device_id (1 times nvidia-smi tells nothing of it)" in lines
+    assert f"not compared: GPU peers ({smi_log.NOT_COMPARED['peers']})" in lines
+    status, lines = check("Tesla T5", str(tmp_path / "log"))
+    assert (status, lines[0]) == (1, "GPU 0 name: Tesla T4 here, Tesla T5 there")

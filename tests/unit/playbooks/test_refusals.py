@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 TOOLKIT = "nvidia-container-toolkit"
@@ -293,3 +295,56 @@ def test_nvidia_driver(refusals):
     for name, (_wrong, words) in DRIVER.items():
         assert bool(told[name]) == bool(words), told[name]
         assert words in told[name], told[name]
+
+
+NO_WAY_BACK = (
+    "{}: apt has no version 535.1.0 of nvidia-smi, libnvidia-ml1, libcuda1 and nvidia-kernel-dkms: ask for one that its "
+    "repositories have, or add a repository that has it. That is the driver that the host has, which could not be brought "
+    "back if the other one failed; set nvidia_driver_upgrade_rollback to false to go on without a way back."
+)
+#: What is asked of a host, what is noted there of an upgrade, and what is planned or said: its repository has the other driver alone.
+WAYS_BACK = {
+    "refused": ({}, "", NO_WAY_BACK),
+    "given-up": ({"nvidia_driver_upgrade_rollback": False}, "", "due"),
+    # It has to be brought to an end.
+    "begun": ({}, '{"from": "535.1.0", "phase": "swapping"}', "due"),
+}
+PROGRAMS = {
+    "apt-cache": 'shift; for name; do echo "$name | 580.1.0-1 | http://deb.example.com bookworm/non-free amd64 Packages"; done',
+    "apt-get": "",
+    "apt-mark": "",
+    "dpkg-query": "exit 1",
+}
+
+
+def test_an_upgrade_needs_a_way_back(refusals, tmp_path):
+    for program, text in PROGRAMS.items():
+        (tmp_path / program).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / program).chmod(0o755)
+    hosts = {}
+    for name, (asked, noted, _words) in WAYS_BACK.items():
+        state = tmp_path / name / "state"
+        state.mkdir(parents=True)
+        # The role has installed the driver that is there.
+        (state / "packages-nvidia-driver.json").write_text("{}")
+        if noted:
+            (state / "driver-upgrade.json").write_text(noted)
+        hosts[name] = {"nvidia_driver_state_dir": str(state.parent), **asked}
+    common = {
+        "nvidia_driver_version": "580.1.0",
+        "nvidia_driver_manage_repository": False,
+        "nvidia_driver_require_gpu": False,
+    }
+    driver = {"library_version": "535.1.0", "installed_module_version": "535.1.0", "secure_boot": False}
+    look = {"ansible_facts": {"nvml": {"gpus": [], "nvswitches": 0, "error": None, "driver": driver}}}
+    told = refusals(
+        "nvidia_driver_upgrade",
+        ["plan"],
+        hosts,
+        variables=common,
+        fact="nvidia_driver_upgrade_result.state",
+        facts=DEBIAN,
+        extra={"__nvidia_driver_look": look},
+        environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+    )
+    assert told == {name: words.format(name) for name, (*_given, words) in WAYS_BACK.items()}

@@ -183,6 +183,18 @@ def test_all_that_was_installed_goes_and_nothing_else(host: Host, recorded: dict
         assert host.run(check=check, **gone)["changed"] is False
 
 
+def test_what_came_with_it_and_needs_it_goes_with_it(host: Host, recorded: dict[str, object]) -> None:
+    host.run(**recorded)
+    Path(f"{host.db}.others").write_text("Purg helper [2-1]\nPurg toolkit [1.17.8-1]\n")
+    gone: dict[str, object] = {**recorded, "name": [], "state": "absent"}
+    checked, done = host.run(check=True, **gone), host.run(**gone)
+    assert done["packages"] == ["base", "libtoolkit", "toolkit", "helper"]
+    assert done["diff"]["before"].endswith("helper: 2-1\n")
+    assert (checked["packages"], checked["diff"]) == (done["packages"], done["diff"])
+    assert host.calls[-1].endswith(" purge base libtoolkit toolkit helper")
+    assert [entry.name for entry in host.db.iterdir()] == ["bash"]
+
+
 def test_what_has_a_version_of_its_own_is_neither_asked_for_one_nor_held(host: Host) -> None:
     done = host.run(name=["toolkit"], unversioned=["base"], version="1.17.8", hold=True)
     assert host.calls[-1].endswith(" install toolkit=1.17.8-* base")

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.124.06  Release Build\n"
+NOTHING = driver.Build()
 CLOSED = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.163.01  Tue Apr  8 12:41:17 UTC 2025\n"
 
 
-def read(root: Path, library: str | None = None, installed: str | None = None, **files: bytes) -> dict[str, Any]:
+def read(root: Path, library: str | None = None, installed: driver.Build = NOTHING, **files: bytes) -> dict[str, Any]:
     places = {
         "version": "sys/module/nvidia/version",
+        "srcversion": "sys/module/nvidia/srcversion",
         "proc": "proc/driver/nvidia/version",
         "nouveau": "sys/module/nouveau/refcnt",
         "secure_boot": driver.SECURE_BOOT,
@@ -74,8 +76,9 @@ def test_why_a_reboot_is_due(tmp_path: Path) -> None:
     told = read(
         tmp_path,
         "575.57.08",
-        "580.95.05",
+        driver.Build("580.95.05", "BBB"),
         version=b"570.124.06\n",
+        srcversion=b"AAA\n",
         packages=b"linux-base\nnvidia-kernel-dkms\nnvidia-kernel-dkms\n",
     )
     assert told["reboot_required"] is True
@@ -86,25 +89,67 @@ def test_why_a_reboot_is_due(tmp_path: Path) -> None:
     ]
 
 
-def test_packages_of_others_are_not_ours(tmp_path: Path) -> None:
-    assert read(tmp_path, "570.124.06", version=b"570.124.06\n", packages=b"linux-base\n")["reboot_required"] is False
+@pytest.mark.parametrize(
+    "packages", [b"linux-base\n", b"linux-image-6.8.0-1013-nvidia\nlinux-image-6.8.0-1013-nvidia-64k\n"]
+)
+def test_packages_of_others_are_not_ours(tmp_path: Path, packages: bytes) -> None:
+    assert read(tmp_path, "570.124.06", version=b"570.124.06\n", packages=packages)["reboot_required"] is False
+
+
+@pytest.mark.parametrize("package", [b"nvidia-dkms-570-server", b"linux-modules-nvidia-570-server-6.8.0-60-generic"])
+@pytest.mark.parametrize(
+    ("loaded", "installed", "asked"),
+    [
+        pytest.param(b"AAA\n", driver.Build("570.124.06", "AAA"), False, id="loaded-since"),
+        pytest.param(b"AAA\n", driver.Build("570.124.06", None), True, id="nobody-tells"),
+        pytest.param(b"AAA\n", driver.Build("570.124.06", "BBB"), True, id="another-build"),
+        pytest.param(b"", driver.Build("570.124.06", None), True, id="a-kernel-without-sums"),
+    ],
+)
+def test_packages_ask_in_vain_once_their_module_is_loaded(
+    tmp_path: Path, package: bytes, loaded: bytes, installed: driver.Build, asked: bool
+) -> None:
+    told = read(
+        tmp_path,
+        "570.124.06",
+        installed,
+        version=b"570.124.06\n",
+        srcversion=loaded,
+        packages=b"linux-base\n" + package,
+    )
+    reason = f"the package manager asks for it because of {package.decode()}"
+    assert told["reboot_reasons"][-1:] == ([reason] if asked else [])
+    assert told["reboot_required"] is asked
+
+
+def test_another_build_of_the_same_version(tmp_path: Path) -> None:
+    told = read(tmp_path, "570.2", driver.Build("570.2", "BBB"), version=b"570.2\n", srcversion=b"AAA\n")
+    assert told["reboot_reasons"] == [
+        "the loaded kernel module is another build of 570.2 than the installed one (srcversion AAA, and BBB is installed)"
+    ]
 
 
 @pytest.mark.parametrize(
-    ("script", "expected"), [("echo 570.124.06", "570.124.06"), ("exit 1", None), ("exit 0", None), (None, None)]
+    ("script", "expected"),
+    [
+        ("echo of-$2", driver.Build("of-version", "of-srcversion")),
+        ("[ $2 = srcversion ] || echo 570.124.06", driver.Build("570.124.06", None)),
+        ("exit 1", NOTHING),
+        ("exit 0", NOTHING),
+        (None, NOTHING),
+    ],
 )
-def test_installed_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None, expected: str | None
+def test_installed_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None, expected: driver.Build
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     if script is None:
-        monkeypatch.setattr(driver.shutil, "which", lambda *_, **__: None)
+        monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     else:
         program = tmp_path / "modinfo"
-        asked = '"$*" = "-F version nvidia" ] || [ "$*" = "-F filename nvidia"'
-        program.write_text(f"#!/bin/sh\n[ {asked} ] || exit 3\n{script}\n")
+        program.write_text(f'#!/bin/sh\n[ $# = 3 ] && [ "$1" = -F ] && [ "$3" = nvidia ] || exit 3\n{script}\n')
         program.chmod(0o755)
-    assert driver.installed_version() == expected
+    assert driver.installed_build() == expected
 
 
 # What kmod 30 says with the files that Debian's packages bring.

@@ -3,48 +3,17 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import Any, Sequence
+from typing import Sequence
 
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages import patience, transaction
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.managers import MANAGERS as KNOWN
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.request import PackageError, Request, pending
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._packages.host import ZYPPER_SEARCH, Host
 
 NAMES = ("toolkit", "base")
 MANAGERS = sorted(KNOWN)
-
-
-class Host:
-    """A host whose commands do what the test says of their first matching words, and otherwise succeed in silence.
-
-    A command that was answered with success ``makes`` its changes in what is installed.
-    """
-
-    def __init__(self, manager: str, **installed: str) -> None:
-        self.manager = manager
-        self.installed: dict[str, str | None] = dict(installed)
-        self.calls: list[str] = []
-        self.answers: list[tuple[str, list[tuple[int, str, str]]]] = []
-        self.makes: dict[str, dict[str, str | None]] = {}
-
-    def answer(self, words: str, *answers: tuple[int, str, str]) -> None:
-        """Answer commands with these words so, one after the other; the last answer stays."""
-        self.answers.append((words, list(answers)))
-
-    def run(self, command: Sequence[str]) -> tuple[int, str, str]:
-        line = " ".join(command)
-        self.calls.append(line)
-        queue = next((answers for words, answers in self.answers if words in line), [(0, "", "")])
-        found = queue.pop(0) if len(queue) > 1 else queue[0]
-        if found[0] == 0:
-            for words, change in self.makes.items():
-                self.installed.update(change if words in line else {})
-        return found
-
-    def apply(self, request: Request, check_mode: bool = False) -> tuple[str, ...]:
-        return transaction.apply(self.manager, request, self.installed.copy, self.run, check_mode)[1]
 
 
 @pytest.fixture(autouse=True)
@@ -284,6 +253,77 @@ def test_all_that_would_go_is_named() -> None:
         host.apply(Request(("base",), present=False))
 
 
+OF_OUR_COMPANY = Request(NAMES, present=False, company=frozenset({"docker-gpu", "other"}))
+
+
+@pytest.mark.parametrize(("manager", "words", "answer"), COMPANY)
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_what_came_with_the_packages_goes_with_them(
+    manager: str, words: str, answer: tuple[int, str, str], check_mode: bool
+) -> None:
+    """As dpkg-dev, which comes with dkms and depends on make."""
+    host = Host(manager, toolkit="1.0-1", base="1.0-1", **{"docker-gpu": "2.0-1", "other": "1-1"})
+    host.answer(words, answer, (0, "", ""))
+    removing = {"apt": "purge", "pacman": "--nosave"}.get(manager, "remove")
+    host.makes[removing] = {"toolkit": None, "base": None, "docker-gpu": None}
+    assert host.apply(OF_OUR_COMPANY, check_mode) == (*NAMES, "docker-gpu")
+    assert [call for call in host.calls if words in call][-1].endswith(" toolkit base docker-gpu")
+    if not check_mode:
+        assert host.calls[-1].endswith(" toolkit base docker-gpu")
+
+
+def test_what_depends_on_those_goes_with_them_or_stays_with_them() -> None:
+    """rpm tells only what depends on the packages themselves."""
+    further = "error: Failed dependencies:\n\tdocker-gpu is needed by (installed) {}-1-1.noarch\n"
+    for name, fails in (("other", False), ("theirs", True)):
+        host = Host("dnf", toolkit="1.0-1", base="1.0-1")
+        host.answer("rpm --erase --test", (1, "", RPM_TEST), (1, "", further.format(name)), (0, "", ""))
+        if fails:
+            with pytest.raises(PackageError, match="base and docker-gpu, because theirs would have to go too"):
+                host.apply(OF_OUR_COMPANY, check_mode=True)
+        else:
+            assert host.apply(OF_OUR_COMPANY, check_mode=True) == (*NAMES, "docker-gpu", "other")
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+@pytest.mark.parametrize(
+    ("manager", "words", "answer"),
+    [
+        ("apt", "showmanual", "docker-gpu\n"),
+        ("apt", "showhold", "docker-gpu\n"),
+        ("dnf", "--userinstalled", "docker-gpu\n"),
+        ("dnf", "versionlock list", "docker-gpu-0:2.0-1.*\n"),
+        ("zypper", "--installed-only", "i+ | @System | docker-gpu | 2.0-1 | x86_64\n"),
+        ("pacman", "--explicit", "docker-gpu\n"),
+    ],
+)
+def test_what_came_with_the_packages_and_somebody_wants_by_now_keeps_them(
+    manager: str, words: str, answer: str, check_mode: bool
+) -> None:
+    host = Host(manager, toolkit="1.0-1", base="1.0-1", **{"docker-gpu": "2.0-1"})
+    host.answer(words, (0, answer, ""))
+    [rehearsal] = [each[1:] for each in COMPANY if each[0] == manager]
+    host.answer(*rehearsal)
+    with pytest.raises(PackageError, match="because docker-gpu would have to go too"):
+        host.apply(OF_OUR_COMPANY, check_mode)
+
+
+def test_what_goes_alone_and_together() -> None:
+    """Of packages that nothing needs, b is needed by a, and d by somebody's x; either e or f is needed by y."""
+    needed = {"b": "a", "c": "d", "d": "x", "e f": "y", "f e": "y"}
+
+    def run(command: Sequence[str]) -> tuple[int, str, str]:
+        asked = " ".join(command[command.index("--allmatches") + 1 :])
+        names = {who for name, who in needed.items() if name in asked} - set(asked.split())
+        return int(bool(names)), "", "".join(f" is needed by (installed) {name}-1-1.noarch\n" for name in sorted(names))
+
+    assert transaction.removable("dnf", ["a", "b"], run) == ("a", "b")
+    assert transaction.removable("dnf", ["b"], run) == ()
+    assert transaction.removable("dnf", ["a", "b", "c", "d"], run) == ("a", "b")
+    assert transaction.removable("dnf", ["e", "f"], run) == ()
+    assert transaction.removable("dnf", [], run) == ()
+
+
 def test_those_that_depend_on_each_other_go_together() -> None:
     host = Host("apt", toolkit="1.0-1", base="1.0-1", **{"docker-gpu": "2.0-1"})
     host.answer("--simulate", (0, APT_SIMULATION, ""))
@@ -385,87 +425,6 @@ def test_the_managers_own_waiting_is_bounded(manager: str, words: str) -> None:
     assert all(words in call for call in host.calls)
 
 
-# dnf 4.14
-DNF_PROBLEM = """Error:
- Problem: conflicting requests
-  - nothing provides /bin/sh needed by libtoolkit-2.0.0-1.noarch
-"""
-# zypper 1.14
-ZYPPER_UNSIGNED = """Repository 'Stubs' is invalid.
-[s|file:/srv/stubs/rpm-unsigned] Valid metadata not found at specified URL
-History:
- - Signature verification failed for repomd.xml
- - Can't provide /repodata/repomd.xml
-
-Please check if the URIs defined for this repository are pointing to a valid repository.
-Some of the repositories have not been refreshed because of an error.
-No provider of 'toolkit' found.
-"""
-ZYPPER_PROBLEM = """Resolving package dependencies...
-
-Problem: toolkit-1.2.0-1.noarch requires base = 1.2.0-1, but this requirement cannot be provided
-  not installable providers: base-1.2.0-1.noarch[stubs]
- Solution 1: downgrade of base-2.0.0-1.noarch to base-1.2.0-1.noarch
- Solution 2: do not install toolkit-1.2.0-1.noarch
- Solution 3: break toolkit-1.2.0-1.noarch by ignoring some of its dependencies
-
-Choose from above solutions by number or cancel [1/2/3/c/d/?] (c): c
-"""
-
-
-@pytest.mark.parametrize(
-    ("output", "errors", "words"),
-    [
-        ("", "", "no reason given"),
-        (
-            "Reading package lists...",
-            "W: a warning\nE: Unable to locate package toolkit\n",
-            "E: Unable to locate package toolkit",
-        ),
-        ("", "error: target not found: toolkit", "error: target not found: toolkit"),
-        ("one\ntwo\nthree", "", "two three"),
-        (
-            DNF_PROBLEM,
-            "",
-            "Problem: conflicting requests - nothing provides /bin/sh needed by libtoolkit-2.0.0-1.noarch",
-        ),
-        ("", ZYPPER_UNSIGNED, "- Signature verification failed for repomd.xml"),
-        (
-            ZYPPER_PROBLEM,
-            "",
-            "Problem: toolkit-1.2.0-1.noarch requires base = 1.2.0-1, but this requirement cannot be provided",
-        ),
-    ],
-)
-def test_last_words(output: str, errors: str, words: str) -> None:
-    assert patience.last_words(output, errors) == words
-
-
-@pytest.mark.parametrize("open_", [True, False])
-def test_a_lock_file_that_somebody_has_open_stays(tmp_path: Path, open_: bool) -> None:
-    lock = tmp_path / "db.lck"
-    lock.touch()
-    (tmp_path / "proc" / "7" / "fd").mkdir(parents=True)
-    (tmp_path / "proc" / "7" / "fd" / "3").symlink_to(lock if open_ else tmp_path / "other")
-    patience.break_stale_lock(str(lock), str(tmp_path / "proc"))
-    assert lock.exists() is open_
-    patience.break_stale_lock(str(tmp_path / "none"), str(tmp_path / "proc"))
-
-
-ZYPPER_SEARCH = """<?xml version='1.0'?>
-<stream>
-
-<search-result version="0.0">
-<solvable-list>
-<solvable status="installed" name="toolkit" kind="package" edition="2.0.0-1" arch="noarch" repository="Stubs of the tests"/>
-<solvable status="other-version" name="toolkit" kind="package" edition="1.10.0-1" arch="noarch" repository="Stubs of the tests"/>
-<solvable status="other-version" name="toolkit" kind="package" edition="1.2.0-1" arch="noarch" repository="Stubs of the tests"/>
-</solvable-list>
-</search-result>
-</stream>
-"""
-
-
 @pytest.mark.parametrize(("branch", "asked"), [("1.*", "toolkit<2"), ("1.10.*", "toolkit<1.11"), ("1.9.*", "")])
 def test_zypper_keeps_to_a_branch_by_a_relation(branch: str, asked: str) -> None:
     host = Host("zypper", toolkit="2.0.0-1")
@@ -481,135 +440,9 @@ def test_zypper_keeps_to_a_branch_by_a_relation(branch: str, asked: str) -> None
         assert not [call for call in host.calls if " install " in call]
 
 
-# What apt 2.6 and dnf 4.14 say; dnf ends each line itself and adds the one it is told.
-APT_MADISON = """   toolkit |   1.10.0-1 | http://repository.example.com/archive bookworm/main amd64 Packages
-   toolkit |    1.2.0-1 | http://repository.example.com/archive bookworm/main amd64 Packages
-      base |      2.0-1 | http://repository.example.com/archive bookworm/main amd64 Packages
-"""
-DNF_REPOQUERY = """toolkit 1.10.0-1
-
-toolkit 1.2.0-1
-
-base 2.0-1
-
-"""
-OFFERED = [("apt", "madison", APT_MADISON), ("dnf", "repoquery", DNF_REPOQUERY), ("zypper", "search", ZYPPER_SEARCH)]
-
-
-def ask(host: Host, **asked: Any) -> tuple[str, ...]:
-    return transaction.available(host.manager, Request(**asked), host.installed.copy, host.run)[1]
-
-
-@pytest.mark.parametrize(("manager", "words", "said"), OFFERED)
-@pytest.mark.parametrize("version", ["1.10.0", "1.2.0-1", "1.*", None])
-def test_what_is_offered_is_available(manager: str, words: str, said: str, version: str | None) -> None:
-    host = Host(manager, toolkit=None)
-    host.answer(words, (0, said, ""))
-    assert ask(host, names=("toolkit", "helper"), version=version, unversioned=frozenset({"helper"})) == (
-        "toolkit",
-        "helper",
-    )
-    assert len(host.calls) == 1, "one question, and no refresh"
-    assert host.calls[0].endswith(" toolkit")
-
-
-@pytest.mark.parametrize(("manager", "words", "said"), OFFERED)
-def test_what_is_not_offered_is_refused_after_a_refresh(manager: str, words: str, said: str) -> None:
-    host = Host(manager)
-    host.answer(words, (0, said, ""))
-    with pytest.raises(PackageError, match=rf"^{manager} has no version 1\.1\.\* of toolkit and other: "):
-        ask(host, names=("toolkit", "other"), version="1.1.*")
-    refreshes = [call for call in host.calls if call.endswith(("update", "makecache"))]
-    assert len(refreshes) == (0 if manager == "zypper" else 1), "zypper refreshes by itself"
-    assert not [call for call in host.calls if " install " in call]
-
-
-@pytest.mark.parametrize(("manager", "words", "said"), OFFERED[:2])
-def test_what_came_since_the_last_refresh_is_available(manager: str, words: str, said: str) -> None:
-    host = Host(manager)
-    host.answer(words, (0, "", ""), (0, said, ""))
-    assert ask(host, names=("toolkit",), version="1.2.0") == ("toolkit",)
-    assert len(host.calls) == 3
-
-
-def test_what_is_installed_may_be_offered_no_more() -> None:
-    host = Host("apt", toolkit="1.1.0-1")
-    host.answer("madison", (0, APT_MADISON, ""))
-    with pytest.raises(PackageError, match=r"^apt has no version 1\.1\.0 of toolkit"):
-        ask(host, names=("toolkit",), version="1.1.0")
-    host.installed["toolkit"] = "1.2.0-1"
-    assert ask(host, names=("toolkit",), version="1.2.0") == ()
-
-
-def test_what_is_on_hold_cannot_be_had() -> None:
-    host = Host("apt", toolkit="1.0-1")
-    host.answer("apt-mark showhold", (0, "toolkit\n", ""))
-    with pytest.raises(PackageError, match=r"^Cannot change toolkit, because somebody put a hold on it"):
-        ask(host, names=("toolkit",), version="1.2.0")
-
-
-def test_pacman_is_not_asked() -> None:
-    host = Host("pacman")
-    assert ask(host, names=NAMES) == NAMES
-    assert host.calls == []
-
-
 def test_dnf_refreshes_where_its_lists_are_too_old() -> None:
     host = Host("dnf")
     host.answer(" install ", (1, "", "Error: Unable to find a match: toolkit-2.0"), (0, "", ""))
     host.makes[" install "] = {"toolkit": "2.0-1"}
     host.apply(Request(("toolkit",), version="2.0"))
     assert [call.split()[-1] for call in host.calls] == ["toolkit-2.0", "makecache", "toolkit-2.0"]
-
-
-# What dnf 4.14, zypper 1.14 and pacman 6.0 say.
-DNF_LOCKS = """Last metadata expiration check: 0:00:11 ago on Sun Nov 22 05:07:02 2026.
-libnvidia-stub-ml-0:1.2.0-1.*
-nvidia-stub-smi-3:1.2.0-1.el9.*
-"""
-# Written down from memory: no dnf 5 was at hand.
-DNF5_LOCKS = """# Added by 'versionlock add' command on 2026-05-01 10:00:00
-Package name: nvidia-stub-smi
-evr = 1.2.0-1
-"""
-ZYPPER_LOCKS = """
-# | Name              | Type    | Repository
---+-------------------+---------+-----------
-1 | libnvidia-stub-ml | package | (any)
-2 | nvidia-stub-smi   | package | (any)
-
-"""
-ZYPPER_NO_LOCKS = """
-There are no package locks defined.
-
-"""
-ZYPPER_UNNEEDED = """S  | Repository         | Name        | Version | Arch
----+--------------------+-------------+---------+-------
-i  | Stubs of the tests | stub-helper | 3.2-1   | noarch
-i+ | @System            | other       | 1-1     | noarch
-"""
-PACMAN_BREAKS = """checking dependencies...
-:: removing libnvidia-stub-ml breaks dependency 'libnvidia-stub-ml=1.2.0-1' required by nvidia-stub-smi
-"""
-
-
-@pytest.mark.parametrize(
-    ("manager", "words", "names"),
-    [
-        ("dnf", DNF_LOCKS, ["libnvidia-stub-ml", "nvidia-stub-smi"]),
-        ("dnf", DNF5_LOCKS, ["nvidia-stub-smi"]),
-        ("zypper", ZYPPER_LOCKS, ["libnvidia-stub-ml", "nvidia-stub-smi"]),
-        ("zypper", ZYPPER_NO_LOCKS, []),
-    ],
-)
-def test_holds_are_read(manager: str, words: str, names: list[str]) -> None:
-    holding = KNOWN[manager].holding
-    assert holding is not None
-    assert holding.names(words) == names
-
-
-def test_what_nothing_needs_and_what_depends_is_read() -> None:
-    assert KNOWN["zypper"].unneeded_names(ZYPPER_UNNEEDED) == ["stub-helper", "other"]
-    assert KNOWN["dnf"].unneeded_names("stub-helper\n") == ["stub-helper"]
-    assert "--installed" not in KNOWN["dnf"].unneeded, "dnf 4 takes one of the two alone"
-    assert KNOWN["pacman"].concerned(PACMAN_BREAKS) == ["nvidia-stub-smi"]

@@ -1,0 +1,137 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A machine with NVIDIA's driver for the role of that name: its kernel, its services and its library are below one folder.
+
+The role is the checkout's, in a collection of another name beside the playbook, of which the modules look at that folder: Ansible
+keeps modules by their names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import kernel_node
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+ROLE = "stand.ins.nvidia_driver"
+FOLDER = "DRIVER_MACHINE"
+DAEMON = "nvidia-persistenced"
+# A service that runs has a device open; each of its states is a file.
+SYSTEMCTL = """#!/bin/sh
+cd {folder}
+unit=${{2%.service}} process=root/proc/4711
+case $1 in
+    show) echo LoadState=loaded; [ -e $unit.running ] && echo ActiveState=active || echo ActiveState=inactive; exit ;;
+    is-enabled) [ -e $unit.enabled ] && echo enabled; exit ;;
+esac
+echo $1 $unit >> services.log
+case $1 in
+    start)
+        [ ! -e $unit.broken ] || {{ echo "there is no driver" >&2; exit 1; }}
+        mkdir -p $process/fd; touch $unit.running; echo nvidia-persiste > $process/comm; echo 0::/x > $process/cgroup
+        ln -sfn /dev/nvidiactl $process/fd/7 ;;
+    stop) rm -r $unit.running $process ;;
+    enable) touch $unit.enabled ;;
+    disable) rm $unit.enabled ;;
+esac
+"""
+MODULE = """#!/usr/bin/python
+import json, os, pathlib
+from ansible.module_utils.basic import AnsibleModule
+folder = pathlib.Path(os.environ[{folder!r}])
+module = AnsibleModule({{"gather_subset": {{"type": "list"}}}}, supports_check_mode=True)
+installed = json.loads((folder / "programs/node.json").read_text())["installed"].get("nvidia", {{}}).get("version")
+library = (folder / "library").read_text() if (folder / "library").exists() else None
+driver = {{"library_version": library, "installed_module_version": installed, "secure_boot": False, "nouveau_loaded": False}}
+driver["module_version"] = installed
+nvml = {{"gpus": [{{"name": "a GPU", "lost": False}}], "nvswitches": 0, "error": None, "driver": driver}}
+services = {{"nvidia-persistenced.service": {{"name": "nvidia-persistenced.service", "status": "unknown"}}}}
+module.exit_json(ansible_facts={facts})
+"""
+
+
+class Machine:
+    """One with the daemon, and with GPUs whose driver 570.2 is installed and loaded."""
+
+    def __init__(self, folder: Path) -> None:
+        """Lay it out below the folder, which the playbook has to be in too."""
+        self.folder = folder
+        self.node = kernel_node.Node(folder)
+        (folder / "library").write_text("570.2")
+        self.node.load("nvidia_uvm", "nvidia_drm")
+        (self.node.programs / "systemctl").write_text(SYSTEMCTL.format(folder=folder))
+        (self.node.programs / "systemctl").chmod(0o755)
+        self._collect(folder / "collections" / "ansible_collections" / "stand" / "ins")
+
+    def _collect(self, collection: Path) -> None:
+        folder = collection / "plugins" / "modules"
+        folder.mkdir(parents=True)
+        real = (CHECKOUT / "plugins" / "modules" / "nvidia_kernel_modules.py").read_text()
+        modules = {
+            "gpu.kubernetes.nvidia_kernel_modules": real.replace(
+                'ROOT = "/"', f'ROOT = os.path.join(os.environ["{FOLDER}"], "root")'
+            ),
+            "gpu.kubernetes.nvml_facts": MODULE.format(folder=FOLDER, facts='{"nvml": nvml}'),
+            "ansible.builtin.service_facts": MODULE.format(folder=FOLDER, facts='{"services": services}'),
+        }
+        role = shutil.copytree(CHECKOUT / "roles" / "nvidia_driver", collection / "roles" / "nvidia_driver")
+        for name, text in modules.items():
+            short = name.rpartition(".")[2]
+            (folder / f"{short}.py").write_text(text)
+            for path in (role / "tasks").glob("*.yml"):
+                path.write_text(path.read_text().replace(f" {name}:", f" stand.ins.{short}:"))
+
+    def start(self) -> None:
+        """Have the daemon run."""
+        self.node.process(4711, "/dev/nvidiactl", "nvidia-persiste")
+        (self.folder / f"{DAEMON}.running").touch()
+
+    def update(self) -> None:
+        """Install another build of the driver beside the loaded one."""
+        self.node.set(installed=kernel_node.build("570.2", "BBB"))
+
+    def is_(self, state: str) -> bool:
+        """Whether the daemon is running, enabled or broken."""
+        return (self.folder / f"{DAEMON}.{state}").exists()
+
+    def done(self) -> list[str]:
+        """What was done with modules, then with services, since the last time."""
+        log = self.folder / "services.log"
+        services = log.read_text().splitlines() if log.exists() else []
+        log.write_text("")
+        commands = self.node.commands()
+        self.node.forget()
+        return [*commands, *services]
+
+    def variables(self, **asked: Any) -> dict[str, Any]:
+        """What the role is told."""
+        return {
+            "nvidia_driver_state_dir": str(self.folder / "state"),
+            "nvidia_driver_kernel_modules": "open",
+            "vendor_packages_result": {"changed": False},
+            **asked,
+        }
+
+    def play(self, part: str, path_of_programs: str = "", **asked: Any) -> Path:
+        """Write a playbook that has the role look, then runs one file of its tasks."""
+        facts = {"distribution": "Debian", "os_family": "Debian", "kernel": "6.1.0-56-amd64", "architecture": "x86_64"}
+        more = {"nodename": "node", "distribution_release": "bookworm", "distribution_major_version": "12"}
+        roles = [{"ansible.builtin.include_role": {"name": ROLE, "tasks_from": file}} for file in ("set_vars", part)]
+        told = {**facts, **more, "distribution_version": "12.5", "cacheable": True}
+        path = self.folder / "play.yml"
+        play = {
+            "hosts": "all",
+            "gather_facts": False,
+            "environment": {
+                "PATH": path_of_programs or f"{self.node.programs}:{os.environ['PATH']}",
+                FOLDER: str(self.folder),
+            },
+            "vars": self.variables(**asked),
+            "tasks": [{"ansible.builtin.set_fact": told}, *roles],
+        }
+        path.write_text(json.dumps([play]))
+        return path

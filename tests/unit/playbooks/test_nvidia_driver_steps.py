@@ -1,0 +1,171 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Steps of the role on a machine whose kernel, services and installer are stand-ins, above all when one of them fails."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
+
+import yaml
+from fakes.driver_machine import DAEMON, Machine
+
+if os.geteuid() != 0:
+    pytest.skip("only root gives files to root", allow_module_level=True)
+
+TASKS = Path(__file__).resolve().parents[3] / "roles" / "nvidia_driver" / "tasks"
+INVENTORY = f"node ansible_connection=local ansible_become=false ansible_python_interpreter={sys.executable}\n"
+BROKEN = "could not insert the module: Key was rejected by service"
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return Machine(tmp_path)
+
+
+@pytest.fixture
+def apply(run, machine):
+    """Run a part of the role: exit code, how many tasks changed something, what was said in one line."""
+
+    def play(part, *options, **asked):
+        code, said = run(INVENTORY, machine.play(part, **asked), *options)
+        return code, int(re.findall(r"\bchanged=(\d+)", said)[-1]), " ".join(said.split())
+
+    return play
+
+
+def test_a_reload_is_foreseen_that_only_the_daemon_is_in_the_way_of(machine, apply):
+    machine.start()
+    machine.update()
+    code, told, said = apply("kernel_modules", "--check")
+    assert (code, told > 0, machine.done()) == (0, True, []), said
+    assert (
+        "the kernel modules would be loaded again, because the loaded kernel module is another build of 570.2" in said
+    )
+    code, done, said = apply("kernel_modules")
+    assert (code, done > 0, machine.is_("running")) == (0, True, True), said
+    assert machine.done()[-2:] == [f"stop {DAEMON}", f"start {DAEMON}"]
+    code, again, said = apply("kernel_modules")
+    assert (code, again, machine.done()) == (0, 0, []), said
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_daemon_that_was_stopped_comes_back_where_the_modules_do_not(machine, apply, broken):
+    machine.start()
+    machine.update()
+    machine.node.set(errors={"modprobe nvidia": BROKEN})
+    if broken:
+        (machine.folder / f"{DAEMON}.broken").touch()
+    code, _done, said = apply("kernel_modules")
+    assert code != 0, said
+    assert machine.done()[-1] == f"start {DAEMON}"
+    assert machine.is_("running") is not broken
+    assert said.rpartition("Tell why they are not loaded")[2].count(BROKEN) == 1
+
+
+def installer(machine, text):
+    """What asks for an installer of this text."""
+    path = machine.folder / "theirs.run"
+    path.write_text(text)
+    return {
+        "nvidia_driver_method": "runfile",
+        "nvidia_driver_version": "580.1",
+        "nvidia_driver_runfile": {
+            "url": f"file://{path}",
+            "checksum": f"sha256:{hashlib.sha256(text.encode()).hexdigest()}",
+        },
+    }
+
+
+def test_nothing_is_unloaded_for_an_installer_that_cannot_be_had(machine, apply):
+    machine.start()
+    asked = installer(machine, f"touch {machine.folder}/ran")
+    asked["nvidia_driver_runfile"]["checksum"] = f"sha256:{'0' * 64}"
+    code, _done, said = apply("runfile_install", **asked)
+    assert code != 0, said
+    assert (machine.done(), machine.is_("running")) == ([], True)
+    assert not (machine.folder / "ran").exists()
+    assert not (machine.folder / "state" / "driver-runfile").exists()
+
+
+def test_nothing_is_fetched_for_a_driver_that_somebody_uses(machine, apply):
+    machine.start()
+    machine.node.process(4712, "/dev/nvidia0", "train")
+    code, done, said = apply("runfile_install", **installer(machine, "exit 0"))
+    assert (code != 0, done, machine.done()) == (True, 0, []), said
+    assert "train (pid 4712) uses the GPUs; swap it with the playbook" in said
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_the_former_driver_comes_back_if_the_installer_has_left_it(machine, apply, taken):
+    machine.start()
+    before = sorted(machine.node.loaded())
+    code, _done, said = apply(
+        "runfile_install", **installer(machine, f"{f'rm {machine.folder}/library;' if taken else ''} exit 3")
+    )
+    assert code != 0
+    assert "node: the installer ended with status 3 and wrote last" in said
+    assert sorted(machine.node.loaded()) == ([] if taken else before)
+    assert machine.is_("running") is not taken
+    assert machine.done()[-1] == f"{'stop' if taken else 'start'} {DAEMON}"
+
+
+def test_an_installer_that_succeeds_is_recorded_and_goes(machine, apply):
+    code, _done, said = apply("runfile_install", "--check", **installer(machine, "exit 0"))
+    assert (code, machine.done()) == (0, []), said
+    code, _done, said = apply("runfile_install", **installer(machine, "exit 0"))
+    assert (code, machine.node.loaded()) == (0, []), said
+    assert [path.name for path in (machine.folder / "state").rglob("*")] == ["state", "driver-runfile.json"]
+
+
+def test_only_what_the_role_has_enabled_is_disabled_again(machine, apply):
+    note = machine.folder / "state" / "state" / f"driver-enabled-{DAEMON}.json"
+    note.parent.mkdir(parents=True)
+    code, told, said = apply("services", "--check")
+    assert (code, told > 0, machine.done()) == (0, True, []), said
+    code, done, said = apply("services")
+    assert (code, done > 0, machine.is_("enabled"), note.exists()) == (0, True, True, True), said
+    code, again, said = apply("services")
+    assert (code, again, note.exists()) == (0, 0, True), said
+    code, told, said = apply("services_absent", "--check")
+    assert (code, told > 0, machine.is_("enabled")) == (0, True, True), said
+    code, _done, said = apply("services_absent")
+    assert (code, machine.is_("enabled"), note.exists()) == (0, False, False), said
+    # Somebody else, as a package of Debian's does.
+    (machine.folder / f"{DAEMON}.enabled").touch()
+    code, again, said = apply("services")
+    assert (code, again, note.exists()) == (0, 0, False), said
+
+
+def test_a_daemon_that_the_role_has_disabled_is_somebody_elses_from_then_on(machine, apply):
+    note = machine.folder / "state" / "state" / f"driver-enabled-{DAEMON}.json"
+    note.parent.mkdir(parents=True)
+    note.write_text("{}")
+    (machine.folder / f"{DAEMON}.enabled").touch()
+    code, _done, said = apply("services", nvidia_driver_persistence=False)
+    assert (code, machine.is_("enabled"), note.exists()) == (0, False, False), said
+
+
+def test_a_missing_mokutil_is_named(run, machine):
+    code, said = run(INVENTORY, machine.play("secure_boot", path_of_programs="/nowhere"))
+    said = " ".join(said.split())
+    assert code != 0
+    assert (
+        "node: Secure Boot is on, and there is no mokutil to ask whether the firmware knows /var/lib/dkms/mok.pub"
+        in said
+    )
+    assert "mok.pub; install mokutil, then, if the firmware does not know the key, enrol it (mokutil --import" in said
+
+
+def test_what_is_included_in_a_loop_can_have_loops_of_its_own():
+    for path in TASKS.glob("*.yml"):
+        for task in yaml.safe_load(path.read_text()):
+            if "loop" in task and {"ansible.builtin.include_tasks", "ansible.builtin.include_role"} & set(task):
+                assert task["loop_control"]["loop_var"].startswith("__nvidia_driver_"), task["name"]

@@ -1,0 +1,94 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What apt itself answers, about packages that are nowhere installed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Sequence
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages import transaction
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.managers import MANAGERS
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.patience import Runner
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.request import PackageError, Request
+
+pytestmark = pytest.mark.skipif(not shutil.which("apt-get"), reason="there is no apt")
+
+#: What is installed, each with its relations; those that came for others are auto.
+PACKAGES = {
+    "make": "",
+    "dkms": "Depends: make, dpkg-dev, patch, helper",
+    "tar": "Suggests: bzip2",
+    "mailer": "Recommends: helper",
+}
+AUTO = {
+    "dpkg-dev": "Depends: make, bzip2",
+    "bzip2": "Depends: libbz2",
+    "libbz2": "",
+    "patch": "",
+    "helper": "",
+    "orphan": "Depends: patch",
+}
+COMPANY = frozenset({"dpkg-dev", "bzip2", "libbz2", "patch", "helper"})
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Runner:
+    """Run commands of apt on a host that has these packages."""
+    entry = (
+        "Package: {}\nStatus: install ok installed\nArchitecture: all\nVersion: 1-1\nMaintainer: x\nDescription: x\n{}"
+    )
+    texts = [
+        entry.format(name, f"{relations}\n" if relations else "") for name, relations in {**PACKAGES, **AUTO}.items()
+    ]
+    (tmp_path / "status").write_text("\n".join(texts))
+    states = (f"Package: {name}\nArchitecture: all\nAuto-Installed: 1\n" for name in AUTO)
+    (tmp_path / "extended_states").write_text("\n".join(states))
+    (tmp_path / "lists").mkdir()
+    # Without the options of this host: where it is a container, suggestions may not count anyway.
+    places = {"State::status": "status", "State::extended_states": "extended_states", "State::Lists": "lists"}
+    lines = [f'Dir::{key} "{tmp_path / value}";' for key, value in {**places, "Etc": "etc", "Cache": "cache"}.items()]
+    lines += ['Dir::Etc::Parts "parts";', 'Debug::NoLocking "true";']
+    (tmp_path / "apt.conf").write_text("\n".join(lines))
+    environment = {**os.environ, "APT_CONFIG": str(tmp_path / "apt.conf"), "LC_ALL": "C.UTF-8"}
+
+    def run_apt(command: Sequence[str]) -> tuple[int, str, str]:
+        assert "--simulate" in command or command[1].startswith("show"), "nothing of this may change anything"
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    return run_apt
+
+
+def removed(run: Runner, tmp_path: Path, *names: str) -> None:
+    """Have packages gone."""
+    texts = (tmp_path / "status").read_text().split("\n\n")
+    (tmp_path / "status").write_text("\n\n".join(text for text in texts if text.split("\n")[0].split()[1] not in names))
+
+
+def test_company_goes_with_what_it_depends_on(run: Runner, tmp_path: Path) -> None:
+    there: dict[str, str | None] = dict.fromkeys([*PACKAGES, *AUTO], "1-1")
+    request = Request(("dkms", "make"), present=False, company=COMPANY)
+    _before, gone = transaction.apply("apt", request, there.copy, run, check_mode=True)
+    assert gone == ("dkms", "make", "dpkg-dev")
+    states = tmp_path / "extended_states"
+    states.write_text(states.read_text().replace("Package: dpkg-dev", "Package: dpkg"))
+    with pytest.raises(PackageError, match=r"^Cannot remove dkms and make, because dpkg-dev would have to go too"):
+        transaction.apply("apt", request, there.copy, run, check_mode=True)
+
+
+def test_what_is_only_suggested_goes_and_what_is_recommended_stays(run: Runner, tmp_path: Path) -> None:
+    removed(run, tmp_path, "dkms", "make", "dpkg-dev")
+    chosen = MANAGERS["apt"]
+    unneeded = set(chosen.unneeded_names(run(chosen.unneeded)[1]))
+    assert unneeded == {"bzip2", "libbz2", "patch", "orphan"}
+
+
+def test_what_somebodys_orphan_needs_stays_with_it(run: Runner, tmp_path: Path) -> None:
+    removed(run, tmp_path, "dkms", "make", "dpkg-dev")
+    assert transaction.removable("apt", ["bzip2", "libbz2", "patch"], run) == ("bzip2", "libbz2")
