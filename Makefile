@@ -20,7 +20,7 @@ export PYTHONPATH := $(CURDIR)/tests
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 
 NOX := $(PY) -m nox --no-error-on-missing-interpreters
-GATES := lint types contract sanity units stand-ins nodes toml-suite docs artifact machines molecule
+GATES := lint types contract sanity units schedulers stand-ins nodes toml-suite docs artifact machines molecule
 
 .PHONY: help venv lab lab-down test format changelog clean $(GATES) matrix bench bench-facts bench-gpushare build
 
@@ -56,6 +56,7 @@ types: venv ## mypy
 contract: venv ## Argument specs = defaults, licences, action groups, floors, changelog
 sanity: venv ## ansible-test sanity
 units: venv ## Unit tests on this Python
+schedulers: venv ## Real kube-schedulers of several versions read what kube_scheduler_manifest writes
 stand-ins: venv ## The stand-ins of the lab: go vet, go test, pytest
 nodes: venv ## Unit tests of what runs on nodes, on Python 3.8 and 3.9 (ansible-test units)
 toml-suite: venv ## The TOML reader and writer against the public test suite

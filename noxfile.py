@@ -31,6 +31,8 @@ PACKAGE = "ansible_collections.gpu.kubernetes.plugins"
 MEMORY, MEMORY_NEEDED = Path("/dev/shm"), 2 * 1024**3  # noqa: S108 - bytes; a folder of our own is made there
 # Unit tests ask a real containerd, the lab's, what it makes of the files that the collection writes.
 CONTAINERD = ("python", "-m", "gates.with_containerd")
+SCHEDULERS = ("python", "-m", "gates.with_schedulers")
+REAL_SCHEDULERS = "tests/unit/plugins/module_utils/_scheduler/test_real.py"
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "none"
@@ -108,6 +110,12 @@ def contract(session: nox.Session) -> None:
 def units(session: nox.Session) -> None:
     """Unit tests on the Python of .venv."""
     pytest(session, "units", "--numprocesses=auto", *(session.posargs or ["tests/unit"]), after=CONTAINERD)
+
+
+@nox.session
+def schedulers(session: nox.Session) -> None:
+    """Real kube-schedulers of several versions read what kube_scheduler_manifest writes."""
+    pytest(session, "schedulers", "--numprocesses=auto", *(session.posargs or [REAL_SCHEDULERS]), after=SCHEDULERS)
 
 
 @nox.session

@@ -5,55 +5,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
-
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import face
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.errors import SchedulerError
-from ansible_collections.gpu.kubernetes.plugins.plugin_utils import _yaml
-
-NODE_SIDE = "gpu.kubernetes.kube_scheduler_manifest"
+from ansible_collections.gpu.kubernetes.plugins.plugin_utils._two_halves import TwoHalves
 
 
-class _NoAnswer(Exception):
-    """The node's half failed; `said` is all that Ansible knows of it."""
+class ActionModule(TwoHalves):
+    """Asks the control plane for the files of kube-scheduler, decides, and has them written."""
 
-    def __init__(self, said: dict[str, Any]) -> None:
-        super().__init__()
-        self.said = said
-
-
-class ActionModule(ActionBase):
-    """Asks the node for its files, decides, and has them written."""
-
-    _requires_connection = True
-    _supports_check_mode = True
-    _supports_async = False
-
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Bring the files of one node to what the arguments ask."""
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        if _yaml.MISSING_LIBRARY is not None:
-            raise AnsibleActionFail(
-                f"ruamel.yaml cannot be imported where Ansible runs ({_yaml.MISSING_LIBRARY}): install it for the Python of Ansible, as in"
-                " pip install 'ruamel.yaml>=0.17.21'."
-            )
-        _unused, arguments = self.validate_argument_spec(argument_spec=face.ARGUMENTS)
-
-        def ask(request: dict[str, Any]) -> dict[str, Any]:
-            said = self._execute_module(
-                module_name=NODE_SIDE, module_args={"_request": request}, task_vars=task_vars, wrap_async=False
-            )
-            if "answer" not in said:
-                raise _NoAnswer({key: value for key, value in said.items() if key != "invocation"})
-            answer: dict[str, Any] = said["answer"]
-            return answer
-
-        try:
-            return {**result, **face.run(arguments, _yaml.RoundTrip(), ask, self._task.check_mode)}
-        except SchedulerError as error:
-            raise AnsibleActionFail(str(error)) from error
-        except _NoAnswer as none:
-            return {**result, **none.said, "failed": True}
+    NODE_SIDE = "gpu.kubernetes.kube_scheduler_manifest"
+    FACE = face

@@ -177,6 +177,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpu.kubernetes.plugins.module_utils._files import FilesError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import node
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.face import ARGUMENTS
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.node import write
 
 
 def answer(request: t.Mapping[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
@@ -186,7 +187,7 @@ def answer(request: t.Mapping[str, t.Any], check_mode: bool) -> dict[str, t.Any]
     if check_mode:
         return {"copies": {}}
     arguments = {name: request[name] for name in ("path", "steps", "expected", "state_dir", "backup_dir")}
-    return {"copies": node.write(**arguments)}
+    return {"copies": write(**arguments)}
 
 
 def main() -> None:

@@ -19,8 +19,8 @@ import typing as t
 from difflib import SequenceMatcher
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.patch import revert
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.errors import SchedulerError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.scalars import Plain, equal, is_safe
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.scalars import Plain, equal, is_safe
 
 try:
     from ruamel.yaml import YAML, YAMLError
@@ -90,12 +90,12 @@ class RoundTrip:
     """The syntax of manifests and configurations: YAML, or JSON as all that begins with a brace."""
 
     def read(self, data: bytes, what: str) -> t.Any:
-        """Return the tree of the first document as plain dictionaries and lists. Raises SchedulerError."""
+        """Return the tree of the first document as plain dictionaries and lists. Raises EditError."""
         text, _newline, _mark = _decoded(data, what)
         return _format(text).tree(text, what)
 
     def edited(self, data: bytes, what: str, change: Change) -> bytes:
-        """Return *data* with the tree of its first document as *change* leaves it. Raises SchedulerError."""
+        """Return *data* with the tree of its first document as *change* leaves it. Raises EditError."""
         whole, newline, mark = _decoded(data, what)
         syntax = _format(whole)
         text, rest = syntax.first(whole, what)
@@ -107,7 +107,7 @@ class RoundTrip:
         for candidate in (_merged(text, before, _beside_comments(before, after)), _merged(text, before, after), after):
             if candidate is not None and _means(syntax, candidate, wanted):
                 return (mark + (candidate + rest).replace("\n", newline)).encode("utf-8")
-        raise SchedulerError(
+        raise EditError(
             f"{what} cannot be edited, because what has to be changed is shared through an anchor (& and *) or written in an unusual way:"
             " write it out as plain YAML, then run again."
         )
@@ -152,7 +152,7 @@ class _Json:
         try:
             end = json.JSONDecoder().raw_decode(text, start)[1]
         except (ValueError, RecursionError) as exc:
-            raise SchedulerError(f"{what} begins as JSON and is none ({exc}): correct it, then run again.") from exc
+            raise EditError(f"{what} begins as JSON and is none ({exc}): correct it, then run again.") from exc
         end += len(text[end:]) - len(text[end:].lstrip("\n")) if not text[end:].strip() else 0
         return text[:end], text[end:]
 
@@ -177,7 +177,7 @@ def _format(text: str) -> type[_Yaml] | type[_Json]:
 def _unique(pairs: list[tuple[str, t.Any]], what: str) -> dict[str, t.Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise SchedulerError(f"{what} has a key twice in one object: take one out, then run again.")
+        raise EditError(f"{what} has a key twice in one object: take one out, then run again.")
     return found
 
 
@@ -186,23 +186,23 @@ def _decoded(data: bytes, what: str) -> tuple[str, str, str]:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as exc:
-        raise SchedulerError(f"{what} is not written in UTF-8: convert it, then run again.") from exc
+        raise EditError(f"{what} is not written in UTF-8: convert it, then run again.") from exc
     mark = BOM if text.startswith(BOM) else ""
     text = text[len(mark) :]
     if "\r" not in text:
         return text, "\n", mark
     if not text.count("\r") == text.count("\r\n") == text.count("\n"):
-        raise SchedulerError(
+        raise EditError(
             f"{what} ends its lines in different ways (CR, LF): make them all alike (dos2unix), then run again."
         )
     return text.replace("\r\n", "\n"), "\r\n", mark
 
 
-def _refused(what: str, exc: Exception) -> SchedulerError:
+def _refused(what: str, exc: Exception) -> EditError:
     place = getattr(exc, "problem_mark", None)
     problem = " ".join(str(getattr(exc, "problem", None) or exc).split()) or type(exc).__name__
     where = f" in line {place.line + 1}, column {place.column + 1}" if place else ""
-    return SchedulerError(f"{what} cannot be read as YAML ({problem}{where}): correct it, then run again.")
+    return EditError(f"{what} cannot be read as YAML ({problem}{where}): correct it, then run again.")
 
 
 def _document_starts(text: str, what: str) -> t.Iterator[int]:
@@ -236,10 +236,10 @@ def _copied(node: t.Any) -> t.Any:
 def _native(node: t.Any, what: str, depth: int = 0) -> t.Any:
     """Return a copy in plain dictionaries and lists, in which nothing is shared."""
     if depth > 100:
-        raise SchedulerError(f"{what} is nested too deeply, or contains itself: correct it, then run again.")
+        raise EditError(f"{what} is nested too deeply, or contains itself: correct it, then run again.")
     if isinstance(node, dict):
         if "<<" in node:
-            raise SchedulerError(
+            raise EditError(
                 f"{what} uses a merge key (<<), which its readers do not agree on: write it out, then run again."
             )
         return {_text(key, what): _native(value, what, depth + 1) for key, value in node.items()}
@@ -249,14 +249,12 @@ def _native(node: t.Any, what: str, depth: int = 0) -> t.Any:
         return node
     if isinstance(node, str):
         return str(node)
-    raise SchedulerError(
-        f"{what} uses a tag (!) of YAML, which is not supported here: write the value out, then run again."
-    )
+    raise EditError(f"{what} uses a tag (!) of YAML, which is not supported here: write the value out, then run again.")
 
 
 def _text(key: t.Any, what: str) -> str:
     if not isinstance(key, str):
-        raise SchedulerError(f"{what} has a key that is no text: correct it, then run again.")
+        raise EditError(f"{what} has a key that is no text: correct it, then run again.")
     return str(key)
 
 
@@ -312,5 +310,5 @@ def _merged(text: str, before: str, after: str) -> str | None:
 def _means(syntax: type[_Yaml] | type[_Json], text: str, wanted: t.Any) -> bool:
     try:
         return syntax.first(text, "")[1] == "" and equal(syntax.tree(text, ""), wanted)
-    except SchedulerError:
+    except EditError:
         return False

@@ -10,21 +10,14 @@ resource (``nvidia.com/gpu``), never bytes.
 from __future__ import annotations
 
 import math
-import re
-from fractions import Fraction
 from typing import Any, Dict, Iterable, Mapping
+
+from .quantities import parse
 
 Object = Dict[str, Any]
 
 FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
 BLOCKING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
-
-_QUANTITY = re.compile(
-    r"\+?(?=\.?[0-9])([0-9]{0,40})(?:\.([0-9]{0,40}))?(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,2}))?"
-)
-# An exponent of ten for each suffix, else a power of two.
-_TENS = {"n": -9, "u": -6, "m": -3, None: 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_TWOS = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
 
 def name_of(obj: Mapping[str, Any]) -> str:
@@ -57,14 +50,10 @@ def quantity(value: Any) -> int:
     text = str(value if value is not None else "").strip()
     if text.isdigit() and text.isascii() and len(text) < 20:
         return int(text)
-    found = _QUANTITY.fullmatch(text)
-    if not found:
+    try:
+        return max(0, math.ceil(parse(text)))
+    except ValueError:
         return 0
-    whole, decimals, suffix, exponent = found.groups()
-    number = Fraction(int(whole + (decimals or "")), 10 ** len(decimals or ""))
-    if suffix in _TWOS:
-        return math.ceil(number * (1 << _TWOS[suffix]))
-    return math.ceil(number * Fraction(10) ** (int(exponent) if exponent else _TENS[suffix]))
 
 
 def capacity_of(node: Mapping[str, Any], resource: str) -> int:

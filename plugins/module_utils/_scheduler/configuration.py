@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
+from .._yaml_files.errors import EditError
+from .._yaml_files.scalars import Syntax, equal, made, mapping, mappings, meaning, text_of
 from . import extenders, flags, versions
-from .errors import SchedulerError
 from .migration import migrate, version_of
-from .scalars import Syntax, equal, made, mapping, mappings, meaning, text_of
 
 KUBECONFIG = "/etc/kubernetes/scheduler.conf"
 
@@ -47,7 +47,7 @@ def change(
     """Make *tree* a configuration with the extenders *asked*; return what has to be told.
 
     *ours* are the extenders of earlier runs, which go unless they are asked for again. *silenced* are flags that begin to be ignored.
-    Raises SchedulerError for what cannot be, naming it.
+    Raises EditError for what cannot be, naming it.
     """
     notes = migrate(tree, minor, what)
     notes += _take_over(tree, silenced, what)
@@ -78,7 +78,7 @@ def is_sound(syntax: Syntax, data: bytes, minor: int, ours: Identities, what: st
         before = meaning(tree)
         clear(tree, minor, ours, what)
         return equal(before, tree) and bool(meaning(mapping(tree, "clientConnection", what).get("kubeconfig")))
-    except SchedulerError:
+    except EditError:
         return False
 
 
@@ -123,7 +123,7 @@ def _value(name: str, value: str) -> t.Any:
         number = float(value) if kind is float else int(value)
         return int(number) if number == int(number) else number
     except (ValueError, OverflowError):
-        raise SchedulerError(f"The flag --{name} has the value {value}: give it a number.") from None
+        raise EditError(f"The flag --{name} has the value {value}: give it a number.") from None
 
 
 def _merge(tree: dict[str, t.Any], asked: t.Sequence[extenders.Extender], ours: Identities, what: str) -> None:

@@ -14,8 +14,8 @@ import re
 import typing as t
 from urllib.parse import urlsplit
 
-from .errors import SchedulerError
-from .scalars import text_of
+from .._yaml_files.errors import EditError
+from .._yaml_files.scalars import text_of
 
 Extender = t.Mapping[str, t.Any]
 
@@ -50,25 +50,23 @@ _CACHING = ("aliyun.com/", "nano-gpu/", "nano-gpu.io/", "elasticgpu.io/")
 
 
 def check(extenders: t.Sequence[Extender]) -> list[str]:
-    """Return advice on what is asked for. Raises SchedulerError, naming the extender, for what kube-scheduler refuses."""
+    """Return advice on what is asked for. Raises EditError, naming the extender, for what kube-scheduler refuses."""
     if not extenders:
-        raise SchedulerError(
-            "extenders is empty: give at least one, or state: absent to take out those of earlier runs."
-        )
+        raise EditError("extenders is empty: give at least one, or state: absent to take out those of earlier runs.")
     advice = [text for index, extender in enumerate(extenders) for text in _check(extender, f"extenders[{index}]")]
     check_together(extenders)
     prefixes = [_url(extender) for extender in extenders]
     twice = next((prefix for prefix in prefixes if prefixes.count(prefix) > 1), None)
     if twice:
-        raise SchedulerError(f"extenders names {twice} twice as urlPrefix: give each extender once.")
+        raise EditError(f"extenders names {twice} twice as urlPrefix: give each extender once.")
     return advice
 
 
 def check_together(extenders: t.Sequence[Extender]) -> None:
-    """Raise SchedulerError if one kube-scheduler cannot have these extenders together."""
+    """Raise EditError if one kube-scheduler cannot have these extenders together."""
     binders = [_url(extender) for extender in extenders if extender.get("bindVerb")]
     if len(binders) > 1:
-        raise SchedulerError(
+        raise EditError(
             f"The extenders {' and '.join(binders)} both have a bindVerb, and kube-scheduler takes at most one: take one of them out, or run"
             " a second scheduler for it."
         )
@@ -76,7 +74,7 @@ def check_together(extenders: t.Sequence[Extender]) -> None:
     for extender in extenders:
         for name in resources(extender):
             if owners.setdefault(name, _url(extender)) != _url(extender):
-                raise SchedulerError(
+                raise EditError(
                     f"The extenders {owners[name]} and {_url(extender)} both manage {name}, and kube-scheduler takes one for each resource:"
                     " take one of them out."
                 )
@@ -113,16 +111,16 @@ def _check(extender: Extender, where: str) -> list[str]:
     _check_kinds(extender, _KINDS, where)
     _check_address(extender, where)
     if not any(extender.get(verb) for verb in VERBS):
-        raise SchedulerError(f"{where} does nothing: give it at least one of {', '.join(VERBS)}.")
+        raise EditError(f"{where} does nothing: give it at least one of {', '.join(VERBS)}.")
     if extender.get("prioritizeVerb") and extender.get("weight", 0) <= 0:
-        raise SchedulerError(
+        raise EditError(
             f"{where} has a prioritizeVerb, for which kube-scheduler asks a weight above 0: give it a weight."
         )
     if not 0 <= extender.get("weight", 0) < 2**63:
-        raise SchedulerError(f"{where}.weight is {extender['weight']}: give a whole number above 0.")
+        raise EditError(f"{where}.weight is {extender['weight']}: give a whole number above 0.")
     timeout = extender.get("httpTimeout", "1s")
     if not _DURATION.fullmatch(timeout):
-        raise SchedulerError(
+        raise EditError(
             f"{where}.httpTimeout is {timeout}, which is no duration: give a number with its unit, such as 5s or 500ms."
         )
     if "tlsConfig" in extender:
@@ -133,18 +131,18 @@ def _check(extender: Extender, where: str) -> list[str]:
 
 def _check_kinds(given: t.Any, kinds: t.Mapping[str, tuple[type, str]], where: str) -> None:
     if not isinstance(given, dict):
-        raise SchedulerError(f"{where} has to be a mapping.")
+        raise EditError(f"{where} has to be a mapping.")
     for key, value in given.items():
         if key not in kinds:
             close = {name.lower(): name for name in kinds}
             near = difflib.get_close_matches(str(key).lower(), close, n=1)
             remedy = f"write {close[near[0]]}" if near else f"it takes {', '.join(kinds)}"
-            raise SchedulerError(
+            raise EditError(
                 f"{where} has no setting {key}, and kube-scheduler does not start with one that it does not know: {remedy}."
             )
         kind, word = kinds[key]
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise SchedulerError(f"{where}.{key} is {value!r} and has to be {word}.")
+            raise EditError(f"{where}.{key} is {value!r} and has to be {word}.")
 
 
 def _check_address(extender: Extender, where: str) -> None:
@@ -155,7 +153,7 @@ def _check_address(extender: Extender, where: str) -> None:
     except ValueError:
         good = False
     if not good or re.search(r"\s", prefix):
-        raise SchedulerError(
+        raise EditError(
             f"{where}.urlPrefix is {prefix or 'missing'}: give the address of the extender, such as http://10.96.0.20:12345/gpushare-scheduler."
         )
 
@@ -169,12 +167,12 @@ def _check_resources(extender: Extender, where: str) -> None:
         domain = name.partition("/")[0]
         native = domain == "kubernetes.io" or domain.endswith(".kubernetes.io") or name.startswith("requests.")
         if not _RESOURCE_NAME.fullmatch(name) or native or len(name.partition("/")[2]) > 63:
-            raise SchedulerError(
+            raise EditError(
                 f"{place}.name is {name or 'missing'}, which is no extended resource: give one with a domain of its own, such as"
                 " aliyun.com/gpu-mem."
             )
         if name in names:
-            raise SchedulerError(f"{where} manages {name} twice: name each resource once.")
+            raise EditError(f"{where} manages {name} twice: name each resource once.")
         names.append(name)
 
 

@@ -9,16 +9,16 @@ Private to this collection.
 from __future__ import annotations
 
 import base64
-import json
 import posixpath
 import re
 import typing as t
 
 from .. import _files
+from .._yaml_files.errors import EditError
+from .._yaml_files.scalars import Syntax, text_of
+from .._yaml_files.steps import Ask, data_of, difference, expected, order, plain, with_record
 from . import plan
-from .errors import SchedulerError
 from .record import Record
-from .scalars import Syntax, text_of
 from .seen import Seen, Unread, strays
 
 ARGUMENTS: dict[str, t.Any] = {
@@ -31,9 +31,6 @@ ARGUMENTS: dict[str, t.Any] = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "_request": {"type": "dict"},
 }
-
-#: Sends a request to the node and returns its answer.
-Ask = t.Callable[[t.Dict[str, t.Any]], t.Mapping[str, t.Any]]
 
 _ELSEWHERE = {
     "k3s": "kube-scheduler is a part of k3s: run a second scheduler with a schedulerName of its own, or give k3s its configuration with"
@@ -55,8 +52,8 @@ _MOST_READS = 6
 
 
 def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, ask: Ask, check_mode: bool) -> dict[str, t.Any]:
-    """Do what the arguments ask of one node; return the result with its warnings. Raises SchedulerError."""
-    arguments = _plain(arguments)
+    """Do what the arguments ask of one node; return the result with its warnings. Raises EditError."""
+    arguments = plain(arguments, "extenders")
     backups = arguments["backup_dir"] or posixpath.join(arguments["state_dir"], "backups")
     answer, seen, decided = _decide(arguments, syntax, ask)
     _refuse_beside(seen.path, state_dir=arguments["state_dir"], backup_dir=backups)
@@ -64,12 +61,13 @@ def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, ask: Ask, check_mode: 
         "changed": bool(decided.steps),
         **decided.facts,
         "warnings": [*decided.notes, *strays(seen, syntax)],
-        "diff": [_difference(step) for step in decided.steps],
+        "diff": [difference(step, _masked) for step in decided.steps],
     }
     steps = _steps(decided, answer)
     result["files"] = [step["path"] for step in steps]
     if steps and not check_mode:
-        request = {"do": "write", "path": seen.path, "steps": steps, "expected": _expected(answer)}
+        files = {**answer["files"], answer["path"]: answer["manifest"], answer["record_path"]: answer["record"]}
+        request = {"do": "write", "path": seen.path, "steps": steps, "expected": expected(files)}
         request.update(state_dir=arguments["state_dir"], backup_dir=backups)
         result["backup_files"] = dict(ask(request)["copies"])
     return result
@@ -86,7 +84,7 @@ def _decide(
         answer = ask({"do": "read", "path": path, "more": more, "state_dir": arguments["state_dir"]})
         path = _manifest_path(path, answer, syntax)
         seen = _seen(answer)
-        record = Record.decode(_data(answer["record"]), answer["record_path"])
+        record = Record.decode(data_of(answer["record"]), answer["record_path"])
         if path != seen.path:
             continue
         if seen.manifest is None and (do is plan.present or record is None):
@@ -97,17 +95,7 @@ def _decide(
             return answer, seen, do(asked, seen, record, syntax)
         except Unread as unread:
             more = [*more, unread.args[0]]
-    raise SchedulerError(f"{path}: the files of kube-scheduler change while they are read: run again.")
-
-
-def _plain(given: t.Any) -> t.Any:
-    """Return values as JSON has them: Ansible's own are marked with where they come from, and no YAML library knows their types."""
-    try:
-        return json.loads(json.dumps(given))
-    except (TypeError, ValueError) as exc:
-        raise SchedulerError(
-            f"extenders holds what is no text, number, switch, list or mapping ({exc}): quote it."
-        ) from exc
+    raise EditError(f"{path}: the files of kube-scheduler change while they are read: run again.")
 
 
 def _manifest_path(given: str | None, answer: t.Mapping[str, t.Any], syntax: Syntax) -> str:
@@ -129,17 +117,13 @@ def _manifest_path(given: str | None, answer: t.Mapping[str, t.Any], syntax: Syn
 def _seen(answer: t.Mapping[str, t.Any]) -> Seen:
     return Seen(
         answer["path"],
-        _data(answer["manifest"]),
-        {path: _data(file) for path, file in answer["files"].items()},
+        data_of(answer["manifest"]),
+        {path: data_of(file) for path, file in answer["files"].items()},
         {name: None if text is None else base64.b64decode(text) for name, text in answer["neighbours"].items()},
     )
 
 
-def _data(file: t.Mapping[str, t.Any]) -> bytes | None:
-    return None if file["data"] is None else base64.b64decode(file["data"])
-
-
-def _no_manifest(seen: Seen, answer: t.Mapping[str, t.Any], given: str | None) -> SchedulerError:
+def _no_manifest(seen: Seen, answer: t.Mapping[str, t.Any], given: str | None) -> EditError:
     """Return the error that names the way."""
     if given:
         source = "which path names"
@@ -150,45 +134,27 @@ def _no_manifest(seen: Seen, answer: t.Mapping[str, t.Any], given: str | None) -
     others = [name for name, data in seen.neighbours.items() if data is not None]
     found = f"; {', '.join(others)} in the same folder may be it" if others else ""
     way = _ELSEWHERE.get(str(answer["distribution"]), _NOWHERE)
-    return SchedulerError(
-        f"There is no manifest of a static pod kube-scheduler at {seen.path} ({source}){found}: {way}."
-    )
+    return EditError(f"There is no manifest of a static pod kube-scheduler at {seen.path} ({source}){found}: {way}.")
 
 
 def _refuse_beside(manifest: str, **places: str) -> None:
     folder = posixpath.dirname(posixpath.normpath(manifest)) + "/"
     for name, path in places.items():
         if (posixpath.normpath(path) + "/").startswith(folder):
-            raise SchedulerError(
+            raise EditError(
                 f"{name} {path} lies in {folder}, where the kubelet takes every file for a pod: give another place."
             )
 
 
 def _steps(decided: plan.Plan, answer: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
-    """Return what the node has to write: the record before all else, or out of the way after all else."""
-    known = Record.decode(_data(answer["record"]), answer["record_path"])
+    """Return what the node has to write."""
+    known = Record.decode(data_of(answer["record"]), answer["record_path"])
     ours = {*known.manifest.written, *known.config.written} if known else set()
-    steps = [_step(step, _files.sha256(step.before) not in ours) for step in decided.steps]
+    orders = [order(step, ours) for step in decided.steps]
     if decided.keep_record:
-        return steps
-    record = None if decided.record is None else decided.record.encode()
-    note = {**_step(plan.Step(answer["record_path"], None, record), False), "private": True}
-    return [*steps, note] if record is None else [note, *steps]
+        return orders
+    return with_record(orders, answer["record_path"], None if decided.record is None else decided.record.encode())
 
 
-def _step(step: plan.Step, backup: bool) -> dict[str, t.Any]:
-    data = None if step.after is None else base64.b64encode(step.after).decode("ascii")
-    owner = step.owner if step.before is None else None
-    return {"path": step.path, "data": data, "owner": owner, "backup": backup, "private": False}
-
-
-def _expected(answer: t.Mapping[str, t.Any]) -> dict[str, str | None]:
-    """Return the SHA-256 of each file that the decision rests on."""
-    files = {**answer["files"], answer["path"]: answer["manifest"], answer["record_path"]: answer["record"]}
-    return {path: file["sha256"] for path, file in files.items()}
-
-
-def _difference(step: plan.Step) -> dict[str, str]:
-    sides = {"before": step.before, "after": step.after}
-    texts = {side: _SECRET.sub(r"\1********", (data or b"").decode("utf-8", "replace")) for side, data in sides.items()}
-    return {**texts, "before_header": step.path, "after_header": step.path}
+def _masked(text: str) -> str:
+    return _SECRET.sub(r"\1********", text)

@@ -12,8 +12,8 @@ import posixpath
 import typing as t
 from dataclasses import dataclass
 
-from .errors import SchedulerError
-from .scalars import sequence, text_of
+from .._yaml_files.errors import EditError
+from .._yaml_files.scalars import sequence, text_of
 
 PROGRAM = "kube-scheduler"
 PLACES = ("command", "args")
@@ -57,7 +57,7 @@ class Flag:
 
 
 def parse(container: t.Mapping[str, t.Any], where: str) -> list[Flag]:
-    """Return the flags of kube-scheduler, in their order. Raises SchedulerError if it is not started directly."""
+    """Return the flags of kube-scheduler, in their order. Raises EditError if it is not started directly."""
     flags: list[Flag] = []
     for place, first in _starts(container, where):
         items = [text_of(item) for item in sequence(container, place, where)]
@@ -76,9 +76,9 @@ def last(flags: t.Sequence[Flag], name: str) -> str | None:
 
 
 def switch(value: str, name: str) -> bool:
-    """Return the value of a switch; raises SchedulerError for what the scheduler would not take."""
+    """Return the value of a switch; raises EditError for what the scheduler would not take."""
     if value not in _TRUE + _FALSE:
-        raise SchedulerError(f"The flag --{name} has the value {value}: give it true or false.")
+        raise EditError(f"The flag --{name} has the value {value}: give it true or false.")
     return value in _TRUE
 
 
@@ -114,7 +114,7 @@ def _starts(container: t.Mapping[str, t.Any], where: str) -> list[tuple[str, int
                 return [(place, index + 1), ("args", 0)] if place == "command" else [(place, index + 1)]
     if command or not args:
         what = text_of(command[0]) if command else "its image alone"
-        raise SchedulerError(
+        raise EditError(
             f"{where}: kube-scheduler is started by {what}, so that its flags cannot be edited: give it a command with"
             " kube-scheduler and its flags as items of their own."
         )

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import typing as t
 
-from .errors import SchedulerError
+from .._yaml_files.errors import EditError
+from .._yaml_files.scalars import Syntax, made, mapping, mappings, meaning, text_of
 from .manifest import VOLUME
-from .scalars import Syntax, made, mapping, mappings, meaning, text_of
 
 WHAT = "kubeadm's ClusterConfiguration"
 _GROUP = "kubeadm.k8s.io/"
@@ -20,13 +20,13 @@ _KINDS: t.Mapping[str, type] = {"v1beta1": dict, "v1beta2": dict, "v1beta3": dic
 def with_config(text: str, path: str, syntax: Syntax) -> str:
     """Return the ClusterConfiguration *text* with --config=*path* for kube-scheduler, and that file as a volume.
 
-    One that has both comes back as it is, be they ours or not. Raises SchedulerError, also where another configuration is asked for.
+    One that has both comes back as it is, be they ours or not. Raises EditError, also where another configuration is asked for.
     """
     return syntax.edited(text.encode("utf-8"), WHAT, lambda tree: _add(tree, path)).decode("utf-8")
 
 
 def without_config(text: str, syntax: Syntax) -> str:
-    """Return the ClusterConfiguration without what `with_config` adds, which its volume tells. Raises SchedulerError."""
+    """Return the ClusterConfiguration without what `with_config` adds, which its volume tells. Raises EditError."""
     return syntax.edited(text.encode("utf-8"), WHAT, _drop).decode("utf-8")
 
 
@@ -34,7 +34,7 @@ def _add(tree: t.Any, path: str) -> None:
     kind = _kind(tree)
     asked = _asked(mapping(tree, "scheduler", WHAT), kind)
     if asked not in (None, path):
-        raise SchedulerError(
+        raise EditError(
             f"{WHAT} gives kube-scheduler the configuration {asked}, and {path} is to be kept: make one of them the other."
         )
     if not meaning(tree.get("scheduler")):
@@ -75,13 +75,13 @@ def _drop(tree: t.Any) -> None:
 
 
 def _kind(tree: t.Any) -> type:
-    """Return what extraArgs is. Raises SchedulerError for what is no ClusterConfiguration that is known here."""
+    """Return what extraArgs is. Raises EditError for what is no ClusterConfiguration that is known here."""
     if not isinstance(tree, dict) or text_of(tree.get("kind")) != "ClusterConfiguration":
-        raise SchedulerError("The text is no ClusterConfiguration of kubeadm: look into the ConfigMap kubeadm-config.")
+        raise EditError("The text is no ClusterConfiguration of kubeadm: look into the ConfigMap kubeadm-config.")
     version = text_of(tree.get("apiVersion"))
     kind = _KINDS.get(version[len(_GROUP) :]) if version.startswith(_GROUP) else None
     if kind is None:
-        raise SchedulerError(
+        raise EditError(
             f"{WHAT} is of {version}, which is not known here: set kube_scheduler_extender_keep to false, and give kubeadm the argument yourself."
         )
     return kind
@@ -93,9 +93,7 @@ def _asked(scheduler: t.Mapping[str, t.Any], kind: type) -> str | None:
     if not meaning(arguments):
         return None
     if not isinstance(arguments, kind):
-        raise SchedulerError(
-            f"{WHAT}: scheduler.extraArgs has to be a {'list' if kind is list else 'mapping'}: correct it."
-        )
+        raise EditError(f"{WHAT}: scheduler.extraArgs has to be a {'list' if kind is list else 'mapping'}: correct it.")
     if kind is list:
         values = [
             entry.get("value")

@@ -9,9 +9,9 @@ import posixpath
 import typing as t
 from dataclasses import dataclass
 
+from .._yaml_files.errors import EditError
+from .._yaml_files.scalars import equal, made, mapping, mappings, meaning, text_of
 from . import flags
-from .errors import SchedulerError
-from .scalars import equal, made, mapping, mappings, meaning, text_of
 
 #: Changes with the configuration, since kube-scheduler reads that only when it starts: the kubelet makes a pod anew that changes.
 CHECKSUM = "gpu-kubernetes/scheduler-config-checksum"
@@ -90,13 +90,13 @@ def is_scheduler(tree: t.Any) -> bool:
 
 
 def pod(tree: t.Any, what: str) -> Pod:
-    """Return the pod of a manifest. Raises SchedulerError if there is no kube-scheduler in it that can be edited."""
+    """Return the pod of a manifest. Raises EditError if there is no kube-scheduler in it that can be edited."""
     if not isinstance(tree, dict) or text_of(tree.get("kind")) != "Pod":
-        raise SchedulerError(f"{what} is no manifest of a Pod: give the path of kube-scheduler's manifest.")
+        raise EditError(f"{what} is no manifest of a Pod: give the path of kube-scheduler's manifest.")
     found = Pod(tree, what)
     names = [text_of(each.get("name")) for each in mappings(found.spec, "containers", what)]
     if names.count(flags.PROGRAM) != 1:
-        raise SchedulerError(
+        raise EditError(
             f"{what} has no container kube-scheduler ({', '.join(names) or 'none'}): give the path of kube-scheduler's manifest."
         )
     flags.parse(found.container, what)  # raises if they cannot be edited
@@ -112,7 +112,7 @@ def host_path(found: Pod, path: str) -> str | None:
 def container_path(found: Pod, path: str) -> str:
     """Return as what the container can see the node's file *path*: through a mount that it has, else by the same path.
 
-    Raises SchedulerError if another mount is in the way.
+    Raises EditError if another mount is in the way.
     """
     for mount in mappings(found.container, "volumeMounts", found.what):
         inside, source = text_of(mount.get("mountPath")), _source(found, mount)
@@ -124,14 +124,14 @@ def container_path(found: Pod, path: str) -> str:
             return _join(inside, below)
     other = _mount_of(found, path)
     if other is not None:
-        raise SchedulerError(
+        raise EditError(
             f"{found.what} mounts something else at {text_of(other.get('mountPath'))}, which is in the way of {path}: give another config_path."
         )
     return path
 
 
 def apply(found: Pod, path: str, minor: int, checksum: str) -> list[str]:
-    """Make kube-scheduler read the node's file *path*; return what has to be told. Raises SchedulerError.
+    """Make kube-scheduler read the node's file *path*; return what has to be told. Raises EditError.
 
     The file itself is mounted, and not its folder: kube-scheduler sees nothing else of the node by it. That the mount keeps the file's
     old content when the file is replaced does not matter, since the pod is made anew with each checksum. The type File keeps the kubelet
@@ -181,7 +181,7 @@ def _drop_refused(found: Pod, minor: int) -> list[str]:
     policy = next((flag for flag in found.flags if flag.name in _POLICY), None)
     refused = refused_flags(found, minor)
     if policy is not None and policy not in refused:
-        raise SchedulerError(
+        raise EditError(
             f"{found.what} uses a policy (--{policy.name}={policy.value}), which kube-scheduler 1.{minor} ignores beside a configuration:"
             " write its rules as profiles of a KubeSchedulerConfiguration, take the flag out, then run again."
         )

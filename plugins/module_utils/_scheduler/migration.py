@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import typing as t
 
+from .._yaml_files.errors import EditError
+from .._yaml_files.scalars import equal, mapping, mappings, rename, text_of
 from . import versions
-from .errors import SchedulerError
-from .scalars import equal, mapping, mappings, rename, text_of
 
 _BIND_ADDRESSES = ("healthzBindAddress", "metricsBindAddress")
 _SCORING = "set scoringStrategy in the arguments of the plugin NodeResourcesFit instead"
@@ -35,14 +35,14 @@ _GONE_WITH_RELEASE: dict[str, tuple[int, str]] = dict.fromkeys(
 
 
 def version_of(tree: t.Any, what: str) -> str:
-    """Return the API version of a configuration, without its group; raises SchedulerError if it is none."""
+    """Return the API version of a configuration, without its group; raises EditError if it is none."""
     if not isinstance(tree, dict):
-        raise SchedulerError(f"{what} is no {versions.KIND}: correct it, or move it away, then run again.")
+        raise EditError(f"{what} is no {versions.KIND}: correct it, or move it away, then run again.")
     group, _slash, version = text_of(tree.get("apiVersion")).partition("/")
     kind = text_of(tree.get("kind"))
     if group != versions.GROUP or kind != versions.KIND:
         found = f"{tree.get('apiVersion')} {kind}".strip()
-        raise SchedulerError(
+        raise EditError(
             f"{what} is no {versions.KIND} of {versions.GROUP}, but {found}: correct it, or move it away, then run again."
         )
     return version
@@ -51,7 +51,7 @@ def version_of(tree: t.Any, what: str) -> str:
 def migrate(tree: dict[str, t.Any], minor: int, what: str) -> list[str]:
     """Change *tree* in place so that Kubernetes 1.*minor* reads it; return what was done, in words.
 
-    Raises SchedulerError for what cannot be migrated, naming it. A configuration that needs nothing is left as it is.
+    Raises EditError for what cannot be migrated, naming it. A configuration that needs nothing is left as it is.
     """
     version = version_of(tree, what)
     target = versions.target(version, minor)
@@ -127,14 +127,14 @@ def _is_gone(name: str, target: str, minor: int) -> bool:
 
 
 def _heir(name: str, target: str, minor: int, where: str) -> str | None:
-    """Return what does the work of a plugin that is gone, None for one that is not; raises SchedulerError if nothing does."""
+    """Return what does the work of a plugin that is gone, None for one that is not; raises EditError if nothing does."""
     if not _is_gone(name, target, minor):
         return None
     if name in _GONE_WITH_RELEASE:
         return _GONE_WITH_RELEASE[name][1]
     _since, heir, remedy = _GONE_WITH_API[name]
     if heir is None:
-        raise SchedulerError(
+        raise EditError(
             f"{where} enables the plugin {name}, which {versions.GROUP}/{target} does not have any more: {remedy}, then run again."
         )
     return heir
@@ -162,7 +162,7 @@ def _repair_extenders(tree: dict[str, t.Any], what: str) -> list[str]:
         elif equal(extender["enableHTTPS"], extender["enableHttps"]):
             del extender["enableHttps"]
         else:
-            raise SchedulerError(
+            raise EditError(
                 f"{place} says enableHttps and enableHTTPS and means different things: take out enableHttps."
             )
         notes.append(f"{place}: enableHttps became enableHTTPS, without which kube-scheduler does not start.")

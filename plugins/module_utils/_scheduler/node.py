@@ -1,14 +1,13 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The node's half of the module: reads files and writes them, and decides nothing. Private to this collection.
+"""What the node's half of the module reads. Private to this collection.
 
 It knows no YAML. So it guesses which files the controller will ask for, and the controller asks again for what was not among them.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import posixpath
@@ -17,8 +16,8 @@ import stat
 import typing as t
 
 from .. import _files
-from .._files import FilesError
 from .._probe.kubelet import KUBEADM_CONFIG, distribution
+from .._yaml_files.node import described, encoded, record_path
 
 MANIFESTS = "/etc/kubernetes/manifests"
 MANIFEST = "kube-scheduler.yaml"
@@ -43,71 +42,26 @@ def read(
     folder = static_pods(kubelet)
     place = path or (folder if os.path.isfile(folder) else os.path.join(folder, MANIFEST))
     manifest = _files.read_bytes(place)
-    record_file = record_path(state_dir, place)
+    record_file = record_path(state_dir, "kube_scheduler", place)
     record = _files.read_bytes(record_file)
     wanted = [*more, *_recorded(record), *_guessed(manifest)]
     return {
         "path": place,
-        "kubelet_config": None if kubelet is None else _encode(kubelet),
+        "kubelet_config": None if kubelet is None else encoded(kubelet),
         "kubelet_config_path": kubelet_config,
-        "manifest": _described(manifest),
+        "manifest": described(manifest),
         "record_path": record_file,
-        "record": _described(record),
-        "files": {name: _described(_files.read_bytes(name)) for name in dict.fromkeys(wanted)},
+        "record": described(record),
+        "files": {name: described(_files.read_bytes(name)) for name in dict.fromkeys(wanted)},
         "neighbours": _neighbours(place),
         "distribution": distribution(os.path.exists),
     }
-
-
-def write(
-    path: str,
-    steps: t.Sequence[t.Mapping[str, t.Any]],
-    expected: t.Mapping[str, str | None],
-    state_dir: str,
-    backup_dir: str,
-) -> dict[str, str]:
-    """Make the changes, one after the other: {path, data (base64, None: no file), owner, backup, private}; return the copies kept, by file.
-
-    Nothing is written if one of the files is not as it was *expected*. Raises FilesError.
-    """
-    with _files.lock(path, (_files.LOCK_DIR, os.path.join(state_dir, "lock"))):
-        for name, sha256 in expected.items():
-            if _files.sha256(_files.read_bytes(name)) != sha256:
-                raise FilesError(f"{name} was changed by somebody else meanwhile: nothing was written; run again.")
-        _files.make_dirs(state_dir)
-        kept = {step["path"]: _files.backup(step["path"], backup_dir) for step in steps if step["backup"]}
-        for step in steps:
-            _replace(step)
-    return {name: copy for name, copy in kept.items() if copy}
 
 
 def static_pods(kubelet: bytes | None) -> str:
     """Return staticPodPath as the kubelet's configuration seems to have it, else kubeadm's."""
     found = _STATIC_PODS.search((kubelet or b"").decode("utf-8", "replace"))
     return found.group(1) if found else MANIFESTS
-
-
-def record_path(state_dir: str, manifest: str) -> str:
-    """Return the file with the record of changes to the static pod of *manifest*."""
-    return os.path.join(state_dir, "state", "kube_scheduler", _files.flat_name(os.path.realpath(manifest)) + ".json")
-
-
-def _replace(step: t.Mapping[str, t.Any]) -> None:
-    path, data = step["path"], step["data"]
-    if data is None:
-        _files.remove_file(path)
-        return
-    if step["private"]:
-        _files.make_dirs(os.path.dirname(path), 0o700)
-    _files.write_atomic(path, base64.b64decode(data), mode=0o600)
-    if step["owner"]:
-        try:
-            os.chown(path, *step["owner"])
-        except OSError as exc:
-            user, group = step["owner"]
-            raise FilesError(
-                f"Cannot give {path} to the user {user}:{group}, as whom kube-scheduler runs: {exc.strerror}."
-            ) from exc
 
 
 def _recorded(record: bytes | None) -> list[str]:
@@ -143,7 +97,7 @@ def _neighbours(manifest: str) -> dict[str, str | None]:
         file = os.path.join(folder, name)
         if name != os.path.basename(os.path.realpath(manifest)) and _is_small_file(file):
             data = _files.read_bytes(file) or b""
-            found[name] = _encode(data) if b"kube-scheduler" in data else None
+            found[name] = encoded(data) if b"kube-scheduler" in data else None
     return found
 
 
@@ -153,11 +107,3 @@ def _is_small_file(path: str) -> bool:
     except OSError:
         return False
     return stat.S_ISREG(found.st_mode) and found.st_size <= _LARGEST_BYTES
-
-
-def _described(data: bytes | None) -> dict[str, str | None]:
-    return {"data": None if data is None else _encode(data), "sha256": _files.sha256(data)}
-
-
-def _encode(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")

@@ -14,14 +14,16 @@ import typing as t
 from dataclasses import dataclass
 
 from .. import _files
+from .._yaml_files.errors import EditError
+from .._yaml_files.record import Kept
+from .._yaml_files.steps import Step
 from . import configuration, extenders, manifest, versions
-from .errors import SchedulerError
-from .record import Kept, Record
+from .record import Record
 from .seen import Seen
 from .undo import Undone, undone
 
 if t.TYPE_CHECKING:
-    from .scalars import Syntax
+    from .._yaml_files.scalars import Syntax
 
 _NOTHING: list[str] = []
 CONFIG_PATH = "/etc/kubernetes/gpu-kubernetes-scheduler.yaml"
@@ -37,16 +39,6 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Step:
-    """Make the file *path* hold *after* instead of *before* (None: no file); *owner* is for a new one."""
-
-    path: str
-    before: bytes | None
-    after: bytes | None
-    owner: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True)
 class Plan:
     """The files to change, in their order, the record to be written before them (None: to be removed after them), and facts."""
 
@@ -58,9 +50,9 @@ class Plan:
 
 
 def present(asked: Asked, seen: Seen, record: Record | None, syntax: Syntax) -> Plan:
-    """Plan to give kube-scheduler the extenders. Raises SchedulerError, or Unread for a file that has to be read first."""
+    """Plan to give kube-scheduler the extenders. Raises EditError, or Unread for a file that has to be read first."""
     if seen.manifest is None:
-        raise SchedulerError(f"There is no manifest {seen.path}.")
+        raise EditError(f"There is no manifest {seen.path}.")
     notes = extenders.check(asked.extenders)
     pod = manifest.pod(syntax.read(seen.manifest, seen.path), seen.path)
     minor, told = _minor(asked.kubernetes_version, pod.image)
@@ -119,14 +111,14 @@ def _minor(given: str | None, image: str, known: int | None = None) -> tuple[int
     if given is None:
         try:
             return versions.of_image(image), []
-        except SchedulerError:
+        except EditError:
             if known is None:
                 raise
             return known, []
     minor = versions.parse(given, "kubernetes_version")
     try:
         tagged = versions.of_image(image)
-    except SchedulerError:
+    except EditError:
         return minor, []
     if tagged == minor:
         return minor, []
@@ -141,7 +133,7 @@ def _paths(pod: manifest.Pod, given: str | None) -> tuple[str, str]:
         return given or CONFIG_PATH, given or CONFIG_PATH
     source = manifest.host_path(pod, pod.config)
     if source is None:
-        raise SchedulerError(
+        raise EditError(
             f"{pod.what} names the configuration {pod.config}, which is no file of the node: mount it with a hostPath, then run again."
         )
     return source, given or source
@@ -150,7 +142,7 @@ def _paths(pod: manifest.Pod, given: str | None) -> tuple[str, str]:
 def _refuse_place(path: str, beside: str) -> None:
     folder = posixpath.dirname(posixpath.normpath(beside))
     if posixpath.normpath(path).startswith(folder + "/"):
-        raise SchedulerError(
+        raise EditError(
             f"config_path {path} lies in {folder}, where the kubelet takes every file for a pod: give another place."
         )
 
@@ -168,7 +160,7 @@ def _configuration(
     """Return the new configuration, and what has to be told."""
     data = seen.file(source)
     if source != path and seen.file(path) is not None and (record is None or record.path != path):
-        raise SchedulerError(
+        raise EditError(
             f"kube-scheduler reads {source}, and config_path {path} is there, too: leave config_path out to edit the first, or remove the"
             " second."
         )

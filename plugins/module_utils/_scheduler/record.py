@@ -8,31 +8,13 @@ Private to this collection.
 
 from __future__ import annotations
 
-import base64
-import json
 import typing as t
 from dataclasses import dataclass
 
-from .errors import SchedulerError
+from .._yaml_files.errors import EditError
+from .._yaml_files.record import DAMAGED, Kept, content_of_record, text_of_record
 
 FORMAT = 1
-
-
-@dataclass(frozen=True)
-class Kept:
-    """One file: as it would be without us (None: there would be none), and the SHA-256 of what we wrote, newest first."""
-
-    first: bytes | None
-    written: tuple[str | None, ...]
-
-    def _encode(self) -> dict[str, t.Any]:
-        first = None if self.first is None else base64.b64encode(self.first).decode("ascii")
-        return {"first": first, "written": list(self.written)}
-
-    @staticmethod
-    def _decode(content: t.Mapping[str, t.Any]) -> Kept:
-        first = content["first"]
-        return Kept(None if first is None else base64.b64decode(first, validate=True), tuple(content["written"]))
 
 
 @dataclass(frozen=True)
@@ -50,30 +32,25 @@ class Record:
         """Return the record as text in JSON."""
         content = {
             "format": FORMAT,
-            "manifest": self.manifest._encode(),
-            "config": self.config._encode(),
+            "manifest": self.manifest.encode(),
+            "config": self.config.encode(),
             "path": self.path,
             "ref": self.ref,
             "extenders": [dict(each) for each in self.extenders],
             "minor": self.minor,
         }
-        return json.dumps(content, indent=1, sort_keys=True).encode("utf-8") + b"\n"
+        return text_of_record(content)
 
     @staticmethod
     def decode(data: bytes | None, file: str) -> Record | None:
-        """Return the record in *file*, None if there is none. Raises SchedulerError if it cannot be read."""
+        """Return the record in *file*, None if there is none. Raises EditError if it cannot be read."""
         if data is None:
             return None
         try:
-            content = json.loads(data.decode("utf-8"))
-            if content["format"] != FORMAT:
-                raise SchedulerError(
-                    f"{file}, the record of changes to kube-scheduler, is of format {content['format']} and not {FORMAT}: run the release"
-                    " of gpu.kubernetes that wrote it."
-                )
+            content = content_of_record(data, FORMAT, f"{file}, the record of changes to kube-scheduler")
             return Record(
-                Kept._decode(content["manifest"]),
-                Kept._decode(content["config"]),
+                Kept.decode(content["manifest"]),
+                Kept.decode(content["config"]),
                 str(content["path"]),
                 str(content["ref"]),
                 tuple(
@@ -82,8 +59,8 @@ class Record:
                 ),
                 int(content["minor"]),
             )
-        except (ValueError, LookupError, TypeError, RecursionError) as exc:
-            raise SchedulerError(
+        except DAMAGED as exc:
+            raise EditError(
                 f"{file}, the record of changes to kube-scheduler, is damaged: put back a good copy, or move it away and take the extenders"
                 " out by hand; then run again."
             ) from exc

@@ -10,9 +10,9 @@ import re
 import typing as t
 from dataclasses import dataclass, field
 
-from .errors import SchedulerError
+from .._yaml_files.errors import EditError
+from .._yaml_files.scalars import Syntax
 from .manifest import is_scheduler
-from .scalars import Syntax
 
 # What editors, package managers and people leave beside a file.
 _BACKUP = re.compile(
@@ -63,5 +63,5 @@ def strays(seen: Seen, syntax: Syntax) -> list[str]:
 def _carries_scheduler(data: bytes | None, syntax: Syntax) -> bool:
     try:
         return data is not None and is_scheduler(syntax.read(data, ""))
-    except SchedulerError:
+    except EditError:
         return False

@@ -13,9 +13,9 @@ import typing as t
 from dataclasses import dataclass
 
 from .. import _files
+from .._yaml_files.errors import EditError
+from .._yaml_files.scalars import Syntax, mapping, text_of
 from . import configuration, manifest
-from .errors import SchedulerError
-from .scalars import Syntax, mapping, text_of
 from .seen import Seen
 
 if t.TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Undone:
 
 
 def undone(syntax: Syntax, record: Record, seen: Seen, minor: int) -> Undone:
-    """Return the files of *record* without us. Raises SchedulerError, or Unread for a file that has to be read first."""
+    """Return the files of *record* without us. Raises EditError, or Unread for a file that has to be read first."""
     now = seen.file(record.path)
     alone = _files.sha256(now) in record.config.written
     if seen.manifest is None:
@@ -64,7 +64,7 @@ def _first_pod(syntax: Syntax, record: Record, seen: Seen) -> manifest.Pod | Non
     try:
         first = record.manifest.first
         return None if first is None else manifest.pod(syntax.read(first, seen.path), seen.path)
-    except SchedulerError:
+    except EditError:
         return None
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from .errors import SchedulerError
+from .._yaml_files.errors import EditError
 
 GROUP = "kubescheduler.config.k8s.io"
 KIND = "KubeSchedulerConfiguration"
@@ -30,15 +30,13 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.\d+)?(?:[-+].*)?")
 
 
 def parse(text: t.Any, what: str) -> int:
-    """Return the minor version of a Kubernetes version such as v1.34.4, v1.34.4-eks-1 or 1.34; raises SchedulerError."""
+    """Return the minor version of a Kubernetes version such as v1.34.4, v1.34.4-eks-1 or 1.34; raises EditError."""
     found = _VERSION.fullmatch(str(text).strip())
     if isinstance(text, float) or found is None:
-        raise SchedulerError(f"{what} {text} is no version of Kubernetes: give one such as v1.34.4, as a text.")
+        raise EditError(f"{what} {text} is no version of Kubernetes: give one such as v1.34.4, as a text.")
     major, minor = int(found.group(1)), int(found.group(2))
     if major != 1 or minor < OLDEST:
-        raise SchedulerError(
-            f"{what} is {text}, and Kubernetes 1.{OLDEST} is the oldest that is supported: upgrade it."
-        )
+        raise EditError(f"{what} is {text}, and Kubernetes 1.{OLDEST} is the oldest that is supported: upgrade it.")
     return minor
 
 
@@ -50,10 +48,10 @@ def tag_of(image: str) -> str | None:
 
 
 def of_image(image: str) -> int:
-    """Return the minor version of Kubernetes that the tag of *image* tells; raises SchedulerError."""
+    """Return the minor version of Kubernetes that the tag of *image* tells; raises EditError."""
     tag = tag_of(image)
     if tag is None or not _VERSION.fullmatch(tag):
-        raise SchedulerError(
+        raise EditError(
             f"The image {image} does not tell the version of Kubernetes by its tag: give kubernetes_version."
         )
     return parse(tag, f"The tag of the image {image}")
@@ -72,17 +70,17 @@ def readable(minor: int) -> list[str]:
 def target(version: str, minor: int) -> str:
     """Return the API version that a configuration of *version* gets for Kubernetes 1.*minor*: never an older one.
 
-    Raises SchedulerError for one that cannot be brought there.
+    Raises EditError for one that cannot be brought there.
     """
     if version not in ORDER:
         known = ", ".join(ORDER)
-        raise SchedulerError(
+        raise EditError(
             f"{GROUP}/{version} is none of the versions that can be migrated ({known}): write it anew in {wanted(minor)}."
         )
     if ORDER.index(version) <= ORDER.index(wanted(minor)):
         return wanted(minor)
     if version in readable(minor):
         return version
-    raise SchedulerError(
+    raise EditError(
         f"{GROUP}/{version} is newer than what Kubernetes 1.{minor} reads ({', '.join(readable(minor))}): write it anew in {wanted(minor)}."
     )

@@ -12,8 +12,8 @@ pytest.importorskip("ruamel.yaml")
 
 import yaml as pyyaml
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.errors import SchedulerError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.scalars import meaning
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.scalars import meaning
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
 
 RT = RoundTrip()
@@ -122,7 +122,7 @@ def test_forms_of_files(before: str, after: str) -> None:
 )
 def test_what_is_not_edited_is_named(text: str | bytes, message: str) -> None:
     data = text if isinstance(text, bytes) else text.encode()
-    with pytest.raises(SchedulerError, match=f"^m .*{message}"):
+    with pytest.raises(EditError, match=f"^m .*{message}"):
         RT.edited(data, "m", add if "t:" in str(data) else lambda tree: tree.update(new=1))
 
 
@@ -157,7 +157,7 @@ def test_a_text_that_is_added_is_text_for_every_reader(value: str) -> None:
 
 
 def test_a_list_that_contains_itself_ends() -> None:
-    with contextlib.suppress(SchedulerError):
+    with contextlib.suppress(EditError):
         RT.edited(b"a: &a [*a]\n", "m", lambda tree: tree.update(new=1))
 
 

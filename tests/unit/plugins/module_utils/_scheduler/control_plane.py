@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("ruamel.yaml")
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import face, node
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.node import write
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -88,7 +89,7 @@ class ControlPlane:
         if request["do"] == "read":
             return node.read(**given)
         self.before_write()
-        return {"copies": node.write(**given)}
+        return {"copies": write(**given)}
 
     def run(self, *extenders: dict[str, t.Any], check: bool = False, **options: t.Any) -> dict[str, t.Any]:
         """Run the module; without extenders, give it gpushare's."""

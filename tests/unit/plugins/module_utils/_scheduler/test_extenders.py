@@ -7,7 +7,7 @@ import typing as t
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import extenders
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.errors import SchedulerError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
 
 GOOD: dict[str, t.Any] = {
     "urlPrefix": "http://[fd00::1]:12345/x",
@@ -55,7 +55,7 @@ def test_a_full_extender_is_taken() -> None:
 
 @pytest.mark.parametrize(("change", "message"), BAD)
 def test_what_kube_scheduler_would_refuse_is_refused_and_named(change: dict[str, t.Any], message: str) -> None:
-    with pytest.raises(SchedulerError, match=message):
+    with pytest.raises(EditError, match=message):
         extenders.check([{**GOOD, **change}])
 
 
@@ -72,12 +72,12 @@ def test_what_kube_scheduler_would_refuse_is_refused_and_named(change: dict[str,
 )
 def test_what_cannot_be_together(second: dict[str, t.Any], message: str) -> None:
     other = {"urlPrefix": "http://b", "filterVerb": "f", "managedResources": [{"name": "x.io/y"}], **second}
-    with pytest.raises(SchedulerError, match=message):
+    with pytest.raises(EditError, match=message):
         extenders.check([GOOD, other])
 
 
 def test_none_is_refused_with_the_other_way() -> None:
-    with pytest.raises(SchedulerError, match="state: absent"):
+    with pytest.raises(EditError, match="state: absent"):
         extenders.check([])
 
 

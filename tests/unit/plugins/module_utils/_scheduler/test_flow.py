@@ -14,8 +14,8 @@ import pytest
 pytest.importorskip("ruamel.yaml")
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import node
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.errors import SchedulerError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.manifest import CHECKSUM
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._scheduler.control_plane import (
     CONFIG,
     GPUSHARE,
@@ -125,7 +125,7 @@ def test_another_place_is_given_the_content_of_the_first(configured: ControlPlan
 
 def test_a_place_that_is_taken_is_refused(configured: ControlPlane, tmp_path: Path) -> None:
     (tmp_path / "new.yaml").write_text(CONFIG.format(version="v1"))
-    with pytest.raises(SchedulerError, match=r"new\.yaml is there, too"):
+    with pytest.raises(EditError, match=r"new\.yaml is there, too"):
         configured.run(config_path=str(tmp_path / "new.yaml"))
 
 
@@ -152,7 +152,7 @@ def test_a_change_of_the_configuration_alone_restarts_the_pod(plane: ControlPlan
 def test_a_missing_manifest_names_the_way(plane: ControlPlane) -> None:
     plane.manifest.rename(plane.manifest.with_suffix(".yml"))
     with pytest.raises(
-        SchedulerError, match=r"which path names.*kube-scheduler\.yml in the same folder may be it.*second scheduler"
+        EditError, match=r"which path names.*kube-scheduler\.yml in the same folder may be it.*second scheduler"
     ):
         plane.run()
     assert not plane.run(state="absent")["changed"]
@@ -172,7 +172,7 @@ def test_distributions_without_a_static_pod_name_their_way(
 ) -> None:
     plane.manifest.unlink()
     monkeypatch.setattr(node, "distribution", lambda _exists: distribution)
-    with pytest.raises(SchedulerError, match=f"second scheduler with a schedulerName.*{way}"):
+    with pytest.raises(EditError, match=f"second scheduler with a schedulerName.*{way}"):
         plane.run()
 
 
@@ -188,7 +188,7 @@ def test_the_kubelets_configuration_is_read_as_yaml(
 
 def test_an_image_without_a_version_needs_one(plane: ControlPlane) -> None:
     plane.manifest.write_text(plane.text.replace(":v1.34.4", "@sha256:" + "0" * 64))
-    with pytest.raises(SchedulerError, match="give kubernetes_version"):
+    with pytest.raises(EditError, match="give kubernetes_version"):
         plane.run()
     assert plane.run(kubernetes_version="1.24.17")["api_version"] == "kubescheduler.config.k8s.io/v1beta3"
 
@@ -211,7 +211,7 @@ def test_a_version_that_is_not_the_images_is_told(plane: ControlPlane) -> None:
 def test_a_manifest_that_cannot_be_edited_is_refused(plane: ControlPlane, old: str, new: str, message: str) -> None:
     plane.manifest.write_bytes(plane.text.replace(old, new, 1).encode())
     before = plane.files()
-    with pytest.raises(SchedulerError, match=message):
+    with pytest.raises(EditError, match=message):
         plane.run()
     assert plane.files() == before
 

@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("ruamel.yaml")
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._files import FilesError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.errors import SchedulerError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._scheduler.control_plane import (
     GPUSHARE,
     OTHER,
@@ -96,7 +96,7 @@ def test_files_of_the_same_pod_in_the_folder_are_reported(plane: ControlPlane) -
 
 @pytest.mark.parametrize("option", ["config_path", "backup_dir", "state_dir"])
 def test_nothing_is_put_where_the_kubelet_takes_it_for_a_pod(plane: ControlPlane, option: str) -> None:
-    with pytest.raises(SchedulerError, match=f"{option} .* lies in .*manifests"):
+    with pytest.raises(EditError, match=f"{option} .* lies in .*manifests"):
         plane.run(check=False, **{option: str(plane.manifest.parent / "x.yaml")})
     assert plane.files() == {"manifests/kube-scheduler.yaml": plane.text.encode()}
 

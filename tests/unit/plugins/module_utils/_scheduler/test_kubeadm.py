@@ -7,9 +7,9 @@ import yaml
 
 pytest.importorskip("ruamel.yaml")
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.errors import SchedulerError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.kubeadm import with_config, without_config
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.manifest import VOLUME
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
 
 PATH, SYNTAX = "/etc/kubernetes/scheduler-config.yaml", RoundTrip()
@@ -75,7 +75,7 @@ def test_what_others_wrote_stays_to_the_letter() -> None:
 
 def test_another_configuration_is_not_replaced() -> None:
     other = with_config(BARE, "/etc/kubernetes/other.yaml", SYNTAX).replace(VOLUME, "theirs")
-    with pytest.raises(SchedulerError, match=r"gives kube-scheduler the configuration /etc/kubernetes/other\.yaml"):
+    with pytest.raises(EditError, match=r"gives kube-scheduler the configuration /etc/kubernetes/other\.yaml"):
         with_config(other, PATH, SYNTAX)
     assert without_config(other, SYNTAX) == other
 
@@ -97,5 +97,5 @@ def test_one_of_somebody_else_that_is_the_same_stays() -> None:
     ],
 )
 def test_what_is_not_understood_is_refused(text: str, words: str) -> None:
-    with pytest.raises(SchedulerError, match=words):
+    with pytest.raises(EditError, match=words):
         with_config(text, PATH, SYNTAX)

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import manifest
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.errors import SchedulerError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.scalars import meaning
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.scalars import meaning
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
 
 RT = RoundTrip()
@@ -174,7 +174,7 @@ def test_a_mount_that_covers_the_configuration_is_used() -> None:
 
 def test_a_mount_in_the_way_is_named() -> None:
     found = pod([{"name": "e", "mountPath": "/etc/kubernetes"}], [{"name": "e", "emptyDir": {}}])
-    with pytest.raises(SchedulerError, match=r"something else at /etc/kubernetes.*another config_path"):
+    with pytest.raises(EditError, match=r"something else at /etc/kubernetes.*another config_path"):
         manifest.apply(found, PATH, 34, "0")
 
 
@@ -183,7 +183,7 @@ def test_flags_go_from_the_version_on_that_refuses_them(minor: int, left: list[s
     found = pod([], [])
     found.container["command"] += ["--policy-config-file", "/p.json", "--port=0"]
     if left is None:
-        with pytest.raises(SchedulerError, match=r"uses a policy .*write its rules as profiles"):
+        with pytest.raises(EditError, match=r"uses a policy .*write its rules as profiles"):
             manifest.apply(found, PATH, minor, "0")
         return
     notes = manifest.apply(found, PATH, minor, "0")

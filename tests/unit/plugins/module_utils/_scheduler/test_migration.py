@@ -7,8 +7,8 @@ import typing as t
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.errors import SchedulerError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.migration import migrate
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
 
 GROUP = "kubescheduler.config.k8s.io"
 
@@ -127,7 +127,7 @@ def test_a_configuration_is_brought_to_what_its_scheduler_reads(case: str) -> No
 )
 def test_a_plugin_that_decides_where_pods_run_is_not_dropped(name: str) -> None:
     with pytest.raises(
-        SchedulerError, match=rf"profiles\[0\].plugins.score enables the plugin {name}.* instead, then run again"
+        EditError, match=rf"profiles\[0\].plugins.score enables the plugin {name}.* instead, then run again"
     ):
         migrate(configuration("v1beta1", **enabled(name)), 34, "c")
 
@@ -145,5 +145,5 @@ def test_a_plugin_that_decides_where_pods_run_is_not_dropped(name: str) -> None:
     ],
 )
 def test_what_cannot_be_migrated_is_an_error_that_names_it(tree: t.Any, message: str) -> None:
-    with pytest.raises(SchedulerError, match=message):
+    with pytest.raises(EditError, match=message):
         migrate(tree, 34, "c")

@@ -9,6 +9,7 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._files import FilesError, sha256
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import node
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.node import write
 
 
 @pytest.mark.parametrize(
@@ -86,9 +87,9 @@ def test_nothing_is_written_unless_all_is_as_it_was_read(tmp_path: Path) -> None
     arguments = (str(first), [step])
     places = (str(tmp_path / "state"), str(tmp_path / "backups"))
     with pytest.raises(FilesError, match="second was changed by somebody else"):
-        node.write(*arguments, {str(first): sha256(b"1"), str(second): sha256(b"x")}, *places)
+        write(*arguments, {str(first): sha256(b"1"), str(second): sha256(b"x")}, *places)
     assert first.read_text() == "1"
     assert not (tmp_path / "backups").exists()
-    copies = node.write(*arguments, {str(first): sha256(b"1"), str(second): None}, *places)
+    copies = write(*arguments, {str(first): sha256(b"1"), str(second): None}, *places)
     assert first.read_text() == "2"
     assert Path(copies[str(first)]).read_text() == "1"

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Real kube-schedulers read what the module writes, before, between and after; KUBE_SCHEDULERS names some of them, else the lab's is asked."""
+"""Real kube-schedulers read what the module writes, before, between and after; KUBE_SCHEDULERS names them (gate schedulers)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._schedul
     ControlPlane,
 )
 
-NAMED = [path for path in os.environ.get("KUBE_SCHEDULERS", "").split(os.pathsep) if path]
-LAB = Path.home() / ".cache" / "gpu-kubernetes-lab" / "bin"
-PROGRAMS = NAMED or sorted(str(path) for path in LAB.glob("kubernetes-*/kube-scheduler"))
-
-pytestmark = pytest.mark.skipif(not PROGRAMS, reason="there is no kube-scheduler here")
+PROGRAMS = [path for path in os.environ.get("KUBE_SCHEDULERS", "").split(os.pathsep) if path]
 
 KUBECONFIG = """\
 apiVersion: v1

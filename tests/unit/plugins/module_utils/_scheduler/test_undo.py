@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("ruamel.yaml")
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.errors import SchedulerError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.manifest import CHECKSUM
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._scheduler.control_plane import (
     BROKEN,
     GPUSHARE,
@@ -140,7 +140,7 @@ def test_a_damaged_record_is_named(plane: ControlPlane) -> None:
     plane.run()
     [record] = plane.state.rglob("*.json")
     record.write_text("{")
-    with pytest.raises(SchedulerError, match=f"{record.name}.* is damaged"):
+    with pytest.raises(EditError, match=f"{record.name}.* is damaged"):
         plane.run(state="absent")
 
 

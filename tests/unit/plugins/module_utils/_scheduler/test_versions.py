@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import versions
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.errors import SchedulerError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
 
 
 def test_what_is_written_is_read_by_every_kube_scheduler() -> None:
@@ -47,7 +47,7 @@ def test_a_version_is_brought_forward_and_never_back(version: str, minor: int, t
 
 @pytest.mark.parametrize(("version", "minor"), [("v1", 24), ("v1beta3", 22), ("v1alpha1", 25), ("v2", 36), ("", 34)])
 def test_what_cannot_be_brought_there_is_named(version: str, minor: int) -> None:
-    with pytest.raises(SchedulerError, match=rf"kubescheduler\.config\.k8s\.io/{version} "):
+    with pytest.raises(EditError, match=rf"kubescheduler\.config\.k8s\.io/{version} "):
         versions.target(version, minor)
 
 
@@ -75,11 +75,11 @@ def test_the_tag_of_the_image_tells_the_version(image: str, minor: int) -> None:
     ],
 )
 def test_an_image_that_tells_none_asks_for_it(image: str) -> None:
-    with pytest.raises(SchedulerError, match="give kubernetes_version"):
+    with pytest.raises(EditError, match="give kubernetes_version"):
         versions.of_image(image)
 
 
 @pytest.mark.parametrize("text", ["v1.18.20", "1.3", "2.0.0", "34", "v1.34.x", 1.34, ""])
 def test_other_versions_are_refused(text: object) -> None:
-    with pytest.raises(SchedulerError, match="kubernetes_version"):
+    with pytest.raises(EditError, match="kubernetes_version"):
         versions.parse(text, "kubernetes_version")

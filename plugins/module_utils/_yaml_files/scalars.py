@@ -13,7 +13,7 @@ import re
 import typing as t
 
 from .._document import same
-from .errors import SchedulerError
+from .errors import EditError
 
 _WORDS = frozenset(["y", "n", "yes", "no", "on", "off", "true", "false", "null"])
 # Text that every reader takes for text without quotes, such as --config=/a/b.yaml, http://10.0.0.1:80/x or aliyun.com/gpu-mem.
@@ -36,7 +36,7 @@ class Unclear(t.NamedTuple):
 
 
 class Syntax(t.Protocol):
-    """Reads and edits files. All methods raise SchedulerError, which names *what* the file is."""
+    """Reads and edits files. All methods raise EditError, which names *what* the file is."""
 
     def read(self, data: bytes, what: str) -> t.Any:
         """Return the tree of the first document."""
@@ -85,22 +85,22 @@ def text_of(node: t.Any) -> str:
 
 
 def mapping(parent: t.Mapping[str, t.Any], key: str, where: str) -> dict[str, t.Any]:
-    """Return the mapping at *key*, empty if there is none; raises SchedulerError if something else is there."""
+    """Return the mapping at *key*, empty if there is none; raises EditError if something else is there."""
     found = parent.get(key)
     if meaning(found) is None:
         return {}
     if not isinstance(found, dict):
-        raise SchedulerError(f"{where}: {key} has to be a mapping; correct it and run again.")
+        raise EditError(f"{where}: {key} has to be a mapping; correct it and run again.")
     return found
 
 
 def sequence(parent: t.Mapping[str, t.Any], key: str, where: str) -> list[t.Any]:
-    """Return the sequence at *key*, empty if there is none; raises SchedulerError if something else is there."""
+    """Return the sequence at *key*, empty if there is none; raises EditError if something else is there."""
     found = parent.get(key)
     if meaning(found) is None:
         return []
     if not isinstance(found, list):
-        raise SchedulerError(f"{where}: {key} has to be a list; correct it and run again.")
+        raise EditError(f"{where}: {key} has to be a list; correct it and run again.")
     return found
 
 
@@ -108,7 +108,7 @@ def mappings(parent: t.Mapping[str, t.Any], key: str, where: str) -> list[dict[s
     """Return the sequence of mappings at *key*; raises as sequence()."""
     found = sequence(parent, key, where)
     if not all(isinstance(each, dict) for each in found):
-        raise SchedulerError(f"{where}: {key} has to be a list of mappings; correct it and run again.")
+        raise EditError(f"{where}: {key} has to be a list of mappings; correct it and run again.")
     return found
 
 

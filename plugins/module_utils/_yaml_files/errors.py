@@ -6,5 +6,5 @@
 from __future__ import annotations
 
 
-class SchedulerError(Exception):
+class EditError(Exception):
     """A manifest or a configuration cannot be read, edited or undone; the message is one sentence with cause and remedy."""

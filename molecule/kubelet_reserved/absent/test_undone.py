@@ -1,0 +1,27 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""After state absent the kubelets are as they were."""
+
+from __future__ import annotations
+
+from typing import Any
+
+testinfra_hosts = ["ansible://gpu_nodes"]
+
+
+def test_the_configuration_is_the_one_from_before(host: Any) -> None:
+    compared = "cmp /root/kubelet-before.yaml /var/lib/kubelet/config.yaml && echo same"
+    assert host.check_output(compared) == "same"
+
+
+def test_nothing_is_left(host: Any) -> None:
+    assert host.check_output("find /var/lib/gpu-kubernetes -type f -not -path '*/backups/*'; true") == ""
+
+
+def test_pods_get_all_again(host: Any, api: Any) -> None:
+    """The lab's kubelets keep nothing, and name thresholds of file systems alone."""
+    status = api.read_node(host.backend.get_hostname()).status
+    assert [status.allocatable[name] for name in ("cpu", "memory")] == [
+        status.capacity[name] for name in ("cpu", "memory")
+    ]
+    assert host.service("kubelet").is_running

@@ -1,0 +1,199 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module kubelet_config."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: kubelet_config
+short_description: Set a part of the kubelet's configuration, on one node
+version_added: 0.1.0
+author:
+  - gpu.kubernetes authors (@gpu-kubernetes)
+description:
+  - Merges settings such as C(kubeReserved), C(systemReserved) and C(evictionHard) into the C(KubeletConfiguration) that a node's kubelet
+    reads. All else in the file stays, and only what was given is taken back.
+  - The file is edited as data, on the controller. Comments, order, quoting, indentation and line endings stay as they are, the result is
+    read again and has to mean what was asked, and the file is replaced in one step, with its mode and owner. A setting that means the same
+    already, such as V(1024Mi) for V(1Gi), stays as it is written.
+  - What the kubelet would refuse is refused first. That is a quantity or a percentage that is none, a resource or signal that the kubelet
+    does not know, and memory in thousandths of a byte (V(512m)).
+  - What would keep a setting from counting is refused, too, and named with the place where it is. That is a flag of the kubelet's command
+    line, as in C(KUBELET_EXTRA_ARGS), C(KUBELET_KUBEADM_ARGS) or the unit itself, and a drop-in of C(--config-dir) that sets something else.
+  - This module restarts nothing. The kubelet reads its configuration when it starts; see RV(needs_restart).
+extends_documentation_fragment:
+  - gpu.kubernetes.attributes
+  - gpu.kubernetes.attributes.node
+attributes:
+  check_mode:
+    support: full
+    details: Nothing at all is written on the node, neither the file nor the record, lock or backups.
+  diff_mode:
+    support: full
+    details: The difference of the file is returned whenever there is one. C(staticPodURLHeader) is masked in it.
+  idempotent:
+    support: full
+options:
+  path:
+    description:
+      - The configuration.
+      - Left out, it is the file that C(--config) names in the systemd unit C(kubelet.service), with its drop-ins and environment files, else
+        in the arguments of the kubelet that runs, else C(/var/lib/kubelet/config.yaml).
+    type: path
+  values:
+    description:
+      - A part of a C(KubeletConfiguration), which is merged mapping by mapping; lists are replaced as a whole.
+      - It takes the place of what was given in earlier runs, so that settings that are not given any more get their former values back. Empty
+        mappings ask for nothing.
+      - Where the kubelet wants text, as in C(kubeReserved), numbers are written as text.
+      - C(evictionHard) replaces all thresholds that the kubelet has by default; a warning names those that get lost.
+      - Ignored for O(state=absent).
+    type: dict
+    default: {}
+  state:
+    description:
+      - V(present) has the file hold O(values).
+      - V(absent) gives back what was there before. A file that nobody else edited since gets its first bytes back; otherwise each setting of
+        ours gets its former value, where nobody else has changed it since.
+    type: str
+    choices: [present, absent]
+    default: present
+  state_dir:
+    description: Directory for the record of changes and for backups.
+    type: path
+    default: /var/lib/gpu-kubernetes
+  _request:
+    description: What the controller tells the node. Not for playbooks.
+    type: dict
+requirements:
+  - ruamel.yaml >= 0.17.21 on the controller
+notes:
+  - C(kubeadm upgrade node) writes the file anew from the ConfigMap C(kubelet-config) in C(kube-system) and from its own patches. Run the
+    module again afterwards.
+  - k3s, RKE2, k0s and MicroK8s give the kubelet its configuration themselves. The module says where.
+  - YAML is edited where it is plain. Merge keys (C(<<)) are refused, as are anchors that share what has to be changed.
+seealso:
+  - plugin: gpu.kubernetes.kubelet_reserved
+    plugin_type: role
+    description: Restarts the kubelet, proves it, and puts back what was there if it does not come back.
+  - plugin: gpu.kubernetes.node_allocatable
+    plugin_type: filter
+    description: What the node has left for pods.
+  - name: KubeletConfiguration
+    description: Meaning of the settings.
+    link: https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/
+"""
+
+EXAMPLES = r"""
+- name: Keep resources for the kubelet, the container runtime and the system
+  gpu.kubernetes.kubelet_config:
+    values:
+      kubeReserved:
+        cpu: 500m
+        memory: 1Gi
+      systemReserved:
+        cpu: 500m
+        memory: 1Gi
+  become: true
+
+- name: Give back what was there before
+  gpu.kubernetes.kubelet_config:
+    state: absent
+  become: true
+"""
+
+RETURN = r"""
+path:
+  description: The configuration.
+  returned: success
+  type: str
+  sample: /var/lib/kubelet/config.yaml
+needs_restart:
+  description: Whether the kubelet has to be restarted for the change, that is, whether the file means something else by it.
+  returned: success
+  type: bool
+  sample: true
+reserved:
+  description:
+    - What the kubelet keeps from pods once it has read the file, with drop-ins, flags and its own defaults; for the filter
+      P(gpu.kubernetes.node_allocatable#filter).
+    - Empty where nothing was asked for and nothing is on record.
+  returned: success
+  type: dict
+  sample:
+    kubeReserved: {cpu: 500m, memory: 1Gi}
+    systemReserved: {}
+    evictionHard: {memory.available: 100Mi, nodefs.available: 10%}
+resources:
+  description: Of C(cpu), C(memory) and C(ephemeral-storage), those of which pods get more or less by the settings.
+  returned: success
+  type: list
+  elements: str
+  sample: [cpu, memory]
+files:
+  description: The files that are written or removed, in that order, this module's own record among them. Empty if there is nothing to do.
+  returned: success
+  type: list
+  elements: str
+  sample:
+    - /var/lib/gpu-kubernetes/state/kubelet/var-lib-kubelet-config.yaml.0a4cf2d0c7f1.json
+    - /var/lib/kubelet/config.yaml
+diff:
+  description: The file, if it changes, with its content before and after.
+  returned: success
+  type: list
+  elements: dict
+backup_files:
+  description: Where the content of others that was replaced is kept, by file.
+  returned: changed, not in check mode
+  type: dict
+  sample:
+    /var/lib/kubelet/config.yaml: /var/lib/gpu-kubernetes/backups/var-lib-kubelet-config.yaml.0a4cf2d0c7f1.0f343b0931126a20
+"""
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._files import FilesError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import node
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.face import ARGUMENTS
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.host import Runner
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.node import write
+
+
+def answer(request: t.Mapping[str, t.Any], check_mode: bool, run: Runner) -> dict[str, t.Any]:
+    """Return what the controller asks for; raises FilesError."""
+    if request["do"] == "read":
+        return node.read(request["path"], request["state_dir"], run)
+    if check_mode:
+        return {"copies": {}}
+    arguments = {name: request[name] for name in ("path", "steps", "expected", "state_dir", "backup_dir")}
+    return {"copies": write(**arguments)}
+
+
+def main() -> None:
+    """Be the node's half; the controller's is the action plugin of this name."""
+    # What it is sent are whole files, which nobody wants in the system log.
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True, no_log=True)
+    if module.params["_request"] is None:
+        module.fail_json(
+            msg="The action plugin gpu.kubernetes.kubelet_config was not found: run this as a task of Ansible."
+        )
+
+    def run(command: t.Sequence[str]) -> tuple[int, str]:
+        if not module.get_bin_path(command[0]):
+            return 127, ""
+        status, output, _errors = module.run_command(list(command))
+        return status, output
+
+    try:
+        module.exit_json(changed=False, answer=answer(module.params["_request"], module.check_mode, run))
+    except FilesError as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()

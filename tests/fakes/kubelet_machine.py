@@ -1,0 +1,141 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A machine with a kubelet: what systemd, its journal and the API server say of it, and a file that it reads when it starts."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from fakes.loopback_api import LoopbackApi, listed
+
+NAME = "node"
+_RESOURCES = [
+    {"name": "nodes", "kind": "Node", "singularName": "node", "namespaced": False, "verbs": ["get", "list"]},
+    {"name": "pods", "kind": "Pod", "singularName": "pod", "namespaced": True, "verbs": ["get", "list"]},
+]
+_NO_SUCH_NODE = {"kind": "Status", "status": "Failure", "code": 404}
+# Stands in for systemctl and journalctl; each state of the machine is a file beside it.
+_PROGRAM = '''\
+#!{python}
+import json, pathlib, sys
+import yaml
+
+HERE = pathlib.Path({folder!r})
+UNIT = {unit!r}
+GIB, MIB = 1 << 30, 1 << 20
+
+
+def bytes_of(text):
+    return int(text[:-2]) * (GIB if text.endswith("Gi") else MIB)
+
+
+def cores(text):
+    return int(text[:-1]) if text.endswith("m") else int(text) * 1000
+
+
+def start(state):
+    """Read the configuration as a kubelet does, and report; or go down again and again."""
+    config = yaml.safe_load((HERE / "config.yaml").read_text())
+    kept = [config.get(name) or {{}} for name in ("kubeReserved", "systemReserved")]
+    state.update(starts=state["starts"] + 1, restarts=0, error="")
+    if any("ephemeral-storage" in part for part in kept):
+        state["error"] = 'err="invalid Node Allocatable configuration"'
+        return
+    threshold = (config.get("evictionHard") or {{"memory.available": "100Mi"}}).get("memory.available", "0Mi")
+    memory = 16 * GIB - sum(bytes_of(part.get("memory", "0Mi")) for part in kept) - bytes_of(threshold)
+    cpu = 8000 - sum(cores(part.get("cpu", "0")) for part in kept)
+    if (HERE / "lies").exists():
+        cpu -= 1
+    node = json.loads((HERE / "node.json").read_text())
+    node["status"]["allocatable"] = {{"cpu": str(cpu) + "m", "memory": str(memory)}}
+    node["status"]["conditions"] = [{{"type": "Ready", "status": "True", "lastHeartbeatTime": str(state["starts"])}}]
+    (HERE / "node.json").write_text(json.dumps(node))
+
+
+def show(state):
+    state["restarts"] += bool(state["error"])
+    active, sub = ("activating", "auto-restart") if state["error"] else ("active", "running")
+    return "LoadState=loaded\\nActiveState=%s\\nSubState=%s\\nNRestarts=%d\\n" % (active, sub, state["restarts"])
+
+
+words = sys.argv[1:]
+state = json.loads((HERE / "state.json").read_text())
+if pathlib.Path(sys.argv[0]).name == "journalctl":
+    print("I0102 03:04:05.678901    1234 server.go:5] \\"Starting\\"")
+    print("E0102 03:04:05.678901    1234 kubelet.go:1703] \\"Failed to start ContainerManager\\" " + state["error"])
+elif words[0] == "cat":
+    print(UNIT)
+elif "show" in words:
+    print(show(state), end="")
+elif words[0] in ("start", "restart"):
+    start(state)
+(HERE / "state.json").write_text(json.dumps(state))
+'''
+
+
+class Machine:
+    """One node of a cluster, below a folder."""
+
+    def __init__(self, folder: Path, config: str) -> None:
+        self.folder = folder
+        self.config = folder / "config.yaml"
+        self.others: dict[str, dict[str, Any]] = {}
+        self.config.write_text(config)
+        unit = f"# /lib/kubelet.service\n[Service]\nExecStart=/usr/bin/kubelet --config={self.config}"
+        programs = folder / "bin"
+        programs.mkdir()
+        for name in ("systemctl", "journalctl"):
+            (programs / name).write_text(_PROGRAM.format(python=sys.executable, folder=str(folder), unit=unit))
+            (programs / name).chmod(0o755)
+        self.environment = {"PATH": f"{programs}:{os.environ['PATH']}"}
+        (folder / "state.json").write_text(json.dumps({"starts": 0, "restarts": 0, "error": ""}))
+        ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": "0"}
+        self.node: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": NAME},
+            "status": {
+                "capacity": {"cpu": "8", "memory": "16Gi"},
+                "allocatable": {"cpu": "8", "memory": f"{16 * 1024 - 100}Mi"},
+                "conditions": [ready],
+            },
+        }
+
+    @property
+    def node(self) -> dict[str, Any]:
+        """The node as the API server has it."""
+        return json.loads((self.folder / "node.json").read_text())
+
+    @node.setter
+    def node(self, node: dict[str, Any]) -> None:
+        (self.folder / "node.json").write_text(json.dumps(node))
+
+    @property
+    def starts(self) -> int:
+        """How often the kubelet was started."""
+        return json.loads((self.folder / "state.json").read_text())["starts"]
+
+    def api(self, pods: list[dict[str, Any]]) -> LoopbackApi:
+        """An API server with this node and these pods."""
+        server, machine = LoopbackApi({"/api/v1/pods": listed(pods)}), self
+
+        class Handler(server.RequestHandlerClass):
+            def do_GET(self) -> None:  # noqa: N802 - a name of http.server
+                path = urlsplit(self.path).path
+                known = {NAME: machine.node, **machine.others}
+                if path.startswith("/api/v1/nodes/"):
+                    node = known.get(path.rpartition("/")[2])
+                    self._answer(200 if node else 404, json.dumps(node or _NO_SUCH_NODE).encode())
+                elif path == "/api/v1":
+                    said = {"kind": "APIResourceList", "groupVersion": "v1", "resources": _RESOURCES}
+                    self._answer(200, json.dumps(said).encode())
+                else:
+                    super().do_GET()
+
+        server.RequestHandlerClass = Handler
+        return server

@@ -1,0 +1,173 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The playbook on a machine whose systemd, journal and API server are stand-ins, with a file that is real."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
+pytest.importorskip("kubernetes")
+pytest.importorskip("ruamel.yaml")
+
+from fakes.kubelet_machine import Machine
+from fakes.loopback_api import serving, write_kubeconfig
+
+from ansible_collections.gpu.kubernetes.tests.unit.effort import PROFILE
+
+if os.geteuid() != 0:
+    pytest.skip("only root gives files to root", allow_module_level=True)
+
+ROOT = Path(__file__).resolve().parents[3]
+FIXTURES = Path(__file__).parents[1] / "plugins" / "module_utils" / "_kubelet" / "fixtures"
+KUBEADM = (FIXTURES / "kubeadm-1.34.4.yaml").read_text()
+LOCAL = f"ansible_connection=local ansible_become=false ansible_python_interpreter={sys.executable}"
+INVENTORY = f"[gpu_nodes]\nhost {LOCAL} gpu_node_name=node\n"
+ASKED = {"cpu": "500m", "memory": "1Gi"}
+BUSY = {
+    "metadata": {"name": "busy", "namespace": "default"},
+    "spec": {"nodeName": "node", "containers": [{"name": "c", "resources": {"requests": {"cpu": "7800m"}}}]},
+    "status": {"phase": "Running"},
+}
+
+
+TOO_MUCH = (
+    "much: kubeReserved, systemReserved and evictionHard together would keep from the pods of node node 500.1Gi of memory, of which it has"
+    " 16Gi, and its kubelet would not start; ask for less."
+)
+CROWDED = (
+    "busy: the pods of node node ask for 7.8 of cpu, of which 7.5 would be left, and a kubelet that starts ends pods that do not fit; move"
+    " some away, ask for less, or set kubelet_reserved_interrupt to true."
+)
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return Machine(tmp_path, KUBEADM)
+
+
+@pytest.fixture
+def apply(run, machine, tmp_path):
+    """Run the playbook: exit code, count of changes, what was said in one line."""
+
+    def play(*options, pods=(), **variables):
+        given = {
+            "kubelet_reserved_kube_reserved": ASKED,
+            "kubelet_reserved_state_dir": str(tmp_path / "state"),
+            "kubelet_reserved_ready_timeout": 4,
+            "__kubelet_reserved_pause": 0,
+            **variables,
+        }
+        with serving(machine.api(list(pods))) as server:
+            kubeconfig = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
+            playbook = ROOT / "playbooks" / "reserve_node_resources.yml"
+            code, said = run(
+                INVENTORY, playbook, *options, environment=machine.environment, gpu_kubeconfig=kubeconfig, **given
+            )
+        changed = re.search(r"^host .* changed=(\d+)", said, re.MULTILINE)
+        return code, int(changed[1]) if changed else 0, " ".join(said.split())
+
+    return play
+
+
+def left_behind(folder: Path) -> list[str]:
+    """What is kept of a change, apart from backups and locks."""
+    files = (path for path in (folder / "state").rglob("*") if path.is_file())
+    return [path.name for path in files if not {"backups", "lock"} & set(path.parts)]
+
+
+def note(machine: Machine, folder: Path) -> None:
+    """Leave what a run leaves that is killed before the kubelet is proved."""
+    kept = folder / "state" / "state" / "kubelet-reserved-former" / "1"
+    kept.parent.mkdir()
+    kept.write_text(KUBEADM)
+    file = {"path": str(machine.config), "kept": str(kept), "mode": "0644", "uid": 0, "gid": 0}
+    (kept.parents[1] / "kubelet-reserved-change.json").write_text(json.dumps({"files": [file], "absent": []}))
+
+
+def test_check_run_cut_off_run_drift_and_back(machine, apply, tmp_path):
+    code, changed, said = apply("--check")
+    assert (code, changed, machine.starts) == (0, 1, 0), said
+    assert machine.config.read_text() == KUBEADM
+    code, changed, said = apply()
+    assert (code, changed > 1, machine.starts) == (0, True, 1), said
+    assert machine.config.read_text() == KUBEADM + "kubeReserved:\n  cpu: '500m'\n  memory: '1Gi'\n"
+    assert machine.node["status"]["allocatable"]["cpu"] == "7500m"
+    [record] = left_behind(tmp_path)
+    assert record.endswith(".json")
+    # nothing is left to change, and nobody has proved it
+    note(machine, tmp_path)
+    code, changed, said = apply()
+    assert (code, changed > 0, machine.starts, len(left_behind(tmp_path))) == (0, True, 2, 1), said
+    code, changed, said = apply()
+    assert (code, changed, machine.starts) == (0, 0, 2), said
+    # as where somebody put the file right, and did not restart the kubelet
+    node = machine.node
+    node["status"]["allocatable"]["cpu"] = "8"
+    machine.node = node
+    code, changed, said = apply("--check")
+    assert (code, changed) == (0, 1), said
+    assert "the node offers 8 of cpu instead of 7.5" in said
+    code, changed, said = apply(kubelet_reserved_state="absent")
+    assert (code, changed > 1, machine.starts, machine.config.read_text()) == (0, True, 3, KUBEADM), said
+    assert left_behind(tmp_path) == []
+
+
+def test_what_is_refused_is_refused_before_anything_is_written(machine, apply, tmp_path, run):
+    """Each of these hosts is the same machine."""
+    sick = {"type": "Ready", "status": "False", "message": "no CNI"}
+    machine.others["sick"] = {**machine.node, "status": {**machine.node["status"], "conditions": [sick]}}
+    hosts = {
+        "much": ({"kubelet_reserved_kube_reserved": {"memory": "500Gi"}}, TOO_MUCH),
+        "nonsense": (
+            {"kubelet_reserved_eviction_hard": {"memory.available": "nonsense"}},
+            'evictionHard."memory.available" is nonsense: give',
+        ),
+        "other": ({"gpu_node_name": "other"}, "other: the cluster has no node other; join"),
+        "sick": ({"gpu_node_name": "sick"}, "sick: node sick is not Ready (no CNI), so that nothing would show"),
+        "busy": ({}, CROWDED),
+    }
+    variables = {
+        "ansible_connection": "local",
+        "ansible_python_interpreter": sys.executable,
+        "gpu_node_name": "node",
+        "kubelet_reserved_kube_reserved": ASKED,
+        "kubelet_reserved_state_dir": str(tmp_path / "state"),
+    }
+    play = {"hosts": "all", "gather_facts": False, "roles": ["gpu.kubernetes.kubelet_reserved"]}
+    (tmp_path / "play.yml").write_text(json.dumps([play]))
+    inventory = {"all": {"hosts": {name: own for name, (own, _words) in hosts.items()}, "vars": variables}}
+    with serving(machine.api([BUSY])) as server:
+        kubeconfig = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
+        _code, said = run(inventory, tmp_path / "play.yml", environment=machine.environment, gpu_kubeconfig=kubeconfig)
+    said = " ".join(said.split())
+    for _own, words in hosts.values():
+        assert words in said
+    assert (machine.starts, machine.config.read_text(), left_behind(tmp_path)) == (0, KUBEADM, [])
+
+
+def test_a_kubelet_that_does_not_come_back_gets_its_former_file(machine, apply, tmp_path):
+    code, _changed, said = apply(kubelet_reserved_kube_reserved={"cpu": "250m", "ephemeral-storage": "1Ti"})
+    assert code != 0
+    assert "does not stay up (it is activating, auto-restart, and systemd has started it again 2 times)" in said
+    told = said.partition("The kubelet said last: ")[2]
+    assert told.startswith(
+        '"Failed to start ContainerManager" err="invalid Node Allocatable configuration" It works again as before.'
+    )
+    assert (machine.config.read_text(), machine.node["status"]["allocatable"]["cpu"]) == (KUBEADM, "8000m")
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.skipif(PROFILE == "quick", reason="it takes long, and differs by what is proved alone")
+def test_a_node_that_offers_something_else_gets_its_former_file(machine, apply, tmp_path):
+    (tmp_path / "lies").touch()
+    code, _changed, said = apply()
+    assert code != 0
+    assert "the node offers 7.499 of cpu instead of 7.5." in said
+    assert (machine.config.read_text(), left_behind(tmp_path)) == (KUBEADM, [])

@@ -1,0 +1,28 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nodes for the tests of the whole way; they need ruamel.yaml, which nodes do not have."""
+
+from __future__ import annotations
+
+import typing as t
+from pathlib import Path
+
+import pytest
+
+if t.TYPE_CHECKING:
+    from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._kubelet.kubelet_node import Node
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._kubelet.kubelet_node import Node
+
+    return Node(tmp_path)
+
+
+@pytest.fixture
+def cared_for(tmp_path: Path) -> Node:
+    """A node whose configuration somebody wrote by hand."""
+    from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._kubelet.kubelet_node import CARED_FOR, Node
+
+    return Node(tmp_path, CARED_FOR)

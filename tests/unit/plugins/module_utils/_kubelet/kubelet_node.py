@@ -1,0 +1,104 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node in a folder: the node's half of the module on real files, and the controller's on top of it."""
+
+from __future__ import annotations
+
+import copy
+import typing as t
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ruamel.yaml")
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import face, node
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.node import write
+from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
+
+FIXTURES = Path(__file__).parent / "fixtures"
+KUBEADM = (FIXTURES / "kubeadm-1.34.4.yaml").read_text()
+RT = RoundTrip()
+
+VALUES: dict[str, t.Any] = {
+    "kubeReserved": {"cpu": "500m", "memory": "1Gi"},
+    "systemReserved": {"cpu": 1, "memory": "512Mi"},
+}
+# A file that somebody cares for, with what a round trip through a library would change.
+CARED_FOR = """\
+# ours for years
+apiVersion: "kubelet.config.k8s.io/v1beta1"
+kind: KubeletConfiguration
+maxPods:   250   # a big one
+kubeReserved:
+    # the container runtime is hungry
+    memory: 2Gi   # measured
+    ephemeral-storage: 1Gi
+evictionHard: {memory.available: 500Mi, nodefs.available: 10%, nodefs.inodesFree: 5%, imagefs.available: 15%, imagefs.inodesFree: 5%}
+clusterDNS: [10.96.0.10]
+systemReserved:
+"""
+
+
+class Node:
+    """One node, whose kubelet is started by `systemd` with a unit, or not at all."""
+
+    def __init__(self, folder: Path, text: str = KUBEADM) -> None:
+        self.folder = folder
+        self.config = folder / "kubelet" / "config.yaml"
+        self.state = folder / "state"
+        self.config.parent.mkdir(parents=True)
+        self.text = text
+        self.config.write_text(text)
+        self.config.chmod(0o644)
+        self.started_with: str | None = f"--config={self.config}"
+        self.requests: list[str] = []
+        self.before_write: t.Callable[[], None] = lambda: None
+
+    def ask(self, request: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Be the node."""
+        self.requests.append(request["do"])
+        given = copy.deepcopy({key: value for key, value in request.items() if key != "do"})
+        if request["do"] == "write":
+            self.before_write()
+            return {"copies": write(**given)}
+        return node.read(**given, run=self._systemctl, look_at=self._look, list_processes=list)
+
+    def _systemctl(self, _command: t.Sequence[str]) -> tuple[int, str]:
+        if self.started_with is None:
+            return 1, ""
+        return 0, f"# /lib/kubelet.service\n[Service]\nExecStart=/usr/bin/kubelet {self.started_with}\n"
+
+    @staticmethod
+    def _look(path: str) -> str | None:
+        return {"/proc/sys/kernel/pid_max": "32768\n", "/proc/sys/kernel/threads-max": "60000\n"}.get(path)
+
+    def run(self, values: t.Any = None, check: bool = False, **options: t.Any) -> dict[str, t.Any]:
+        """Run the module."""
+        self.requests = []
+        arguments = {
+            "path": None,
+            "values": VALUES if values is None else values,
+            "state": "present",
+            "state_dir": str(self.state),
+            **options,
+        }
+        return face.run(arguments, RT, self.ask, check)
+
+    def files(self) -> dict[str, bytes]:
+        """Return all files but for state and backups."""
+        return {
+            str(path.relative_to(self.folder)): path.read_bytes()
+            for path in sorted(self.folder.rglob("*"))
+            if path.is_file() and self.state not in path.parents
+        }
+
+    def change(self, old: str, new: str) -> None:
+        """Be somebody else who edits the configuration."""
+        text = self.config.read_text()
+        assert old in text
+        self.config.write_text(text.replace(old, new))
+
+    def records(self) -> list[Path]:
+        """Return the records of changes."""
+        return sorted(self.state.rglob("*.json"))

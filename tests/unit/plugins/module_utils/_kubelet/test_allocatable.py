@@ -1,0 +1,96 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import allocatable
+
+# As kubelet 1.34 told them of a node with evictionHard memory.available 100Mi and nodefs.available 10%.
+NODE: dict[str, t.Any] = {
+    "status": {
+        "capacity": {
+            "cpu": "8",
+            "memory": "32865216Ki",
+            "ephemeral-storage": "61255492Ki",
+            "hugepages-1Gi": "0",
+            "nvidia.com/gpu": "2",
+            "pods": "110",
+        },
+        "allocatable": {"cpu": "8", "memory": "32762816Ki", "ephemeral-storage": "56453061334"},
+    }
+}
+DEFAULTS = {"memory.available": "100Mi", "nodefs.available": "10%", "imagefs.available": "15%"}
+
+
+def parts(**reserved: t.Any) -> dict[str, allocatable.Part]:
+    """Work out what is left of NODE."""
+    found = allocatable.parts(NODE, {"evictionHard": DEFAULTS, **reserved}, allocatable.RESOURCES)
+    return {part.resource: part for part in found}
+
+
+def pod(phase: str = "Running", **requests: str) -> dict[str, t.Any]:
+    return {"spec": {"containers": [{"resources": {"requests": requests}}]}, "status": {"phase": phase}}
+
+
+def test_a_node_that_keeps_nothing_of_its_own_offers_what_the_kubelet_says() -> None:
+    assert allocatable.different(parts().values()) == []
+
+
+def test_what_is_kept_is_taken_away() -> None:
+    known = parts(
+        kubeReserved={"cpu": "500m", "memory": "1Gi"},
+        systemReserved={"cpu": "1", "ephemeral-storage": "1Gi", "pid": "100"},
+        evictionHard={"memory.available": "1%", "nodefs.available": "0%", "nodefs.inodesFree": "5%"},
+    )
+    assert known["cpu"].expected * 10 == 65
+    assert known["memory"].expected == (32865216 - (1 << 20)) * 1024 - int(32865216 * 1024 * 0.009999999776482582)
+    assert known["ephemeral-storage"].expected == (61255492 - (1 << 20)) * 1024
+    assert allocatable.too_much(known.values()) == []
+    assert allocatable.different(known.values()) == [
+        "8 of cpu instead of 6.5",
+        "31.25Gi of memory instead of 30.03Gi",
+        "52.58Gi of ephemeral-storage instead of 57.42Gi",
+    ]
+
+
+def test_a_small_difference_is_told_exactly() -> None:
+    node = {"status": {"capacity": {"memory": "4Gi"}, "allocatable": {"memory": "4194303Ki"}}}
+    known = allocatable.parts(node, {}, ["memory"])
+    assert allocatable.different(known) == ["4294966272 of memory instead of 4294967296"]
+
+
+def test_more_than_there_is() -> None:
+    known = parts(kubeReserved={"memory": "500Gi", "cpu": "4"}, systemReserved={"cpu": "4"})
+    assert known["memory"].expected == 0
+    assert allocatable.too_much(known.values()) == ["500.1Gi of memory, of which it has 31.34Gi"]
+    assert allocatable.crowded([known["memory"]], [pod(memory="1Gi")]) == []
+
+
+def test_pods_that_would_not_fit_any_more() -> None:
+    pods = [pod(cpu="3", memory="1Gi"), pod(cpu="3500m"), pod("Succeeded", cpu="8"), pod()]
+    assert allocatable.crowded(parts(kubeReserved={"cpu": "1500m"}).values(), pods) == []
+    assert allocatable.crowded(parts(kubeReserved={"cpu": "1501m"}).values(), pods) == [
+        "6.5 of cpu, of which 6.499 would be left"
+    ]
+    # they do not fit as it is, and get no less
+    assert allocatable.crowded(parts().values(), [*pods, *pods]) == []
+
+
+def test_huge_pages_are_no_memory_for_pods() -> None:
+    node = {
+        "status": {"capacity": {"memory": "4Gi", "hugepages-2Mi": "1Gi", "hugepages-1Gi": "1Gi"}, "allocatable": {}}
+    }
+    [part] = allocatable.parts(node, {}, ["memory", "cpu"])
+    assert (part.told(part.expected), part.told(part.offered), part.fits) == ("2Gi", "nothing", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"), [("nonsense", 0), ("200%", 0), ("0%", 0), ("100%", 0), ("50%", 2 << 30), ("1Gi", 1 << 30)]
+)
+def test_thresholds(text: str, kept: int) -> None:
+    node = {"status": {"capacity": {"memory": "4Gi"}}}
+    [part] = allocatable.parts(node, {"evictionHard": {"memory.available": text}}, ["memory"])
+    assert part.kept == kept

@@ -1,0 +1,139 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import base64
+import typing as t
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import command, node
+
+UNIT = (Path(__file__).parent / "fixtures" / "kubelet.service.txt").read_text()
+DROP_IN = "/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf"
+FLAGS = "/var/lib/kubelet/kubeadm-flags.env"
+EXTRA = "/etc/sysconfig/kubelet"
+KUBEADM_FLAGS = 'KUBELET_KUBEADM_ARGS="--container-runtime-endpoint=unix:///run/containerd/containerd.sock --v 2"\n'
+NOTHING: dict[str, t.Any] = {}
+
+
+def found(unit: str, files: t.Mapping[str, t.Any] = NOTHING) -> dict[str, tuple[str, str]]:
+    """Return the flags that a unit comes to."""
+    words = command.from_unit(unit, files.get)
+    assert words is not None
+    return {flag.name: (flag.value, flag.source) for flag in command.flags(words)}
+
+
+def test_the_packages_unit_and_where_each_flag_is_written() -> None:
+    extra = 'KUBELET_EXTRA_ARGS=--kube-reserved=cpu=1 --eviction_hard="memory.available<1Gi"\n'
+    flags = found(UNIT, {FLAGS: KUBEADM_FLAGS, EXTRA: extra})
+    assert flags == {
+        "bootstrap-kubeconfig": (
+            "/etc/kubernetes/bootstrap-kubelet.conf",
+            f"KUBELET_KUBECONFIG_ARGS in {DROP_IN}",
+        ),
+        "kubeconfig": ("/etc/kubernetes/kubelet.conf", f"KUBELET_KUBECONFIG_ARGS in {DROP_IN}"),
+        "config": ("/var/lib/kubelet/config.yaml", f"KUBELET_CONFIG_ARGS in {DROP_IN}"),
+        "container-runtime-endpoint": (
+            "unix:///run/containerd/containerd.sock",
+            f"KUBELET_KUBEADM_ARGS in {FLAGS}",
+        ),
+        "v": ("2", f"KUBELET_KUBEADM_ARGS in {FLAGS}"),
+        "kube-reserved": ("cpu=1", f"KUBELET_EXTRA_ARGS in {EXTRA}"),
+        "eviction-hard": ("memory.available<1Gi", f"KUBELET_EXTRA_ARGS in {EXTRA}"),
+    }
+    assert "container-runtime-endpoint" not in found(UNIT)
+
+
+@pytest.mark.parametrize(
+    ("more", "files", "expected"),
+    [
+        # a later file goes before an earlier one, and a file before the unit
+        (
+            "Environment=A=--config=/a\nEnvironmentFile=/1\nEnvironmentFile=-/2",
+            {"/1": "A=--config=/b"},
+            ("/b", "A in /1"),
+        ),
+        (
+            "Environment=A=--config=/a\nEnvironmentFile=/1\nEnvironmentFile=-/2",
+            {"/1": "A=--config=/b", "/2": "# A=x\n; A=x\nA='--config=/c'\n"},
+            ("/c", "A in /2"),
+        ),
+        # an empty one takes back those before it
+        (
+            "EnvironmentFile=/1\nEnvironmentFile=\nEnvironment=A=--config=/a",
+            {"/1": "A=--config=/b"},
+            ("/a", "A in /x.conf"),
+        ),
+        ('Environment="A=--v=2 --config=/a" B=1', {}, ("/a", "A in /x.conf")),
+        ("Environment=A=--config=/a \\\n  B=1", {}, ("/a", "A in /x.conf")),
+        ("EnvironmentFile=/1", {"/1": "A=--v=2 \\\n--config=/a\n"}, ("/a", "A in /1")),
+        ("Environment=A=--config=/a%%b", {}, ("/a%b", "A in /x.conf")),
+        # a folder is no file
+        ("Environment=A=--config=/a\nEnvironmentFile=/1", {"/1": ["x"]}, ("/a", "A in /x.conf")),
+    ],
+)
+def test_variables(more: str, files: dict[str, t.Any], expected: tuple[str, str]) -> None:
+    unit = f"# /x.service\n[Service]\nExecStart=/usr/bin/kubelet $A $NONE\n\n# /x.conf\n[Unit]\nExecStart=/bin/x\n[Service]\n{more}\n"
+    assert found(unit, files)["config"] == expected
+
+
+@pytest.mark.parametrize(
+    ("start", "value"),
+    [
+        ("-/usr/local/bin/kubelet --config=${F}", "/f/c.yaml"),
+        ("/usr/bin/env LANG=C kubelet --config ${F}", "/f/c.yaml"),
+        ("@/opt/bin/kubelet kubelet --config='/my config'", "/my config"),
+        ("/usr/bin/kubelet \\\n  --config=/a \\\n  --v=2", "/a"),
+        ("/usr/bin/kubelet --config=/a --config=/b", "/b"),
+        ("/usr/bin/kubelet --config=/cost$$", "/cost$"),
+        ("/usr/bin/kubelet --config=", None),
+        ("/usr/bin/kubelet --config '", "'"),
+    ],
+)
+def test_ways_to_start_it(start: str, value: str | None) -> None:
+    unit = f"# /k.service\n[Service]\nEnvironment=F=/f/c.yaml\nExecStart={start}\n"
+    words = command.from_unit(unit, NOTHING.get)
+    assert words is not None
+    assert command.last(command.flags(words), "config") == value
+
+
+def test_a_kubelet_that_systemd_does_not_know_is_asked_itself() -> None:
+    processes = [["/sbin/init"], [], ["/opt/kubelet", "--config", "/c"]]
+    for answer in ((1, ""), (127, ""), (0, "# /k.service\n[Service]\nExecStart=/bin/sh -c start-it\n")):
+        words = command.find(lambda _command, answer=answer: answer, NOTHING.get, processes)
+        assert words == [("--config", "the kubelet that runs"), ("/c", "the kubelet that runs")]
+
+
+def test_without_either_it_is_what_kubeadm_and_people_left() -> None:
+    files = {FLAGS: KUBEADM_FLAGS, "/etc/default/kubelet": "KUBELET_EXTRA_ARGS='--max-pods=5'"}
+    words = command.find(lambda _command: (1, ""), files.get, [])
+    assert words is not None
+    flags = {flag.name: flag.source for flag in command.flags(words)}
+    assert flags["config"] == "kubeadm"
+    assert flags["max-pods"] == "KUBELET_EXTRA_ARGS in /etc/default/kubelet"
+    assert command.find(lambda _command: (1, ""), NOTHING.get, []) is None
+    assert command.find(lambda _command: (1, ""), {"/var/lib/kubelet/config.yaml": ""}.get, []) == words[:1]
+
+
+def test_what_the_node_tells(tmp_path: Path) -> None:
+    config, folder = tmp_path / "config.yaml", tmp_path / "more"
+    config.write_bytes(b"kind: x\n")
+    (folder / "b").mkdir(parents=True)
+    for name in ("c.conf", "a.conf", "b/z.conf", "b/y.yaml", ".conf"):
+        (folder / name).write_text(name)
+    unit = f"# /k.service\n[Service]\nExecStart=/usr/bin/kubelet --config={config} --config-dir={folder}\n"
+    seen = node.read(None, str(tmp_path / "state"), lambda _command: (0, unit), list_processes=list)
+    assert (seen["path"], seen["named"], seen["is_named"]) == (str(config), str(config), True)
+    assert base64.b64decode(seen["config"]["data"]) == b"kind: x\n"
+    assert [Path(path).name for path, _data in seen["drop_ins"]] == [".conf", "a.conf", "z.conf", "c.conf"]
+    assert isinstance(seen["processes"], int)
+    assert seen["record"] == {"data": None, "sha256": None}
+    assert Path(seen["record_path"]).parent == tmp_path / "state" / "state" / "kubelet"
+
+
+def test_a_relative_path_begins_where_systemd_does(tmp_path: Path) -> None:
+    unit = "# /k.service\n[Service]\nExecStart=/usr/bin/kubelet --config=etc/none.yaml --config-dir=none\n"
+    seen = node.read(None, str(tmp_path), lambda _command: (0, unit), look_at=NOTHING.get, list_processes=list)
+    assert (seen["path"], seen["drop_ins"], seen["processes"]) == ("/etc/none.yaml", [], None)

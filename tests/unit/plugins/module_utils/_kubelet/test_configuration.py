@@ -1,0 +1,108 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whatever is merged into whatever file can be taken back out of it."""
+
+from __future__ import annotations
+
+import copy
+import typing as t
+
+import pytest
+
+pytest.importorskip("hypothesis")
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._document import same
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import configuration
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.trees import get, leaves
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.scalars import Plain, meaning
+
+AMOUNTS = st.sampled_from(["1Gi", "1024Mi", "500m", "0.5", "1", "2", "1000m", "nonsense"])
+WRITTEN = st.one_of(AMOUNTS, AMOUNTS.map(Plain))
+OTHER = st.one_of(st.integers(0, 3), st.booleans(), WRITTEN, st.lists(st.integers(0, 1), max_size=2))
+
+
+def mappings(names: str, values: t.Any) -> t.Any:
+    """Mappings of some of the names to values."""
+    return st.fixed_dictionaries({}, optional=dict.fromkeys(names.split(), values))
+
+
+DEEP = mappings("a b", st.one_of(OTHER, mappings("x y", OTHER)))
+
+
+def trees(amounts: t.Any, empty: bool) -> t.Any:
+    """Configurations of the kubelet, and parts of them, in which nothing is *empty*."""
+    reserved, deep = mappings("cpu memory pid", amounts), DEEP
+    if not empty:
+        reserved, deep = reserved.filter(bool), deep.filter(lambda tree: tree and {} not in tree.values())
+    nothing = [st.none(), st.just(Plain("null"))] if empty else []
+    kinds = {"kubeReserved": st.one_of(reserved, *nothing), "systemReserved": reserved, "maxPods": st.integers(1, 3)}
+    return st.fixed_dictionaries({}, optional={**kinds, "deep": deep})
+
+
+def fit(tree: t.Any, values: t.Any) -> bool:
+    """Whether no value lies where the other has a mapping."""
+    above = [get(tree, path[:depth], {}) for path in leaves(values) for depth in range(1, len(path))]
+    there = [get(tree, path) for path in leaves(values)]
+    return all(meaning(node) is None or isinstance(node, dict) for node in above) and not any(
+        isinstance(node, dict) for node in there
+    )
+
+
+@given(tree=trees(WRITTEN, empty=True), values=trees(AMOUNTS, empty=False))
+def test_merging_sets_what_is_asked_and_nothing_else_and_can_be_taken_back(tree: t.Any, values: t.Any) -> None:
+    assume(fit(tree, values))
+    first = copy.deepcopy(tree)
+    configuration.merge(tree, values, "file")
+    asked = leaves(values)
+    assert all(configuration.alike(path, get(tree, path), value) for path, value in asked.items())
+    for path, value in leaves(first).items():
+        if path not in asked and not any(path == each[: len(path)] for each in asked):
+            assert same(get(tree, path), value)
+    again = copy.deepcopy(tree)
+    configuration.merge(again, values, "file")
+    assert same(again, tree)
+    assert configuration.take_back(tree, values, first) == []
+    assert same(configuration.means(tree), configuration.means(first))
+
+
+@given(tree=trees(WRITTEN, empty=True), amount=AMOUNTS)
+def test_what_others_changed_since_stays(tree: t.Any, amount: str) -> None:
+    first = copy.deepcopy(tree)
+    values = {"systemReserved": {"cpu": "123m"}}
+    configuration.merge(tree, values, "file")
+    tree["systemReserved"]["cpu"] = amount
+    foreign = configuration.take_back(tree, values, first)
+    was_so = configuration.alike(("systemReserved", "cpu"), get(first, ("systemReserved", "cpu")), amount)
+    assert foreign == ([] if was_so else [("systemReserved", "cpu")])
+    assert tree["systemReserved"]["cpu"] == amount
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "same_meaning"),
+    [
+        ("1Gi", Plain("1024Mi"), True),
+        (Plain("500m"), "0.5", True),
+        (Plain("1"), "1", False),  # a number, which the kubelet does not take here
+        ("x", "x", True),
+        ("1Gi", "1G", False),
+    ],
+)
+def test_amounts(left: t.Any, right: t.Any, same_meaning: bool) -> None:
+    assert configuration.alike(("kubeReserved", "cpu"), left, right) is same_meaning
+
+
+@pytest.mark.parametrize(
+    ("written", "asked", "same_meaning"),
+    [
+        ("10s", "10s", True),
+        ("1h0m0s", "1h0m0s", True),
+        ("10:20", "10:20", False),
+        ("1e3", "1e3", False),
+        ("on", "on", False),
+    ],
+)
+def test_texts_without_quotes(written: str, asked: str, same_meaning: bool) -> None:
+    assert configuration.alike(("syncFrequency",), Plain(written), asked) is same_meaning

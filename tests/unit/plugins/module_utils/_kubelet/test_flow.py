@@ -1,0 +1,267 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The whole way on one node: what is written, what is merged, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import stat
+import typing as t
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ruamel.yaml")
+
+import yaml as pyyaml
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import node as node_half
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._kubelet.kubelet_node import (
+    CARED_FOR,
+    KUBEADM,
+    VALUES,
+    Node,
+)
+
+JSON = json.dumps({"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "maxPods": 50})
+TEXTS = {"kubeadm": KUBEADM, "by hand": CARED_FOR, "dos": KUBEADM.replace("\n", "\r\n"), "json": JSON}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_check_run_check_run_and_back_to_the_byte(tmp_path: Path, text: str) -> None:
+    node = Node(tmp_path)
+    node.config.write_bytes(TEXTS[text].encode())
+    first = node.files()
+    foreseen = node.run(check=True)
+    assert foreseen["changed"]
+    assert foreseen["needs_restart"]
+    assert node.files() == first
+    assert not node.state.exists()
+    done = node.run()
+    assert node.requests == ["read", "write"]
+    assert {**done, "backup_files": 0} == {**foreseen, "backup_files": 0}
+    assert done["files"] == [*map(str, node.records()), str(node.config)]
+    after = node.files()
+    for check in (True, False):
+        again = node.run(check=check)
+        assert (again["changed"], again["needs_restart"], again["diff"], again["files"]) == (False, False, [], [])
+        assert (again["reserved"], again["resources"]) == (done["reserved"], ["cpu", "memory"])
+    assert node.files() == after
+    assert node.run(state="absent", check=True)["changed"]
+    assert node.files() == after
+    back = node.run(state="absent")
+    assert back["changed"]
+    assert back["needs_restart"]
+    assert node.files() == first
+    assert not node.run(state="absent")["changed"]
+    assert node.records() == []
+
+
+def test_only_lines_are_added_to_kubeadms_file(node: Node) -> None:
+    node.run()
+    assert node.config.read_text() == KUBEADM + (
+        "kubeReserved:\n  cpu: '500m'\n  memory: '1Gi'\nsystemReserved:\n  cpu: '1'\n  memory: '512Mi'\n"
+    )
+    assert stat.S_IMODE(node.config.stat().st_mode) == 0o644
+
+
+def test_comments_and_what_others_reserve_stay(cared_for: Node) -> None:
+    done = cared_for.run({"kubeReserved": {"memory": "3Gi"}, "evictionHard": {"memory.available": "1Gi"}})
+    assert cared_for.config.read_text() == CARED_FOR.replace("2Gi   #", "'3Gi' #").replace("500Mi", "'1Gi'")
+    assert done["warnings"] == []
+    assert done["reserved"]["kubeReserved"] == {"memory": "3Gi", "ephemeral-storage": "1Gi"}
+    assert done["resources"] == ["memory", "ephemeral-storage"]
+
+
+@pytest.mark.parametrize("written", ["2Gi", "2048Mi", "2147483648", 2147483648, "2.0Gi"])
+def test_what_means_the_same_stays_as_it_is_written(cared_for: Node, written: t.Any) -> None:
+    assert not cared_for.run({"kubeReserved": {"memory": written}})["files"]
+    assert not cared_for.state.exists()
+
+
+def test_a_number_is_written_as_the_text_that_the_kubelet_wants(node: Node) -> None:
+    node.run({"kubeReserved": {"cpu": 2, "memory": 1e9}, "systemReserved": {"cpu": 0.5}, "maxPods": 50})
+    tree = pyyaml.safe_load(node.config.read_text())
+    assert tree["kubeReserved"] == {"cpu": "2", "memory": "1000000000"}
+    assert (tree["systemReserved"], tree["maxPods"]) == ({"cpu": "0.5"}, 50)
+
+
+def test_what_is_not_asked_for_any_more_goes(cared_for: Node) -> None:
+    cared_for.run()
+    assert cared_for.run({"kubeReserved": {"cpu": "500m"}})["changed"]
+    assert pyyaml.safe_load(cared_for.config.read_text()) == {
+        **pyyaml.safe_load(CARED_FOR),
+        "kubeReserved": {"memory": "2Gi", "ephemeral-storage": "1Gi", "cpu": "500m"},
+    }
+    done = cared_for.run({"kubeReserved": {}})
+    assert cared_for.config.read_text() == CARED_FOR
+    assert done["needs_restart"]
+    assert cared_for.records() == []
+
+
+def test_nothing_asked_for_is_nothing_done_even_without_a_kubelet(node: Node) -> None:
+    node.config.unlink()
+    node.started_with = None
+    done = node.run({"kubeReserved": {}})
+    assert (done["changed"], done["files"], done["reserved"]) == (False, [], {})
+
+
+def test_defaults_that_get_lost_are_named(node: Node) -> None:
+    done = node.run({"evictionHard": {"memory.available": "500Mi", "nodefs.available": "5%"}})
+    [warning] = done["warnings"]
+    assert "nodefs.inodesFree 5%, imagefs.available 15%, imagefs.inodesFree 5%" in warning
+    assert done["reserved"]["evictionHard"] == {"memory.available": "500Mi", "nodefs.available": "5%"}
+    merged = node.run({"evictionHard": {"memory.available": "500Mi"}, "mergeDefaultEvictionSettings": True})
+    assert merged["warnings"] == []
+    assert merged["reserved"]["evictionHard"]["nodefs.available"] == "10%"
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--kube-reserved=cpu=100m", r"--kube-reserved=cpu=100m \(/lib/kubelet\.service\).* kubeReserved\.cpu .*take"),
+        ("--system_reserved cpu=100m", r"--system-reserved=cpu=100m"),
+        ("--reserved-cpus=0-1", r"reservedSystemCPUs is 0-1, beside which the kubelet ignores kubeReserved\.cpu"),
+    ],
+)
+def test_a_flag_that_goes_before_the_file_is_named(node: Node, flag: str, message: str) -> None:
+    node.started_with = f"{node.started_with} {flag}"
+    with pytest.raises(EditError, match=message):
+        node.run()
+    assert node.files() == {"kubelet/config.yaml": KUBEADM.encode()}
+    assert not node.run(state="absent")["changed"]
+
+
+def test_flags_of_other_settings_are_no_obstacle(node: Node) -> None:
+    node.started_with = (
+        f"{node.started_with} --v=2 --kube-reserved-cgroup=/x --max-pods 50 --eviction-hard=memory.available<1Gi"
+    )
+    done = node.run()
+    assert done["reserved"]["evictionHard"] == {"memory.available": "1Gi"}
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("kubeReserved: {memory: 3Gi}", "kubeReserved.memory"),
+        ("kubeReserved:", "kubeReserved.cpu"),
+        ("systemReserved: {cpu: }", "systemReserved.cpu"),
+        ("kubeReserved: {memory: 1024Mi}", ""),
+        ("kubeReserved: {pid: '100'}", ""),
+        ("maxPods: 5", ""),
+    ],
+)
+def test_a_drop_in_that_goes_before_the_file_is_named(node: Node, text: str, named: str) -> None:
+    folder = node.folder / "kubelet.conf.d"
+    (folder / "deep").mkdir(parents=True)
+    drop_in = folder / "deep" / "20-more.conf"
+    drop_in.write_text(f"apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n{text}\n")
+    (folder / "10-first.conf.bak").write_text("kubeReserved:\n")
+    node.started_with = f"{node.started_with} --config-dir={folder}"
+    if not named:
+        assert node.run()["reserved"]["kubeReserved"]["cpu"] == "500m"
+        return
+    with pytest.raises(EditError, match=rf"^{drop_in} goes before {node.config} and sets {named}: take it out there"):
+        node.run()
+
+
+@pytest.mark.parametrize(
+    ("started_with", "path", "message"),
+    [
+        ("--v=2", None, "started without --config"),
+        ("--config=/other/config.yaml", "{config}", r"reads /other/config\.yaml and not"),
+        ("--config=/nowhere/config.yaml", None, r"There is no configuration of the kubelet at /nowhere/config\.yaml"),
+    ],
+)
+def test_a_file_that_the_kubelet_does_not_read_is_refused(
+    node: Node, started_with: str, path: str | None, message: str
+) -> None:
+    node.started_with = started_with
+    with pytest.raises(EditError, match=message):
+        node.run(path=path and path.format(config=node.config))
+
+
+def test_a_path_alone_is_enough_and_a_link_is_the_same_file(node: Node) -> None:
+    link = node.folder / "link.yaml"
+    link.symlink_to(node.config)
+    node.started_with = f"--config={link}"
+    assert node.run(path=str(node.config))["changed"]
+    node.started_with = None
+    assert not node.run(path=str(node.config))["changed"]
+    assert node.run(path=str(link), state="absent")["changed"]
+    assert node.config.read_text() == KUBEADM
+
+
+@pytest.mark.parametrize(
+    ("distribution", "way"),
+    [
+        ("k3s", "/etc/rancher/k3s/config.yaml"),
+        ("rke2", "/etc/rancher/rke2/config.yaml"),
+        ("k0s", "workerProfiles"),
+        ("MicroK8s", "args/kubelet"),
+    ],
+)
+def test_distributions_with_a_kubelet_of_their_own_name_their_way(
+    node: Node, monkeypatch: pytest.MonkeyPatch, distribution: str, way: str
+) -> None:
+    node.started_with = None
+    monkeypatch.setattr(node_half, "distribution", lambda _exists: distribution)
+    with pytest.raises(EditError, match=f"a part of {distribution}.*{way}"):
+        node.run()
+    assert not node.run(state="absent")["changed"]
+
+
+def test_kubesprays_file_is_edited_with_a_warning(node: Node) -> None:
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.seen import Seen, advice
+
+    assert "kube_memory_reserved" in advice(Seen("/etc/kubernetes/kubelet-config.yaml", b""))[0]
+    assert node.run()["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "kubelet.config.k8s.io/v1beta1",
+            "kubelet.config.k8s.io/v2",
+            "is no KubeletConfiguration of .*v1beta1, but has",
+        ),
+        ("kind: KubeletConfiguration", "kind: Pod", "but has kubelet.config.k8s.io/v1beta1 Pod"),
+        (KUBEADM, "- 1\n", "neither apiVersion nor kind"),
+        (KUBEADM, "", "neither apiVersion nor kind"),
+        (KUBEADM, KUBEADM + "kubeReserved: [cpu]\n", "kubeReserved has to be a mapping"),
+        ("authentication:\n", "authentication: &all\n  <<: {}\n", "merge key"),
+        (KUBEADM, KUBEADM + "kubeReserved: &r {}\nsystemReserved: *r\n", "anchor"),
+    ],
+)
+def test_a_file_that_cannot_be_edited_is_refused(node: Node, old: str, new: str, message: str) -> None:
+    node.config.write_text(KUBEADM.replace(old, new, 1) if old else new)
+    before = node.files()
+    with pytest.raises(EditError, match=message):
+        node.run()
+    assert node.files() == before
+
+
+def test_more_processes_than_there_can_be_are_refused(cared_for: Node) -> None:
+    cared_for.change("ephemeral-storage: 1Gi", "pid: '32000'")
+    with pytest.raises(EditError, match=r"32768 processes .* and the node can have 32768 at all"):
+        cared_for.run({"systemReserved": {"pid": 768}})
+    assert cared_for.run({"systemReserved": {"pid": 767}})["changed"]
+
+
+def test_a_token_is_masked(node: Node) -> None:
+    node.config.write_text(KUBEADM + "staticPodURLHeader:\n  Authorization:\n  - Bearer c2VjcmV0\n# more\n")
+    [shown] = node.run()["diff"]
+    assert "c2VjcmV0" not in shown["before"] + shown["after"]
+    assert "# more" in shown["after"]
+    assert "kubeReserved" in shown["after"]
+    node.config.write_text(JSON.replace("}", ', "staticPodURLHeader": {"A": ["c2VjcmV0"]}}'))
+    [shown] = node.run(state="present", values=VALUES)["diff"]
+    assert "c2VjcmV0" not in shown["before"] + shown["after"]
+
+
+def test_backups_are_of_others_content_alone(node: Node) -> None:
+    [copy] = node.run()["backup_files"].values()
+    assert Path(copy).read_text() == KUBEADM
+    assert node.run({"kubeReserved": {"cpu": 1}})["backup_files"] == {}

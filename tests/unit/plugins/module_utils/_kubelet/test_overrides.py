@@ -1,0 +1,93 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import typing as t
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import overrides
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.command import Flag
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.scalars import Plain
+
+LINES = (Path(__file__).parent / "fixtures" / "flags-1.34.4.txt").read_text().split()
+SETTINGS = dict(zip(LINES[::2], LINES[1::2]))
+
+
+def nested(path: str) -> t.Any:
+    """Return values that hold something at a dotted path."""
+    tree: t.Any = 1
+    for key in reversed(path.split(".")):
+        tree = {key: tree}
+    return tree
+
+
+def given(**flags: str) -> list[Flag]:
+    return [Flag(name.replace("_", "-"), value, "there") for name, value in flags.items()]
+
+
+@pytest.mark.parametrize("flag", SETTINGS)
+def test_every_flag_of_the_kubelet_is_known_by_its_setting(flag: str) -> None:
+    said = [Flag(flag, "X=true", "there")]
+    setting = SETTINGS[flag] + (".X" if flag == "feature-gates" else "")  # others than those named stay
+    with pytest.raises(EditError, match=f"--{flag}=X=true "):
+        overrides.refuse(nested(setting), said, {}, "file")
+    for other in set(SETTINGS.values()) - {SETTINGS[flag]}:
+        overrides.refuse(nested(other), said, {}, "file")
+
+
+@pytest.mark.parametrize(
+    ("tree", "flags", "drop_ins", "expected"),
+    [
+        ({}, {}, {}, ({}, {}, overrides.DEFAULT_EVICTION_HARD)),
+        ({"evictionHard": None, "kubeReserved": None}, {}, {}, ({}, {}, overrides.DEFAULT_EVICTION_HARD)),
+        ({"evictionHard": {}}, {}, {}, ({}, {}, {})),
+        (
+            {"kubeReserved": {"cpu": Plain("500m")}, "evictionHard": {"memory.available": Plain("5%")}},
+            {},
+            {},
+            ({"cpu": "500m"}, {}, {"memory.available": "5%"}),
+        ),
+        # drop-ins are merged one after the other, and null takes away
+        (
+            {"kubeReserved": {"cpu": "1", "memory": "1Gi"}, "systemReserved": {"cpu": "1"}},
+            {},
+            {
+                "1": {"kubeReserved": {"cpu": "2"}, "systemReserved": None},
+                "2": {"kubeReserved": {"memory": None, "cpu": "3"}},
+                "3": [],
+            },
+            ({"cpu": "3"}, {}, overrides.DEFAULT_EVICTION_HARD),
+        ),
+        # a flag replaces the whole, and all of its kind count
+        (
+            {"kubeReserved": {"cpu": "1", "memory": "1Gi"}},
+            {"kube_reserved": "memory=2Gi, pid=5", "eviction_hard": "memory.available<1Gi,nodefs.available<5%"},
+            {"1": {"kubeReserved": {"cpu": "2"}}},
+            ({"memory": "2Gi", "pid": "5"}, {}, {"memory.available": "1Gi", "nodefs.available": "5%"}),
+        ),
+        (
+            {
+                "kubeReserved": {"cpu": "1"},
+                "systemReserved": {"cpu": "1"},
+                "reservedSystemCPUs": "0-3,8",
+                "evictionHard": {},
+            },
+            {},
+            {},
+            ({}, {"cpu": "5"}, {}),
+        ),
+        ({"reservedSystemCPUs": "0", "evictionHard": {}}, {"reserved_cpus": "0,2-3"}, {}, ({}, {"cpu": "3"}, {})),
+    ],
+)
+def test_what_the_kubelet_comes_to(tree: t.Any, flags: t.Any, drop_ins: t.Any, expected: t.Any) -> None:
+    found = overrides.effective(tree, given(**flags), drop_ins)
+    assert (found["kubeReserved"], found["systemReserved"], found["evictionHard"]) == expected
+
+
+def test_the_last_drop_in_is_named() -> None:
+    drop_ins = {"/d/1.conf": {"maxPods": 1}, "/d/2.conf": {"maxPods": 2}}
+    with pytest.raises(EditError, match=r"^/d/2\.conf goes before"):
+        overrides.refuse({"maxPods": 3}, [], drop_ins, "file")
