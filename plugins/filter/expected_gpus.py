@@ -5,14 +5,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: expected_gpus
-short_description: Tell how many devices NVIDIA's device plugin will offer on a node
+short_description: Tell how many devices a device plugin will offer on a node
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
   - Counts the working GPUs in C(ansible_facts.nvml) and multiplies them by the replicas of time slicing or MPS in the
     plugin's configuration file.
   - GPUs in MIG mode do not count under the strategy C(mixed), where their slices are resources of their own.
-positional: _input, config, resource
+  - Of C(aliyun.com/gpu-mem), tells the units of memory that gpushare's device plugin will offer.
+positional: _input, config, resource, unit
 options:
   _input:
     description: The facts.
@@ -26,6 +27,11 @@ options:
     description: The resource that is counted.
     type: str
     default: nvidia.com/gpu
+  unit:
+    description: What one unit of C(aliyun.com/gpu-mem) is.
+    type: str
+    choices: [GiB, MiB]
+    default: GiB
 seealso:
   - plugin: gpu.kubernetes.gpu_labels
     plugin_type: filter
@@ -50,8 +56,10 @@ from ansible.errors import AnsibleFilterError
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import (
     GPU_RESOURCE,
+    MEMORY_RESOURCE,
     GpuFactsError,
     expected_gpus,
+    shared_memory,
 )
 
 if TYPE_CHECKING:
@@ -59,7 +67,10 @@ if TYPE_CHECKING:
 
 
 def expected_gpus_filter(
-    facts: Mapping[str, Any], config: Mapping[str, Any] | None = None, resource: str = GPU_RESOURCE
+    facts: Mapping[str, Any],
+    config: Mapping[str, Any] | None = None,
+    resource: str = GPU_RESOURCE,
+    unit: str = "GiB",
 ) -> int:
     """Return the number of units of the resource for a node's NVML facts."""
     if not isinstance(facts, dict):
@@ -67,10 +78,12 @@ def expected_gpus_filter(
             f"expected_gpus needs ansible_facts['nvml'], not {type(facts).__name__}; run nvml_facts."
         )
     try:
+        if resource == MEMORY_RESOURCE:
+            return shared_memory(facts, unit)
         return expected_gpus(facts, config, resource)
     except GpuFactsError as error:
         raise AnsibleFilterError(f"The number of devices cannot be told: {error}.") from error
-    except (TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise AnsibleFilterError(
             f"expected_gpus cannot read the facts or the plugin's configuration ({error}); both are dictionaries, the "
             "latter as in the plugin's own file."

@@ -96,9 +96,11 @@ class Cluster:
 
     def patch_node(self, name: str, patch: Object) -> Object:
         """Apply a merge patch to a node; status 409 if it carries a resourceVersion that is no longer current."""
-        return self._call(
-            "patch", f"/api/v1/nodes/{_part(name)}", body=patch, content_type="application/merge-patch+json"
-        )
+        return self._merge(f"/api/v1/nodes/{_part(name)}", patch)
+
+    def patch_node_status(self, name: str, patch: Object) -> Object:
+        """Apply a merge patch to the status of a node."""
+        return self._merge(f"/api/v1/nodes/{_part(name)}/status", patch)
 
     def create_pod(self, namespace: str, manifest: Object) -> Object:
         """Create a pod and return it with its name."""
@@ -183,6 +185,9 @@ class Cluster:
         items = page.get("items") or []
         kept = items if keep is None else [some for some in map(keep, items) if some is not None]
         return kept, (page.get("metadata") or {}).get("continue")
+
+    def _merge(self, path: str, patch: Object) -> Object:
+        return self._call("patch", path, body=patch, content_type="application/merge-patch+json")
 
     def _call(self, method: str, path: str, **options: Any) -> Object:
         return dict(json.loads(self._request(method, path, **options)))

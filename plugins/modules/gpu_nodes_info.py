@@ -139,6 +139,12 @@ nodes:
     container_runtime_version:
       description: The container runtime that the kubelet uses, with its version; empty if the node has not told it.
       type: str
+    labels:
+      description: The node's labels.
+      type: dict
+    annotations:
+      description: Those of the node's annotations that this collection writes.
+      type: dict
   sample:
     - name: worker-1
       known: true
@@ -155,6 +161,9 @@ nodes:
       foreign_plugins: []
       gpu_operator: false
       container_runtime_version: containerd://2.1.4
+      labels:
+        nvidia.com/gpu.present: "true"
+      annotations: {}
 """
 
 from typing import Any

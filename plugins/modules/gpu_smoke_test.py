@@ -19,48 +19,6 @@ description:
     unless O(cordoned=test).
   - The module itself succeeds when pods fail, so that the results of all nodes can be used; check RV(ok).
 options:
-  state:
-    description:
-      - With V(present), the nodes are tested. Pods of earlier runs that cannot be alive any more are removed on the way.
-      - With V(absent), nothing is tested, and all pods of this module in O(namespace) are removed, whatever their age.
-    type: str
-    choices: [present, absent]
-    default: present
-  nodes:
-    description: The nodes to test. Required with O(state=present).
-    type: list
-    elements: str
-  image:
-    description: The image to run. Required with O(state=present).
-    type: str
-  image_pull_policy:
-    description: When the kubelet pulls the image.
-    type: str
-    choices: [Always, IfNotPresent, Never]
-    default: IfNotPresent
-  image_pull_secrets:
-    description: Names of secrets in O(namespace) for a private registry.
-    type: list
-    elements: str
-    default: []
-  command:
-    description: What to run instead of the image's entry point.
-    type: list
-    elements: str
-    default: []
-  args:
-    description: Arguments instead of the image's own.
-    type: list
-    elements: str
-    default: []
-  expected_output:
-    description: Text that the pod has to print. Empty means that a good exit code is enough.
-    type: str
-    default: Test PASSED
-  runtime_class:
-    description: The RuntimeClass for the pod; empty for the nodes' default runtime.
-    type: str
-    default: ""
   resource_name:
     description: The resource to ask for.
     type: str
@@ -69,25 +27,11 @@ options:
     description: How many units of it each pod asks for, 1 or more.
     type: int
     default: 1
-  namespace:
-    description: Where the pods are created. It has to exist.
-    type: str
-    default: default
   cordoned:
     description: Whether nodes that are cordoned are skipped, or tested with pods that pass the cordon, as before maintenance ends.
     type: str
     choices: [skip, test]
     default: skip
-  tolerations:
-    description: Tolerations of the pods. The taint C(nvidia.com/gpu) is tolerated in any case.
-    type: list
-    elements: dict
-    default: []
-  run_as_user:
-    description:
-      - User ID of the container. V(0) is root, for hosts whose GPU device files are not open to everybody.
-    type: int
-    default: 65534
   timeout:
     description: Seconds to wait for all pods together, image pulls included.
     type: int
@@ -96,21 +40,7 @@ extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.api
-attributes:
-  check_mode:
-    support: full
-    details:
-      - Nothing is created in check mode; nodes that could be tested are reported as skipped, which is not a pass.
-  diff_mode:
-    support: N/A
-    details: Nothing that lasts is created.
-  idempotent:
-    support: full
-    details:
-      - Nothing remains of a test, so it reports no change. Only the removal of pods that an interrupted earlier run
-        left behind is reported as a change.
-requirements:
-  - kubernetes >= 24.2.0
+  - gpu.kubernetes.smoke_test
 seealso:
   - module: gpu.kubernetes.gpu_nodes_info
 """
@@ -196,83 +126,54 @@ results:
       visible_devices: []
 """
 
-import signal
-from typing import Any, NoReturn
+from typing import Any, Mapping
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke import Smoke
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoking import remove_pods, run_smoke_test
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, Cluster, connect
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke import Result
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_face import (
+    ARGUMENTS,
+    REQUIRED_IF,
+    run,
+    smoke_of,
+)
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoking import (
+    Outcome,
+    remove_pods,
+    run_smoke_test,
+)
 
 ARGUMENT_SPEC: dict[str, Any] = {
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "nodes": {"type": "list", "elements": "str"},
-    "image": {"type": "str"},
-    "image_pull_policy": {"type": "str", "choices": ["Always", "IfNotPresent", "Never"], "default": "IfNotPresent"},
-    "image_pull_secrets": {"type": "list", "elements": "str", "default": [], "no_log": False},
-    "command": {"type": "list", "elements": "str", "default": []},
-    "args": {"type": "list", "elements": "str", "default": []},
-    "expected_output": {"type": "str", "default": "Test PASSED"},
-    "runtime_class": {"type": "str", "default": ""},
+    **ARGUMENTS,
     "resource_name": {"type": "str", "default": "nvidia.com/gpu"},
     "resource_count": {"type": "int", "default": 1},
-    "namespace": {"type": "str", "default": "default"},
     "cordoned": {"type": "str", "choices": ["skip", "test"], "default": "skip"},
-    "tolerations": {"type": "list", "elements": "dict", "default": []},
-    "run_as_user": {"type": "int", "default": 65534},
     "timeout": {"type": "int", "default": 300},
 }
 
 
-def _stop(*_details: object) -> NoReturn:
-    """Let a terminated run pass through its cleaning up."""
-    raise SystemExit("terminated")
-
-
-def _smoke(params: dict[str, Any]) -> Smoke:
-    same = ("image", "namespace", "command", "args", "expected_output", "runtime_class", "timeout", "run_as_user")
-    return Smoke(
+def _act(cluster: Cluster, params: Mapping[str, Any], check_mode: bool) -> Outcome[Result]:
+    if params["state"] == "absent":
+        return remove_pods(cluster, params["namespace"], check_mode=check_mode)
+    smoke = smoke_of(
+        params,
         resource=params["resource_name"],
         count=params["resource_count"],
-        image_pull_policy=params["image_pull_policy"],
-        image_pull_secrets=params["image_pull_secrets"],
-        tolerations=params["tolerations"],
         cordoned=params["cordoned"] == "test",
-        **{name: params[name] for name in same},
     )
+    return run_smoke_test(cluster, smoke, list(dict.fromkeys(params["nodes"])), check_mode=check_mode)
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={**AUTH_ARG_SPEC, **ARGUMENT_SPEC},
-        required_if=[("state", "present", ("nodes", "image"))],
-        supports_check_mode=True,
+        argument_spec={**AUTH_ARG_SPEC, **ARGUMENT_SPEC}, required_if=REQUIRED_IF, supports_check_mode=True
     )
     params = module.params
     if params["resource_count"] < 1:
         module.fail_json(msg="A pod that asks for no GPU proves none; set resource_count to 1 or more.")
-    signal.signal(signal.SIGTERM, _stop)
     cluster = connect(module)
-    try:
-        if params["state"] == "absent":
-            outcome = remove_pods(cluster, params["namespace"], check_mode=module.check_mode)
-        else:
-            nodes = list(dict.fromkeys(params["nodes"]))
-            outcome = run_smoke_test(cluster, _smoke(params), nodes, check_mode=module.check_mode)
-    except ApiError as error:
-        module.fail_json(msg=str(error))
-    for warning in outcome.warnings:
-        module.warn(warning)
-    module.exit_json(
-        changed=bool(outcome.removed_leftovers),
-        ok=not any(result.failed for result in outcome.results),
-        failed_nodes=[result.node for result in outcome.results if result.failed],
-        skipped_nodes=[result.node for result in outcome.results if result.skipped],
-        removed_leftovers=outcome.removed_leftovers,
-        results=[result.as_dict() for result in outcome.results],
-    )
+    run(module, lambda: _act(cluster, params, module.check_mode))
 
 
 if __name__ == "__main__":

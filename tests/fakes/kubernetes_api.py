@@ -155,6 +155,17 @@ class FakeCluster:
         self.on_done(f"patch {name}")
         return self.store_nodes[name]
 
+    def patch_node_status(self, name: str, patch: Object) -> Object:
+        self._note(f"patch status {name}")
+        for field, values in patch["status"].items():
+            kept = self.store_nodes[name]["status"].setdefault(field, {})
+            for key, value in values.items():
+                if value is None:
+                    kept.pop(key, None)
+                else:
+                    kept[key] = value
+        return copy.deepcopy(self.store_nodes[name])
+
     def create_pod(self, namespace: str, manifest: Object) -> Object:
         self._note("create")
         made = copy.deepcopy(manifest)

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from ._common import finish, roles
+from ._common import FQCN, finish, roles
 
 # Options of the whole collection, which each role that reads them documents; they have no default of their own in a role.
 SHARED = ("container_runtime", "gpu_kubeconfig", "gpu_kube_context", "gpu_node_name")
@@ -134,7 +134,8 @@ def names_of(role: Path) -> tuple[set[str], set[str]]:
     read: set[str] = set()
     given: set[str] = set()
     for path in (path for folder in RUN for path in (role / folder).rglob("*") if path.is_file()):
-        text = COMMENT.sub("", path.read_text(encoding="utf-8"))
+        # A module may be called as variables of the role begin.
+        text = COMMENT.sub("", path.read_text(encoding="utf-8")).replace(f"{FQCN}.", f"{FQCN}.the_plugin_")
         given.update(KEY.findall(text), REGISTER.findall(text))
         read.update(re.findall(r"\w+", KEY.sub("", text)))
     return read, given
@@ -158,10 +159,12 @@ def problems_of_role(role: Path) -> tuple[int, list[str]]:
         return 0, [f"{role.name}: meta/argument_specs.yml has no entry point main"]
     options: dict[str, Any] = main.get("options", {})
     defaults, (read, given) = load(role / "defaults" / "main.yml"), names_of(role)
+    # What begins with the longer name of another role is that one's.
+    others = tuple(f"{other.name}_" for other in role.parent.iterdir() if other.name.startswith(f"{role.name}_"))
     found = [
         f"{name}: the role reads it, and it is neither documented nor set"
         for name in read - given - options.keys()
-        if name.startswith(f"{role.name}_")
+        if name.startswith(f"{role.name}_") and not name.startswith(others or "/")
     ]
     found += [f"{name}: in defaults/main.yml, not documented" for name in defaults.keys() - options.keys()]
     for name, option in options.items():

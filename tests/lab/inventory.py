@@ -9,11 +9,11 @@ from typing import Any
 
 import yaml
 
-from . import cluster, nodes
+from . import cluster, images, nodes
 from .packages import KEY
 from .settings import Node, Settings
 from .standins.archive import image_names
-from .standins.build import CUDA_SAMPLE, DEVICE_PLUGIN
+from .standins.build import CUDA_SAMPLE, DEVICE_PLUGIN, GPUSHARE_DEVICE_PLUGIN, GPUSHARE_EXTENDER
 
 
 def path(settings: Settings) -> Path:
@@ -65,6 +65,11 @@ def write(settings: Settings, machines: list[Node], *, with_cluster: bool) -> Pa
             gpu_verify_report_path=str(settings.state / "gpu-report.json"),
             **_prefixed("k8s_device_plugin_image", _image(settings, DEVICE_PLUGIN, "nvidia/k8s-device-plugin")),
             **_prefixed("gpu_smoke_test_image", _image(settings, CUDA_SAMPLE, "nvidia/k8s/cuda-sample")),
+            **_prefixed(
+                "gpushare_device_plugin_image", _image(settings, GPUSHARE_DEVICE_PLUGIN, "k8s-gpushare-plugin")
+            ),
+            **_prefixed("gpushare_extender_image", _image(settings, GPUSHARE_EXTENDER, "k8s-gpushare-schd-extender")),
+            kube_scheduler_extender_probe_image=images.kubeadm_names(settings)["pause"],
         )
     groups = {
         "kube_control_plane": {"hosts": {node.name: _host(settings, node) for node in machines if node.control_plane}},

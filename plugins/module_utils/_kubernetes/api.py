@@ -60,6 +60,9 @@ class Cluster(Protocol):
     def patch_node(self, name: str, patch: Object) -> Object:
         """Apply a merge patch to a node; status 409 if it carries a resourceVersion that is no longer current."""
 
+    def patch_node_status(self, name: str, patch: Object) -> Object:
+        """Apply a merge patch to the status of a node."""
+
     def create_pod(self, namespace: str, manifest: Object) -> Object:
         """Create a pod and return it with its name."""
 

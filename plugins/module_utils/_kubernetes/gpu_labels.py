@@ -12,6 +12,8 @@ from .labels import Labels, read_labels
 
 MIB = 1024 * 1024
 GPU_RESOURCE = "nvidia.com/gpu"
+MEMORY_RESOURCE = "aliyun.com/gpu-mem"
+MEMORY_UNITS = {"GiB": 1024 * MIB, "MiB": MIB}
 
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -71,6 +73,15 @@ def _mixed_warning(gpus: list[dict[str, Any]], product: str, memory: int) -> lis
         return []
     named = ", ".join(f"{count} x {kind}" for kind, count in sorted(kinds.items()))
     return [f"different GPUs in one node: {named}; the labels name the smallest, {product} with {memory} MiB"]
+
+
+def shared_memory(facts: Mapping[str, Any], unit: str) -> int:
+    """Return how many units of memory (GiB or MiB) gpushare's device plugin will offer.
+
+    It rounds the memory of the first GPU down, and takes it for that of each.
+    """
+    gpus = working_gpus(facts)
+    return len(gpus) * (_size(gpus[0]) // MEMORY_UNITS[unit]) if gpus else 0
 
 
 def expected_gpus(

@@ -33,6 +33,7 @@ from .pod_trouble import Evidence, newest, one_line, telling_line, trouble, unre
 
 PRESENT_LABEL = "nvidia.com/gpu.present"
 OPERATOR_LABEL = "nvidia.com/gpu.deploy.device-plugin"
+OWN_ANNOTATIONS = "gpu-kubernetes/"
 
 # Taints that the DaemonSet controller tolerates by itself.
 _DAEMON_TAINTS = (
@@ -80,6 +81,8 @@ class NodeReport:
     foreign_plugins: list[str] = field(default_factory=list)
     gpu_operator: bool = False
     container_runtime_version: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON types."""
@@ -193,6 +196,8 @@ def _report(view: _View, on_node: Sequence[Object]) -> NodeReport:
         foreign_plugins=foreign_plugins(on_node, view.question),
         gpu_operator=labels_of(node).get(OPERATOR_LABEL) == "true",
         container_runtime_version=_runtime_version(node),
+        labels=labels_of(node),
+        annotations={key: value for key, value in annotations_of(node).items() if key.startswith(OWN_ANNOTATIONS)},
     )
 
 

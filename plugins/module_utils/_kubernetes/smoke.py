@@ -27,7 +27,7 @@ from .pod_trouble import HOPELESS, Evidence, one_line, telling_line, trouble, un
 NAME_LABEL = "app.kubernetes.io/name"
 MANAGER_LABEL = "app.kubernetes.io/managed-by"
 RUN_LABEL = "gpu-kubernetes/smoke-test-run"
-LABELS = {NAME_LABEL: "gpu-smoke-test", MANAGER_LABEL: "gpu.kubernetes"}
+NAME = "gpu-smoke-test"
 
 # The pod outlives the wait by this many seconds, so that its state can be read; then the kubelet ends it by itself.
 GRACE_SECONDS = 60
@@ -35,15 +35,29 @@ GRACE_SECONDS = 60
 GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists"}
 CORDON_TOLERATION = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
 
+UNKNOWN = "is not in the cluster; join it, or set gpu_node_name if its Kubernetes name differs"
+
 # The control plane takes these off soon after the node became Ready.
 _PASSING_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
+def labels_for(name: str) -> dict[str, str]:
+    """Return the labels of all pods of the test of this name, whatever run they belong to."""
+    return {NAME_LABEL: name, MANAGER_LABEL: "gpu.kubernetes"}
+
+
+LABELS = labels_for(NAME)
 
 _DEVICE = re.compile(r"\b(?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
 
 
 @dataclass(frozen=True)
 class Smoke:
-    """What to run. ``timeout`` is in seconds, ``count`` in units of ``resource``; ``cordoned`` nodes are tested or skipped."""
+    """What to run. ``timeout`` is in seconds, ``count`` in units of ``resource``; ``cordoned`` nodes are tested or skipped.
+
+    ``name`` is that of the test, ``subject`` what a verdict calls the pod. A pod that has to outlast more than one wait has a
+    ``lifetime`` in seconds.
+    """
 
     image: str
     namespace: str = "default"
@@ -59,6 +73,9 @@ class Smoke:
     image_pull_secrets: Sequence[str] = ()
     tolerations: Sequence[Mapping[str, Any]] = ()
     cordoned: bool = False
+    name: str = NAME
+    subject: str = "the pod"
+    lifetime: int = 0
 
     @property
     def all_tolerations(self) -> list[Object]:
@@ -68,18 +85,14 @@ class Smoke:
 
 
 @dataclass
-class Result:
+class Verdict:
     """The verdict on one node. ``skipped`` means that the GPU was not tried, so it is never ``passed`` then."""
 
     node: str
-    pod: str = ""
-    phase: str = ""
     passed: bool = False
     skipped: bool = False
     reason: str = ""
     log_tail: list[str] = field(default_factory=list)
-    image: str = ""
-    visible_devices: list[str] = field(default_factory=list)
 
     @property
     def failed(self) -> bool:
@@ -91,6 +104,16 @@ class Result:
         return asdict(self)
 
 
+@dataclass
+class Result(Verdict):
+    """The verdict on a node with the one pod that it is for."""
+
+    pod: str = ""
+    phase: str = "NotCreated"
+    image: str = ""
+    visible_devices: list[str] = field(default_factory=list)
+
+
 def manifest(smoke: Smoke, node: str, run: str) -> Object:
     """Build the pod for one node.
 
@@ -100,7 +123,7 @@ def manifest(smoke: Smoke, node: str, run: str) -> Object:
     """
     spec: Object = {
         "restartPolicy": "Never",
-        "activeDeadlineSeconds": smoke.timeout + GRACE_SECONDS,
+        "activeDeadlineSeconds": (smoke.lifetime or smoke.timeout) + GRACE_SECONDS,
         "terminationGracePeriodSeconds": 1,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -117,9 +140,9 @@ def manifest(smoke: Smoke, node: str, run: str) -> Object:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "generateName": "gpu-smoke-test-",
+            "generateName": f"{smoke.name}-",
             "namespace": smoke.namespace,
-            "labels": {**LABELS, RUN_LABEL: run},
+            "labels": {**labels_for(smoke.name), RUN_LABEL: run},
         },
         "spec": spec,
     }
@@ -158,23 +181,27 @@ def precheck(name: str, node: Object | None, pods: Sequence[Object], smoke: Smok
 
     A fully used node is skipped, and a cordoned one unless cordons are passed: their GPUs are not at fault, but nothing was proved.
     """
-    result = Result(name, phase="NotCreated")
-    if node is None:
-        result.reason = "is not in the cluster; join it, or set gpu_node_name if its Kubernetes name differs"
+    result = Result(name)
+    if node is None or barred(result, node, smoke):
+        result.reason = result.reason or UNKNOWN
         return result
+    return _precheck_devices(result, node, pods, smoke)
+
+
+def barred(result: Verdict, node: Object, smoke: Smoke) -> bool:
+    """Say whether the node takes no pod of the test, whatever devices it has; *result* then says why."""
     if not smoke.cordoned and not is_schedulable(node):
         result.skipped, result.reason = True, "cordoned: no pod may be scheduled here; uncordon the node to test it"
-        return result
+        return True
     if not is_ready(node):
         message = one_line(condition_of(node, "Ready").get("message")) or "its kubelet has not reported"
         result.reason = f"is not Ready: {message}"
-        return result
+        return True
     taints = untolerated(node, smoke.all_tolerations, _PASSING_TAINTS)
     if taints:
         named = ", ".join(taint_text(taint) for taint in taints)
         result.reason = f"has the taint {named}, which the pod does not tolerate; add it to the test's tolerations"
-        return result
-    return _precheck_devices(result, node, pods, smoke)
+    return bool(taints)
 
 
 def _precheck_devices(result: Result, node: Object, pods: Sequence[Object], smoke: Smoke) -> Result | None:
@@ -189,8 +216,13 @@ def _precheck_devices(result: Result, node: Object, pods: Sequence[Object], smok
 
 
 def _busy(offered: int, used: int, holders: Sequence[str], smoke: Smoke) -> str:
-    more = f" and {len(holders) - 3} more" if len(holders) > 3 else ""
-    return f"busy: {used} of {offered} {smoke.resource} are in use by {', '.join(holders[:3])}{more}"
+    return f"busy: {used} of {offered} {smoke.resource} are in use by {listed(holders)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Name the first three and say how many more there are."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
 
 
 def is_decided(pod: Mapping[str, Any]) -> bool:
@@ -202,7 +234,7 @@ def is_decided(pod: Mapping[str, Any]) -> bool:
 def verdict(node: str, pod: Object, smoke: Smoke, evidence: Evidence, log_lines: int = 10) -> Result:
     """Judge a pod that ended, or that time ran out on."""
     phase = str((pod.get("status") or {}).get("phase") or "Unknown")
-    result = Result(node, name_of(pod), phase, image=smoke.image)
+    result = Result(node, pod=name_of(pod), phase=phase, image=smoke.image)
     result.log_tail = [line.rstrip() for line in evidence.log.splitlines() if line.strip()][-log_lines:]
     result.visible_devices = sorted(set(_DEVICE.findall(evidence.log)))
     if phase == "Succeeded":
@@ -214,22 +246,26 @@ def verdict(node: str, pod: Object, smoke: Smoke, evidence: Evidence, log_lines:
         result.reason = f"busy: no free {smoke.resource} within {smoke.timeout} s, as the scheduler says"
         return result
     late = "" if phase == "Failed" else f" (after {smoke.timeout} s)"
-    result.reason = f"the pod {trouble(pod, evidence) or _running_on(evidence)}{late}"
+    result.reason = f"{smoke.subject} {trouble(pod, evidence) or _running_on(evidence)}{late}"
     return result
 
 
-def refused(node: str, message: str) -> Result:
-    """Make the verdict on a pod that the API server would not create."""
-    clause = f"the API server refused the pod: {message.rstrip('.')}"
-    return Result(node, phase="NotCreated", reason=with_remedy(clause))
+def refused(smoke: Smoke, message: str) -> str:
+    """Say why there is no pod if the API server would not create it."""
+    return with_remedy(f"the API server refused {smoke.subject}: {message.rstrip('.')}")
+
+
+def deleted(smoke: Smoke, name: str) -> str:
+    """Say why a pod that was created is not there any more."""
+    return f"somebody deleted the pod {smoke.namespace}/{name} during the test"
 
 
 def _silence(result: Result, smoke: Smoke, evidence: Evidence) -> str:
     """Say why a pod that ended well did not pass."""
     if evidence.log_error:
-        return f"the pod ended well, but {unread(evidence)}"
+        return f"{smoke.subject} ended well, but {unread(evidence)}"
     last = result.log_tail[-1] if result.log_tail else "(no output)"
-    return f"the pod ended well but never printed {smoke.expected_output!r}; its last line is: {one_line(last)}"
+    return f"{smoke.subject} ended well but never printed {smoke.expected_output!r}; its last line is: {one_line(last)}"
 
 
 def _running_on(evidence: Evidence) -> str:

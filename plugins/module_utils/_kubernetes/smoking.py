@@ -9,16 +9,32 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Callable, Sequence
+from typing import Any, Callable, Generic, Mapping, Sequence, TypeVar
 
 from .api import ApiError, Cluster, in_parallel
 from .objects import Object, name_of, pods_by_node
 from .pod_trouble import Evidence
-from .smoke import LABELS, RUN_LABEL, Result, Smoke, is_decided, leftovers, manifest, precheck, refused, verdict
+from .smoke import (
+    LABELS,
+    RUN_LABEL,
+    Result,
+    Smoke,
+    Verdict,
+    deleted,
+    is_decided,
+    labels_for,
+    leftovers,
+    manifest,
+    precheck,
+    refused,
+    verdict,
+)
 from .watching import UNFINISHED, collect
 
 LOG_LINES = 200
 CLEANUP_SECONDS = 30
+
+Kind = TypeVar("Kind", bound=Verdict)
 
 
 @dataclass(frozen=True)
@@ -32,90 +48,132 @@ class Pace:
 
 
 @dataclass
-class Outcome:
+class Outcome(Generic[Kind]):
     """The results in order of the nodes asked for, and what was swept up of earlier runs."""
 
-    results: list[Result]
+    results: list[Kind]
     removed_leftovers: list[str]
     warnings: list[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what a module answers, without the warnings."""
+        return {
+            "changed": bool(self.removed_leftovers),
+            "ok": not any(result.failed for result in self.results),
+            "failed_nodes": [result.node for result in self.results if result.failed],
+            "skipped_nodes": [result.node for result in self.results if result.skipped],
+            "removed_leftovers": self.removed_leftovers,
+            "results": [result.as_dict() for result in self.results],
+        }
 
 
 def run_smoke_test(
     cluster: Cluster, smoke: Smoke, nodes: Sequence[str], pace: Pace | None = None, check_mode: bool = False
-) -> Outcome:
+) -> Outcome[Result]:
     """Try one pod on each node and judge it. Raises ApiError, after cleaning up what it can."""
     pace = pace or Pace()
     known = {name_of(node): node for node in cluster.nodes()}
     placed = pods_by_node(cluster.pods(fields=UNFINISHED))
-    stale = leftovers(cluster.pods(smoke.namespace, LABELS), pace.now())
-    results = {name: precheck(name, known.get(name), placed.get(name, []), smoke) for name in nodes}
+
+    def check(name: str) -> Result | None:
+        return precheck(name, known.get(name), placed.get(name, []), smoke)
+
+    def test(ready: Sequence[str], run: str) -> dict[str, Result]:
+        return _test(cluster, smoke, ready, run, pace)
+
+    return conduct(cluster, smoke, nodes, check, Result, test, pace, check_mode)
+
+
+def conduct(
+    cluster: Cluster,
+    smoke: Smoke,
+    nodes: Sequence[str],
+    check: Callable[[str], Kind | None],
+    blank: Callable[[str], Kind],
+    test: Callable[[Sequence[str], str], Mapping[str, Kind]],
+    pace: Pace,
+    check_mode: bool = False,
+) -> Outcome[Kind]:
+    """Test the nodes that can be tested, and leave nothing behind whatever happens. Raises ApiError.
+
+    *check* says why a node cannot be tested, *blank* makes the verdict on one that is not, and *test* tests the others at once with pods
+    that have the value given to it as their run label.
+    """
+    stale = leftovers(cluster.pods(smoke.namespace, labels_for(smoke.name)), pace.now())
+    results = {name: check(name) for name in nodes}
     ready = [name for name in nodes if results[name] is None]
+    warnings: list[str] = []
     if check_mode:
-        results.update({name: _not_run(name) for name in ready})
-        return Outcome([result for result in results.values() if result], stale, [])
-    in_parallel(lambda name: cluster.delete_pod(smoke.namespace, name), stale)
-    tested, warnings = _test(cluster, smoke, ready, pace)
-    results.update(tested)
+        results.update({name: _not_run(blank(name)) for name in ready})
+    else:
+        in_parallel(lambda name: cluster.delete_pod(smoke.namespace, name), stale)
+        run = uuid.uuid4().hex[:12]
+        try:
+            results.update(test(ready, run))
+        finally:
+            if ready:
+                warnings.extend(_sweep(cluster, smoke.namespace, {RUN_LABEL: run}, pace))
     return Outcome([result for result in results.values() if result], stale, warnings)
 
 
-def remove_pods(cluster: Cluster, namespace: str, pace: Pace | None = None, check_mode: bool = False) -> Outcome:
+def remove_pods(
+    cluster: Cluster,
+    namespace: str,
+    pace: Pace | None = None,
+    check_mode: bool = False,
+    labels: Mapping[str, str] = LABELS,
+) -> Outcome[Any]:
     """Remove all test pods in the namespace, whatever their age, and wait until they are gone. Raises ApiError."""
-    found = sorted(name_of(pod) for pod in cluster.pods(namespace, LABELS))
-    warnings = [] if check_mode else _sweep(cluster, namespace, LABELS, pace or Pace())
+    found = sorted(name_of(pod) for pod in cluster.pods(namespace, labels))
+    warnings = [] if check_mode else _sweep(cluster, namespace, labels, pace or Pace())
     return Outcome([], found, warnings)
 
 
-def _not_run(name: str) -> Result:
-    return Result(name, phase="NotCreated", skipped=True, reason="check mode: no pod was created, nothing was proved")
+def _not_run(result: Kind) -> Kind:
+    result.skipped, result.reason = True, "check mode: no pod was created, nothing was proved"
+    return result
 
 
-def _test(cluster: Cluster, smoke: Smoke, nodes: Sequence[str], pace: Pace) -> tuple[dict[str, Result], list[str]]:
-    run = uuid.uuid4().hex[:12]
-    warnings: list[str] = []
+def _test(cluster: Cluster, smoke: Smoke, nodes: Sequence[str], run: str, pace: Pace) -> dict[str, Result]:
+    created = dict(zip(nodes, in_parallel(lambda node: create(cluster, smoke, node, run), nodes)))
+    results = {node: Result(node, reason=why) for node, (_name, why) in created.items() if why}
+    pods = {node: name for node, (name, why) in created.items() if not why}
+    seen = wait(cluster, smoke, run, lambda those: all(map(is_decided, those.values())), pace) if pods else {}
+    evidence = collect(cluster, smoke.namespace, list(seen.values()), LOG_LINES)
+    for node, name in pods.items():
+        results[node] = _judge(node, name, seen.get(name), smoke, evidence.get(name, Evidence()))
+    return results
+
+
+def create(cluster: Cluster, smoke: Smoke, node: str, run: str) -> tuple[str, str]:
+    """Create a pod for the node: return (its name, empty), or (empty, why the API server refused it). Raises ApiError if it is away."""
     try:
-        created = dict(zip(nodes, in_parallel(lambda node: _create(cluster, smoke, node, run), nodes)))
-        results = {node: pod for node, pod in created.items() if isinstance(pod, Result)}
-        pods = {node: name_of(pod) for node, pod in created.items() if isinstance(pod, dict)}
-        seen = _wait(cluster, smoke, run, len(pods), pace)
-        evidence = collect(cluster, smoke.namespace, list(seen.values()), LOG_LINES)
-        for node, name in pods.items():
-            results[node] = _judge(node, name, seen.get(name), smoke, evidence.get(name, Evidence()))
-    finally:
-        if nodes:
-            warnings.extend(_sweep(cluster, smoke.namespace, {RUN_LABEL: run}, pace))
-    return results, warnings
-
-
-def _create(cluster: Cluster, smoke: Smoke, node: str, run: str) -> Object | Result:
-    try:
-        return cluster.create_pod(smoke.namespace, manifest(smoke, node, run))
+        return name_of(cluster.create_pod(smoke.namespace, manifest(smoke, node, run))), ""
     except ApiError as error:
         if not error.status:
             raise
-        return refused(node, str(error))
+        return "", refused(smoke, str(error))
 
 
 def _judge(node: str, name: str, pod: Object | None, smoke: Smoke, evidence: Evidence) -> Result:
     if pod is None:
-        return Result(
-            node, name, "Deleted", reason=f"somebody deleted the pod {smoke.namespace}/{name} during the test"
-        )
+        return Result(node, pod=name, phase="Deleted", reason=deleted(smoke, name))
     return verdict(node, pod, smoke, evidence)
 
 
-def _wait(cluster: Cluster, smoke: Smoke, run: str, count: int, pace: Pace) -> dict[str, Object]:
-    """Poll with one list until every pod is decided or time is up; return the pods by name."""
+def wait(
+    cluster: Cluster, smoke: Smoke, run: str, enough: Callable[[Mapping[str, Object]], bool], pace: Pace
+) -> dict[str, Object]:
+    """Poll with one list of the run's pods until they are *enough* or time is up; return them by name."""
     deadline = pace.clock() + smoke.timeout
-    while count:
+    while True:
         pods = {name_of(pod): pod for pod in cluster.pods(smoke.namespace, {RUN_LABEL: run})}
-        if all(is_decided(pod) for pod in pods.values()) or pace.clock() >= deadline:
+        if enough(pods) or pace.clock() >= deadline:
             return pods
         pace.sleep(pace.interval)
-    return {}
 
 
-def _sweep(cluster: Cluster, namespace: str, labels: dict[str, str], pace: Pace) -> list[str]:
+def _sweep(cluster: Cluster, namespace: str, labels: Mapping[str, str], pace: Pace) -> list[str]:
     """Delete pods by label, also those whose creation we never heard back from, and wait until gone; return warnings."""
     deadline = pace.clock() + CLEANUP_SECONDS
     while True:

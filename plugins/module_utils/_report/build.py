@@ -21,7 +21,7 @@ SCHEMA = "gpu.kubernetes/report/v1"
 STAND_IN = "stand-in"
 
 # A smoke test proves a node as long as these are what they were.
-PROVED = ("node", "gpus", "driver", "runtime")
+PROVED = ("node", "gpus", "driver", "runtime", "resource_name")
 
 Report = Dict[str, Any]
 
@@ -115,6 +115,7 @@ def _node(seen: Observation) -> dict[str, Any]:
             "toolkit_version": (seen.get("toolkit") or {}).get("version"),
             "drift": difference(seen.get("configuration") or {}),
         },
+        "resource_name": (seen.get("plugin") or {}).get("resource_name"),
         "kubernetes": {key: entry.get(key) for key in ("ready", "schedulable", "capacity", "allocatable", "expected")},
         "smoke_test": seen["smoke_test"],
     }

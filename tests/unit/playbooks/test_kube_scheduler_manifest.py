@@ -85,9 +85,10 @@ def test_mistakes_and_troubles_are_told_in_one_sentence(scheduler, tmp_path: Pat
 def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     from ansible.errors import AnsibleActionFail
 
-    from ansible_collections.gpu.kubernetes.plugins.action import kube_scheduler_manifest as action
+    from ansible_collections.gpu.kubernetes.plugins.action.kube_scheduler_manifest import ActionModule
+    from ansible_collections.gpu.kubernetes.plugins.plugin_utils import _two_halves
 
-    monkeypatch.setattr(action._yaml, "MISSING_LIBRARY", ImportError("No module named 'ruamel'"))
-    monkeypatch.setattr(action.ActionBase, "run", lambda *_arguments: {})
+    monkeypatch.setattr(_two_halves._yaml, "MISSING_LIBRARY", ImportError("No module named 'ruamel'"))
+    monkeypatch.setattr(_two_halves.ActionBase, "run", lambda *_arguments: {})
     with pytest.raises(AnsibleActionFail, match=r"No module named 'ruamel'.*pip install 'ruamel.yaml"):
-        action.ActionModule.__new__(action.ActionModule).run()
+        ActionModule.__new__(ActionModule).run()

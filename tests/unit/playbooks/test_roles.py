@@ -96,7 +96,7 @@ def test_the_toolkit_stays_while_another_configuration_names_it(play):
 
 
 SEEN_NOTHING = {
-    "__gpu_verify_nodes": {},
+    "__gpu_verify_asked": {},
     "__gpu_verify_objects": {},
     "gpu_verify_runtime_class": "",
 }

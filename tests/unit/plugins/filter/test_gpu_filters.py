@@ -84,3 +84,15 @@ def test_what_cannot_be_told() -> None:
     sliced = {**T4, "mig_mode": "enabled"}
     with pytest.raises(AnsibleFilterError, match="set k8s_device_plugin_expected_gpus"):
         COUNT({"gpus": [sliced]}, {"flags": {"migStrategy": "single"}})
+
+
+@pytest.mark.parametrize(("unit", "amount"), [("GiB", 2 * 14), ("MiB", 2 * 15359)])
+def test_memory_is_that_of_the_first_gpu_rounded_down(unit: str, amount: int) -> None:
+    facts = {"gpus": [{"memory_total_bytes": 15360 * 2**20 - 1}, {"memory_total_bytes": 80 * 2**30}, {"lost": True}]}
+    assert COUNT(facts, resource="aliyun.com/gpu-mem", unit=unit) == amount
+    assert COUNT({"gpus": []}, resource="aliyun.com/gpu-mem", unit=unit) == 0
+
+
+def test_an_unknown_unit_is_refused() -> None:
+    with pytest.raises(AnsibleFilterError, match="TiB"):
+        COUNT({"gpus": [{"memory_total_bytes": 1}]}, resource="aliyun.com/gpu-mem", unit="TiB")
