@@ -51,6 +51,7 @@ class Sharing:
         return replace(
             self.smoke,
             name=NAME,
+            rewritten=True,  # by the published images
             resource=names.GPU_MEM,
             count=amount,
             subject=f"the pod of {self.told(amount)}",

@@ -147,6 +147,6 @@ def _lost_defaults(values: t.Mapping[str, t.Any], before: Tree, after: Tree) -> 
     told = ", ".join(f"{name} {overrides.DEFAULT_EVICTION_HARD[name]}" for name in lost)
     note = (
         f"evictionHard replaces all that the kubelet has by default, and does not name {told}: name them too, or set"
-        " mergeDefaultEvictionSettings (Kubernetes 1.32 and newer)."
+        " mergeDefaultEvictionSettings (Kubernetes 1.33 and newer)."
     )
     return [note]
