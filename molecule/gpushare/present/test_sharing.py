@@ -206,7 +206,7 @@ def test_what_cannot_be_shared_is_refused_before_anything_is_touched(pods: Any, 
     assert pod.status.phase == "Running"
     code, recap, said = apply(gpu_nodes_group=WHOLE, gpushare_allow_unequal_gpus=True)
     assert code != 0
-    assert f"Node {WHOLE}: pods hold nvidia.com/gpu" in said
+    assert f"Node {WHOLE}: pods hold whole GPUs" in said
     assert sum(counts["changed"] for counts in recap.values()) == 0
     assert offered(api, WHOLE) == {GPU: "2"}
 
