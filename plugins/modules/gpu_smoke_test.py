@@ -131,7 +131,7 @@ from typing import Any, Mapping
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, Cluster, connect
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke import Result
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke import LABELS, Result
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_face import (
     ARGUMENTS,
     REQUIRED_IF,
@@ -155,7 +155,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
 
 def _act(cluster: Cluster, params: Mapping[str, Any], check_mode: bool) -> Outcome[Result]:
     if params["state"] == "absent":
-        return remove_pods(cluster, params["namespace"], check_mode=check_mode)
+        return remove_pods(cluster, params["namespace"], LABELS, check_mode=check_mode)
     smoke = smoke_of(
         params,
         resource=params["resource_name"],

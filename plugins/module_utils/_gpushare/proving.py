@@ -48,7 +48,7 @@ def remove_sharing_pods(
     cluster: Cluster, namespace: str, pace: Pace | None = None, check_mode: bool = False
 ) -> Outcome[SharingResult]:
     """Remove all pods of the test in the namespace, whatever their age, and wait until they are gone. Raises ApiError."""
-    return remove_pods(cluster, namespace, pace, check_mode, labels_for(NAME))
+    return remove_pods(cluster, namespace, labels_for(NAME), pace, check_mode)
 
 
 def _rows(allocation: Mapping[str, Any]) -> dict[str, Row]:

@@ -113,7 +113,7 @@ def trial_of(name: str, node: Object | None, row: Row | None, sharing: Sharing) 
 
     A node without enough free memory on one GPU is skipped, and so is a cordoned one: nothing is at fault there.
     """
-    result = SharingResult(name, unit=sharing.unit)
+    result = SharingResult(node=name, unit=sharing.unit)
     if node is None:
         result.reason = UNKNOWN
         return Trial(result, 0, 0, {})

@@ -15,7 +15,6 @@ from .api import ApiError, Cluster, in_parallel
 from .objects import Object, name_of, pods_by_node
 from .pod_trouble import Evidence
 from .smoke import (
-    LABELS,
     RUN_LABEL,
     Result,
     Smoke,
@@ -119,11 +118,11 @@ def conduct(
 def remove_pods(
     cluster: Cluster,
     namespace: str,
+    labels: Mapping[str, str],
     pace: Pace | None = None,
     check_mode: bool = False,
-    labels: Mapping[str, str] = LABELS,
 ) -> Outcome[Any]:
-    """Remove all test pods in the namespace, whatever their age, and wait until they are gone. Raises ApiError."""
+    """Remove all test pods with the labels in the namespace, whatever their age, and wait until they are gone. Raises ApiError."""
     found = sorted(name_of(pod) for pod in cluster.pods(namespace, labels))
     warnings = [] if check_mode else _sweep(cluster, namespace, labels, pace or Pace())
     return Outcome([], found, warnings)

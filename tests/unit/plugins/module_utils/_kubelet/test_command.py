@@ -18,9 +18,9 @@ KUBEADM_FLAGS = 'KUBELET_KUBEADM_ARGS="--container-runtime-endpoint=unix:///run/
 NOTHING: dict[str, t.Any] = {}
 
 
-def found(unit: str, files: t.Mapping[str, t.Any] = NOTHING) -> dict[str, tuple[str, str]]:
+def found(unit: str, files: t.Mapping[str, t.Any] | None = None) -> dict[str, tuple[str, str]]:
     """Return the flags that a unit comes to."""
-    words = command.from_unit(unit, files.get)
+    words = command.from_unit(unit, (files or NOTHING).get)
     assert words is not None
     return {flag.name: (flag.value, flag.source) for flag in command.flags(words)}
 

@@ -234,12 +234,12 @@ def test_leftovers_are_swept_up_and_running_tests_of_others_are_not() -> None:
 def test_absent_removes_all_test_pods_and_nothing_else() -> None:
     pods = [pod("young", labels=dict(LABELS), created="2026-01-01T00:59:30Z", activeDeadlineSeconds=600), pod("theirs")]
     cluster = FakeCluster([node("w1")], pods)
-    assert remove_pods(cluster, "default", pace(), check_mode=True).removed_leftovers == ["young"]
+    assert remove_pods(cluster, "default", LABELS, pace(), check_mode=True).removed_leftovers == ["young"]
     assert len(cluster.store_pods) == 2
-    outcome = remove_pods(cluster, "default", pace())
+    outcome = remove_pods(cluster, "default", LABELS, pace())
     assert (outcome.results, outcome.removed_leftovers, outcome.warnings) == ([], ["young"], [])
     assert [item["metadata"]["name"] for item in cluster.store_pods] == ["theirs"]
-    assert remove_pods(cluster, "default", pace()).removed_leftovers == []
+    assert remove_pods(cluster, "default", LABELS, pace()).removed_leftovers == []
 
 
 @pytest.mark.parametrize(
