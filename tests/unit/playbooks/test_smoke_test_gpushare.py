@@ -153,9 +153,9 @@ def test_defaults_follow_what_was_declared_for_other_roles(hear, tmp_path, linke
     for folder in ("defaults", "vars"):
         source = ROOT / "roles" / "gpushare_smoke_test" / folder
         shutil.copytree(source, tmp_path / "roles" / "gpushare_smoke_test" / folder)
-    told = "{{ {" + ", ".join(f"'{name}': {name}" for name in DEFAULTS) + "} }}"
+    told = "{{ {" + ", ".join(f"'{name}': {name} | string" for name in DEFAULTS) + "} }}"
     tasks = [{"ansible.builtin.set_fact": {"told": told}}]
     play = {"hosts": "all", "gather_facts": False, "roles": ["gpushare_smoke_test"], "tasks": tasks}
     assert hear({"node": {}}, [play], "told", **(LINKED if linked else {})) == {
-        name: values[linked] for name, values in DEFAULTS.items()
+        name: str(values[linked]) for name, values in DEFAULTS.items()
     }
