@@ -84,13 +84,13 @@ def playbook(forge: Forge) -> Callable[..., tuple[int, dict[str, dict[str, int]]
 
 
 @pytest.fixture
-def killed_at() -> Callable[..., None]:
-    """Run a playbook as another process, and kill it with all its own when it begins a task of that name."""
+def at_task() -> Callable[..., tuple[int, str]]:
+    """Run a playbook as another process, and do something when it begins a task of that name: exit code, all it printed."""
 
-    def run(playbook: str, task: str, *words: str) -> None:
+    def run(playbook: str, task: str, act: Callable[[subprocess.Popen[str]], object], *words: str) -> tuple[int, str]:
         program = Path(sys.executable).with_name("ansible-playbook")
         environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0", "PYTHONUNBUFFERED": "1"}
-        seen = []
+        seen, begun = [], False
         with subprocess.Popen(
             [str(program), "-i", str(LAB / "inventory.yml"), *words, playbook],
             cwd=ROOT,
@@ -102,10 +102,21 @@ def killed_at() -> Callable[..., None]:
         ) as process:
             for line in process.stdout or ():
                 seen.append(line)
-                if line.startswith("TASK [") and task in line:
-                    os.killpg(process.pid, signal.SIGKILL)
-                    return
-        raise AssertionError(f"{task} was never begun:\n{''.join(seen[-40:])}")
+                if not begun and line.startswith("TASK [") and task in line:
+                    begun = True
+                    act(process)
+        assert begun, f"{task} was never begun:\n{''.join(seen[-40:])}"
+        return process.returncode, "".join(seen)
+
+    return run
+
+
+@pytest.fixture
+def killed_at(at_task: Callable[..., tuple[int, str]]) -> Callable[..., None]:
+    """Run a playbook as another process, and kill it with all its own when it begins a task of that name."""
+
+    def run(playbook: str, task: str, *words: str) -> None:
+        at_task(playbook, task, lambda process: os.killpg(process.pid, signal.SIGKILL), *words)
 
     return run
 

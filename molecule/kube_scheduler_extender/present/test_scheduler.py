@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,13 @@ CONFIG = "/etc/kubernetes/gpu-kubernetes-scheduler.yaml"
 MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 NOTE = "/var/lib/gpu-kubernetes/state/kube-scheduler-change.json"
 CHECKSUM = "gpu-kubernetes/scheduler-config-checksum"
+OTHER = {
+    "urlPrefix": "http://127.0.0.1:32766/gpushare-scheduler",
+    "filterVerb": "filter",
+    "bindVerb": "bind",
+    "httpTimeout": "7s",
+    "managedResources": [{"name": "aliyun.com/gpu-mem"}],
+}
 Apply = Callable[..., tuple[int, int, str]]
 
 
@@ -123,6 +130,44 @@ def test_a_run_that_is_killed_before_the_proof_is_gone_on_with(host: Any, apply:
         assert code == 0, said
         assert not host.file(NOTE).exists
     assert (apply()[:2], files(host)) == ((0, 0), before)
+
+
+@pytest.fixture
+def full(host: Any) -> Iterator[Callable[[str], None]]:
+    """Put a folder on a file system of its own, which has no byte left."""
+    folders = []
+
+    def fill(folder: str) -> None:
+        host.check_output(
+            f"cp -a {folder} /root/kept && mount -t tmpfs -o size=1m full {folder} && cp -a /root/kept/. {folder} && rm -r /root/kept"
+            f" && ! cat /dev/zero > {folder}/zeros 2>/dev/null"
+        )
+        folders.append(folder)
+
+    yield fill
+    for folder in folders:
+        host.check_output(f"umount {folder}")
+
+
+@pytest.mark.parametrize("folder", ["/var/lib/gpu-kubernetes", "/etc/kubernetes"])
+def test_a_full_disk_changes_nothing(host: Any, api: Any, apply: Apply, full: Any, folder: str) -> None:
+    before = files(host)
+    full(folder)
+    code, _changed, said = apply(kube_scheduler_extender_extenders=[OTHER])
+    assert (code != 0, files(host)) == (True, before)
+    assert re.search("no space (is )?left", said, re.IGNORECASE), said
+    assert schedules(api) == ""
+
+
+def test_an_api_server_that_is_away_is_waited_for(host: Any, at_task: Any, apply: Apply) -> None:
+    """It is killed for as long as the kubelet needs to start the scheduler, and after what the full disk has left."""
+    kill = "systemd-run --quiet sh -c 'for each in 1 2 3 4 5 6 7 8; do pkill -KILL kube-apiserver; sleep 2; done'"
+    wish = json.dumps({"kube_scheduler_extender_extenders": [OTHER]})
+    code, said = at_task(CONVERGE, "Wait | Wait until the kubelet", lambda _run: host.check_output(kill), "-e", wish)
+    assert code == 0, said
+    assert yaml.safe_load(files(host)[CONFIG])["extenders"][0]["httpTimeout"] == "7s"
+    assert apply()[0] == 0
+    assert apply()[:2] == (0, 0)
 
 
 def test_kubeadm_writes_the_same_again(host: Any, apply: Apply) -> None:
