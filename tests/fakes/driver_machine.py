@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A machine with NVIDIA's driver for the role of that name: its kernel, its services and its library are below one folder.
+"""A machine with NVIDIA's driver for the role of that name: its kernel, services, library and boot are below one folder.
 
 The role is the checkout's, in a collection of another name beside the playbook, of which the modules look at that folder: Ansible
 keeps modules by their names.
@@ -11,6 +11,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,12 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import kernel
 CHECKOUT = Path(__file__).resolve().parents[2]
 ROLE = "stand.ins.nvidia_driver"
 FOLDER = "DRIVER_MACHINE"
+# Modules that are the collection's own, but for what they look at.
+REAL = {
+    "nvidia_kernel_modules": ('ROOT = "/"', f'ROOT = os.path.join(os.environ["{FOLDER}"], "root")'),
+    "modprobe_config": ('"default": "/boot"', f'"default": os.path.join(os.environ["{FOLDER}"], "boot")'),
+}
+PLACES = {"/etc/modprobe.d": "modprobe.d", "/usr/bin/nvidia-uninstall": "programs/nvidia-uninstall"}
 DAEMON = "nvidia-persistenced"
 # A service that runs has a device open; each of its states is a file.
 SYSTEMCTL = """#!/bin/sh
@@ -52,6 +60,21 @@ nvml = {{"gpus": [{{"name": "a GPU", "lost": False}}], "nvswitches": 0, "error":
 services = {{"nvidia-persistenced.service": {{"name": "nvidia-persistenced.service", "status": "unknown"}}}}
 module.exit_json(ansible_facts={facts})
 """
+# What a removal runs, and what it asks of packages; see Machine.failing.
+PROGRAMS = {
+    "nvidia-uninstall": "[ ! -e {folder}/uninstall.fails ] || exit 1; echo uninstall >> {folder}/services.log; rm $0 {folder}/library",
+    "update-initramfs": "[ ! -e {folder}/initramfs.fails ] || {{ echo no space left >&2; exit 1; }}; echo initramfs >> {folder}/services.log",
+}
+REHEARSE = """
+- ansible.builtin.assert:
+    that: "'{folder}/packages.fails' is not exists"
+    fail_msg: The packages of {{{{ vendor_packages_set }}}} have to stay.
+"""
+REMOVE = """
+- ansible.builtin.assert: {{that: "'{folder}/removal.fails' is not exists"}}
+- ansible.builtin.file: {{path: "{{{{ vendor_packages_state_dir }}}}/state/packages-{{{{ vendor_packages_set }}}}.json", state: absent}}
+- ansible.builtin.assert: {{that: "'{folder}/repository.fails' is not exists"}}
+"""
 
 
 class Machine:
@@ -63,22 +86,36 @@ class Machine:
         self.node = kernel_node.Node(folder)
         (folder / "library").write_text("570.2")
         self.node.load("nvidia_uvm", "nvidia_drm")
-        (self.node.programs / "systemctl").write_text(SYSTEMCTL.format(folder=folder))
-        (self.node.programs / "systemctl").chmod(0o755)
+        for name, text in {
+            "systemctl": SYSTEMCTL,
+            **{name: f"#!/bin/sh\n{text}\n" for name, text in PROGRAMS.items()},
+        }.items():
+            (self.node.programs / name).write_text(text.format(folder=folder))
+            (self.node.programs / name).chmod(0o755)
+        (folder / "boot").mkdir()
+        (folder / "boot" / "initrd.img-6.1.0-56-amd64").touch()
         self._collect(folder / "collections" / "ansible_collections" / "stand" / "ins")
 
     def _collect(self, collection: Path) -> None:
         folder = collection / "plugins" / "modules"
         folder.mkdir(parents=True)
-        real = (CHECKOUT / "plugins" / "modules" / "nvidia_kernel_modules.py").read_text()
+        real = {name: (CHECKOUT / "plugins" / "modules" / f"{name}.py").read_text() for name in REAL}
         modules = {
-            "gpu.kubernetes.nvidia_kernel_modules": real.replace(
-                'ROOT = "/"', f'ROOT = os.path.join(os.environ["{FOLDER}"], "root")'
-            ),
+            **{f"gpu.kubernetes.{name}": text.replace(*REAL[name]) for name, text in real.items()},
             "gpu.kubernetes.nvml_facts": MODULE.format(folder=FOLDER, facts='{"nvml": nvml}'),
             "ansible.builtin.service_facts": MODULE.format(folder=FOLDER, facts='{"services": services}'),
         }
         role = shutil.copytree(CHECKOUT / "roles" / "nvidia_driver", collection / "roles" / "nvidia_driver")
+        packages = collection / "roles" / "vendor_packages" / "tasks"
+        packages.mkdir(parents=True)
+        (packages / "removable.yml").write_text(REHEARSE.format(folder=self.folder))
+        (packages / "absent.yml").write_text((REHEARSE + REMOVE).format(folder=self.folder))
+        shutil.copy(CHECKOUT / "roles" / "vendor_packages" / "tasks" / "state_absent.yml", packages)
+        for path in [*(role / "tasks").glob("*.yml"), role / "vars" / "main.yml"]:
+            text = path.read_text().replace("gpu.kubernetes.vendor_packages", "stand.ins.vendor_packages")
+            for place, instead in PLACES.items():
+                text = text.replace(place, f"{self.folder}/{instead}")
+            path.write_text(text)
         for name, text in modules.items():
             short = name.rpartition(".")[2]
             (folder / f"{short}.py").write_text(text)
@@ -93,6 +130,35 @@ class Machine:
     def update(self) -> None:
         """Install another build of the driver beside the loaded one."""
         self.node.set(installed=kernel_node.build("570.2", "BBB"))
+
+    def note(self, *names: str) -> None:
+        """Have the role's records and notes there, without their contents."""
+        for name in names:
+            path = self.folder / "state" / "state" / f"{name}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("{}\n")
+
+    def notes(self) -> list[str]:
+        """The names of those that are there."""
+        return sorted(path.stem for path in (self.folder / "state").glob("state/*.json"))
+
+    def configure(self) -> None:
+        """Have the file of modprobe.d there that the role writes."""
+        path = self.folder / "modprobe.d" / "gpu-kubernetes-nvidia-driver.conf"
+        path.parent.mkdir()
+        path.write_text("blacklist nouveau\n")
+
+    @contextmanager
+    def failing(self, step: str) -> Iterator[None]:
+        """Meanwhile a step of a removal fails, and ends the run there as a kill would.
+
+        ``packages`` that have to stay, by the rehearsal too; their ``removal``, without that; the ``repository`` after they are gone;
+        ``uninstall``, and ``initramfs``.
+        """
+        file = self.folder / f"{step}.fails"
+        file.touch()
+        yield
+        file.unlink()
 
     def is_(self, state: str) -> bool:
         """Whether the daemon is running, enabled or broken."""
