@@ -20,12 +20,12 @@ from xml.etree import ElementTree
 from gpu import smi_log
 
 ROOT = Path(__file__).resolve().parents[2]
-#: How often both are asked before a difference is one: clocks and their reasons move between two questions.
-TRIES = 3
+#: How often both are asked at most. What differs each time is a difference: clocks and their reasons move between two questions.
+TRIES = 5
 
 
 class Verdict(NamedTuple):
-    """Of what, what is told otherwise, what is told alike, and of what nvidia-smi tells nothing."""
+    """Of what, what is told otherwise (``NAME: THIS here, THAT there``), what is told alike, and of what nvidia-smi tells nothing."""
 
     about: str
     different: list[str]
@@ -123,13 +123,20 @@ def live() -> ElementTree.Element:
 
 
 def settled(look: Callable[[], Verdict]) -> Verdict:
-    """The first of some looks that finds no difference, else the last."""
+    """The last of some looks, with what every one of them found different; what was alike once is alike."""
     verdict = look()
     for _try in range(1, TRIES):
         if not verdict.different:
             break
-        verdict = look()
+        before, verdict = {_name(line) for line in verdict.different}, look()
+        moved = [line for line in verdict.different if _name(line) not in before]
+        stays = [line for line in verdict.different if line not in moved]
+        verdict = verdict._replace(different=stays, same=verdict.same + [_name(line) for line in moved])
     return verdict
+
+
+def _name(difference: str) -> str:
+    return difference.split(": ", maxsplit=1)[0]
 
 
 def main(arguments: list[str]) -> int:

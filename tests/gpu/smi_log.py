@@ -171,13 +171,13 @@ def limit(name: str, now: str, before: str) -> Field:
 def clock(name: str, theirs: str) -> tuple[Field, Field]:
     """A clock in MHz, which moves, and its maximum."""
     return (
-        Field(f"clocks.{name}_mhz", at(f"clocks/{theirs}_clock", read=number), 2000),
+        Field(f"clocks.{name}_mhz", at(f"clocks/{theirs}_clock", read=number), 150),
         Field(f"clocks.{name}_max_mhz", at(f"max_clocks/{theirs}_clock", read=number)),
     )
 
 
 LINK = "pci/pci_gpu_link_info"
-#: Of one GPU. What moves by itself while both are asked may differ: memory in use, temperature, power, use, clocks.
+#: Of one GPU. What moves by itself while both are asked may differ by a part of its range: memory in use, temperature, power, use, clocks.
 FIELDS: Sequence[Field] = (
     Field("index", at("index", read=number)),
     Field("uuid", at("uuid")),
@@ -200,8 +200,8 @@ FIELDS: Sequence[Field] = (
     Field("memory_used_bytes", at("fb_memory_usage/used", read=mebibytes), 256 * MIB),
     Field("memory_free_bytes", at("fb_memory_usage/free", read=mebibytes), 256 * MIB),
     Field("bar1.total_bytes", at("bar1_memory_usage/total", read=mebibytes), WHOLE),
-    Field("bar1.used_bytes", at("bar1_memory_usage/used", read=mebibytes), 256 * MIB),
-    Field("bar1.free_bytes", at("bar1_memory_usage/free", read=mebibytes), 256 * MIB),
+    Field("bar1.used_bytes", at("bar1_memory_usage/used", read=mebibytes), 32 * MIB),
+    Field("bar1.free_bytes", at("bar1_memory_usage/free", read=mebibytes), 32 * MIB),
     Field("temperature_celsius", at("temperature/gpu_temp", read=number), 5),
     Field(
         "power_draw_watts",
@@ -211,22 +211,22 @@ FIELDS: Sequence[Field] = (
             "power_readings/power_draw",
             read=number,
         ),
-        60,
+        15,
     ),
     limit("limit", "requested", ""),
     limit("limit_enforced", "current", "enforced_"),
     limit("limit_default", "default", "default_"),
     limit("limit_min", "min", "min_"),
     limit("limit_max", "max", "max_"),
-    Field("utilization_gpu_percent", at("utilization/gpu_util", read=number), 100),
-    Field("utilization_memory_percent", at("utilization/memory_util", read=number), 100),
+    Field("utilization_gpu_percent", at("utilization/gpu_util", read=number), 20),
+    Field("utilization_memory_percent", at("utilization/memory_util", read=number), 20),
     *clock("graphics", "graphics"),
     *clock("sm", "sm"),
     *clock("memory", "mem"),
     *clock("video", "video"),
     Field("clocks.event_reasons", reasons, here=sorted),
     Field("pcie.generation_max", at(f"{LINK}/pcie_gen/max_link_gen", read=number)),
-    Field("pcie.generation", at(f"{LINK}/pcie_gen/current_link_gen", read=number), 5),
+    Field("pcie.generation", at(f"{LINK}/pcie_gen/current_link_gen", read=number)),
     Field("pcie.width_max", at(f"{LINK}/link_widths/max_link_width", read=number)),
     Field("pcie.width", at(f"{LINK}/link_widths/current_link_width", read=number)),
     Field("pcie.replays", at("pci/replay_counter", read=number)),

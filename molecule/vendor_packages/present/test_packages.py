@@ -132,6 +132,22 @@ def test_an_upgrade_goes_with_the_rest(machine: Machine) -> None:
     undo(machine)
 
 
+@pytest.mark.parametrize("machine", ["dnf", "zypper"], indirect=True)
+def test_a_dead_repository_of_others_does_not_keep_the_packages(machine: Machine) -> None:
+    """Nor the helper that came with them, the hold, and what an administrator has on hold."""
+    machine.run(CONVERGE, **wish(machine, hold=True))
+    machine.do(INSTALL, "stub-neighbour")
+    machine.do(HOLD, "stub-neighbour")
+    folder = {"dnf": "/etc/yum.repos.d", "zypper": "/etc/zypp/repos.d"}[machine.manager]
+    text = "[dead]\\nname=dead\\nenabled=1\\nautorefresh=1\\nbaseurl=file:///nowhere\\n"
+    machine.host.check_output(f"printf '{text}' > {folder}/dead.repo")
+    undo(machine)
+    machine.host.check_output(f"rm {folder}/dead.repo")
+    assert (machine.installed.keys(), machine.locked) == ({"stub-helper", "stub-neighbour"}, {"stub-neighbour"})
+    machine.do(LET_GO, "stub-neighbour")
+    machine.do(REMOVE, "stub-neighbour", "stub-helper")
+
+
 @pytest.mark.parametrize("again", [True, False], ids=["and run again", "and undone"])
 def test_a_run_that_is_killed(machine: Machine, again: bool) -> None:
     """With the package manager, in the middle of the transaction."""

@@ -14,7 +14,7 @@ from .managers import MANAGERS, Holding, Manager
 from .patience import Runner, break_stale_lock, run_patiently
 from .record import Record
 from .request import Installed, PackageError, Request, pending
-from .transaction import apply, available, holds, perform, removable
+from .transaction import apply, available, holds, perform, removable, unneeded
 
 
 @dataclass(frozen=True)
@@ -80,21 +80,16 @@ def _present(
     try:
         with _let_go(chosen, holds_before & set(record.held) if names and not check_mode else set(), run):
             before, names = apply(manager, request, lambda: query(request.names), run, check_mode)
-    except PackageError:
+    finally:
+        # Also if it failed: whatever comes later is not this request's.
         if wish.record and record.before is not None and not check_mode:
-            # Whatever comes later is not this request's.
-            records.write(wish.record, record.settled(request, _installed(chosen, run)))
-        raise
-    if wish.record and record.before is not None and not check_mode:
-        record = record.settled(request, _installed(chosen, run))
-        if interrupted:
-            _disown(chosen, record.company, run)
-        records.write(wish.record, record)
+            record = _settled(chosen, record, request, run, interrupted)
+            records.write(wish.record, record)
     if wish.hold is None or chosen.holding is None:
         return Outcome(before, names)
     held, released = _wanted_holds(wish, record, names if check_mode else (), holds_before)
     if not check_mode:
-        _hold(chosen.holding, wish, record, held, released, run)
+        _hold(chosen, chosen.holding, wish, record, held, released, run)
     return Outcome(before, names, held, released)
 
 
@@ -113,6 +108,7 @@ def _wanted_holds(
 
 
 def _hold(
+    chosen: Manager,
     holding: Holding,
     wish: Wish,
     record: Record,
@@ -123,8 +119,8 @@ def _hold(
     if wish.record and (held or released):
         kept = tuple(sorted({*record.held, *held} - set(released)))
         records.write(wish.record, replace(record, held=kept))
-    _do(holding.hold, held, run)
-    _do(holding.release, released, run)
+    _do(chosen, holding.hold, held, run)
+    _do(chosen, holding.release, released, run)
 
 
 def _absent(
@@ -135,11 +131,11 @@ def _absent(
     run: Runner,
     check_mode: bool,
 ) -> Outcome:
-    record = records.read(wish.record) if wish.record else Record()
-    if record.before is not None and not check_mode:
-        _mend(chosen, run)
-        record = record.settled(wish.request, _installed(chosen, run))
-        _disown(chosen, record.company, run)
+    record = noted = records.read(wish.record) if wish.record else Record()
+    if record.before is not None:
+        if not check_mode:
+            _mend(chosen, run)
+        record = _settled(chosen, record, wish.request, run, interrupted=not check_mode)
     # With a record, what is not in it was there before, and stays.
     names = record.packages if wish.record else wish.request.names
     request = replace(wish.request, names=names, own_holds=frozenset(record.held), company=frozenset(record.company))
@@ -149,7 +145,7 @@ def _absent(
     gone += _remove_company(chosen, manager, set(record.company) - set(gone), query, run, check_mode)
     if wish.record and not check_mode:
         records.write(wish.record, Record())
-    return Outcome(before, gone, forgotten=record != Record())
+    return Outcome(before, gone, forgotten=noted != Record())
 
 
 def _remove_company(
@@ -166,8 +162,7 @@ def _remove_company(
     """
     gone: tuple[str, ...] = ()
     while company - set(gone):
-        _status, output, _errors = run(chosen.unneeded)
-        left = (company - set(gone)) & set(chosen.unneeded_names(output))
+        left = unneeded(chosen, sorted(company - set(gone)), run)
         names = removable(manager, sorted(left - holds(chosen, run)), run) if left else ()
         if names and not check_mode:
             rest = Request(names, present=False)
@@ -178,11 +173,17 @@ def _remove_company(
     return gone
 
 
-def _disown(chosen: Manager, names: Sequence[str], run: Runner) -> None:
-    """Tell the manager of packages that came for others in a transaction which was killed before it noted that."""
-    for command in chosen.disown if names else ():
-        if run_patiently([*command, *names], run)[0] == 0:
-            return
+def _settled(chosen: Manager, record: Record, request: Request, run: Runner, interrupted: bool) -> Record:
+    """Return the record after a transaction. Of one that was killed the manager is told what came for others, which it did not note.
+
+    What came with an earlier one stays as it is: somebody may have asked for it since.
+    """
+    settled = record.settled(request, _installed(chosen, run))
+    fresh = sorted(set(settled.company) - set(record.company))
+    for command in chosen.disown if interrupted and fresh else ():
+        if run_patiently([*command, *fresh], run)[0] in chosen.fine:
+            break
+    return settled
 
 
 @contextmanager
@@ -194,11 +195,11 @@ def _let_go(chosen: Manager, held: set[str], run: Runner) -> Iterator[None]:
     if chosen.holding is None or not held:
         yield
         return
-    _do(chosen.holding.release, sorted(held), run)
+    _do(chosen, chosen.holding.release, sorted(held), run)
     try:
         yield
     finally:
-        _do(chosen.holding.hold, sorted(held & set(_installed(chosen, run))), run)
+        _do(chosen, chosen.holding.hold, sorted(held & set(_installed(chosen, run))), run)
 
 
 def _mend(chosen: Manager, run: Runner) -> None:
@@ -206,17 +207,17 @@ def _mend(chosen: Manager, run: Runner) -> None:
     if chosen.lock:
         break_stale_lock(chosen.lock)
     if chosen.mend:
-        perform(list(chosen.mend), [], run)
+        perform(chosen, chosen.mend, [], run)
 
 
-def _do(command: Sequence[str], names: Sequence[str], run: Runner) -> None:
+def _do(chosen: Manager, command: Sequence[str], names: Sequence[str], run: Runner) -> None:
     if names:
-        perform([*command, *names], names, run)
+        perform(chosen, [*command, *names], names, run)
 
 
 def _installed(chosen: Manager, run: Runner) -> dict[str, str]:
     """All installed packages with their versions."""
-    output = perform(chosen.listing, [], run)
+    output = perform(chosen, chosen.listing, [], run)
     lines = [line.split() for line in output.splitlines()]
     # dpkg also tells of those that were removed and left their configuration; one that is there by half has to go by whole.
     gone = ("not-installed", "config-files")

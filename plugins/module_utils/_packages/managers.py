@@ -35,9 +35,10 @@ class Manager:
     ``listing`` shows all installed packages, a name and a version a line; ``unneeded`` those that were installed for others which are
     gone, and ``unneeded_names`` reads that; ``requested`` those that somebody asked for, and ``requested_names`` reads that.
     ``offered`` is the beginning of a command that shows all versions of packages, and ``offers`` finds names and versions in its
-    words; ``falls`` tells that installing a branch could end in an older one. A transaction that is killed may leave behind what came
-    for others as if somebody had asked for it, which the first of ``disown`` that works puts right, and a ``lock`` that stays, or
-    packages half way, which ``mend`` finishes. ``fine`` are the exit statuses of a success.
+    words; ``falls`` tells that installing a branch could end in an older one. ``kept`` finds words that blame holds for a failure.
+    A transaction that is killed may leave behind what came for others as if somebody had asked for it, which the first of ``disown``
+    that works puts right, and a ``lock`` that stays, or packages half way, which ``mend`` finishes. ``fine`` are the exit statuses of
+    a success.
     """
 
     install: Callable[[Request], list[str]]
@@ -53,6 +54,7 @@ class Manager:
     offered: list[str] | None = None
     offers: Callable[[str], list[tuple[str, str]]] = lambda _words: []
     falls: bool = False
+    kept: Pattern[str] | None = None
     disown: tuple[list[str], ...] = ()
     lock: str | None = None
     mend: tuple[str, ...] = ()
@@ -79,15 +81,11 @@ def _apt_install(request: Request) -> list[str]:
     options = ["--no-install-recommends", "--allow-downgrades", "-o", "Dpkg::Options::=--force-confold"]
     # A version without a revision means every revision of it and no other version: 1.17.8* would match 1.17.80.
     ending = "" if "-" in (request.version or "") or (request.version or "").endswith("*") else "-*"
-    return _apt(*options, *_apt_held(request), "install", *_versioned(request, "=", ending))
+    return _apt(*options, "install", *_versioned(request, "=", ending))
 
 
 def _apt_remove(request: Request, *options: str) -> list[str]:
-    return _apt(*options, *_apt_held(request), "-o", "APT::Get::AutomaticRemove=false", "purge", *request.names)
-
-
-def _apt_held(request: Request) -> list[str]:
-    return ["--allow-change-held-packages"] if request.own_holds else []
+    return _apt(*options, "-o", "APT::Get::AutomaticRemove=false", "purge", *request.names)
 
 
 def _apt_concerned(words: str) -> list[str]:
@@ -106,8 +104,18 @@ def _dnf(*words: str) -> list[str]:
     return ["dnf", "--assumeyes", "--quiet", *options, *words]
 
 
+def _dnf_here(*words: str) -> list[str]:
+    """Return a command on what is installed alone: a repository that cannot be read is no hindrance."""
+    return _dnf("--disablerepo=*", *words)
+
+
 def _zypper(*words: str) -> list[str]:
     return ["zypper", "--non-interactive", *words]
+
+
+def _zypper_here(*words: str) -> list[str]:
+    """Return a command on what is installed alone, for which no repository is read anew."""
+    return _zypper("--no-refresh", *words)
 
 
 def _rpm_versioned(request: Request, separator: str) -> list[str]:
@@ -177,7 +185,8 @@ MANAGERS: dict[str, Manager] = {
     "apt": Manager(
         install=_apt_install,
         remove=_apt_remove,
-        rehearse=lambda request: _apt_remove(request, "--simulate"),
+        # Our own holds are let go only when it is meant; those of others do not go unnoticed, since it names all that would go.
+        rehearse=lambda request: _apt_remove(request, "--simulate", "--allow-change-held-packages"),
         concerned=_apt_concerned,
         refresh=_apt_refresh,
         listing=["dpkg-query", "--show", "--showformat", "${db:Status-Status} ${Package} ${Version}\\n"],
@@ -193,23 +202,24 @@ MANAGERS: dict[str, Manager] = {
         ),
         offered=["apt-cache", "madison"],
         offers=lambda words: re.findall(r"^ *(\S+) \| *(\S+) \|", words, re.MULTILINE),
+        kept=re.compile("[Hh]eld (?:broken )?packages"),
         mend=("dpkg", "--force-confold", "--configure", "--pending"),
     ),
     "dnf": Manager(
         install=lambda request: _dnf("install", *_rpm_versioned(request, "-")),
-        remove=lambda request: _dnf("remove", *request.names),
+        remove=lambda request: _dnf_here("remove", *request.names),
         rehearse=_rpm_rehearse,
         concerned=_rpm_concerned,
         listing=_RPM_LISTING,
         # dnf 4 takes no --installed beside it
-        unneeded=["dnf", "--quiet", "repoquery", "--unneeded", "--queryformat", "%{name}\\n"],
+        unneeded=_dnf_here("repoquery", "--unneeded", "--queryformat", "%{name}\\n"),
         unneeded_names=str.split,
-        requested=["dnf", "--quiet", "repoquery", "--userinstalled", "--queryformat", "%{name}\\n"],
+        requested=_dnf_here("repoquery", "--userinstalled", "--queryformat", "%{name}\\n"),
         holding=Holding(
-            listing=["dnf", "--quiet", "versionlock", "list"],
+            listing=_dnf_here("versionlock", "list"),
             names=_dnf_holds,
-            hold=_dnf("versionlock", "add"),
-            release=_dnf("versionlock", "delete"),
+            hold=_dnf_here("versionlock", "add"),
+            release=_dnf_here("versionlock", "delete"),
         ),
         # dnf 5 ends no line by itself
         offered=[*_dnf("repoquery", "--available"), "--queryformat", "%{name} %{version}-%{release}\\n"],
@@ -218,18 +228,18 @@ MANAGERS: dict[str, Manager] = {
         refresh=lambda _request: _dnf("--refresh", "makecache"),
         stale=re.compile("No match for argument|Unable to find a match"),
         # dnf 4 has the first of these, dnf 5 the second
-        disown=(_dnf("mark", "remove"), _dnf("mark", "dependency")),
+        disown=(_dnf_here("mark", "remove"), _dnf_here("mark", "dependency")),
     ),
     "zypper": Manager(
         install=_zypper_install,
-        remove=lambda request: _zypper("remove", "--no-clean-deps", *request.names),
+        remove=lambda request: _zypper_here("remove", "--no-clean-deps", *request.names),
         rehearse=_rpm_rehearse,
         concerned=_rpm_concerned,
         listing=_RPM_LISTING,
-        unneeded=_zypper("--quiet", "packages", "--unneeded"),
+        unneeded=_zypper_here("--quiet", "packages", "--unneeded"),
         unneeded_names=_zypper_column(2),
         # older ones do not know --userinstalled
-        requested=_zypper("--quiet", "packages", "--installed-only"),
+        requested=_zypper_here("--quiet", "packages", "--installed-only"),
         requested_names=_zypper_column(2, r"i\+\S*"),
         holding=Holding(
             listing=_zypper("--quiet", "locks"),
@@ -240,7 +250,7 @@ MANAGERS: dict[str, Manager] = {
         offered=_zypper("--quiet", "--xmlout", "search", "--details", "--match-exact", "--type", "package"),
         offers=_zypper_offers,
         falls=True,
-        # done, but: a reboot or restart is due, or another repository could not be read
+        # Done, but: a reboot or restart is due, or another repository could not be read. 107 is none of them: a package's script failed.
         fine=frozenset([0, 102, 103, 106]),
     ),
     "pacman": Manager(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Callable, Sequence
 
@@ -60,12 +61,21 @@ def available(
     return before, names
 
 
-def perform(command: Sequence[str], names: Sequence[str], run: Runner) -> str:
+def perform(chosen: Manager, command: Sequence[str], names: Sequence[str], run: Runner) -> str:
     """Run a command on packages with patience and return its output.  Raises PackageError."""
     status, output, errors = run_patiently(command, run)
-    if status:
+    if status not in chosen.fine:
         raise failure(command, names, output, errors)
     return output
+
+
+def unneeded(chosen: Manager, names: Sequence[str], run: Runner) -> set[str]:
+    """Return those of the packages that nothing needs any more.  Raises PackageError."""
+    status, output, errors = run_patiently(chosen.unneeded, run)
+    # pacman has a status of its own for none, and says nothing then.
+    if status not in chosen.fine and errors.strip():
+        raise failure(chosen.unneeded, names, output, errors)
+    return set(names) & set(chosen.unneeded_names(output))
 
 
 def holds(chosen: Manager, run: Runner) -> set[str]:
@@ -73,7 +83,7 @@ def holds(chosen: Manager, run: Runner) -> set[str]:
     if chosen.holding is None:
         return set()
     status, output, _errors = run_patiently(chosen.holding.listing, run)
-    return set(chosen.holding.names(output)) if status == 0 else set()
+    return set(chosen.holding.names(output)) if status in chosen.fine else set()
 
 
 def removable(manager: str, names: Sequence[str], run: Runner) -> tuple[str, ...]:
@@ -98,11 +108,18 @@ def _refuse_held(chosen: Manager, request: Request, installed: Installed, run: R
     names = [name for name in request.names if installed.get(name) and name not in request.own_holds]
     kept = holds(chosen, run) if names else set()
     held = [name for name in names if name in kept]
-    if held and chosen.holding is not None:
-        way = " ".join(word for word in [*chosen.holding.release, *held] if not word.startswith("-"))
-        raise PackageError(
-            f"Cannot change {enumerated(held)}, because somebody put a hold on it: let it go ({way}), or leave it as it is"
-        )
+    if held:
+        raise _kept(chosen, held)
+
+
+def _kept(chosen: Manager, held: Sequence[str], **details: object) -> PackageError:
+    """Return what is to be said of packages on a hold that is not the caller's."""
+    release = chosen.holding.release if chosen.holding else []
+    way = " ".join(word for word in [*release, *held] if not word.startswith("-"))
+    return PackageError(
+        f"Cannot change {enumerated(held)}, because somebody put a hold on it: let it go ({way}), or leave it as it is",
+        **details,
+    )
 
 
 def _unknown(chosen: Manager, request: Request, run: Runner) -> list[str]:
@@ -133,7 +150,7 @@ def _install(chosen: Manager, command: list[str], request: Request, run: Runner)
             if status in chosen.fine:
                 return
             if not chosen.stale.search(output + "\n" + errors):
-                raise failure(command, request.names, output, errors)
+                raise _why(chosen, command, request, output, errors, run)
         _succeed(chosen, chosen.refresh(request), request, run)
     _succeed(chosen, command, request, run)
 
@@ -167,14 +184,26 @@ def _own_company(chosen: Manager, request: Request, run: Runner) -> frozenset[st
     """Return the company that nobody has asked for or put on hold since.  Raises PackageError."""
     if not request.company:
         return request.company
-    requested = chosen.requested_names(perform(chosen.requested, sorted(request.company), run))
+    requested = chosen.requested_names(perform(chosen, chosen.requested, sorted(request.company), run))
     return request.company - set(requested) - holds(chosen, run)
 
 
 def _succeed(chosen: Manager, command: list[str], request: Request, run: Runner) -> None:
     status, output, errors = run_patiently(command, run)
     if status not in chosen.fine:
-        raise failure(command, request.names, output, errors)
+        raise _why(chosen, command, request, output, errors, run)
+
+
+def _why(
+    chosen: Manager, command: Sequence[str], request: Request, output: str, errors: str, run: Runner
+) -> PackageError:
+    """Return why a transaction failed: the manager does not name somebody else's holds where it blames them."""
+    words = output + "\n" + errors
+    if chosen.kept is not None and chosen.kept.search(words):
+        held = sorted((holds(chosen, run) - request.own_holds) & set(re.findall(r"[^\s:,()]+", words)))
+        if held:
+            return _kept(chosen, held, command=list(command), stdout=output, stderr=errors)
+    return failure(command, request.names, output, errors)
 
 
 def failure(command: Sequence[str], names: Sequence[str], output: str, errors: str) -> PackageError:

@@ -299,13 +299,54 @@ def test_every_fact_is_compared_or_said_not_to_be(facts: Any) -> None:
     assert not compared & set(smi_log.NOT_COMPARED)
 
 
+# Of an idle GPU, and of the same one at work; of each what is told in such units.
+MOVING = {
+    "memory_used_bytes": (450 << 20, 15 << 30),
+    "memory_free_bytes": (15 << 30, 450 << 20),
+    "bar1.used_bytes": (2 << 20, 200 << 20),
+    "bar1.free_bytes": (254 << 20, 56 << 20),
+    "temperature_celsius": (30, 60),
+    "power_draw_watts": (10, 70),
+    "utilization_gpu_percent": (0, 60),
+    "utilization_memory_percent": (0, 50),
+    "clocks.graphics_mhz": (300, 1590),
+    "clocks.sm_mhz": (300, 1590),
+    "clocks.memory_mhz": (405, 5000),
+    "clocks.video_mhz": (540, 1470),
+}
+
+
+def test_an_idle_gpu_is_not_taken_for_one_at_work() -> None:
+    """The numbers are those of a T4, whose ranges are the smallest."""
+    rounding = {0.01, smi_log.WHOLE}
+    fields = {field.fact: field for field in smi_log.FIELDS if field.tolerance and field.tolerance not in rounding}
+    assert set(fields) == set(MOVING)
+    near = [name for name, (idle, busy) in MOVING.items() if compare.agree(idle, busy, fields[name].tolerance * 2)]
+    assert near == []
+
+
 def verdict(*different: str) -> compare.Verdict:
     return compare.Verdict("", list(different), [], [])
 
 
 @pytest.mark.parametrize(
     ("looks", "tries", "stays"),
-    [([[]], 1, []), ([["idle"], []], 2, []), ([["idle"], ["name"], ["name"]], 3, ["name"])],
+    [
+        ([[]], 1, []),
+        ([["idle"], []], 2, []),
+        # each was alike once
+        ([["idle: 1 here"], ["name: a here"], ["name: a here"]], 2, []),
+        (
+            [["name: a here", "clock: 1 here"], ["name: a here", "clock: 2 here"], *[["name: a here"]] * 3],
+            5,
+            ["name: a here"],
+        ),
+        (
+            [["clock: 1 here"], ["clock: 2 here"], ["clock: 3 here"], ["clock: 4 here"], ["clock: 5 here"]],
+            5,
+            ["clock: 5 here"],
+        ),
+    ],
 )
 def test_only_a_difference_that_stays_counts(looks: list[list[str]], tries: int, stays: list[str]) -> None:
     left = [verdict(*look) for look in looks]

@@ -53,12 +53,16 @@ def run(tmp_path: Path) -> Runner:
     # Without the options of this host: where it is a container, suggestions may not count anyway.
     places = {"State::status": "status", "State::extended_states": "extended_states", "State::Lists": "lists"}
     lines = [f'Dir::{key} "{tmp_path / value}";' for key, value in {**places, "Etc": "etc", "Cache": "cache"}.items()]
-    lines += ['Dir::Etc::Parts "parts";', 'Debug::NoLocking "true";']
+    lines += ['Dir::Etc::Parts "parts";', 'Debug::NoLocking "true";', 'APT::Sandbox::User "root";']
     (tmp_path / "apt.conf").write_text("\n".join(lines))
     environment = {**os.environ, "APT_CONFIG": str(tmp_path / "apt.conf"), "LC_ALL": "C.UTF-8"}
 
     def run_apt(command: Sequence[str]) -> tuple[int, str, str]:
-        assert "--simulate" in command or command[1].startswith("show"), "nothing of this may change anything"
+        if "install" in command:
+            command = [*command, "--simulate"]
+        # The lists are this host's own.
+        harmless = "--simulate" in command or command[1].startswith("show") or command[-1] == "update"
+        assert harmless, "nothing of this may change anything"
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout, done.stderr
 
@@ -92,3 +96,44 @@ def test_what_is_only_suggested_goes_and_what_is_recommended_stays(run: Runner, 
 def test_what_somebodys_orphan_needs_stays_with_it(run: Runner, tmp_path: Path) -> None:
     removed(run, tmp_path, "dkms", "make", "dpkg-dev")
     assert transaction.removable("apt", ["bzip2", "libbz2", "patch"], run) == ("bzip2", "libbz2")
+
+
+OFFERED = """Package: {}
+Architecture: all
+Version: 2-1
+Maintainer: x
+Description: x
+Filename: ./x.deb
+Size: 1
+SHA256: 0000000000000000000000000000000000000000000000000000000000000000
+{}"""
+
+
+@pytest.fixture
+def held(run: Runner, tmp_path: Path) -> Runner:
+    """The same with a hold on helper, and newer packages in a repository, of which dkms needs the newer helper."""
+    status = tmp_path / "status"
+    status.write_text(status.read_text().replace("Package: helper\nStatus: install", "Package: helper\nStatus: hold"))
+    (tmp_path / "repository").mkdir()
+    texts = [OFFERED.format("dkms", "Depends: helper (= 2-1)\n"), OFFERED.format("helper", "")]
+    (tmp_path / "repository" / "Packages").write_text("\n".join(texts))
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "sources.list").write_text(f"deb [trusted=yes] file:{tmp_path}/repository ./\n")
+    return run
+
+
+@pytest.mark.parametrize("names", [("dkms",), ("dkms", "helper")])
+def test_somebodys_hold_is_named_and_kept(held: Runner, names: tuple[str, ...]) -> None:
+    """Also if packages of ours are on hold, and if the one that is held is none that was asked for."""
+    there: dict[str, str | None] = {"dkms": "1-1", "helper": "1-1"}
+    request = Request(names, version="2-1", own_holds=frozenset({"dkms"}))
+    with pytest.raises(PackageError, match=r"^Cannot change helper, .* let it go \(apt-mark unhold helper\)"):
+        transaction.apply("apt", request, there.copy, held)
+
+
+def test_a_hold_of_our_own_is_no_hindrance_to_a_rehearsal(held: Runner) -> None:
+    there: dict[str, str | None] = {"helper": "1-1", "dkms": "1-1", "mailer": "1-1"}
+    own = Request(("dkms", "helper"), present=False, own_holds=frozenset({"helper"}))
+    assert transaction.apply("apt", own, there.copy, held, check_mode=True)[1] == ("dkms", "helper")
+    with pytest.raises(PackageError, match=r"^Cannot change helper, because somebody"):
+        transaction.apply("apt", Request(("dkms", "helper"), present=False), there.copy, held, check_mode=True)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Sequence
 
@@ -10,7 +11,7 @@ import pytest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages import keeping, record
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.keeping import Wish, keep
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.record import Record
-from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.request import Request
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.request import PackageError, Request
 
 LISTING = "toolkit 2.0-1\nlibtoolkit 2.0-1\nhelper 3-1\nbash 5-1\n"
 
@@ -81,3 +82,115 @@ def test_only_after_a_killed_run_does_dpkg_finish_what_it_began(
     keep("apt", Wish(Request(("toolkit",), present=present), file), query, run, check)
     finished = [number for number, call in enumerate(calls) if call == "dpkg --force-confold --configure --pending"]
     assert finished == ([0] if before and not check else []), calls
+
+
+@pytest.mark.parametrize(("present", "fails"), [(True, False), (True, True), (False, False)])
+def test_what_came_earlier_is_not_told_to_dnf_again(tmp_path: Path, present: bool, fails: bool) -> None:
+    """Somebody may have asked for it since. What came in a killed transaction is told also where the next one fails."""
+    file = str(tmp_path / "record")
+    record.write(file, Record(("toolkit",), ("earlier",), before=("bash", "toolkit", "earlier")))
+    calls: list[str] = []
+
+    def run(command: Sequence[str]) -> tuple[int, str, str]:
+        calls.append(" ".join(command))
+        if "--all" in command:
+            return 0, LISTING + "earlier 1-1\n", ""
+        return (1, "", "no space left") if fails and "install" in command else (0, "", "")
+
+    def query(names: Sequence[str]) -> dict[str, str | None]:
+        done = any(call.endswith((" install toolkit", " remove libtoolkit toolkit")) for call in calls)
+        return dict.fromkeys(names, "2.0-1" if done is present else None)
+
+    with pytest.raises(PackageError, match="no space left") if fails else nullcontext():
+        keep("dnf", Wish(Request(("toolkit",), present=present), file), query, run, check_mode=False)
+    assert [call.split(" mark ")[1] for call in calls if " mark " in call] == ["remove helper"]
+    assert record.read(file) == (Record(("libtoolkit", "toolkit"), ("earlier", "helper")) if present else Record())
+
+
+def test_a_check_foresees_the_removal_of_what_a_killed_run_left(tmp_path: Path) -> None:
+    file = str(tmp_path / "record")
+    record.write(file, Record(before=("bash", "helper")))
+    calls: list[str] = []
+
+    def run(command: Sequence[str]) -> tuple[int, str, str]:
+        calls.append(" ".join(command))
+        return 0, LISTING if "--all" in command else "", ""
+
+    def query(names: Sequence[str]) -> dict[str, str | None]:
+        return dict.fromkeys(names, "2.0-1")
+
+    outcome = keep("dnf", Wish(Request(("toolkit",), present=False), file), query, run, check_mode=True)
+    assert outcome.packages == ("libtoolkit", "toolkit")
+    assert record.read(file) == Record(before=("bash", "helper"))
+    assert not [call for call in calls if " mark " in call or " remove " in call]
+
+
+REPOSITORIES = {"dnf": "--disablerepo=*", "zypper": "--no-refresh"}
+
+
+@pytest.mark.parametrize("manager", REPOSITORIES)
+def test_a_removal_reads_no_repository(tmp_path: Path, manager: str) -> None:
+    """One that is dead would keep the packages there."""
+    file = str(tmp_path / "record")
+    record.write(file, Record(("toolkit",), ("helper",), ("toolkit",)))
+    calls: list[list[str]] = []
+    holds = {"dnf": "toolkit-0:2.0-1.*\n", "zypper": "1 | toolkit | package | (any)\n"}
+    unneeded = {"dnf": "helper\n", "zypper": "i  | @System | helper | 3-1 | x86_64\n"}
+
+    def run(command: Sequence[str]) -> tuple[int, str, str]:
+        calls.append(list(command))
+        listed = holds if command[-1] in ("list", "locks") else unneeded if "--unneeded" in command else {}
+        return 0, listed.get(manager, ""), ""
+
+    def query(names: Sequence[str]) -> dict[str, str | None]:
+        return {name: None if any("remove" in call and name in call for call in calls) else "1-1" for name in names}
+
+    outcome = keep(manager, Wish(Request((), present=False), file), query, run, check_mode=False)
+    assert outcome.packages == ("toolkit", "helper")
+    own = [call for call in calls if call[0] == manager and not {"locks", "removelock"} & set(call)]
+    assert len(own) >= 3, "both removals, and the question in between"
+    assert all(REPOSITORIES[manager] in call for call in own)
+
+
+@pytest.mark.parametrize(
+    ("manager", "answer", "fails"),
+    [
+        ("dnf", (1, "", "Error: database disk image is malformed"), True),
+        ("zypper", (106, "", "Warning: a repository is skipped"), False),
+        # as it says that there is none
+        ("pacman", (1, "", ""), False),
+    ],
+)
+def test_the_record_of_company_stays_until_it_was_asked_for(
+    tmp_path: Path, manager: str, answer: tuple[int, str, str], fails: bool
+) -> None:
+    file = str(tmp_path / "record")
+    record.write(file, Record(("toolkit",), ("helper",)))
+
+    def run(command: Sequence[str]) -> tuple[int, str, str]:
+        return answer if {"--unneeded", "--unrequired"} & set(command) else (0, "", "")
+
+    def query(names: Sequence[str]) -> dict[str, str | None]:
+        return dict.fromkeys(names)
+
+    with pytest.raises(PackageError, match="malformed") if fails else nullcontext():
+        keep(manager, Wish(Request((), present=False), file), query, run, check_mode=False)
+    assert record.read(file) == (Record(("toolkit",), ("helper",)) if fails else Record())
+
+
+def test_zypper_lets_go_although_a_reboot_is_due(tmp_path: Path) -> None:
+    """What it tells by its status of all its commands, not of installing alone."""
+    file = str(tmp_path / "record")
+    record.write(file, Record(("toolkit",), held=("toolkit",)))
+    calls: list[str] = []
+
+    def run(command: Sequence[str]) -> tuple[int, str, str]:
+        calls.append(" ".join(command))
+        return 102, "1 | toolkit | package | (any)\n" if command[-1] == "locks" else "", ""
+
+    def query(names: Sequence[str]) -> dict[str, str | None]:
+        return dict.fromkeys(names, "1-1")
+
+    wish = Wish(Request(("toolkit",)), file, hold=False)
+    assert keep("zypper", wish, query, run, check_mode=False).released == ("toolkit",)
+    assert calls[-1].endswith(" removelock toolkit")

@@ -1,0 +1,50 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.request import PackageError, Request, pending
+
+NAMES = ("toolkit", "base")
+
+
+@pytest.mark.parametrize(
+    ("request_", "installed", "left"),
+    [
+        (Request(NAMES), {}, NAMES),
+        (Request(NAMES), {"toolkit": None, "base": "1.0-1"}, ("toolkit",)),
+        (Request(NAMES), {"toolkit": "1.0-1", "base": "1.0-1"}, ()),
+        (Request(("toolkit",), version="1.17.8"), {"toolkit": "1.17.8-1"}, ()),
+        (Request(("toolkit",), version="1.17.8"), {"toolkit": "1.17.8"}, ()),
+        (Request(("toolkit",), version="1.17.8-1"), {"toolkit": "1.17.8-1"}, ()),
+        (Request(("toolkit",), version="1.17.8"), {"toolkit": "1.17.80-1"}, ("toolkit",)),
+        (Request(("toolkit",), version="1.17"), {"toolkit": "1.17.8-1"}, ("toolkit",)),
+        (Request(("toolkit",), version="1.17.8-1"), {"toolkit": "1.17.8-1-2"}, ("toolkit",)),
+        (Request(("toolkit",), version="1.17.*"), {"toolkit": "1.17.8-1"}, ()),
+        (Request(("toolkit",), version="1.1.*"), {"toolkit": "1.17.8-1"}, ("toolkit",)),
+        (Request(NAMES, present=False), {"toolkit": "1.0-1", "base": None}, ("toolkit",)),
+        (Request(NAMES, present=False), {}, ()),
+    ],
+)
+def test_pending(request_: Request, installed: dict[str, str | None], left: tuple[str, ...]) -> None:
+    assert pending(request_, installed) == left
+
+
+@pytest.mark.parametrize("name", ["", "-y", "--force-yes", "base-", "base=1", "base*", "base/sid", "./base.deb", "a b"])
+def test_what_is_no_name_is_refused(name: str) -> None:
+    with pytest.raises(PackageError, match=re.escape(repr(name))):
+        Request((name,))
+
+
+@pytest.mark.parametrize("version", ["", "-1", "1.17*", "1 --force", "1.0-", "=1"])
+def test_what_is_no_version_is_refused(version: str) -> None:
+    with pytest.raises(PackageError, match="is no version"):
+        Request(("toolkit",), version=version)
+
+
+def test_usual_names_and_versions_are_taken() -> None:
+    for version in ("1.17.8", "1.17.8-1", "1:1.17.8~rc.1-0ubuntu1", "570.124.06^20250101+git"):
+        Request(("nvidia-container-toolkit", "python3.11", "libfoo++1", "x"), version=version)
