@@ -28,10 +28,12 @@ REAL = {
 }
 PLACES = {"/etc/modprobe.d": "modprobe.d", "/usr/bin/nvidia-uninstall": "programs/nvidia-uninstall"}
 DAEMON = "nvidia-persistenced"
+FABRIC_MANAGER = "nvidia-fabricmanager"
 # A service that runs has a device open; each of its states is a file.
 SYSTEMCTL = """#!/bin/sh
 cd {folder}
-unit=${{2%.service}} process=root/proc/4711
+unit=${{2%.service}} process=root/proc/4711 command=nvidia-persiste
+[ $unit != {fabric} ] || {{ process=root/proc/4710 command=nv-fabricmanage; }}
 case $1 in
     show) echo LoadState=loaded; [ -e $unit.running ] && echo ActiveState=active || echo ActiveState=inactive; exit ;;
     is-enabled) [ -e $unit.enabled ] && echo enabled; exit ;;
@@ -40,7 +42,7 @@ echo $1 $unit >> services.log
 case $1 in
     start)
         [ ! -e $unit.broken ] || {{ echo "there is no driver" >&2; exit 1; }}
-        mkdir -p $process/fd; touch $unit.running; echo nvidia-persiste > $process/comm; echo 0::/x > $process/cgroup
+        mkdir -p $process/fd; touch $unit.running; echo $command > $process/comm; echo 0::/x > $process/cgroup
         ln -sfn /dev/nvidiactl $process/fd/7 ;;
     stop) rm -r $unit.running $process ;;
     enable) touch $unit.enabled ;;
@@ -90,7 +92,7 @@ class Machine:
             "systemctl": SYSTEMCTL,
             **{name: f"#!/bin/sh\n{text}\n" for name, text in PROGRAMS.items()},
         }.items():
-            (self.node.programs / name).write_text(text.format(folder=folder))
+            (self.node.programs / name).write_text(text.format(folder=folder, fabric=FABRIC_MANAGER))
             (self.node.programs / name).chmod(0o755)
         (folder / "boot").mkdir()
         (folder / "boot" / "initrd.img-6.1.0-56-amd64").touch()
@@ -122,10 +124,11 @@ class Machine:
             for path in (role / "tasks").glob("*.yml"):
                 path.write_text(path.read_text().replace(f" {name}:", f" stand.ins.{short}:"))
 
-    def start(self) -> None:
-        """Have the daemon run."""
-        self.node.process(4711, "/dev/nvidiactl", "nvidia-persiste")
-        (self.folder / f"{DAEMON}.running").touch()
+    def start(self, unit: str = DAEMON) -> None:
+        """Have the daemon or the fabric manager run."""
+        pid, command = (4711, "nvidia-persiste") if unit == DAEMON else (4710, "nv-fabricmanage")
+        self.node.process(pid, "/dev/nvidiactl", command)
+        (self.folder / f"{unit}.running").touch()
 
     def update(self) -> None:
         """Install another build of the driver beside the loaded one."""
@@ -160,9 +163,9 @@ class Machine:
         yield
         file.unlink()
 
-    def is_(self, state: str) -> bool:
-        """Whether the daemon is running, enabled or broken."""
-        return (self.folder / f"{DAEMON}.{state}").exists()
+    def is_(self, state: str, unit: str = DAEMON) -> bool:
+        """Whether the daemon, or the fabric manager, is running, enabled or broken."""
+        return (self.folder / f"{unit}.{state}").exists()
 
     def done(self) -> list[str]:
         """What was done with modules, then with services, since the last time."""

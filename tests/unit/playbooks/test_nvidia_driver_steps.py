@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
 
 import yaml
-from fakes.driver_machine import DAEMON, Machine
+from fakes.driver_machine import DAEMON, FABRIC_MANAGER, Machine
 
 if os.geteuid() != 0:
     pytest.skip("only root gives files to root", allow_module_level=True)
@@ -125,6 +125,26 @@ def test_an_installer_that_succeeds_is_recorded_and_goes(machine, apply):
     assert [path.name for path in (machine.folder / "state").rglob("*")] == ["state", "driver-runfile.json"]
 
 
+@pytest.mark.parametrize("killed", [False, True])
+def test_somebody_elses_fabric_manager_comes_back_with_another_driver(machine, apply, killed):
+    """Nothing else would start it: it is none of the services that the role has run."""
+    machine.note("driver-runfile")
+    machine.start(FABRIC_MANAGER)
+    if killed:
+        machine.node.set(errors={"rmmod nvidia": BROKEN})
+        (machine.folder / f"{FABRIC_MANAGER}.broken").touch()
+    library = f"echo 580.1 > {machine.folder}/library"
+    code, _done, said = apply("runfile_install", **installer(machine, library))
+    assert (code != 0, machine.is_("running", FABRIC_MANAGER)) == (killed, False), said
+    assert machine.notes() == ["driver-runfile", f"driver-stopped-{FABRIC_MANAGER}"]
+    (machine.folder / f"{FABRIC_MANAGER}.broken").unlink(missing_ok=True)
+    code, _done, said = apply("services")
+    assert (code, machine.is_("running", FABRIC_MANAGER), machine.is_("enabled", FABRIC_MANAGER)) == (0, True, False), (
+        said
+    )
+    assert f"driver-stopped-{FABRIC_MANAGER}" not in machine.notes()
+
+
 def test_only_what_the_role_has_enabled_is_disabled_again(machine, apply):
     note = machine.folder / "state" / "state" / f"driver-enabled-{DAEMON}.json"
     note.parent.mkdir(parents=True)
@@ -163,7 +183,7 @@ RECORDS = {
 @pytest.fixture(params=RECORDS)
 def installed(machine, request):
     """The driver by either method, in use by nobody but its daemon."""
-    machine.note(*RECORDS[request.param], f"driver-enabled-{DAEMON}")
+    machine.note(*RECORDS[request.param], f"driver-enabled-{DAEMON}", f"driver-stopped-{FABRIC_MANAGER}")
     machine.configure()
     machine.start()
     (machine.folder / f"{DAEMON}.enabled").touch()
@@ -180,7 +200,7 @@ def taken_away(machine):
 
 def test_a_driver_is_taken_away(machine, apply, installed):
     code, told, said = apply("main", "--check", **ABSENT)
-    assert (code, told > 0, machine.done(), len(machine.notes())) == (0, True, [], len(RECORDS[installed]) + 1), said
+    assert (code, told > 0, machine.done(), len(machine.notes())) == (0, True, [], len(RECORDS[installed]) + 2), said
     code, _done, said = apply("main", **ABSENT)
     assert (code, taken_away(machine)) == (0, True), said
     assert ("uninstall" in machine.done()) is (installed == "runfile")
