@@ -45,6 +45,11 @@ options:
       - A node whose pod is older does not count as ready, so that O(wait) spans a rolling update.
     type: dict
     default: {}
+  coming_labels:
+    description:
+      - Labels that the nodes will get. Other plugins of DaemonSets that leave a node with them are not named in RV(nodes[].foreign_plugins).
+    type: dict
+    default: {}
   wait:
     description:
       - Whether to wait until all nodes are as expected.
@@ -197,6 +202,7 @@ def main() -> None:
             "namespace": {"type": "str", "default": "kube-system"},
             "plugin_labels": {"type": "dict", "default": {"name": "nvidia-device-plugin-ds"}},
             "pod_annotations": {"type": "dict", "default": {}},
+            "coming_labels": {"type": "dict", "default": {}},
             "wait": {"type": "bool", "default": False},
             "wait_sleep": {"type": "int", "default": 5},
             "wait_timeout": {"type": "int", "default": 300},
@@ -210,6 +216,7 @@ def main() -> None:
         params["plugin_labels"],
         params["pod_annotations"],
         params["exact"],
+        params["coming_labels"],
     )
     patience = Patience(params["wait_timeout"] if params["wait"] else 0, max(1, params["wait_sleep"]))
     expected = _counts(module)

@@ -45,8 +45,9 @@ options:
     description:
       - With V(gpu), pods with one of O(resources) are evicted.
       - With V(all), all pods are, as before a reboot. What they keep in C(emptyDir) volumes goes with them either way.
+      - With V(none), none is, and the node is cordoned alone.
     type: str
-    choices: [gpu, all]
+    choices: [gpu, all, none]
     default: gpu
   resources:
     description: Shell patterns of the extended resources that make a pod a GPU pod.
@@ -206,7 +207,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "node": {"type": "str", "required": True},
     "state": {"type": "str", "choices": ["begin", "end"], "required": True},
     "reason": {"type": "str"},
-    "scope": {"type": "str", "choices": ["gpu", "all"], "default": "gpu"},
+    "scope": {"type": "str", "choices": ["gpu", "all", "none"], "default": "gpu"},
     "resources": {"type": "list", "elements": "str", "default": list(GPU_RESOURCES)},
     "jobs_timeout": {"type": "int", "default": 3600},
     "evict_timeout": {"type": "int", "default": 300},
@@ -217,7 +218,8 @@ ARGUMENT_SPEC: dict[str, Any] = {
 
 def _wish(params: dict[str, Any]) -> Wish:
     reason = params["reason"] or ("maintenance by the collection gpu.kubernetes" if params["state"] == "begin" else "")
-    rules = Rules(params["resources"], params["scope"] == "all", params["force"])
+    resources = [] if params["scope"] == "none" else params["resources"]
+    rules = Rules(resources, params["scope"] == "all", params["force"])
     same = ("node", "jobs_timeout", "evict_timeout", "grace_period")
     return Wish(reason=reason, rules=rules, **{name: params[name] for name in same})
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass, field
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
+from .affinity import leaves
 from .objects import (
     Object,
     allocatable_of,
@@ -49,11 +50,24 @@ _GPU_PLUGIN = re.compile(r"nvidia|k8s-device-plugin|gpu-?share|nano-?gpu|elastic
 _OTHER_VENDOR = re.compile(r"rocm|amdgpu|amd-gpu|/amd/|intel", re.IGNORECASE)
 
 
+class Maker(NamedTuple):
+    """The role that deploys a device plugin, the one that sets the label it selects nodes by, the variable for taints."""
+
+    role: str
+    labelling_role: str
+    tolerations: str
+
+
+_NVIDIA = Maker("k8s_device_plugin", "gpu_node_labels", "k8s_device_plugin_tolerations")
+_MAKERS = {"aliyun.com/gpu-mem": Maker("gpushare", "gpushare", "gpushare_device_plugin_tolerations")}
+
+
 @dataclass(frozen=True)
 class Question:
     """What is asked: the resource, whose pods serve it, and what annotations these pods must carry to be current.
 
-    More units than expected are right unless it has to be ``exact``.
+    More units than expected are right unless it has to be ``exact``. Other plugins that leave a node once it has the
+    ``coming_labels`` are no matter.
     """
 
     resource: str = "nvidia.com/gpu"
@@ -61,6 +75,12 @@ class Question:
     plugin_labels: Mapping[str, str] = field(default_factory=lambda: {"name": "nvidia-device-plugin-ds"})
     pod_annotations: Mapping[str, str] = field(default_factory=dict)
     exact: bool = True
+    coming_labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def maker(self) -> Maker:
+        """Who deploys the plugin of this resource."""
+        return _MAKERS.get(self.resource, _NVIDIA)
 
 
 @dataclass
@@ -193,7 +213,7 @@ def _report(view: _View, on_node: Sequence[Object]) -> NodeReport:
         ok=view.ok,
         reason=_note(view) if view.ok else _why(view),
         plugin_pod=name_of(view.plugin or {}),
-        foreign_plugins=foreign_plugins(on_node, view.question),
+        foreign_plugins=foreign_plugins(on_node, view.question, labels_of(node)),
         gpu_operator=labels_of(node).get(OPERATOR_LABEL) == "true",
         container_runtime_version=_runtime_version(node),
         labels=labels_of(node),
@@ -206,11 +226,15 @@ def _runtime_version(node: Object) -> str:
     return str(information.get("containerRuntimeVersion") or "")
 
 
-def foreign_plugins(on_node: Iterable[Object], question: Question) -> list[str]:
-    """Name the other GPU device plugins on a node, as ``namespace/owner``: they would offer the same GPUs again."""
-    found = set()
+def foreign_plugins(on_node: Iterable[Object], question: Question, labels: Mapping[str, str]) -> list[str]:
+    """Name the other GPU device plugins on a node, as ``namespace/owner``: they would offer the same GPUs again.
+
+    Those are left out that will leave the node with its ``labels`` once it has the question's coming ones, too.
+    """
+    found, coming = set(), {**labels, **question.coming_labels}
     for pod in on_node:
-        if not _is_plugin(pod, question) and _serves_gpus(pod):
+        goes = bool(question.coming_labels) and leaves(pod, coming)
+        if not _is_plugin(pod, question) and _serves_gpus(pod) and not goes:
             metadata = pod.get("metadata") or {}
             owners = metadata.get("ownerReferences") or [{}]
             found.add(f"{metadata.get('namespace')}/{owners[0].get('name') or name_of(pod)}")
@@ -283,25 +307,26 @@ def _no_plugin(view: _View) -> str:
     for daemon_set in view.daemon_sets:
         template = (daemon_set.get("spec") or {}).get("template") or {}
         if selects(view.question.plugin_labels, labels_of(template)):
-            return f"{view.shortfall}: {_kept_away(view.node or {}, daemon_set, template)}"
+            return f"{view.shortfall}: {_kept_away(view, daemon_set, template)}"
     return (
         f"{view.shortfall}: no plugin pod ({labels}) in namespace {view.question.namespace} is on the node; "
-        "deploy it with the role k8s_device_plugin"
+        f"deploy it with the role {view.question.maker.role}"
     )
 
 
-def _kept_away(node: Object, daemon_set: Object, template: Object) -> str:
+def _kept_away(view: _View, daemon_set: Object, template: Object) -> str:
     """Say why a DaemonSet makes no pod for the node."""
+    node, maker = view.node or {}, view.question.maker
     spec = template.get("spec") or {}
     labels = labels_of(node)
     missing = [f"{key}={value}" for key, value in (spec.get("nodeSelector") or {}).items() if labels.get(key) != value]
     who = f"DaemonSet {name_of(daemon_set)} makes no pod here"
     if missing:
-        return f"{who}, because the node lacks the label {', '.join(missing)}; set it (role gpu_node_labels)"
+        return f"{who}, because the node lacks the label {', '.join(missing)}; set it (role {maker.labelling_role})"
     taints = untolerated(node, spec.get("tolerations") or [], _DAEMON_TAINTS)
     if taints:
         named = ", ".join(taint_text(taint) for taint in taints)
-        return f"{who}, because it does not tolerate the taint {named}; add it to k8s_device_plugin_tolerations"
+        return f"{who}, because it does not tolerate the taint {named}; add it to {maker.tolerations}"
     return f"{who} yet; look at its affinity and at the events of the DaemonSet"
 
 

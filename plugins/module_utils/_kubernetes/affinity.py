@@ -1,0 +1,60 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""May a pod be on a node with these labels? By ``nodeSelector`` and required node affinity, as the scheduler reads them.
+
+Fields of the node (``matchFields``) are taken to match: the DaemonSet controller names a pod's own node there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+from .objects import Object, selects
+
+
+def admits(spec: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Say whether a pod of this ``spec`` may be on a node with these labels."""
+    if not selects(spec.get("nodeSelector") or {}, labels):
+        return False
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if not required:
+        return True
+    return any(_term_matches(term, labels) for term in required.get("nodeSelectorTerms") or [])
+
+
+def leaves(pod: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Say whether the pod goes by itself once its node has these labels: those of DaemonSets that make none there do."""
+    owners = (pod.get("metadata") or {}).get("ownerReferences") or []
+    kept = any(owner.get("controller") and owner.get("kind") == "DaemonSet" for owner in owners)
+    return kept and not admits(pod.get("spec") or {}, labels)
+
+
+def _term_matches(term: Object, labels: Mapping[str, str]) -> bool:
+    """Requirements of one term are all to be met; a term without any matches nothing."""
+    expressions = term.get("matchExpressions") or []
+    named = expressions or term.get("matchFields")
+    return bool(named) and all(_meets(expression, labels) for expression in expressions)
+
+
+def _meets(expression: Object, labels: Mapping[str, str]) -> bool:
+    operator, values = expression.get("operator"), expression.get("values") or []
+    value = labels.get(str(expression.get("key")))
+    if operator == "NotIn":
+        return value not in values
+    if operator == "DoesNotExist":
+        return value is None
+    if value is None:
+        return False
+    if operator in ("Gt", "Lt"):
+        return _compares(operator, value, values)
+    return operator == "Exists" or (operator == "In" and value in values)
+
+
+def _compares(operator: str, value: str, values: list[Any]) -> bool:
+    try:
+        number, limit = int(value), int(values[0])
+    except (ValueError, TypeError, IndexError):
+        return False
+    return number > limit if operator == "Gt" else number < limit
