@@ -12,33 +12,53 @@ REASON = '{"reason": "change of how GPUs are shared"}'
 SLICED = {"sharing": {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 2}]}}}
 
 
-def node(shared=False, begun=False, held=0, **declared):
-    """A host whose node shares by memory or not, is being emptied or not, and whose GPUs are held by some pods."""
-    row = {"name": "{{ inventory_hostname }}", "labels": {}, "annotations": {}, "allocated": 0, "capacity": 0}
-    memory = {**row, "allocated": held if shared else 0, "labels": {"gpushare": "true"} if shared else {}}
-    memory["annotations"] = {"gpu-kubernetes/maintenance": REASON} if begun else {}
-    whole = {**row, "allocated": 0 if shared else held, "capacity": 0 if shared else 2}
-    seen = {"__gpu_sharing_memory": {"nodes": [memory]}, "__gpu_sharing_whole": {"nodes": [whole]}}
-    return {**seen, "gpu_node_name": "{{ inventory_hostname }}", **declared}
+def node(shared=False, begun=False, held=0, count=0, memory=0, whole=None, **declared):
+    """A host whose node shares by memory or not, is being changed or not, and whose GPUs are held by some pods.
+
+    ``count`` and ``memory`` are what is in the node's capacity without the label, ``whole`` its whole GPUs.
+    """
+    row = {"name": "{{ inventory_hostname }}", "labels": {}, "annotations": {}, "allocated": 0, "allocatable": 0}
+    first = {**row, "capacity": memory, "allocated": held if shared or memory else 0}
+    first["labels"] = {"gpushare": "true"} if shared else {}
+    first["annotations"] = {"gpu-kubernetes/maintenance": REASON} if begun else {}
+    gpus = (0 if shared else 2) if whole is None else whole
+    second = {**row, "allocated": 0 if shared or memory else held, "capacity": gpus}
+    seen = {"memory": first, "whole": second, "count": {**row, "capacity": count}}
+    asked = {f"__gpu_sharing_{name}": {"nodes": [found]} for name, found in seen.items()}
+    return {**asked, "gpu_node_name": "{{ inventory_hostname }}", **declared}
 
 
-#: The host, and what is decided: the strategy, whether to empty the node, to give it back, to take gpushare off; None if it is refused.
+EXCLUSIVE = {"gpu_sharing_strategy": "exclusive"}
+GPUSHARE = {"gpu_sharing_strategy": "gpushare"}
+MIGRATE = {"gpu_sharing_migrate": True}
+#: The host, and what is decided: the strategy, whether to empty the node, to cordon it and give it back, to take gpushare off; None if refused.
 CASES = {
     "as-it-is": (node(), ["exclusive", False, False, False]),
     "as-configured": (node(k8s_device_plugin_config=SLICED), ["time_slicing", False, False, False]),
     "shared-undeclared": (node(shared=True, held=3), ["gpushare", False, False, False]),
-    "leaves": (node(shared=True, gpu_sharing_strategy="exclusive"), ["exclusive", False, False, True]),
-    "leaves-held": (node(shared=True, held=3, gpu_sharing_strategy="exclusive"), None),
-    "joins-held": (node(held=1, gpu_sharing_strategy="gpushare"), None),
-    "joins": (
-        node(held=1, gpu_sharing_strategy="gpushare", gpu_sharing_migrate=True),
-        ["gpushare", True, True, False],
-    ),
-    "cut-off-when-done": (
-        node(shared=True, begun=True, held=3, gpu_sharing_strategy="gpushare"),
-        ["gpushare", False, True, False],
-    ),
+    "leaves": (node(shared=True, **EXCLUSIVE), ["exclusive", False, True, True]),
+    "leaves-held": (node(shared=True, held=3, **EXCLUSIVE), None),
+    "leaves-emptied": (node(shared=True, held=3, **EXCLUSIVE, **MIGRATE), ["exclusive", True, True, True]),
+    "joins-held": (node(held=1, **GPUSHARE), None),
+    "joins": (node(held=1, **GPUSHARE, **MIGRATE), ["gpushare", True, True, False]),
+    # Cordoned, so that no pod comes in between; nobody is evicted without leave.
+    "joins-idle": (node(**GPUSHARE), ["gpushare", False, True, False]),
+    "first-of-all": (node(whole=0, **GPUSHARE), ["gpushare", False, False, False]),
+    "cut-off-when-done": (node(shared=True, begun=True, held=3, **GPUSHARE), ["gpushare", False, True, False]),
+    # The label is gone, and the device plugin still offers memory, or has left the number of GPUs.
+    "cut-off-without-label": (node(memory=32, count=2, **EXCLUSIVE), ["exclusive", False, True, True]),
+    "cut-off-at-the-count": (node(count=2, **EXCLUSIVE), ["exclusive", False, True, True]),
+    "cut-off-at-the-count-undeclared": (node(count=2), ["exclusive", False, True, True]),
+    "cut-off-at-the-end": (node(begun=True, **EXCLUSIVE), ["exclusive", False, True, True]),
+    "cut-off-and-held": (node(memory=32, held=3, **EXCLUSIVE), None),
+    "back-after-a-cut": (node(count=2, held=1, **GPUSHARE), None),
     "contradiction": (node(gpu_sharing_strategy="mps"), None),
+    "half": (node(__gpu_sharing_missing_tags=["gpushare"], **EXCLUSIVE), ["exclusive", False, False, False]),
+    "half-of-a-change": (node(shared=True, __gpu_sharing_missing_tags=["gpushare"], **EXCLUSIVE), None),
+    "half-after-a-cut": (
+        node(shared=True, begun=True, __gpu_sharing_missing_tags=["gpushare"], **GPUSHARE),
+        ["gpushare", False, False, False],
+    ),
 }
 
 

@@ -65,28 +65,34 @@ def test_helm_is_asked_for_where_it_is_needed(run, tmp_path, tag, asked):
 
 
 @pytest.mark.parametrize(
-    ("options", "follows"),
+    ("options", "follows", "missing"),
     [
-        ((), True),
-        (("--tags", "verify"), True),
-        (("--tags", "device_plugin"), False),
-        (("--tags", "device_plugin,verify"), True),
-        (("--skip-tags", "verify"), False),
-        (("--skip-tags", "smoke_test"), True),
+        ((), True, []),
+        (("--tags", "verify"), True, []),
+        (("--tags", "device_plugin"), False, ["gpushare"]),
+        (("--tags", "device_plugin,verify"), True, ["gpushare"]),
+        (("--tags", "gpushare,device_plugin"), False, []),
+        (("--tags", "runtime"), False, []),
+        (("--skip-tags", "verify"), False, []),
+        (("--skip-tags", "smoke_test"), True, []),
+        (("--skip-tags", "device_plugin"), True, ["device_plugin"]),
+        (("--skip-tags", "scheduler"), True, []),
     ],
 )
-def test_a_verdict_is_left_to_the_report_only_if_there_is_one(run, tmp_path, options, follows):
+def test_a_run_knows_what_it_is_without(run, tmp_path, options, follows, missing):
+    """A verdict is left to the report only if there is one, and the sharing is not changed by half."""
+    told = "follows={{ __gpu_report_follows | bool }} missing={{ __gpu_sharing_missing_tags | join('+') }}."
     play = {
         "hosts": "all",
         "gather_facts": False,
         "vars_files": [str(ROOT / "playbooks" / "vars" / "hosts.yml")],
-        "tasks": [{"ansible.builtin.debug": {"msg": "follows={{ __gpu_report_follows | bool }}"}, "tags": ["always"]}],
+        "tasks": [{"ansible.builtin.debug": {"msg": told}, "tags": ["always"]}],
     }
     playbook = tmp_path / "play.yml"
     playbook.write_text(json.dumps([play]))
     code, said = run("node\n", playbook, *options)
     assert code == 0, said
-    assert f"follows={follows}" in said
+    assert f"follows={follows} missing={'+'.join(missing)}." in said
 
 
 LINKED = {
@@ -118,18 +124,36 @@ DEFAULTS = {
     "gpu_verify_runtime_handler": ("nvidia", "other"),
     "gpu_verify_runtime_name": ("nvidia", "other"),
 }
+SHARED = {
+    "gpu_sharing_strategy": "gpushare",
+    "gpushare_namespace": "shared",
+    "gpushare_runtime_class": "shared-class",
+    "gpushare_runtime_handler": "shared-handler",
+}
+SHARED_DEFAULTS = {
+    "gpu_verify_plugin_namespace": "shared",
+    "gpu_verify_resource_name": "aliyun.com/gpu-mem",
+    "gpu_verify_runtime_class": "shared-class",
+    "gpu_verify_runtime_handler": "shared-handler",
+}
 
 
-@pytest.mark.parametrize("linked", [False, True], ids=["alone", "linked"])
-def test_defaults_follow_what_was_declared_for_other_roles(hear, tmp_path, linked):
+@pytest.mark.parametrize(
+    ("variables", "values"),
+    [
+        ({}, {name: values[0] for name, values in DEFAULTS.items()}),
+        (LINKED, {name: values[1] for name, values in DEFAULTS.items()}),
+        ({**LINKED, **SHARED}, SHARED_DEFAULTS),
+    ],
+    ids=["alone", "linked", "shared"],
+)
+def test_defaults_follow_what_was_declared_for_other_roles(hear, tmp_path, variables, values):
     # As role defaults, not play variables: whatever the inventory says goes before.
     for role in ROLES:
         for folder in ("defaults", "vars"):
             shutil.copytree(ROOT / "roles" / role / folder, tmp_path / "roles" / role / folder)
     tasks = [
-        {"ansible.builtin.set_fact": {"told": "{{ {" + ", ".join(f"'{name}': {name}" for name in DEFAULTS) + "} }}"}}
+        {"ansible.builtin.set_fact": {"told": "{{ {" + ", ".join(f"'{name}': {name}" for name in values) + "} }}"}}
     ]
     play = {"hosts": "all", "gather_facts": False, "roles": list(ROLES), "tasks": tasks}
-    assert hear({"node": {}}, [play], "told", **(LINKED if linked else {})) == {
-        name: values[linked] for name, values in DEFAULTS.items()
-    }
+    assert hear({"node": {}}, [play], "told", **variables) == values

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -29,7 +30,13 @@ LABELS = {"app.kubernetes.io/name": "gpushare-smoke-test", "app.kubernetes.io/ma
 def prove(run, tmp_path):
     """Run the playbook on nodes and pods: exit code and all that it said."""
 
-    def play(nodes, pods, *options, ours=(), **variables):
+    # What the hosts have of GPUs is told, for this machine has none.
+    told = {"nvml": {"source": "nvml", "error": None, "gpus": "{{ gpus | default([{}]) }}"}, "cacheable": True}
+    facts = {"hosts": "gpu_nodes", "gather_facts": False, "tasks": [{"ansible.builtin.set_fact": told}]}
+    playbook = tmp_path / "play.yml"
+    playbook.write_text(json.dumps([facts, {"ansible.builtin.import_playbook": str(PLAYBOOK)}]))
+
+    def play(nodes, pods, *options, ours=(), inventory=INVENTORY, **variables):
         lists = {
             "/api/v1/nodes": listed(nodes),
             "/api/v1/pods": listed(pods),
@@ -37,7 +44,8 @@ def prove(run, tmp_path):
         }
         with serving(LoopbackApi(lists)) as server:
             kubeconfig = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
-            code, said = run(INVENTORY, PLAYBOOK, *options, gpu_kubeconfig=kubeconfig, **variables)
+            known = {"gpu_preflight_gpus": {"ansible_facts": {}}, "gpu_kubeconfig": kubeconfig}
+            code, said = run(inventory, playbook, *options, **known, **variables)
             return code, " ".join(said.split())
 
     return play
@@ -52,6 +60,12 @@ def test_nodes_that_cannot_be_tried_fail_or_are_skipped(prove):
     assert "Host w1 " not in said
     _code, said = prove(*busy, gpushare_smoke_test_skip_ok=False)
     assert "Host w1 (node w1) did not pass the test of shared GPUs: busy: no GPU has 8 GiB free" in said
+
+
+def test_a_host_without_a_gpu_is_left_out_with_a_word(prove):
+    code, said = prove([node("w1")], [], inventory=f"[gpu_nodes]\nw1 {LOCAL} gpu_node_name=w1\n", gpus=[])
+    assert code == 0, said
+    assert "SKIPPED: host w1 has no GPU, so there is nothing to prove." in said
 
 
 def test_amounts_and_unit_are_heeded(prove):
@@ -102,14 +116,15 @@ FAILED = {**PASSED, "node": "w2", "passed": False, "reason": "the pod of 5 GiB i
 
 
 def test_results_are_exported_and_each_host_gets_its_own(refusals):
-    hosts = {name: {"gpu_node_name": name} for name in ("w1", "w2")}
+    hosts = {name: {"gpu_node_name": name} for name in ("w1", "w2", "bare")}
     variables = {
         "__gpushare_smoke_test_run": {"results": [PASSED, FAILED]},
         "gpu_node_name": "{{ inventory_hostname }}",
+        "__gpushare_smoke_test_host": "{{ inventory_hostname if inventory_hostname != 'bare' else '' }}",
     }
     fact = "gpushare_smoke_test_results | map(attribute='percent') | list | string"
     why = refusals("gpushare_smoke_test", ["report"], hosts, variables=variables, fact=fact)
-    assert str(why["w1"]) == "[[0, 18, 50], [0, 18]]"
+    assert str(why["w1"]) == str(why["bare"]) == "[[0, 18, 50], [0, 18]]"
     assert why["w2"] == "Host w2 (node w2) did not pass the test of shared GPUs: the pod of 5 GiB is on GPU 1."
 
 

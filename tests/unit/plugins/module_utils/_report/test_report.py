@@ -138,7 +138,7 @@ LOST = {"gpus": [gpu(), gpu(1, lost=True)], "error": "1 of 2 GPUs fell off the b
             host(),
             cluster(runtime_class={"name": "nvidia", "found": False}),
             ["runtime_class"],
-            "cluster: there is no RuntimeClass nvidia; run deploy_device_plugin.",
+            "cluster: there is no RuntimeClass nvidia; run the playbook that deploys the device plugin.",
         ),
         (
             host(),
