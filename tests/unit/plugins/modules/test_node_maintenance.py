@@ -66,6 +66,14 @@ def test_options_reach_their_place(run: Any) -> None:
     assert run(cluster, state="begin", scope="all", evict_timeout=10)["evicted"] == ["default/gpu"]
 
 
+def test_a_node_may_be_cordoned_alone(run: Any) -> None:
+    cluster = FakeCluster([node("w1", 1)], [pod("gpu", **SET), pod("bare", on="w1", gpus=1)])
+    done = run(cluster, state="begin", scope="none")
+    assert (done["changed"], done["schedulable"], done["evicted"], done["waited_for"]) == (True, False, [], [])
+    assert cluster.evictions == []
+    assert run(cluster, state="end")["schedulable"] is True
+
+
 def test_blockers_are_data_and_a_sentence(run: Any) -> None:
     cluster = FakeCluster([node("w1", 1)], [pod("bare", on="w1", gpus=1)])
     result = run(cluster, state="begin")

@@ -240,6 +240,53 @@ def test_foreign_plugins(rival: Any, found: list[str]) -> None:
     assert report.foreign_plugins == found
 
 
+def test_plugins_that_give_way_to_a_label_are_none() -> None:
+    term = {"matchExpressions": [{"key": "gpushare", "operator": "NotIn", "values": ["true"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    whole = {"on": "w1", "image": "nvcr.io/nvidia/k8s-device-plugin:v1", "volumes": FOLDER}
+    pods = [pod("a", owner="gives-way", affinity={"nodeAffinity": required}, **whole), pod("b", owner="stays", **whole)]
+    for labels, found in (({}, ["x/gives-way", "x/stays"]), ({"gpushare": "true"}, ["x/stays"])):
+        question = Question("aliyun.com/gpu-mem", "x", {"name": "gpushare"}, coming_labels=labels)
+        (report,) = assess(
+            [node("w1", 8)],
+            [{**each, "metadata": {**each["metadata"], "namespace": "x"}} for each in pods],
+            question,
+            {"w1": 8},
+        )
+        assert report.foreign_plugins == found
+
+
+@pytest.mark.parametrize(
+    ("resource", "labels", "taints", "remedy"),
+    [
+        ("nvidia.com/gpu", {}, [], "set it (role gpu_node_labels)"),
+        ("aliyun.com/gpu-mem", {}, [], "set it (role gpushare)"),
+        (
+            "nvidia.com/gpu",
+            GPU_LABEL,
+            [{"key": "t", "effect": "NoSchedule"}],
+            "add it to k8s_device_plugin_tolerations",
+        ),
+        (
+            "aliyun.com/gpu-mem",
+            GPU_LABEL,
+            [{"key": "t", "effect": "NoSchedule"}],
+            "add it to gpushare_device_plugin_tolerations",
+        ),
+    ],
+)
+def test_remedies_name_the_role_of_the_resource(resource: str, labels: Any, taints: Any, remedy: str) -> None:
+    question = Question(resource)
+    (report,) = assess(
+        [node("w1", labels=labels, taints=taints)], [], question, {"w1": 8}, daemon_sets=[daemon_set(GPU_LABEL)]
+    )
+    assert report.reason.endswith(remedy)
+    (report,) = assess([node("w1")], [], question, {"w1": 8})
+    assert report.reason.endswith(
+        f"deploy it with the role {'gpushare' if 'gpu-mem' in resource else 'k8s_device_plugin'}"
+    )
+
+
 def test_gpu_operator() -> None:
     (report,) = assess([node("w1", labels={"nvidia.com/gpu.deploy.device-plugin": "true"})], [], QUESTION, {"w1": 0})
     assert report.gpu_operator

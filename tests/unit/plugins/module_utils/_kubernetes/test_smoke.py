@@ -309,7 +309,7 @@ def test_a_refused_pod_fails_only_its_node() -> None:
     cluster.on_create = refuse
     results = run_smoke_test(cluster, SMOKE, ["w1", "w2"], pace()).results
     assert [result.passed for result in results] == [False, True]
-    assert "role k8s_device_plugin" in results[0].reason
+    assert "create it (roles k8s_device_plugin and gpushare do)" in results[0].reason
 
 
 @pytest.mark.parametrize("error", [ApiError("gone away", 0), KeyboardInterrupt(), SystemExit("terminated")])

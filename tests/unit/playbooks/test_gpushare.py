@@ -1,0 +1,223 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The order in which gpushare comes and goes, whom its playbooks concern, and what its role and the report make of what they see."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
+yaml = pytest.importorskip("yaml")
+
+ROOT = Path(__file__).resolve().parents[3]
+MANIFEST = (
+    Path(__file__).parents[1] / "plugins" / "module_utils" / "_scheduler" / "fixtures" / "kubeadm-1.34.4.yaml"
+).read_text()
+PREFIX = "gpu.kubernetes."
+
+
+def steps(playbook):
+    """Role, entry point and tags of what the plays of a playbook do, in order; roles that only look before are left out."""
+    found = []
+    for play in yaml.safe_load((ROOT / "playbooks" / f"{playbook}.yml").read_text()):
+        included = [
+            next((task[key] for key in task if key.endswith(("import_role", "include_role"))), None)
+            for task in play.get("tasks", [])
+        ]
+        roles = [*({"name": role["role"]} for role in play.get("roles", [])), *(role for role in included if role)]
+        for role in roles:
+            where = "serial" if "serial" in play else "all"
+            found.append((role["name"].replace(PREFIX, ""), role.get("tasks_from", "main"), where))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("playbook", "wanted"),
+    [
+        (
+            "deploy_gpushare",
+            [
+                ("gpushare", "check", "all"),
+                ("gpushare", "tell", "all"),
+                ("kube_scheduler_extender", "check", "all"),
+                # A node that offered memory before kube-scheduler asks the extender would be given pods without a GPU.
+                ("gpushare", "extender", "all"),
+                ("kube_scheduler_extender", "main", "serial"),
+                ("gpushare", "main", "all"),
+            ],
+        ),
+        (
+            "remove_gpushare",
+            [
+                ("gpushare_smoke_test", "main", "all"),
+                ("gpushare", "check", "all"),
+                ("kube_scheduler_extender", "check", "all"),
+                ("gpushare", "withdraw", "all"),
+                ("kube_scheduler_extender", "main", "serial"),
+                ("gpushare", "main", "all"),
+            ],
+        ),
+        (
+            "patch_kube_scheduler",
+            [("kube_scheduler_extender", "check", "all"), ("kube_scheduler_extender", "main", "serial")],
+        ),
+    ],
+)
+def test_the_order_of_what_is_done(playbook, wanted):
+    assert steps(playbook) == wanted
+
+
+def test_every_task_of_the_role_belongs_to_a_step():
+    """What is left out by one step is not lost to the role that is used alone."""
+    tasks = ROOT / "roles" / "gpushare" / "tasks"
+    text = "".join(path.read_text() for path in tasks.glob("*.yml"))
+    steps_by_name = {"check_present", "check_absent", "present", "absent", "present_extender", "absent_nodes"}
+    entries = {"main", "check", "tell", "extender", "withdraw"}
+    unused = {
+        path.stem for path in tasks.glob("*.yml") if f"_tasks: {path.name}" not in text and path.stem not in entries
+    } - steps_by_name
+    assert unused == {"service"}
+    assert "__gpushare_step: service" in text
+
+
+@pytest.mark.parametrize("bad", ["kind: Deployment\n", "metadata: [\n"])
+def test_no_control_plane_is_changed_while_another_would_be_refused(run, tmp_path, bad):
+    manifests = {}
+    for name, text in (("one", MANIFEST), ("two", bad)):
+        manifests[name] = tmp_path / name / "kube-scheduler.yaml"
+        manifests[name].parent.mkdir()
+        manifests[name].write_text(text)
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text("{}")
+    hosts = {
+        name: {
+            "gpu_node_name": name,
+            "kube_scheduler_extender_manifest": str(path),
+            "kube_scheduler_extender_config_path": str(tmp_path / f"{name}.yaml"),
+            "kube_scheduler_extender_state_dir": str(tmp_path / f"state-{name}"),
+        }
+        for name, path in manifests.items()
+    }
+    local = {
+        "ansible_connection": "local",
+        "ansible_become": False,
+        "ansible_python_interpreter": sys.executable,
+    }
+    code, said = run(
+        {"kube_control_plane": {"hosts": hosts, "vars": local}},
+        ROOT / "playbooks" / "patch_kube_scheduler.yml",
+        gpu_kubeconfig=str(kubeconfig),
+        kube_scheduler_extender_extenders=[{"urlPrefix": "http://127.0.0.1:1/x", "filterVerb": "filter"}],
+    )
+    assert code != 0
+    assert str(manifests["two"]) in " ".join(said.split())
+    assert "fatal: [two]" in said
+    assert "fatal: [one]" not in said
+    assert "PLAY [Patch kube-scheduler]" not in said
+    assert not (tmp_path / "state-one").exists()
+
+
+#: What a run knows of a host, whether an import for those that leave, or for what is found, leaves it out.
+CONCERNED = {
+    "leaves": ({"gpu_sharing_leaves_gpushare": True, "gpu_sharing_decided": "exclusive"}, False, True),
+    "stays": ({"gpu_sharing_leaves_gpushare": False, "gpu_sharing_decided": "gpushare"}, True, False),
+    "has-it-undeclared": ({"gpu_sharing_has_gpushare": True}, True, False),
+    "has-it-and-declares-another": ({"gpu_sharing_has_gpushare": True, "gpu_sharing_strategy": "mps"}, True, False),
+    "declares-it": ({"gpu_sharing_has_gpushare": False, "gpu_sharing_strategy": "gpushare"}, True, False),
+    "has-nothing": ({"gpu_sharing_has_gpushare": False}, True, True),
+}
+
+
+def test_whom_a_removal_concerns(hear):
+    plays = [
+        {
+            "hosts": "all",
+            "gather_facts": False,
+            "vars_files": [str(ROOT / "playbooks" / "vars" / "hosts.yml")],
+            "vars": {"__gpushare_only": only},
+            "tasks": [{"ansible.builtin.set_fact": {only: "{{ __gpushare_unconcerned | bool }}"}}],
+        }
+        for only in ("leaving", "found")
+    ]
+    told = hear(
+        {name: host for name, (host, *_out) in CONCERNED.items()},
+        plays,
+        "dict(groups.all | zip(groups.all | map('extract', hostvars, 'leaving')"
+        " | zip(groups.all | map('extract', hostvars, 'found'))))",
+    )
+    assert told == {name: out for name, (_host, *out) in CONCERNED.items()}
+
+
+def row(name, total, *gpus):
+    return {"name": name, "total": total, "gpus": [{"index": index, "total": each} for index, each in gpus]}
+
+
+NOW = [row("two", 32, (0, 16), (1, 16)), row("none", 8), row("one", 16, (0, 16))]
+STRAY = [row("two", 32, (0, 16), (1, 16), (7, 16)), *NOW[1:]]
+
+
+def test_the_extender_starts_anew_for_what_nodes_have_and_not_for_what_pods_say(hear):
+    """A pod that is said to be on a GPU that a node does not have makes it no other node."""
+
+    def told(nodes):
+        play = {
+            "hosts": "all",
+            "gather_facts": False,
+            "vars_files": [str(ROOT / "roles" / "gpushare" / "vars" / "main" / "state.yml")],
+            "vars": {"__gpushare_now": {"nodes": nodes}, "__gpushare_hosts": []},
+            "tasks": [{"ansible.builtin.set_fact": {"told": "{{ __gpushare_capacities }}"}}],
+        }
+        return hear({"node": {}}, [play], "told")
+
+    assert told(NOW) == told(STRAY) == {"two": [16, 32], "none": [0, 8], "one": [16, 16]}
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_node_that_offers_no_memory_fails_its_own_host(refusals, fails):
+    seen = [{"name": "good", "ok": True, "reason": ""}, {"name": "bad", "ok": False, "reason": "offers 0 of 16"}]
+    hosts = {name: {"gpu_node_name": name, "gpushare_wait_fail": fails} for name in ("good", "bad")}
+    why = refusals("gpushare", ["report"], hosts, variables={"__gpushare_after": {"nodes": seen}})
+    words = "Host bad (node bad) is not as expected after 300 s: offers 0 of 16." if fails else ""
+    assert why == {"good": "", "bad": words}
+
+
+MINE, SHARED = {"key": "nvidia", "value": "nvidia"}, {"key": "shared", "value": "other"}
+#: What hosts need, what the cluster has, and the class that the report tells of: its name, whether it is there, its handler, the one expected.
+CLASSES = {
+    "all-well": ([MINE, SHARED], {"nvidia": "nvidia", "shared": "other"}, ["nvidia", True, "nvidia", "nvidia"]),
+    "one-missing": ([MINE, SHARED], {"nvidia": "nvidia"}, ["shared", False, None, "other"]),
+    "one-wrong": ([MINE, SHARED], {"nvidia": "nvidia", "shared": "runc"}, ["shared", True, "runc", "other"]),
+    "any-handler": ([{"key": "nvidia", "value": ""}], {"nvidia": "odd"}, ["nvidia", True, "odd", None]),
+    "none-asked-for": ([{"key": "", "value": "nvidia"}], {}, ["", False, None, None]),
+}
+
+
+@pytest.mark.parametrize("case", CLASSES)
+def test_the_report_looks_at_the_runtime_class_of_each_host(hear, case):
+    needed, there, wanted = CLASSES[case]
+    plugin = {"resource_name": "nvidia.com/gpu"}
+    hosts = {
+        f"host{number}": {"__gpu_verify_observation": {"plugin": plugin, "runtime_class": one}}
+        for number, one in enumerate(needed)
+    }
+    found = [[], *([{"metadata": {"name": name}, "handler": handler}] for name, handler in there.items())]
+    play = {
+        "hosts": "all",
+        "gather_facts": False,
+        "vars_files": [str(ROOT / "roles" / "gpu_verify" / "vars" / "main.yml")],
+        "vars": {"__gpu_verify_objects": {"found": found}},
+        "tasks": [
+            {
+                "ansible.builtin.set_fact": {
+                    "told": "{{ __gpu_verify_cluster.runtime_class }}",
+                    "asked": "{{ __gpu_verify_class_objects | map(attribute='metadata.name') | list }}",
+                }
+            }
+        ],
+    }
+    told, asked = hear(hosts, [play], "[told, asked]")
+    assert [told[key] for key in ("name", "found", "handler", "expected_handler")] == wanted
+    assert asked == [one["key"] for one in needed if one["key"]]
