@@ -65,23 +65,27 @@ def test_helm_is_asked_for_where_it_is_needed(run, tmp_path, tag, asked):
 
 
 @pytest.mark.parametrize(
-    ("options", "follows", "missing"),
+    ("options", "follows", "missing", "matters"),
     [
-        ((), True, []),
-        (("--tags", "verify"), True, []),
-        (("--tags", "device_plugin"), False, ["gpushare"]),
-        (("--tags", "device_plugin,verify"), True, ["gpushare"]),
-        (("--tags", "gpushare,device_plugin"), False, []),
-        (("--tags", "runtime"), False, []),
-        (("--skip-tags", "verify"), False, []),
-        (("--skip-tags", "smoke_test"), True, []),
-        (("--skip-tags", "device_plugin"), True, ["device_plugin"]),
-        (("--skip-tags", "scheduler"), True, []),
+        ((), True, [], True),
+        (("--tags", "verify"), True, [], True),
+        (("--tags", "device_plugin"), False, ["gpushare"], True),
+        (("--tags", "device_plugin,verify"), True, ["gpushare"], True),
+        (("--tags", "gpushare,device_plugin"), False, [], True),
+        (("--tags", "runtime"), False, [], True),
+        (("--skip-tags", "verify"), False, [], True),
+        (("--skip-tags", "smoke_test"), True, [], True),
+        (("--skip-tags", "device_plugin"), True, ["device_plugin"], True),
+        (("--skip-tags", "scheduler"), True, [], True),
+        (("--tags", "labels"), False, [], False),
+        (("--tags", "labels,scheduler"), False, [], True),
+        (("--skip-tags", "all"), False, [], False),
     ],
 )
-def test_a_run_knows_what_it_is_without(run, tmp_path, options, follows, missing):
+def test_a_run_knows_what_it_is_without(run, tmp_path, options, follows, missing, matters):
     """A verdict is left to the report only if there is one, and the sharing is not changed by half."""
-    told = "follows={{ __gpu_report_follows | bool }} missing={{ __gpu_sharing_missing_tags | join('+') }}."
+    told = "follows={{ __gpu_report_follows | bool }} missing={{ __gpu_sharing_missing_tags | join('+') }}"
+    told += " matters={{ __gpu_sharing_matters | bool }}."
     play = {
         "hosts": "all",
         "gather_facts": False,
@@ -92,7 +96,7 @@ def test_a_run_knows_what_it_is_without(run, tmp_path, options, follows, missing
     playbook.write_text(json.dumps([play]))
     code, said = run("node\n", playbook, *options)
     assert code == 0, said
-    assert f"follows={follows} missing={'+'.join(missing)}." in said
+    assert f"follows={follows} missing={'+'.join(missing)} matters={matters}." in said
 
 
 LINKED = {
