@@ -7,6 +7,10 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
+pytest.importorskip("kubernetes")
+
+from fakes.kubernetes_api import node as made
+from fakes.loopback_api import LoopbackApi, listed, serving, write_kubeconfig
 
 REASON = '{"reason": "change of how GPUs are shared"}'
 SLICED = {"sharing": {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 2}]}}}
@@ -73,3 +77,35 @@ def test_what_is_decided(hear):
         "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(attribute='told', default='refused')))",
     )
     assert told == {name: wanted or "refused" for name, (_host, wanted) in CASES.items()}
+
+
+def with_capacity(name, **given):
+    """A node that has something of gpushare's in its capacity, and offers it no more."""
+    found = made(name)
+    found["status"]["capacity"].update({f"aliyun.com/gpu-{key}": str(value) for key, value in given.items()})
+    return found
+
+
+#: Nodes, and whether gpushare is on them.
+NODES = {
+    "plain": (made("plain"), False),
+    "labelled": (made("labelled", labels={"gpushare": "true"}), True),
+    "others-label": (made("others-label", labels={"gpushare": "no"}), False),
+    "left-count": (with_capacity("left-count", mem=0, count=2), True),
+    "left-memory": (with_capacity("left-memory", mem=32), True),
+    "done": (with_capacity("done", mem=0), False),
+}
+
+
+def test_gpushare_is_found_on_nodes_by_what_they_have(hear, tmp_path):
+    empty = {"/apis/apps/v1/namespaces/kube-system/daemonsets": listed([])}
+    lists = {"/api/v1/nodes": listed([found for found, _there in NODES.values()]), "/api/v1/pods": listed([]), **empty}
+    role = {"name": "gpu.kubernetes.gpu_sharing", "tasks_from": "look"}
+    with serving(LoopbackApi(lists)) as server:
+        told = hear(
+            {name: {"gpu_node_name": name} for name in NODES},
+            [{"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.include_role": role}]}],
+            "dict(groups.all | zip(groups.all | map('extract', hostvars, 'gpu_sharing_has_gpushare')))",
+            gpu_kubeconfig=str(write_kubeconfig(server.url, tmp_path / "kubeconfig")),
+        )
+    assert told == {name: there for name, (_found, there) in NODES.items()}

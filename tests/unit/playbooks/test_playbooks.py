@@ -43,6 +43,16 @@ def test_missing_kubeconfig_is_told_before_anything_else(run, name):
     assert "node: the kubeconfig /nonexistent does not exist" in " ".join(said.split())
 
 
+@pytest.mark.parametrize(
+    ("name", "play"), [("site", "Label the GPU nodes"), ("remove_gpu_nodes", "Remove the device plugin")]
+)
+def test_nothing_is_decided_that_a_run_does_not_need(run, name, play):
+    playbook = ROOT / "playbooks" / f"{name}.yml"
+    code, said = run(f"[gpu_nodes]\nnode {LOCAL}\n", playbook, "--tags", "labels", gpu_kubeconfig="/nonexistent")
+    assert code != 0
+    assert f"PLAY [{play}" in said.partition("the kubeconfig /nonexistent does not exist")[0]
+
+
 @pytest.mark.parametrize(("tag", "asked"), [("labels,smoke_test", False), ("device_plugin", True)])
 def test_helm_is_asked_for_where_it_is_needed(run, tmp_path, tag, asked):
     helm = tmp_path / "bin" / "helm"
