@@ -163,8 +163,19 @@ def cluster_problems(cluster: Cluster) -> list[Problem]:
     wanted = cluster.get("runtime_class") or {}
     name = wanted.get("name")
     if name and not wanted.get("found"):
-        found.append(_problem("", ("runtime_class", f"there is no RuntimeClass {name}", "run the playbook that deploys the device plugin")))
+        found.append(
+            _problem(
+                "",
+                (
+                    "runtime_class",
+                    f"there is no RuntimeClass {name}",
+                    "run the playbook that deploys the device plugin",
+                ),
+            )
+        )
     elif name and wanted.get("expected_handler") not in (None, wanted.get("handler")):
         cause = f"RuntimeClass {name} asks for the handler {wanted.get('handler')}, not {wanted['expected_handler']}"
-        found.append(_problem("", ("runtime_class", cause, "delete it and run the playbook that deploys the device plugin")))
+        found.append(
+            _problem("", ("runtime_class", cause, "delete it and run the playbook that deploys the device plugin"))
+        )
     return found
