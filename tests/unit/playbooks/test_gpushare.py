@@ -198,9 +198,9 @@ CLASSES = {
 @pytest.mark.parametrize("case", CLASSES)
 def test_the_report_looks_at_the_runtime_class_of_each_host(hear, case):
     needed, there, wanted = CLASSES[case]
-    plugin = {"resource_name": "nvidia.com/gpu"}
+    seen = {"node": "n", "smoke_error": "", "plugin": {"resource_name": "nvidia.com/gpu"}}
     hosts = {
-        f"host{number}": {"__gpu_verify_observation": {"plugin": plugin, "runtime_class": one}}
+        f"host{number}": {"__gpu_verify_observation": {**seen, "runtime_class": one}}
         for number, one in enumerate(needed)
     }
     found = [[], *([{"metadata": {"name": name}, "handler": handler}] for name, handler in there.items())]
@@ -208,7 +208,7 @@ def test_the_report_looks_at_the_runtime_class_of_each_host(hear, case):
         "hosts": "all",
         "gather_facts": False,
         "vars_files": [str(ROOT / "roles" / "gpu_verify" / "vars" / "main.yml")],
-        "vars": {"__gpu_verify_objects": {"found": found}},
+        "vars": {"__gpu_verify_objects": {"found": found}, "__gpu_verify_asked": {}},
         "tasks": [
             {
                 "ansible.builtin.set_fact": {
@@ -219,5 +219,6 @@ def test_the_report_looks_at_the_runtime_class_of_each_host(hear, case):
         ],
     }
     told, asked = hear(hosts, [play], "[told, asked]")
-    assert [told[key] for key in ("name", "found", "handler", "expected_handler")] == wanted
+    # ansible-core 2.18 makes an empty text of nothing.
+    assert [told["name"], told["found"], told["handler"] or None, told["expected_handler"] or None] == wanted
     assert asked == [one["key"] for one in needed if one["key"]]

@@ -149,6 +149,12 @@ LOST = {"gpus": [gpu(), gpu(1, lost=True)], "error": "1 of 2 GPUs fell off the b
         (host(), cluster(runtime_class={"name": ""}), [], None),
         (
             host(),
+            cluster(runtime_class={"name": "nvidia", "found": True, "handler": "odd", "expected_handler": ""}),
+            [],
+            None,
+        ),
+        (
+            host(),
             cluster(hosts=["worker-1", "worker-9"]),
             ["unreachable"],
             "worker-9: the host could not be examined; look at its errors above.",
