@@ -22,7 +22,7 @@ description:
     does not know, and memory in thousandths of a byte (V(512m)).
   - What would keep a setting from counting is refused, too, and named with the place where it is. That is a flag of the kubelet's command
     line, as in C(KUBELET_EXTRA_ARGS), C(KUBELET_KUBEADM_ARGS) or the unit itself, and a drop-in of C(--config-dir) that sets something else.
-  - This module restarts nothing. The kubelet reads its configuration when it starts; see RV(needs_restart).
+  - This module restarts nothing. The kubelet reads its configuration when it starts; see RV(needs_restart) and O(keep_former).
 extends_documentation_fragment:
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.node
@@ -49,7 +49,7 @@ options:
         mappings ask for nothing.
       - Where the kubelet wants text, as in C(kubeReserved), numbers are written as text.
       - C(evictionHard) replaces all thresholds that the kubelet has by default; a warning names those that get lost.
-      - Ignored for O(state=absent).
+      - For O(state=present) alone.
     type: dict
     default: {}
   state:
@@ -57,9 +57,17 @@ options:
       - V(present) has the file hold O(values).
       - V(absent) gives back what was there before. A file that nobody else edited since gets its first bytes back; otherwise each setting of
         ours gets its former value, where nobody else has changed it since.
+      - V(restored) puts back the file as it was before a change with O(keep_former=true), however many runs have made it. Where others have
+        edited the file since, the task fails, and their edits stay.
+      - V(confirmed) forgets what there was before such a change, once the kubelet is proved with it, or with what was put back.
     type: str
-    choices: [present, absent]
+    choices: [present, absent, restored, confirmed]
     default: present
+  keep_former:
+    description:
+      - Whether what there was before a change that needs a restart of the kubelet is kept until O(state=confirmed), in the record of changes.
+    type: bool
+    default: false
   state_dir:
     description: Directory for the record of changes and for backups.
     type: path
@@ -115,6 +123,11 @@ needs_restart:
   returned: success
   type: bool
   sample: true
+unproved:
+  description: Whether there was a change with O(keep_former=true) already that has not been confirmed, as after a run that was cut off.
+  returned: success
+  type: bool
+  sample: false
 reserved:
   description:
     - What the kubelet keeps from pods once it has read the file, with drop-ins, flags and its own defaults; for the filter

@@ -24,7 +24,8 @@ from .seen import Seen
 ARGUMENTS: dict[str, t.Any] = {
     "path": {"type": "path"},
     "values": {"type": "dict", "default": {}},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "state": {"type": "str", "choices": ["present", "absent", "restored", "confirmed"], "default": "present"},
+    "keep_former": {"type": "bool", "default": False},
     "state_dir": {"type": "path", "default": _files.STATE_DIR},
     "_request": {"type": "dict"},
 }
@@ -43,10 +44,7 @@ def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, ask: Ask, check_mode: 
     answer = ask({"do": "read", "path": path, "state_dir": state_dir})
     seen = _seen(answer)
     record = Record.decode(data_of(answer["record"]), answer["record_path"])
-    if arguments["state"] == "present":
-        decided = plan.present(arguments["values"], seen, record, syntax, path is not None)
-    else:
-        decided = plan.absent(seen, record, syntax)
+    decided = _decide(arguments, seen, record, syntax)
     steps = _steps(decided, answer, record)
     result: dict[str, t.Any] = {
         "changed": decided.step is not None,
@@ -61,6 +59,15 @@ def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, ask: Ask, check_mode: 
         request.update(state_dir=state_dir, backup_dir=posixpath.join(state_dir, "backups"))
         result["backup_files"] = dict(ask(request)["copies"])
     return result
+
+
+def _decide(arguments: t.Mapping[str, t.Any], seen: Seen, record: Record | None, syntax: Syntax) -> plan.Plan:
+    asked = plan.Asked(arguments["path"] is not None, arguments["keep_former"])
+    if arguments["state"] == "present":
+        return plan.present(arguments["values"], seen, record, syntax, asked)
+    if arguments["state"] == "absent":
+        return plan.absent(seen, record, syntax, asked)
+    return {"restored": plan.restored, "confirmed": plan.confirmed}[arguments["state"]](seen, record)
 
 
 def _seen(answer: t.Mapping[str, t.Any]) -> Seen:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import typing as t
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from .. import _files
@@ -22,7 +22,7 @@ from .._yaml_files.record import Kept
 from .._yaml_files.scalars import Syntax, meaning
 from .._yaml_files.steps import Step
 from . import allocatable, configuration, overrides, settings
-from .record import Record
+from .record import Former, Record, Values
 from .seen import Seen, advice, usable
 
 
@@ -37,12 +37,20 @@ class Plan:
     keep_record: bool = False  # it is right as it is
 
 
-def present(values: t.Mapping[str, t.Any], seen: Seen, record: Record | None, syntax: Syntax, given: bool) -> Plan:
-    """Plan to have the configuration hold *values*, and no others of ours any more. *given*: the path was. Raises EditError."""
+@dataclass(frozen=True)
+class Asked:
+    """What else the options ask for: whether the path was given, and whether to keep what there was until the kubelet is proved."""
+
+    path_given: bool = False
+    keep_former: bool = False
+
+
+def present(values: Values, seen: Seen, record: Record | None, syntax: Syntax, asked: Asked) -> Plan:
+    """Plan to have the configuration hold *values*, and no others of ours any more. Raises EditError."""
     values = settings.checked(values)
     if not values:
-        return absent(seen, record, syntax)
-    now = usable(seen, given)
+        return absent(seen, record, syntax, asked)
+    now = usable(seen, asked.path_given)
     tree = syntax.read(now, seen.path)
     configuration.check_kind(tree, seen.path)
     drop_ins = seen.trees(syntax)
@@ -54,24 +62,58 @@ def present(values: t.Mapping[str, t.Any], seen: Seen, record: Record | None, sy
     after = syntax.read(wanted, seen.path)
     overrides.refuse_listed_cpus(values, after, seen.flags or (), drop_ins, seen.path)
     step = Step(seen.path, now, wanted) if wanted != now else None
-    kept = Kept(base, (_files.sha256(wanted), *_still(now, record)))
-    facts = _facts(syntax, seen, step, after, drop_ins, values)
+    facts = _facts(syntax, seen, record, step, after, drop_ins, values)
     _refuse_processes(facts["reserved"], seen.processes)
     notes = (*foreign, *_lost_defaults(values, tree, after), *advice(seen))
-    return Plan(step, Record(kept, values), facts, notes, keep_record=step is None)
+    fresh = _record(record, base, now, wanted, values, asked.keep_former and facts["needs_restart"])
+    return Plan(step, fresh, facts, notes, keep_record=step is None and (record is None or record.values == values))
 
 
-def absent(seen: Seen, record: Record | None, syntax: Syntax) -> Plan:
+def absent(seen: Seen, record: Record | None, syntax: Syntax, asked: Asked) -> Plan:
     """Plan to give back what was there before us; raises as present()."""
-    values = record.values if record else {}
+    facts = {**_NO_FACTS, "path": seen.path, "unproved": _is_unproved(record)}
     if seen.config is None:
-        return Plan(None, None, {**_NO_FACTS, "path": seen.path}, keep_record=record is None)
-    after, foreign = _without(syntax, record, seen.path, seen.config)
-    step = Step(seen.path, seen.config, after) if after != seen.config else None
-    facts = {**_NO_FACTS, "path": seen.path}
-    if record is not None:
-        facts = _facts(syntax, seen, step, syntax.read(after, seen.path), seen.trees(syntax), values)
-    return Plan(step, None, facts, tuple(foreign), keep_record=record is None)
+        return Plan(None, None, facts, keep_record=record is None)
+    now = seen.config
+    after, foreign = _without(syntax, record, seen.path, now)
+    step = Step(seen.path, now, after) if after != now else None
+    if record is None:
+        return Plan(step, None, facts, tuple(foreign), keep_record=True)
+    # An undo that was killed has nothing of its own on record any more.
+    values = record.values or next(iter(record.tried), {})
+    facts = _facts(syntax, seen, record, step, syntax.read(after, seen.path), seen.trees(syntax), values)
+    fresh = _record(record, after, now, after, {}, asked.keep_former and facts["needs_restart"])
+    keep = _is_unproved(record) and not record.values and step is None and _files.sha256(now) in record.file.written
+    return Plan(step, fresh if fresh.former else None, facts, tuple(foreign), keep_record=keep)
+
+
+def restored(seen: Seen, record: Record | None) -> Plan:
+    """Plan to put back what there was before a change that is not proved. Raises EditError where others have changed the file since."""
+    facts = {**_NO_FACTS, "path": seen.path, "unproved": _is_unproved(record)}
+    former = record.former if record else None
+    if record is None or former is None or seen.config == former.content:
+        return Plan(None, record, facts, keep_record=True)
+    if _files.sha256(seen.config) not in record.file.written:
+        raise EditError(
+            f"{seen.path} is not as this collection wrote it last: others have changed or removed it, and what was there before is not put back"
+            " over that. Take out by hand what the kubelet does not start with, restart the kubelet, and run again."
+        )
+    return Plan(
+        Step(seen.path, seen.config, former.content), record, {**facts, "needs_restart": True}, keep_record=True
+    )
+
+
+def confirmed(seen: Seen, record: Record | None) -> Plan:
+    """Plan to forget what there was before a change, since the kubelet is proved with what it has now."""
+    facts = {**_NO_FACTS, "path": seen.path, "unproved": _is_unproved(record)}
+    if record is None or record.former is None:
+        return Plan(None, record, facts, keep_record=True)
+    fresh: Record | None = replace(record, former=None)
+    if seen.config == record.former.content:
+        fresh = record.former.record
+    elif _files.sha256(seen.config) == record.file.written[0]:
+        fresh = replace(record, former=None, tried=())
+    return Plan(None, fresh if fresh and (fresh.values or fresh.tried) else None, facts)
 
 
 _NO_FACTS: dict[str, t.Any] = {"needs_restart": False, "reserved": {}, "resources": []}
@@ -86,10 +128,13 @@ def _without(syntax: Syntax, record: Record | None, path: str, now: bytes) -> tu
     first = syntax.read(record.file.first, path)
     tree = syntax.read(now, path)
     configuration.check_kind(tree, path)
+    for values in record.tried:
+        configuration.take_back(tree, values, first)
     foreign = configuration.take_back(tree, record.values, first)
 
     def change(node: Tree) -> None:
-        configuration.take_back(node, record.values, first)
+        for values in (*record.tried, record.values):
+            configuration.take_back(node, values, first)
 
     notes = [f"{path}: {dotted(leaf)} was changed by others since and is left as it is." for leaf in foreign]
     return syntax.edited(now, path, change), notes
@@ -99,19 +144,54 @@ def _mean_the_same(syntax: Syntax, left: bytes, right: bytes, path: str) -> bool
     return same(configuration.means(syntax.read(left, path)), configuration.means(syntax.read(right, path)))
 
 
-def _still(now: bytes, record: Record | None) -> list[str | None]:
-    """Return what we wrote before and may still be there if the run is killed."""
-    known = record.file.written if record else ()
-    return [digest for digest in (_files.sha256(now),) if digest in known]
+def _record(record: Record | None, base: bytes, now: bytes, wanted: bytes, values: Values, keep_former: bool) -> Record:
+    """Return what holds once *wanted* is written, and as well if the run is killed before that and the file is still as it is now."""
+    former = _former(record, base, now, wanted, keep_former)
+    written = [_files.sha256(each) for each in (wanted, now, *([former.content] if former else []))]
+    return Record(Kept(base, tuple(dict.fromkeys(written))), values, _tried(record, now), former)
+
+
+def _former(record: Record | None, base: bytes, now: bytes, wanted: bytes, keep_former: bool) -> Former | None:
+    """Return what to go back to: as long as nobody else has edited since, what there was before the first change that is not proved."""
+    unproved = record.former if record else None
+    if record and unproved and _files.sha256(now) in record.file.written:
+        return unproved
+    if not unproved and (wanted == now or not keep_former):
+        return None
+    # Where a run was killed before it wrote, there may be nothing of ours yet.
+    ours = record is not None and base != now
+    return Former(
+        now,
+        Record(Kept(base, (_files.sha256(now),)), record.values, _tried(record, now)[1:]) if record and ours else None,
+    )
+
+
+def _tried(record: Record | None, now: bytes) -> tuple[Values, ...]:
+    """Return what runs have asked for that may be in the file, newest first."""
+    if record is None:
+        return ()
+    earlier = () if _files.sha256(now) == record.file.written[0] else record.tried
+    return (record.values, *(each for each in earlier if each != record.values))
+
+
+def _is_unproved(record: Record | None) -> bool:
+    return record is not None and record.former is not None
 
 
 def _facts(
-    syntax: Syntax, seen: Seen, step: Step | None, after: Tree, drop_ins: overrides.Files, values: t.Mapping[str, t.Any]
+    syntax: Syntax,
+    seen: Seen,
+    record: Record | None,
+    step: Step | None,
+    after: Tree,
+    drop_ins: overrides.Files,
+    values: Values,
 ) -> dict[str, t.Any]:
     changed = step is not None and not _mean_the_same(syntax, step.before or b"", step.after or b"", seen.path)
     return {
         "path": seen.path,
         "needs_restart": changed,
+        "unproved": _is_unproved(record),
         "reserved": overrides.effective(after, seen.flags or (), drop_ins),
         "resources": _resources(values),
     }

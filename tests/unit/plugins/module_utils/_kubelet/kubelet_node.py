@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import typing as t
 from pathlib import Path
@@ -40,6 +41,10 @@ systemReserved:
 """
 
 
+class Killed(BaseException):
+    """The run is gone."""
+
+
 class Node:
     """One node, whose kubelet is started by `systemd` with a unit, or not at all."""
 
@@ -54,6 +59,7 @@ class Node:
         self.started_with: str | None = f"--config={self.config}"
         self.requests: list[str] = []
         self.before_write: t.Callable[[], None] = lambda: None
+        self.writes_left: int | None = None
 
     def ask(self, request: dict[str, t.Any]) -> dict[str, t.Any]:
         """Be the node."""
@@ -61,6 +67,9 @@ class Node:
         given = copy.deepcopy({key: value for key, value in request.items() if key != "do"})
         if request["do"] == "write":
             self.before_write()
+            if self.writes_left is not None and self.writes_left < len(given["steps"]):
+                write(**{**given, "steps": given["steps"][: self.writes_left]})
+                raise Killed
             return {"copies": write(**given)}
         return node.read(**given, run=self._systemctl, look_at=self._look, list_processes=list)
 
@@ -76,14 +85,29 @@ class Node:
     def run(self, values: t.Any = None, check: bool = False, **options: t.Any) -> dict[str, t.Any]:
         """Run the module."""
         self.requests = []
+        self.writes_left = None
         arguments = {
             "path": None,
             "values": VALUES if values is None else values,
             "state": "present",
             "state_dir": str(self.state),
+            "keep_former": False,
             **options,
         }
         return face.run(arguments, RT, self.ask, check)
+
+    def run_and_die(self, writes: int, **options: t.Any) -> None:
+        """Run the module, which is killed after so many writes, if there are more."""
+
+        def limit() -> None:
+            self.writes_left = writes
+
+        self.before_write = limit
+        try:
+            with contextlib.suppress(Killed):
+                self.run(**options)
+        finally:
+            self.before_write = lambda: None
 
     def files(self) -> dict[str, bytes]:
         """Return all files but for state and backups."""
