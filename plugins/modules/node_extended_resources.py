@@ -25,11 +25,6 @@ options:
     description: The nodes. Left out, all nodes of the cluster. One that is not in the cluster has nothing to take out.
     type: list
     elements: str
-  state:
-    description: V(absent) takes the resources out.
-    type: str
-    choices: [absent]
-    default: absent
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - gpu.kubernetes.attributes
@@ -79,7 +74,6 @@ def main() -> None:
             **AUTH_ARG_SPEC,
             "resources": {"type": "list", "elements": "str", "required": True},
             "nodes": {"type": "list", "elements": "str"},
-            "state": {"type": "str", "choices": ["absent"], "default": "absent"},
         },
         supports_check_mode=True,
     )
