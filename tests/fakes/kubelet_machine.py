@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,10 @@ def cores(text):
 
 def start(state):
     """Read the configuration as a kubelet does, and report; or go down again and again."""
-    config = yaml.safe_load((HERE / "config.yaml").read_text())
+    text = (HERE / "config.yaml").read_text()
+    config = yaml.safe_load(text)
+    if (HERE / "meddles").exists():
+        (HERE / "config.yaml").write_text(text + "# theirs\\n")
     kept = [config.get(name) or {{}} for name in ("kubeReserved", "systemReserved")]
     state.update(starts=state["starts"] + 1, restarts=0, error="")
     if any("ephemeral-storage" in part for part in kept):
@@ -118,15 +122,26 @@ class Machine:
     @property
     def starts(self) -> int:
         """How often the kubelet was started."""
-        return json.loads((self.folder / "state.json").read_text())["starts"]
+        return self._state["starts"]
+
+    @property
+    def _state(self) -> dict[str, Any]:
+        return json.loads((self.folder / "state.json").read_text())
+
+    def start(self) -> None:
+        """Have the kubelet started, as by a boot."""
+        subprocess.run([str(self.folder / "bin" / "systemctl"), "start", "kubelet"], check=True)
 
     def api(self, pods: list[dict[str, Any]]) -> LoopbackApi:
-        """An API server with this node and these pods."""
+        """An API server with this node and these pods; it is gone while its kubelet is down if a file `alone` is there."""
         server, machine = LoopbackApi({"/api/v1/pods": listed(pods)}), self
 
         class Handler(server.RequestHandlerClass):
             def do_GET(self) -> None:  # noqa: N802 - a name of http.server
                 path = urlsplit(self.path).path
+                if machine._state["error"] and (machine.folder / "alone").exists():
+                    self._answer(503, b"gone")
+                    return
                 known = {NAME: machine.node, **machine.others}
                 if path.startswith("/api/v1/nodes/"):
                     node = known.get(path.rpartition("/")[2])

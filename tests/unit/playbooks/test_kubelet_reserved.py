@@ -19,6 +19,9 @@ pytest.importorskip("ruamel.yaml")
 from fakes.kubelet_machine import Machine
 from fakes.loopback_api import serving, write_kubeconfig
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import face
+from ansible_collections.gpu.kubernetes.plugins.modules import kubelet_config
+from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
 from ansible_collections.gpu.kubernetes.tests.unit.effort import PROFILE
 
 if os.geteuid() != 0:
@@ -82,13 +85,15 @@ def left_behind(folder: Path) -> list[str]:
     return [path.name for path in files if not {"backups", "lock"} & set(path.parts)]
 
 
-def note(machine: Machine, folder: Path) -> None:
+def cut_off(machine: Machine, folder: Path, **kept: str) -> None:
     """Leave what a run leaves that is killed before the kubelet is proved."""
-    kept = folder / "state" / "state" / "kubelet-reserved-former" / "1"
-    kept.parent.mkdir()
-    kept.write_text(KUBEADM)
-    file = {"path": str(machine.config), "kept": str(kept), "mode": "0644", "uid": 0, "gid": 0}
-    (kept.parents[1] / "kubelet-reserved-change.json").write_text(json.dumps({"files": [file], "absent": []}))
+    given = {"path": str(machine.config), "state_dir": str(folder / "state"), "values": {"kubeReserved": kept}}
+    given.update(state="present", keep_former=True)
+
+    def ask(request):
+        return kubelet_config.answer(request, False, lambda _command: (1, ""))
+
+    assert face.run(given, RoundTrip(), ask, False)["changed"]
 
 
 def test_check_run_cut_off_run_drift_and_back(machine, apply, tmp_path):
@@ -101,8 +106,9 @@ def test_check_run_cut_off_run_drift_and_back(machine, apply, tmp_path):
     assert machine.node["status"]["allocatable"]["cpu"] == "7500m"
     [record] = left_behind(tmp_path)
     assert record.endswith(".json")
-    # nothing is left to change, and nobody has proved it
-    note(machine, tmp_path)
+    # other values, which nobody has proved, and then none to change
+    cut_off(machine, tmp_path, cpu="250m", memory="2Gi")
+    cut_off(machine, tmp_path, **ASKED)
     code, changed, said = apply()
     assert (code, changed > 0, machine.starts, len(left_behind(tmp_path))) == (0, True, 2, 1), said
     code, changed, said = apply()
@@ -153,6 +159,8 @@ def test_what_is_refused_is_refused_before_anything_is_written(machine, apply, t
 
 
 def test_a_kubelet_that_does_not_come_back_gets_its_former_file(machine, apply, tmp_path):
+    """Also the one of a control plane that is alone, where nobody can be asked before it is back."""
+    (tmp_path / "alone").touch()
     code, _changed, said = apply(kubelet_reserved_kube_reserved={"cpu": "250m", "ephemeral-storage": "1Ti"})
     assert code != 0
     assert "does not stay up (it is activating, auto-restart, and systemd has started it again 2 times)" in said
@@ -162,6 +170,11 @@ def test_a_kubelet_that_does_not_come_back_gets_its_former_file(machine, apply, 
     )
     assert (machine.config.read_text(), machine.node["status"]["allocatable"]["cpu"]) == (KUBEADM, "8000m")
     assert left_behind(tmp_path) == []
+    # and after a run that was cut off there
+    cut_off(machine, tmp_path, **{"ephemeral-storage": "1Ti"})
+    machine.start()
+    code, _changed, said = apply()
+    assert (code, machine.node["status"]["allocatable"]["cpu"]) == (0, "7500m"), said
 
 
 @pytest.mark.skipif(PROFILE == "quick", reason="it takes long, and differs by what is proved alone")
@@ -171,3 +184,41 @@ def test_a_node_that_offers_something_else_gets_its_former_file(machine, apply, 
     assert code != 0
     assert "the node offers 7.499 of cpu instead of 7.5." in said
     assert (machine.config.read_text(), left_behind(tmp_path)) == (KUBEADM, [])
+    # where others edit meanwhile, both causes are told
+    (tmp_path / "meddles").touch()
+    code, _changed, said = apply()
+    assert code != 0
+    told = said.partition("host: the kubelet did not come back as it should: ")[2]
+    assert told.startswith("host: after 4 seconds the node offers 7.499 of cpu instead of 7.5. The kubelet said last:")
+    assert (
+        f"Its former configuration was not put back: {machine.config} is not as this collection wrote it last" in told
+    )
+    assert "# theirs" in machine.config.read_text()
+
+
+def test_preparing_and_removing_take_along_hosts_that_declare_something(machine, run, tmp_path):
+    """The other host cannot be reached: whoever asked it anything would fail."""
+    declared = {
+        "ansible_connection": "local",
+        "ansible_python_interpreter": sys.executable,
+        "gpu_node_name": "node",
+        "kubelet_reserved_kube_reserved": ASKED,
+        "kubelet_reserved_state_dir": str(tmp_path / "state"),
+        "__kubelet_reserved_pause": 0,
+    }
+    silent = {"ansible_host": "127.0.0.1", "ansible_port": 1, "kubelet_reserved_eviction_hard": {}}
+    inventory = {"gpu_nodes": {"hosts": {"silent": silent, "host": declared}, "vars": {"ansible_become": False}}}
+
+    def play(name, **extra):
+        with serving(machine.api([])) as server:
+            if "gpu_nodes_have_cluster" not in extra:
+                extra["gpu_kubeconfig"] = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
+            playbook = ROOT / "playbooks" / f"{name}.yml"
+            return run(inventory, playbook, "--tags", "reserve", environment=machine.environment, **extra)
+
+    code, said = play("prepare_gpu_nodes", gpu_nodes_have_cluster=False)
+    assert (code, machine.starts) == (0, 0), said
+    code, said = play("prepare_gpu_nodes")
+    assert (code, machine.starts, machine.node["status"]["allocatable"]["cpu"]) == (0, 1, "7500m"), said
+    code, said = play("remove_gpu_nodes")
+    assert (code, machine.starts, machine.config.read_text()) == (0, 2, KUBEADM), said
