@@ -23,12 +23,19 @@ _NO_SUCH_NODE = {"kind": "Status", "status": "Failure", "code": 404}
 # Stands in for systemctl and journalctl; each state of the machine is a file beside it.
 _PROGRAM = '''\
 #!{python}
-import json, pathlib, sys
+import json, os, pathlib, sys
 import yaml
 
 HERE = pathlib.Path({folder!r})
 UNIT = {unit!r}
 GIB, MIB = 1 << 30, 1 << 20
+
+
+def put(name, what):
+    """Write it as a whole: several hosts of a test may be this machine, and ask at once."""
+    part = HERE / ("%s.%d" % (name, os.getpid()))
+    part.write_text(json.dumps(what))
+    part.replace(HERE / name)
 
 
 def bytes_of(text):
@@ -58,7 +65,7 @@ def start(state):
     node = json.loads((HERE / "node.json").read_text())
     node["status"]["allocatable"] = {{"cpu": str(cpu) + "m", "memory": str(memory)}}
     node["status"]["conditions"] = [{{"type": "Ready", "status": "True", "lastHeartbeatTime": str(state["starts"])}}]
-    (HERE / "node.json").write_text(json.dumps(node))
+    put("node.json", node)
 
 
 def show(state):
@@ -78,7 +85,7 @@ elif "show" in words:
     print(show(state), end="")
 elif words[0] in ("start", "restart"):
     start(state)
-(HERE / "state.json").write_text(json.dumps(state))
+put("state.json", state)
 '''
 
 

@@ -154,7 +154,7 @@ def test_what_is_refused_is_refused_before_anything_is_written(machine, apply, t
         _code, said = run(inventory, tmp_path / "play.yml", environment=machine.environment, gpu_kubeconfig=kubeconfig)
     said = " ".join(said.split())
     for _own, words in hosts.values():
-        assert words in said
+        assert words in said, said
     assert (machine.starts, machine.config.read_text(), left_behind(tmp_path)) == (0, KUBEADM, [])
 
 
