@@ -3,14 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """May a pod be on a node with these labels? By ``nodeSelector`` and required node affinity, as the scheduler reads them.
 
-Fields of the node (``matchFields``) are taken to match: the DaemonSet controller names a pod's own node there.
+Fields of the node (``matchFields``) are taken to match: of a node that is meant, nobody says so by another one's name. The spec of a
+DaemonSet's own pods does not tell: in its place of the affinity its controller writes the node's name there.
 """
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from typing import Any, Iterable, Mapping
 
-from .objects import Object, selects
+from .objects import Object, name_of, selects
 
 
 def admits(spec: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
@@ -24,11 +25,14 @@ def admits(spec: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     return any(_term_matches(term, labels) for term in required.get("nodeSelectorTerms") or [])
 
 
-def leaves(pod: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Say whether the pod goes by itself once its node has these labels: those of DaemonSets that make none there do."""
-    owners = (pod.get("metadata") or {}).get("ownerReferences") or []
-    kept = any(owner.get("controller") and owner.get("kind") == "DaemonSet" for owner in owners)
-    return kept and not admits(pod.get("spec") or {}, labels)
+def leaving(daemon_sets: Iterable[Object], labels: Mapping[str, str]) -> set[str]:
+    """Name those DaemonSets, as ``namespace/name``, whose pods go by themselves from a node with these labels, or never come."""
+    found = set()
+    for each in daemon_sets:
+        template = (each.get("spec") or {}).get("template") or {}
+        if not admits(template.get("spec") or {}, labels):
+            found.add(f"{each['metadata'].get('namespace')}/{name_of(each)}")
+    return found
 
 
 def _term_matches(term: Object, labels: Mapping[str, str]) -> bool:

@@ -13,7 +13,6 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
-from .affinity import leaves
 from .objects import (
     Object,
     allocatable_of,
@@ -213,7 +212,7 @@ def _report(view: _View, on_node: Sequence[Object]) -> NodeReport:
         ok=view.ok,
         reason=_note(view) if view.ok else _why(view),
         plugin_pod=name_of(view.plugin or {}),
-        foreign_plugins=foreign_plugins(on_node, view.question, labels_of(node)),
+        foreign_plugins=foreign_plugins(on_node, view.question),
         gpu_operator=labels_of(node).get(OPERATOR_LABEL) == "true",
         container_runtime_version=_runtime_version(node),
         labels=labels_of(node),
@@ -226,15 +225,11 @@ def _runtime_version(node: Object) -> str:
     return str(information.get("containerRuntimeVersion") or "")
 
 
-def foreign_plugins(on_node: Iterable[Object], question: Question, labels: Mapping[str, str]) -> list[str]:
-    """Name the other GPU device plugins on a node, as ``namespace/owner``: they would offer the same GPUs again.
-
-    Those are left out that will leave the node with its ``labels`` once it has the question's coming ones, too.
-    """
-    found, coming = set(), {**labels, **question.coming_labels}
+def foreign_plugins(on_node: Iterable[Object], question: Question) -> list[str]:
+    """Name the other GPU device plugins on a node, as ``namespace/owner``: they would offer the same GPUs again."""
+    found = set()
     for pod in on_node:
-        goes = bool(question.coming_labels) and leaves(pod, coming)
-        if not _is_plugin(pod, question) and _serves_gpus(pod) and not goes:
+        if not _is_plugin(pod, question) and _serves_gpus(pod):
             metadata = pod.get("metadata") or {}
             owners = metadata.get("ownerReferences") or [{}]
             found.add(f"{metadata.get('namespace')}/{owners[0].get('name') or name_of(pod)}")

@@ -10,9 +10,10 @@ Logs, events and DaemonSets are only asked for when there is something to explai
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable, Mapping, Sequence
 
+from .affinity import leaving
 from .api import ApiError, Cluster, in_parallel
 from .objects import Object, name_of
 from .pod_trouble import Evidence, container_states, events_by_pod
@@ -48,25 +49,40 @@ def survey(
         patience.sleep(min(patience.interval, left))
     nodes, pods = cluster.nodes(), cluster.pods(fields=UNFINISHED)
     reports = assess(nodes, pods, question, expected)
-    if all(report.ok for report in reports):
-        return reports
-    return assess(
-        nodes,
-        pods,
-        question,
-        expected,
-        daemon_sets=_daemon_sets(cluster, question, reports),
-        evidence=_evidence(cluster, question, reports, pods),
-    )
+    if not all(report.ok for report in reports):
+        reports = assess(
+            nodes,
+            pods,
+            question,
+            expected,
+            daemon_sets=_daemon_sets(cluster, question, reports),
+            evidence=_evidence(cluster, question, reports, pods),
+        )
+    return _with_coming_labels(cluster, question, reports) if question.coming_labels else reports
 
 
 def _daemon_sets(cluster: Cluster, question: Question, reports: Sequence[NodeReport]) -> list[Object]:
     if all(report.ok or report.plugin_pod for report in reports):
         return []
+    return _try_daemon_sets(cluster, question.namespace)
+
+
+def _with_coming_labels(cluster: Cluster, question: Question, reports: Sequence[NodeReport]) -> list[NodeReport]:
+    """Leave those foreign plugins out of the reports that leave their node once it has the coming labels."""
+    namespaces = {name.partition("/")[0] for report in reports for name in report.foreign_plugins}
+    daemon_sets = [each for namespace in sorted(namespaces) for each in _try_daemon_sets(cluster, namespace)]
+    found = []
+    for report in reports:
+        gone = leaving(daemon_sets, {**report.labels, **question.coming_labels})
+        found.append(replace(report, foreign_plugins=[name for name in report.foreign_plugins if name not in gone]))
+    return found
+
+
+def _try_daemon_sets(cluster: Cluster, namespace: str) -> list[Object]:
     try:
-        return cluster.daemon_sets(question.namespace)
+        return cluster.daemon_sets(namespace)
     except ApiError:
-        return []  # no right to read them only costs the explanation
+        return []  # no right to read them costs an explanation, and has a plugin taken for one that stays
 
 
 def _evidence(

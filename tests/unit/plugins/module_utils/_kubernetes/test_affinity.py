@@ -1,15 +1,14 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which nodes a pod may be on, and which pods go when a node gets a label."""
+"""Which nodes a pod may be on, and which DaemonSets leave one that gets a label."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from fakes.kubernetes_api import pod
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.affinity import admits, leaves
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.affinity import admits, leaving
 
 SHARED = {"gpushare": "true", "cores": "8"}
 
@@ -23,6 +22,10 @@ def terms(*found: Any) -> dict[str, Any]:
     listed = [term if isinstance(term, dict) else {"matchExpressions": term} for term in found]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": listed}}
     return {"affinity": {"nodeAffinity": required}}
+
+
+def daemon_set(name: str, spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "x"}, "spec": {"template": {"spec": spec}}}
 
 
 AWAY = need("gpushare", "NotIn", "true")
@@ -65,15 +68,12 @@ def test_which_pods_a_node_admits(spec: Any, may: bool) -> None:
     assert admits(spec, SHARED) is may
 
 
-@pytest.mark.parametrize(
-    ("owner", "spec", "goes"),
-    [
-        ({"owner": "d"}, terms([AWAY]), True),
-        ({"owner": "d"}, {}, False),
-        # Nobody takes a pod away for what it needed when it was scheduled.
-        ({"owner": "r", "owner_kind": "ReplicaSet"}, terms([AWAY]), False),
-        ({}, terms([AWAY]), False),
-    ],
-)
-def test_only_those_of_daemon_sets_leave(owner: Any, spec: Any, goes: bool) -> None:
-    assert leaves(pod("plugin", **owner, **spec), SHARED) is goes
+def test_daemon_sets_leave_by_their_own_template() -> None:
+    """Their pods have nothing but the node's name there."""
+    sets = [
+        daemon_set("goes", terms([AWAY])),
+        daemon_set("stays", {}),
+        daemon_set("never", terms([need("x", "Exists")])),
+    ]
+    assert leaving(sets, SHARED) == {"x/goes", "x/never"}
+    assert leaving(sets, {"x": "", "gpushare": "false"}) == set()
