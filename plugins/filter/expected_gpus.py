@@ -12,7 +12,8 @@ description:
   - Counts the working GPUs in C(ansible_facts.nvml) and multiplies them by the replicas of time slicing or MPS in the
     plugin's configuration file.
   - GPUs in MIG mode do not count under the strategy C(mixed), where their slices are resources of their own.
-  - Of C(aliyun.com/gpu-mem), tells the units of memory that gpushare's device plugin will offer.
+  - Of C(aliyun.com/gpu-mem), tells the units of memory that gpushare's device plugin will offer. Of C(nano-gpu/gpu-percent) and
+    C(elasticgpu.io/gpu-core), tells a hundred for each GPU.
 positional: _input, config, resource, unit
 options:
   _input:
@@ -57,9 +58,11 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import (
     GPU_RESOURCE,
     MEMORY_RESOURCE,
+    PERCENT_RESOURCES,
     GpuFactsError,
     expected_gpus,
     shared_memory,
+    shared_percents,
 )
 
 if TYPE_CHECKING:
@@ -80,6 +83,8 @@ def expected_gpus_filter(
     try:
         if resource == MEMORY_RESOURCE:
             return shared_memory(facts, unit)
+        if resource in PERCENT_RESOURCES:
+            return shared_percents(facts)
         return expected_gpus(facts, config, resource)
     except GpuFactsError as error:
         raise AnsibleFilterError(f"The number of devices cannot be told: {error}.") from error

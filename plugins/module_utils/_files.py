@@ -129,7 +129,7 @@ def remove_file(path: str) -> None:
     target = os.path.realpath(path)
     try:
         os.unlink(target)
-        _sync_dir(os.path.dirname(target))
+        sync_dir(os.path.dirname(target))
     except FileNotFoundError:
         return
     except OSError as exc:
@@ -297,7 +297,7 @@ def _replace(target: str, data: bytes, before: os.stat_result | None, mode: int)
             _copy_attributes(target, before, handle)
         os.fsync(handle)
         os.replace(temp, target)
-        _sync_dir(directory)
+        sync_dir(directory)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temp)
@@ -336,7 +336,8 @@ def _copy_xattr(source: str, handle: int, name: str) -> None:
         raise
 
 
-def _sync_dir(directory: str) -> None:
+def sync_dir(directory: str) -> None:
+    """Make what was created, renamed or removed in *directory* last."""
     handle = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

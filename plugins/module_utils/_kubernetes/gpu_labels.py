@@ -13,6 +13,7 @@ from .labels import Labels, read_labels
 MIB = 1024 * 1024
 GPU_RESOURCE = "nvidia.com/gpu"
 MEMORY_RESOURCE = "aliyun.com/gpu-mem"
+PERCENT_RESOURCES = ("nano-gpu/gpu-percent", "elasticgpu.io/gpu-core")
 MEMORY_UNITS = {"GiB": 1024 * MIB, "MiB": MIB}
 
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -82,6 +83,11 @@ def shared_memory(facts: Mapping[str, Any], unit: str) -> int:
     """
     gpus = working_gpus(facts)
     return len(gpus) * (_size(gpus[0]) // MEMORY_UNITS[unit]) if gpus else 0
+
+
+def shared_percents(facts: Mapping[str, Any]) -> int:
+    """Return how many hundredths of GPUs nano-gpu's agent will offer."""
+    return 100 * len(working_gpus(facts))
 
 
 def expected_gpus(

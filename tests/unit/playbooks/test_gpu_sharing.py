@@ -16,52 +16,79 @@ REASON = '{"reason": "change of how GPUs are shared"}'
 SLICED = {"sharing": {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 2}]}}}
 
 
-def node(shared=False, begun=False, held=0, count=0, memory=0, whole=None, **declared):
-    """A host whose node shares by memory or not, is being changed or not, and whose GPUs are held by some pods.
+LABELS = {"gpushare": {"gpushare": "true"}, "nano_gpu": {"gpu-kubernetes/nano-gpu": "true"}, "": {}}
+
+
+def node(shared="", begun=False, held=0, count=0, memory=0, whole=None, **declared):
+    """A host whose node shares in one way or in none, is being changed or not, and whose GPUs are held by some pods.
 
     ``count`` and ``memory`` are what is in the node's capacity without the label, ``whole`` its whole GPUs.
     """
-    row = {"name": "{{ inventory_hostname }}", "labels": {}, "annotations": {}, "allocated": 0, "allocatable": 0}
-    first = {**row, "capacity": memory, "allocated": held if shared or memory else 0}
-    first["labels"] = {"gpushare": "true"} if shared else {}
+    row = {
+        "name": "{{ inventory_hostname }}",
+        "labels": LABELS[shared],
+        "annotations": {},
+        "allocated": 0,
+        "allocatable": 0,
+    }
+    first = {**row, "capacity": memory, "allocated": held if shared == "gpushare" or memory else 0}
     first["annotations"] = {"gpu-kubernetes/maintenance": REASON} if begun else {}
     gpus = (0 if shared else 2) if whole is None else whole
     second = {**row, "allocated": 0 if shared or memory else held, "capacity": gpus}
     seen = {"memory": first, "whole": second, "count": {**row, "capacity": count}}
     asked = {f"__gpu_sharing_{name}": {"nodes": [found]} for name, found in seen.items()}
+    # Of a resource that nobody offers nothing is held; elsewhere nobody has asked.
+    parts = [{**row, "allocated": amount} for amount in (0, held)] if shared == "nano_gpu" else []
+    asked["__gpu_sharing_percent"] = {"results": [{"nodes": [part]} for part in parts] or [{"skipped": True}]}
     return {**asked, "gpu_node_name": "{{ inventory_hostname }}", **declared}
 
 
 EXCLUSIVE = {"gpu_sharing_strategy": "exclusive"}
 GPUSHARE = {"gpu_sharing_strategy": "gpushare"}
+NANO_GPU = {"gpu_sharing_strategy": "nano_gpu"}
 MIGRATE = {"gpu_sharing_migrate": True}
-#: The host, and what is decided: the strategy, whether to empty the node, to cordon it and give it back, to take gpushare off; None if refused.
+SOME_TAGS = {"__gpu_sharing_run_tags": ["device_plugin"]}
+#: The host, and what is decided: the strategy, whether to empty the node, to cordon it and give it back, to take gpushare off, and nano-gpu;
+#: None if refused.
 CASES = {
-    "as-it-is": (node(), ["exclusive", False, False, False]),
-    "as-configured": (node(k8s_device_plugin_config=SLICED), ["time_slicing", False, False, False]),
-    "shared-undeclared": (node(shared=True, held=3), ["gpushare", False, False, False]),
-    "leaves": (node(shared=True, **EXCLUSIVE), ["exclusive", False, True, True]),
-    "leaves-held": (node(shared=True, held=3, **EXCLUSIVE), None),
-    "leaves-emptied": (node(shared=True, held=3, **EXCLUSIVE, **MIGRATE), ["exclusive", True, True, True]),
+    "as-it-is": (node(), ["exclusive", False, False, False, False]),
+    "as-configured": (node(k8s_device_plugin_config=SLICED), ["time_slicing", False, False, False, False]),
+    "shared-undeclared": (node("gpushare", held=3), ["gpushare", False, False, False, False]),
+    "leaves": (node("gpushare", **EXCLUSIVE), ["exclusive", False, True, True, False]),
+    "leaves-held": (node("gpushare", held=3, **EXCLUSIVE), None),
+    "leaves-emptied": (node("gpushare", held=3, **EXCLUSIVE, **MIGRATE), ["exclusive", True, True, True, False]),
     "joins-held": (node(held=1, **GPUSHARE), None),
-    "joins": (node(held=1, **GPUSHARE, **MIGRATE), ["gpushare", True, True, False]),
+    "joins": (node(held=1, **GPUSHARE, **MIGRATE), ["gpushare", True, True, False, False]),
     # Cordoned, so that no pod comes in between; nobody is evicted without leave.
-    "joins-idle": (node(**GPUSHARE), ["gpushare", False, True, False]),
-    "first-of-all": (node(whole=0, **GPUSHARE), ["gpushare", False, False, False]),
-    "cut-off-when-done": (node(shared=True, begun=True, held=3, **GPUSHARE), ["gpushare", False, True, False]),
+    "joins-idle": (node(**GPUSHARE), ["gpushare", False, True, False, False]),
+    "first-of-all": (node(whole=0, **GPUSHARE), ["gpushare", False, False, False, False]),
+    "cut-off-when-done": (node("gpushare", begun=True, held=3, **GPUSHARE), ["gpushare", False, True, False, False]),
     # The label is gone, and the device plugin still offers memory, or has left the number of GPUs.
-    "cut-off-without-label": (node(memory=32, count=2, **EXCLUSIVE), ["exclusive", False, True, True]),
-    "cut-off-at-the-count": (node(count=2, **EXCLUSIVE), ["exclusive", False, True, True]),
-    "cut-off-at-the-count-undeclared": (node(count=2), ["exclusive", False, True, True]),
-    "cut-off-at-the-end": (node(begun=True, **EXCLUSIVE), ["exclusive", False, True, True]),
+    "cut-off-without-label": (node(memory=32, count=2, **EXCLUSIVE), ["exclusive", False, True, True, False]),
+    "cut-off-at-the-count": (node(count=2, **EXCLUSIVE), ["exclusive", False, True, True, False]),
+    "cut-off-at-the-count-undeclared": (node(count=2), ["exclusive", False, True, True, False]),
+    "cut-off-at-the-end": (node(begun=True, **EXCLUSIVE), ["exclusive", False, True, True, False]),
     "cut-off-and-held": (node(memory=32, held=3, **EXCLUSIVE), None),
     "back-after-a-cut": (node(count=2, held=1, **GPUSHARE), None),
+    "nano-undeclared": (node("nano_gpu", held=3), ["nano_gpu", False, False, False, False]),
+    "nano-leaves": (node("nano_gpu", **EXCLUSIVE), ["exclusive", False, True, False, True]),
+    "nano-leaves-held": (node("nano_gpu", held=3, **EXCLUSIVE), None),
+    "nano-joins": (node(**NANO_GPU), ["nano_gpu", False, True, False, False]),
+    "nano-joins-held": (node(held=1, **NANO_GPU), None),
+    "nano-cut-off-when-done": (
+        node("nano_gpu", begun=True, held=3, **NANO_GPU),
+        ["nano_gpu", False, True, False, False],
+    ),
+    "from-one-to-the-other": (node("gpushare", held=3, **NANO_GPU, **MIGRATE), ["nano_gpu", True, True, True, False]),
+    "from-one-to-the-other-held": (node("gpushare", held=3, **NANO_GPU), None),
+    "and-back": (node("nano_gpu", **GPUSHARE), ["gpushare", False, True, False, True]),
     "contradiction": (node(gpu_sharing_strategy="mps"), None),
-    "half": (node(__gpu_sharing_missing_tags=["gpushare"], **EXCLUSIVE), ["exclusive", False, False, False]),
-    "half-of-a-change": (node(shared=True, __gpu_sharing_missing_tags=["gpushare"], **EXCLUSIVE), None),
+    "half": (node(**SOME_TAGS, **EXCLUSIVE), ["exclusive", False, False, False, False]),
+    "half-of-a-change": (node("gpushare", **SOME_TAGS, **EXCLUSIVE), None),
+    "half-of-nano": (node("nano_gpu", **SOME_TAGS, **EXCLUSIVE), None),
     "half-after-a-cut": (
-        node(shared=True, begun=True, __gpu_sharing_missing_tags=["gpushare"], **GPUSHARE),
-        ["gpushare", False, False, False],
+        node("gpushare", begun=True, **SOME_TAGS, **GPUSHARE),
+        ["gpushare", False, False, False, False],
     ),
 }
 
@@ -69,8 +96,8 @@ CASES = {
 def test_what_is_decided(hear):
     role = {"name": "gpu.kubernetes.gpu_sharing"}
     tasks = [{"ansible.builtin.include_role": {**role, "tasks_from": step}} for step in ("validate", "decide")]
-    names = ["gpu_sharing_decided", "gpu_sharing_empties", "gpu_sharing_returns", "gpu_sharing_leaves_gpushare"]
-    notes = {"ansible.builtin.set_fact": {"told": "{{ [" + ", ".join(names) + "] }}"}}
+    names = ["decided", "empties", "returns", "leaves_gpushare", "leaves_nano_gpu"]
+    notes = {"ansible.builtin.set_fact": {"told": "{{ [" + ", ".join(f"gpu_sharing_{name}" for name in names) + "] }}"}}
     told = hear(
         {name: host for name, (host, _wanted) in CASES.items()},
         [{"hosts": "all", "gather_facts": False, "tasks": [*tasks, notes]}],

@@ -74,27 +74,31 @@ def test_helm_is_asked_for_where_it_is_needed(run, tmp_path, tag, asked):
     assert ("no helm command that works" in " ".join(said.split())) is asked, said
 
 
+ALL = ["device_plugin", "gpushare", "nano_gpu"]
+
+
 @pytest.mark.parametrize(
-    ("options", "follows", "missing", "matters"),
+    ("options", "follows", "tags", "matters"),
     [
-        ((), True, [], True),
+        ((), True, ALL, True),
         (("--tags", "verify"), True, [], True),
-        (("--tags", "device_plugin"), False, ["gpushare"], True),
-        (("--tags", "device_plugin,verify"), True, ["gpushare"], True),
-        (("--tags", "gpushare,device_plugin"), False, [], True),
+        (("--tags", "device_plugin"), False, ALL[:1], True),
+        (("--tags", "device_plugin,verify"), True, ALL[:1], True),
+        (("--tags", "gpushare,device_plugin"), False, ALL[:2], True),
         (("--tags", "runtime"), False, [], True),
-        (("--skip-tags", "verify"), False, [], True),
-        (("--skip-tags", "smoke_test"), True, [], True),
-        (("--skip-tags", "device_plugin"), True, ["device_plugin"], True),
-        (("--skip-tags", "scheduler"), True, [], True),
+        (("--skip-tags", "verify"), False, ALL, True),
+        (("--skip-tags", "smoke_test"), True, ALL, True),
+        (("--skip-tags", "device_plugin"), True, ALL[1:], True),
+        (("--skip-tags", "scheduler"), True, ALL, True),
         (("--tags", "labels"), False, [], False),
+        (("--tags", "labels,reserve"), False, [], False),
         (("--tags", "labels,scheduler"), False, [], True),
         (("--skip-tags", "all"), False, [], False),
     ],
 )
-def test_a_run_knows_what_it_is_without(run, tmp_path, options, follows, missing, matters):
+def test_a_run_knows_what_it_is_about(run, tmp_path, options, follows, tags, matters):
     """A verdict is left to the report only if there is one, and the sharing is not changed by half."""
-    told = "follows={{ __gpu_report_follows | bool }} missing={{ __gpu_sharing_missing_tags | join('+') }}"
+    told = "follows={{ __gpu_report_follows | bool }} tags={{ __gpu_sharing_run_tags | join('+') }}"
     told += " matters={{ __gpu_sharing_matters | bool }}."
     play = {
         "hosts": "all",
@@ -106,7 +110,7 @@ def test_a_run_knows_what_it_is_without(run, tmp_path, options, follows, missing
     playbook.write_text(json.dumps([play]))
     code, said = run("node\n", playbook, *options)
     assert code == 0, said
-    assert f"follows={follows} missing={'+'.join(missing)} matters={matters}." in said
+    assert f"follows={follows} tags={'+'.join(tags)} matters={matters}." in said
 
 
 LINKED = {

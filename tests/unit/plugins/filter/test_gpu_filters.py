@@ -93,6 +93,11 @@ def test_memory_is_that_of_the_first_gpu_rounded_down(unit: str, amount: int) ->
     assert COUNT({"gpus": []}, resource="aliyun.com/gpu-mem", unit=unit) == 0
 
 
+@pytest.mark.parametrize("resource", ["nano-gpu/gpu-percent", "elasticgpu.io/gpu-core"])
+def test_each_working_gpu_has_a_hundred_parts(resource: str) -> None:
+    assert COUNT({"gpus": [{}, {"lost": True}, {}]}, resource=resource) == 200
+
+
 def test_an_unknown_unit_is_refused() -> None:
     with pytest.raises(AnsibleFilterError, match="TiB"):
         COUNT({"gpus": [{"memory_total_bytes": 1}]}, resource="aliyun.com/gpu-mem", unit="TiB")

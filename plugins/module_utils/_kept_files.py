@@ -1,0 +1,201 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files of a node that somebody else is about to replace: kept as they are before, and given back.
+
+Unlike a snapshot, this knows nothing of what the other one writes until it is there. A path may be a file, a symbolic link or nothing.
+Private to this collection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+import typing as t
+from dataclasses import asdict, dataclass, replace
+
+from . import _files
+from ._files import FilesError
+
+FILE, LINK, NOTHING = "file", "link", "nothing"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is at a path. *content* is the SHA-256 of a file, or the target of a symbolic link."""
+
+    kind: str
+    content: str = ""
+    mode: int = 0
+    owner: tuple[int, int] = (0, 0)
+
+    def same(self, other: Entry | None) -> bool:
+        """Whether both are the same, whatever mode and owner."""
+        return other is not None and (self.kind, self.content) == (other.kind, other.content)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A path as it was before, where its content is, and what the other one has put there (None: not noted yet)."""
+
+    original: Entry
+    copy: str | None = None
+    replacement: Entry | None = None
+
+
+def must_keep(kept: Kept | None, now: Entry) -> bool:
+    """Whether what is at a path now has to be kept.
+
+    After the first time, only what neither we nor the one who replaces has written, as a package does that is upgraded. What is in
+    a place where nothing was is his in any case.
+    """
+    if kept is None:
+        return True
+    return (
+        kept.original.kind != NOTHING
+        and kept.replacement is not None
+        and not now.same(kept.original)
+        and not now.same(kept.replacement)
+    )
+
+
+def noted(kept: Kept, now: Entry) -> Kept:
+    """Note what has been put in place of the original. Where nothing was, whatever is there is to go."""
+    known = kept.original.kind == NOTHING or now.same(kept.original) or now.same(kept.replacement)
+    return kept if known else replace(kept, replacement=now)
+
+
+def must_return(kept: Kept, now: Entry) -> bool | None:
+    """Whether the original has to be put back; None to leave what a third one has written since."""
+    if now.same(kept.original):
+        return False
+    if kept.original.kind == NOTHING or kept.replacement is None or now.same(kept.replacement):
+        return True
+    return None
+
+
+def look(path: str) -> tuple[Entry, bytes | None]:
+    """Return what is at *path*, and its content if that is a file. Raises FilesError for anything else."""
+    try:
+        found = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return Entry(NOTHING), None
+    except OSError as exc:
+        raise FilesError(f"Cannot read {path}: {exc.strerror}.") from exc
+    if stat.S_ISLNK(found.st_mode):
+        return Entry(LINK, os.readlink(path)), None
+    data = _files.read_bytes(path)
+    return Entry(FILE, str(_files.sha256(data)), stat.S_IMODE(found.st_mode), (found.st_uid, found.st_gid)), data
+
+
+def put(path: str, entry: Entry, data: bytes | None) -> None:
+    """Make *path* what *entry* says, in one step and on disk. Raises FilesError; the path then is as it was."""
+    folder, name = os.path.split(path)
+    # One name for all runs: what a killed run has left is overwritten by the one that goes on.
+    staged = os.path.join(folder, f".{name}{_files.TEMP_TAG}kept")
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path if entry.kind == NOTHING else staged)
+        if entry.kind == LINK:
+            os.symlink(entry.content, staged)
+        elif entry.kind == FILE:
+            _files.write_atomic(staged, data or b"", mode=entry.mode)
+            os.chown(staged, *entry.owner)  # owner first: a change of owner clears bits of the mode
+            os.chmod(staged, entry.mode)
+        if entry.kind != NOTHING:
+            os.replace(staged, path)
+        _files.sync_dir(folder)
+    except OSError as exc:
+        raise FilesError(f"Cannot write {path}: {exc.strerror}; put that right and run again.") from exc
+
+
+class Record:
+    """What is kept under a name: a file in JSON below the collection's folder. Contents are among the backups."""
+
+    def __init__(self, name: str, state_dir: str) -> None:
+        self.file = os.path.join(state_dir, "state", "kept_files", f"{name}.json")
+        self.copies = os.path.join(state_dir, "backups")
+
+    def read(self) -> dict[str, Kept] | None:
+        """Return what is kept, by path; None for nothing. Raises FilesError for a damaged record."""
+        data = _files.read_bytes(self.file)
+        if data is None:
+            return None
+        try:
+            return {path: _kept(each) for path, each in json.loads(data.decode("utf-8")).items()}
+        except (ValueError, LookupError, TypeError, AttributeError) as exc:
+            raise FilesError(
+                f"{self.file}, which tells what was kept, is damaged: put the files right by hand from {self.copies} and remove it."
+            ) from exc
+
+    def write(self, kept: t.Mapping[str, Kept]) -> None:
+        """Write down what is kept."""
+        content = json.dumps({path: asdict(each) for path, each in kept.items()}, sort_keys=True, indent=1)
+        _files.write_atomic(self.file, content.encode("utf-8") + b"\n", mode=0o600, dir_mode=0o700)
+
+    def copy(self, path: str, data: bytes) -> str:
+        """Keep a content and return where."""
+        copy = _files.backup_path(path, data, self.copies)
+        if _files.read_bytes(copy) != data:
+            _files.make_dirs(self.copies, 0o700)
+            _files.write_atomic(copy, data, mode=0o600)
+        return copy
+
+
+def _kept(each: t.Mapping[str, t.Any]) -> Kept:
+    original, replacement = each["original"], each["replacement"]
+    return Kept(_entry(original), each["copy"], replacement and _entry(replacement))
+
+
+def _entry(each: t.Mapping[str, t.Any]) -> Entry:
+    user, group = each["owner"]
+    return Entry(str(each["kind"]), str(each["content"]), int(each["mode"]), (int(user), int(group)))
+
+
+def keep(record: Record, paths: t.Sequence[str], check_mode: bool = False) -> list[str]:
+    """Keep the paths as they are now; return those that were not kept so before. Raises FilesError."""
+    kept, fresh = dict(record.read() or {}), []
+    for path in paths:
+        now, data = look(path)
+        if must_keep(kept.get(path), now):
+            fresh.append(path)
+            if not check_mode:
+                kept[path] = Kept(now, None if data is None else record.copy(path, data))
+    if fresh and not check_mode:
+        record.write(kept)
+    return fresh
+
+
+def note(record: Record, check_mode: bool = False) -> list[str]:
+    """Note what has been put in place of what was kept; return the paths of which that was not known."""
+    kept = record.read() or {}
+    after = {path: noted(each, look(path)[0]) for path, each in kept.items()}
+    if after != kept and not check_mode:
+        record.write(after)
+    return [path for path in kept if after[path] != kept[path]]
+
+
+def give_back(record: Record, check_mode: bool = False) -> tuple[list[str], list[str]]:
+    """Put back what was kept and forget it; return the paths put back, and those left to a third one."""
+    kept = record.read()
+    answers = {path: must_return(each, look(path)[0]) for path, each in (kept or {}).items()}
+    back = [path for path, answer in answers.items() if answer]
+    if kept is not None and not check_mode:
+        contents = {path: _content(kept[path], path) for path in back}
+        for path in back:
+            put(path, kept[path].original, contents[path])
+        _files.remove_file(record.file)
+    return back, [path for path, answer in answers.items() if answer is None]
+
+
+def _content(kept: Kept, path: str) -> bytes | None:
+    if kept.original.kind != FILE:
+        return None
+    data = _files.read_bytes(str(kept.copy))
+    if _files.sha256(data) != kept.original.content:
+        raise FilesError(
+            f"{kept.copy}, which keeps {path}, is missing or damaged: install the package of {path} anew, then run again."
+        )
+    return data

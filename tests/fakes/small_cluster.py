@@ -1,0 +1,195 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An API server on the loopback that keeps objects, for runs of roles that deploy something.
+
+It knows what those ask: discovery, lists with equality-based selectors, and objects that are made, merged and deleted, also as a dry run.
+Whoever uses it plays the controllers: ``react`` is called after each change.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from .loopback_api import VERSION
+
+Object = dict[str, Any]
+
+#: Group and version -> {plural: (kind, whether it is in a namespace)}.
+KINDS: dict[str, dict[str, tuple[str, bool]]] = {
+    "v1": {
+        "nodes": ("Node", False),
+        "namespaces": ("Namespace", False),
+        "pods": ("Pod", True),
+        "services": ("Service", True),
+        "serviceaccounts": ("ServiceAccount", True),
+        "configmaps": ("ConfigMap", True),
+        "secrets": ("Secret", True),
+        "persistentvolumeclaims": ("PersistentVolumeClaim", True),
+        "events": ("Event", True),
+    },
+    "apps/v1": {
+        "daemonsets": ("DaemonSet", True),
+        "deployments": ("Deployment", True),
+        "statefulsets": ("StatefulSet", True),
+    },
+    "batch/v1": {"jobs": ("Job", True), "cronjobs": ("CronJob", True)},
+    "node.k8s.io/v1": {"runtimeclasses": ("RuntimeClass", False)},
+    "rbac.authorization.k8s.io/v1": {
+        "clusterroles": ("ClusterRole", False),
+        "clusterrolebindings": ("ClusterRoleBinding", False),
+    },
+}
+
+
+class SmallCluster(ThreadingHTTPServer):
+    """Keeps ``objects`` by (kind, namespace, name)."""
+
+    daemon_threads = True
+
+    def __init__(self, *objects: Object) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.lock = threading.RLock()
+        self.objects: dict[tuple[str, str, str], Object] = {}
+        self.react: Callable[[SmallCluster], None] = lambda _cluster: None
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        for item in objects:
+            self.put(item)
+
+    def put(self, item: Object) -> Object:
+        """Keep an object as it is, with what the server adds to each."""
+        metadata = item["metadata"]
+        metadata.setdefault("uid", f"uid-{metadata['name']}")
+        metadata["resourceVersion"] = str(int(metadata.get("resourceVersion", 0)) + 1)
+        metadata["generation"] = metadata.get("generation", 0) + 1
+        metadata.setdefault("creationTimestamp", "2026-01-01T00:00:00Z")
+        self.objects[item["kind"], metadata.get("namespace", ""), metadata["name"]] = item
+        return item
+
+    def all(self, kind: str) -> list[Object]:
+        """The objects of a kind, by name."""
+        return [item for key, item in sorted(self.objects.items()) if key[0] == kind]
+
+
+def _merged(old: Any, new: Any) -> Any:
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return new
+    kept = {key: value for key, value in old.items() if key not in new}
+    return {**kept, **{key: _merged(old.get(key), value) for key, value in new.items() if value is not None}}
+
+
+def _selected(item: Object, selector: str) -> bool:
+    labels = item["metadata"].get("labels") or {}
+    for part in filter(None, selector.split(",")):
+        key, _sign, value = part.partition("!=") if "!=" in part else part.partition("=")
+        if (labels.get(key) == value.lstrip("=")) is ("!=" in part):
+            return False
+    return True
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: SmallCluster
+
+    def do_GET(self) -> None:
+        discovered = self._discovery()
+        if discovered is not None:
+            self._answer(200, discovered)
+            return
+        group, kind, namespace, name, query = self._wanted()
+        with self.server.lock:
+            if name:
+                self._answer_object(self.server.objects.get((kind, namespace, name)))
+                return
+            items = [
+                item
+                for (its_kind, place, _name), item in sorted(self.server.objects.items())
+                if its_kind == kind and namespace in ("", place) and _selected(item, query.get("labelSelector", ""))
+            ]
+            self._answer(200, {"kind": f"{kind}List", "apiVersion": group, "metadata": {}, "items": items})
+
+    def do_POST(self) -> None:
+        self._change(lambda _old, body: body)
+
+    def do_PATCH(self) -> None:
+        self._change(_merged)
+
+    def do_DELETE(self) -> None:
+        self._body()
+        _group, kind, namespace, name, query = self._wanted()
+        with self.server.lock:
+            found = self.server.objects.get((kind, namespace, name))
+            if found is not None and "dryRun" not in query:
+                del self.server.objects[kind, namespace, name]
+                self.server.react(self.server)
+            self._answer_object(found)
+
+    def _change(self, merge: Callable[[Any, Any], Object]) -> None:
+        body = self._body()
+        group, kind, namespace, name, query = self._wanted()
+        with self.server.lock:
+            old = self.server.objects.get((kind, namespace, name or body["metadata"]["name"]))
+            if (old is None) is bool(name):
+                self._answer(409 if old else 404, {"kind": "Status", "code": 409 if old else 404})
+                return
+            new = json.loads(json.dumps(merge(old, {"apiVersion": group, "kind": kind, **body})))
+            if new != old and "dryRun" not in query:
+                self.server.put(new)
+                self.server.react(self.server)
+            self._answer(200 if old else 201, new)
+
+    def _wanted(self) -> tuple[str, str, str, str, dict[str, str]]:
+        parts = urlsplit(self.path)
+        query = {key: values[0] for key, values in parse_qs(parts.query).items()}
+        words = parts.path.strip("/").split("/")
+        group, rest = ("v1", words[2:]) if words[0] == "api" else ("/".join(words[1:3]), words[3:])
+        namespace = ""
+        if rest[0] == "namespaces" and len(rest) > 2:
+            namespace, rest = rest[1], rest[2:]
+        # What follows the name is a part of the object, which is merged like the whole.
+        return group, KINDS[group][rest[0]][0], namespace, rest[1] if len(rest) > 1 else "", query
+
+    def _discovery(self) -> Object | None:
+        path = urlsplit(self.path).path
+        if path == "/version":
+            return dict(VERSION)
+        if path == "/api":
+            return {"kind": "APIVersions", "versions": ["v1"]}
+        if path == "/apis":
+            groups = [group.split("/") for group in KINDS if "/" in group]
+            versions = [(name, {"groupVersion": f"{name}/{version}", "version": version}) for name, version in groups]
+            listed = [{"name": name, "versions": [each], "preferredVersion": each} for name, each in versions]
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
+        group = path.removeprefix("/api/").removeprefix("/apis/")
+        if group not in KINDS:
+            return None
+        resources = [
+            {"name": plural, "singularName": "", "kind": kind, "namespaced": inside, "verbs": ["get", "list", "create", "patch", "delete"]}
+            for plural, (kind, inside) in KINDS[group].items()
+        ]  # fmt: skip
+        return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group, "resources": resources}
+
+    def _body(self) -> Object:
+        text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body: Object = json.loads(text or b"{}")
+        return body
+
+    def _answer_object(self, item: Object | None) -> None:
+        missing = {"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404, "message": "not found"}
+        self._answer(404 if item is None else 200, missing if item is None else item)
+
+    def _answer(self, status: int, content: Object) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Say nothing."""
