@@ -33,7 +33,10 @@ HOSTS = {
             "ansible_python_interpreter": sys.executable,
             "gpu_node_name": "{{ inventory_hostname }}",
         },
-        "children": {"gpu_nodes": {"hosts": {"w1": {}, "w2": {"gpu_sharing_strategy": "exclusive"}}}},
+        "children": {
+            "kube_control_plane": {"hosts": {"plane": {}}},
+            "gpu_nodes": {"hosts": {"w1": {}, "w2": {"gpu_sharing_strategy": "exclusive"}}},
+        },
     }
 }
 NVML = {"source": "nvml", "error": None, "gpus": [{"name": "GPU", "lost": False, "memory_total_bytes": 2**34}] * 2}
@@ -120,7 +123,7 @@ def machine(tmp_path):
 def play(run, machine):
     """Run a playbook on the machine: exit code, how many tasks changed something, and all that was said."""
 
-    def run_play(name, *options, **variables):
+    def run_play(name, *options, scheduler=False, **variables):
         facts = {"nvml": NVML, "nodename": "{{ inventory_hostname }}", "cacheable": True}
         first = {"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.set_fact": facts}]}
         first["tags"] = ["always"]
@@ -134,7 +137,8 @@ def play(run, machine):
             **machine.paths,
             **variables,
         }
-        code, said = run(HOSTS, machine.wrapper, "--skip-tags", "scheduler", *options, **given)
+        skipped = [] if scheduler else ["--skip-tags", "scheduler"]
+        code, said = run(HOSTS, machine.wrapper, *skipped, *options, **given)
         changed = sum(map(int, re.findall(r"changed=(\d+)", said)))
         return code, changed, " ".join(said.split())
 
@@ -188,3 +192,36 @@ def test_what_is_not_allowed_any_more_is_given_back(machine, play):
     assert machine.programs() == machine.first[1]
     [first, _second] = machine.cluster.all("Node")
     assert first["status"]["capacity"][RESOURCE] == "200"
+
+
+def test_a_scheduler_that_cannot_ask_is_found_before_anything_is_touched(machine, play, tmp_path):
+    manifest = tmp_path / "manifests" / "kube-scheduler.yaml"
+    manifest.parent.mkdir()
+    fixtures = Path(__file__).parents[1] / "plugins" / "module_utils" / "_scheduler" / "fixtures"
+    manifest.write_text((fixtures / "kubeadm-1.34.4.yaml").read_text())
+    given = {
+        "nano_gpu_agent_needs_host_binaries": False,
+        "kube_scheduler_extender_manifest": str(manifest),
+        "kube_scheduler_extender_config_path": str(tmp_path / "scheduler.yaml"),
+        "kube_scheduler_extender_state_dir": str(tmp_path / "plane"),
+    }
+    hosts = HOSTS["all"]["children"]["kube_control_plane"]["hosts"]["plane"]
+    hosts["kube_scheduler_extender_extenders"] = [
+        {"urlPrefix": "http://10.0.0.9/mine", "bindVerb": "bind", "ignorable": True}
+    ]
+    try:
+        code, changed, said = play("deploy_nano_gpu", scheduler=True, **given)
+    finally:
+        hosts.clear()
+    assert code != 0
+    assert (
+        "http://10.0.0.9/mine and http://127.0.0.1:39999/scheduler both have a bindVerb, and kube-scheduler takes at"
+        in said
+    )
+    code, more, said = play("deploy_nano_gpu", "--check", scheduler=True, **given)
+    assert (code, changed, more > 0) == (0, 0, True), said
+    assert (
+        "NOT FORESEEN: plane: kube-scheduler would be told the address of a Service that a run would make first."
+        in said
+    )
+    assert machine.state() == machine.first
