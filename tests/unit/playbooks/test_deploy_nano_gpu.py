@@ -22,6 +22,8 @@ from fakes.kubernetes_api import node
 from fakes.loopback_api import write_kubeconfig
 from fakes.small_cluster import SmallCluster
 
+from ansible_collections.gpu.kubernetes.tests.unit.effort import PROFILE
+
 TODAY = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 ROOT = Path(__file__).resolve().parents[3]
 LABEL, RESOURCE, WHOLE = "gpu-kubernetes/nano-gpu", "nano-gpu/gpu-percent", "nvidia.com/gpu"
@@ -184,6 +186,7 @@ def test_nothing_is_touched_that_is_not_allowed(machine, play):
     assert machine.state() == machine.first
 
 
+@pytest.mark.skipif(PROFILE == "quick", reason="it takes long, and has the same tasks")
 def test_what_is_not_allowed_any_more_is_given_back(machine, play):
     code, _changed, said = play("deploy_nano_gpu", nano_gpu_replace_host_binaries=True)
     assert code == 0, said
@@ -194,6 +197,7 @@ def test_what_is_not_allowed_any_more_is_given_back(machine, play):
     assert first["status"]["capacity"][RESOURCE] == "200"
 
 
+@pytest.mark.skipif(PROFILE == "quick", reason="it takes long, and differs by kube-scheduler alone")
 def test_a_scheduler_that_cannot_ask_is_found_before_anything_is_touched(machine, play, tmp_path):
     manifest = tmp_path / "manifests" / "kube-scheduler.yaml"
     manifest.parent.mkdir()
