@@ -149,9 +149,10 @@ def play(run, machine):
 
 def test_there_and_back(machine, play):
     allowed = {"nano_gpu_replace_host_binaries": True}
-    code, changed, said = play("deploy_nano_gpu", "--check", **allowed)
-    assert (code, changed > 0) == (0, True), said
-    assert machine.state() == machine.first
+    if PROFILE != "quick":
+        code, changed, said = play("deploy_nano_gpu", "--check", **allowed)
+        assert (code, changed > 0) == (0, True), said
+        assert machine.state() == machine.first
 
     code, changed, said = play("deploy_nano_gpu", **allowed)
     assert (code, changed > 0) == (0, True), said
@@ -163,10 +164,11 @@ def test_there_and_back(machine, play):
     code, changed, said = play("deploy_nano_gpu", **allowed)
     assert (code, changed) == (0, 0), said
 
-    between = machine.state()
-    code, changed, said = play("remove_nano_gpu", "--check", **allowed)
-    assert (code, changed > 0) == (0, True), said
-    assert machine.state() == between
+    if PROFILE != "quick":
+        between = machine.state()
+        code, changed, said = play("remove_nano_gpu", "--check", **allowed)
+        assert (code, changed > 0) == (0, True), said
+        assert machine.state() == between
 
     code, changed, said = play("remove_nano_gpu", **allowed)
     assert (code, changed > 0) == (0, True), said

@@ -96,6 +96,7 @@ def cut_off(machine: Machine, folder: Path, **kept: str) -> None:
     assert face.run(given, RoundTrip(), ask, False)["changed"]
 
 
+@pytest.mark.skipif(PROFILE == "quick", reason="it takes long, and has the same tasks as what comes next")
 def test_check_run_cut_off_run_drift_and_back(machine, apply, tmp_path):
     code, changed, said = apply("--check")
     assert (code, changed, machine.starts) == (0, 1, 0), said
