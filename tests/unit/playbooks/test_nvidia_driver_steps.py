@@ -17,6 +17,8 @@ pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is her
 import yaml
 from fakes.driver_machine import DAEMON, FABRIC_MANAGER, Machine
 
+from ansible_collections.gpu.kubernetes.tests.unit.effort import PROFILE
+
 if os.geteuid() != 0:
     pytest.skip("only root gives files to root", allow_module_level=True)
 
@@ -217,6 +219,7 @@ def test_before_packages_that_have_to_stay_nothing_is_touched(machine, apply, in
     assert (machine.node.loaded(), machine.notes(), machine.is_("running")) == (loaded, notes, True)
 
 
+@pytest.mark.skipif(PROFILE == "quick", reason="it takes long, and differs by where it is cut off alone")
 @pytest.mark.parametrize(
     ("installed", "step"),
     [

@@ -56,7 +56,9 @@ CASES: dict[str, tuple[str, str | None]] = {
 def understood(program: str, node: ControlPlane) -> t.Any:
     """Return the configuration as the kube-scheduler of the manifest's command line reads it."""
     out = node.folder / "understood.yaml"
-    command = [program, *node.flags()[1:], "--write-config-to", str(out), "--authentication-skip-lookup"]
+    # It would listen, also where it only writes; tests run side by side.
+    more = ["--write-config-to", str(out), "--authentication-skip-lookup", "--secure-port=0"]
+    command = [program, *node.flags()[1:], *more]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert out.exists(), done.stderr
     tree = yaml.safe_load(out.read_text())
