@@ -83,9 +83,6 @@ notes:
   - k3s, RKE2, k0s and MicroK8s give the kubelet its configuration themselves. The module says where.
   - YAML is edited where it is plain. Merge keys (C(<<)) are refused, as are anchors that share what has to be changed.
 seealso:
-  - plugin: gpu.kubernetes.kubelet_reserved
-    plugin_type: role
-    description: Restarts the kubelet, proves it, and puts back what was there if it does not come back.
   - plugin: gpu.kubernetes.node_allocatable
     plugin_type: filter
     description: What the node has left for pods.

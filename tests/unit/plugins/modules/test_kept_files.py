@@ -23,12 +23,12 @@ def test_the_way_of_kept_files(tmp_path: Path) -> None:
 
     looked = do("kept", check=True)
     assert (looked["changed"], looked["known"], looked["there"]) == (True, False, [str(program)])
-    assert [do("kept")["changed"] for _ in range(2)] == [True, False]
+    assert [do("kept")["changed"] for _time in range(2)] == [True, False]
     program.write_text("second")
     new.write_text("new")
-    assert [do("noted")["changed"] for _ in range(2)] == [True, False]
+    assert [do("noted")["changed"] for _time in range(2)] == [True, False]
     assert sorted(do("returned", check=True)["files"]) == [str(new), str(program)]
-    assert [do("returned")["changed"] for _ in range(2)] == [True, False]
+    assert [do("returned")["changed"] for _time in range(2)] == [True, False]
     assert (program.read_text(), new.exists()) == ("first", False)
 
 
