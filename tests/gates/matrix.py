@@ -99,7 +99,9 @@ def commands(core: str, python: str, scenario: str | None) -> dict[str, list[str
     """What runs under one ansible-core, by what it is called in the report."""
     report = REPORTS / f"matrix-{core}-units.xml"
     newest = _pythons.CONTROLLERS[-1][1]
-    left_out = () if python == newest != f"{sys.version_info.major}.{sys.version_info.minor}" else GROUND
+    left_out: tuple[str, ...] = (
+        () if python == newest != f"{sys.version_info.major}.{sys.version_info.minor}" else GROUND
+    )
     if core not in (_pythons.CONTROLLERS[0][0], _pythons.CONTROLLERS[-1][0]):
         left_out += PLAYBOOKS
     pytest = ["python", "-m", "pytest", "-q", "--numprocesses=auto", f"--junitxml={report}", *left_out, "tests/unit"]
