@@ -21,17 +21,28 @@ def path(settings: Settings) -> Path:
     return settings.state / "inventory.yml"
 
 
-def _image(settings: Settings, stand_in: str, ending: str) -> dict[str, str]:
-    """Registry, repository and tag: of the user's own archive where one fits, else of the stand-in."""
-    names = [name for archive in settings.given_archives for name in image_names(archive)]
-    chosen = next((name for name in names if name.rsplit(":", 1)[0].endswith(ending)), stand_in)
-    repository, tag = chosen.rsplit(":", 1)
-    registry, repository = repository.split("/", 1)
-    return {"registry": registry, "repository": repository, "tag": tag}
+# Variables of an image -> how its repository may end, and what stands in where the user gave none.
+_IMAGES = {
+    "k8s_device_plugin_image": (("nvidia/k8s-device-plugin",), DEVICE_PLUGIN),
+    "gpu_smoke_test_image": (("nvidia/k8s/cuda-sample",), CUDA_SAMPLE),
+    "gpushare_device_plugin_image": (("k8s-gpushare-plugin",), GPUSHARE_DEVICE_PLUGIN),
+    "gpushare_extender_image": (("k8s-gpushare-schd-extender",), GPUSHARE_EXTENDER),
+    "nano_gpu_agent_image": (("nano-gpu-agent", "elastic-gpu-agent"), ""),
+    "nano_gpu_extender_image": (("nano-gpu-scheduler", "elastic-gpu-scheduler"), ""),
+}
 
 
-def _prefixed(prefix: str, values: dict[str, str]) -> dict[str, str]:
-    return {f"{prefix}_{key}": value for key, value in values.items()}
+def _images(settings: Settings) -> dict[str, str]:
+    """Registry, repository and tag of each image: of the user's own archive where one fits, else of the stand-in."""
+    given = [name for archive in settings.given_archives for name in image_names(archive)]
+    variables = {}
+    for prefix, (endings, stand_in) in _IMAGES.items():
+        chosen = next((name for name in given if name.rsplit(":", 1)[0].endswith(endings)), stand_in)
+        if chosen:
+            repository, tag = chosen.rsplit(":", 1)
+            registry, repository = repository.split("/", 1)
+            variables |= {f"{prefix}_registry": registry, f"{prefix}_repository": repository, f"{prefix}_tag": tag}
+    return variables
 
 
 def _notes(settings: Settings) -> list[str]:
@@ -63,12 +74,7 @@ def write(settings: Settings, machines: list[Node], *, with_cluster: bool) -> Pa
             gpu_kubeconfig=str(cluster.kubeconfig(settings)),
             gpu_verify_notes=_notes(settings),
             gpu_verify_report_path=str(settings.state / "gpu-report.json"),
-            **_prefixed("k8s_device_plugin_image", _image(settings, DEVICE_PLUGIN, "nvidia/k8s-device-plugin")),
-            **_prefixed("gpu_smoke_test_image", _image(settings, CUDA_SAMPLE, "nvidia/k8s/cuda-sample")),
-            **_prefixed(
-                "gpushare_device_plugin_image", _image(settings, GPUSHARE_DEVICE_PLUGIN, "k8s-gpushare-plugin")
-            ),
-            **_prefixed("gpushare_extender_image", _image(settings, GPUSHARE_EXTENDER, "k8s-gpushare-schd-extender")),
+            **_images(settings),
             kube_scheduler_extender_probe_image=images.kubeadm_names(settings)["pause"],
         )
     groups = {

@@ -88,6 +88,14 @@ def _existing(variable: str) -> Path | None:
     return path
 
 
+def _archives() -> Path | None:
+    """The folder of LAB_IMAGE_ARCHIVES. An archive itself in its place would be left out without a word."""
+    path = _existing("LAB_IMAGE_ARCHIVES")
+    if path and not any(path.rglob("*.tar")):
+        raise LabError(f"LAB_IMAGE_ARCHIVES={path}: give a folder with docker-archives (*.tar); there is none below it.")
+    return path
+
+
 def from_environment() -> Settings:
     """Settings from LAB_NAME, LAB_SUBNET, LAB_KUBERNETES, LAB_CONTAINERD, LAB_GPUS, LAB_CONTROL_PLANES, LAB_NVML, LAB_IMAGE_ARCHIVES,
     LAB_CACHE."""
@@ -104,7 +112,7 @@ def from_environment() -> Settings:
         chosen["control_planes"] = int(os.environ["LAB_CONTROL_PLANES"])
     if os.environ.get("LAB_CACHE"):
         chosen["cache"] = Path(os.environ["LAB_CACHE"]).expanduser().resolve()
-    settings = Settings(image_archives=_existing("LAB_IMAGE_ARCHIVES"), nvml=_existing("LAB_NVML"), **chosen)  # type: ignore[arg-type]
+    settings = Settings(image_archives=_archives(), nvml=_existing("LAB_NVML"), **chosen)  # type: ignore[arg-type]
     for profile in (node.gpus for node in settings.nodes if node.gpus):
         if not (FAKES / "nvml" / "profiles" / f"{profile}.profile").is_file():
             known = sorted(path.stem for path in (FAKES / "nvml" / "profiles").glob("*.profile"))
