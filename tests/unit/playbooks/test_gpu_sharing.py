@@ -31,7 +31,7 @@ def node(shared="", begun=False, held=0, count=0, memory=0, whole=None, **declar
         "allocated": 0,
         "allocatable": 0,
     }
-    first = {**row, "capacity": memory, "allocated": held if shared == "gpushare" or memory else 0}
+    first = {**row, "capacity": memory, "allocatable": memory, "allocated": held if shared == "gpushare" or memory else 0}
     first["annotations"] = {"gpu-kubernetes/maintenance": REASON} if begun else {}
     gpus = (0 if shared else 2) if whole is None else whole
     second = {**row, "allocated": 0 if shared or memory else held, "capacity": gpus}
@@ -48,6 +48,8 @@ GPUSHARE = {"gpu_sharing_strategy": "gpushare"}
 NANO_GPU = {"gpu_sharing_strategy": "nano_gpu"}
 MIGRATE = {"gpu_sharing_migrate": True}
 SOME_TAGS = {"__gpu_sharing_run_tags": ["device_plugin"]}
+SCHEDULER_ALONE = {"__gpu_sharing_run_tags": ["scheduler"]}
+OTHER_TAGS = {"__gpu_sharing_run_tags": [], "__gpu_sharing_judged": False}
 #: The host, and what is decided: the strategy, whether to empty the node, to cordon it and give it back, to take gpushare off, and nano-gpu;
 #: None if refused.
 CASES = {
@@ -85,6 +87,10 @@ CASES = {
     "contradiction": (node(gpu_sharing_strategy="mps"), None),
     "half": (node(**SOME_TAGS, **EXCLUSIVE), ["exclusive", False, False, False, False]),
     "half-of-a-change": (node("gpushare", **SOME_TAGS, **EXCLUSIVE), None),
+    "half-at-the-scheduler": (node("gpushare", **SCHEDULER_ALONE, **EXCLUSIVE), None),
+    "scheduler-alone": (node("gpushare", held=3, **SCHEDULER_ALONE), ["gpushare", False, False, False, False]),
+    # A run that has nothing to do with it is not kept from its work.
+    "held-and-not-touched": (node("gpushare", held=3, **OTHER_TAGS, **EXCLUSIVE), ["exclusive", False, True, True, False]),
     "half-of-nano": (node("nano_gpu", **SOME_TAGS, **EXCLUSIVE), None),
     "half-after-a-cut": (
         node("gpushare", begun=True, **SOME_TAGS, **GPUSHARE),
@@ -106,10 +112,11 @@ def test_what_is_decided(hear):
     assert told == {name: wanted or "refused" for name, (_host, wanted) in CASES.items()}
 
 
-def with_capacity(name, **given):
-    """A node that has something of gpushare's in its capacity, and offers it no more."""
+def with_capacity(name, offered=0, **given):
+    """A node that has something of gpushare's in its capacity, and offers an amount of memory."""
     found = made(name)
     found["status"]["capacity"].update({f"aliyun.com/gpu-{key}": str(value) for key, value in given.items()})
+    found["status"]["allocatable"]["aliyun.com/gpu-mem"] = str(offered)
     return found
 
 
@@ -119,7 +126,9 @@ NODES = {
     "labelled": (made("labelled", labels={"gpushare": "true"}), True),
     "others-label": (made("others-label", labels={"gpushare": "no"}), False),
     "left-count": (with_capacity("left-count", mem=0, count=2), True),
-    "left-memory": (with_capacity("left-memory", mem=32), True),
+    "still-offers": (with_capacity("still-offers", offered=32, mem=32), True),
+    # The kubelet keeps the capacity for some minutes after the plugin.
+    "capacity-alone": (with_capacity("capacity-alone", mem=32), False),
     "done": (with_capacity("done", mem=0), False),
 }
 

@@ -296,9 +296,9 @@ JOINS = {
         joined("gpushare", elsewhere=["w9"]),
         "Node w9: shares its GPUs by nano_gpu, and a kube-scheduler takes only one",
     ),
-    "two-schedulers": (joined(elsewhere=["w9"], gpu_sharing_second_scheduler=True), ""),
+    "two-schedulers": (joined(elsewhere=["w9"], gpu_sharing_second_scheduler="nano_gpu"), ""),
     "two-owners": (
-        joined(elsewhere=["two-owners"], gpu_sharing_second_scheduler=True),
+        joined(elsewhere=["two-owners"], gpu_sharing_second_scheduler="nano_gpu"),
         "Node two-owners: shares its GPUs by",
     ),
     "changes-over": (

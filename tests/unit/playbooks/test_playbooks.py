@@ -74,7 +74,7 @@ def test_helm_is_asked_for_where_it_is_needed(run, tmp_path, tag, asked):
     assert ("no helm command that works" in " ".join(said.split())) is asked, said
 
 
-ALL = ["device_plugin", "gpushare", "nano_gpu"]
+ALL = ["device_plugin", "gpushare", "nano_gpu", "scheduler"]
 
 
 @pytest.mark.parametrize(
@@ -89,10 +89,10 @@ ALL = ["device_plugin", "gpushare", "nano_gpu"]
         (("--skip-tags", "verify"), False, ALL, True),
         (("--skip-tags", "smoke_test"), True, ALL, True),
         (("--skip-tags", "device_plugin"), True, ALL[1:], True),
-        (("--skip-tags", "scheduler"), True, ALL, True),
+        (("--skip-tags", "scheduler"), True, ALL[:3], True),
         (("--tags", "labels"), False, [], False),
         (("--tags", "labels,reserve"), False, [], False),
-        (("--tags", "labels,scheduler"), False, [], True),
+        (("--tags", "labels,scheduler"), False, ALL[3:], True),
         (("--skip-tags", "all"), False, [], False),
     ],
 )
