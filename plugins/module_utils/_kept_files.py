@@ -4,6 +4,7 @@
 """Files of a node that somebody else is about to replace: kept as they are before, and given back.
 
 Unlike a snapshot, this knows nothing of what the other one writes until it is there. A path may be a file, a symbolic link or nothing.
+What neither we nor a note knows is the other one's, in a new version, unless the package of the files has changed as well.
 Private to this collection.
 """
 
@@ -38,42 +39,51 @@ class Entry:
 
 @dataclass(frozen=True)
 class Kept:
-    """A path as it was before, where its content is, and what the other one has put there (None: not noted yet)."""
+    """A path as it was before, where its content is, and what the other one has put there (None: not noted yet).
+
+    *release* stands for the package as it was then. *former* is what was kept before, until a note has shown whose the original is.
+    """
 
     original: Entry
     copy: str | None = None
     replacement: Entry | None = None
+    release: str = ""
+    former: Kept | None = None
 
 
-def must_keep(kept: Kept | None, now: Entry) -> bool:
+def must_keep(kept: Kept | None, now: Entry, release: str) -> bool:
     """Whether what is at a path now has to be kept.
 
-    After the first time, only what neither we nor the one who replaces has written, as a package does that is upgraded. What is in
-    a place where nothing was is his in any case.
+    After the first time, only what a package has brought that was upgraded. What is in a place where nothing was is the other one's in
+    any case.
     """
     if kept is None:
         return True
-    return (
-        kept.original.kind != NOTHING
-        and kept.replacement is not None
-        and not now.same(kept.original)
-        and not now.same(kept.replacement)
-    )
+    return release != kept.release and kept.original.kind != NOTHING and not now.same(kept.replacement)
+
+
+def unreplaced(kept: Kept, now: Entry) -> bool:
+    """Whether the original is in place although it was replaced once, as a package leaves it that was upgraded."""
+    replaced = kept.replacement is not None or kept.former is not None
+    return replaced and kept.original.kind != NOTHING and now.same(kept.original)
 
 
 def noted(kept: Kept, now: Entry) -> Kept:
     """Note what has been put in place of the original. Where nothing was, whatever is there is to go."""
-    known = kept.original.kind == NOTHING or now.same(kept.original) or now.same(kept.replacement)
-    return kept if known else replace(kept, replacement=now)
-
-
-def must_return(kept: Kept, now: Entry) -> bool | None:
-    """Whether the original has to be put back; None to leave what a third one has written since."""
     if now.same(kept.original):
-        return False
+        # If the other one has put it there again, it never was the package's.
+        return kept if kept.former is None else replace(kept.former, replacement=now)
+    known = kept.original.kind == NOTHING or now.same(kept.replacement)
+    return replace(kept, replacement=kept.replacement if known else now, former=None)
+
+
+def must_return(kept: Kept, now: Entry, release: str) -> bool | None:
+    """Whether the original has to be put back; None to leave what may be of a package that was upgraded since."""
+    if now.same(kept.original):
+        return False if kept.former is None else None
     if kept.original.kind == NOTHING or kept.replacement is None or now.same(kept.replacement):
         return True
-    return None
+    return True if release == kept.release else None
 
 
 def look(path: str) -> tuple[Entry, bytes | None]:
@@ -145,8 +155,14 @@ class Record:
 
 
 def _kept(each: t.Mapping[str, t.Any]) -> Kept:
-    original, replacement = each["original"], each["replacement"]
-    return Kept(_entry(original), each["copy"], replacement and _entry(replacement))
+    original, replacement, former = each["original"], each["replacement"], each["former"]
+    return Kept(
+        _entry(original),
+        each["copy"],
+        replacement and _entry(replacement),
+        str(each["release"]),
+        former and _kept(former),
+    )
 
 
 def _entry(each: t.Mapping[str, t.Any]) -> Entry:
@@ -154,18 +170,32 @@ def _entry(each: t.Mapping[str, t.Any]) -> Entry:
     return Entry(str(each["kind"]), str(each["content"]), int(each["mode"]), (int(user), int(group)))
 
 
-def keep(record: Record, paths: t.Sequence[str], check_mode: bool = False) -> list[str]:
-    """Keep the paths as they are now; return those that were not kept so before. Raises FilesError."""
-    kept, fresh = dict(record.read() or {}), []
+def release_of(package_files: t.Sequence[str]) -> str:
+    """Return what changes whenever one of these files does. Raises FilesError."""
+    found = [(path, entry.kind, entry.content) for path, entry in ((path, look(path)[0]) for path in package_files)]
+    return str(_files.sha256(json.dumps(found).encode("utf-8")))
+
+
+def keep(
+    record: Record, paths: t.Sequence[str], release: str = "", check_mode: bool = False
+) -> tuple[list[str], list[str]]:
+    """Keep the paths as they are now; return those that were not kept so before, and those that wait to be replaced again.
+
+    Raises FilesError.
+    """
+    kept, fresh, waiting = dict(record.read() or {}), [], []
     for path in paths:
         now, data = look(path)
-        if must_keep(kept.get(path), now):
+        before = kept.get(path)
+        if must_keep(before, now, release):
             fresh.append(path)
-            if not check_mode:
-                kept[path] = Kept(now, None if data is None else record.copy(path, data))
+            copy = None if data is None or check_mode else record.copy(path, data)
+            kept[path] = Kept(now, copy, release=release, former=before)
+        if unreplaced(kept[path], now):
+            waiting.append(path)
     if fresh and not check_mode:
         record.write(kept)
-    return fresh
+    return fresh, waiting
 
 
 def note(record: Record, check_mode: bool = False) -> list[str]:
@@ -177,17 +207,32 @@ def note(record: Record, check_mode: bool = False) -> list[str]:
     return [path for path in kept if after[path] != kept[path]]
 
 
-def give_back(record: Record, check_mode: bool = False) -> tuple[list[str], list[str]]:
-    """Put back what was kept and forget it; return the paths put back, and those left to a third one."""
-    kept = record.read()
-    answers = {path: must_return(each, look(path)[0]) for path, each in (kept or {}).items()}
+@dataclass(frozen=True)
+class Returned:
+    """The paths put back, of these the ones whose package is newer, and those left to whoever has written them since."""
+
+    back: list[str]
+    outdated: list[str]
+    left: list[str]
+
+
+def give_back(record: Record, release: str = "", check_mode: bool = False) -> Returned:
+    """Put back what was kept and forget it. A content that nobody has noted is kept among the backups."""
+    known = record.read()
+    kept = known or {}
+    found = {path: look(path) for path in kept}
+    answers = {path: must_return(each, found[path][0], release) for path, each in kept.items()}
     back = [path for path, answer in answers.items() if answer]
-    if kept is not None and not check_mode:
+    if known is not None and not check_mode:
         contents = {path: _content(kept[path], path) for path in back}
         for path in back:
+            now, data = found[path]
+            if data is not None and kept[path].original.kind != NOTHING and not now.same(kept[path].replacement):
+                record.copy(path, data)
             put(path, kept[path].original, contents[path])
         _files.remove_file(record.file)
-    return back, [path for path, answer in answers.items() if answer is None]
+    outdated = [path for path in back if kept[path].original.kind != NOTHING and kept[path].release != release]
+    return Returned(back, outdated, [path for path, answer in answers.items() if answer is None])
 
 
 def _content(kept: Kept, path: str) -> bytes | None:

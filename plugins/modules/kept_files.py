@@ -33,7 +33,16 @@ options:
     type: str
     required: true
   paths:
-    description: The files, for O(state=kept).
+    description: The files, for O(state=kept). Without any, nothing is done, and RV(known) tells whether files are kept.
+    type: list
+    elements: path
+    default: []
+  package_files:
+    description:
+      - Other files of the package that the files are of, which nobody replaces. Give the same ones each time.
+      - As long as these are what they were, whatever is not known at one of the files is taken for the other program's, in another version. Once
+        they have changed, it is taken for the package's, until O(state=noted) finds the same after a new start of the other program.
+      - Without any, the package is taken to be the same for ever.
     type: list
     elements: path
     default: []
@@ -43,12 +52,11 @@ options:
     required: true
     choices:
       kept: >-
-        Keep the files as they are. What is kept already stays, but for files that are neither that nor what O(state=noted) has noted, as after
-        an upgrade of their package.
+        Keep the files as they are. What is kept already stays, but for files that a newer package has brought since, as O(package_files) tells.
       noted: Note what has been put in their place.
       returned: >-
-        Put back what was kept, and forget it. A file that was written since by a third one is left alone, with a warning. Does nothing where
-        nothing is kept.
+        Put back what was kept, and forget it. A file that may be of a newer package is left alone, with a warning. Does nothing where nothing
+        is kept. What is overwritten without having been noted is copied to the backups.
   state_dir:
     description: Directory of this collection on the node.
     type: path
@@ -62,12 +70,21 @@ EXAMPLES = r"""
   gpu.kubernetes.kept_files:
     name: nano-gpu
     paths: [/usr/bin/nvidia-container-runtime-hook, /usr/bin/nvidia-container-toolkit]
+    package_files: [/usr/bin/nvidia-container-runtime, /usr/bin/nvidia-ctk]
     state: kept
 
 - name: Give them back
   gpu.kubernetes.kept_files:
     name: nano-gpu
+    package_files: [/usr/bin/nvidia-container-runtime, /usr/bin/nvidia-ctk]
     state: returned
+
+- name: Look whether anything is kept
+  gpu.kubernetes.kept_files:
+    name: nano-gpu
+    state: kept
+  check_mode: true
+  register: kept
 """
 
 RETURN = r"""
@@ -77,8 +94,20 @@ files:
   type: list
   elements: str
   sample: [/usr/bin/nvidia-container-runtime-hook]
+unreplaced:
+  description: With O(state=kept), those that were replaced once and have their original again, until the other program starts anew.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+outdated:
+  description: With O(state=returned), those of RV(files) that come from an older package than the one that is installed.
+  returned: success
+  type: list
+  elements: str
+  sample: []
 left:
-  description: With O(state=returned), those that were left alone, for a third one has written them since.
+  description: With O(state=returned), those that were left alone, for they may be of a newer package.
   returned: success
   type: list
   elements: str
@@ -109,6 +138,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.places im
 ARGUMENTS = {
     "name": {"type": "str", "required": True},
     "paths": {"type": "list", "elements": "path", "default": []},
+    "package_files": {"type": "list", "elements": "path", "default": []},
     "state": {"type": "str", "required": True, "choices": ["kept", "noted", "returned"]},
     "state_dir": {"type": "path", "default": STATE_DIR},
 }
@@ -117,18 +147,20 @@ ARGUMENTS = {
 def act(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
     """Do what the parameters ask and return the result; raises FilesError."""
     record = _kept_files.Record(params["name"], params["state_dir"])
+    result: dict[str, t.Any] = {"unreplaced": [], "outdated": [], "left": []}
     with Places(params["state_dir"]).exclusive(record.file, check_mode):
         known = record.read() is not None
-        left: list[str] = []
+        release = _kept_files.release_of(params["package_files"])
         if params["state"] == "kept":
-            files = _kept_files.keep(record, params["paths"], check_mode)
+            result["files"], result["unreplaced"] = _kept_files.keep(record, params["paths"], release, check_mode)
         elif params["state"] == "noted":
-            files = _kept_files.note(record, check_mode)
+            result["files"] = _kept_files.note(record, check_mode)
         else:
-            files, left = _kept_files.give_back(record, check_mode)
+            given = _kept_files.give_back(record, release, check_mode)
+            result.update(files=given.back, outdated=given.outdated, left=given.left)
     there = [path for path in params["paths"] if os.path.lexists(path)]
-    changed = bool(files) or (params["state"] == "returned" and known)
-    return {"changed": changed, "files": files, "left": left, "known": known, "there": there}
+    changed = bool(result["files"]) or (params["state"] == "returned" and known)
+    return {**result, "changed": changed, "known": known, "there": there}
 
 
 def main() -> None:
@@ -140,8 +172,14 @@ def main() -> None:
         result = act(module.params, module.check_mode)
     except FilesError as error:
         module.fail_json(msg=str(error))
+    copies = os.path.join(module.params["state_dir"], "backups")
     for path in result["left"]:
-        module.warn(f"{path} was written by others since and is left as it is.")
+        module.warn(
+            f"{path} is left as it is, for its package was upgraded since and may have written it; if it does not work, install that package anew."
+            f" What was there before is in {copies}."
+        )
+    for path in result["outdated"]:
+        module.warn(f"{path} is of an older package than the one that is installed: install that package anew.")
     module.exit_json(**result)
 
 

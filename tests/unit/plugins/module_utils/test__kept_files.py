@@ -28,6 +28,8 @@ class Node:
         (self.bin / HOOK).chmod(0o751)
         (self.bin / TOOLKIT).symlink_to(HOOK)
         self.paths = [str(self.bin / name) for name in (HOOK, TOOLKIT, COPY, NEW)]
+        self.package_file = root / "nvidia-ctk"
+        self.upgrade("1")
         self.state_dir = str(root / "state")
         self.record = Record("nano", self.state_dir)
 
@@ -38,6 +40,16 @@ class Node:
         for name in (HOOK, TOOLKIT, NEW):
             (self.bin / name).write_text(f"{name} of the agent {version}")
 
+    def upgrade(self, version: str) -> None:
+        """What the package does that the programs are of."""
+        (self.bin / HOOK).write_text(f"hook of release {version}")
+        (self.bin / TOOLKIT).unlink()
+        (self.bin / TOOLKIT).symlink_to(HOOK)
+        self.package_file.write_text(f"release {version}")
+
+    def release(self) -> str:
+        return _kept_files.release_of([str(self.package_file)])
+
     def tree(self) -> dict[str, tuple[t.Any, ...]]:
         """All that is there, to the byte."""
         return {
@@ -46,14 +58,21 @@ class Node:
         }
 
     def keep(self) -> list[str]:
-        return [os.path.basename(path) for path in _kept_files.keep(self.record, self.paths)]
+        return self.kept_and_unreplaced()[0]
+
+    def kept_and_unreplaced(self) -> tuple[list[str], list[str]]:
+        fresh, waiting = _kept_files.keep(self.record, self.paths, self.release())
+        return [*map(os.path.basename, fresh)], [*map(os.path.basename, waiting)]
 
     def note(self) -> list[str]:
         return [os.path.basename(path) for path in _kept_files.note(self.record)]
 
-    def give_back(self) -> tuple[list[str], list[str]]:
-        back, left = _kept_files.give_back(self.record)
-        return sorted(map(os.path.basename, back)), sorted(map(os.path.basename, left))
+    def give_back(self) -> tuple[list[str], list[str], list[str]]:
+        given = _kept_files.give_back(self.record, self.release())
+        back, outdated, left = (
+            sorted(map(os.path.basename, paths)) for paths in (given.back, given.outdated, given.left)
+        )
+        return back, outdated, left
 
 
 @pytest.fixture
@@ -70,10 +89,10 @@ def test_what_was_replaced_comes_back_to_the_byte(node: Node) -> None:
     # A second start of its pod, which loses its own copy of the originals.
     node.install()
     assert (node.keep(), node.note()) == ([], [])
-    assert node.give_back() == (sorted([HOOK, TOOLKIT, COPY, NEW]), [])
+    assert node.give_back() == (sorted([HOOK, TOOLKIT, COPY, NEW]), [], [])
     assert node.tree() == before
     assert not os.path.exists(node.record.file)
-    assert node.give_back() == ([], [])
+    assert node.give_back() == ([], [], [])
 
 
 def test_a_run_that_ended_before_the_note_gives_back_all_the_same(node: Node) -> None:
@@ -85,37 +104,99 @@ def test_a_run_that_ended_before_the_note_gives_back_all_the_same(node: Node) ->
     assert node.tree() == before
 
 
+@pytest.mark.parametrize("kept_again", [False, True])
+def test_a_new_version_of_the_other_program_is_never_taken_for_the_original(node: Node, kept_again: bool) -> None:
+    """As after a run that was cut off before its note, or where the other program has changed without one."""
+    before = node.tree()
+    node.keep()
+    node.install("1")
+    node.note()
+    node.install("2")
+    if kept_again:
+        assert node.kept_and_unreplaced() == ([], [])
+    assert node.give_back() == (sorted([HOOK, TOOLKIT, COPY, NEW]), [], [])
+    assert node.tree() == before
+    # Who knows: what nobody has noted is not lost.
+    kept = [path.read_text() for path in Path(node.record.copies).iterdir()]
+    assert "runtime-hook of the agent 2" in kept
+
+
 def test_what_a_package_has_brought_since_is_kept_in_its_turn(node: Node) -> None:
     node.keep()
     node.install()
     node.note()
-    (node.bin / HOOK).write_text("hook of the next release")
-    assert node.keep() == [HOOK]
+    node.upgrade("2")
+    upgraded = {name: node.tree()[name] for name in (HOOK, TOOLKIT)}
+    # The second run is after one that was cut off here.
+    assert node.kept_and_unreplaced() == ([HOOK, TOOLKIT], [HOOK, TOOLKIT])
+    assert node.kept_and_unreplaced() == ([], [HOOK, TOOLKIT])
+    node.install("2")
+    assert node.kept_and_unreplaced() == ([], [])
+    assert sorted(node.note()) == sorted([HOOK, TOOLKIT])
+    assert node.give_back() == (sorted([HOOK, TOOLKIT, COPY, NEW]), [], [])
+    assert node.tree() == upgraded
+
+
+def test_a_package_that_was_installed_again_waits_to_be_replaced(node: Node) -> None:
+    node.keep()
+    assert node.kept_and_unreplaced() == ([], [])
+    node.install()
+    node.note()
+    node.upgrade("1")
+    assert node.kept_and_unreplaced() == ([], [HOOK, TOOLKIT])
+
+
+def test_package_and_other_program_changed_both(node: Node) -> None:
+    """The package was upgraded, and the other program has replaced that since, in a new version: nobody could keep it between."""
+    before = node.tree()
+    node.keep()
+    node.install("1")
+    node.note()
+    node.upgrade("2")
+    node.install("2")
+    assert node.kept_and_unreplaced()[1] == [HOOK, TOOLKIT]
+    # What is called unreplaced has it start anew, which tells whose it was.
     node.install("2")
     node.note()
+    assert node.keep() == []
+    assert node.give_back() == (sorted([HOOK, TOOLKIT, COPY, NEW]), sorted([HOOK, TOOLKIT]), [])
+    assert node.tree() == before
+
+
+def test_an_upgrade_before_the_first_note_is_kept_too(node: Node) -> None:
+    node.keep()
+    node.upgrade("2")
+    upgraded = node.tree()
+    assert node.keep() == [HOOK, TOOLKIT]
+    node.install()
+    node.note()
     node.give_back()
-    assert (node.bin / HOOK).read_text() == "hook of the next release"
-    assert os.readlink(node.bin / TOOLKIT) == HOOK
+    assert node.tree() == upgraded
 
 
-def test_what_a_third_one_has_written_since_is_left_alone(node: Node) -> None:
+@pytest.mark.parametrize("kept_again", [False, True])
+def test_what_may_be_of_a_newer_package_is_left_alone(node: Node, kept_again: bool) -> None:
     node.keep()
     node.install()
     node.note()
-    (node.bin / HOOK).write_text("hook of the next release")
-    assert node.give_back() == (sorted([TOOLKIT, COPY, NEW]), [HOOK])
-    assert (node.bin / HOOK).read_text() == "hook of the next release"
+    node.upgrade("2")
+    if kept_again:
+        node.keep()
+    between = node.tree()
+    _back, _outdated, left = node.give_back()
+    assert HOOK in left
+    assert {name: node.tree()[name] for name in (HOOK, TOOLKIT)} == {name: between[name] for name in (HOOK, TOOLKIT)}
     assert sorted(node.tree()) == [TOOLKIT, HOOK]
 
 
 def test_check_mode_touches_nothing(node: Node) -> None:
-    assert len(_kept_files.keep(node.record, node.paths, check_mode=True)) == 4
+    assert len(_kept_files.keep(node.record, node.paths, check_mode=True)[0]) == 4
     assert not os.path.exists(node.state_dir)
     node.keep()
     node.install()
     between = node.tree()
     assert len(_kept_files.note(node.record, check_mode=True)) == 2
-    assert len(_kept_files.give_back(node.record, check_mode=True)[0]) == 4
+    assert len(_kept_files.give_back(node.record, check_mode=True).back) == 4
     assert node.tree() == between
 
 
@@ -167,21 +248,31 @@ def test_a_folder_cannot_be_kept(node: Node) -> None:
 
 
 OLD, MINE, THEIRS, NONE = Entry("file", "old"), Entry("file", "mine"), Entry("file", "theirs"), Entry("nothing")
+REPLACED = Kept(OLD, None, MINE, "1")
 
 
 @pytest.mark.parametrize(
-    ("kept", "now", "keep", "give"),
+    ("kept", "now", "release", "keep", "give"),
     [
-        (Kept(OLD), OLD, False, False),
-        (Kept(OLD), MINE, False, True),
-        (Kept(OLD, None, MINE), MINE, False, True),
-        (Kept(OLD, None, MINE), Entry("link", "mine"), True, None),
-        (Kept(OLD, None, MINE), THEIRS, True, None),
-        (Kept(OLD, None, MINE), OLD, False, False),
-        (Kept(OLD, None, MINE), NONE, True, None),
-        (Kept(NONE, None, MINE), THEIRS, False, True),
-        (Kept(NONE), NONE, False, False),
+        (Kept(OLD, None, None, "1"), OLD, "1", False, False),
+        (Kept(OLD, None, None, "1"), MINE, "1", False, True),
+        (REPLACED, MINE, "1", False, True),
+        (REPLACED, OLD, "1", False, False),
+        # The same package: it is the other one's, in a new version.
+        (REPLACED, THEIRS, "1", False, True),
+        (REPLACED, Entry("link", "mine"), "1", False, True),
+        (REPLACED, NONE, "1", False, True),
+        # Another package.
+        (REPLACED, MINE, "2", False, True),
+        (REPLACED, OLD, "2", True, False),
+        (REPLACED, THEIRS, "2", True, None),
+        (REPLACED, NONE, "2", True, None),
+        # Not yet noted whose it is.
+        (Kept(THEIRS, None, None, "2", REPLACED), THEIRS, "2", False, None),
+        (Kept(THEIRS, None, None, "2", REPLACED), MINE, "2", False, True),
+        (Kept(NONE, None, MINE, "1"), THEIRS, "2", False, True),
+        (Kept(NONE), NONE, "", False, False),
     ],
 )
-def test_what_is_decided(kept: Kept, now: Entry, keep: bool, give: bool | None) -> None:
-    assert (_kept_files.must_keep(kept, now), _kept_files.must_return(kept, now)) == (keep, give)
+def test_what_is_decided(kept: Kept, now: Entry, release: str, keep: bool, give: bool | None) -> None:
+    assert (_kept_files.must_keep(kept, now, release), _kept_files.must_return(kept, now, release)) == (keep, give)

@@ -32,16 +32,42 @@ def test_the_way_of_kept_files(tmp_path: Path) -> None:
     assert (program.read_text(), new.exists()) == ("first", False)
 
 
-def test_what_others_wrote_is_left_with_a_warning(tmp_path: Path) -> None:
-    program = tmp_path / "program"
-    arguments = {"name": "nano-gpu", "state_dir": str(tmp_path / "state")}
-    for text, state in (("first", "kept"), ("second", "noted"), ("third", "returned")):
+def test_what_may_be_of_a_newer_package_is_left_with_a_warning(tmp_path: Path) -> None:
+    program, package = tmp_path / "program", tmp_path / "package"
+    arguments = {"name": "nano-gpu", "state_dir": str(tmp_path / "state"), "package_files": [str(package)]}
+    for text, release, state in (("first", "1", "kept"), ("second", "1", "noted"), ("third", "2", "returned")):
         program.write_text(text)
+        package.write_text(release)
         given = {"paths": [str(program)]} if state == "kept" else {}
         answer = node_module.run("kept_files", {**arguments, **given, "state": state})
     assert (answer["left"], answer["changed"]) == ([str(program)], True)
-    assert f"{program} was written by others since and is left as it is." in str(answer["warnings"])
+    assert f"{program} is left as it is, for its package was upgraded since" in str(answer["warnings"])
     assert program.read_text() == "third"
+
+
+def test_what_is_older_than_its_package_comes_back_with_a_warning(tmp_path: Path) -> None:
+    program, package = tmp_path / "program", tmp_path / "package"
+    arguments = {"name": "nano-gpu", "state_dir": str(tmp_path / "state"), "package_files": [str(package)]}
+    for text, release, state in (("first", "1", "kept"), ("second", "1", "noted"), ("second", "2", "returned")):
+        program.write_text(text)
+        package.write_text(release)
+        given = {"paths": [str(program)]} if state == "kept" else {}
+        answer = node_module.run("kept_files", {**arguments, **given, "state": state})
+    assert (answer["outdated"], program.read_text()) == ([str(program)], "first")
+    assert f"{program} is of an older package than the one that is installed" in str(answer["warnings"])
+
+
+@pytest.mark.parametrize("state", ["kept", "returned"])
+def test_whether_anything_is_kept_can_be_asked(tmp_path: Path, state: str) -> None:
+    """It is what tells that a host's programs have not been given back yet."""
+    arguments = {"name": "nano-gpu", "state_dir": str(tmp_path / "state")}
+    asked = [node_module.run("kept_files", {**arguments, "state": state}, check=True)]
+    assert not (tmp_path / "state").exists()
+    (tmp_path / "program").write_text("first")
+    node_module.run("kept_files", {**arguments, "state": "kept", "paths": [str(tmp_path / "program")]})
+    asked += [node_module.run("kept_files", {**arguments, "state": state}, check=True) for _time in range(2)]
+    assert [answer["known"] for answer in asked] == [False, True, True]
+    assert [answer["changed"] for answer in asked] == [False] + [state == "returned"] * 2
 
 
 def test_a_name_is_no_path(tmp_path: Path) -> None:
