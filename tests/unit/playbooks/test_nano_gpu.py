@@ -159,6 +159,13 @@ HOSTS = {
     ),
     "no-gpu": ([], {}, "0"),
     "own-agent": ([gpu(), gpu(), gpu(lost=True)], READY, "200"),
+    "address": ([gpu()], {**READY, "nano_gpu_extender_url": "https://lb.example.com/scheduler"}, "100"),
+    "no-address": (
+        [gpu()],
+        {**READY, "nano_gpu_extender_url": "10.96.0.9:39999/scheduler"},
+        "nano_gpu_extender_url is 10.96.0.9:39999/scheduler, which is no address; give one such as",
+    ),
+    "no-scheme-of-its": ([gpu()], {**READY, "nano_gpu_extender_url": "ftp://lb/scheduler"}, "which is no address"),
     "mig": ([gpu(mig_mode="enabled")], READY, "has GPUs in MIG mode, of which nano_gpu knows nothing"),
     "percents-know-no-memory": ([gpu(180)] * 8, READY, "800"),
     "memory": ([gpu(80)] * 2, {**READY, "nano_gpu_api": "elasticgpu"}, "200"),
