@@ -127,3 +127,9 @@ def test_a_run_that_is_cut_off_is_gone_on_with(hear, tmp_path):
         assert told[name] == ([f"agent {case['version']}"] * 2 if case["again"] else []), name
         assert programs(tmp_path / name) == after[name], name
         assert not list((tmp_path / f"{name}-state").rglob("*.json")), name
+
+
+def test_the_label_that_tells_of_an_unfinished_removal_goes_last():
+    """After the programs have been given back, on the hosts that have come so far."""
+    assert STEPS.index("Give") < STEPS.index("Take")
+    assert "unlabel.yml" in str(yaml.safe_load((ROLE / "tasks" / "main.yml").read_text())[STEPS.index("Take")])
