@@ -171,8 +171,8 @@ def _entry(each: t.Mapping[str, t.Any]) -> Entry:
 
 
 def release_of(package_files: t.Sequence[str]) -> str:
-    """Return what changes whenever one of these files does. Raises FilesError."""
-    found = [(path, entry.kind, entry.content) for path, entry in ((path, look(path)[0]) for path in package_files)]
+    """Return what changes whenever the content of one of these files does (links followed). Raises FilesError."""
+    found = [(path, _files.sha256(_files.read_bytes(path))) for path in package_files]
     return str(_files.sha256(json.dumps(found).encode("utf-8")))
 
 

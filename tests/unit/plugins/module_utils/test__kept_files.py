@@ -189,6 +189,17 @@ def test_what_may_be_of_a_newer_package_is_left_alone(node: Node, kept_again: bo
     assert sorted(node.tree()) == [TOOLKIT, HOOK]
 
 
+def test_a_release_is_what_is_in_its_files(tmp_path: Path) -> None:
+    program = tmp_path / "program-1"
+    link = tmp_path / "program"
+    link.symlink_to(program.name)
+    seen = [_kept_files.release_of([str(link)])]
+    for text in ("1", "2", "2"):
+        program.write_text(text)
+        seen.append(_kept_files.release_of([str(link)]))
+    assert (len(set(seen)), seen[2] == seen[3]) == (3, True)
+
+
 def test_check_mode_touches_nothing(node: Node) -> None:
     assert len(_kept_files.keep(node.record, node.paths, check_mode=True)[0]) == 4
     assert not os.path.exists(node.state_dir)
