@@ -75,6 +75,11 @@ CASES = {
     "nano-undeclared": (node("nano_gpu", held=3), ["nano_gpu", False, False, False, False]),
     "nano-leaves": (node("nano_gpu", **EXCLUSIVE), ["exclusive", False, True, False, True]),
     "nano-leaves-held": (node("nano_gpu", held=3, **EXCLUSIVE), None),
+    # The label is gone, and programs of the host are still the agent's.
+    "nano-cut-off-without-label": (
+        node(__gpu_sharing_kept={"known": True}),
+        ["exclusive", False, True, False, True],
+    ),
     "nano-joins": (node(**NANO_GPU), ["nano_gpu", False, True, False, False]),
     "nano-joins-held": (node(held=1, **NANO_GPU), None),
     "nano-cut-off-when-done": (
