@@ -58,8 +58,8 @@ def of_image(image: str) -> int:
 
 
 def wanted(minor: int) -> str:
-    """Return the API version to be written for Kubernetes 1.*minor*: the one that lives longest."""
-    return "v1" if minor >= 25 else "v1beta3" if minor >= 23 else "v1beta1"
+    """Return the API version to be written for Kubernetes 1.*minor*: the newest, which later ones read longest."""
+    return readable(minor)[-1]
 
 
 def readable(minor: int) -> list[str]:

@@ -10,10 +10,14 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors 
 
 def test_what_is_written_is_read_by_every_kube_scheduler() -> None:
     written = {minor: versions.wanted(minor) for minor in range(19, 37)}
-    assert [minor for minor in written if written[minor] == "v1beta1"] == [19, 20, 21, 22]
+    assert [minor for minor in written if written[minor] == "v1beta1"] == [19, 20, 21]
+    assert [minor for minor in written if written[minor] == "v1beta2"] == [22]
     assert [minor for minor in written if written[minor] == "v1beta3"] == [23, 24]
     assert [minor for minor in written if written[minor] == "v1"] == list(range(25, 37))
     assert all(version in versions.readable(minor) for minor, version in written.items())
+    # kubeadm upgrade goes one minor version on, and the file stays.
+    outlived = [minor for minor, version in written.items() if version not in versions.readable(minor + 1)]
+    assert outlived == [], "what kube-scheduler does not start with after an upgrade"
 
 
 @pytest.mark.parametrize(
