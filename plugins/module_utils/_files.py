@@ -97,12 +97,14 @@ def make_dirs(path: str, mode: int = 0o755) -> list[str]:
     return made
 
 
-def write_atomic(path: str, data: bytes, mode: int = 0o644, dir_mode: int = 0o755) -> list[str]:
+def write_atomic(
+    path: str, data: bytes, mode: int = 0o644, dir_mode: int = 0o755, owner: t.Sequence[int] | None = None
+) -> list[str]:
     """Put *data* in place of the content of *path* in one step and on disk.
 
     A symbolic link stays and its target is replaced.  An existing file keeps its mode,
-    owner, group and extended attributes (ACL, SELinux context); *mode* is for a new file
-    and *dir_mode* for new directories.  Temporary files that a killed run left are removed.
+    owner, group and extended attributes (ACL, SELinux context); *mode* and *owner* (user and
+    group) are for a new file and *dir_mode* for new directories.  Temporary files that a killed run left are removed.
 
     Returns the directories created.  Raises FilesError; the old file then is untouched.
     """
@@ -118,7 +120,7 @@ def write_atomic(path: str, data: bytes, mode: int = 0o644, dir_mode: int = 0o75
     made = make_dirs(os.path.dirname(target), dir_mode)
     remove_stale_temps(target)
     try:
-        _replace(target, data, before, mode)
+        _replace(target, data, before, mode, owner)
     except OSError as exc:
         raise FilesError(_explain(target, exc)) from exc
     return made
@@ -282,7 +284,9 @@ def _scratch(target: str) -> str:
     return above if one else directory
 
 
-def _replace(target: str, data: bytes, before: os.stat_result | None, mode: int) -> None:
+def _replace(
+    target: str, data: bytes, before: os.stat_result | None, mode: int, owner: t.Sequence[int] | None
+) -> None:
     directory, name = os.path.split(target)
     temp = os.path.join(_scratch(target), f".{name}{TEMP_TAG}{os.urandom(6).hex()}")
     handle = os.open(temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -292,6 +296,8 @@ def _replace(target: str, data: bytes, before: os.stat_result | None, mode: int)
         while view:
             view = view[os.write(handle, view) :]
         if before is None:
+            if owner:
+                os.fchown(handle, owner[0], owner[1])
             os.fchmod(handle, mode)
         else:
             _copy_attributes(target, before, handle)

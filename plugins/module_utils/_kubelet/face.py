@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import posixpath
-import re
 import typing as t
 
 from .. import _files
@@ -30,11 +29,8 @@ ARGUMENTS: dict[str, t.Any] = {
     "_request": {"type": "dict"},
 }
 
-# Headers of requests for static pods may hold a token. As a setting with the lines below it, and as it is in JSON.
-_SECRETS = (
-    re.compile(r"(?m)^(staticPodURLHeader[ \t]*:)[^\n]*(?:\n(?:[ \t-][^\n]*)?)*(?=\n|\Z)"),
-    re.compile(r"(\"staticPodURLHeader\"\s*:)\s*\{[^}]*\}"),
-)
+# Headers of requests for static pods may hold a token.
+_SECRET = "staticPodURLHeader"
 
 
 def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, ask: Ask, check_mode: bool) -> dict[str, t.Any]:
@@ -50,7 +46,7 @@ def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, ask: Ask, check_mode: 
         "changed": decided.step is not None,
         **decided.facts,
         "warnings": list(decided.notes),
-        "diff": [] if decided.step is None else [difference(decided.step, _masked)],
+        "diff": [] if decided.step is None else [difference(decided.step, syntax, _SECRET)],
         "files": [step["path"] for step in steps],
     }
     if steps and not check_mode:
@@ -90,9 +86,3 @@ def _steps(decided: plan.Plan, answer: t.Mapping[str, t.Any], record: Record | N
     if decided.keep_record:
         return orders
     return with_record(orders, answer["record_path"], decided.record.encode() if decided.record else None)
-
-
-def _masked(text: str) -> str:
-    for secret in _SECRETS:
-        text = secret.sub(r'\1 "********"', text)
-    return text

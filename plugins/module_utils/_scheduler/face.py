@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import posixpath
-import re
 import typing as t
 
 from .. import _files
@@ -46,7 +45,7 @@ _NOWHERE = (
     "run this on the control planes, give path if the manifest has another name, or run a second scheduler with a schedulerName of its own"
     " if the control plane is managed by others"
 )
-_SECRET = re.compile(r"(?m)(\bkeyData[\"']?[ \t]*:[ \t]*)[^\s,}][^\n,}]*")
+_SECRET = "keyData"
 # Once to look, once for each file that could not be guessed: a --config before us, one of ours, one asked for.
 _MOST_READS = 6
 
@@ -58,12 +57,12 @@ def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, ask: Ask, check_mode: 
     answer, seen, decided = _decide(arguments, syntax, ask)
     _refuse_beside(seen.path, state_dir=arguments["state_dir"], backup_dir=backups)
     result: dict[str, t.Any] = {
-        "changed": bool(decided.steps),
         **decided.facts,
         "warnings": [*decided.notes, *strays(seen, syntax)],
-        "diff": [difference(step, _masked) for step in decided.steps],
+        "diff": [difference(step, syntax, _SECRET) for step in decided.steps],
     }
     steps = _steps(decided, answer)
+    result["changed"] = bool(steps)
     result["files"] = [step["path"] for step in steps]
     if steps and not check_mode:
         files = {**answer["files"], answer["path"]: answer["manifest"], answer["record_path"]: answer["record"]}
@@ -154,7 +153,3 @@ def _steps(decided: plan.Plan, answer: t.Mapping[str, t.Any]) -> list[dict[str, 
     if decided.keep_record:
         return orders
     return with_record(orders, answer["record_path"], None if decided.record is None else decided.record.encode())
-
-
-def _masked(text: str) -> str:
-    return _SECRET.sub(r"\1********", text)

@@ -57,12 +57,4 @@ def _replace(step: t.Mapping[str, t.Any]) -> None:
         return
     if step["private"]:
         _files.make_dirs(os.path.dirname(path), 0o700)
-    _files.write_atomic(path, base64.b64decode(data), mode=0o600)
-    if step["owner"]:
-        try:
-            os.chown(path, *step["owner"])
-        except OSError as exc:
-            user, group = step["owner"]
-            raise FilesError(
-                f"Cannot give {path} to the user {user}:{group}, as whom it is read: {exc.strerror}."
-            ) from exc
+    _files.write_atomic(path, base64.b64decode(data), mode=0o600, owner=step["owner"])

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from .. import _files
 from .errors import EditError
+from .masking import shown
+from .scalars import Syntax
 
 #: Sends a request to the node and returns its answer.
 Ask = t.Callable[[t.Dict[str, t.Any]], t.Mapping[str, t.Any]]
@@ -65,8 +67,8 @@ def with_record(orders: t.Sequence[dict[str, t.Any]], path: str, record: bytes |
     return [*orders, note] if record is None else [note, *orders]
 
 
-def difference(step: Step, mask: t.Callable[[str], str]) -> dict[str, str]:
-    """Return a step for people to look at; *mask* takes out what nobody should see."""
+def difference(step: Step, syntax: Syntax, secret: str) -> dict[str, str]:
+    """Return a step for people to look at, without what settings named *secret* hold."""
     sides = {"before": step.before, "after": step.after}
-    texts = {side: mask((data or b"").decode("utf-8", "replace")) for side, data in sides.items()}
+    texts = {side: shown(data, step.path, syntax, secret) for side, data in sides.items()}
     return {**texts, "before_header": step.path, "after_header": step.path}

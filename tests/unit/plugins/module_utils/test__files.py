@@ -77,6 +77,16 @@ class TestWriteAtomic:
         _files.write_atomic(str(target), b"new")
         assert (target.stat().st_uid, target.stat().st_gid) == (1234, 4321)
 
+    def test_a_new_file_has_its_owner_before_it_is_there(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        done: list[t.Any] = []
+        monkeypatch.setattr(os, "fchown", lambda _handle, *owner: done.append(owner))
+        replace = os.replace
+        monkeypatch.setattr(os, "replace", lambda *paths: done.append("replace") or replace(*paths))
+        for data in (b"1", b"2"):
+            _files.write_atomic(str(tmp_path / "f"), data, owner=[996, 995])
+        # What is there keeps its own.
+        assert done == [(996, 995), "replace", "replace"]
+
     def test_extended_attributes_are_kept(self, on_disk: Path) -> None:
         target = on_disk / "a"
         target.write_bytes(b"old")

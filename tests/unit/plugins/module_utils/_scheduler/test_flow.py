@@ -140,6 +140,15 @@ def test_extenders_follow_what_is_asked(plane: ControlPlane) -> None:
     assert plane.files() == {"manifests/kube-scheduler.yaml": plane.text.encode()}
 
 
+def test_a_change_of_the_record_alone_is_one(configured: ControlPlane) -> None:
+    """An extender of others that is asked for becomes ours, and no file of kube-scheduler changes by that."""
+    configured.run(config_path=None)
+    for check in (True, False):
+        done = configured.run(GPUSHARE, OTHER, config_path=None, check=check)
+        assert (done["changed"], done["diff"], len(done["files"])) == (True, [], 1)
+    assert not configured.run(GPUSHARE, OTHER, config_path=None)["changed"]
+
+
 def test_a_change_of_the_configuration_alone_restarts_the_pod(plane: ControlPlane) -> None:
     first = plane.run()["config_checksum"]
     plane.config.write_text(plane.config.read_text() + "enableProfiling: false\n")

@@ -18,6 +18,7 @@ pytest.importorskip("ruamel.yaml")
 from ansible_collections.gpu.kubernetes.plugins.module_utils._files import FilesError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._scheduler.control_plane import (
+    CONFIG,
     GPUSHARE,
     OTHER,
     ControlPlane,
@@ -114,6 +115,29 @@ def test_the_key_of_an_extender_is_masked(plane: ControlPlane) -> None:
     assert "c2VjcmV0" not in shown
     assert "cHVibGlj" in shown
     assert "c2VjcmV0" in plane.config.read_text()
+
+
+# A key of others, as it may be written: what is shown, if it is.
+KEYS = {
+    "folded": ("extenders:\n- urlPrefix: http://a/b\n  filterVerb: f\n  tlsConfig:\n    keyData: |\n      c2Vj\n      cmV0\n", True),
+    "flow": ("extenders: [{urlPrefix: http://a/b, filterVerb: f, tlsConfig: {'keyData': 'c2Vj,cmV0', certData: x}}]\n", True),
+    "on-two-lines": ("extenders:\n- urlPrefix: http://a/b\n  filterVerb: f\n  tlsConfig:\n    keyData:\n      c2Vj\n      cmV0\n", True),
+    "escaped": ('extenders:\n- urlPrefix: http://a/b\n  filterVerb: f\n  tlsConfig:\n    "key\\u0044ata": c2VjcmV0\n', True),
+    "commented-out": ("# tlsConfig: {keyData: c2VjcmV0}\n", False),
+}
+
+
+@pytest.mark.parametrize("written", KEYS)
+def test_the_key_of_another_extender_is_masked_however_it_is_written(configured: ControlPlane, written: str) -> None:
+    text, is_shown = KEYS[written]
+    configured.config.write_text(CONFIG.format(version="v1") + text)
+    [config, _manifest] = configured.run(config_path=None)["diff"]
+    for side in ("before", "after"):
+        assert "c2Vj" not in config[side]
+        assert "cmV0" not in config[side]
+        assert ("percentageOfNodesToScore: 50" in config[side]) == is_shown
+        assert ("withheld because keyData" in config[side]) != is_shown
+    assert "c2Vj" in configured.config.read_text()
 
 
 def test_a_scheduler_that_is_not_root_can_read_its_configuration(plane: ControlPlane) -> None:
