@@ -284,9 +284,7 @@ def _scratch(target: str) -> str:
     return above if one else directory
 
 
-def _replace(
-    target: str, data: bytes, before: os.stat_result | None, mode: int, owner: t.Sequence[int] | None
-) -> None:
+def _replace(target: str, data: bytes, before: os.stat_result | None, mode: int, owner: t.Sequence[int] | None) -> None:
     directory, name = os.path.split(target)
     temp = os.path.join(_scratch(target), f".{name}{TEMP_TAG}{os.urandom(6).hex()}")
     handle = os.open(temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

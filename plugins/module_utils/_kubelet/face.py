@@ -30,7 +30,7 @@ ARGUMENTS: dict[str, t.Any] = {
 }
 
 # Headers of requests for static pods may hold a token.
-_SECRET = "staticPodURLHeader"
+_MASKED = "staticPodURLHeader"
 
 
 def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, ask: Ask, check_mode: bool) -> dict[str, t.Any]:
@@ -46,7 +46,7 @@ def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, ask: Ask, check_mode: 
         "changed": decided.step is not None,
         **decided.facts,
         "warnings": list(decided.notes),
-        "diff": [] if decided.step is None else [difference(decided.step, syntax, _SECRET)],
+        "diff": [] if decided.step is None else [difference(decided.step, syntax, _MASKED)],
         "files": [step["path"] for step in steps],
     }
     if steps and not check_mode:

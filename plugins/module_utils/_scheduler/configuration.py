@@ -54,7 +54,7 @@ def change(
     connection = made(tree, "clientConnection", dict)
     if not meaning(connection.get("kubeconfig")):
         connection["kubeconfig"] = KUBECONFIG
-    _merge(tree, asked, ours, what)
+    notes += _merge(tree, asked, ours, what)
     extenders.check_together(mappings(tree, "extenders", what))
     return notes
 
@@ -126,9 +126,17 @@ def _value(name: str, value: str) -> t.Any:
         raise EditError(f"The flag --{name} has the value {value}: give it a number.") from None
 
 
-def _merge(tree: dict[str, t.Any], asked: t.Sequence[extenders.Extender], ours: Identities, what: str) -> None:
+def _merge(tree: dict[str, t.Any], asked: t.Sequence[extenders.Extender], ours: Identities, what: str) -> list[str]:
+    """Bring the extenders to those that are *asked* for; return warnings of those that bound pods and go."""
     known = made(tree, "extenders", list)
     mappings(tree, "extenders", what)
+    kept = [extenders.identity(extender) for extender in asked]
+    notes = [
+        f"{what}: {extenders.told(entry)} is taken out, since it is not asked for any more. It bound pods, and nobody assigns these a"
+        " GPU from now on: give it among extenders, too, if it is still in use."
+        for entry in known
+        if entry.get("bindVerb") and extenders.is_one_of(entry, ours) and not extenders.is_one_of(entry, kept)
+    ]
     for extender in asked:
         wanted = [extenders.identity(extender)]
         same = [entry for entry in known if extenders.is_one_of(entry, wanted)]
@@ -136,7 +144,8 @@ def _merge(tree: dict[str, t.Any], asked: t.Sequence[extenders.Extender], ours: 
             _update(same[0], extender)
         else:
             known.append(dict(extender))
-    _drop(tree, [*ours, *map(extenders.identity, asked)], asked, what)
+    _drop(tree, [*ours, *kept], asked, what)
+    return notes
 
 
 def _drop(tree: dict[str, t.Any], ours: Identities, kept: t.Sequence[extenders.Extender], what: str) -> None:

@@ -103,6 +103,12 @@ def is_one_of(extender: Extender, identities: t.Iterable[t.Mapping[str, t.Any]])
     )
 
 
+def told(extender: Extender) -> str:
+    """Return an extender in words."""
+    managed = f" for {', '.join(resources(extender))}" if resources(extender) else ""
+    return f"the extender {_url(extender)}{managed}"
+
+
 def _url(extender: Extender) -> str:
     return text_of(extender.get("urlPrefix")).rstrip("/")
 

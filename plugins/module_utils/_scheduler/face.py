@@ -45,7 +45,7 @@ _NOWHERE = (
     "run this on the control planes, give path if the manifest has another name, or run a second scheduler with a schedulerName of its own"
     " if the control plane is managed by others"
 )
-_SECRET = "keyData"
+_MASKED = "keyData"
 # Once to look, once for each file that could not be guessed: a --config before us, one of ours, one asked for.
 _MOST_READS = 6
 
@@ -59,7 +59,7 @@ def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, ask: Ask, check_mode: 
     result: dict[str, t.Any] = {
         **decided.facts,
         "warnings": [*decided.notes, *strays(seen, syntax)],
-        "diff": [difference(step, syntax, _SECRET) for step in decided.steps],
+        "diff": [difference(step, syntax, _MASKED) for step in decided.steps],
     }
     steps = _steps(decided, answer)
     result["changed"] = bool(steps)

@@ -69,6 +69,12 @@ class Pod:
         return flags.last(self.flags, "config") or None
 
     @property
+    def environment(self) -> dict[str, str]:
+        """The variables of kube-scheduler that the manifest gives a value."""
+        variables = mappings(self.container, "env", self.what)
+        return {text_of(each.get("name")): text_of(each.get("value")) for each in variables}
+
+    @property
     def owner(self) -> tuple[int, int] | None:
         """User and group as whom kube-scheduler runs; None for root, as which it runs unless the manifest says otherwise."""
         user, group = (self._runs_as(key) for key in ("runAsUser", "runAsGroup"))

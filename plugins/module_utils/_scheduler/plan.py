@@ -17,7 +17,7 @@ from .. import _files
 from .._yaml_files.errors import EditError
 from .._yaml_files.record import Kept
 from .._yaml_files.steps import Step
-from . import configuration, extenders, manifest, versions
+from . import configuration, extenders, manifest, proxy, versions
 from .record import Record
 from .seen import Seen
 from .undo import Undone, undone
@@ -56,6 +56,7 @@ def present(asked: Asked, seen: Seen, record: Record | None, syntax: Syntax) -> 
     notes = extenders.check(asked.extenders)
     pod = manifest.pod(syntax.read(seen.manifest, seen.path), seen.path)
     minor, told = _minor(asked.kubernetes_version, pod.image)
+    notes += proxy.advice(pod.environment, [each["urlPrefix"] for each in asked.extenders], pod.what)
     source, path = _paths(pod, asked.config_path)
     _refuse_place(path, seen.path)
     config, said = _configuration(asked, seen, record, syntax, pod, source, path, minor)

@@ -133,11 +133,31 @@ def test_extenders_follow_what_is_asked(plane: ControlPlane) -> None:
     plane.run(GPUSHARE, OTHER)
     assert plane.urls() == [GPUSHARE["urlPrefix"], OTHER["urlPrefix"]]
     moved = {**GPUSHARE, "urlPrefix": "http://10.96.0.20:12345/gpushare-scheduler", "httpTimeout": "5s"}
-    assert plane.run(moved)["changed"]
+    done = plane.run(moved)
+    assert done["changed"]
+    assert done["warnings"] == []  # it goes, and binds nothing
     assert plane.urls() == [moved["urlPrefix"]]
     assert "httpTimeout: '5s'" in plane.config.read_text()
     plane.run(state="absent")
     assert plane.files() == {"manifests/kube-scheduler.yaml": plane.text.encode()}
+
+
+def test_an_extender_that_binds_does_not_go_without_a_word(plane: ControlPlane) -> None:
+    plane.run()
+    for check in (True, False):
+        warning = plane.run(OTHER, check=check)["warnings"][1]
+        assert f"the extender {GPUSHARE['urlPrefix']} for aliyun.com/gpu-mem is taken out" in warning
+    assert plane.urls() == [OTHER["urlPrefix"]]
+    assert not any("taken out" in warning for warning in plane.run(OTHER)["warnings"])
+
+
+def test_an_extender_behind_a_proxy_is_told_of(plane: ControlPlane) -> None:
+    plane.manifest.write_text(
+        plane.text.replace("    image: ", "    env:\n    - name: HTTP_PROXY\n      value: http://proxy\n    image: ", 1)
+    )
+    assert plane.run(check=True)["warnings"] == []
+    [warning] = plane.run({**GPUSHARE, "urlPrefix": "http://10.96.0.20:12345/x"})["warnings"]
+    assert "Add 10.96.0.20 to NO_PROXY" in warning
 
 
 def test_a_change_of_the_record_alone_is_one(configured: ControlPlane) -> None:

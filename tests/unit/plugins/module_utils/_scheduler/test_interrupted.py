@@ -119,10 +119,22 @@ def test_the_key_of_an_extender_is_masked(plane: ControlPlane) -> None:
 
 # A key of others, as it may be written: what is shown, if it is.
 KEYS = {
-    "folded": ("extenders:\n- urlPrefix: http://a/b\n  filterVerb: f\n  tlsConfig:\n    keyData: |\n      c2Vj\n      cmV0\n", True),
-    "flow": ("extenders: [{urlPrefix: http://a/b, filterVerb: f, tlsConfig: {'keyData': 'c2Vj,cmV0', certData: x}}]\n", True),
-    "on-two-lines": ("extenders:\n- urlPrefix: http://a/b\n  filterVerb: f\n  tlsConfig:\n    keyData:\n      c2Vj\n      cmV0\n", True),
-    "escaped": ('extenders:\n- urlPrefix: http://a/b\n  filterVerb: f\n  tlsConfig:\n    "key\\u0044ata": c2VjcmV0\n', True),
+    "folded": (
+        "extenders:\n- urlPrefix: http://a/b\n  filterVerb: f\n  tlsConfig:\n    keyData: |\n      c2Vj\n      cmV0\n",
+        True,
+    ),
+    "flow": (
+        "extenders: [{urlPrefix: http://a/b, filterVerb: f, tlsConfig: {'keyData': 'c2Vj,cmV0', certData: x}}]\n",
+        True,
+    ),
+    "on-two-lines": (
+        "extenders:\n- urlPrefix: http://a/b\n  filterVerb: f\n  tlsConfig:\n    keyData:\n      c2Vj\n      cmV0\n",
+        True,
+    ),
+    "escaped": (
+        'extenders:\n- urlPrefix: http://a/b\n  filterVerb: f\n  tlsConfig:\n    "key\\u0044ata": c2VjcmV0\n',
+        True,
+    ),
     "commented-out": ("# tlsConfig: {keyData: c2VjcmV0}\n", False),
 }
 
