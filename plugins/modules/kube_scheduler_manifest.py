@@ -44,8 +44,8 @@ options:
     description:
       - The manifest of the static pod. Other files in its folder that hold a kube-scheduler, too, or look like backups, are warned of,
         since the kubelet reads every file there.
-      - Left out, it is C(kube-scheduler.yaml) in the C(staticPodPath) of C(/var/lib/kubelet/config.yaml), else in
-        C(/etc/kubernetes/manifests).
+      - Left out, it is C(kube-scheduler.yaml) in the C(staticPodPath) of the kubelet's configuration, which is what the kubelet that runs was given by
+        C(--config) and C(--config-dir), or else kubeadm's C(/var/lib/kubelet/config.yaml); where none says it, in C(/etc/kubernetes/manifests).
     type: path
   config_path:
     description:
@@ -70,7 +70,8 @@ options:
       - The extenders, in the spelling of C(KubeSchedulerConfiguration), with C(urlPrefix), C(filterVerb), C(bindVerb), C(managedResources)
         and so on.
       - One that manages the same resources as an extender in the configuration, or has its C(urlPrefix), takes its place. Those of earlier
-        runs that are not asked for any more go.
+        runs that are not asked for any more go, with a warning if they bound pods.
+      - One whose host kube-scheduler reaches through a proxy only, by C(HTTP_PROXY) and C(NO_PROXY) of its pod, is warned of.
       - What kube-scheduler would refuse is refused here first. At most one of all extenders may have a C(bindVerb).
       - Needed for O(state=present), ignored for O(state=absent).
     type: list
@@ -93,6 +94,7 @@ requirements:
 notes:
   - Clusters of k3s, RKE2, k0s and MicroK8s, and those with a managed control plane, have no static pod that could be edited. The module
     says what to do there.
+  - On a node of kubespray, whose runs write the configuration anew, a warning tells what its variable C(kube_scheduler_extenders) has to have.
   - C(kubeadm upgrade) writes the manifest anew. Run the module again afterwards, or give kubeadm the flag and the volume, too.
   - YAML is edited where it is plain. Merge keys (C(<<)) are refused, as are anchors that share what has to be changed.
 seealso:

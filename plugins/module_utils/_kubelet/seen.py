@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass, field
 
+from .._probe.kubelet import KUBESPRAY_CONFIG
 from .._yaml_files.errors import EditError
 from .._yaml_files.scalars import Syntax
 from .command import Flag
@@ -18,7 +19,6 @@ _ELSEWHERE = {
     "k0s": "a profile among spec.workerProfiles of k0s.yaml, with which the worker is started (--profile)",
     "MicroK8s": "flags in /var/snap/microk8s/current/args/kubelet, as in --kube-reserved=cpu=500m,memory=1Gi",
 }
-_KUBESPRAY = "/etc/kubernetes/kubelet-config.yaml"
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def usable(seen: Seen, given: bool) -> bytes:
 
 def advice(seen: Seen) -> list[str]:
     """Return warnings of who else writes the file."""
-    if seen.path != _KUBESPRAY:
+    if seen.path != KUBESPRAY_CONFIG:
         return []
     note = (
         f"{seen.path} looks like kubespray's: set the same in its inventory (kube_reserved with kube_cpu_reserved, kube_memory_reserved …,"

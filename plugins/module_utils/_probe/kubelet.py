@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which container runtime a host's kubelet uses, and which Kubernetes distribution brought it. Private to this collection.
+"""Which container runtime and which files a host's kubelet uses, and which Kubernetes distribution brought it. Private to this collection.
 
 Sources: the kubelet's reference (``--container-runtime-endpoint``, ``--config``, ``--config-dir``) and kubeadm's ``kubeadm-flags.env``,
 https://kubernetes.io/docs/reference/command-line-tools-reference/kubelet/
@@ -22,6 +22,8 @@ Reader = Callable[[str], Any]
 DEFAULT_ENDPOINT, DOCKERSHIM = "unix:///run/containerd/containerd.sock", "unix:///var/run/dockershim.sock"
 # What kubeadm tells a kubelet, also one that does not run now.
 KUBEADM_FLAGS, KUBEADM_CONFIG = "/var/lib/kubelet/kubeadm-flags.env", "/var/lib/kubelet/config.yaml"
+#: Where kubespray tells it, by which its nodes are known.
+KUBESPRAY_CONFIG = "/etc/kubernetes/kubelet-config.yaml"
 
 _FLAG = "--container-runtime-endpoint"
 # A top-level scalar of a YAML document, which is all that is asked of it.
@@ -49,7 +51,7 @@ def describe(processes: Sequence[Sequence[str]], read: Reader) -> dict[str, Any]
     ``processes`` are the arguments of the host's processes. ``endpoint`` is None on a host that never had a kubelet. ``daemon`` is
     containerd, crio, docker (behind cri-dockerd), or None where the socket has another name.
     """
-    running = next((list(words[1:]) for words in processes if words and os.path.basename(words[0]) == "kubelet"), None)
+    running = _running(processes)
     words = running if running is not None else _kubeadm(read)
     if words is None:
         return {"running": False, "endpoint": None, "daemon": None}
@@ -58,10 +60,21 @@ def describe(processes: Sequence[Sequence[str]], read: Reader) -> dict[str, Any]
     return {"running": running is not None, "endpoint": endpoint, "daemon": daemon_of(endpoint)}
 
 
+def configurations(processes: Sequence[Sequence[str]], read: Reader) -> list[str]:
+    """Return the files of the kubelet's configuration, the last of which that has a setting counts; none on a host without a kubelet."""
+    words = _running(processes)
+    return list(_files(_kubeadm(read) or () if words is None else words, read))
+
+
 def daemon_of(endpoint: str) -> str | None:
     """Return which daemon listens on a socket of this name."""
     places = (os.path.basename(endpoint.lower()), endpoint.lower())
     return next((daemon for place in places for part, daemon in _SOCKETS if part in place), None)
+
+
+def _running(processes: Sequence[Sequence[str]]) -> list[str] | None:
+    """Return the flags of the kubelet that runs."""
+    return next((list(words[1:]) for words in processes if words and os.path.basename(words[0]) == "kubelet"), None)
 
 
 def _kubeadm(read: Reader) -> list[str] | None:

@@ -9,11 +9,15 @@ Private to this collection.
 from __future__ import annotations
 
 import base64
+import copy
+import json
 import posixpath
 import typing as t
 
 from .. import _files
+from .._probe.kubelet import KUBESPRAY_CONFIG
 from .._yaml_files.errors import EditError
+from .._yaml_files.masking import hide
 from .._yaml_files.scalars import Syntax, text_of
 from .._yaml_files.steps import Ask, data_of, difference, expected, order, plain, with_record
 from . import plan
@@ -58,7 +62,7 @@ def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, ask: Ask, check_mode: 
     _refuse_beside(seen.path, state_dir=arguments["state_dir"], backup_dir=backups)
     result: dict[str, t.Any] = {
         **decided.facts,
-        "warnings": [*decided.notes, *strays(seen, syntax)],
+        "warnings": [*decided.notes, *strays(seen, syntax), *_kubespray(arguments, answer, decided)],
         "diff": [difference(step, syntax, _MASKED) for step in decided.steps],
     }
     steps = _steps(decided, answer)
@@ -99,12 +103,12 @@ def _decide(
 
 def _manifest_path(given: str | None, answer: t.Mapping[str, t.Any], syntax: Syntax) -> str:
     """Return where the manifest is. The node guessed it from the kubelet's configuration, which is read properly here."""
-    if given or answer["kubelet_config"] is None:
-        return str(given or answer["path"])
-    what = str(answer["kubelet_config_path"])
-    tree = syntax.read(base64.b64decode(answer["kubelet_config"]), what)
-    folder = text_of(tree.get("staticPodPath")) if isinstance(tree, dict) else ""
     guess = str(answer["path"])
+    if given:
+        return given
+    trees = [syntax.read(base64.b64decode(data), file) for file, data in answer["kubelet"]]
+    told = [text_of(tree.get("staticPodPath")) for tree in trees if isinstance(tree, dict)]
+    folder = next(filter(None, reversed(told)), "")
     if not folder or posixpath.normpath(folder) in (
         posixpath.normpath(guess),
         posixpath.dirname(posixpath.normpath(guess)),
@@ -126,14 +130,28 @@ def _no_manifest(seen: Seen, answer: t.Mapping[str, t.Any], given: str | None) -
     """Return the error that names the way."""
     if given:
         source = "which path names"
-    elif answer["kubelet_config"] is not None:
-        source = f"by staticPodPath of {answer['kubelet_config_path']}"
+    elif answer["kubelet"]:
+        source = f"by staticPodPath of the kubelet's configuration, {' and '.join(file for file, _data in answer['kubelet'])}"
     else:
-        source = f"kubeadm's place, for there is no {answer['kubelet_config_path']}"
+        source = "kubeadm's place, for no configuration of the kubelet was found"
     others = [name for name, data in seen.neighbours.items() if data is not None]
     found = f"; {', '.join(others)} in the same folder may be it" if others else ""
     way = _ELSEWHERE.get(str(answer["distribution"]), _NOWHERE)
     return EditError(f"There is no manifest of a static pod kube-scheduler at {seen.path} ({source}){found}: {way}.")
+
+
+def _kubespray(arguments: t.Mapping[str, t.Any], answer: t.Mapping[str, t.Any], decided: plan.Plan) -> list[str]:
+    """Return what to tell kubespray, which writes the configuration anew with each of its runs."""
+    if not answer["kubespray"] or (decided.record is None and decided.keep_record):
+        return []
+    there = f"{KUBESPRAY_CONFIG} is there, so that kubespray's next run overwrites the configuration of kube-scheduler"
+    if arguments["state"] == "absent":
+        return [
+            f"{there}: take the extenders out of kube_scheduler_extenders in its inventory, too, if they are there."
+        ]
+    extenders = copy.deepcopy(arguments["extenders"])
+    hide(extenders, _MASKED)
+    return [f"{there}: add to kube_scheduler_extenders in its inventory {json.dumps(extenders, sort_keys=True)}."]
 
 
 def _refuse_beside(manifest: str, **places: str) -> None:

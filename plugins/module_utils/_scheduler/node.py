@@ -16,7 +16,7 @@ import stat
 import typing as t
 
 from .. import _files
-from .._probe.kubelet import KUBEADM_CONFIG, distribution
+from .._probe.kubelet import KUBESPRAY_CONFIG, configurations, distribution, look, processes
 from .._yaml_files.node import described, encoded, record_path
 
 MANIFESTS = "/etc/kubernetes/manifests"
@@ -31,15 +31,13 @@ _CONFIG = re.compile(r"""--config(?:=|["']?,?\s+(?:-\s+)?["']?)(/[^\s"',\]}]+)""
 _PATH = re.compile(r"""(?<![\w.:/-])/[^\s"',:\]}]*""")
 
 
-def read(
-    path: str | None, more: t.Sequence[str], state_dir: str, kubelet_config: str = KUBEADM_CONFIG
-) -> dict[str, t.Any]:
+def read(path: str | None, more: t.Sequence[str], state_dir: str) -> dict[str, t.Any]:
     """Return what the controller has to know: files as {data (base64, None: no file), sha256}, by their path.
 
     *path* is the manifest, None to look where the kubelet's configuration says. *more* are files that are asked for. Raises FilesError.
     """
-    kubelet = _files.read_bytes(kubelet_config) if path is None else None
-    folder = static_pods(kubelet)
+    kubelet = _kubelet() if path is None else {}
+    folder = static_pods(kubelet.values())
     place = path or (folder if os.path.isfile(folder) else os.path.join(folder, MANIFEST))
     manifest = _files.read_bytes(place)
     record_file = record_path(state_dir, "kube_scheduler", place)
@@ -47,21 +45,27 @@ def read(
     wanted = [*more, *_recorded(record), *_guessed(manifest)]
     return {
         "path": place,
-        "kubelet_config": None if kubelet is None else encoded(kubelet),
-        "kubelet_config_path": kubelet_config,
+        "kubelet": [[file, encoded(data)] for file, data in kubelet.items()],
         "manifest": described(manifest),
         "record_path": record_file,
         "record": described(record),
         "files": {name: described(_files.read_bytes(name)) for name in dict.fromkeys(wanted)},
         "neighbours": _neighbours(place),
         "distribution": distribution(os.path.exists),
+        "kubespray": os.path.exists(KUBESPRAY_CONFIG),
     }
 
 
-def static_pods(kubelet: bytes | None) -> str:
-    """Return staticPodPath as the kubelet's configuration seems to have it, else kubeadm's."""
-    found = _STATIC_PODS.search((kubelet or b"").decode("utf-8", "replace"))
-    return found.group(1) if found else MANIFESTS
+def _kubelet() -> dict[str, bytes]:
+    """Return the files of the kubelet's configuration that are there, in the order in which they count."""
+    files = {file: _files.read_bytes(file) for file in configurations(processes(), look)}
+    return {file: data for file, data in files.items() if data is not None}
+
+
+def static_pods(kubelet: t.Iterable[bytes]) -> str:
+    """Return staticPodPath as the files of the kubelet's configuration seem to have it, the last first; else kubeadm's."""
+    found = [_STATIC_PODS.search(data.decode("utf-8", "replace")) for data in kubelet]
+    return next((each.group(1) for each in reversed(found) if each), MANIFESTS)
 
 
 def _recorded(record: bytes | None) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.kubelet import (
     DEFAULT_ENDPOINT,
+    configurations,
     daemon_of,
     describe,
     distribution,
@@ -82,6 +83,15 @@ def test_a_kubelet_that_does_not_run_now(files: dict[str, str], endpoint: str) -
 
 def test_no_kubelet() -> None:
     assert describe(BESIDE, {}.get) == {"running": False, "endpoint": None, "daemon": None}
+    assert configurations(BESIDE, {}.get) == []
+
+
+def test_the_files_of_the_configuration() -> None:
+    files = {"/d": ["10.conf", "20.yaml", "30.conf"], CONFIG: "kind: KubeletConfiguration\n"}
+    running = [*BESIDE, ["kubelet", "--config=/c", "--config-dir", "/d"]]
+    assert configurations(running, files.get) == ["/c", "/d/10.conf", "/d/30.conf"]
+    assert configurations([["kubelet"]], files.get) == []  # it reads none, whatever kubeadm wrote
+    assert configurations(BESIDE, files.get) == [CONFIG]
 
 
 @pytest.mark.parametrize(

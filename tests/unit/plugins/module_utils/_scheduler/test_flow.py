@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import stat
 from pathlib import Path
@@ -160,6 +161,21 @@ def test_an_extender_behind_a_proxy_is_told_of(plane: ControlPlane) -> None:
     assert "Add 10.96.0.20 to NO_PROXY" in warning
 
 
+def test_kubespray_is_given_its_variable(plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node, "KUBESPRAY_CONFIG", str(tmp_path / "state" / "kubelet-config.yaml"))
+    assert plane.run(check=True)["warnings"] == []
+    plane.state.mkdir()
+    (plane.state / "kubelet-config.yaml").touch()
+    assert plane.run(state="absent")["warnings"] == []  # nothing of ours, nothing to tell
+    for _again in range(2):
+        [warning] = plane.run({**GPUSHARE, "tlsConfig": {"keyData": "c2VjcmV0"}})["warnings"]
+        told = json.loads(warning.partition("kube_scheduler_extenders in its inventory ")[2].rstrip("."))
+        assert told == [{**GPUSHARE, "tlsConfig": {"keyData": "********"}}]
+    assert "c2VjcmV0" in plane.config.read_text()
+    [warning] = plane.run(state="absent")["warnings"]
+    assert "out of kube_scheduler_extenders" in warning
+
+
 def test_a_change_of_the_record_alone_is_one(configured: ControlPlane) -> None:
     """An extender of others that is asked for becomes ours, and no file of kube-scheduler changes by that."""
     configured.run(config_path=None)
@@ -210,7 +226,7 @@ def test_the_kubelets_configuration_is_read_as_yaml(
 ) -> None:
     kubelet = tmp_path / "kubelet.yaml"
     kubelet.write_text(f"'staticPodPath': {plane.manifest.parent}\n")
-    monkeypatch.setattr(node.read, "__defaults__", (str(kubelet),))
+    monkeypatch.setattr(node, "configurations", lambda *_seen: [str(kubelet)])
     assert plane.run(path=None)["path"] == str(plane.manifest)
     assert plane.requests == ["read", "read", "write"]
 
@@ -246,8 +262,6 @@ def test_a_manifest_that_cannot_be_edited_is_refused(plane: ControlPlane, old: s
 
 
 def test_a_manifest_in_json_stays_json(plane: ControlPlane) -> None:
-    import json
-
     tree = RT.read(plane.text.encode(), "")
     text = json.dumps({**tree, "spec": {**tree["spec"], "hostNetwork": True}}, indent=4)
     plane.manifest.write_text(text)

@@ -13,31 +13,39 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.node im
 
 
 @pytest.mark.parametrize(
-    ("text", "folder"),
+    ("texts", "folder"),
     [
-        (None, "/etc/kubernetes/manifests"),
-        ("kind: KubeletConfiguration\n", "/etc/kubernetes/manifests"),
-        ("staticPodPath: /opt/pods\n", "/opt/pods"),
-        ('a: 1\nstaticPodPath: "/opt/pods" # there\n', "/opt/pods"),
-        ("x:\n  staticPodPath: /other\n", "/etc/kubernetes/manifests"),
-        ('staticPodPath: ""\n', "/etc/kubernetes/manifests"),
+        ([], "/etc/kubernetes/manifests"),
+        (["kind: KubeletConfiguration\n"], "/etc/kubernetes/manifests"),
+        (["staticPodPath: /opt/pods\n"], "/opt/pods"),
+        (['a: 1\nstaticPodPath: "/opt/pods" # there\n'], "/opt/pods"),
+        (["x:\n  staticPodPath: /other\n"], "/etc/kubernetes/manifests"),
+        (['staticPodPath: ""\n'], "/etc/kubernetes/manifests"),
+        (["staticPodPath: /first\n", "staticPodPath: /opt/pods\n", "a: 1\n"], "/opt/pods"),
     ],
 )
-def test_where_the_kubelet_looks_for_static_pods(text: str | None, folder: str) -> None:
-    assert node.static_pods(text.encode() if text is not None else None) == folder
+def test_where_the_kubelet_looks_for_static_pods(texts: list[str], folder: str) -> None:
+    assert node.static_pods([text.encode() for text in texts]) == folder
 
 
 @pytest.mark.parametrize("single_file", [False, True])
-def test_the_manifest_is_found_by_the_kubelets_configuration(tmp_path: Path, single_file: bool) -> None:
+def test_the_manifest_is_found_by_the_configuration_of_the_kubelet_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, single_file: bool
+) -> None:
     manifest = tmp_path / "pods" / "kube-scheduler.yaml"
     manifest.parent.mkdir()
     manifest.write_text("x")
-    kubelet = tmp_path / "config.yaml"
-    kubelet.write_text(f"staticPodPath: {manifest if single_file else manifest.parent}\n")
-    seen = node.read(None, [], str(tmp_path / "state"), str(kubelet))
+    kubelet, drop_in = tmp_path / "config.yaml", tmp_path / "conf.d" / "10.conf"
+    drop_in.parent.mkdir()
+    kubelet.write_text("staticPodPath: /elsewhere\n")
+    drop_in.write_text(f"staticPodPath: {manifest if single_file else manifest.parent}\n")
+    words = ["/usr/bin/kubelet", f"--config={kubelet}", f"--config-dir={drop_in.parent}"]
+    monkeypatch.setattr(node, "processes", lambda: [words])
+    seen = node.read(None, [], str(tmp_path / "state"))
     assert seen["path"] == str(manifest)
     assert base64.b64decode(seen["manifest"]["data"]) == b"x"
-    assert base64.b64decode(seen["kubelet_config"]) == kubelet.read_bytes()
+    assert [file for file, _data in seen["kubelet"]] == [str(kubelet), str(drop_in)]
+    assert base64.b64decode(seen["kubelet"][0][1]) == kubelet.read_bytes()
 
 
 @pytest.mark.parametrize(
