@@ -58,7 +58,10 @@ class Maker(NamedTuple):
 
 
 _NVIDIA = Maker("k8s_device_plugin", "gpu_node_labels", "k8s_device_plugin_tolerations")
-_MAKERS = {"aliyun.com/gpu-mem": Maker("gpushare", "gpushare", "gpushare_device_plugin_tolerations")}
+_MAKERS = dict.fromkeys(
+    ("aliyun.com/gpu-mem", "aliyun.com/gpu-count"),
+    Maker("gpushare", "gpushare", "gpushare_device_plugin_tolerations"),
+)
 
 
 @dataclass(frozen=True)

@@ -177,11 +177,18 @@ def test_the_extender_starts_anew_for_what_nodes_have_and_not_for_what_pods_say(
 
 @pytest.mark.parametrize("fails", [True, False])
 def test_a_node_that_offers_no_memory_fails_its_own_host(refusals, fails):
-    seen = [{"name": "good", "ok": True, "reason": ""}, {"name": "bad", "ok": False, "reason": "offers 0 of 16"}]
-    hosts = {name: {"gpu_node_name": name, "gpushare_wait_fail": fails} for name in ("good", "bad")}
-    why = refusals("gpushare", ["report"], hosts, variables={"__gpushare_after": {"nodes": seen}})
-    words = "Host bad (node bad) is not as expected after 300 s: offers 0 of 16." if fails else ""
-    assert why == {"good": "", "bad": words}
+    good = {"name": "good", "ok": True, "reason": ""}
+    bad, uncounted = (
+        {"name": name, "ok": False, "reason": f"offers 0 of {amount}"} for name, amount in (("bad", 16), ("odd", 2))
+    )
+    hosts = {name: {"gpu_node_name": name, "gpushare_wait_fail": fails} for name in ("good", "bad", "odd")}
+    seen = {
+        "__gpushare_after": {"nodes": [good, bad, {**good, "name": "odd"}]},
+        "__gpushare_counted": {"nodes": [good, uncounted]},
+    }
+    why = refusals("gpushare", ["report"], hosts, variables=seen)
+    words = "Host {0} (node {0}) is not as expected after 300 s: offers 0 of {1}." if fails else ""
+    assert why == {"good": "", "bad": words.format("bad", 16), "odd": words.format("odd", 2)}
 
 
 MINE, SHARED = {"key": "nvidia", "value": "nvidia"}, {"key": "shared", "value": "other"}
