@@ -9,7 +9,8 @@ import typing as t
 
 from .._yaml_files.errors import EditError
 from .._yaml_files.scalars import Syntax, made, mapping, mappings, meaning, text_of
-from .manifest import VOLUME
+from .flags import PROGRAM
+from .manifest import VOLUME, Pod, host_path
 
 WHAT = "kubeadm's ClusterConfiguration"
 _GROUP = "kubeadm.k8s.io/"
@@ -18,9 +19,10 @@ _KINDS: t.Mapping[str, type] = {"v1beta1": dict, "v1beta2": dict, "v1beta3": dic
 
 
 def with_config(text: str, path: str, syntax: Syntax) -> str:
-    """Return the ClusterConfiguration *text* with --config=*path* for kube-scheduler, and that file as a volume.
+    """Return the ClusterConfiguration *text* with --config for the node's file *path*, and that file as a volume.
 
-    One that has both comes back as it is, be they ours or not. Raises EditError, also where another configuration is asked for.
+    One that has both comes back as it is, be they ours or not; another file goes if its volume is ours. Raises EditError, also where
+    somebody else asks for another file.
     """
     return syntax.edited(text.encode("utf-8"), WHAT, lambda tree: _add(tree, path)).decode("utf-8")
 
@@ -32,11 +34,15 @@ def without_config(text: str, syntax: Syntax) -> str:
 
 def _add(tree: t.Any, path: str) -> None:
     kind = _kind(tree)
-    asked = _asked(mapping(tree, "scheduler", WHAT), kind)
-    if asked not in (None, path):
-        raise EditError(
-            f"{WHAT} gives kube-scheduler the configuration {asked}, and {path} is to be kept: make one of them the other."
-        )
+    asked, source = _found(mapping(tree, "scheduler", WHAT), kind)
+    if source not in (None, path):
+        _drop(tree)
+        asked, _source = _found(mapping(tree, "scheduler", WHAT), kind)
+        if asked is not None:
+            raise EditError(
+                f"{WHAT} gives kube-scheduler the configuration {source}, and {path} is to be kept: make one of them the other, or set"
+                " kube_scheduler_extender_keep to false."
+            )
     if not meaning(tree.get("scheduler")):
         # kubeadm writes {}, into which nothing would be put in the usual way.
         tree["scheduler"] = {}
@@ -47,10 +53,25 @@ def _add(tree: t.Any, path: str) -> None:
             arguments.append({"name": "config", "value": path})
         else:
             arguments["config"] = path
-    volumes = mappings(scheduler, "extraVolumes", WHAT)
-    if not any(text_of(volume.get("mountPath")) == path for volume in volumes):
+    if asked is None or host_path(_pod(scheduler), asked) is None:
         entry = {"hostPath": path, "mountPath": path, "name": VOLUME, "pathType": "File", "readOnly": True}
         made(scheduler, "extraVolumes", list).append(entry)
+
+
+def _found(scheduler: t.Mapping[str, t.Any], kind: type) -> tuple[str | None, str | None]:
+    """Return the configuration that is asked for, as the container sees it and as the node does; None without one."""
+    asked = _asked(scheduler, kind)
+    return asked, None if asked is None else host_path(_pod(scheduler), asked) or asked
+
+
+def _pod(scheduler: t.Mapping[str, t.Any]) -> Pod:
+    """Return what kubeadm makes of the volumes."""
+    volumes = mappings(scheduler, "extraVolumes", WHAT)
+    mounts = [{"name": str(index), "mountPath": volume.get("mountPath")} for index, volume in enumerate(volumes)]
+    sources = [
+        {"name": str(index), "hostPath": {"path": volume.get("hostPath")}} for index, volume in enumerate(volumes)
+    ]
+    return Pod({"spec": {"containers": [{"name": PROGRAM, "volumeMounts": mounts}], "volumes": sources}}, WHAT)
 
 
 def _drop(tree: t.Any) -> None:

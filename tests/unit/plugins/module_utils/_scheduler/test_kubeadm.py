@@ -87,6 +87,32 @@ def test_one_of_somebody_else_that_is_the_same_stays() -> None:
 
 
 @pytest.mark.parametrize(
+    ("host", "mount", "asked"),
+    [
+        ("/etc/kubernetes/sched", "/etc/scheduler", "/etc/scheduler/c.yaml"),
+        ("/etc/kubernetes/sched/", "/etc/kubernetes/sched", "/etc/kubernetes/sched/c.yaml"),
+        ("/etc/kubernetes/sched/c.yaml", "/c.yaml", "/c.yaml"),
+    ],
+)
+def test_a_file_that_is_seen_by_another_path_is_the_same(host: str, mount: str, asked: str) -> None:
+    volume = f"extraVolumes:\n  - hostPath: {host}\n    mountPath: {mount}\n    name: sched\n"
+    theirs = LIST.replace("value: 0.0.0.0", f"value: 0.0.0.0\n  - name: config\n    value: {asked}")
+    theirs = theirs.replace("extraVolumes:\n", volume)
+    path = "/etc/kubernetes/sched/c.yaml"
+    assert with_config(theirs, path, SYNTAX) == theirs
+    assert without_config(theirs, SYNTAX) == theirs
+    with pytest.raises(EditError, match=r"the configuration /etc/kubernetes/sched/c\.yaml, and /etc/other\.yaml is to"):
+        with_config(theirs, "/etc/other.yaml", SYNTAX)
+
+
+@pytest.mark.parametrize("text", [BARE, LIST, MAP])
+def test_one_of_ours_gives_way_to_another(text: str) -> None:
+    moved = with_config(with_config(text, "/etc/kubernetes/first.yaml", SYNTAX), PATH, SYNTAX)
+    assert yaml.safe_load(moved) == yaml.safe_load(with_config(text, PATH, SYNTAX))
+    assert yaml.safe_load(without_config(moved, SYNTAX)) == {"scheduler": {}, **yaml.safe_load(text)}
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("a: [", "cannot be read as YAML"),
