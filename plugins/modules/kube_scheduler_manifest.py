@@ -158,6 +158,12 @@ files:
     - /var/lib/gpu-kubernetes/state/kube_scheduler/etc-kubernetes-manifests-kube-scheduler.yaml.93e1f0a2c4b5.json
     - /etc/kubernetes/gpu-kubernetes-scheduler.yaml
     - /etc/kubernetes/manifests/kube-scheduler.yaml
+checksums:
+  description: SHA-256 of each of RV(files) as it is afterwards, null for one that is removed.
+  returned: success
+  type: dict
+  sample:
+    /etc/kubernetes/manifests/kube-scheduler.yaml: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 diff:
   description: Each file that changes, with its content before and after.
   returned: success

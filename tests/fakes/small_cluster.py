@@ -3,7 +3,7 @@
 """An API server on the loopback that keeps objects, for runs of roles that deploy something.
 
 It knows what those ask: discovery, lists with equality-based selectors, and objects that are made, merged and deleted, also as a dry run.
-Whoever uses it plays the controllers: ``react`` is called after each change.
+Whoever uses it plays the controllers: ``react`` is called after each change, and ``look`` before anything is read.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ KINDS: dict[str, dict[str, tuple[str, bool]]] = {
         "deployments": ("Deployment", True),
         "statefulsets": ("StatefulSet", True),
     },
+    "coordination.k8s.io/v1": {"leases": ("Lease", True)},
     "batch/v1": {"jobs": ("Job", True), "cronjobs": ("CronJob", True)},
     "node.k8s.io/v1": {"runtimeclasses": ("RuntimeClass", False)},
     "rbac.authorization.k8s.io/v1": {
@@ -56,6 +57,7 @@ class SmallCluster(ThreadingHTTPServer):
         self.lock = threading.RLock()
         self.objects: dict[tuple[str, str, str], Object] = {}
         self.react: Callable[[SmallCluster], None] = lambda _cluster: None
+        self.look: Callable[[SmallCluster], None] = lambda _cluster: None
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         for item in objects:
             self.put(item)
@@ -103,6 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         group, kind, namespace, name, query = self._wanted()
         with self.server.lock:
+            self.server.look(self.server)
             if name:
                 self._answer_object(self.server.objects.get((kind, namespace, name)))
                 return
@@ -158,6 +161,8 @@ class _Handler(BaseHTTPRequestHandler):
         path = urlsplit(self.path).path
         if path == "/version":
             return dict(VERSION)
+        if path == "/healthz":
+            return {}
         if path == "/api":
             return {"kind": "APIVersions", "versions": ["v1"]}
         if path == "/apis":

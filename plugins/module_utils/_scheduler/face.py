@@ -68,6 +68,7 @@ def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, ask: Ask, check_mode: 
     steps = _steps(decided, answer)
     result["changed"] = bool(steps)
     result["files"] = [step["path"] for step in steps]
+    result["checksums"] = {step["path"]: _files.sha256(data_of(step)) for step in steps}
     if steps and not check_mode:
         files = {**answer["files"], answer["path"]: answer["manifest"], answer["record_path"]: answer["record"]}
         request = {"do": "write", "path": seen.path, "steps": steps, "expected": expected(files)}

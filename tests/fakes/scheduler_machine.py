@@ -1,0 +1,101 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Control planes whose kubelets and schedulers are stand-ins: mirror pods by the manifests, ready by the configurations.
+
+A scheduler starts if its configuration is there and has no extender with "broken" in its URL, and if `down` is not set. After a change it
+`stumbles` so many looks first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+from fakes.small_cluster import SmallCluster
+
+PLACE = {"namespace": "kube-system"}
+KUBEADM = """apiVersion: kubeadm.k8s.io/v1beta4
+kind: ClusterConfiguration
+kubernetesVersion: v1.34.4
+scheduler: {}
+"""
+
+
+class ControlPlanes:
+    """Control planes by name, each below a folder of its own, and the API server."""
+
+    def __init__(self, folder: Path, manifest: str, *names: str) -> None:
+        self.folders = {name: folder / name for name in names}
+        self.down = False
+        self.stumbles = 0
+        self._looks: dict[str, int] = {}
+        for each in self.folders.values():
+            (each / "manifests").mkdir(parents=True)
+            (each / "manifests" / "kube-scheduler.yaml").write_text(manifest)
+        config = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "kubeadm-config", **PLACE},
+            "data": {"ClusterConfiguration": KUBEADM},
+        }
+        self.cluster = SmallCluster(config)
+        self.cluster.look = self.cluster.react = lambda _cluster: self.run()
+        self.lead(names[0])
+        self.run()
+
+    def lead(self, name: str) -> None:
+        """Have the scheduler of a control plane lead."""
+        spec = {"holderIdentity": f"{name}_0b9c6f5e-55f7-4f1c-8a4b-1d2e3f4a5b6c"}
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": spec}
+        self.cluster.put({**lease, "metadata": {"name": "kube-scheduler", **PLACE}})
+
+    @property
+    def kubeadm(self) -> str:
+        """The ClusterConfiguration."""
+        config = self.cluster.objects["ConfigMap", "kube-system", "kubeadm-config"]
+        return config["data"]["ClusterConfiguration"]
+
+    @kubeadm.setter
+    def kubeadm(self, text: str) -> None:
+        self.cluster.objects["ConfigMap", "kube-system", "kubeadm-config"]["data"]["ClusterConfiguration"] = text
+
+    def run(self) -> None:
+        """Do what the kubelets and the leader do."""
+        ready = {name: self._mirror(name, folder) for name, folder in self.folders.items()}
+        for pod in self.cluster.all("Pod"):
+            if "scheduler-probe" in pod["metadata"]["name"] and any(ready.values()):
+                pod["spec"]["nodeName"] = "worker"
+                pod["status"] = {"conditions": [{"type": "PodScheduled", "status": "True"}]}
+
+    def _mirror(self, name: str, folder: Path) -> bool:
+        key = ("Pod", "kube-system", f"kube-scheduler-{name}")
+        manifest = folder / "manifests" / "kube-scheduler.yaml"
+        if not manifest.exists():
+            self.cluster.objects.pop(key, None)
+            return False
+        pod = yaml.safe_load(manifest.read_text())
+        digest = hashlib.sha256(json.dumps([name, pod], default=str).encode()).hexdigest()[:32]
+        marks = {"kubernetes.io/config.hash": digest, "kubernetes.io/config.mirror": digest}
+        annotations = {**(pod["metadata"].get("annotations") or {}), **marks}
+        self._looks[digest] = self._looks.get(digest, 0) + 1
+        sound = self._starts(pod)
+        good = sound and self._looks[digest] > self.stumbles
+        state: dict[str, Any] = {"running": {}} if good else {"waiting": {"reason": "CrashLoopBackOff"}}
+        status = {"name": "kube-scheduler", "ready": good, "restartCount": 1 if sound else 3, "state": state}
+        self.cluster.objects.pop(key, None)
+        pod["metadata"].pop("creationTimestamp", None)
+        pod["metadata"].update(name=key[2], annotations=annotations)
+        pod["spec"]["nodeName"] = name
+        self.cluster.put({**pod, "status": {"containerStatuses": [status]}})
+        return good
+
+    def _starts(self, pod: dict[str, Any]) -> bool:
+        for word in pod["spec"]["containers"][0]["command"]:
+            if word.startswith("--config="):
+                file = Path(word.partition("=")[2])
+                if not file.exists() or "broken" in file.read_text():
+                    return False
+        return not self.down

@@ -1,0 +1,201 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role on control planes whose kubelets, schedulers and API server are stand-ins, with files that are real."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
+pytest.importorskip("kubernetes")
+pytest.importorskip("ruamel.yaml")
+
+from fakes.loopback_api import serving, write_kubeconfig
+from fakes.scheduler_machine import KUBEADM, ControlPlanes
+
+if os.geteuid() != 0:
+    pytest.skip("only root gives files to root", allow_module_level=True)
+
+MANIFEST = (
+    Path(__file__).parents[1] / "plugins" / "module_utils" / "_scheduler" / "fixtures" / "kubeadm-1.34.4.yaml"
+).read_text()
+# What a run has done that was cut off before the proof.
+CUT_OFF = ("check", "api", "note", "manifest")
+NOTE = "state/kube-scheduler-change.json"
+LOCAL = {"ansible_connection": "local", "ansible_become": False, "ansible_python_interpreter": sys.executable}
+
+
+def extender(name: str, **more):
+    url = f"http://127.0.0.1:1/{name}"
+    return {"urlPrefix": url, "filterVerb": "filter", "managedResources": [{"name": f"example.com/{name}"}], **more}
+
+
+@pytest.fixture
+def planes(tmp_path):
+    found = ControlPlanes(tmp_path, MANIFEST, "cp1", "cp2")
+    with serving(found.cluster):
+        yield found
+
+
+@pytest.fixture
+def plane(tmp_path):
+    found = ControlPlanes(tmp_path, MANIFEST, "cp1")
+    found.manifest = tmp_path / "cp1" / "manifests" / "kube-scheduler.yaml"
+    found.config = tmp_path / "scheduler.yaml"
+    found.note = tmp_path / "cp1" / NOTE
+    with serving(found.cluster):
+        yield found
+
+
+@pytest.fixture
+def apply(run, tmp_path):
+    """Run the role on control planes: exit code, changes by host, what was said in one line."""
+
+    def play(planes, *options, extenders=("one",), parts=(), **variables):
+        hosts = {
+            name: {
+                **LOCAL,
+                "gpu_node_name": name,
+                "kube_scheduler_extender_manifest": str(folder / "manifests" / "kube-scheduler.yaml"),
+                "kube_scheduler_extender_state_dir": str(folder),
+            }
+            for name, folder in planes.folders.items()
+        }
+        role = "gpu.kubernetes.kube_scheduler_extender"
+        tasks = [
+            {
+                "ansible.builtin.include_role": {"name": role, "tasks_from": part},
+                "vars": {"__kube_scheduler_extender_step": "look", "__kube_scheduler_extender_writes": True},
+            }
+            for part in parts or ["main"]
+        ]
+        plays = [{"hosts": "all", "serial": 1, "any_errors_fatal": True, "gather_facts": False, "tasks": tasks}]
+        playbook = tmp_path / "play.yml"
+        playbook.write_text(json.dumps(plays))
+        given = {
+            "kube_scheduler_extender_extenders": [
+                extender(each) if isinstance(each, str) else each for each in extenders
+            ],
+            "kube_scheduler_extender_config_path": str(tmp_path / "scheduler.yaml"),
+            "kube_scheduler_extender_health_url": f"{planes.cluster.url}/healthz",
+            "kube_scheduler_extender_probe": False,
+            "kube_scheduler_extender_timeout": 6,
+            "__kube_scheduler_extender_pause": 0,
+            "gpu_kubeconfig": str(write_kubeconfig(planes.cluster.url, tmp_path / "kubeconfig")),
+            **variables,
+        }
+        code, said = run({"all": {"hosts": hosts}}, playbook, *options, **given)
+        changes = dict(re.findall(r"^(\S+) +: ok=\d+ +changed=(\d+)", said, re.MULTILINE))
+        return code, {name: int(count) for name, count in changes.items()}, " ".join(said.split())
+
+    return play
+
+
+def test_quartet(plane, apply) -> None:
+    """With the probe, whose scheduler leads, and which does not start at once."""
+    code, foreseen, said = apply(plane, "--check")
+    assert (code, plane.manifest.read_text(), plane.kubeadm) == (0, MANIFEST, KUBEADM), said
+    assert foreseen == {"cp1": 2}
+    plane.stumbles = 1
+    code, _changes, said = apply(plane, kube_scheduler_extender_probe=True)
+    assert (code, f"path: {plane.config}\n" in plane.manifest.read_text()) == (0, True), said
+    assert "NOT THE LEADER" not in said
+    assert f"value: {plane.config}" in plane.kubeadm
+    assert apply(plane)[:2] == (0, {"cp1": 0})
+    code, _changes, said = apply(plane, kube_scheduler_extender_state="absent")
+    assert (code, plane.manifest.read_text(), plane.kubeadm) == (0, MANIFEST, KUBEADM), said
+    assert not plane.config.exists()
+    assert not plane.note.exists()
+
+
+def test_a_manifest_that_stays_as_it_is(plane, apply, tmp_path) -> None:
+    """An upgrade has taken the configuration out of it, or there is no manifest any more."""
+    given = {"kube_scheduler_extender_keep": False}
+    code, _changes, said = apply(plane, **given)
+    assert code == 0, said
+    config = plane.config.read_text()
+    shutil.copytree(tmp_path / "cp1" / "state", tmp_path / "state")
+    upgraded = MANIFEST.replace("v1.34.4", "v1.34.5")
+    plane.manifest.write_text(upgraded)
+    code, _changes, said = apply(plane, **given, kube_scheduler_extender_state="absent")
+    assert (code, plane.manifest.read_text(), plane.config.exists()) == (0, upgraded, False), said
+    shutil.copytree(tmp_path / "state", tmp_path / "cp1" / "state", dirs_exist_ok=True)
+    plane.config.write_text(config)
+    plane.manifest.unlink()
+    code, _changes, said = apply(plane, **given, kube_scheduler_extender_state="absent")
+    assert (code, plane.config.exists(), plane.note.exists()) == (0, False, False), said
+
+
+def test_what_was_there_comes_back_to_the_byte_and_keys_stay_unseen(plane, apply, tmp_path) -> None:
+    """Also where the files are links, and one of them is JSON."""
+    api = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    config = json.dumps({**api, "clientConnection": {"kubeconfig": "/etc/kubernetes/scheduler.conf"}}) + "\n"
+    flag, mount = f"    - --config={plane.config}\n", f"    - mountPath: {plane.config}\n      name: config\n"
+    volume = f"  - hostPath:\n      path: {plane.config}\n    name: config\n"
+    text = MANIFEST.replace("    - kube-scheduler\n", f"    - kube-scheduler\n{flag}")
+    text = text.replace("    volumeMounts:\n", f"    volumeMounts:\n{mount}").replace(
+        "  volumes:\n", f"  volumes:\n{volume}"
+    )
+    for link, content in ((plane.manifest, text), (plane.config, config)):
+        real = tmp_path / f"real-{link.name}"
+        real.write_text(content)
+        real.chmod(0o640)
+        link.unlink(missing_ok=True)
+        link.symlink_to(real)
+    key = base64.b64encode(b"a key that nobody may see").decode()
+    given = {"kube_scheduler_extender_keep": False, "extenders": [extender("broken", tlsConfig={"keyData": key})]}
+    code, _changes, said = apply(plane, "-vvv", **given)
+    assert code != 0
+    assert "It works again as before." in said
+    assert (plane.manifest.read_text(), plane.config.read_text()) == (text, config)
+    for link in (plane.manifest, plane.config):
+        assert (link.is_symlink(), link.stat().st_mode & 0o777) == (True, 0o640)
+    assert key not in said
+    shown = [base64.b64decode(word + "===") for word in re.findall(r"[A-Za-z0-9+/]{40,}", said)]
+    assert not [each for each in shown if b"clientConnection" in each or b"kube-scheduler" in each]
+    plane.down = True
+    code, _changes, said = apply(plane, **given)
+    assert (code != 0, plane.manifest.read_text(), plane.note.exists()) == (True, text, True)
+    assert re.search(
+        r"does not work with the former one either \(cp1: pod kube-scheduler-cp1 is not Ready .*look into", said
+    )
+    plane.down = False
+    code, _changes, said = apply(plane, kube_scheduler_extender_keep=False)
+    assert (code, plane.note.exists(), plane.config.is_symlink()) == (0, False, True), said
+
+
+def test_what_was_there_before_an_upgrade_does_not_come_back(plane, apply) -> None:
+    """The upgrade came after a run that was cut off. Before it, the run that is to follow has to prove the change."""
+    code, _changes, said = apply(plane, parts=CUT_OFF, kube_scheduler_extender_keep=False)
+    assert (code, plane.note.exists(), plane.config.exists()) == (0, True, True), said
+    assert apply(plane, "--check", kube_scheduler_extender_keep=False)[:2] == (0, {"cp1": 1})
+    upgraded = MANIFEST.replace("v1.34.4", "v1.34.5")
+    plane.manifest.write_text(upgraded)
+    code, _changes, said = apply(plane, extenders=["broken"], kube_scheduler_extender_keep=False)
+    assert (code != 0, plane.manifest.read_text()) == (True, upgraded), said
+    assert "It works again as before." in said
+
+
+def test_kubeadm_is_told_when_all_control_planes_have_it(planes, apply) -> None:
+    """And who has scheduled the pod is told, where it is another."""
+    planes.lead("cp2")
+    code, _changes, said = apply(planes, "--limit", "cp1", kube_scheduler_extender_probe=True)
+    assert (code, planes.kubeadm) == (0, KUBEADM), said
+    assert re.search(r"NOT KEPT YET: cp1: .*these have not: cp2\.", said)
+    assert "NOT THE LEADER: cp1: its scheduler is ready, and the pod was scheduled by the leader, cp2." in said
+    code, _changes, said = apply(planes)
+    assert (code, "name: config" in planes.kubeadm) == (0, True), said
+    planes.kubeadm = planes.kubeadm.replace("gpu-kubernetes-scheduler-config", "theirs").replace(
+        "scheduler.yaml", "x.yaml"
+    )
+    code, _changes, said = apply(planes, extenders=["two"])
+    assert (code != 0, "two" in (planes.folders["cp1"].parent / "scheduler.yaml").read_text()) == (True, False)
+    assert "make one of them the other" in said
