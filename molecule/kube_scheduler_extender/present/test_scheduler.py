@@ -169,6 +169,20 @@ def test_an_api_server_that_is_away_is_waited_for(host: Any, at_task: Any, apply
     assert apply()[0] == 0
 
 
+def test_what_an_upgrade_wrote_without_it_is_left(host: Any, apply: Apply) -> None:
+    """kubeadm was not told, so that the manifest of an upgrade names no configuration; what is left of ours goes without a restart."""
+    keep = {"kube_scheduler_extender_keep": False}
+    assert apply(kube_scheduler_extender_state="absent")[0] == 0
+    assert apply(**keep)[0] == 0
+    host.check_output("kubeadm init phase control-plane scheduler --config /root/kubeadm-before.yaml")
+    written = files(host)[MANIFEST]
+    assert CONFIG not in written
+    code, _changed, said = apply(kube_scheduler_extender_state="absent", **keep)
+    assert (code, files(host), host.file(NOTE).exists) == (0, {MANIFEST: written}, False), said
+    code, _changed, said = apply()
+    assert code == 0, said
+
+
 def test_kubeadm_writes_the_same_again(host: Any, apply: Apply) -> None:
     """As an upgrade does, which renders the manifest of the ClusterConfiguration in the cluster."""
     before = files(host)

@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("ruamel.yaml")
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._files import FilesError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._files import FilesError, sha256
 from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._scheduler.control_plane import (
     CONFIG,
@@ -55,6 +55,17 @@ def test_a_run_killed_anywhere_leaves_old_or_new_and_the_next_one_heals(tmp_path
         node.run(state="absent")
         assert node.files() == {"manifests/kube-scheduler.yaml": node.text.encode()}
     assert at > 10
+
+
+@pytest.mark.parametrize("state", ["present", "absent"])
+def test_what_will_be_written_is_foretold(plane: ControlPlane, state: str) -> None:
+    """So that a run that is cut off has noted what is ours."""
+    if state == "absent":
+        plane.run()
+    foretold = plane.run(check=True, state=state)["checksums"]
+    assert plane.run(state=state)["checksums"] == foretold
+    there = {path: sha256(Path(path).read_bytes()) if Path(path).exists() else None for path in foretold}
+    assert (foretold, len(there)) == (there, 3)
 
 
 def assert_startable(node: ControlPlane) -> None:
