@@ -55,7 +55,7 @@ options:
     type: path
     default: /boot
   state_dir:
-    description: Where this collection keeps what it has done; a file there tells that RAM disks are due.
+    description: Where this collection keeps what it has done; files there tell that RAM disks are due, and what RV(dropped) has.
     type: path
     default: /var/lib/gpu-kubernetes
 seealso:
@@ -80,8 +80,17 @@ initramfs_command:
   type: list
   elements: str
   sample: [update-initramfs, -u, -k, all]
+dropped:
+  description:
+    - For each module, the parameters with their values that the file gave before, in this boot of the host, and does not give any more.
+      A module that is loaded may still have them.
+    - They are remembered in C(state/parameters-due.json) below O(state_dir). Whoever has loaded the modules again removes that file.
+  returned: success
+  type: dict
+  sample: {nvidia: {NVreg_EnableStreamMemOPs: "1"}}
 """
 
+import json
 import os
 import typing as t
 
@@ -89,7 +98,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _files
 from ansible_collections.gpu.kubernetes.plugins.module_utils._driver import initramfs
-from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modprobe import ModprobeError, render
+from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modprobe import ModprobeError, dropped, render
 
 ARGUMENTS = {
     "path": {"type": "path", "required": True},
@@ -100,6 +109,7 @@ ARGUMENTS = {
     "boot_path": {"type": "path", "default": "/boot"},
     "state_dir": {"type": "path", "default": "/var/lib/gpu-kubernetes"},
 }
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def main() -> None:
@@ -111,11 +121,16 @@ def main() -> None:
         wanted = render(params["blacklist"], params["options"]) if params["state"] == "present" else None
         before = _files.read_bytes(params["path"])
         differs = before != wanted
+        note = os.path.join(params["state_dir"], "state", "parameters-due.json")
+        left = dropped(before, wanted, remembered(note)) if params["state"] == "present" else {}
         command = rebuilding(module) if params["initramfs"] and (differs or os.path.exists(due)) else []
         if not module.check_mode:
             if command:
                 # Written first: a run that is killed on the way must not leave RAM disks with the former file.
                 _files.write_atomic(due, b"", mode=0o600, dir_mode=0o700)
+            if differs or not left:
+                # Before the file too, which alone tells what was given before.
+                remember(note, left)
             if differs:
                 write(params["path"], wanted)
             rebuild(module, command)
@@ -127,6 +142,7 @@ def main() -> None:
     module.exit_json(
         changed=differs or bool(command),
         initramfs_command=command,
+        dropped=left,
         diff={
             "before_header": params["path"],
             "after_header": params["path"],
@@ -134,6 +150,29 @@ def main() -> None:
             "after": (wanted or b"").decode("utf-8", "replace"),
         },
     )
+
+
+def boot_id() -> str:
+    """What is another one after each boot of the host."""
+    return (_files.read_bytes(BOOT_ID) or b"").decode("ascii", "replace").strip()
+
+
+def remembered(note: str) -> dict[str, dict[str, str]]:
+    """Return what was given before in this boot; nothing if that is not known."""
+    try:
+        known = json.loads(_files.read_bytes(note) or b"{}")
+    except ValueError:
+        return {}
+    return t.cast("dict[str, dict[str, str]]", known["parameters"]) if known.get("boot_id") == boot_id() else {}
+
+
+def remember(note: str, parameters: dict[str, dict[str, str]]) -> None:
+    """Have the next run know of parameters that were given before, if there are any."""
+    if parameters:
+        text = json.dumps({"boot_id": boot_id(), "parameters": parameters}, sort_keys=True)
+        _files.write_atomic(note, text.encode("utf-8"), mode=0o600, dir_mode=0o700)
+    else:
+        _files.remove_file(note)
 
 
 def write(path: str, data: bytes | None) -> None:

@@ -49,6 +49,13 @@ options:
         write. Without O(state=current) they do not count.
     type: dict
     default: {}
+  former_parameters:
+    description:
+      - Parameters of the module C(nvidia) that no file gives any more, with the values that they had.
+      - Where the loaded module still has one of these values, it is loaded again. What the default is, it does not tell, so that who loads
+        it again leaves them out the next time; RV(gpu.kubernetes.modprobe_config#module:dropped) has them until then.
+    type: dict
+    default: {}
 notes:
   - Services like nvidia-persistenced, nvidia-fabricmanager and DCGM hold the GPUs open too. Stop them first, and start them afterwards.
   - Needs C(modprobe), C(rmmod) and C(modinfo), which the package kmod brings.
@@ -140,6 +147,7 @@ reboot_reasons:
     - python3 (pid 4711) uses the GPUs
 """
 
+import dataclasses
 import os
 import typing as t
 
@@ -151,6 +159,7 @@ ARGUMENTS = {
     "state": {"type": "str", "choices": ["current", "loaded", "absent"], "default": "current"},
     "modules": {"type": "list", "elements": "str", "default": ["nvidia", "nvidia_uvm"]},
     "parameters": {"type": "dict", "default": {}},
+    "former_parameters": {"type": "dict", "default": {}},
 }
 ROOT = "/"
 
@@ -183,7 +192,8 @@ def act(module: AnsibleModule, wanted: modules.Wanted) -> dict[str, t.Any]:
             plan = modules.Plan(reasons=[*modules.stale(now, wanted), refusal, *users.sentences(now.users)])
             state = now
         elif plan.load:
-            reload.proved(now, wanted)
+            # A default may be the former value.
+            reload.proved(now, dataclasses.replace(wanted, former_parameters={}))
     return result(state, wanted, plan)
 
 
@@ -221,6 +231,7 @@ def difference(state: modules.State, wanted: modules.Wanted, plan: modules.Plan)
             differing = modules.differing_parameters(state, wanted)
             before += [f"{name} = {value}\n" for name, value in differing.items()]
             after += [f"{name} = {wanted.parameters[name]}\n" for name in differing]
+            before += [f"{name} = {value}\n" for name, value in modules.leftover_parameters(state, wanted).items()]
     return {"before": "".join(before), "after": "".join(after)}
 
 
@@ -235,7 +246,9 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     names = [name.replace("-", "_") for name in params["modules"]]
-    wanted = modules.Wanted(params["state"], list(dict.fromkeys(names)), params["parameters"])
+    wanted = modules.Wanted(
+        params["state"], list(dict.fromkeys(names)), params["parameters"], params["former_parameters"]
+    )
     try:
         answer = act(module, wanted)
     except modules.ModulesError as error:

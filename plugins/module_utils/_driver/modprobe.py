@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Any, Mapping, Sequence
 
 HEADER = "# Written by Ansible (gpu.kubernetes.modprobe_config); a change by hand is lost with its next run.\n"
@@ -29,6 +30,33 @@ def render(blacklist: Sequence[str], options: Mapping[str, Mapping[str, Any]]) -
         if values
     ]
     return "".join([HEADER, *lines]).encode("utf-8") if lines else None
+
+
+def parameters(data: bytes | None) -> dict[str, dict[str, str]]:
+    """Return {module: {name: value}} of what such a file gives; what somebody has written there that is no such line is left out."""
+    found: dict[str, dict[str, str]] = {}
+    for line in (data or b"").decode("utf-8", "replace").splitlines():
+        try:
+            words = shlex.split(line)
+        except ValueError:
+            continue
+        if words[:1] == ["options"] and len(words) > 1:
+            pairs = (word.partition("=") for word in words[2:])
+            found.setdefault(words[1], {}).update({name: value for name, _equals, value in pairs})
+    return found
+
+
+def dropped(
+    before: bytes | None, after: bytes | None, earlier: Mapping[str, Mapping[str, str]]
+) -> dict[str, dict[str, str]]:
+    """Return {module: {name: value}} of what the file gave *before*, or *earlier* still, and does not give *after*."""
+    given, kept = parameters(before), parameters(after)
+    merged = {module: {**earlier.get(module, {}), **given.get(module, {})} for module in {*earlier, *given}}
+    left = {
+        module: {name: value for name, value in sorted(values.items()) if name not in kept.get(module, {})}
+        for module, values in sorted(merged.items())
+    }
+    return {module: values for module, values in left.items() if values}
 
 
 def _name(name: str) -> str:

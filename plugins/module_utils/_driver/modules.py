@@ -61,6 +61,7 @@ class Wanted:
     state: str
     modules: Sequence[str] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    former_parameters: Mapping[str, Any] = field(default_factory=dict)  # that no file gives any more
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,20 @@ def differing_parameters(state: State, wanted: Wanted) -> dict[str, str]:
     }
 
 
+def leftover_parameters(state: State, wanted: Wanted) -> dict[str, str]:
+    """Return {name: value as shown} of those that are not wanted any more and are still shown with their former value."""
+    shown = {
+        name: state.parameters.get(shown_name(name))
+        for name in wanted.former_parameters
+        if name not in wanted.parameters
+    }
+    return {
+        name: value
+        for name, value in shown.items()
+        if value is not None and same_value(wanted.former_parameters[name], value)
+    }
+
+
 def other_build(state: State) -> list[str]:
     """Why the loaded module is not the installed one; empty if it is, or if one of them is not known."""
     loaded = driver.Build(state.version, state.srcversion)
@@ -171,6 +186,10 @@ def stale(state: State, wanted: Wanted) -> list[str]:
         found += [
             f"the loaded kernel module has {name} = {value}, and {wanted.parameters[name]} is wanted"
             for name, value in differing_parameters(state, wanted).items()
+        ]
+        found += [
+            f"the loaded kernel module has {name} = {value}, which is not wanted any more"
+            for name, value in leftover_parameters(state, wanted).items()
         ]
     return found
 

@@ -150,3 +150,29 @@ def test_what_modprobe_could_misread_is_refused(
 def test_nothing_to_say_is_no_file(host: Host) -> None:
     assert render([], {"nvidia": {}}) is None
     assert host.run(blacklist=[], options={})["changed"] is False
+
+
+def test_parameters_that_the_file_gives_no_more_are_known_until_the_host_boots(
+    host: Host,
+) -> None:
+    note = host.root / "state" / "state" / "parameters-due.json"
+    assert (host.run()["dropped"], note.exists()) == ({}, False)
+    one = {"nvidia": {"NVreg_EnableStreamMemOPs": 1}}
+    left = {"nvidia": {"NVreg_RegistryDwords": "a=1; b=2"}}
+    assert (host.run(options=one, check=True)["dropped"], note.exists()) == (left, False)
+    assert host.run(options=one)["dropped"] == left
+    both = {"nvidia": {**left["nvidia"], "NVreg_EnableStreamMemOPs": "1"}}
+    assert [host.run(options={})["dropped"] for _again in range(2)] == [both, both]
+    assert host.run()["dropped"] == {}
+    assert not note.exists()
+    host.run(options={})
+    note.write_text(note.read_text().replace('"boot_id": "', '"boot_id": "another'))
+    answer = host.run(options={})
+    assert (answer["changed"], answer["dropped"], note.exists()) == (False, {}, False)
+
+
+def test_a_file_that_goes_leaves_nothing(host: Host) -> None:
+    host.run()
+    host.run(options={})
+    assert host.run(state="absent")["dropped"] == {}
+    assert not list((host.root / "state").rglob("*.json"))

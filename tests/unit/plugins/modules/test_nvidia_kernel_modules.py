@@ -94,6 +94,14 @@ class TestQuartets:
         assert "NVreg_RestrictProfilingToAdminUsers = 1\n" in done["diff"]["before"]
         assert "NVreg_RestrictProfilingToAdminUsers = 0x0\n" in done["diff"]["after"]
 
+    def test_load_again_without_a_parameter(self, node: kernel_node.Node) -> None:
+        node.set(modprobe_d={"EnableStreamMemOPs": "1", "RmProfilingAdminOnly": "1"})
+        node.load("nvidia_uvm")
+        node.set(modprobe_d={"EnableStreamMemOPs": "0", "RmProfilingAdminOnly": "1"})
+        done = quartet(node, former_parameters={"NVreg_EnableStreamMemOPs": "1"})
+        assert done["unloaded"] == ["nvidia_uvm", "nvidia"]
+        assert done["diff"]["before"].endswith("NVreg_EnableStreamMemOPs = 1\n")
+
     def test_unload(self, updated: kernel_node.Node) -> None:
         done = quartet(updated, state="absent")
         assert (updated.loaded(), done["version"], done["loaded"]) == ([], None, [])

@@ -117,6 +117,17 @@ def test_a_parameter_in_the_way_of_somebody() -> None:
     assert plan.reasons == ["the loaded kernel module has NVreg_EnableMSI = 1, and 0 is wanted", USED]
 
 
+@pytest.mark.parametrize(
+    ("former", "wanted", "reloads"), [("1", {}, True), ("0", {}, False), ("1", {"NVreg_EnableMSI": 1}, False)]
+)
+def test_a_parameter_that_is_wanted_no_more(former: str, wanted: dict[str, int], reloads: bool) -> None:
+    asked = Wanted("current", BOTH, wanted, {"NVreg_EnableMSI": former, "NVreg_NotShown": "1"})
+    assert bool(modules.plan(SAME, asked).unload) is reloads
+    busy = modules.plan(replace(SAME, users=[USER]), asked)
+    words = ["the loaded kernel module has NVreg_EnableMSI = 1, which is not wanted any more", USED]
+    assert list(busy.reasons) == (words if reloads else [])
+
+
 def test_a_parameter_that_only_the_new_version_shows() -> None:
     assert modules.plan(OLD, Wanted("current", BOTH, {"NVreg_New": 1})).load == list(BOTH)
     with pytest.raises(ModulesError, match="does not show its parameter NVreg_New"):
