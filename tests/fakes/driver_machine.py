@@ -26,7 +26,11 @@ REAL = {
     "nvidia_kernel_modules": ('ROOT = "/"', f'ROOT = os.path.join(os.environ["{FOLDER}"], "root")'),
     "modprobe_config": ('"default": "/boot"', f'"default": os.path.join(os.environ["{FOLDER}"], "boot")'),
 }
-PLACES = {"/etc/modprobe.d": "modprobe.d", "/usr/bin/nvidia-uninstall": "programs/nvidia-uninstall"}
+PLACES = {
+    "/etc/modprobe.d": "modprobe.d",
+    "/etc/systemd/system": "systemd",
+    "/usr/bin/nvidia-uninstall": "programs/nvidia-uninstall",
+}
 DAEMON = "nvidia-persistenced"
 FABRIC_MANAGER = "nvidia-fabricmanager"
 # A service that runs has a device open; each of its states is a file.
@@ -57,10 +61,24 @@ module = AnsibleModule({{"gather_subset": {{"type": "list"}}}}, supports_check_m
 installed = json.loads((folder / "programs/node.json").read_text())["installed"].get("nvidia", {{}}).get("version")
 library = (folder / "library").read_text() if (folder / "library").exists() else None
 driver = {{"library_version": library, "installed_module_version": installed, "secure_boot": False, "nouveau_loaded": False}}
-driver["module_version"] = installed
+driver.update(module_version=installed, reboot_required=False, reboot_reasons=[])
+told = json.loads((folder / "nvml").read_text()) if (folder / "nvml").exists() else {{}}
+driver.update(told)
 nvml = {{"gpus": [{{"name": "a GPU", "lost": False}}], "nvswitches": 0, "error": None, "driver": driver}}
+nvml.update(source="nvml", driver_version=library)
 services = {{"nvidia-persistenced.service": {{"name": "nvidia-persistenced.service", "status": "unknown"}}}}
 module.exit_json(ansible_facts={facts})
+"""
+# A boot, and the kernel that it brought.
+BOOT = """#!/usr/bin/python
+from ansible.module_utils.basic import AnsibleModule
+module = AnsibleModule({{"msg": {{}}, "reboot_timeout": {{}}, "gather_subset": {{"type": "list"}}}}, supports_check_mode=True)
+module.exit_json(changed=False, ansible_facts={facts})
+"""
+NEXT_KERNEL = "6.1.0-57-amd64"
+INSTALL = """
+- ansible.builtin.lineinfile: {{path: "{folder}/installed", create: true, line: "{{{{ item }}}}"}}
+  loop: "{{{{ vendor_packages_unversioned }}}}"
 """
 # What a removal runs, and what it asks of packages; see Machine.failing.
 PROGRAMS = {
@@ -105,15 +123,18 @@ class Machine:
         modules = {
             **{f"gpu.kubernetes.{name}": text.replace(*REAL[name]) for name, text in real.items()},
             "gpu.kubernetes.nvml_facts": MODULE.format(folder=FOLDER, facts='{"nvml": nvml}'),
+            "ansible.builtin.reboot": BOOT.format(facts={}),
+            "ansible.builtin.setup": BOOT.format(facts={"kernel": NEXT_KERNEL}),
             "ansible.builtin.service_facts": MODULE.format(folder=FOLDER, facts='{"services": services}'),
         }
         role = shutil.copytree(CHECKOUT / "roles" / "nvidia_driver", collection / "roles" / "nvidia_driver")
         packages = collection / "roles" / "vendor_packages" / "tasks"
         packages.mkdir(parents=True)
+        (packages / "present.yml").write_text(INSTALL.format(folder=self.folder))
         (packages / "removable.yml").write_text(REHEARSE.format(folder=self.folder))
         (packages / "absent.yml").write_text((REHEARSE + REMOVE).format(folder=self.folder))
         shutil.copy(CHECKOUT / "roles" / "vendor_packages" / "tasks" / "state_absent.yml", packages)
-        for path in [*(role / "tasks").glob("*.yml"), role / "vars" / "main.yml"]:
+        for path in [*(role / "tasks").glob("*.yml"), *(role / "vars").glob("*.yml")]:
             text = path.read_text().replace("gpu.kubernetes.vendor_packages", "stand.ins.vendor_packages")
             for place, instead in PLACES.items():
                 text = text.replace(place, f"{self.folder}/{instead}")
@@ -133,6 +154,15 @@ class Machine:
     def update(self) -> None:
         """Install another build of the driver beside the loaded one."""
         self.node.set(installed=kernel_node.build("570.2", "BBB"))
+
+    def tell(self, **driver: Any) -> None:
+        """Have the facts tell this of the driver, as ``nouveau_loaded``."""
+        (self.folder / "nvml").write_text(json.dumps(driver))
+
+    def installed(self) -> list[str]:
+        """The packages without the driver's version that were asked for."""
+        file = self.folder / "installed"
+        return file.read_text().splitlines() if file.exists() else []
 
     def note(self, *names: str) -> None:
         """Have the role's records and notes there, without their contents."""
@@ -185,11 +215,16 @@ class Machine:
             **asked,
         }
 
-    def play(self, part: str, path_of_programs: str = "", **asked: Any) -> Path:
-        """Write a playbook that has the role look, then runs one file of its tasks."""
-        facts = {"distribution": "Debian", "os_family": "Debian", "kernel": "6.1.0-56-amd64", "architecture": "x86_64"}
+    def play(self, *parts: str, path_of_programs: str = "", distribution: str = "Debian", **asked: Any) -> Path:
+        """Write a playbook that has the role look, then runs files of its tasks."""
+        facts = {
+            "distribution": distribution,
+            "os_family": "Debian",
+            "kernel": "6.1.0-56-amd64",
+            "architecture": "x86_64",
+        }
         more = {"nodename": "node", "distribution_release": "bookworm", "distribution_major_version": "12"}
-        roles = [{"ansible.builtin.include_role": {"name": ROLE, "tasks_from": file}} for file in ("set_vars", part)]
+        roles = [{"ansible.builtin.include_role": {"name": ROLE, "tasks_from": file}} for file in ("set_vars", *parts)]
         told = {**facts, **more, "distribution_version": "12.5", "cacheable": True}
         path = self.folder / "play.yml"
         play = {

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ import yaml
 pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
 
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "nvidia_driver"
+STATE = "/var/lib/gpu-kubernetes"
 CUDA = "https://developer.download.nvidia.com/compute/cuda/repos"
 
 
@@ -32,6 +35,8 @@ def host(
         "gpu_preflight_compatibility": {"open_kernel_modules": open_modules},
         "nvswitches": asked.pop("nvswitches", 0),
         "secure_boot": asked.pop("secure_boot", False),
+        "installed": asked.pop("installed", ""),
+        "nvidia_driver_state_dir": STATE,
         **asked,
     }
 
@@ -76,6 +81,18 @@ PLATFORMS = {
             "nvidia-utils-580-server",
             "nvidia-compute-utils-580-server",
             "nvidia-dkms-580-server-open",
+        ],
+        ["linux-headers-6.8.0-60-generic", "linux-headers-generic"],
+        "",
+    ),
+    # Of a branch that somebody asked for once, as an upgrade does.
+    "ubuntu-upgraded": (
+        host("Ubuntu", "24.04", "6.8.0-60-generic", installed="590.48.01"),
+        [
+            "libnvidia-compute-590-server",
+            "nvidia-utils-590-server",
+            "nvidia-compute-utils-590-server",
+            "nvidia-dkms-590-server-open",
         ],
         ["linux-headers-6.8.0-60-generic", "linux-headers-generic"],
         "",
@@ -196,8 +213,13 @@ FACTS = {
 FOUND = {
     "gpus": [{"name": "a GPU", "lost": False}],
     "nvswitches": "{{ nvswitches }}",
-    "driver": {"secure_boot": "{{ secure_boot }}", "library_version": None, "installed_module_version": None},
+    "driver": {
+        "secure_boot": "{{ secure_boot }}",
+        "library_version": "{{ installed }}",
+        "installed_module_version": None,
+    },
 }
+NOTED = [{"path": f"{STATE}/state/packages-nvidia-driver.json"}]
 PLAN = {
     "plan": [
         "{{ __nvidia_driver_versioned }}",
@@ -207,18 +229,94 @@ PLAN = {
 }
 
 
-def test_packages_and_repositories_of_each_platform(hear):
-    defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text(encoding="utf-8"))
+#: What is asked, and what a variable is then.
+OPTIONS = ["--silent", "--no-x-check", "--no-install-compat32-libs", "--dkms", "--kernel-module-type=open"]
+RECORD = {"version": "580.1", "options": OPTIONS, "url": "https://x.example/580.run"}
+RUNFILE = {"nvidia_driver_method": "runfile", "nvidia_driver_version": "580.1"}
+NODE = ("Ubuntu", "24.04", "6.8.0-61-generic")
+DECIDED = {
+    "signed-packages": (host(*NODE, secure_boot=True), "__nvidia_driver_signed", True),
+    "nobody-signs-an-installer": (host(*NODE, secure_boot=True, **RUNFILE), "__nvidia_driver_signed", False),
+    "another-kernel-since": (host(*NODE, **RUNFILE), "__nvidia_driver_runfile_differs", False),
+    "another-flavor": (
+        host(*NODE, nvidia_driver_kernel_modules="proprietary", **RUNFILE),
+        "__nvidia_driver_runfile_differs",
+        True,
+    ),
+    "back-as-it-was": (
+        host(*NODE, __nvidia_driver_former={"version": "570.2", "options": ["--silent"]}, **RUNFILE),
+        "__nvidia_driver_runfile_options",
+        ["--silent"],
+    ),
+}
+
+
+def loading(**more):
+    """Tasks that have the variables of a host's platform, and facts of what it has."""
     names = ["main", "{{ given['os_family'] }}", "{{ given['distribution'] }}"]
-    load = [
-        {"ansible.builtin.include_vars": {"file": "{{ item }}"}, "loop": "{{ files | select('is_file') | unique }}"},
-    ]
-    look = {"__nvidia_driver_look": {"ansible_facts": {"nvml": FOUND}}, **FACTS, "cacheable": True}
-    tasks = [{"ansible.builtin.set_fact": look}, *load, {"ansible.builtin.set_fact": PLAN}]
     files = [f"{ROLE}/vars/{name}.yml" for name in names]
-    told = hear(
-        {name: {**defaults, **given} for name, (given, *_expected) in PLATFORMS.items()},
-        [{"hosts": "all", "gather_facts": False, "tasks": tasks, "vars": {"files": files}}],
-        "dict(ansible_play_hosts | zip(ansible_play_hosts | map('extract', hostvars, 'plan')))",
-    )
-    assert told == {name: expected for name, (_given, *expected) in PLATFORMS.items()}
+    content = base64.b64encode(json.dumps(RECORD).encode()).decode()
+    told = {
+        "__nvidia_driver_look": {"ansible_facts": {"nvml": FOUND}},
+        "__nvidia_driver_records": {"files": NOTED},
+        "__nvidia_driver_runfile_recorded": {"content": content},
+        **FACTS,
+        **more,
+        "cacheable": True,
+    }
+    load = {"ansible.builtin.include_vars": {"file": "{{ item }}"}, "loop": "{{ files | select('is_file') | unique }}"}
+    return [{"ansible.builtin.set_fact": told}, {**load, "vars": {"files": files}}]
+
+
+@pytest.fixture
+def told(hear):
+    """Run tasks on hosts of these variables: what the fact ``plan`` is then, by host."""
+
+    def tell(hosts, *tasks):
+        defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text(encoding="utf-8"))
+        return hear(
+            {name: {**defaults, **given} for name, given in hosts.items()},
+            [{"hosts": "all", "gather_facts": False, "tasks": list(tasks)}],
+            "dict(ansible_play_hosts | zip(ansible_play_hosts | map('extract', hostvars, 'plan')))",
+        )
+
+    return tell
+
+
+def test_packages_and_repositories_of_each_platform(told):
+    hosts = {name: given for name, (given, *_expected) in PLATFORMS.items()}
+    plans = told(hosts, *loading(), {"ansible.builtin.set_fact": PLAN})
+    assert plans == {name: expected for name, (_given, *expected) in PLATFORMS.items()}
+
+
+def test_what_else_is_decided(told):
+    hosts = {name: {**given, "variable": variable} for name, (given, variable, _value) in DECIDED.items()}
+    plan = {"plan": "{{ lookup('ansible.builtin.vars', variable) }}"}
+    values = told(hosts, *loading(), {"ansible.builtin.set_fact": plan})
+    assert values == {name: value for name, (*_given, value) in DECIDED.items()}
+
+
+T4 = {"name": "Tesla T4", "pci_device_id": "1eb8", "lost": False}
+K80 = {"name": "Tesla K80", "pci_device_id": "102d", "lost": False}
+#: What would be installed though nobody has named it: a host and its GPU, and why it is refused.
+KNOWN_BAD = {
+    "flavor": (
+        host("Debian", "12.5", "6.15.3", nvidia_driver_version="570.133.20"),
+        T4,
+        "The proprietary kernel modules of driver 570.133.20 are known not to work with kernel 6.15.3",
+    ),
+    "branch": (host(*NODE), K80, "Driver 580 does not serve Tesla K80 any more"),
+}
+
+
+def test_what_nobody_has_named_is_judged_too(told):
+    hosts = {name: {**given, "gpu": gpu} for name, (given, gpu, _words) in KNOWN_BAD.items()}
+    nvml = {"source": "pci", "driver_version": None, "driver": None, "gpus": ["{{ gpu }}"]}
+    role = {"name": "gpu.kubernetes.nvidia_driver", "tasks_from": "validate_ours"}
+    judge = {
+        "block": [{"ansible.builtin.include_role": role}],
+        "rescue": [{"ansible.builtin.set_fact": {"plan": "{{ ansible_failed_result.msg }}"}}],
+    }
+    plans = told({**hosts}, *loading(nvml=nvml), judge)
+    for name, (*_given, words) in KNOWN_BAD.items():
+        assert f"{name}: {words}" in plans[name]

@@ -4,10 +4,14 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
 import os
 import re
+import shutil
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,7 +19,9 @@ import pytest
 pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
 
 import yaml
-from fakes.driver_machine import DAEMON, FABRIC_MANAGER, Machine
+from fakes.driver_machine import DAEMON, FABRIC_MANAGER, NEXT_KERNEL, Machine
+from fakes.loopback_api import write_kubeconfig
+from fakes.small_cluster import SmallCluster
 
 from ansible_collections.gpu.kubernetes.tests.unit.effort import PROFILE
 
@@ -36,8 +42,8 @@ def machine(tmp_path):
 def apply(run, machine):
     """Run a part of the role: exit code, how many tasks changed something, what was said in one line."""
 
-    def play(part, *options, **asked):
-        code, said = run(INVENTORY, machine.play(part, **asked), *options)
+    def play(part, *options, hosts=INVENTORY, **asked):
+        code, said = run(hosts, machine.play(*part.split(), **asked), *options)
         return code, int(re.findall(r"\bchanged=(\d+)", said)[-1]), " ".join(said.split())
 
     return play
@@ -70,6 +76,67 @@ def test_a_daemon_that_was_stopped_comes_back_where_the_modules_do_not(machine, 
     assert machine.done()[-1] == f"start {DAEMON}"
     assert machine.is_("running") is not broken
     assert said.rpartition("Tell why they are not loaded")[2].count(BROKEN) == 1
+
+
+def test_a_parameter_that_is_asked_for_no_more_goes_also_if_somebody_is_in_the_way_first(machine, apply):
+    machine.note("packages-nvidia-driver")
+    machine.note("driver-enabled-" + DAEMON)
+    parameters = {"nvidia_driver_module_parameters": {"NVreg_EnableStreamMemOPs": 0}}
+    code, _done, said = apply("present", **parameters)
+    assert code == 0, said
+    machine.node.process(4712, "/dev/nvidia0", "train")
+    for _again in range(2):
+        code, _done, said = apply("present")
+        assert code != 0, said
+        assert "the loaded kernel module has NVreg_EnableStreamMemOPs = 0, which is not wanted any more" in said
+    shutil.rmtree(machine.node.root / "proc" / "4712")
+    machine.done()
+    code, _done, said = apply("present")
+    assert code == 0, said
+    assert "rmmod nvidia" in machine.done()
+    code, again, said = apply("present")
+    assert (code, again, machine.done()) == (0, 0, []), said
+
+
+def test_a_daemon_that_ran_before_its_drop_in_is_started_again(machine, apply):
+    machine.start()
+    (machine.folder / f"{DAEMON}.enabled").touch()
+    folder = machine.folder / "systemd" / f"{DAEMON}.service.d"
+    code, done, said = apply("services_drop_in services", distribution="Ubuntu")
+    assert (code, done > 0, (folder / "gpu-kubernetes.conf").exists()) == (0, True, True), said
+    assert machine.done() == ["daemon-reload", f"restart {DAEMON}"]
+    code, again, said = apply("services_drop_in services", distribution="Ubuntu")
+    assert (code, again, machine.done()) == (0, 0, []), said
+    code, _done, said = apply("services_drop_in_absent", distribution="Ubuntu")
+    assert (code, folder.exists(), machine.done()) == (0, False, ["daemon-reload"]), said
+
+
+def test_several_nodes_that_need_a_reboot_are_not_begun_with(machine, apply):
+    machine.tell(nouveau_loaded=True)
+    hosts = INVENTORY + INVENTORY.replace("node ", "other ")
+    code, done, said = apply("present", hosts=hosts, nvidia_driver_reboot="if_needed")
+    assert (code != 0, done, machine.installed(), machine.notes()) == (True, 0, [], []), said
+    assert "node: the driver needs a reboot, because nouveau is loaded, and this run has 2 hosts at once" in said
+
+
+def test_after_a_reboot_the_kernel_that_was_booted_counts(machine, apply):
+    asked = {"nvidia_driver_reboot_drain": False, "nvidia_driver_reboot_reasons": ["nouveau is loaded"]}
+    code, _done, said = apply("reboot_if_needed", **asked)
+    assert (code, f"linux-headers-{NEXT_KERNEL}" in machine.installed()) == (0, True), said
+
+
+def test_a_login_is_not_shown(machine, apply):
+    asked = installer(machine, "exit 0")
+    asked["nvidia_driver_version"] = "570.2"
+    url = "https://me:secret@mirror.example.com/570.run"
+    machine.note("driver-runfile")
+    record = json.dumps({"version": "570.2", "url": url, "checksum": "sha256:" + "0" * 64, "options": ["--silent"]})
+    (machine.folder / "state" / "state" / "driver-runfile.json").write_text(record)
+    code, _done, said = apply("plan", "-v", **asked)
+    assert code == 0, said
+    assert "Tell what would be swapped for what" in said
+    assert "secret" not in said
+    assert base64.b64encode(record.encode()).decode() not in said
 
 
 def installer(machine, text):
@@ -266,3 +333,38 @@ def test_what_is_included_in_a_loop_can_have_loops_of_its_own():
         for task in yaml.safe_load(path.read_text()):
             if "loop" in task and {"ansible.builtin.include_tasks", "ansible.builtin.include_role"} & set(task):
                 assert task["loop_control"]["loop_var"].startswith("__nvidia_driver_"), task["name"]
+
+
+def test_the_node_is_given_back_once_it_offers_its_gpus_again(machine, apply):
+    def offer(count):
+        status = {"capacity": {"nvidia.com/gpu": "2"}, "allocatable": {"nvidia.com/gpu": count}}
+        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+        return {
+            "kind": "Node",
+            "apiVersion": "v1",
+            "metadata": {"name": "node", "labels": {}},
+            "spec": {},
+            "status": {**status, **ready},
+        }
+
+    cluster = SmallCluster(offer("2"), {"kind": "Namespace", "metadata": {"name": "kube-system"}})
+    threading.Thread(target=cluster.serve_forever, daemon=True).start()
+    asked = {
+        "gpu_kubeconfig": str(write_kubeconfig(cluster.url, machine.folder / "kubeconfig")),
+        "nvidia_driver_reboot_reasons": ["nouveau is loaded"],
+        "nvidia_driver_reboot_timeout": 1,
+    }
+    code, _done, said = apply("reboot_if_needed", **asked)
+    assert code == 0, said
+    note = machine.folder / "state" / "state" / "driver-reboot.json"
+    assert json.loads(note.read_text()) == {"gpus": 2}
+    cluster.put(offer("1"))
+    code, _done, said = apply("reboot_wait", **asked)
+    assert code != 0, said
+    assert "node: Waited 1 s in vain for allocatable nvidia.com/gpu: node node: 1 of 2" in said
+    assert "Node node stays cordoned until then; run again, which gives it back." in said
+    cluster.put(offer("2"))
+    code, _done, said = apply("reboot_wait reboot_end", **asked)
+    cluster.shutdown()
+    cluster.server_close()
+    assert (code, note.exists()) == (0, False), said

@@ -297,6 +297,33 @@ def test_nvidia_driver(refusals):
         assert words in told[name], told[name]
 
 
+#: The same of hosts that have neither a GPU nor a driver, and what is exported.
+BROUGHT = {
+    "nothing-there": (
+        {},
+        "nothing-there: nvidia_driver_method is preinstalled, and there is no NVIDIA driver and no NVIDIA GPU; take",
+    ),
+    "nothing-needed": ({"nvidia_driver_require_gpu": False}, "False"),
+}
+
+
+def test_a_driver_that_somebody_else_was_to_bring(refusals):
+    hosts = {name: {"nvidia_driver_method": "preinstalled", **asked} for name, (asked, _words) in BROUGHT.items()}
+    driver = {"library_version": None, "installed_module_version": None, "secure_boot": False}
+    look = {"ansible_facts": {"nvml": {"gpus": [], "nvswitches": 0, "error": None, "driver": driver}}}
+    told = refusals(
+        "nvidia_driver",
+        ["main"],
+        hosts,
+        fact="nvidia_driver_reboot_required",
+        facts=DEBIAN,
+        extra={"__nvidia_driver_look": look},
+    )
+    assert sorted(told) == sorted(BROUGHT)
+    for name, (_asked, words) in BROUGHT.items():
+        assert str(told[name]).startswith(words)
+
+
 NO_WAY_BACK = (
     "{}: apt has no version 535.1.0 of nvidia-smi, libnvidia-ml1, libcuda1 and nvidia-kernel-dkms: ask for one that its "
     "repositories have, or add a repository that has it. That is the driver that the host has, which could not be brought "
