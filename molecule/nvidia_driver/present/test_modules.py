@@ -154,6 +154,23 @@ def test_other_parameters_and_back(host: Any, playbook: Playbook) -> None:
     assert swapped(host, after).without_numbers() == before.without_numbers()
 
 
+def test_a_parameter_that_is_asked_for_no_more_and_back(host: Any, playbook: Playbook) -> None:
+    """By that alone: another parameter would have the modules loaded again anyway."""
+    before = look(host)
+    code, _done, said = run(playbook, host, nvidia_driver_module_parameters={})
+    assert code == 0, said
+    after = swapped(host, before)
+    assert (
+        after.without_numbers()
+        == before._replace(parameters="EnablePCIeGen3: 0 EnableStreamMemOPs: 0").without_numbers()
+    )
+    code, again, said = run(playbook, host, nvidia_driver_module_parameters={})
+    assert (code, again, look(host)) == (0, 0, after), said
+    code, _done, said = run(playbook, host)
+    assert code == 0, said
+    assert swapped(host, after).without_numbers() == before.without_numbers()
+
+
 def test_a_reload_alone_is_foreseen(host: Any, playbook: Playbook) -> None:
     wanted = look(host)
     host.check_output(LOAD_OTHERWISE)
