@@ -35,7 +35,7 @@ class NodeShare(NamedTuple):
     gpu_count: int
     gpu_mem_capacity: int
     gpu_count_capacity: int
-    # Names of the resources of NVIDIA's plugin that it offers.
+    # Names of the resources as which NVIDIA's plugin offers its GPUs.
     nvidia: tuple[str, ...]
 
 
@@ -69,7 +69,7 @@ def cut_node(node: Mapping[str, Any]) -> NodeShare:
         gpu_count=quantity(offered.get(names.GPU_COUNT)),
         gpu_mem_capacity=quantity(capacity.get(names.GPU_MEM)),
         gpu_count_capacity=quantity(capacity.get(names.GPU_COUNT)),
-        nvidia=tuple(sorted(name for name in offered if name.startswith(names.NVIDIA) and quantity(offered[name]))),
+        nvidia=tuple(sorted(name for name in offered if names.is_nvidias(name) and quantity(offered[name]))),
     )
 
 

@@ -16,5 +16,11 @@ ASSIGNED = "ALIYUN_COM_GPU_MEM_ASSIGNED"
 ALLOCATION = "scheduler.framework.gpushare.allocation"
 
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
-# All resources that NVIDIA's device plugin offers: whole GPUs, shares of them and MIG slices.
-NVIDIA = "nvidia.com/"
+# What NVIDIA's device plugin offers GPUs as: whole ones, shares of them and MIG slices. Its network operator offers others below nvidia.com.
+_NVIDIA_GPUS = frozenset({"nvidia.com/gpu", "nvidia.com/gpu.shared"})
+_NVIDIA_SLICE = "nvidia.com/mig-"
+
+
+def is_nvidias(resource: str) -> bool:
+    """Say whether a resource is GPUs that NVIDIA's device plugin offers."""
+    return resource in _NVIDIA_GPUS or resource.startswith(_NVIDIA_SLICE)

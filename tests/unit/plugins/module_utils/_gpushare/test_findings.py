@@ -41,6 +41,9 @@ def find(node: dict[str, Any], *pods: dict[str, Any]) -> list[dict[str, str]]:
         (share_node("w1", 16, 1, offered={"nvidia.com/gpu": "1"}), ["both_plugins"]),
         (share_node("w1", 16, 1, offered={"nvidia.com/gpu.shared": "4"}), ["both_plugins"]),
         # What NVIDIA's plugin leaves behind when it goes.
+        (share_node("w1", 16, 1, offered={"nvidia.com/mig-1g.5gb": "7"}), ["both_plugins"]),
+        # Of the network operator.
+        (share_node("w1", 16, 1, offered={"nvidia.com/hostdev": "8", "nvidia.com/gpunet": "1"}), []),
         (share_node("w1", 16, 1, offered={"nvidia.com/gpu": "0"}, capacity={"nvidia.com/gpu": "1"}), []),
         (share_node("w1", None, None, offered={"nvidia.com/gpu": "1"}), []),
     ],
