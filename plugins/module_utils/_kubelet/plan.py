@@ -73,7 +73,8 @@ def absent(seen: Seen, record: Record | None, syntax: Syntax, asked: Asked) -> P
     """Plan to give back what was there before us; raises as present()."""
     facts = {**_NO_FACTS, "path": seen.path, "unproved": _is_unproved(record)}
     if seen.config is None:
-        return Plan(None, None, facts, keep_record=record is None)
+        # As on a host that has left its cluster: there is nothing that could be given back, or proved.
+        return Plan(None, None, {**facts, "unproved": False}, keep_record=record is None)
     now = seen.config
     after, foreign = _without(syntax, record, seen.path, now)
     step = Step(seen.path, now, after) if after != now else None

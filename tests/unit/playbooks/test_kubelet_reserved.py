@@ -79,15 +79,37 @@ def apply(run, machine, tmp_path):
     return play
 
 
+@pytest.fixture
+def apply_role(run, machine, tmp_path):
+    """Run the role on hosts that are all the same machine: exit code, what was said."""
+
+    def play(hosts, pods=()):
+        variables = {
+            "ansible_connection": "local",
+            "ansible_python_interpreter": sys.executable,
+            "gpu_node_name": "node",
+        }
+        playbook = tmp_path / "play.yml"
+        playbook.write_text(
+            json.dumps([{"hosts": "all", "gather_facts": False, "roles": ["gpu.kubernetes.kubelet_reserved"]}])
+        )
+        with serving(machine.api(list(pods))) as server:
+            kubeconfig = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
+            inventory = {"all": {"hosts": hosts, "vars": variables}}
+            return run(inventory, playbook, environment=machine.environment, gpu_kubeconfig=kubeconfig)
+
+    return play
+
+
 def left_behind(folder: Path) -> list[str]:
     """What is kept of a change, apart from backups and locks."""
     files = (path for path in (folder / "state").rglob("*") if path.is_file())
     return [path.name for path in files if not {"backups", "lock"} & set(path.parts)]
 
 
-def cut_off(machine: Machine, folder: Path, **kept: str) -> None:
+def cut_off(config: Path, folder: Path, **kept: str) -> None:
     """Leave what a run leaves that is killed before the kubelet is proved."""
-    given = {"path": str(machine.config), "state_dir": str(folder / "state"), "values": {"kubeReserved": kept}}
+    given = {"path": str(config), "state_dir": str(folder / "state"), "values": {"kubeReserved": kept}}
     given.update(state="present", keep_former=True)
 
     def ask(request):
@@ -108,8 +130,8 @@ def test_check_run_cut_off_run_drift_and_back(machine, apply, tmp_path):
     [record] = left_behind(tmp_path)
     assert record.endswith(".json")
     # other values, which nobody has proved, and then none to change
-    cut_off(machine, tmp_path, cpu="250m", memory="2Gi")
-    cut_off(machine, tmp_path, **ASKED)
+    cut_off(machine.config, tmp_path, cpu="250m", memory="2Gi")
+    cut_off(machine.config, tmp_path, **ASKED)
     code, changed, said = apply()
     assert (code, changed > 0, machine.starts, len(left_behind(tmp_path))) == (0, True, 2, 1), said
     code, changed, said = apply()
@@ -126,7 +148,7 @@ def test_check_run_cut_off_run_drift_and_back(machine, apply, tmp_path):
     assert left_behind(tmp_path) == []
 
 
-def test_what_is_refused_is_refused_before_anything_is_written(machine, apply, tmp_path, run):
+def test_what_is_refused_is_refused_before_anything_is_written(machine, apply_role, tmp_path):
     """Each of these hosts is the same machine."""
     sick = {"type": "Ready", "status": "False", "message": "no CNI"}
     machine.others["sick"] = {**machine.node, "status": {**machine.node["status"], "conditions": [sick]}}
@@ -140,23 +162,34 @@ def test_what_is_refused_is_refused_before_anything_is_written(machine, apply, t
         "sick": ({"gpu_node_name": "sick"}, "sick: node sick is not Ready (no CNI), so that nothing would show"),
         "busy": ({}, CROWDED),
     }
-    variables = {
-        "ansible_connection": "local",
-        "ansible_python_interpreter": sys.executable,
-        "gpu_node_name": "node",
-        "kubelet_reserved_kube_reserved": ASKED,
-        "kubelet_reserved_state_dir": str(tmp_path / "state"),
-    }
-    play = {"hosts": "all", "gather_facts": False, "roles": ["gpu.kubernetes.kubelet_reserved"]}
-    (tmp_path / "play.yml").write_text(json.dumps([play]))
-    inventory = {"all": {"hosts": {name: own for name, (own, _words) in hosts.items()}, "vars": variables}}
-    with serving(machine.api([BUSY])) as server:
-        kubeconfig = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
-        _code, said = run(inventory, tmp_path / "play.yml", environment=machine.environment, gpu_kubeconfig=kubeconfig)
+    given = {"kubelet_reserved_kube_reserved": ASKED, "kubelet_reserved_state_dir": str(tmp_path / "state")}
+    _code, said = apply_role({name: {**given, **own} for name, (own, _words) in hosts.items()}, [BUSY])
     said = " ".join(said.split())
     for _own, words in hosts.values():
         assert words in said, said
     assert (machine.starts, machine.config.read_text(), left_behind(tmp_path)) == (0, KUBEADM, [])
+
+
+def test_a_host_that_has_left_the_cluster_gets_its_file_back(machine, apply_role, tmp_path):
+    """With what the kubelet had, or without; the restart that nobody could prove is left out, also where one is due."""
+    hosts = {}
+    for name in ("deleted", "reset"):
+        config = tmp_path / name / "config.yaml"
+        config.parent.mkdir()
+        config.write_text(KUBEADM)
+        cut_off(config, tmp_path / name, **ASKED)
+        hosts[name] = {
+            "gpu_node_name": name,
+            "kubelet_reserved_config_path": str(config),
+            "kubelet_reserved_state_dir": str(tmp_path / name / "state"),
+            "kubelet_reserved_state": "absent",
+        }
+    (tmp_path / "reset" / "config.yaml").unlink()
+    code, said = apply_role(hosts)
+    assert (code, machine.starts) == (0, 0), said
+    assert "WARNING: deleted: the cluster has no node deleted, so that the kubelet" in " ".join(said.split())
+    assert (tmp_path / "deleted" / "config.yaml").read_text() == KUBEADM
+    assert [left_behind(tmp_path / name) for name in hosts] == [[], []]
 
 
 def test_a_kubelet_that_does_not_come_back_gets_its_former_file(machine, apply, tmp_path):
@@ -172,7 +205,7 @@ def test_a_kubelet_that_does_not_come_back_gets_its_former_file(machine, apply, 
     assert (machine.config.read_text(), machine.node["status"]["allocatable"]["cpu"]) == (KUBEADM, "8000m")
     assert left_behind(tmp_path) == []
     # and after a run that was cut off there
-    cut_off(machine, tmp_path, **{"ephemeral-storage": "1Ti"})
+    cut_off(machine.config, tmp_path, **{"ephemeral-storage": "1Ti"})
     machine.start()
     code, _changed, said = apply()
     assert (code, machine.node["status"]["allocatable"]["cpu"]) == (0, "7500m"), said
@@ -198,7 +231,9 @@ def test_a_node_that_offers_something_else_gets_its_former_file(machine, apply, 
 
 
 @pytest.mark.skipif(PROFILE == "quick", reason="it takes long, and differs by the playbooks alone")
-def test_preparing_and_removing_take_along_hosts_that_declare_something(machine, run, tmp_path):
+def test_preparing_and_removing_take_along_hosts_that_declare_something_or_have_something_of_ours(
+    machine, run, tmp_path
+):
     """The other host cannot be reached: whoever asked it anything would fail."""
     declared = {
         "ansible_connection": "local",
@@ -208,19 +243,23 @@ def test_preparing_and_removing_take_along_hosts_that_declare_something(machine,
         "kubelet_reserved_state_dir": str(tmp_path / "state"),
         "__kubelet_reserved_pause": 0,
     }
+    undeclared = {**declared, "kubelet_reserved_kube_reserved": {}}
+    without = {**undeclared, "kubelet_reserved_state_dir": str(tmp_path / "none")}
     silent = {"ansible_host": "127.0.0.1", "ansible_port": 1, "kubelet_reserved_eviction_hard": {}}
-    inventory = {"gpu_nodes": {"hosts": {"silent": silent, "host": declared}, "vars": {"ansible_become": False}}}
 
-    def play(name, **extra):
+    def play(name, hosts, **extra):
         with serving(machine.api([])) as server:
             if "gpu_nodes_have_cluster" not in extra:
                 extra["gpu_kubeconfig"] = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
+            inventory = {"gpu_nodes": {"hosts": hosts, "vars": {"ansible_become": False}}}
             playbook = ROOT / "playbooks" / f"{name}.yml"
             return run(inventory, playbook, "--tags", "reserve", environment=machine.environment, **extra)
 
-    code, said = play("prepare_gpu_nodes", gpu_nodes_have_cluster=False)
+    code, said = play("prepare_gpu_nodes", {"silent": silent, "host": declared}, gpu_nodes_have_cluster=False)
     assert (code, machine.starts) == (0, 0), said
-    code, said = play("prepare_gpu_nodes")
+    code, said = play("prepare_gpu_nodes", {"without": without, "host": declared})
     assert (code, machine.starts, machine.node["status"]["allocatable"]["cpu"]) == (0, 1, "7500m"), said
-    code, said = play("remove_gpu_nodes")
+    code, said = play("remove_gpu_nodes", {"without": without, "host": undeclared})
     assert (code, machine.starts, machine.config.read_text()) == (0, 2, KUBEADM), said
+    assert re.search(r"^without .* changed=0 ", said, re.MULTILINE), said
+    assert left_behind(tmp_path) == []
