@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
+from fakes.kubelet_machine import Machine
+from fakes.loopback_api import listed, serving, write_kubeconfig
+
 yaml = pytest.importorskip("yaml")
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -142,6 +145,48 @@ def test_a_maintenance_that_fails_names_the_host(play, tmp_path, way):
     code, said = play(f"host1 {LOCAL}\n", [{"ansible.builtin.include_role": role}], extra=extra)
     assert code != 0
     assert "host1: The Kubernetes API at http://127.0.0.1:9 cannot be reached" in said, said
+
+
+MASTER = "node-role.kubernetes.io/master"
+OURS = json.dumps({"gpu_node_labels_master": {MASTER: {"set": "", "was": None}}})
+#: Control planes by who has made masters of them, as labels and annotations.
+PLANES = {
+    "nobody": ({}, {}),
+    "we": ({MASTER: ""}, {"gpu-kubernetes/managed-labels": OURS}),
+    "others": ({MASTER: ""}, {}),
+}
+#: What is asked for, and the value of the label that a control plane gets for it (None: it goes).
+MASTERS = [
+    ({"gpu_node_labels_master": True}, {"nobody": ""}),
+    ({}, {"we": None}),
+    ({"gpu_node_labels_master": True, "gpu_node_labels_state": "absent"}, {"we": None}),
+    ({"gpu_node_labels_state": "absent", "ansible_limit": "node"}, {}),
+]
+
+
+def test_control_planes_are_masters_where_that_is_asked_for(hear, tmp_path):
+    pytest.importorskip("kubernetes")
+    role = {"name": "gpu.kubernetes.gpu_node_labels", "tasks_from": "masters"}
+    after = "{{ told + [__gpu_node_labels_masters.nodes | default({})] }}"
+    tasks = [{"ansible.builtin.include_role": role}, {"ansible.builtin.set_fact": {"told": after}}]
+    plays = [
+        {"hosts": "all", "gather_facts": False, "check_mode": True, "vars": given, "tasks": tasks}
+        for given, _changed in MASTERS
+    ]
+    api = Machine(tmp_path, "").api([])
+    api.lists["/api/v1/nodes"] = listed(
+        [
+            {"metadata": {"name": name, "labels": labels, "annotations": annotations}}
+            for name, (labels, annotations) in PLANES.items()
+        ]
+    )
+    with serving(api) as server:
+        kubeconfig = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
+        told = hear({"node": {}}, plays, "told", facts={"told": []}, gpu_kubeconfig=kubeconfig)
+    changes = [{name: node["after"][MASTER] for name, node in nodes.items() if node["changed"]} for nodes in told]
+    assert changes == [changed for _given, changed in MASTERS]
+    asked = [query["labelSelector"] for _method, _path, query in api.requests if "labelSelector" in query]
+    assert asked == ["node-role.kubernetes.io/control-plane="] * 3
 
 
 def test_the_role_and_the_module_agree_on_what_a_gpu_pod_is():
