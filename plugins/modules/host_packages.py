@@ -43,6 +43,8 @@ options:
     description:
       - Whether they should be installed.
       - Packages that others depend on are not removed; the module fails and names those, also in check mode.
+      - Nor are packages removed for an installation, as apt does for a conflict, but those that O(record) has; the module fails and
+        names them, in check mode and with V(available) as far as the lists of apt tell.
       - V(available) installs nothing and fails where no repository has such packages, be they installed or not, or where a hold is on
         those that would be changed. It has the package manager fetch their lists anew, also in check mode, if it does not know the
         packages. pacman is not asked.

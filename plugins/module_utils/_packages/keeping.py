@@ -51,8 +51,9 @@ def keep(
 
 def ask(manager: str, wish: Wish, query: Callable[[Sequence[str]], Installed], run: Runner) -> tuple[str, ...]:
     """Return the packages that are not as wished for.  Raises PackageError if they cannot be had."""
+    chosen = MANAGERS[manager]
     record = records.read(wish.record) if wish.record else Record()
-    request = replace(wish.request, own_holds=frozenset(record.held))
+    request = _informed(chosen, wish.request, record, run)
     return available(manager, request, lambda: query(request.names), run)[1]
 
 
@@ -70,7 +71,7 @@ def _present(
     interrupted = record.before is not None and not check_mode
     if interrupted:
         _mend(chosen, run)
-    request = replace(wish.request, own_holds=frozenset(record.held))
+    request = _informed(chosen, wish.request, record, run)
     names = pending(request, query(request.names))
     holds_before = holds(chosen, run) if record.held or wish.hold is not None else set()
     if names and wish.record and not check_mode:
@@ -91,6 +92,13 @@ def _present(
     if not check_mode:
         _hold(chosen, chosen.holding, wish, record, held, released, run)
     return Outcome(before, names, held, released)
+
+
+def _informed(chosen: Manager, request: Request, record: Record, run: Runner) -> Request:
+    """Return a request that knows what an earlier one put on hold and brought, be it cut off."""
+    fresh = set() if record.before is None else set(_installed(chosen, run)) - set(record.before)
+    own = frozenset({*record.packages, *fresh})
+    return replace(request, own_holds=frozenset(record.held), own=own, company=frozenset(record.company))
 
 
 def _wanted_holds(
@@ -203,11 +211,14 @@ def _let_go(chosen: Manager, held: set[str], run: Runner) -> Iterator[None]:
 
 
 def _mend(chosen: Manager, run: Runner) -> None:
-    """Take away what a killed transaction keeps the next one from beginning with."""
+    """Take away what a killed transaction keeps the next one from beginning with.
+
+    What cannot be finished, such as a kernel module that does not build, the transaction tells, unless it removes it.
+    """
     if chosen.lock:
         break_stale_lock(chosen.lock)
     if chosen.mend:
-        perform(chosen, chosen.mend, [], run)
+        run_patiently(chosen.mend, run)
 
 
 def _do(chosen: Manager, command: Sequence[str], names: Sequence[str], run: Runner) -> None:

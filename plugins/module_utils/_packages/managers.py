@@ -32,6 +32,7 @@ class Manager:
 
     ``refresh`` is None where installing refreshes by itself; with ``stale`` it is run only if installing failed with
     such words. ``rehearse`` says what removing would do and changes nothing; ``concerned`` finds packages in its words.
+    ``foresee`` says what installing would do, where that may remove packages of others, in words for ``concerned`` too.
     ``listing`` shows all installed packages, a name and a version a line; ``unneeded`` those that were installed for others which are
     gone, and ``unneeded_names`` reads that; ``requested`` those that somebody asked for, and ``requested_names`` reads that.
     ``offered`` is the beginning of a command that shows all versions of packages, and ``offers`` finds names and versions in its
@@ -50,6 +51,7 @@ class Manager:
     unneeded_names: Callable[[str], list[str]]
     requested: list[str]
     requested_names: Callable[[str], list[str]] = str.split
+    foresee: Callable[[Request], list[str]] | None = None
     holding: Holding | None = None
     offered: list[str] | None = None
     offers: Callable[[str], list[tuple[str, str]]] = lambda _words: []
@@ -77,8 +79,8 @@ def _apt_refresh(request: Request) -> list[str]:
     return _apt("-o", "APT::Update::Error-Mode=any", *only, "update")
 
 
-def _apt_install(request: Request) -> list[str]:
-    options = ["--no-install-recommends", "--allow-downgrades", "-o", "Dpkg::Options::=--force-confold"]
+def _apt_install(request: Request, *more: str) -> list[str]:
+    options = [*more, "--no-install-recommends", "--allow-downgrades", "-o", "Dpkg::Options::=--force-confold"]
     # A version without a revision means every revision of it and no other version: 1.17.8* would match 1.17.80.
     ending = "" if "-" in (request.version or "") or (request.version or "").endswith("*") else "-*"
     return _apt(*options, "install", *_versioned(request, "=", ending))
@@ -89,7 +91,7 @@ def _apt_remove(request: Request, *options: str) -> list[str]:
 
 
 def _apt_concerned(words: str) -> list[str]:
-    """Find the packages that the simulation removes."""
+    """Find the packages that a simulation removes."""
     return re.findall(r"^(?:Remv|Purg) (\S+)", words, re.MULTILINE)
 
 
@@ -188,6 +190,8 @@ MANAGERS: dict[str, Manager] = {
         # Our own holds are let go only when it is meant; those of others do not go unnoticed, since it names all that would go.
         rehearse=lambda request: _apt_remove(request, "--simulate", "--allow-change-held-packages"),
         concerned=_apt_concerned,
+        # The others remove nothing for a conflict unless they are told to.
+        foresee=lambda request: _apt_install(request, "--simulate", "--allow-change-held-packages"),
         refresh=_apt_refresh,
         listing=["dpkg-query", "--show", "--showformat", "${db:Status-Status} ${Package} ${Version}\\n"],
         # What is merely suggested was never installed for that; what is recommended, whoever came since would have got.

@@ -43,6 +43,8 @@ class Request:
     source: str | None = None
     # packages that are on hold because of an earlier request, and may be changed all the same
     own_holds: frozenset[str] = frozenset()
+    # what an earlier request brought, and another one may replace
+    own: frozenset[str] = frozenset()
     # what came with the packages of an earlier request, and may go with them
     company: frozenset[str] = frozenset()
 

@@ -20,8 +20,8 @@ def apply(
     """Do what is asked, or in check mode only see whether it can be done.
 
     Returns what was installed before, and the packages that were not as asked for, with those of their company that have to go
-    with them. ``run`` has to use the C locale. Raises PackageError: somebody else's hold is respected, nothing is removed if
-    other packages would go with it, and a manager that says that all is well is not believed.
+    with them. ``run`` has to use the C locale. Raises PackageError: somebody else's hold is respected, nothing is installed or removed
+    if other packages would go for it, and a manager that says that all is well is not believed.
     """
     before = query()
     names = pending(request, before)
@@ -32,6 +32,8 @@ def apply(
     if not request.present:
         rest = _with_company(chosen, rest, run)
     command = chosen.install(rest) if request.present else chosen.remove(rest)
+    if check_mode and request.present:
+        _refuse_losses(chosen, rest, run)
     if not check_mode:
         if chosen.falls and request.present and (request.version or "").endswith(".*"):
             _refuse_unknown(manager, rest, run)
@@ -53,11 +55,11 @@ def available(
     chosen = MANAGERS[manager]
     _refuse_held(chosen, replace(request, names=names), before, run)
     # Of what is installed too: it may be asked for because it is to come back some day.
-    if chosen.offered is None or not _unknown(chosen, request, run):
-        return before, names
-    if chosen.refresh is not None:
-        _succeed(chosen, chosen.refresh(request), request, run)
-    _refuse_unknown(manager, request, run)
+    if chosen.offered is not None and _unknown(chosen, request, run):
+        if chosen.refresh is not None:
+            _succeed(chosen, chosen.refresh(request), request, run)
+        _refuse_unknown(manager, request, run)
+    _refuse_losses(chosen, replace(request, names=names), run)
     return before, names
 
 
@@ -152,7 +154,23 @@ def _install(chosen: Manager, command: list[str], request: Request, run: Runner)
             if not chosen.stale.search(output + "\n" + errors):
                 raise _why(chosen, command, request, output, errors, run)
         _succeed(chosen, chosen.refresh(request), request, run)
+    _refuse_losses(chosen, request, run)
     _succeed(chosen, command, request, run)
+
+
+def _refuse_losses(chosen: Manager, request: Request, run: Runner) -> None:
+    """Raise PackageError if packages would be removed for this installation that no earlier request brought."""
+    if chosen.foresee is None or not request.names:
+        return
+    # What keeps it from being installed, the installation tells.
+    _status, output, _errors = run_patiently(chosen.foresee(request), run)
+    others = frozenset(chosen.concerned(output)) - request.own - set(request.names)
+    lost = sorted(others - _own_company(chosen, request, run)) if others else []
+    if lost:
+        raise PackageError(
+            f"Cannot install {enumerated(request.names)}, because {enumerated(lost)} would be removed for it: "
+            "remove that first if it may go, or ask for packages that go with it"
+        )
 
 
 def _with_company(chosen: Manager, request: Request, run: Runner) -> Request:

@@ -46,10 +46,15 @@ class Host:
         self.calls.append(line)
         queue = next((answers for words, answers in self.answers if words in line), [(0, "", "")])
         found = queue.pop(0) if len(queue) > 1 else queue[0]
-        if found[0] == 0:
+        if found[0] == 0 and "--simulate" not in line:
             for words, change in self.makes.items():
                 self.installed.update(change if words in line else {})
         return found
+
+    @property
+    def changing(self) -> list[str]:
+        """The calls that may change something."""
+        return [call for call in self.calls if "--simulate" not in call]
 
     def apply(self, request: Request, check_mode: bool = False) -> tuple[str, ...]:
         return transaction.apply(self.manager, request, self.installed.copy, self.run, check_mode)[1]

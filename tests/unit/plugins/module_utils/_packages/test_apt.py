@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Sequence
 
@@ -61,7 +62,7 @@ def run(tmp_path: Path) -> Runner:
         if "install" in command:
             command = [*command, "--simulate"]
         # The lists are this host's own.
-        harmless = "--simulate" in command or command[1].startswith("show") or command[-1] == "update"
+        harmless = "--simulate" in command or command[1].startswith(("show", "madison")) or command[-1] == "update"
         assert harmless, "nothing of this may change anything"
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout, done.stderr
@@ -109,16 +110,21 @@ SHA256: 0000000000000000000000000000000000000000000000000000000000000000
 {}"""
 
 
+def offer(tmp_path: Path, **packages: str) -> None:
+    """Have a repository with the version 2-1 of packages with these relations."""
+    (tmp_path / "repository").mkdir()
+    texts = [OFFERED.format(name, relations) for name, relations in packages.items()]
+    (tmp_path / "repository" / "Packages").write_text("\n".join(texts))
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "sources.list").write_text(f"deb [trusted=yes] file:{tmp_path}/repository ./\n")
+
+
 @pytest.fixture
 def held(run: Runner, tmp_path: Path) -> Runner:
     """The same with a hold on helper, and newer packages in a repository, of which dkms needs the newer helper."""
     status = tmp_path / "status"
     status.write_text(status.read_text().replace("Package: helper\nStatus: install", "Package: helper\nStatus: hold"))
-    (tmp_path / "repository").mkdir()
-    texts = [OFFERED.format("dkms", "Depends: helper (= 2-1)\n"), OFFERED.format("helper", "")]
-    (tmp_path / "repository" / "Packages").write_text("\n".join(texts))
-    (tmp_path / "etc").mkdir()
-    (tmp_path / "etc" / "sources.list").write_text(f"deb [trusted=yes] file:{tmp_path}/repository ./\n")
+    offer(tmp_path, dkms="Depends: helper (= 2-1)\n", helper="")
     return run
 
 
@@ -137,3 +143,25 @@ def test_a_hold_of_our_own_is_no_hindrance_to_a_rehearsal(held: Runner) -> None:
     assert transaction.apply("apt", own, there.copy, held, check_mode=True)[1] == ("dkms", "helper")
     with pytest.raises(PackageError, match=r"^Cannot change helper, because somebody"):
         transaction.apply("apt", Request(("dkms", "helper"), present=False), there.copy, held, check_mode=True)
+
+
+def test_what_others_have_installed_is_not_removed_for_an_installation(run: Runner, tmp_path: Path) -> None:
+    """What an earlier request brought is, as the parts of a driver of another branch are."""
+    offer(tmp_path, driver="Conflicts: mailer, orphan\nDepends: libdriver\n", libdriver="Conflicts: patch\n")
+    there: dict[str, str | None] = {"driver": None}
+    refused = r"^Cannot install driver, because {} would be removed for it: remove"
+    request = Request(("driver",))
+    with pytest.raises(PackageError, match=refused.format("dkms, mailer, orphan and patch")):
+        transaction.apply("apt", request, there.copy, run)
+    request = replace(request, own=frozenset({"dkms"}), company=frozenset({"patch", "orphan"}))
+    with pytest.raises(PackageError, match=refused.format("mailer")):
+        transaction.apply("apt", request, there.copy, run, check_mode=True)
+    with pytest.raises(PackageError, match=refused.format("mailer")):
+        transaction.available("apt", request, there.copy, run)
+    request = replace(request, own=frozenset({"dkms", "mailer"}))
+    assert transaction.apply("apt", request, there.copy, run, check_mode=True)[1] == ("driver",)
+    # Somebody has asked for it since.
+    states = tmp_path / "extended_states"
+    states.write_text(states.read_text().replace("Package: orphan", "Package: other"))
+    with pytest.raises(PackageError, match=refused.format("orphan")):
+        transaction.apply("apt", request, there.copy, run, check_mode=True)

@@ -29,8 +29,8 @@ def test_what_is_offered_is_available(manager: str, words: str, said: str, versi
     host.answer(words, (0, said, ""))
     request = Request(("toolkit", "helper"), version=version, unversioned=frozenset({"helper"}))
     assert host.available(request) == ("toolkit", "helper")
-    assert len(host.calls) == 1, "one question, and no refresh"
-    assert host.calls[0].endswith(" toolkit")
+    assert len(host.changing) == 1, "one question, and no refresh"
+    assert host.changing[0].endswith(" toolkit")
 
 
 @pytest.mark.parametrize(("manager", "words", "said"), OFFERED)
@@ -49,7 +49,7 @@ def test_what_came_since_the_last_refresh_is_available(manager: str, words: str,
     host = Host(manager)
     host.answer(words, (0, "", ""), (0, said, ""))
     assert host.available(Request(("toolkit",), version="1.2.0")) == ("toolkit",)
-    assert len(host.calls) == 3
+    assert len(host.changing) == 3
 
 
 def test_what_is_installed_may_be_offered_no_more() -> None:

@@ -84,6 +84,45 @@ def test_only_after_a_killed_run_does_dpkg_finish_what_it_began(
     assert finished == ([0] if before and not check else []), calls
 
 
+@pytest.mark.parametrize("present", [True, False])
+def test_what_dpkg_cannot_finish_is_left_to_the_transaction(tmp_path: Path, present: bool) -> None:
+    """As a kernel module that does not build: installing it fails with its name, and it can be removed."""
+    file = str(tmp_path / "record")
+    record.write(file, Record(("toolkit",), before=("bash",)))
+    calls: list[str] = []
+
+    def run(command: Sequence[str]) -> tuple[int, str, str]:
+        calls.append(" ".join(command))
+        broken = command[0] == "dpkg" or ("install" in command and "--simulate" not in command)
+        return (100, "", "E: Sub-process dpkg returned an error code (1)") if broken else (0, "", "")
+
+    def query(names: Sequence[str]) -> dict[str, str | None]:
+        purged = any(call.endswith("purge toolkit") and "--simulate" not in call for call in calls)
+        return dict.fromkeys(names, None if present or purged else "2.0-1")
+
+    with pytest.raises(PackageError, match="failed for toolkit ") if present else nullcontext():
+        keep("apt", Wish(Request(("toolkit",), present=present), file), query, run, check_mode=False)
+    assert record.read(file) == Record()
+
+
+@pytest.mark.parametrize(("before", "refused"), [(None, True), (("bash", "fresh"), True), (("bash",), False)])
+def test_only_what_the_record_has_may_be_replaced(
+    tmp_path: Path, before: tuple[str, ...] | None, refused: bool
+) -> None:
+    """Or what came in a transaction that was killed, of which it is not told yet."""
+    file = str(tmp_path / "record")
+    record.write(file, Record(("former",), ("company",), before=before))
+
+    def run(command: Sequence[str]) -> tuple[int, str, str]:
+        if command[0] == "dpkg-query":
+            return 0, "".join(f"installed {name} 1-1\n" for name in ("bash", "former", "company", "fresh")), ""
+        removed = "Remv former [1-1]\nRemv company [1-1]\nRemv fresh [1-1]\n"
+        return 0, removed if "--simulate" in command else "", ""
+
+    with pytest.raises(PackageError, match="because fresh would") if refused else nullcontext():
+        keep("apt", Wish(Request(("toolkit",)), file), dict.fromkeys, run, check_mode=True)
+
+
 @pytest.mark.parametrize(("present", "fails"), [(True, False), (True, True), (False, False)])
 def test_what_came_earlier_is_not_told_to_dnf_again(tmp_path: Path, present: bool, fails: bool) -> None:
     """Somebody may have asked for it since. What came in a killed transaction is told also where the next one fails."""

@@ -41,7 +41,7 @@ def test_nothing_is_run_where_nothing_is_to_be_done(manager: str, check_mode: bo
 def test_check_mode_changes_nothing_and_needs_no_repository(manager: str) -> None:
     host = Host(manager)
     assert host.apply(Request(NAMES), check_mode=True) == NAMES
-    assert host.calls == []
+    assert host.changing == []
 
 
 @pytest.mark.parametrize(
@@ -101,14 +101,14 @@ def test_apt_refreshes_its_own_repository_only() -> None:
     host = Host("apt")
     host.makes[" install "] = {"toolkit": "1.0-1"}
     host.apply(Request(("toolkit",), source="/etc/apt/x.sources"))
-    refresh, install = host.calls
+    refresh, install = host.changing
     assert refresh.endswith("APT::Get::List-Cleanup=0 update")
     assert "Dir::Etc::sourcelist=/etc/apt/x.sources" in refresh
     assert "Dir::Etc::sourceparts=-" in refresh
     assert install.endswith(" install toolkit")
     host.installed.clear()
     host.apply(Request(("toolkit",)))
-    assert "Dir::" not in host.calls[2]
+    assert "Dir::" not in host.changing[2]
 
 
 @pytest.mark.parametrize(
