@@ -13,8 +13,10 @@ author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
   - Reads the GPUs of a node from NVML, the library that C(nvidia-smi) itself is built on, and nothing has to be installed for that.
   - Where the library cannot be loaded, C(nvidia-smi) is asked; where neither answers, the PCI bus still tells which GPUs there are.
-  - The driver is asked in a process of its own, so a driver that hangs or crashes fails nothing. It costs at most O(timeout), and half a second
-    for what the system shows of the driver.
+  - The driver is asked in a process of its own, so a driver that hangs or crashes fails nothing. That takes at most O(timeout), half a second
+    for what the system shows of the driver, and two seconds more where the kernel does not let go of what was to be ended.
+  - GPUs of AMD and Intel are asked about in the same way, and within as much time again. Where the system does not tell name or memory of one of
+    AMD's and C(rocm-smi) is installed, that is asked; if it fails, a warning says so. It was not tried with a real C(rocm-smi).
   - Having no GPU, or no driver, is a fact and no failure. What is wrong is told in RV(ansible_facts.nvml.error).
 options:
   gather_subset:
@@ -112,7 +114,7 @@ ansible_facts:
   type: dict
   contains:
     other_gpus:
-      description: GPUs of AMD and Intel on the PCI bus, also those on the board or in the processor, which no driver is asked about.
+      description: GPUs of AMD and Intel on the PCI bus, also those on the board or in the processor.
       returned: always
       type: list
       elements: dict
@@ -123,7 +125,8 @@ ansible_facts:
           returned: always
           sample: amd
         name:
-          description: Product name, by the GPU's own driver or by the list of PCI devices of the system. V(none) if neither knows it.
+          description:
+            - Product name, by the GPU's own driver, the list of PCI devices of the system or C(rocm-smi). V(none) if none of them knows it.
           type: str
           returned: always
           sample: AMD Instinct MI210
@@ -133,7 +136,7 @@ ansible_facts:
           returned: always
           sample: "0000:c1:00.0"
         memory_total_bytes:
-          description: Memory of the GPU in bytes, which AMD's driver tells. V(none) if nobody does.
+          description: Memory of the GPU in bytes, which AMD's driver or C(rocm-smi) tells. V(none) if nobody does.
           type: int
           returned: always
           sample: 68702699520
@@ -583,7 +586,7 @@ ansible_facts:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect, pci
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect
 
 NAMES = ["all", *collect.SUBSETS]
 ARGUMENTS = {
@@ -610,7 +613,9 @@ def main() -> None:
         )
     asked = collect.subset(module.params.pop("gather_subset"))
     facts = collect.gather(collect.Options(subset=asked, **module.params))
-    others = pci.others(module.params["pci_path"])
+    others, warnings = collect.others(module.params["pci_path"], module.params["timeout"])
+    for warning in warnings:
+        module.warn(warning)
     module.exit_json(changed=False, ansible_facts={"nvml": facts.as_dict(), "other_gpus": others})
 
 

@@ -10,14 +10,14 @@ import dataclasses
 import time
 from typing import Any, NamedTuple, Sequence
 
-from . import binding, driver, isolation, library, pci, smi, xid
+from . import binding, driver, isolation, library, pci, rocm_smi, smi, xid
 from .details import KEYS, OPT_IN, TOPICS
 from .model import Facts, Gpu
 
 DEFAULT_PCI_PATH = "/sys/bus/pci/devices"
 MODULE_VERSION = "/sys/module/nvidia/version"
 DRIVER, XID = "driver", "xid"
-LAST_SECONDS = 0.5  # for what the system shows, once the driver has used up its time
+LAST_SECONDS = 0.5  # for what is asked last, once the time is used up
 SUBSETS: tuple[str, ...] = (*TOPICS, DRIVER, XID)
 # What `all` is.
 USUAL = tuple(name for name in SUBSETS if name not in (*OPT_IN, XID))
@@ -65,6 +65,30 @@ def gather(options: Options) -> Facts:
         for gpu in _with_device_ids(facts.gpus, options)
     )
     return dataclasses.replace(facts, gpus=tuple(gpus), nvswitches=pci.switches(options.pci_path))
+
+
+def others(pci_path: str, timeout: float) -> tuple[list[dict[str, Any]], list[str]]:
+    """GPUs of other vendors as ``pci.others`` tells them, with what rocm-smi adds, and a sentence for each that did not answer."""
+    begin = time.monotonic()
+    try:
+        found: list[dict[str, Any]] = isolation.call(lambda: pci.others(pci_path), timeout)
+    except (isolation.Hung, isolation.Crashed, isolation.Failed) as error:
+        return [], [f"GPUs of AMD and Intel are not told, for {pci_path} {_silence(error)}; look into the kernel log."]
+    program = rocm_smi.find() if rocm_smi.lacks(found) else None
+    if program is None:
+        return found, []
+    left = max(timeout - (time.monotonic() - begin), LAST_SECONDS)
+    try:
+        return isolation.call(lambda: rocm_smi.completed(found, rocm_smi.read(program)), left), []
+    except (isolation.Hung, isolation.Crashed, isolation.Failed) as error:
+        return found, [f"{program} {_silence(error)}; what it adds to GPUs of AMD is missing. Repair it, or remove it."]
+
+
+def _silence(error: Exception) -> str:
+    """Why a question in a process of its own has no answer."""
+    if isinstance(error, isolation.Hung):
+        return "did not answer in time"
+    return str(error) if isinstance(error, isolation.Crashed) else f"failed ({error})"
 
 
 def _place(gpu: Gpu, keys: Sequence[str], options: Options) -> dict[str, Any]:
