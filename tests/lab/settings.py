@@ -92,7 +92,9 @@ def _archives() -> Path | None:
     """The folder of LAB_IMAGE_ARCHIVES. An archive itself in its place would be left out without a word."""
     path = _existing("LAB_IMAGE_ARCHIVES")
     if path and not any(path.rglob("*.tar")):
-        raise LabError(f"LAB_IMAGE_ARCHIVES={path}: give a folder with docker-archives (*.tar); there is none below it.")
+        raise LabError(
+            f"LAB_IMAGE_ARCHIVES={path}: give a folder with docker-archives (*.tar); there is none below it."
+        )
     return path
 
 

@@ -31,7 +31,12 @@ def node(shared="", begun=False, held=0, count=0, memory=0, whole=None, **declar
         "allocated": 0,
         "allocatable": 0,
     }
-    first = {**row, "capacity": memory, "allocatable": memory, "allocated": held if shared == "gpushare" or memory else 0}
+    first = {
+        **row,
+        "capacity": memory,
+        "allocatable": memory,
+        "allocated": held if shared == "gpushare" or memory else 0,
+    }
     first["annotations"] = {"gpu-kubernetes/maintenance": REASON} if begun else {}
     gpus = (0 if shared else 2) if whole is None else whole
     second = {**row, "allocated": 0 if shared or memory else held, "capacity": gpus}
@@ -95,7 +100,10 @@ CASES = {
     "half-at-the-scheduler": (node("gpushare", **SCHEDULER_ALONE, **EXCLUSIVE), None),
     "scheduler-alone": (node("gpushare", held=3, **SCHEDULER_ALONE), ["gpushare", False, False, False, False]),
     # A run that has nothing to do with it is not kept from its work.
-    "held-and-not-touched": (node("gpushare", held=3, **OTHER_TAGS, **EXCLUSIVE), ["exclusive", False, True, True, False]),
+    "held-and-not-touched": (
+        node("gpushare", held=3, **OTHER_TAGS, **EXCLUSIVE),
+        ["exclusive", False, True, True, False],
+    ),
     "half-of-nano": (node("nano_gpu", **SOME_TAGS, **EXCLUSIVE), None),
     "half-after-a-cut": (
         node("gpushare", begun=True, **SOME_TAGS, **GPUSHARE),
