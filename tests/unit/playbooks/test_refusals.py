@@ -375,3 +375,23 @@ def test_an_upgrade_needs_a_way_back(refusals, tmp_path):
         environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
     )
     assert told == {name: words.format(name) for name, (*_given, words) in WAYS_BACK.items()}
+
+
+def test_a_check_says_that_it_cannot_take_away_what_keeps_apt_from_reading(refusals, tmp_path):
+    (tmp_path / "apt-get").write_text("#!/bin/sh\necho 'E: Conflicting values set' >&2\nexit 100\n")
+    (tmp_path / "apt-get").chmod(0o755)
+    source = tmp_path / "ours.sources"
+    source.touch()
+    told = refusals(
+        "vendor_packages",
+        ["repository_host"],
+        {"check": {}},
+        variables={"vendor_packages_manager": "apt", "vendor_packages_repository": {"suite": "bookworm"}},
+        facts=DEBIAN,
+        extra={"__vendor_packages_sources_file": str(source)},
+        environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        check_mode=True,
+    )
+    assert told["check"].startswith("check: apt cannot read its sources (E: Conflicting values set). ")
+    assert f"{source}, which an earlier run wrote, may be why;" in told["check"]
+    assert source.exists()
