@@ -137,9 +137,15 @@ class Cluster:
         return self._request("get", path, query_params=query).decode("utf-8", errors="replace")
 
     def objects(
-        self, api_version: str, kind: str, name: str = "", namespace: str = "", labels: Mapping[str, str] | None = None
+        self,
+        api_version: str,
+        kind: str,
+        name: str = "",
+        namespace: str = "",
+        labels: Mapping[str, str] | None = None,
+        fields: str = "",
     ) -> list[Object]:
-        """Read the object of that name, or list those with these labels; lists leave out the kind of their items."""
+        """Read the object of that name, or list those with these labels and fields; lists leave out the kind of their items."""
         try:
             resource = self._client.resources.get(api_version=api_version, kind=kind)
         except ResourceNotFoundError as error:
@@ -152,7 +158,7 @@ class Cluster:
         if not name:
             return [
                 {"apiVersion": api_version, "kind": kind, **item}
-                for item in self._list(path, label_selector=_selector(labels) or None)
+                for item in self._list(path, label_selector=_selector(labels) or None, field_selector=fields or None)
             ]
         try:
             return [self._call("get", path)]

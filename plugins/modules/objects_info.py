@@ -16,8 +16,9 @@ description:
 options:
   objects:
     description:
-      - What to look for. Of each, C(apiVersion), C(kind) and C(metadata) count.
-      - One with C(metadata.name) is read by its name, one without is a list of all that carry its C(metadata.labels).
+      - What to look for. Of each, C(apiVersion), C(kind) and C(metadata) count, and of a Pod its C(spec.nodeName).
+      - One with C(metadata.name) is read by its name, one without is a list of all that carry its C(metadata.labels), of
+        Pods those that are on its C(spec.nodeName).
       - Without C(metadata.namespace), objects of all namespaces are listed.
     type: list
     elements: dict
@@ -78,12 +79,14 @@ def look_for(cluster: Cluster, wanted: dict[str, Any]) -> list[dict[str, Any]]:
     meta = wanted.get("metadata") or {}
     if not (wanted.get("apiVersion") and wanted.get("kind") and isinstance(meta, dict)):
         raise ApiError(f"objects must each have apiVersion, kind and metadata, not {wanted!r}; correct it.")
+    spec = wanted["spec"] if isinstance(wanted.get("spec"), dict) else {}
     found = cluster.objects(
         str(wanted["apiVersion"]),
         str(wanted["kind"]),
         name=str(meta.get("name") or ""),
         namespace=str(meta.get("namespace") or ""),
         labels=meta.get("labels") or {},
+        fields=f"spec.nodeName={spec['nodeName']}" if wanted["kind"] == "Pod" and spec.get("nodeName") else "",
     )
     for item in found:
         item.get("metadata", {}).pop("managedFields", None)

@@ -117,13 +117,19 @@ class FakeCluster:
         return [some for some in map(keep, named) if some is not None]
 
     def objects(
-        self, api_version: str, kind: str, name: str = "", namespace: str = "", labels: Mapping[str, str] | None = None
+        self,
+        api_version: str,
+        kind: str,
+        name: str = "",
+        namespace: str = "",
+        labels: Mapping[str, str] | None = None,
+        fields: str = "",
     ) -> list[Object]:
         """Read or list objects of a kind; pods are all that it has beside nodes."""
         self._note("objects")
         if (api_version, kind) != ("v1", "Pod"):
             return []
-        found = self.pods(namespace, labels)
+        found = self.pods(namespace, labels, fields)
         return [item for item in found if not name or item["metadata"]["name"] == name]
 
     def daemon_sets(self, namespace: str) -> list[Object]:

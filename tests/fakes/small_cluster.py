@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """An API server on the loopback that keeps objects, for runs of roles that deploy something.
 
-It knows what those ask: discovery, lists with equality-based selectors, and objects that are made, merged and deleted, also as a dry run.
-Whoever uses it plays the controllers: ``react`` is called after each change, and ``look`` before anything is read.
+It knows what those ask: discovery, lists with equality-based selectors, evictions, and objects that are made, merged and deleted, also as a dry run.
+Whoever uses it plays the controllers: ``react`` is called after each change, ``look`` before anything is read, and ``refuse`` for each eviction: what
+it returns is why not.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ class SmallCluster(ThreadingHTTPServer):
         self.objects: dict[tuple[str, str, str], Object] = {}
         self.react: Callable[[SmallCluster], None] = lambda _cluster: None
         self.look: Callable[[SmallCluster], None] = lambda _cluster: None
+        self.refuse: Callable[[Object], Object | None] = lambda _pod: None
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         for item in objects:
             self.put(item)
@@ -93,6 +95,17 @@ def _selected(item: Object, selector: str) -> bool:
     return True
 
 
+def _found(item: Object, selector: str) -> bool:
+    for part in filter(None, selector.split(",")):
+        path, sign, wanted = part.partition("!=") if "!=" in part else part.partition("=")
+        value: Any = item
+        for key in path.split("."):
+            value = (value or {}).get(key)
+        if (value == wanted) is (sign == "!="):
+            return False
+    return True
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -112,12 +125,30 @@ class _Handler(BaseHTTPRequestHandler):
             items = [
                 item
                 for (its_kind, place, _name), item in sorted(self.server.objects.items())
-                if its_kind == kind and namespace in ("", place) and _selected(item, query.get("labelSelector", ""))
+                if its_kind == kind
+                and namespace in ("", place)
+                and _selected(item, query.get("labelSelector", ""))
+                and _found(item, query.get("fieldSelector", ""))
             ]
             self._answer(200, {"kind": f"{kind}List", "apiVersion": group, "metadata": {}, "items": items})
 
     def do_POST(self) -> None:
-        self._change(lambda _old, body: body)
+        if urlsplit(self.path).path.endswith("/eviction"):
+            self._evict()
+        else:
+            self._change(lambda _old, body: body)
+
+    def _evict(self) -> None:
+        self._body()
+        _group, kind, namespace, name, _query = self._wanted()
+        with self.server.lock:
+            found = self.server.objects.get((kind, namespace, name))
+            refusal = self.server.refuse(found) if found else None
+            if refusal:
+                self._answer(429, {"kind": "Status", "status": "Failure", "code": 429, **refusal})
+                return
+            self.server.objects.pop((kind, namespace, name), None)
+            self._answer_object(found)
 
     def do_PATCH(self) -> None:
         self._change(_merged)

@@ -40,6 +40,12 @@ def test_answers_come_in_the_order_of_the_questions(run: Any) -> None:
     assert "managedFields" not in result["found"][0][0]["metadata"]
 
 
+def test_pods_of_one_node(run: Any) -> None:
+    cluster = FakeCluster([], [pod("a", on="w1"), pod("b", on="w2")])
+    result = run(cluster, objects=[{**wanted(), "spec": {"nodeName": "w2"}}])
+    assert [item["metadata"]["name"] for item in result["found"][0]] == ["b"]
+
+
 @pytest.mark.parametrize("bad", [{}, {"kind": "Pod"}, {"apiVersion": "v1", "kind": "Pod", "metadata": "name"}])
 def test_what_does_not_say_what_it_is(run: Any, bad: dict[str, Any]) -> None:
     assert "must each have apiVersion, kind and metadata" in run(FakeCluster(), objects=[bad])["msg"]
