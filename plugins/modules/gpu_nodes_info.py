@@ -35,7 +35,7 @@ options:
     type: str
     default: kube-system
   plugin_labels:
-    description: The labels by which the pods of the device plugin are known.
+    description: The labels by which the pods of the device plugin are known. With V({}) they are not looked for.
     type: dict
     default:
       name: nvidia-device-plugin-ds
@@ -131,6 +131,9 @@ nodes:
     reason:
       description: Why it is not, or what is worth knowing although it is (a cordon); else empty.
       type: str
+    gpu_resources:
+      description: What it offers to pods of all resources of GPUs, whoever's they are, in units of each.
+      type: dict
     plugin_pod:
       description: The device plugin's pod on the node, or empty.
       type: str
@@ -162,6 +165,8 @@ nodes:
       ok: false
       reason: "7 of 8 nvidia.com/gpu allocatable: 1 of 8 unhealthy as plugin pod
         kube-system/nvidia-device-plugin-daemonset-x7k2p reports; look for Xid errors in the node's kernel log"
+      gpu_resources:
+        nvidia.com/gpu: 7
       plugin_pod: nvidia-device-plugin-daemonset-x7k2p
       foreign_plugins: []
       gpu_operator: false

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
+from .maintenance import GPU_RESOURCES
 from .objects import (
     Object,
     allocatable_of,
@@ -68,8 +70,8 @@ _MAKERS = dict.fromkeys(
 class Question:
     """What is asked: the resource, whose pods serve it, and what annotations these pods must carry to be current.
 
-    More units than expected are right unless it has to be ``exact``. Other plugins that leave a node once it has the
-    ``coming_labels`` are no matter.
+    Without labels nobody's pods are looked for. More units than expected are right unless it has to be ``exact``. Other plugins
+    that leave a node once it has the ``coming_labels`` are no matter.
     """
 
     resource: str = "nvidia.com/gpu"
@@ -99,6 +101,7 @@ class NodeReport:
     schedulable: bool = False
     ok: bool = False
     reason: str = ""
+    gpu_resources: dict[str, int] = field(default_factory=dict)
     plugin_pod: str = ""
     foreign_plugins: list[str] = field(default_factory=list)
     gpu_operator: bool = False
@@ -214,6 +217,7 @@ def _report(view: _View, on_node: Sequence[Object]) -> NodeReport:
         schedulable=view.node is not None and is_schedulable(node),
         ok=view.ok,
         reason=_note(view) if view.ok else _why(view),
+        gpu_resources=_gpu_resources(node),
         plugin_pod=name_of(view.plugin or {}),
         foreign_plugins=foreign_plugins(on_node, view.question),
         gpu_operator=labels_of(node).get(OPERATOR_LABEL) == "true",
@@ -221,6 +225,12 @@ def _report(view: _View, on_node: Sequence[Object]) -> NodeReport:
         labels=labels_of(node),
         annotations={key: value for key, value in annotations_of(node).items() if key.startswith(OWN_ANNOTATIONS)},
     )
+
+
+def _gpu_resources(node: Object) -> dict[str, int]:
+    offered = (node.get("status") or {}).get("allocatable") or {}
+    names = (name for name in sorted(offered) if any(fnmatchcase(name, pattern) for pattern in GPU_RESOURCES))
+    return {name: allocatable_of(node, name) for name in names}
 
 
 def _runtime_version(node: Object) -> str:
@@ -252,7 +262,7 @@ def _serves_gpus(pod: Object) -> bool:
 
 def _is_plugin(pod: Object, question: Question) -> bool:
     in_namespace = (pod.get("metadata") or {}).get("namespace") == question.namespace
-    return in_namespace and selects(question.plugin_labels, labels_of(pod))
+    return in_namespace and bool(question.plugin_labels) and selects(question.plugin_labels, labels_of(pod))
 
 
 def _concerned(
@@ -301,6 +311,8 @@ def _no_plugin(view: _View) -> str:
         return ""
     if view.expected == 0:
         return f"offers {view.allocatable} {view.question.resource} though no GPU is expected; see who registered it"
+    if not view.question.plugin_labels:
+        return f"{view.shortfall}; look at the pod of its device plugin on the node, and at its log"
     labels = ",".join(f"{key}={value}" for key, value in sorted(view.question.plugin_labels.items()))
     for daemon_set in view.daemon_sets:
         template = (daemon_set.get("spec") or {}).get("template") or {}

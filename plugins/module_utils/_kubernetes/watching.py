@@ -40,7 +40,7 @@ def survey(
     patience = patience or Patience()
     deadline = patience.clock() + patience.timeout
     while patience.timeout:
-        plugins = cluster.pods(question.namespace, question.plugin_labels)
+        plugins = cluster.pods(question.namespace, question.plugin_labels) if question.plugin_labels else []
         if all(report.ok for report in assess(cluster.nodes(), plugins, question, expected)):
             break
         left = deadline - patience.clock()

@@ -25,6 +25,22 @@ def test_answer(run: Any) -> None:
     assert (entry["name"], entry["expected"], entry["allocatable"], entry["allocated"]) == ("w1", None, 2, 1)
 
 
+def test_all_resources_of_gpus_are_told_and_nobodys_plugin_is_blamed(run: Any) -> None:
+    shared = node("w1")
+    shared["status"]["allocatable"] = {
+        "cpu": "8",
+        "aliyun.com/gpu-mem": "31",
+        "nvidia.com/gpu": "0",
+        "a.example/gpu": "1",
+    }
+    cluster = FakeCluster([shared], [pod("a", on="w1", namespace="kube-system")])
+    result = run(cluster, resource_name="nano-gpu/gpu-percent", expected={"w1": 100}, plugin_labels={})
+    (entry,) = result["nodes"]
+    assert entry["gpu_resources"] == {"aliyun.com/gpu-mem": 31, "nvidia.com/gpu": 0}
+    assert entry["plugin_pod"] == ""
+    assert entry["reason"].startswith("0 of 100 nano-gpu/gpu-percent allocatable; look at the pod of its device plugin")
+
+
 @pytest.mark.parametrize("count", [4, "4"])
 def test_not_as_expected_is_no_failure_unless_waited_for(run: Any, count: Any) -> None:
     result = run(FakeCluster([node("w1", 2)]), expected={"w1": count})
