@@ -163,11 +163,15 @@ def test_one_node_after_the_other(
 ) -> None:
     """A job ends by itself, and a node that an administrator had cordoned stays cordoned."""
     first, second = workers
-    job = pods(first, 45)  # longer than the plan takes on a busy machine
+    job = pods(first, 90)  # longer than two plans take on a busy machine
     api.patch_node(second, {"spec": {"unschedulable": True}})
     request.addfinalizer(lambda: api.patch_node(second, {"spec": {"unschedulable": None}}))
     before = state()
     code, _recap, said = upgrade(NEWER)
+    assert code != 0
+    assert f"cordoned or not Ready already is {second}. " in said
+    assert state() == before
+    code, _recap, said = upgrade(NEWER, nvidia_driver_upgrade_max_unavailable=2)
     assert code == 0, said
     assert f"{first}: upgraded ({FORMER} -> {NEWER}; waited for default/{job})" in said
     assert "did all of it" in api.read_namespaced_pod_log(job, "default")

@@ -1,0 +1,373 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The rolling upgrade up to the driver itself, on a cluster in memory: whom it waits for, what it counts, what it proves and undoes."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
+pytest.importorskip("kubernetes")
+
+import yaml
+from fakes.kubernetes_api import node, pod
+from fakes.loopback_api import write_kubeconfig
+from fakes.small_cluster import SmallCluster
+
+if os.geteuid() != 0:
+    pytest.skip("only root gives files to root", allow_module_level=True)
+
+ROOT = Path(__file__).resolve().parents[3]
+ROLE = "gpu.kubernetes.nvidia_driver_upgrade"
+UID, HASH = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9", "d0a1" * 8
+RESULT = {"node": "w1", "state": "begun", "reason": "", "from": "570.1", "to": "580.1", "host": "w1", "unproved": ""}
+PLAN = {"rebooting": False, "installer": "/nonexistent/installer", "from": "570.1", "former": {}}
+
+
+def offering(name, resources, **parts):
+    """A node that offers these resources."""
+    made = node(name, **parts)
+    made["status"].update(capacity=dict(resources), allocatable={"cpu": "8", **resources})
+    return {"kind": "Node", "apiVersion": "v1", **made}
+
+
+def placed(name, **parts):
+    return {"kind": "Pod", "apiVersion": "v1", **pod(name, **{"on": "w1", **parts})}
+
+
+@pytest.fixture
+def cluster():
+    """One with nothing in it yet."""
+    server = SmallCluster()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def given(cluster, tmp_path):
+    """What a host is told of the cluster, and what no machine of a test is asked."""
+    return {
+        "gpu_kubeconfig": str(write_kubeconfig(cluster.url, tmp_path / "kubeconfig")),
+        "gpu_node_name": "w1",
+        "nvidia_driver_upgrade_state_dir": str(tmp_path),
+        "nvidia_driver_upgrade_result": RESULT,
+        "nvidia_driver_plan": PLAN,
+        "nvidia_driver_method": "preinstalled",
+    }
+
+
+def note(tmp_path, **values):
+    """Have the note of an upgrade there: its path."""
+    path = tmp_path / "state" / "driver-upgrade.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(
+        json.dumps({"from": "570.1", "former": {}, "phase": "noted", "offered": {}, "services": [], **values})
+    )
+    return path
+
+
+def encoded(path):
+    """What reading a note has registered."""
+    return {"content": base64.b64encode(path.read_bytes()).decode()}
+
+
+BUDGET = {
+    "message": "Cannot evict pod as it would violate the pod's disruption budget.",
+    "details": {
+        "causes": [{"reason": "DisruptionBudget", "message": "The disruption budget web needs 1 healthy pods"}]
+    },
+}
+
+
+def test_a_pod_that_its_budget_keeps_is_named_and_the_node_given_back(refusals, cluster, given, tmp_path):
+    first = copy.deepcopy(cluster.put(offering("w1", {"nvidia.com/gpu": "2"})))
+    cluster.put(placed("web", gpus=1, owner="web", owner_kind="ReplicaSet"))
+    cluster.refuse = lambda _pod: BUDGET
+    path = note(tmp_path)
+    told = refusals(
+        "nvidia_driver_upgrade",
+        ["upgrade"],
+        {"w1": {**given, "gpu_node_maintenance_evict_timeout": 1}},
+        extra={"__nvidia_driver_upgrade_read": encoded(path)},
+    )
+    assert "default/web is kept by a PodDisruptionBudget (The disruption budget web needs 1 healthy pods)" in told["w1"]
+    assert told["w1"].endswith("Driver 570.1 was not touched, and node w1 was given back.")
+    (now,) = cluster.all("Node")
+    assert (now["spec"], now["metadata"].get("annotations") or {}) == (first["spec"], {})
+    assert len(cluster.all("Pod")) == 1
+    assert not path.exists()
+
+
+def test_a_job_goes_only_after_its_deadline(refusals, cluster, given):
+    """The other pod is waited with: it may share the node until then."""
+    cluster.put(offering("w1", {"nvidia.com/gpu": "2"}))
+    cluster.put(placed("job", gpus=1, owner="job", owner_kind="Job", restartPolicy="Never"))
+    cluster.put(placed("web", gpus=1, owner="web", owner_kind="ReplicaSet"))
+    cluster.put(placed("cpu", owner="cpu", owner_kind="ReplicaSet"))
+    times = {}
+    cluster.react = lambda _cluster: times.setdefault("cordoned", time.monotonic())
+    cluster.refuse = lambda item: times.update({item["metadata"]["name"]: time.monotonic()})
+    told = refusals(
+        "nvidia_driver_upgrade",
+        ["begin"],
+        {"w1": {**given, "gpu_node_maintenance_jobs_timeout": 2}},
+        fact="nvidia_driver_upgrade_result.evicted + nvidia_driver_upgrade_result.waited_for",
+    )
+    assert told["w1"] == ["default/job", "default/web", "default/job"]
+    assert sorted(times) == ["cordoned", "job", "web"]
+    assert min(times["job"], times["web"]) - times["cordoned"] >= 2
+
+
+def test_who_has_the_driver_open_is_named_by_pod(refusals, cluster, given, tmp_path):
+    note(tmp_path)
+    cluster.put(offering("w1", {"nvidia.com/gpu": "2"}))
+    for name, keys in (("train", {"uid": UID}), ("static", {"annotations": {"kubernetes.io/config.hash": HASH}})):
+        item = placed(name)
+        item["metadata"].update(keys)
+        cluster.put(item)
+    cluster.put(placed("elsewhere", on="w2"))
+    users = {
+        "users": [{"pod_uid": UID}, {"pod_uid": HASH}, {"pod_uid": None}],
+        "reboot_reasons": [
+            f"train (pid 1) in pod {UID} uses the GPUs",
+            f"s (pid 2) in pod {HASH} uses the GPUs",
+            "dcgm (pid 3) uses the GPUs",
+        ],
+    }
+    told = refusals(
+        "nvidia_driver_upgrade",
+        ["release"],
+        {"w1": {**given, "nvidia_driver_upgrade_release_timeout": 2}},
+        extra={"__nvidia_driver_upgrade_users": users, "__nvidia_driver_upgrade_running": []},
+    )
+    assert told["w1"].startswith(
+        "w1: train (pid 1) in pod default/train uses the GPUs, and s (pid 2) in pod default/static uses the GPUs, "
+        "and dcgm (pid 3) uses the GPUs, 2 seconds after"
+    )
+
+
+def test_all_that_was_offered_has_to_be_there_again(refusals, cluster, given, tmp_path):
+    cluster.put(offering("w1", {"aliyun.com/gpu-mem": "31", "nvidia.com/gpu": "0", "nvidia.com/mig-1g.5gb": "7"}))
+    note(tmp_path).unlink()
+    extra = {"__nvidia_driver_upgrade_running": []}
+    told = refusals("nvidia_driver_upgrade", ["note"], {"w1": given}, extra=extra)
+    assert told == {"w1": ""}
+    written = json.loads((tmp_path / "state" / "driver-upgrade.json").read_text())
+    assert written["offered"] == {"aliyun.com/gpu-mem": 31, "nvidia.com/mig-1g.5gb": 7}
+    cluster.put(offering("w1", {"aliyun.com/gpu-mem": "0", "nvidia.com/gpu": "0", "nvidia.com/mig-1g.5gb": "7"}))
+    extra = {"__nvidia_driver_upgrade_read": encoded(tmp_path / "state" / "driver-upgrade.json")}
+    hosts = {"w1": {**given, "nvidia_driver_upgrade_wait_timeout": 1}}
+    told = refusals("nvidia_driver_upgrade", ["resume"], hosts, extra=extra)
+    assert "node w1: 0 of 31 aliyun.com/gpu-mem allocatable; look at the pod of its device plugin" in told["w1"]
+    assert "mig" not in told["w1"]
+
+
+def test_nodes_of_a_batch_are_proved_by_what_each_offers(refusals, cluster, given):
+    """It fails before there is a pod, and says what that would have asked for."""
+    asked = {"a": "nvidia.com/gpu", "b": "nvidia.com/mig-1g.5gb", "c": "nvidia.com/gpu"}
+    for name in asked:
+        cluster.put(offering(name, {}))
+    told = refusals(
+        "nvidia_driver_upgrade",
+        ["prove"],
+        {name: {**given, "gpu_node_name": name, "offers": [resource]} for name, resource in asked.items()},
+        facts={"nvml": {"gpus": [{}]}},
+        extra={"gpu_preflight_gpus": {"ansible_facts": {}}, "__nvidia_driver_upgrade_testable": "{{ offers }}"},
+    )
+    for name, resource in asked.items():
+        assert f"(node {name}) did not pass the GPU test: offers 0 {resource}, so" in told[name]
+
+
+#: What a node offered, what else is asked, which resource a pod asks for, and why nothing is proved.
+PROOFS = {
+    "whole": ({"nvidia.com/gpu": 2}, {}, "nvidia.com/gpu", ""),
+    "mixed": ({"nvidia.com/mig-2g.10gb": 1, "nvidia.com/mig-1g.5gb": 7}, {}, "nvidia.com/mig-1g.5gb", ""),
+    "named": ({"a.example/gpu": 2}, {"nvidia_driver_upgrade_resource_name": "a.example/gpu"}, "a.example/gpu", ""),
+    "shared": (
+        {"aliyun.com/gpu-mem": 31, "aliyun.com/gpu-count": 2},
+        {},
+        "",
+        "the node offers aliyun.com/gpu-count, aliyun.com/gpu-mem again, which the test asks for none of",
+    ),
+    "nothing": ({}, {}, "", "the node offered no GPUs before"),
+    "untested": (
+        {"nvidia.com/gpu": 2},
+        {"nvidia_driver_upgrade_smoke_test": False},
+        "nvidia.com/gpu",
+        "nvidia_driver_upgrade_smoke_test is false",
+    ),
+}
+
+
+def test_what_no_pod_has_proved_is_told(hear):
+    role = ROOT / "roles" / "nvidia_driver_upgrade"
+    defaults = {"nvidia_driver_upgrade_resource_name": "nvidia.com/gpu", "nvidia_driver_upgrade_smoke_test": True}
+    hosts = {
+        name: {**defaults, "record": {"offered": offered}, **asked} for name, (offered, asked, *_x) in PROOFS.items()
+    }
+    told = "[__nvidia_driver_upgrade_testable | first | default(''), __nvidia_driver_upgrade_unproved]"
+    result = {**RESULT, "host": "{{ inventory_hostname }}", "state": "upgraded", "evicted": [], "waited_for": []}
+    result["unproved"] = "{{ __nvidia_driver_upgrade_unproved }}"
+    tasks = [{"ansible.builtin.set_fact": {"told": "{{ " + told + " }}", "one": result}}]
+    play = {"hosts": "all", "gather_facts": False, "vars_files": [f"{role}/vars/main.yml"], "tasks": tasks}
+    report = (
+        "{'told': dict(ansible_play_hosts | zip(ansible_play_hosts | map('extract', hostvars, 'told'))), 'report': "
+        f"lookup('ansible.builtin.template', '{role}/templates/report.j2', template_vars="
+        "{'nvidia_driver_upgrade_report': ansible_play_hosts | map('extract', hostvars, 'one') | list}).splitlines()}"
+    )
+    heard = hear(hosts, [play], report, __nvidia_driver_upgrade_record="{{ record }}")
+    assert heard["told"] == {name: list(expected) for name, (_offered, _asked, *expected) in PROOFS.items()}
+    assert heard["report"][0] == "whole: upgraded (570.1 -> 580.1)"
+    assert heard["report"][4:] == [
+        "nothing: upgraded (570.1 -> 580.1); NOT PROVED by a pod: the node offered no GPUs before",
+        "untested: upgraded (570.1 -> 580.1); NOT PROVED by a pod: nvidia_driver_upgrade_smoke_test is false",
+    ]
+
+
+def test_nodes_that_take_no_work_already_count(refusals, cluster, given):
+    gpus = {"nvidia.com/gpu": "2"}
+    for name, parts in {
+        "w1": {},
+        "w2": {},
+        "w3": {},
+        "away": {"unschedulable": True},
+        "sick": {"ready": False, "unschedulable": True},
+    }.items():
+        cluster.put(offering(name, gpus, **parts))
+    cluster.put(offering("no-gpu", {}, unschedulable=True))
+    #: Hosts whose turn it is, by their nodes, and the limit; what is said, if anything.
+    batches = [
+        ({"a": "w1"}, 2, "with w1 more GPU nodes", "2", "are away, sick", "3"),
+        ({"b": "w1"}, 3, ""),
+        ({"c": "away", "d": "sick"}, 1, ""),
+        ({"e": "w1", "f": "w2"}, "50%", "with w1, w2 more GPU nodes", "1", "are away, sick", "4"),
+        ({"g": "w1", "h": "sick"}, 3, ""),
+        ({"i": "w1", "j": "sick"}, 2, "with w1, sick more GPU nodes", "2", "is away", "3"),
+    ]
+    groups = [
+        {
+            host: {
+                **given,
+                "nvidia_driver_upgrade_max_unavailable": limit,
+                "gpu_node_name": name,
+                "nvidia_driver_upgrade_result": {"node": name},
+            }
+            for host, name in hosts.items()
+        }
+        for hosts, limit, *_words in batches
+    ]
+    told = refusals("nvidia_driver_upgrade", ["room"], *groups)
+    for hosts, _limit, words, *more in batches:
+        for host in hosts:
+            assert bool(told[host]) is bool(words), told[host]
+            if words:
+                limit, others, needed = more
+                assert told[host] == (
+                    f"{host}: not begun, for {words} would take no work than the {limit} of nvidia_driver_upgrade_max_unavailable: "
+                    f"cordoned or not Ready already {others}. Bring back what can be brought back, or set it to {needed} with -e."
+                )
+
+
+def test_an_api_server_that_does_not_tell_stops_the_batch(refusals, cluster, given):
+    given["gpu_kubeconfig"] = str(write_kubeconfig("http://127.0.0.1:1", Path(given["gpu_kubeconfig"])))
+    told = refusals("nvidia_driver_upgrade", ["room"], {"w1": given})
+    assert told["w1"].startswith("w1: ")
+    assert "127.0.0.1:1" in told["w1"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "batches"),
+    [
+        (1, ["0 1", "1 1", "2 1", "3 1", "4 1"]),
+        (2, ["0 1", "1 2", "3 2"]),
+        ("60%", ["0 1", "1 3", "4 1"]),
+    ],
+)
+def test_what_was_begun_goes_first_and_the_others_follow_in_batches(hear, limit, batches):
+    first, second, _report = yaml.safe_load((ROOT / "playbooks" / "upgrade_nvidia_driver.yml").read_text())
+    first = {"hosts": "all", "gather_facts": False, "tasks": first["tasks"][-2:]}
+    assert all("ansible.builtin.group_by" in task for task in first["tasks"])
+    second = {key: second[key] for key in ("hosts", "serial", "gather_facts")}
+    # The hosts of a batch, and how many had their turn before.
+    had = "{{ ansible_play_hosts_all | map('extract', hostvars) | selectattr('batch', 'defined') | list | length }}"
+    keep = [
+        {"ansible.builtin.set_fact": {"had": had}},
+        {"ansible.builtin.set_fact": {"batch": "{{ had }} {{ ansible_play_batch | length }}"}},
+    ]
+    states = {**dict.fromkeys("abcde", "due"), "f": "unchanged"}
+    hosts = {
+        name: {"nvidia_driver_upgrade_result": {"state": state, "resumed": name == "e"}}
+        for name, state in states.items()
+    }
+    told = hear(
+        hosts,
+        [first, {**second, "tasks": keep}],
+        "groups['nvidia_driver_begun'] | map('extract', hostvars, 'batch') | list"
+        " + groups['nvidia_driver_due'] | map('extract', hostvars, 'batch') | unique | sort",
+        nvidia_driver_upgrade_max_unavailable=limit,
+    )
+    assert told == ["0 1", *batches], "first the one that was begun, then all batches in their order"
+
+
+def test_why_it_failed_first_is_told_first(hear):
+    reasons = {"alone": "", "before": "first.", "within": "second"}
+    results = {name: {"nvidia_driver_upgrade_result": {**RESULT, "reason": reason}} for name, reason in reasons.items()}
+    tasks = [
+        {
+            "block": [{"ansible.builtin.fail": {"msg": "second."}}],
+            "rescue": [{"ansible.builtin.include_role": {"name": ROLE, "tasks_from": "failed"}}],
+        }
+    ]
+    told = hear(
+        results,
+        [{"hosts": "all", "gather_facts": False, "tasks": tasks}],
+        "ansible_play_hosts | map('extract', hostvars, 'nvidia_driver_upgrade_result') | map(attribute='reason') | list",
+    )
+    assert told == ["second.", "first. second.", "second."]
+
+
+def test_the_undo_gives_a_node_back_whose_upgrade_was_cut_off(run, cluster, given, tmp_path):
+    cluster.put(offering("w1", {"nvidia.com/gpu": "2"}, labels={"theirs": "1"}))
+    kept = copy.deepcopy(cluster.all("Node")[0])
+
+    def play(*parts, check=False):
+        vars_ = {**given, "nvidia_driver_upgrade_labels": {"theirs": "paused"}, "gpu_node_maintenance_scope": "none"}
+        tasks = [
+            {"ansible.builtin.include_role": {"name": ROLE, "tasks_from": part}, "vars": more} for part, more in parts
+        ]
+        playbook = tmp_path / "undo.yml"
+        playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "vars": vars_, "tasks": tasks}]))
+        inventory = f"w1 ansible_connection=local ansible_become=false ansible_python_interpreter={sys.executable}\n"
+        code, said = run(inventory, playbook, *(["--check"] if check else []))
+        assert code == 0, said
+        return int(said.rpartition("changed=")[2].split()[0])
+
+    def state():
+        (item,) = cluster.all("Node")
+        return item["spec"], item["metadata"].get("labels"), item["metadata"].get("annotations") or {}
+
+    before = state()
+    assert play(("absent", {})) == 0
+    play(("begin", {}), ("api", {"__nvidia_driver_upgrade_step": "pause"}))
+    path, paused = note(tmp_path, phase="swapping"), copy.deepcopy(state())
+    assert paused[0]["unschedulable"]
+    assert paused[1] == {"theirs": "paused", "gpu-kubernetes/paused": "nvidia-driver-upgrade"}
+    assert play(("absent", {}), check=True) == 3
+    assert (state(), path.exists()) == (paused, True)
+    assert play(("absent", {})) == 3
+    assert (state(), path.exists()) == (before, False)
+    assert play(("absent", {})) == 0
+    assert kept["metadata"]["labels"] == {"theirs": "1"}
