@@ -65,6 +65,7 @@ def apply(run, machine, tmp_path):
             "kubelet_reserved_state_dir": str(tmp_path / "state"),
             "kubelet_reserved_ready_timeout": 4,
             "__kubelet_reserved_pause": 0,
+            "__kubelet_reserved_steady": 1,
             **variables,
         }
         with serving(machine.api(list(pods))) as server:
@@ -242,6 +243,7 @@ def test_preparing_and_removing_take_along_hosts_that_declare_something_or_have_
         "kubelet_reserved_kube_reserved": ASKED,
         "kubelet_reserved_state_dir": str(tmp_path / "state"),
         "__kubelet_reserved_pause": 0,
+        "__kubelet_reserved_steady": 1,
     }
     undeclared = {**declared, "kubelet_reserved_kube_reserved": {}}
     without = {**undeclared, "kubelet_reserved_state_dir": str(tmp_path / "none")}
