@@ -1,6 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``ansible-playbook`` many times: a process that has imported Ansible forks one for each run, which takes a third of the time.
+"""``ansible-playbook`` many times: a process that has imported Ansible forks one for each run, which takes a third of the time. Its modules
+run on the anvil.
 
 The process reads one request a line, as JSON: {"arguments": [...], "environment": {...}, "output": PATH}. It answers with the exit
 status.
@@ -17,6 +18,8 @@ import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
+from .anvil import Anvil
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -25,14 +28,19 @@ class Forge:
 
     def __init__(self) -> None:
         """Start it, in the checkout and with its settings."""
+        self._folder = tempfile.TemporaryDirectory(prefix="gpu-kubernetes-")
+        self._anvil = Anvil(Path(self._folder.name))
         self._process = subprocess.Popen(
-            [sys.executable, __file__],
+            [sys.executable, "-m", "lab.forge"],
             cwd=ROOT,
             env={
                 **os.environ,
+                "PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]),
                 "ANSIBLE_NOCOLOR": "1",
                 "ANSIBLE_FORCE_COLOR": "0",
                 "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+                "ANSIBLE_PIPELINING": "1",
+                "ANSIBLE_PYTHON_INTERPRETER": self._anvil.program,
             },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -51,6 +59,8 @@ class Forge:
     def close(self) -> None:
         """End it."""
         self._process.communicate()
+        self._anvil.close()
+        self._folder.cleanup()
 
 
 def play(request: dict[str, Any]) -> NoReturn:
@@ -93,4 +103,6 @@ if __name__ == "__main__":
     import ansible.plugins.strategy
     import ansible.template
 
+    # What Ansible calls ansible_playbook_python.
+    sys.executable = os.environ["ANSIBLE_PYTHON_INTERPRETER"]
     serve()

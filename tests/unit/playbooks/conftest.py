@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 
 import pytest
 from lab.forge import Forge
 
-HERE = {"ansible_connection": "local", "ansible_become": False, "ansible_python_interpreter": sys.executable}
+HERE = {"ansible_connection": "local", "ansible_become": False}
 # What a host is, told instead of gathered: that takes longer than all else.
 FACTS = {"distribution": "Debian", "os_family": "Debian", "nodename": "{{ inventory_hostname }}", "cacheable": True}
 

@@ -5,13 +5,12 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 
 pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
 
-HERE = {"ansible_connection": "local", "ansible_become": False, "ansible_python_interpreter": sys.executable}
+HERE = {"ansible_connection": "local", "ansible_become": False}
 
 T4 = {"name": "Tesla T4", "pci_device_id": "1eb8", "lost": False}
 P40 = {"name": "Tesla P40", "pci_device_id": "1b38", "lost": False}

@@ -8,7 +8,6 @@ import copy
 import json
 import os
 import re
-import sys
 import threading
 import time
 from pathlib import Path
@@ -32,7 +31,6 @@ HOSTS = {
         "vars": {
             "ansible_connection": "local",
             "ansible_become": False,
-            "ansible_python_interpreter": sys.executable,
             "gpu_node_name": "{{ inventory_hostname }}",
         },
         "children": {

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -104,7 +103,6 @@ def test_no_control_plane_is_changed_while_another_would_be_refused(run, tmp_pat
     local = {
         "ansible_connection": "local",
         "ansible_become": False,
-        "ansible_python_interpreter": sys.executable,
     }
     code, said = run(
         {"kube_control_plane": {"hosts": hosts, "vars": local}},

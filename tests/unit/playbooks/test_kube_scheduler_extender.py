@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -31,7 +30,7 @@ MANIFEST = (
 # What a run has done that was cut off before the proof.
 CUT_OFF = ("check", "api", "note", "manifest")
 NOTE = "state/kube-scheduler-change.json"
-LOCAL = {"ansible_connection": "local", "ansible_become": False, "ansible_python_interpreter": sys.executable}
+LOCAL = {"ansible_connection": "local", "ansible_become": False}
 
 
 def extender(name: str, **more):

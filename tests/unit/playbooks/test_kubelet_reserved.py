@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,7 @@ if os.geteuid() != 0:
 ROOT = Path(__file__).resolve().parents[3]
 FIXTURES = Path(__file__).parents[1] / "plugins" / "module_utils" / "_kubelet" / "fixtures"
 KUBEADM = (FIXTURES / "kubeadm-1.34.4.yaml").read_text()
-LOCAL = f"ansible_connection=local ansible_become=false ansible_python_interpreter={sys.executable}"
+LOCAL = f"ansible_connection=local ansible_become=false"
 INVENTORY = f"[gpu_nodes]\nhost {LOCAL} gpu_node_name=node\n"
 ASKED = {"cpu": "500m", "memory": "1Gi"}
 BUSY = {
@@ -87,7 +86,6 @@ def apply_role(run, machine, tmp_path):
     def play(hosts, pods=()):
         variables = {
             "ansible_connection": "local",
-            "ansible_python_interpreter": sys.executable,
             "gpu_node_name": "node",
         }
         playbook = tmp_path / "play.yml"
@@ -238,7 +236,6 @@ def test_preparing_and_removing_take_along_hosts_that_declare_something_or_have_
     """The other host cannot be reached: whoever asked it anything would fail."""
     declared = {
         "ansible_connection": "local",
-        "ansible_python_interpreter": sys.executable,
         "gpu_node_name": "node",
         "kubelet_reserved_kube_reserved": ASKED,
         "kubelet_reserved_state_dir": str(tmp_path / "state"),

@@ -7,13 +7,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-LOCAL = f"ansible_connection=local ansible_become=false ansible_python_interpreter={sys.executable}"
+LOCAL = f"ansible_connection=local ansible_become=false"
 # This one asks the API server alone.
 NO_HOSTS = ("show_gpu_allocation.yml",)
 ELSEWHERE = {"patch_kube_scheduler.yml": "kube_control_plane"}

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ from fakes.loopback_api import LoopbackApi, listed, serving, write_kubeconfig
 
 ROOT = Path(__file__).resolve().parents[3]
 PLAYBOOK = ROOT / "playbooks" / "smoke_test_gpushare.yml"
-LOCAL = f"ansible_connection=local ansible_become=false ansible_python_interpreter={sys.executable}"
+LOCAL = f"ansible_connection=local ansible_become=false"
 INVENTORY = f"[gpu_nodes]\nw1 {LOCAL} gpu_node_name=w1\nw2 {LOCAL} gpu_node_name=w2\n"
 LABELS = {"app.kubernetes.io/name": "gpushare-smoke-test", "app.kubernetes.io/managed-by": "gpu.kubernetes"}
 
