@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Python for the modules of many runs: a process that has imported what modules import forks one for each, which takes a tenth of the time.
+"""Python for the modules of many runs: a process that has imported what modules import forks one for each, which takes a part of the time.
 
 What Ansible starts as Python is a small program that hands its arguments, environment and files over, and ends as the module does.
 """
@@ -11,13 +11,14 @@ import contextlib
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import subprocess
 import sys
 import traceback
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 # The ground under every module, and what takes the longest below those that ask an API server.
 IMPORTS = ("ansible.module_utils.basic", "kubernetes.client", "kubernetes.dynamic", "yaml")
@@ -52,18 +53,17 @@ class Anvil:
 
     def close(self) -> None:
         """End it."""
-        self._process.kill()
-        self._process.wait()
+        self._process.communicate()
 
 
-def serve(place: str) -> NoReturn:
-    """Answer requests until the one who started this ends."""
+def serve(place: str) -> None:
+    """Answer requests until the one who started this ends, or says so by closing what this reads."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(place)
     listener.listen(64)
     print("ready", flush=True)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    while True:
+    while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
         client, _address = listener.accept()
         if os.fork() == 0:
             listener.close()

@@ -35,7 +35,7 @@ _IMAGES = {
 def _images(settings: Settings) -> dict[str, str]:
     """Registry, repository and tag of each image: of the user's own archive where one fits, else of the stand-in."""
     given = [name for archive in settings.given_archives for name in image_names(archive)]
-    variables = {}
+    variables: dict[str, str] = {}
     for prefix, (endings, stand_in) in _IMAGES.items():
         chosen = next((name for name in given if name.rsplit(":", 1)[0].endswith(endings)), stand_in)
         if chosen:

@@ -29,7 +29,7 @@ if os.geteuid() != 0:
 ROOT = Path(__file__).resolve().parents[3]
 FIXTURES = Path(__file__).parents[1] / "plugins" / "module_utils" / "_kubelet" / "fixtures"
 KUBEADM = (FIXTURES / "kubeadm-1.34.4.yaml").read_text()
-LOCAL = f"ansible_connection=local ansible_become=false"
+LOCAL = "ansible_connection=local ansible_become=false"
 INVENTORY = f"[gpu_nodes]\nhost {LOCAL} gpu_node_name=node\n"
 ASKED = {"cpu": "500m", "memory": "1Gi"}
 BUSY = {

@@ -28,7 +28,7 @@ if os.geteuid() != 0:
     pytest.skip("only root gives files to root", allow_module_level=True)
 
 TASKS = Path(__file__).resolve().parents[3] / "roles" / "nvidia_driver" / "tasks"
-INVENTORY = f"node ansible_connection=local ansible_become=false\n"
+INVENTORY = "node ansible_connection=local ansible_become=false\n"
 BROKEN = "could not insert the module: Key was rejected by service"
 
 

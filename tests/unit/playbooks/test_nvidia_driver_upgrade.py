@@ -349,7 +349,7 @@ def test_the_undo_gives_a_node_back_whose_upgrade_was_cut_off(run, cluster, give
         ]
         playbook = tmp_path / "undo.yml"
         playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "vars": vars_, "tasks": tasks}]))
-        inventory = f"w1 ansible_connection=local ansible_become=false\n"
+        inventory = "w1 ansible_connection=local ansible_become=false\n"
         code, said = run(inventory, playbook, *(["--check"] if check else []))
         assert code == 0, said
         return int(said.rpartition("changed=")[2].split()[0])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-LOCAL = f"ansible_connection=local ansible_become=false"
+LOCAL = "ansible_connection=local ansible_become=false"
 # This one asks the API server alone.
 NO_HOSTS = ("show_gpu_allocation.yml",)
 ELSEWHERE = {"patch_kube_scheduler.yml": "kube_control_plane"}

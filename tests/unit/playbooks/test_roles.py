@@ -17,7 +17,7 @@ from fakes.loopback_api import listed, serving, write_kubeconfig
 yaml = pytest.importorskip("yaml")
 
 ROOT = Path(__file__).resolve().parents[3]
-LOCAL = f"ansible_connection=local ansible_become=false"
+LOCAL = "ansible_connection=local ansible_become=false"
 WORKING = {"source": "nvml", "error": None, "gpus": [{"name": "Tesla T4", "memory_total_bytes": 2**34, "lost": False}]}
 NONE = {"source": "none", "error": None, "gpus": []}
 LOST = {**WORKING, "error": "1 of 2 GPUs is lost.", "gpus": [*WORKING["gpus"], {"lost": True, "name": None}]}

@@ -20,7 +20,7 @@ from fakes.loopback_api import LoopbackApi, listed, serving, write_kubeconfig
 
 ROOT = Path(__file__).resolve().parents[3]
 PLAYBOOK = ROOT / "playbooks" / "smoke_test_gpushare.yml"
-LOCAL = f"ansible_connection=local ansible_become=false"
+LOCAL = "ansible_connection=local ansible_become=false"
 INVENTORY = f"[gpu_nodes]\nw1 {LOCAL} gpu_node_name=w1\nw2 {LOCAL} gpu_node_name=w2\n"
 LABELS = {"app.kubernetes.io/name": "gpushare-smoke-test", "app.kubernetes.io/managed-by": "gpu.kubernetes"}
 
