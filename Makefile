@@ -18,6 +18,8 @@ ARGS    ?=
 export PATH := $(VENV)/bin:$(PATH)
 export PYTHONPATH := $(CURDIR)/tests
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
+# Where nothing compiled is kept, each of the thousands of starts of Ansible takes twice as long.
+unexport PYTHONDONTWRITEBYTECODE
 
 NOX := $(PY) -m nox --no-error-on-missing-interpreters
 GATES := lint types contract sanity units schedulers stand-ins nodes toml-suite docs artifact machines molecule
