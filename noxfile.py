@@ -22,6 +22,7 @@ from nox.command import CommandFailed
 
 sys.path.insert(0, str(Path(__file__).parent / "tests"))
 
+from gates._common import PARALLEL
 from gates.lanes import FIRST
 from gates.matrix import others
 
@@ -109,13 +110,13 @@ def contract(session: nox.Session) -> None:
 @nox.session
 def units(session: nox.Session) -> None:
     """Unit tests on the Python of .venv."""
-    pytest(session, "units", "--numprocesses=auto", *(session.posargs or ["tests/unit"]), after=CONTAINERD)
+    pytest(session, "units", *PARALLEL, *(session.posargs or ["tests/unit"]), after=CONTAINERD)
 
 
 @nox.session
 def schedulers(session: nox.Session) -> None:
     """Real kube-schedulers of several versions read what kube_scheduler_manifest writes."""
-    pytest(session, "schedulers", "--numprocesses=auto", *(session.posargs or [REAL_SCHEDULERS]), after=SCHEDULERS)
+    pytest(session, "schedulers", *PARALLEL, *(session.posargs or [REAL_SCHEDULERS]), after=SCHEDULERS)
 
 
 @nox.session

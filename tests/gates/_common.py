@@ -23,6 +23,8 @@ REPORTS = ROOT / "build" / "reports"
 NOT_RUN = "not-run.txt"
 CACHE = ROOT / ".cache"
 SITE_PACKAGES = Path(sysconfig.get_path("purelib"))
+# For pytest: as many processes as there are cores, and one that has nothing left to do takes from another, for some tests take minutes.
+PARALLEL = ("--numprocesses=auto", "--dist=worksteal")
 
 
 def source_files(root: Path = ROOT) -> list[Path]:

@@ -21,7 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from . import _pythons
-from ._common import REPORTS, ROOT, finish, link_dependencies, not_run
+from ._common import PARALLEL, REPORTS, ROOT, finish, link_dependencies, not_run
 from ._report import Case, plain, run, why, write
 
 TOOLS = (
@@ -104,7 +104,7 @@ def commands(core: str, python: str, scenario: str | None) -> dict[str, list[str
     )
     if core != _pythons.CONTROLLERS[0][0]:
         left_out += PLAYBOOKS
-    pytest = ["python", "-m", "pytest", "-q", "--numprocesses=auto", f"--junitxml={report}", *left_out, "tests/unit"]
+    pytest = ["python", "-m", "pytest", "-q", *PARALLEL, f"--junitxml={report}", *left_out, "tests/unit"]
     found = {"version": ["ansible-playbook", "--version"], "units": pytest}
     if playbooks := sorted(str(path.relative_to(ROOT)) for path in (ROOT / "playbooks").glob("*.yml")):
         found["syntax of playbooks"] = ["ansible-playbook", "--inventory", "localhost,", "--syntax-check", *playbooks]
