@@ -8,6 +8,7 @@ What Ansible starts as Python is a small program that hands its arguments, envir
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import runpy
@@ -63,6 +64,7 @@ def serve(place: str) -> None:
     listener.listen(64)
     print("ready", flush=True)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    gc.disable()  # as the forge does
     while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
         client, _address = listener.accept()
         if os.fork() == 0:

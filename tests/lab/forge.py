@@ -9,6 +9,7 @@ status.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -86,6 +87,7 @@ def play(request: dict[str, Any]) -> NoReturn:
 
 def serve() -> None:
     """Serve until there are no more requests."""
+    gc.disable()  # no run lives long enough, and to look through what it shares with this process would copy it
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
