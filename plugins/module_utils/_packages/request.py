@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Mapping, Optional, Sequence
 
 # package name: installed version, None if it is not installed
@@ -75,6 +75,20 @@ def satisfied(name: str, request: Request, installed: Installed) -> bool:
 def pending(request: Request, installed: Installed) -> tuple[str, ...]:
     """Return the packages that are not as asked for."""
     return tuple(name for name in request.names if not satisfied(name, request, installed))
+
+
+def beside(request: Request, installed: Installed) -> Request:
+    """Return the request with the version of those of its packages that an earlier one brought and that stay, if it leaves the version open.
+
+    What joins them has to fit them, and the repository may have gone on since they came.
+    """
+    if not request.present or not (request.version is None or request.version.endswith(".*")):
+        return request
+    ours = (request.own - request.unversioned).intersection(request.names).difference(pending(request, installed))
+    stay = {installed[name] for name in ours}
+    version = stay.pop() if len(stay) == 1 else None
+    # Without a revision it would mean every revision of it.
+    return replace(request, version=version) if version and "-" in version else request
 
 
 def upstream(version: str) -> str:

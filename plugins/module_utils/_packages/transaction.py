@@ -11,7 +11,7 @@ from typing import Callable, Sequence
 
 from .managers import MANAGERS, Manager
 from .patience import LOCKED, PATIENCE, Runner, last_words, run_patiently
-from .request import Installed, PackageError, Request, enumerated, pending, satisfied
+from .request import Installed, PackageError, Request, beside, enumerated, pending, satisfied
 
 
 def apply(
@@ -27,7 +27,8 @@ def apply(
     names = pending(request, before)
     if not names:
         return before, names
-    chosen, rest = MANAGERS[manager], replace(request, names=names)
+    chosen = MANAGERS[manager]
+    rest = replace(beside(request, before) if chosen.offered else request, names=names)
     _refuse_held(chosen, rest, before, run)
     if not request.present:
         rest = _with_company(chosen, rest, run)
@@ -35,7 +36,7 @@ def apply(
     if check_mode and request.present:
         _refuse_losses(chosen, rest, run)
     if not check_mode:
-        if chosen.falls and request.present and (request.version or "").endswith(".*"):
+        if chosen.falls and rest.present and (rest.version or "").endswith(".*"):
             _refuse_unknown(manager, rest, run)
         act = _install if request.present else _succeed
         act(chosen, command, rest, run)

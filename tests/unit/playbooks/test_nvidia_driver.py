@@ -41,6 +41,8 @@ def host(
     }
 
 
+RUNFILE = {"nvidia_driver_method": "runfile", "nvidia_driver_version": "580.1"}
+
 #: What is asked, packages in the driver's version, other packages, and where they come from.
 PLATFORMS = {
     "debian": (
@@ -173,6 +175,12 @@ PLATFORMS = {
         f"{CUDA}/suse16/x86_64",
     ),
     "arch": (host("Archlinux", "", "6.17.8-arch1-1", family="Archlinux"), ["nvidia-utils", "nvidia-open"], [], ""),
+    "arch-runfile": (
+        host("Archlinux", "", "6.17.8-arch1-1", family="Archlinux", **RUNFILE),
+        [],
+        ["dkms", "gcc", "make", "linux-headers"],
+        "",
+    ),
     "arch-lts": (
         host("Archlinux", "", "6.12.58-1-lts", family="Archlinux", open_modules="impossible"),
         ["nvidia-utils", "nvidia-lts"],
@@ -232,7 +240,6 @@ PLAN = {
 #: What is asked, and what a variable is then.
 OPTIONS = ["--silent", "--no-x-check", "--no-install-compat32-libs", "--dkms", "--kernel-module-type=open"]
 RECORD = {"version": "580.1", "options": OPTIONS, "url": "https://x.example/580.run"}
-RUNFILE = {"nvidia_driver_method": "runfile", "nvidia_driver_version": "580.1"}
 NODE = ("Ubuntu", "24.04", "6.8.0-61-generic")
 DECIDED = {
     "signed-packages": (host(*NODE, secure_boot=True), "__nvidia_driver_signed", True),

@@ -254,6 +254,18 @@ def test_cuda(refusals):
         assert words in told[name], told[name]
 
 
+def test_cuda_on_arch(refusals):
+    asked = {"cuda_versions": ["12.8"], "cuda_default": "12.8", "cuda_runfiles": [runfile("12.8")]}
+    hosts = {
+        "runfile": {"cuda_method": "runfile", **asked},
+        "package": {"cuda_method": "package", "cuda_provider": "nvidia", "cuda_versions": []},
+    }
+    arch = {**DEBIAN, "distribution": "Archlinux", "os_family": "Archlinux", "pkg_mgr": "pacman"}
+    told = refusals("cuda", ["check"], hosts, facts=arch)
+    assert "Archlinux has no update-alternatives" in told["runfile"]
+    assert told["package"].endswith("set cuda_provider to distribution.")
+
+
 #: A mistake in what is asked of nvidia_driver on a Debian, and what is said of it.
 DRIVER = {
     "key-without-a-checksum": (

@@ -79,6 +79,26 @@ def test_a_version_that_the_manager_cannot_give(manager: str, version: str, word
     assert host.calls == []
 
 
+@pytest.mark.parametrize("version", [None, "1.*"])
+@pytest.mark.parametrize(("manager", "asked"), [("apt", "base=1.2-1"), ("dnf", "base-1.2-1"), ("zypper", "base=1.2-1")])
+def test_what_joins_packages_that_stay_comes_in_their_version(manager: str, asked: str, version: str | None) -> None:
+    host = Host(manager, toolkit="1.2-1", other="9-1")
+    host.makes[" install "] = {"base": "1.2-1"}
+    host.apply(
+        Request(
+            (*NAMES, "other"), version=version, unversioned=frozenset({"other"}), own=frozenset({"toolkit", "other"})
+        )
+    )
+    assert host.changing[-1].endswith(f" {asked}")
+
+
+def test_packages_that_stay_in_several_versions_tell_nothing() -> None:
+    host = Host("apt", toolkit="1.2-1", more="1.3-1")
+    host.makes[" install "] = {"base": "1.4-1"}
+    host.apply(Request((*NAMES, "more"), own=frozenset({"toolkit", "more"})))
+    assert host.changing[-1].endswith(" base")
+
+
 @pytest.mark.parametrize(
     ("request_", "makes", "words"),
     [
