@@ -372,6 +372,7 @@ def test_containerds_are_on_path_and_listed(monkeypatch, reports):
 def test_playbooks_run_under_the_oldest_ansible_core():
     commands = {core: matrix.commands(core, python, None)["units"] for core, python in _pythons.CONTROLLERS}
     assert [core for core, words in commands.items() if matrix.PLAYBOOKS[0] in words] == ["2.19", "2.20", "2.21"]
+    assert [core for core, words in commands.items() if matrix.MODULES[0] in words] == ["2.19", "2.20"]
 
 
 def test_what_imports_no_ansible_is_tested_on_the_newest_python(monkeypatch):
