@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-testinfra_hosts = ["ansible://gpu_nodes"]
+testinfra_hosts = ["ansible://*-worker-1"]
 
 
 def test_nothing_is_left(host: Any) -> None:

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-testinfra_hosts = ["ansible://gpu_nodes"]
+testinfra_hosts = ["ansible://*-worker-1"]
 
 HERE = Path(__file__).parents[1]
 CONVERGE = str(HERE / "converge.yml")
+ALONE = ("--limit", "*-worker-1")
 EXECUTED = "/root/stand-in-executed"
 SCRATCH = "/var/lib/gpu-kubernetes/cuda-runfile"
 PROFILE = "/etc/profile.d/gpu-kubernetes-cuda.sh"
@@ -28,7 +29,7 @@ def apply(playbook: Playbook) -> Apply:
     """Apply the role with other variables: exit code, count of changes, what was said in one line."""
 
     def run(*words: str, **variables: Any) -> tuple[int, int, str]:
-        code, recap, said = playbook(CONVERGE, "-e", json.dumps(variables), *words)
+        code, recap, said = playbook(CONVERGE, *ALONE, "-e", json.dumps(variables), *words)
         return code, sum(counts["changed"] for counts in recap.values()), " ".join(said.split())
 
     return run
@@ -205,7 +206,7 @@ def test_packages_instead_and_back(host: Any, apply: Apply) -> None:
 def test_what_was_there_before_comes_back(host: Any, playbook: Playbook, apply: Apply) -> None:
     """A toolkit of somebody else, chosen by hand: undo and redo."""
     undo = ["-e", '{"cuda_state": "absent"}']
-    code, _recap, said = playbook(CONVERGE, *undo)
+    code, _recap, said = playbook(CONVERGE, *ALONE, *undo)
     assert code == 0, said
     assert installed(host) == []
     for version in ("11.8", "12.6"):
@@ -218,13 +219,13 @@ def test_what_was_there_before_comes_back(host: Any, playbook: Playbook, apply: 
     assert code == 0, said
     assert default(host) == "12.8"
     for mode in (["--check"], []):
-        code, recap, said = playbook(CONVERGE, *undo, *mode)
+        code, recap, said = playbook(CONVERGE, *ALONE, *undo, *mode)
         assert code == 0, said
         assert sum(counts["changed"] for counts in recap.values()) > 0
     assert installed(host) == ["/usr/local/cuda-11.8", "/usr/local/cuda-12.6"]
     assert host.file("/usr/local/cuda").linked_to == "/usr/local/cuda-11.8"
     for mode in (["--check"], []):
-        code, recap, said = playbook(CONVERGE, *undo, *mode)
+        code, recap, said = playbook(CONVERGE, *ALONE, *undo, *mode)
         assert (code, sum(counts["changed"] for counts in recap.values())) == (0, 0), said
 
     for version in ("11.8", "12.6"):
@@ -235,7 +236,7 @@ def test_what_was_there_before_comes_back(host: Any, playbook: Playbook, apply: 
     code, _changed, said = apply()
     assert code == 0, said
     assert default(host) == "12.8"
-    code, _recap, said = playbook(CONVERGE, *undo)
+    code, _recap, said = playbook(CONVERGE, *ALONE, *undo)
     assert code == 0, said
     assert host.check_output("readlink /usr/local/cuda") == "/opt/cuda"
     host.check_output("rm /usr/local/cuda && rmdir /opt/cuda")

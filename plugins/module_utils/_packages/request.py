@@ -13,14 +13,15 @@ from typing import Mapping, Optional, Sequence
 Installed = Mapping[str, Optional[str]]
 # What a manager could take for an option, a pattern, a path, a group or a wish of its own ("name-" with apt removes)
 # is no package here. A version may have an epoch, and end in .* for all that begin so.
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._+-]*[A-Za-z0-9._])?")
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._+-]*(?:[A-Za-z0-9._]|[+]{2}))?")
 _VERSION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._+~^:-]*[A-Za-z0-9_~^])?(?:\.\*)?")
 
 
 class PackageError(Exception):
     """What was asked cannot be done; the message is a sentence without a full stop, with cause and remedy.
 
-    ``details`` has ``command``, ``stdout`` and ``stderr`` if a command failed.
+    ``details`` has ``command``, ``stdout`` and ``stderr`` if a command failed, and ``changed`` where packages are others than before
+    all the same.
     """
 
     def __init__(self, message: str, **details: object) -> None:

@@ -39,8 +39,12 @@ def apply(
         if chosen.falls and rest.present and (rest.version or "").endswith(".*"):
             _refuse_unknown(manager, rest, run)
         act = _install if request.present else _succeed
-        act(chosen, command, rest, run)
-        _believe(manager, rest, query())
+        try:
+            act(chosen, command, rest, run)
+            _believe(manager, rest, query())
+        except PackageError as error:
+            error.details["changed"] = query() != before
+            raise
     return before, rest.names
 
 

@@ -110,6 +110,22 @@ def test_a_daemon_that_ran_before_its_drop_in_is_started_again(machine, apply):
     assert (code, folder.exists(), machine.done()) == (0, False, ["daemon-reload"]), said
 
 
+def test_without_persistence_ubuntus_daemon_is_left_as_it_comes(machine, apply):
+    """Its unit is static: it cannot be disabled, and udev starts it, without persistence mode."""
+    asked = {"distribution": "Ubuntu", "nvidia_driver_persistence": False}
+    for _start in ("of the role's own unit", "of the package's unit"):
+        code, _done, said = apply("services_drop_in services", distribution="Ubuntu")
+        assert (code, machine.is_("running")) == (0, True), said
+        machine.done()
+        code, done, said = apply("services_drop_in_absent services", **asked)
+        assert (code, done > 0, machine.is_("running")) == (0, True, False), said
+        assert machine.done() == ["daemon-reload", f"stop {DAEMON}"]
+    machine.start()
+    for mode in (["--check"], []):
+        code, again, said = apply("services_drop_in_absent services", *mode, **asked)
+        assert (code, again, machine.done(), machine.is_("running")) == (0, 0, [], True), said
+
+
 def test_several_nodes_that_need_a_reboot_are_not_begun_with(machine, apply):
     machine.tell(nouveau_loaded=True)
     hosts = INVENTORY + INVENTORY.replace("node ", "other ")

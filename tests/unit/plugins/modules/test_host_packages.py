@@ -93,6 +93,7 @@ def test_what_could_not_be_configured_goes_with_the_rest(host: Host, tmp_path: P
     Path(f"{host.db}.half").write_text("base")
     failed = host.run(record=record)
     assert "dpkg returned an error" in str(failed["msg"])
+    assert failed["changed"] is True
     assert sorted(path.name for path in host.db.iterdir()) == ["base", "toolkit"]
     gone = host.run(state="absent", name=[], record=record)
     assert gone["packages"] == ["base", "toolkit"]

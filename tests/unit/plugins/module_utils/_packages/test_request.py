@@ -33,7 +33,9 @@ def test_pending(request_: Request, installed: dict[str, str | None], left: tupl
     assert pending(request_, installed) == left
 
 
-@pytest.mark.parametrize("name", ["", "-y", "--force-yes", "base-", "base=1", "base*", "base/sid", "./base.deb", "a b"])
+@pytest.mark.parametrize(
+    "name", ["", "-y", "--force-yes", "base-", "base+", "base=1", "base*", "base/sid", "./base.deb", "a b"]
+)
 def test_what_is_no_name_is_refused(name: str) -> None:
     with pytest.raises(PackageError, match=re.escape(repr(name))):
         Request((name,))
@@ -47,4 +49,4 @@ def test_what_is_no_version_is_refused(version: str) -> None:
 
 def test_usual_names_and_versions_are_taken() -> None:
     for version in ("1.17.8", "1.17.8-1", "1:1.17.8~rc.1-0ubuntu1", "570.124.06^20250101+git"):
-        Request(("nvidia-container-toolkit", "python3.11", "libfoo++1", "x"), version=version)
+        Request(("nvidia-container-toolkit", "python3.11", "libfoo++1", "g++", "x"), version=version)
