@@ -7,21 +7,18 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sync"
 
+	"gpu.kubernetes.lab/standins/internal/extender"
 	"gpu.kubernetes.lab/standins/internal/gpushare"
 	"gpu.kubernetes.lab/standins/internal/kube"
 )
 
-// ledger is what the extender knows: nodes and pods as the API shows them, and each GPU node as it was first seen.
+// ledger is what the extender knows: the cluster, and each GPU node as it was first seen.
 type ledger struct {
-	mutex     sync.Mutex
-	nodes     map[string]kube.Node
-	pods      map[string]kube.Pod // by UID
+	*extender.Mirror
+
 	unhealthy map[string]map[int]bool
 	cached    map[string]*gpuNode
-	// assumed are the pods that were bound here and are not yet shown as bound.
-	assumed map[string]kube.Pod
 }
 
 // gpuNode is a node in the cache. It is looked at again only while it has no GPUs or its capacity is not above zero, and
@@ -33,15 +30,14 @@ type gpuNode struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{
-		nodes: map[string]kube.Node{}, pods: map[string]kube.Pod{}, unhealthy: map[string]map[int]bool{},
-		cached: map[string]*gpuNode{}, assumed: map[string]kube.Pod{},
-	}
+	l := &ledger{Mirror: extender.NewMirror(), unhealthy: map[string]map[int]bool{}, cached: map[string]*gpuNode{}}
+	l.Seen = l.lookAtPod
+	return l
 }
 
 // look finds a node in the cache, or takes it in. The mutex is held.
 func (l *ledger) look(name string) (*gpuNode, error) {
-	shown, exists := l.nodes[name]
+	shown, exists := l.Node(name)
 	if !exists {
 		return nil, fmt.Errorf("node %s is not in the cluster", name)
 	}
@@ -60,12 +56,10 @@ func (l *ledger) look(name string) (*gpuNode, error) {
 	return node, nil
 }
 
-// lookAtPods takes in the nodes of pods that have a GPU. The mutex is held.
-func (l *ledger) lookAtPods(pods ...kube.Pod) {
-	for _, pod := range pods {
-		if _, placed := gpushare.Number(pod, gpushare.Index); placed && occupies(pod) {
-			_, _ = l.look(pod.Spec.NodeName)
-		}
+// lookAtPod takes in the node of a pod that has a GPU. The mutex is held.
+func (l *ledger) lookAtPod(pod kube.Pod) {
+	if _, placed := gpushare.Number(pod, gpushare.Index); placed && occupies(pod) {
+		_, _ = l.look(pod.Spec.NodeName)
 	}
 }
 
@@ -78,18 +72,10 @@ func occupies(pod kube.Pod) bool {
 // onNode are the pods that count on the GPUs of a node, by the GPU. The mutex is held.
 func (l *ledger) onNode(name string) map[int][]kube.Pod {
 	found := map[int][]kube.Pod{}
-	add := func(pod kube.Pod) {
+	for _, pod := range l.Pods() {
 		if index, placed := gpushare.Number(pod, gpushare.Index); placed && pod.Spec.NodeName == name && occupies(pod) {
 			found[int(index)] = append(found[int(index)], pod)
 		}
-	}
-	for uid, pod := range l.pods {
-		if _, ours := l.assumed[uid]; !ours {
-			add(pod)
-		}
-	}
-	for _, pod := range l.assumed {
-		add(pod)
 	}
 	return found
 }
@@ -105,8 +91,8 @@ func used(pods []kube.Pod) int64 {
 
 // fit is the GPU with the smallest free memory that is enough, the lowest index among equals; false: none is enough.
 func (l *ledger) fit(name string, request int64) (index int, total int64, ok bool, err error) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
+	l.Lock()
+	defer l.Unlock()
 	node, err := l.look(name)
 	if err != nil {
 		return 0, 0, false, err
@@ -127,9 +113,9 @@ func (l *ledger) fit(name string, request int64) (index int, total int64, ok boo
 
 // assume counts a pod as bound before the API shows it.
 func (l *ledger) assume(pod kube.Pod) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	l.assumed[pod.Metadata.UID] = pod
+	l.Lock()
+	defer l.Unlock()
+	l.Assume(pod)
 }
 
 // deviceReport, podReport and nodeReport are what inspect shows, under the original's names.
@@ -155,8 +141,8 @@ type nodeReport struct {
 
 // inspect reports every node of the cache, or the one that is named, which comes into the cache by that.
 func (l *ledger) inspect(name string) ([]nodeReport, error) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
+	l.Lock()
+	defer l.Unlock()
 	reports := []nodeReport{}
 	if name != "" {
 		node, err := l.look(name)

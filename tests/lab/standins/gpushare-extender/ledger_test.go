@@ -66,8 +66,8 @@ func TestFit(t *testing.T) {
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			l := newLedger()
-			nodeSink{l}.Replace([]kube.Node{nodeOf("n", 48, 3), nodeOf("other", 48, 3)})
-			podSink{l}.Replace(test.pods)
+			l.NodeSink().Replace([]kube.Node{nodeOf("n", 48, 3), nodeOf("other", 48, 3)})
+			l.PodSink().Replace(test.pods)
 			index, total, ok, err := l.fit("n", test.request)
 			if err != nil || ok != (test.want >= 0) || (ok && (index != test.want || total != 16)) {
 				t.Errorf("got GPU %d of %d, %t, %v; want %d", index, total, ok, err, test.want)
@@ -78,7 +78,7 @@ func TestFit(t *testing.T) {
 
 func TestFitOfNodesWithoutGPUs(t *testing.T) {
 	l := newLedger()
-	nodeSink{l}.Replace([]kube.Node{nodeOf("bare", 0, 0), nodeOf("uncounted", 16, 0)})
+	l.NodeSink().Replace([]kube.Node{nodeOf("bare", 0, 0), nodeOf("uncounted", 16, 0)})
 	for name, want := range map[string]string{
 		"bare": "node bare has no aliyun.com/gpu-mem", "absent": "node absent is not in the cluster", "uncounted": "",
 	} {
@@ -107,7 +107,7 @@ func TestANodeIsSeenOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLedger()
 			for n, step := range steps {
-				nodeSink{l}.Put(nodeOf("n", step.memory, step.count))
+				l.NodeSink().Put(nodeOf("n", step.memory, step.count))
 				reports, err := l.inspect("n")
 				if err != nil {
 					t.Fatal(err)
@@ -122,7 +122,7 @@ func TestANodeIsSeenOnce(t *testing.T) {
 			}
 			restarted := newLedger()
 			last := steps[len(steps)-1]
-			nodeSink{restarted}.Put(nodeOf("n", last.memory, last.count))
+			restarted.NodeSink().Put(nodeOf("n", last.memory, last.count))
 			if reports, _ := restarted.inspect("n"); int64(len(reports[0].Devices)) != last.count {
 				t.Errorf("a restart does not help: %v", reports)
 			}
@@ -143,18 +143,18 @@ func TestInspect(t *testing.T) {
 		}
 		return string(content)
 	}
-	nodeSink{l}.Replace([]kube.Node{nodeOf("n", 32, 2), nodeOf("idle", 32, 2)})
+	l.NodeSink().Replace([]kube.Node{nodeOf("n", 32, 2), nodeOf("idle", 32, 2)})
 	if got := text(); got != "[]" {
 		t.Errorf("a fresh extender knows %s", got)
 	}
-	podSink{l}.Put(podOn("n", "b", 1, 5))
-	podSink{l}.Put(podOn("n", "a", 1, 3))
+	l.PodSink().Put(podOn("n", "b", 1, 5))
+	l.PodSink().Put(podOn("n", "a", 1, 3))
 	want := `[{"name":"n","totalGPU":32,"usedGPU":8,"devs":[{"id":0,"totalGPU":16,"usedGPU":0,"pods":[]},` +
 		`{"id":1,"totalGPU":16,"usedGPU":8,"pods":[{"name":"a","namespace":"default","usedGPU":3},{"name":"b","namespace":"default","usedGPU":5}]}]}]`
 	if got := text(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	podSink{l}.Delete(podOn("n", "a", 1, 3))
+	l.PodSink().Delete(podOn("n", "a", 1, 3))
 	if reports, _ := l.inspect("n"); reports[0].Used != 5 {
 		t.Errorf("after a pod has gone: %v", reports)
 	}
@@ -163,10 +163,10 @@ func TestInspect(t *testing.T) {
 func TestNodesOfPodsAreTakenInWhicheverIsListedFirst(t *testing.T) {
 	nodes, pods := []kube.Node{nodeOf("n", 32, 2)}, []kube.Pod{podOn("n", "a", 0, 3)}
 	first, second := newLedger(), newLedger()
-	nodeSink{first}.Replace(nodes)
-	podSink{first}.Replace(pods)
-	podSink{second}.Replace(pods)
-	nodeSink{second}.Replace(nodes)
+	first.NodeSink().Replace(nodes)
+	first.PodSink().Replace(pods)
+	second.PodSink().Replace(pods)
+	second.NodeSink().Replace(nodes)
 	for _, l := range []*ledger{first, second} {
 		if reports, _ := l.inspect(""); len(reports) != 1 || reports[0].Used != 3 {
 			t.Errorf("got %v", reports)
@@ -178,24 +178,24 @@ func TestAnAssumedPodCountsOnceUntilItIsShownOrGone(t *testing.T) {
 	bound := podOn("n", "a", 0, 3)
 	unbound := podOn("", "a", 0, 3)
 	cases := map[string]struct {
-		then func(podSink)
+		then func(kube.Sink[kube.Pod])
 		want int64
 	}{
-		"nothing is told":          {func(podSink) {}, 3},
-		"an older state is told":   {func(s podSink) { s.Put(unbound) }, 3},
-		"an older state is listed": {func(s podSink) { s.Replace([]kube.Pod{unbound}) }, 3},
-		"it is shown as bound":     {func(s podSink) { s.Put(bound) }, 3},
-		"it is listed as bound":    {func(s podSink) { s.Replace([]kube.Pod{bound}) }, 3},
-		"it is deleted":            {func(s podSink) { s.Delete(bound) }, 0},
-		"it is listed no more":     {func(s podSink) { s.Replace(nil) }, 0},
+		"nothing is told":          {func(kube.Sink[kube.Pod]) {}, 3},
+		"an older state is told":   {func(s kube.Sink[kube.Pod]) { s.Put(unbound) }, 3},
+		"an older state is listed": {func(s kube.Sink[kube.Pod]) { s.Replace([]kube.Pod{unbound}) }, 3},
+		"it is shown as bound":     {func(s kube.Sink[kube.Pod]) { s.Put(bound) }, 3},
+		"it is listed as bound":    {func(s kube.Sink[kube.Pod]) { s.Replace([]kube.Pod{bound}) }, 3},
+		"it is deleted":            {func(s kube.Sink[kube.Pod]) { s.Delete(bound) }, 0},
+		"it is listed no more":     {func(s kube.Sink[kube.Pod]) { s.Replace(nil) }, 0},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			l := newLedger()
-			nodeSink{l}.Put(nodeOf("n", 32, 2))
-			podSink{l}.Put(unbound)
+			l.NodeSink().Put(nodeOf("n", 32, 2))
+			l.PodSink().Put(unbound)
 			l.assume(bound)
-			test.then(podSink{l})
+			test.then(l.PodSink())
 			if reports, _ := l.inspect("n"); reports[0].Used != test.want {
 				t.Errorf("%d is used, want %d", reports[0].Used, test.want)
 			}
@@ -205,7 +205,7 @@ func TestAnAssumedPodCountsOnceUntilItIsShownOrGone(t *testing.T) {
 
 func TestUnhealthyGPUsAreLeftOut(t *testing.T) {
 	l := newLedger()
-	nodeSink{l}.Put(nodeOf("n", 48, 3))
+	l.NodeSink().Put(nodeOf("n", 48, 3))
 	told := func(namespace, gpus string) kube.ConfigMap {
 		return kube.ConfigMap{
 			Metadata: kube.Meta{Name: "unhealthy-gpu-n", Namespace: namespace}, Data: map[string]string{"gpus": gpus},

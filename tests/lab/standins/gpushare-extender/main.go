@@ -10,22 +10,17 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
+	"gpu.kubernetes.lab/standins/internal/extender"
 	"gpu.kubernetes.lab/standins/internal/kube"
 )
 
-const (
-	prefix      = "STAND-IN for gpushare-schd-extender: "
-	defaultPort = "39999"
-)
+const prefix = "STAND-IN for gpushare-schd-extender: "
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
@@ -56,46 +51,21 @@ func serve(ctx context.Context, arguments []string, getenv func(string) string, 
 	if getenv("THREADNESS") != "" {
 		logger.Print("accepted without effect: THREADNESS")
 	}
-	port := getenv("PORT")
-	if port == "" {
-		port = defaultPort
-	}
 	client, err := kube.Connect(getenv, account)
 	if err != nil {
 		return fmt.Errorf("the API server cannot be called: %w", err)
 	}
 	logger.Printf("credentials: %s", client.Origin)
-	extender := &extender{ledger: newLedger(), client: client, log: logger, debug: level == "debug"}
-	if !extender.follow(ctx) {
+	answers := &answers{ledger: newLedger(), client: client, log: logger, debug: level == "debug"}
+	if !answers.follow(ctx) {
 		return nil
 	}
-	listener, err := net.Listen("tcp", ":"+port)
-	if err != nil {
-		return fmt.Errorf("PORT: %w", err)
-	}
-	logger.Printf("nodes and pods are known, listening at port %s", port)
-	server := &http.Server{Handler: extender.handler(), ReadHeaderTimeout: 5 * time.Second, ErrorLog: logger}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	if err := server.Serve(listener); ctx.Err() == nil {
-		return err
-	}
-	return nil
+	return extender.Serve(ctx, getenv("PORT"), answers.handler(), logger)
 }
 
-// follow starts to watch the API and waits until nodes and pods are known; false means that the context ended. It does
-// not wait for ConfigMaps, because older builds of the original neither read them nor are allowed to.
-func (e *extender) follow(ctx context.Context) bool {
-	nodes := newFirst[kube.Node](nodeSink{e.ledger})
-	pods := newFirst[kube.Pod](podSink{e.ledger})
-	go kube.Follow(ctx, e.client, "/api/v1/nodes", nodes, e.log)
-	go kube.Follow(ctx, e.client, "/api/v1/pods", pods, e.log)
-	go kube.Follow(ctx, e.client, "/api/v1/configmaps", healthSink{e.ledger}, e.log)
-	for _, known := range []<-chan struct{}{nodes.known, pods.known} {
-		select {
-		case <-known:
-		case <-ctx.Done():
-			return false
-		}
-	}
-	return true
+// follow waits until nodes and pods are known; false means that the context ended. It does not wait for ConfigMaps,
+// because older builds of the original neither read them nor are allowed to.
+func (a *answers) follow(ctx context.Context) bool {
+	go kube.Follow(ctx, a.client, "/api/v1/configmaps", healthSink{a.ledger}, a.log)
+	return a.ledger.Follow(ctx, a.client, a.log)
 }

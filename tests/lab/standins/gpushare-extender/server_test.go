@@ -65,7 +65,7 @@ func started(t *testing.T, api *kubetest.Server) string {
 func startedUntil(t *testing.T, api *kubetest.Server) (string, context.CancelFunc) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	e := &extender{ledger: newLedger(), client: api.Client(t), log: log.New(io.Discard, "", 0), debug: true}
+	e := &answers{ledger: newLedger(), client: api.Client(t), log: log.New(io.Discard, "", 0), debug: true}
 	if !e.follow(ctx) {
 		t.Fatal("the API was not read")
 	}
