@@ -13,7 +13,14 @@ from . import cluster, images, nodes
 from .packages import KEY
 from .settings import Node, Settings
 from .standins.archive import image_names
-from .standins.build import CUDA_SAMPLE, DEVICE_PLUGIN, GPUSHARE_DEVICE_PLUGIN, GPUSHARE_EXTENDER
+from .standins.build import (
+    CUDA_SAMPLE,
+    DEVICE_PLUGIN,
+    GPUSHARE_DEVICE_PLUGIN,
+    GPUSHARE_EXTENDER,
+    NANO_GPU_AGENT,
+    NANO_GPU_EXTENDER,
+)
 
 
 def path(settings: Settings) -> Path:
@@ -27,21 +34,23 @@ _IMAGES = {
     "gpu_smoke_test_image": (("nvidia/k8s/cuda-sample",), CUDA_SAMPLE),
     "gpushare_device_plugin_image": (("k8s-gpushare-plugin",), GPUSHARE_DEVICE_PLUGIN),
     "gpushare_extender_image": (("k8s-gpushare-schd-extender",), GPUSHARE_EXTENDER),
-    "nano_gpu_agent_image": (("nano-gpu-agent", "elastic-gpu-agent"), ""),
-    "nano_gpu_extender_image": (("nano-gpu-scheduler", "elastic-gpu-scheduler"), ""),
+    "nano_gpu_agent_image": (("nano-gpu-agent", "elastic-gpu-agent"), NANO_GPU_AGENT),
+    "nano_gpu_extender_image": (("nano-gpu-scheduler", "elastic-gpu-scheduler"), NANO_GPU_EXTENDER),
 }
 
 
-def _images(settings: Settings) -> dict[str, str]:
+def _images(settings: Settings) -> dict[str, Any]:
     """Registry, repository and tag of each image: of the user's own archive where one fits, else of the stand-in."""
     given = [name for archive in settings.given_archives for name in image_names(archive)]
-    variables: dict[str, str] = {}
+    variables: dict[str, Any] = {}
     for prefix, (endings, stand_in) in _IMAGES.items():
         chosen = next((name for name in given if name.rsplit(":", 1)[0].endswith(endings)), stand_in)
-        if chosen:
-            repository, tag = chosen.rsplit(":", 1)
-            registry, repository = repository.split("/", 1)
-            variables |= {f"{prefix}_registry": registry, f"{prefix}_repository": repository, f"{prefix}_tag": tag}
+        repository, tag = chosen.rsplit(":", 1)
+        registry, repository = repository.split("/", 1)
+        variables |= {f"{prefix}_registry": registry, f"{prefix}_repository": repository, f"{prefix}_tag": tag}
+        if chosen == NANO_GPU_AGENT:
+            # Nor are there any: the nodes' toolkit is CDI alone.
+            variables["nano_gpu_agent_needs_host_binaries"] = False
     return variables
 
 

@@ -19,6 +19,8 @@ __all__ = [
     "GPUSHARE_DEVICE_PLUGIN",
     "GPUSHARE_EXTENDER",
     "LABEL",
+    "NANO_GPU_AGENT",
+    "NANO_GPU_EXTENDER",
     "build",
     "digest",
     "pause",
@@ -29,11 +31,19 @@ CUDA_SAMPLE = "lab.local/stand-in/cuda-sample:vectoradd"
 # Tags name the source of the original that is imitated; see README.md.
 GPUSHARE_EXTENDER = "lab.local/stand-in/gpushare-extender:c0b6141"
 GPUSHARE_DEVICE_PLUGIN = "lab.local/stand-in/gpushare-device-plugin:v2-1.11-aff8a23"
+NANO_GPU_EXTENDER = "lab.local/stand-in/nano-gpu-scheduler:0.3.0"
+NANO_GPU_AGENT = "lab.local/stand-in/nano-gpu-agent:0.3.0"
 LABEL = "gpu-kubernetes.stand-in"
 
 _SOURCE = Path(__file__).parent
 # Folder of a Go program -> whether it needs C, for NVML.
-_GO_PROGRAMS = {"device-plugin": True, "gpushare-device-plugin": True, "gpushare-extender": False}
+_GO_PROGRAMS = {
+    "device-plugin": True,
+    "gpushare-device-plugin": True,
+    "gpushare-extender": False,
+    "nano-gpu-agent": False,
+    "nano-gpu-scheduler": False,
+}
 _PROGRAMS = (*_GO_PROGRAMS, "nvml-check", "pause", "vectorAdd")
 _CC = ("gcc", "-std=gnu11", "-O2", "-s", "-Wall", "-Wextra", "-Werror")
 _GO_BUILD = ("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w")
@@ -54,13 +64,11 @@ def build(out_dir: Path, cache: Path) -> dict[str, Path]:
         GPUSHARE_DEVICE_PLUGIN: _plugin(
             out_dir, GPUSHARE_DEVICE_PLUGIN, "gpushare-device-plugin-v2", programs / "gpushare-device-plugin", libraries
         ),
-        GPUSHARE_EXTENDER: docker_archive(
-            out_dir / "gpushare-extender.tar",
-            name=GPUSHARE_EXTENDER,
-            files={"/usr/bin/gpushare-schd-extender": programs / "gpushare-extender"},
-            entrypoint=["gpushare-schd-extender"],
-            labels={LABEL: "true"},
+        GPUSHARE_EXTENDER: _static(
+            out_dir, GPUSHARE_EXTENDER, "gpushare-schd-extender", programs / "gpushare-extender"
         ),
+        NANO_GPU_EXTENDER: _static(out_dir, NANO_GPU_EXTENDER, "nano-gpu-scheduler", programs / "nano-gpu-scheduler"),
+        NANO_GPU_AGENT: _static(out_dir, NANO_GPU_AGENT, "nano-gpu-agent", programs / "nano-gpu-agent"),
         CUDA_SAMPLE: docker_archive(
             out_dir / "cuda-sample.tar",
             name=CUDA_SAMPLE,
@@ -78,10 +86,26 @@ def build(out_dir: Path, cache: Path) -> dict[str, Path]:
     }
 
 
-def _plugin(out_dir: Path, name: str, command: str, program: Path, libraries: dict[str, Content]) -> Path:
-    """The image of a device plugin, under the original's command."""
+def _archive(out_dir: Path, name: str) -> Path:
+    """Where the archive of the image of this name is."""
+    return out_dir / f"{name.rpartition('/')[2].partition(':')[0]}.tar"
+
+
+def _static(out_dir: Path, name: str, command: str, program: Path) -> Path:
+    """The image of a program that needs nothing else, under the original's command."""
     return docker_archive(
-        out_dir / f"{name.rpartition('/')[2].partition(':')[0]}.tar",
+        _archive(out_dir, name),
+        name=name,
+        files={f"/usr/bin/{command}": program},
+        entrypoint=[command],
+        labels={LABEL: "true"},
+    )
+
+
+def _plugin(out_dir: Path, name: str, command: str, program: Path, libraries: dict[str, Content]) -> Path:
+    """The image of a device plugin that asks NVML, under the original's command."""
+    return docker_archive(
+        _archive(out_dir, name),
         name=name,
         files={**libraries, f"/usr/bin/{command}": program, "/var/lib/kubelet/device-plugins": Directory()},
         entrypoint=[command],

@@ -7,8 +7,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -21,9 +19,8 @@ import (
 	"gpu.kubernetes.lab/standins/internal/config"
 	"gpu.kubernetes.lab/standins/internal/nvml"
 	"gpu.kubernetes.lab/standins/internal/plugin"
+	"gpu.kubernetes.lab/standins/internal/program"
 )
-
-const prefix = "STAND-IN for nvidia-device-plugin: "
 
 // How often NVML and the kubelet's socket are looked at; variables for the tests.
 var (
@@ -39,23 +36,14 @@ func main() {
 
 // run is the whole program; it returns the exit status.
 func run(ctx context.Context, arguments []string, getenv func(string) string, output io.Writer) int {
-	logger := log.New(output, prefix, log.LstdFlags)
-	logger.Print("this is not NVIDIA's device plugin, only a program that speaks the same protocol")
-	settings, err := config.Load(arguments, getenv)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
-	if err != nil {
-		logger.Printf("the configuration is refused: %v", err)
-		return 1
-	}
-	describe(logger, settings)
-	if err := serve(ctx, settings, getenv, logger); err != nil {
-		logger.Print(err)
-		return 1
-	}
-	logger.Print("stopped")
-	return 0
+	return program.Run("nvidia-device-plugin", "NVIDIA's device plugin", output, func(logger *log.Logger) error {
+		settings, err := config.Load(arguments, getenv)
+		if err != nil {
+			return fmt.Errorf("the configuration is refused: %w", err)
+		}
+		describe(logger, settings)
+		return serve(ctx, settings, getenv, logger)
+	})
 }
 
 func describe(logger *log.Logger, settings config.Config) {

@@ -24,10 +24,10 @@ import (
 	"gpu.kubernetes.lab/standins/internal/kubelet"
 	"gpu.kubernetes.lab/standins/internal/nvml"
 	"gpu.kubernetes.lab/standins/internal/plugin"
+	"gpu.kubernetes.lab/standins/internal/program"
 )
 
 const (
-	prefix     = "STAND-IN for gpushare-device-plugin-v2: "
 	socketName = "stand-in-aliyungpushare.sock"
 	// noIsolation is the label of nodes whose containers are told to leave cGPU off.
 	noIsolation = "cgpu.disable.isolation"
@@ -53,22 +53,14 @@ func main() {
 
 // run is the whole program; it returns the exit status.
 func run(ctx context.Context, on place, arguments []string, getenv func(string) string, output io.Writer) int {
-	logger := log.New(output, prefix, log.LstdFlags)
-	logger.Print("this is not the gpushare device plugin, only a program that speaks the same protocol")
-	settings, err := parse(arguments)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
-	if err == nil {
+	return program.Run("gpushare-device-plugin-v2", "the gpushare device plugin", output, func(logger *log.Logger) error {
+		settings, err := parse(arguments)
+		if err != nil {
+			return err
+		}
 		logger.Printf("memory unit %s, health check %t", settings.unit, settings.healthCheck)
-		err = serve(ctx, on, settings, getenv, logger)
-	}
-	if err != nil {
-		logger.Print(err)
-		return 1
-	}
-	logger.Print("stopped")
-	return 0
+		return serve(ctx, on, settings, getenv, logger)
+	})
 }
 
 type settings struct {
@@ -80,27 +72,12 @@ type settings struct {
 // there.
 func parse(arguments []string) (settings, error) {
 	chosen := settings{unit: "GiB"}
-	set := flag.NewFlagSet("gpushare-device-plugin", flag.ContinueOnError)
-	set.SetOutput(io.Discard)
-	set.Func("memory-unit", "GiB or MiB", func(value string) error {
-		if value != "GiB" && value != "MiB" {
-			return errors.New("it is neither GiB nor MiB")
-		}
-		chosen.unit = value
-		return nil
+	err := program.Parse(arguments, func(set *flag.FlagSet) {
+		program.Choice(set, "memory-unit", &chosen.unit, "GiB", "MiB")
+		set.BoolVar(&chosen.healthCheck, "health-check", false, "look at the GPUs' health")
+		set.Bool("mps", false, "without effect")
 	})
-	set.BoolVar(&chosen.healthCheck, "health-check", false, "look at the GPUs' health")
-	for _, name := range []string{"mps", "logtostderr", "alsologtostderr"} {
-		set.Bool(name, false, "without effect")
-	}
-	set.Int("v", 0, "without effect")
-	if err := set.Parse(arguments); err != nil {
-		return chosen, fmt.Errorf("the command line is refused: %w", err)
-	}
-	if set.NArg() > 0 {
-		return chosen, fmt.Errorf("the command line is refused: argument %q is not an option", set.Arg(0))
-	}
-	return chosen, nil
+	return chosen, err
 }
 
 func serve(ctx context.Context, on place, chosen settings, getenv func(string) string, logger *log.Logger) error {

@@ -24,7 +24,7 @@ func TestParse(t *testing.T) {
 		"nothing":              {nil, settings{unit: "GiB"}, ""},
 		"as the manifest":      {[]string{"-logtostderr", "--v=5", "--memory-unit=MiB"}, settings{unit: "MiB"}, ""},
 		"everything":           {[]string{"--mps=true", "--health-check", "--alsologtostderr", "--memory-unit", "GiB"}, settings{"GiB", true}, ""},
-		"another unit":         {[]string{"--memory-unit=Gi"}, settings{}, "neither GiB nor MiB"},
+		"another unit":         {[]string{"--memory-unit=Gi"}, settings{}, `neither of ["GiB" "MiB"]`},
 		"an option of HEAD":    {[]string{"--query-kubelet"}, settings{}, "query-kubelet"},
 		"a word":               {[]string{"run"}, settings{}, `argument "run" is not an option`},
 		"health check of what": {[]string{"--health-check=all"}, settings{}, "health-check"},

@@ -111,13 +111,6 @@ func (l *ledger) fit(name string, request int64) (index int, total int64, ok boo
 	return index, total, ok, nil
 }
 
-// assume counts a pod as bound before the API shows it.
-func (l *ledger) assume(pod kube.Pod) {
-	l.Lock()
-	defer l.Unlock()
-	l.Assume(pod)
-}
-
 // deviceReport, podReport and nodeReport are what inspect shows, under the original's names.
 type podReport struct {
 	Name      string `json:"name"`

@@ -194,7 +194,7 @@ func TestAnAssumedPodCountsOnceUntilItIsShownOrGone(t *testing.T) {
 			l := newLedger()
 			l.NodeSink().Put(nodeOf("n", 32, 2))
 			l.PodSink().Put(unbound)
-			l.assume(bound)
+			l.Assume(bound)
 			test.then(l.PodSink())
 			if reports, _ := l.inspect("n"); reports[0].Used != test.want {
 				t.Errorf("%d is used, want %d", reports[0].Used, test.want)

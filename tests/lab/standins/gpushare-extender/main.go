@@ -18,9 +18,8 @@ import (
 
 	"gpu.kubernetes.lab/standins/internal/extender"
 	"gpu.kubernetes.lab/standins/internal/kube"
+	"gpu.kubernetes.lab/standins/internal/program"
 )
-
-const prefix = "STAND-IN for gpushare-schd-extender: "
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
@@ -30,14 +29,9 @@ func main() {
 
 // run is the whole program; it returns the exit status.
 func run(ctx context.Context, arguments []string, getenv func(string) string, account string, output io.Writer) int {
-	logger := log.New(output, prefix, log.LstdFlags)
-	logger.Print("this is not the gpushare scheduler extender, only a program that speaks the same protocol")
-	if err := serve(ctx, arguments, getenv, account, logger); err != nil {
-		logger.Print(err)
-		return 1
-	}
-	logger.Print("stopped")
-	return 0
+	return program.Run("gpushare-schd-extender", "the gpushare scheduler extender", output, func(logger *log.Logger) error {
+		return serve(ctx, arguments, getenv, account, logger)
+	})
 }
 
 func serve(ctx context.Context, arguments []string, getenv func(string) string, account string, logger *log.Logger) error {

@@ -106,7 +106,7 @@ func (a *answers) Bind(ctx context.Context, args extender.BindingArgs) error {
 		return err
 	}
 	pod.Metadata.Annotations, pod.Spec.NodeName = annotations, args.Node
-	a.ledger.assume(pod)
+	a.ledger.Assume(pod)
 	a.log.Printf("bound pod %s to GPU %d of node %s, %d of %d", pod, index, args.Node, request, total)
 	return nil
 }

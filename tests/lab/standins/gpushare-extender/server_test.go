@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"gpu.kubernetes.lab/standins/internal/extender/extendertest"
 	"gpu.kubernetes.lab/standins/internal/gpushare"
 	"gpu.kubernetes.lab/standins/internal/kube"
 	"gpu.kubernetes.lab/standins/internal/kube/kubetest"
@@ -77,34 +78,6 @@ func startedUntil(t *testing.T, api *kubetest.Server) (string, context.CancelFun
 	return server.URL, stop
 }
 
-func post(t *testing.T, url string, body []byte) (int, string) {
-	t.Helper()
-	response, err := http.Post(url, "application/json", bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, strings.TrimSpace(string(content))
-}
-
-func get(t *testing.T, url string) string {
-	t.Helper()
-	response, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("HTTP %d, %v", response.StatusCode, err)
-	}
-	return string(content)
-}
-
 func capacity(memory, count string) map[string]string {
 	return map[string]string{gpushare.Memory: memory, gpushare.Count: count}
 }
@@ -118,7 +91,7 @@ func TestFilterAnswersTheScheduler(t *testing.T) {
 	api.Node("worker-1", capacity("8", "4"))
 	api.Node("worker-2", capacity("80k", "2"))
 	api.Pod("full", "worker-2", "38k", "Running", onGPU("0", "38000"))
-	status, body := post(t, started(t, api)+"/gpushare-scheduler/filter", recorded(t, "filter"))
+	status, body := extendertest.Post(t, started(t, api)+"/gpushare-scheduler/filter", recorded(t, "filter"))
 	var result struct {
 		NodeNames   *[]string
 		FailedNodes map[string]string
@@ -137,7 +110,7 @@ func TestFilterAnswersTheScheduler(t *testing.T) {
 }
 
 func TestFilterOfWhatIsNoJSON(t *testing.T) {
-	status, body := post(t, started(t, kubetest.Start(t))+"/gpushare-scheduler/filter", []byte("{"))
+	status, body := extendertest.Post(t, started(t, kubetest.Start(t))+"/gpushare-scheduler/filter", []byte("{"))
 	if status != http.StatusOK || !strings.Contains(body, "cannot be read") {
 		t.Errorf("HTTP %d: %s", status, body)
 	}
@@ -155,10 +128,10 @@ func TestCallsThatTheOriginalDiesOf(t *testing.T) {
 	if _, err := http.Get(url + "/gpushare-scheduler/inspect/worker-9"); !errors.Is(err, io.EOF) {
 		t.Errorf("inspect of an unknown node gave %v", err)
 	}
-	if body := get(t, url+"/gpushare-scheduler/inspect/worker-1"); !strings.HasPrefix(body, `{"nodes":[{"name":"worker-1","totalGPU":32,`) {
+	if body := extendertest.Get(t, url+"/gpushare-scheduler/inspect/worker-1"); !strings.HasPrefix(body, `{"nodes":[{"name":"worker-1","totalGPU":32,`) {
 		t.Errorf("inspect gave %s", body)
 	}
-	if body := get(t, url+"/version"); !strings.HasPrefix(body, "0.1.0") || !strings.Contains(body, "stand-in") {
+	if body := extendertest.Get(t, url+"/version"); !strings.HasPrefix(body, "0.1.0") || !strings.Contains(body, "stand-in") {
 		t.Errorf("version is %s", body)
 	}
 }
@@ -170,7 +143,7 @@ func TestBind(t *testing.T) {
 	recordedPod(t, api, "3")
 	url := started(t, api)
 	before := time.Now().UnixNano()
-	if status, body := post(t, url+"/gpushare-scheduler/bind", recorded(t, "bind")); status != http.StatusOK || body != `{"Error":""}` {
+	if status, body := extendertest.Post(t, url+"/gpushare-scheduler/bind", recorded(t, "bind")); status != http.StatusOK || body != `{"Error":""}` {
 		t.Fatalf("HTTP %d: %s", status, body)
 	}
 	if node := api.At(kube.PodPath("default", "three"), "spec", "nodeName"); node != "worker-1" {
@@ -190,7 +163,7 @@ func TestBind(t *testing.T) {
 	if at := annotations[gpushare.AssumeTime]; at < fmt.Sprint(before) || at > fmt.Sprint(time.Now().UnixNano()) {
 		t.Errorf("%s is %s, which is not now in nanoseconds", gpushare.AssumeTime, at)
 	}
-	if body := get(t, url+"/gpushare-scheduler/inspect"); !strings.Contains(body, `{"id":1,"totalGPU":16,"usedGPU":8,`) {
+	if body := extendertest.Get(t, url+"/gpushare-scheduler/inspect"); !strings.Contains(body, `{"id":1,"totalGPU":16,"usedGPU":8,`) {
 		t.Errorf("inspect gave %s", body)
 	}
 	calls := api.Calls()
@@ -229,7 +202,7 @@ func TestBindRefuses(t *testing.T) {
 				test.arrange(api)
 			}
 			args := bytes.Replace(recorded(t, "bind"), []byte("worker-1"), []byte(test.node), 1)
-			status, body := post(t, url+"/gpushare-scheduler/bind", args)
+			status, body := extendertest.Post(t, url+"/gpushare-scheduler/bind", args)
 			if status != http.StatusInternalServerError || !strings.HasPrefix(body, `{"Error":"`) || !strings.Contains(body, test.want) {
 				t.Errorf("HTTP %d: %s", status, body)
 			}
@@ -237,7 +210,7 @@ func TestBindRefuses(t *testing.T) {
 				t.Error("the pod was bound")
 			}
 			api.Deny()
-			if body := get(t, url+"/gpushare-scheduler/inspect/worker-1"); !strings.Contains(body, `"usedGPU":0,"devs"`) {
+			if body := extendertest.Get(t, url+"/gpushare-scheduler/inspect/worker-1"); !strings.Contains(body, `"usedGPU":0,"devs"`) {
 				t.Errorf("what was not bound counts: %s", body)
 			}
 		})
@@ -279,38 +252,9 @@ func TestBindsAtOnceDoNotOverbook(t *testing.T) {
 	if !slices.Equal(statuses, want) {
 		t.Errorf("HTTP %v", statuses)
 	}
-	if body := get(t, url+"/gpushare-scheduler/inspect"); strings.Count(body, `"totalGPU":16,"usedGPU":15,`) != 2 {
+	if body := extendertest.Get(t, url+"/gpushare-scheduler/inspect"); strings.Count(body, `"totalGPU":16,"usedGPU":15,`) != 2 {
 		t.Errorf("inspect gave %s", body)
 	}
-}
-
-// said is an output that a test may read while the program writes.
-type said struct {
-	mutex sync.Mutex
-	text  bytes.Buffer
-}
-
-func (s *said) Write(content []byte) (int, error) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	return s.text.Write(content)
-}
-
-func (s *said) String() string {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	return s.text.String()
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	return port
 }
 
 func TestRun(t *testing.T) {
@@ -318,28 +262,20 @@ func TestRun(t *testing.T) {
 	api.Node("worker-1", capacity("32", "2"))
 	api.Deny("GET /api/v1/configmaps", "GET /api/v1/pods")
 	account, env := api.Account(t)
-	env["PORT"], env["LOG_LEVEL"], env["THREADNESS"] = freePort(t), "debug", "1"
+	env["PORT"], env["LOG_LEVEL"], env["THREADNESS"] = extendertest.FreePort(t), "debug", "1"
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	var output said
+	var output extendertest.Output
 	ended := make(chan int, 1)
 	go func() { ended <- run(ctx, nil, func(key string) string { return env[key] }, account, &output) }()
 
-	await := func(text string) {
-		t.Helper()
-		for limit := time.Now().Add(patience); !strings.Contains(output.String(), text); time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(limit) {
-				t.Fatalf("%q was not said:\n%s", text, output.String())
-			}
-		}
-	}
-	await("cannot list and watch /api/v1/pods")
+	output.Await(t, "cannot list and watch /api/v1/pods")
 	if _, err := http.Get("http://127.0.0.1:" + env["PORT"] + "/version"); err == nil {
 		t.Error("it serves before it knows the pods")
 	}
 	api.Deny("GET /api/v1/configmaps")
-	await("listening at port " + env["PORT"])
-	if body := get(t, "http://127.0.0.1:"+env["PORT"]+"/gpushare-scheduler/inspect"); body != `{"nodes":[]}`+"\n" {
+	output.Await(t, "listening at port "+env["PORT"])
+	if body := extendertest.Get(t, "http://127.0.0.1:"+env["PORT"]+"/gpushare-scheduler/inspect"); body != `{"nodes":[]}`+"\n" {
 		t.Errorf("inspect gave %s", body)
 	}
 	stop()
@@ -387,7 +323,7 @@ func TestRunRefuses(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			var output said
+			var output extendertest.Output
 			if status := run(ctx, test.arguments, getenv, account, &output); status != 1 || !strings.Contains(output.String(), test.want) {
 				t.Errorf("status %d, output:\n%s", status, output.String())
 			}

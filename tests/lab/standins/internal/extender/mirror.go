@@ -12,10 +12,10 @@ import (
 )
 
 // Mirror is what an extender knows of the cluster: nodes and pods as the API shows them, and the pods that it has bound
-// itself and that are not yet shown as bound. Whoever calls a method of it holds its mutex, but for Follow and the sinks.
+// itself and that are not yet shown as bound. Whoever calls Node or Pods holds its mutex.
 type Mirror struct {
 	sync.Mutex
-	// Seen is told of each pod that is new or has changed, and of all when the nodes are listed anew.
+	// Seen is told, with the mutex held, of each pod that is new or has changed, and of all when the nodes are listed anew.
 	Seen func(kube.Pod)
 
 	nodes   map[string]kube.Node
@@ -67,7 +67,11 @@ func (m *Mirror) Pods() []kube.Pod {
 }
 
 // Assume counts a pod as bound before the API shows it.
-func (m *Mirror) Assume(pod kube.Pod) { m.assumed[pod.Metadata.UID] = pod }
+func (m *Mirror) Assume(pod kube.Pod) {
+	m.Lock()
+	defer m.Unlock()
+	m.assumed[pod.Metadata.UID] = pod
+}
 
 // NodeSink is the face of the mirror towards a watch of nodes.
 func (m *Mirror) NodeSink() kube.Sink[kube.Node] { return nodeSink{m} }

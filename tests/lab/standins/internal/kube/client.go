@@ -115,6 +115,11 @@ func (c *Client) Create(ctx context.Context, path string, object any) error {
 	return c.call(ctx, http.MethodPost, path, "application/json", object, nil)
 }
 
+// Update replaces the object at path.
+func (c *Client) Update(ctx context.Context, path string, object any) error {
+	return c.call(ctx, http.MethodPut, path, "application/json", object, nil)
+}
+
 // Patch changes the object at path by a strategic merge patch.
 func (c *Client) Patch(ctx context.Context, path string, change any) error {
 	return c.call(ctx, http.MethodPatch, path, "application/strategic-merge-patch+json", change, nil)

@@ -28,7 +28,7 @@ const Token = "token-of-the-test"
 // Object is what JSON makes of an API object.
 type Object = map[string]any
 
-// Server answers what the stand-ins ask: get, list, watch, strategic merge patch of maps, and binding.
+// Server answers what the stand-ins ask: get, list, watch, update, strategic merge patch of maps, and binding.
 type Server struct {
 	*httptest.Server
 
@@ -60,9 +60,26 @@ func Start(t *testing.T) *Server {
 
 // Pod stores a pod with one container that has this limit of gpu-mem ("" is none), and tells those who watch.
 func (s *Server) Pod(name, node, limit, phase string, annotations map[string]string) {
-	limits := Object{"cpu": "250m"}
+	limits := map[string]string{}
 	if limit != "" {
 		limits["aliyun.com/gpu-mem"] = limit
+	}
+	s.PodOf(name, node, []map[string]string{limits}, phase, annotations)
+}
+
+// PodOf stores a pod whose containers, main, main-1, main-2 and so on, have these limits, and tells those who watch.
+func (s *Server) PodOf(name, node string, limits []map[string]string, phase string, annotations map[string]string) {
+	containers := []any{}
+	for n, given := range limits {
+		asked := Object{"cpu": "250m"}
+		for key, value := range given {
+			asked[key] = value
+		}
+		called := "main"
+		if n > 0 {
+			called = fmt.Sprintf("main-%d", n)
+		}
+		containers = append(containers, Object{"name": called, "resources": Object{"limits": asked}})
 	}
 	noted := Object{}
 	for key, value := range annotations {
@@ -70,7 +87,7 @@ func (s *Server) Pod(name, node, limit, phase string, annotations map[string]str
 	}
 	s.Put(kube.PodPath("default", name), Object{
 		"metadata": Object{"name": name, "namespace": "default", "uid": "uid-of-" + name, "annotations": noted},
-		"spec":     Object{"nodeName": node, "containers": []any{Object{"name": "main", "resources": Object{"limits": limits}}}},
+		"spec":     Object{"nodeName": node, "containers": containers},
 		"status":   Object{"phase": phase},
 	})
 }
@@ -212,6 +229,8 @@ func (s *Server) serve(response http.ResponseWriter, request *http.Request) {
 		write(response, s.list(request))
 	case request.Method == http.MethodPatch && (exists || subresource) && s.objects[target] != nil:
 		s.patch(response, request, target)
+	case request.Method == http.MethodPut && exists:
+		s.replace(response, request)
 	case request.Method == http.MethodPost && strings.HasSuffix(request.URL.Path, "/binding"):
 		s.bind(response, request)
 	default:
@@ -300,6 +319,23 @@ func (s *Server) watch(response http.ResponseWriter, request *http.Request) {
 			return
 		}
 	}
+}
+
+// replace takes an object that was read in its latest version.
+func (s *Server) replace(response http.ResponseWriter, request *http.Request) {
+	var object Object
+	err := json.NewDecoder(request.Body).Decode(&object)
+	metadata, isMap := object["metadata"].(Object)
+	if err != nil || !isMap {
+		fail(response, http.StatusBadRequest, fmt.Sprintf("an object without metadata: %v", err))
+		return
+	}
+	if metadata["resourceVersion"] != s.objects[request.URL.Path]["metadata"].(Object)["resourceVersion"] {
+		fail(response, http.StatusConflict, "the object has been modified")
+		return
+	}
+	s.put("MODIFIED", request.URL.Path, object)
+	write(response, object)
 }
 
 func (s *Server) patch(response http.ResponseWriter, request *http.Request, target string) {
