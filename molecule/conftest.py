@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ sys.path.append(str(ROOT / "tests"))  # whoever runs Molecule by hand has no pat
 
 from lab.forge import Forge  # noqa: E402
 
+# No image of the lab has a shell, so that pods borrow the machine's programs.
+LIBRARIES = "/host/usr/lib/x86_64-linux-gnu"
+SLEEP = [f"{LIBRARIES}/ld-linux-x86-64.so.2", "--library-path", LIBRARIES, "/host/usr/bin/sleep", "1000"]
 LAB = ROOT / ".lab" / os.environ.get("LAB_NAME", "molecule")
 
 
@@ -52,6 +56,58 @@ def simulated_gpus(host: Any) -> Callable[[], int]:
         return sum(bool(re.fullmatch(r"nvidia\d+", name)) for name in host.file("/dev").listdir())
 
     return count
+
+
+@pytest.fixture
+def gpu_pods(api: client.CoreV1Api) -> Iterator[Callable[[int, str, str], client.V1Pod]]:
+    """Start a pod that asks for an amount of a resource on a node, and wait until it runs or cannot. All are gone afterwards."""
+    made: list[str] = []
+
+    def start(amount: int, resource: str, node: str) -> client.V1Pod:
+        container = {
+            "name": "gpu",
+            "image": "lab.local/stand-in/cuda-sample:vectoradd",
+            "command": SLEEP,
+            "resources": {"limits": {resource: str(amount)}},
+            "volumeMounts": [{"name": "host", "mountPath": "/host", "readOnly": True}],
+        }
+        spec = {
+            "runtimeClassName": "nvidia",
+            "terminationGracePeriodSeconds": 0,
+            "nodeSelector": {"kubernetes.io/hostname": node},
+            "containers": [container],
+            "volumes": [{"name": "host", "hostPath": {"path": "/"}}],
+        }
+        name = api.create_namespaced_pod("default", {"metadata": {"generateName": "job-"}, "spec": spec}).metadata.name
+        made.append(name)
+        for _ in range(80):
+            pod = api.read_namespaced_pod(name, "default")
+            refused = [each.message for each in pod.status.conditions or [] if each.status == "False" and each.message]
+            if pod.status.phase == "Running" or (refused and not pod.spec.node_name):
+                break
+            time.sleep(0.5)
+        return pod
+
+    yield start
+    there = {pod.metadata.name for pod in api.list_namespaced_pod("default").items}
+    for name in there.intersection(made):
+        api.delete_namespaced_pod(name, "default", grace_period_seconds=0)
+    for _ in range(60):
+        if not [pod for pod in api.list_namespaced_pod("default").items if pod.metadata.name in made]:
+            break
+        time.sleep(0.5)
+
+
+@pytest.fixture
+def offered(api: client.CoreV1Api) -> Callable[[str], dict[str, str]]:
+    """What a node offers to pods, of the resources that stand for GPUs or parts of them: resource -> amount."""
+    groups = ("nvidia.com/", "aliyun.com/", "nano-gpu/", "elasticgpu.io/")
+
+    def offers(name: str) -> dict[str, str]:
+        allocatable = api.read_node(name).status.allocatable
+        return {key: amount for key, amount in allocatable.items() if key.startswith(groups) and amount != "0"}
+
+    return offers
 
 
 def _recap(output: str) -> dict[str, dict[str, int]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,6 @@ CONVERGE = str(Path(__file__).parents[1] / "converge.yml")
 SHARED, WHOLE = "molecule-worker-1", "molecule-worker-2"
 SHARES = {"aliyun.com/gpu-mem": "320", "aliyun.com/gpu-count": "8"}
 MEMORY, COUNT, GPU = "aliyun.com/gpu-mem", "aliyun.com/gpu-count", "nvidia.com/gpu"
-IMAGE = "lab.local/stand-in/cuda-sample:vectoradd"
-# No image of the lab has a shell, so that pods borrow the machine's programs.
-LIBRARIES = "/host/usr/lib/x86_64-linux-gnu"
-SLEEP = [f"{LIBRARIES}/ld-linux-x86-64.so.2", "--library-path", LIBRARIES, "/host/usr/bin/sleep", "1000"]
 Apply = Callable[..., tuple[int, dict[str, dict[str, int]], str]]
 
 
@@ -40,57 +36,18 @@ def apply(playbook: Any) -> Apply:
 
 
 @pytest.fixture
-def pods(api: Any) -> Iterator[Callable[..., Any]]:
-    """Start a pod that asks for an amount of a resource, and wait until it runs or cannot. All are gone afterwards."""
-    made: list[str] = []
-
-    def start(amount: int, resource: str = MEMORY, node: str = SHARED) -> Any:
-        container = {
-            "name": "gpu",
-            "image": IMAGE,
-            "command": SLEEP,
-            "resources": {"limits": {resource: str(amount)}},
-            "volumeMounts": [{"name": "host", "mountPath": "/host", "readOnly": True}],
-        }
-        spec = {
-            "runtimeClassName": "nvidia",
-            "terminationGracePeriodSeconds": 0,
-            "nodeSelector": {"kubernetes.io/hostname": node},
-            "containers": [container],
-            "volumes": [{"name": "host", "hostPath": {"path": "/"}}],
-        }
-        name = api.create_namespaced_pod("default", {"metadata": {"generateName": "job-"}, "spec": spec}).metadata.name
-        made.append(name)
-        for _ in range(80):
-            pod = api.read_namespaced_pod(name, "default")
-            refused = [each.message for each in pod.status.conditions or [] if each.status == "False" and each.message]
-            if pod.status.phase == "Running" or (refused and not pod.spec.node_name):
-                break
-            time.sleep(0.5)
-        return pod
-
-    yield start
-    for name in made:
-        api.delete_namespaced_pod(name, "default", grace_period_seconds=0)
-    for _ in range(60):
-        if not [pod for pod in api.list_namespaced_pod("default").items if pod.metadata.name in made]:
-            break
-        time.sleep(0.5)
-
-
-def offered(api: Any, name: str) -> dict[str, str]:
-    """What a node offers to pods, of the resources that count."""
-    allocatable = api.read_node(name).status.allocatable
-    return {key: allocatable[key] for key in (MEMORY, COUNT, GPU) if allocatable.get(key, "0") != "0"}
+def pods(gpu_pods: Any) -> Callable[..., Any]:
+    """Start a pod that asks for an amount of memory, or of another resource on another node."""
+    return lambda amount, resource=MEMORY, node=SHARED: gpu_pods(amount, resource, node)
 
 
 def extenders(api: Any) -> list[Any]:
     return api.list_namespaced_pod("kube-system", label_selector="component=gpushare-schd-extender").items
 
 
-def test_each_node_offers_what_it_was_told_to(api: Any) -> None:
-    assert offered(api, SHARED) == SHARES
-    assert offered(api, WHOLE) == {GPU: "2"}
+def test_each_node_offers_what_it_was_told_to(api: Any, offered: Any) -> None:
+    assert offered(SHARED) == SHARES
+    assert offered(WHOLE) == {GPU: "2"}
     assert api.read_node(SHARED).metadata.labels["gpushare"] == "true"
     assert "gpushare" not in api.read_node(WHOLE).metadata.labels
 
@@ -166,22 +123,24 @@ def test_without_the_extender_only_pods_that_share_wait(pods: Any, api: Any, app
     assert pods(1).status.phase == "Running"
 
 
-def test_another_node_starts_the_extender_anew_and_leaves_the_first_alone_when_it_goes(api: Any, apply: Apply) -> None:
+def test_another_node_starts_the_extender_anew_and_leaves_the_first_alone_when_it_goes(
+    api: Any, offered: Any, apply: Apply
+) -> None:
     [before] = extenders(api)
     both = {"gpu_nodes_group": "gpu_nodes", "gpushare_allow_unequal_gpus": True}
     code, _recap, said = apply("deploy_gpushare", **both)
     assert code == 0, said
-    assert offered(api, WHOLE) == {MEMORY: "80", COUNT: "2"}
+    assert offered(WHOLE) == {MEMORY: "80", COUNT: "2"}
     [between] = extenders(api)
     assert between.metadata.uid != before.metadata.uid
     code, _recap, said = apply("remove_gpushare", gpu_nodes_group=WHOLE)
     assert code == 0, said
     assert f"extender and device plugin, which {SHARED} still needs." in said
     for _ in range(60):
-        if offered(api, WHOLE) == {GPU: "2"}:
+        if offered(WHOLE) == {GPU: "2"}:
             break
         time.sleep(0.5)
-    assert (offered(api, SHARED), offered(api, WHOLE)) == (SHARES, {GPU: "2"})
+    assert (offered(SHARED), offered(WHOLE)) == (SHARES, {GPU: "2"})
 
 
 def test_a_wrong_address_leaves_a_scheduler_that_schedules(pods: Any, apply: Apply) -> None:
@@ -195,7 +154,7 @@ def test_a_wrong_address_leaves_a_scheduler_that_schedules(pods: Any, apply: App
     assert code == 0, said
 
 
-def test_what_cannot_be_shared_is_refused_before_anything_is_touched(pods: Any, api: Any, apply: Apply) -> None:
+def test_what_cannot_be_shared_is_refused_before_anything_is_touched(pods: Any, offered: Any, apply: Apply) -> None:
     code, recap, said = apply(gpu_nodes_group=WHOLE)
     assert code != 0
     assert "gpushare takes the memory of the first for that of each" in said
@@ -208,13 +167,13 @@ def test_what_cannot_be_shared_is_refused_before_anything_is_touched(pods: Any, 
     assert code != 0
     assert f"Node {WHOLE}: pods hold whole GPUs" in said
     assert sum(counts["changed"] for counts in recap.values()) == 0
-    assert offered(api, WHOLE) == {GPU: "2"}
+    assert offered(WHOLE) == {GPU: "2"}
 
 
-def test_it_does_not_go_while_pods_share(pods: Any, api: Any, apply: Apply) -> None:
+def test_it_does_not_go_while_pods_share(pods: Any, offered: Any, apply: Apply) -> None:
     pods(1)
     code, recap, said = apply("remove_gpushare", gpu_nodes_group=SHARED)
     assert code != 0
     assert f"Node {SHARED}: pods hold aliyun.com/gpu-mem" in said
     assert sum(counts["changed"] for counts in recap.values()) == 0
-    assert offered(api, SHARED) == SHARES
+    assert offered(SHARED) == SHARES
