@@ -48,6 +48,12 @@ def inventory() -> dict[str, Any]:
     return yaml.safe_load((LAB / "inventory.yml").read_text())
 
 
+@pytest.fixture(scope="session")
+def machine_named() -> Callable[[str], Any]:
+    """A machine of the scenario by its name, for tests whose host is another one."""
+    return lambda name: testinfra.get_host(f"ansible://{name}?ansible_inventory={LAB / 'inventory.yml'}")
+
+
 @pytest.fixture
 def simulated_gpus(host: Any) -> Callable[[], int]:
     """How many GPU device nodes the machine has; counted on the machine itself."""
@@ -178,7 +184,9 @@ def killed_at(at_task: Callable[..., tuple[int, str]]) -> Callable[..., None]:
 
 
 @pytest.fixture
-def fingerprint(inventory: dict[str, Any], api: client.CoreV1Api) -> Callable[[], dict[str, str]]:
+def fingerprint(
+    inventory: dict[str, Any], api: client.CoreV1Api, machine_named: Callable[[str], Any]
+) -> Callable[[], dict[str, str]]:
     """All that the collection could change: files, packages and containerd of every GPU node, objects of the cluster."""
     look = (
         "find /etc /var/lib/gpu-kubernetes -type f -not -name '*.cache' 2>/dev/null | sort | xargs sha256sum;"
@@ -200,11 +208,8 @@ def fingerprint(inventory: dict[str, Any], api: client.CoreV1Api) -> Callable[[]
         )
 
     def take() -> dict[str, str]:
-        machines = {
-            name: testinfra.get_host(f"ansible://{name}?ansible_inventory={LAB / 'inventory.yml'}") for name in names
-        }
         return {
-            **{name: machine.check_output(look) for name, machine in machines.items()},
+            **{name: machine_named(name).check_output(look) for name in names},
             "nodes": str({node.metadata.name: mine(node) for node in api.list_node().items}),
             "pods": named(api.list_pod_for_all_namespaces().items),
             "config maps": named(api.list_config_map_for_all_namespaces().items, version=True),
