@@ -89,7 +89,7 @@ def test_nothing_is_touched_where_it_is_refused(
     both = f"{{{{ 'gpushare' if inventory_hostname == '{workers[0]}' else 'nano_gpu' }}}}"
     code, changed, said = site(gpu_sharing_strategy=both, gpu_nodes_group="gpu_nodes")
     assert (code != 0, changed) == (True, 0), said
-    assert "both have a bindVerb, and kube-scheduler takes at most one" in said
+    assert f"gpushare, which {workers[0]} would have, and nano_gpu, which {workers[1]} would have, each need" in said
     assert not gone(api, pod)
     assert seen() == STRATEGIES["gpushare"]
 

@@ -112,17 +112,40 @@ CASES = {
 }
 
 
-def test_what_is_decided(hear):
+def decide():
     role = {"name": "gpu.kubernetes.gpu_sharing"}
-    tasks = [{"ansible.builtin.include_role": {**role, "tasks_from": step}} for step in ("validate", "decide")]
+    return [{"ansible.builtin.include_role": {**role, "tasks_from": step}} for step in ("validate", "decide")]
+
+
+def test_what_is_decided(hear):
     names = ["decided", "empties", "returns", "leaves_gpushare", "leaves_nano_gpu"]
     notes = {"ansible.builtin.set_fact": {"told": "{{ [" + ", ".join(f"gpu_sharing_{name}" for name in names) + "] }}"}}
     told = hear(
         {name: host for name, (host, _wanted) in CASES.items()},
-        [{"hosts": "all", "gather_facts": False, "tasks": [*tasks, notes]}],
+        [{"hosts": "all", "gather_facts": False, "tasks": [*decide(), notes]}],
         "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(attribute='told', default='refused')))",
+        # So that one run can have them all.
+        gpu_sharing_second_scheduler="nano_gpu",
     )
     assert told == {name: wanted or "refused" for name, (_host, wanted) in CASES.items()}
+
+
+#: What the hosts of a run declare, a second scheduler, and whether the run may go on.
+TOGETHER = {
+    "one way": ([GPUSHARE, GPUSHARE, EXCLUSIVE], "", True),
+    "two ways, one scheduler": ([GPUSHARE, NANO_GPU, NANO_GPU], "", False),
+    "two ways, two schedulers": ([GPUSHARE, NANO_GPU, NANO_GPU], "gpushare", True),
+}
+
+
+@pytest.mark.parametrize(("declared", "second", "goes_on"), TOGETHER.values(), ids=TOGETHER)
+def test_one_scheduler_has_one_way(refusals, declared, second, goes_on):
+    hosts = {f"w{number}": node(**given) for number, given in enumerate(declared)}
+    why = refusals("gpu_sharing", ["validate", "decide"], hosts, extra={"gpu_sharing_second_scheduler": second})
+    told = "gpushare, which w0 would have, and nano_gpu, which w1, w2 would have, each need an extender that binds pods"
+    # What is asked once ends the run of all hosts; the first can tell why.
+    assert (told in why["w0"]) is not goes_on
+    assert why == (dict.fromkeys(hosts, "") if goes_on else {"w0": why["w0"]})
 
 
 def with_capacity(name, offered=0, **given):

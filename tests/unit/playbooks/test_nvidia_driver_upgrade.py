@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import hashlib
 import json
 import os
 import threading
@@ -29,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[3]
 ROLE = "gpu.kubernetes.nvidia_driver_upgrade"
 UID, HASH = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9", "d0a1" * 8
 RESULT = {"node": "w1", "state": "begun", "reason": "", "from": "570.1", "to": "580.1", "host": "w1", "unproved": ""}
-PLAN = {"rebooting": False, "installer": "/nonexistent/installer", "from": "570.1", "former": {}}
+PLAN = {"rebooting": False, "installers": ["/nonexistent/installer"], "from": "570.1", "former": {}}
 
 
 def offering(name, resources, **parts):
@@ -128,6 +129,67 @@ def test_a_job_goes_only_after_its_deadline(refusals, cluster, given):
     assert told["w1"] == ["default/job", "default/web", "default/job"]
     assert sorted(times) == ["cordoned", "job", "web"]
     assert min(times["job"], times["web"]) - times["cordoned"] >= 2
+
+
+#: Variables of a run that finds a way back begun; what it says, or else how it ends, and the phase that is noted last.
+WAYS = {
+    "back": ({"nvidia_driver_method": "none"}, "no GPU answers. Driver 570.1 is back, and node w1 was given back", ""),
+    "stuck": (
+        {},
+        "no GPU answers. Node w1 stays cordoned, because the way back to driver 570.1 failed as",
+        "returning",
+    ),
+    "forward": ({"nvidia_driver_method": "none", "nvidia_driver_upgrade_rollback": False}, "upgraded", ""),
+    "neither": ({"nvidia_driver_upgrade_rollback": False}, "for nvidia_driver_upgrade_rollback is false", "swapping"),
+}
+
+
+@pytest.mark.parametrize(("asked", "said", "phase"), WAYS.values(), ids=WAYS)
+def test_a_way_back_that_was_cut_off_is_gone_on_with(refusals, cluster, given, tmp_path, asked, said, phase):
+    """Where the host has no driver, one that somebody is to have installed fails, and none at all does not."""
+    cluster.put(offering("w1", {}))
+    path = note(tmp_path, phase="returning", reason="no GPU answers.")
+    told = refusals(
+        "nvidia_driver_upgrade",
+        ["upgrade"],
+        {"w1": {**given, **asked}},
+        fact="nvidia_driver_upgrade_result.state",
+        extra={
+            "__nvidia_driver_upgrade_read": encoded(path),
+            "__nvidia_driver_upgrade_running": [],
+            "gpu_preflight_gpus": {"ansible_facts": {}},
+        },
+        facts={"nvml": {"gpus": []}},
+    )
+    assert said in told["w1"]
+    assert (json.loads(path.read_text())["phase"] if path.exists() else "") == phase
+
+
+#: What is known of the former installer, and what the refusal says.
+INSTALLERS = {
+    "gone": (
+        {"url": "file:///nonexistent/former.run", "checksum": "sha256:" + "0" * 64},
+        "which is the way back, cannot",
+    ),
+    "not-needed": ({}, ""),
+}
+
+
+@pytest.mark.parametrize(("runfile", "said"), INSTALLERS.values(), ids=INSTALLERS)
+def test_the_way_back_lies_ready_before_the_node_is_touched(refusals, given, tmp_path, runfile, said):
+    new = tmp_path / "new.run"
+    new.write_text("an installer")
+    asked = {"url": new.as_uri(), "checksum": "sha256:" + hashlib.sha256(new.read_bytes()).hexdigest()}
+    path = note(tmp_path, former={"version": "570.1", "runfile": runfile})
+    told = refusals(
+        "nvidia_driver_upgrade",
+        ["fetch"],
+        {"w1": {**given, "nvidia_driver_method": "runfile", "nvidia_driver_runfile": asked}},
+        extra={"__nvidia_driver_upgrade_read": encoded(path), "nvidia_driver_state_dir": str(tmp_path)},
+    )
+    assert said in told["w1"]
+    assert bool(said) is bool(told["w1"])
+    assert (tmp_path / "driver-runfile" / "installer.run").read_text() == "an installer"
 
 
 def test_who_has_the_driver_open_is_named_by_pod(refusals, cluster, given, tmp_path):
