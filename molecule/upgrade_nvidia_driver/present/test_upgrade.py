@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 import testinfra
+from kubernetes import client
+from kubernetes.dynamic import DynamicClient
 
 HERE = Path(__file__).parents[1]
 ROOT = HERE.parents[1]
@@ -80,28 +82,65 @@ def state(api: Any, workers: dict[str, Any]) -> Callable[[], dict[str, Any]]:
     return lambda: {name: look(name) for name in workers}
 
 
+def gpu_pod(node: str, seconds: int, restart: str = "Never") -> dict[str, Any]:
+    """The spec of a pod that has a GPU of a node for some seconds, and tells if nobody has ended it before."""
+    work = f"{' '.join(LOADER)} /host/usr/bin/sleep {seconds}; echo did all of it"
+    container = {
+        "name": "gpu",
+        "image": IMAGE,
+        "command": [*LOADER, "/host/usr/bin/dash", "-c", work],
+        "resources": {"limits": {"nvidia.com/gpu": "1"}},
+        "volumeMounts": [{"name": "host", "mountPath": "/host", "readOnly": True}],
+    }
+    return {
+        "runtimeClassName": "nvidia",
+        "restartPolicy": restart,
+        "terminationGracePeriodSeconds": 1,
+        "nodeSelector": {"kubernetes.io/hostname": node},
+        "containers": [container],
+        "volumes": [{"name": "host", "hostPath": {"path": "/"}}],
+    }
+
+
+@pytest.fixture
+def owned(api: Any) -> Iterator[Callable[..., str]]:
+    """Start something of a kind that makes one pod with a GPU on a node, and wait until that runs: the pod. All is gone afterwards."""
+    kinds = {"Job": ("batch/v1", {"backoffLimit": 5}), "ReplicaSet": ("apps/v1", {"replicas": 1})}
+    dynamic = DynamicClient(api.api_client)
+    made: list[tuple[Any, str]] = []
+
+    def running(name: str) -> list[str]:
+        pods = api.list_namespaced_pod("default", label_selector=f"made={name}").items
+        return [
+            pod.metadata.name for pod in pods if pod.status.phase == "Running" and not pod.metadata.deletion_timestamp
+        ]
+
+    def start(kind: str, name: str, node: str) -> str:
+        version, spec = kinds[kind]
+        labels = {"made": name}
+        template = {"metadata": {"labels": labels}, "spec": gpu_pod(node, 1000, "Never" if kind == "Job" else "Always")}
+        selector = {} if kind == "Job" else {"selector": {"matchLabels": labels}}
+        resource = dynamic.resources.get(api_version=version, kind=kind)
+        body = {"apiVersion": version, "kind": kind, "metadata": {"name": name}}
+        resource.create({**body, "spec": {**spec, **selector, "template": template}}, namespace="default")
+        made.append((resource, name))
+        assert_soon(lambda: running(name) != [])
+        return running(name)[0]
+
+    yield start
+    for resource, name in made:
+        resource.delete(name, "default", body={"propagationPolicy": "Foreground"})
+    assert_soon(lambda: not [name for _resource, name in made if running(name)])
+
+
 @pytest.fixture
 def pods(api: Any) -> Iterator[Callable[[str, int], str]]:
     """Start a pod on a node that has a GPU for some seconds, and wait until it runs. All are gone afterwards."""
     made: list[str] = []
 
     def start(node: str, seconds: int) -> str:
-        work = f"{' '.join(LOADER)} /host/usr/bin/sleep {seconds}; echo did all of it"
-        container = {
-            "name": "gpu",
-            "image": IMAGE,
-            "command": [*LOADER, "/host/usr/bin/dash", "-c", work],
-            "resources": {"limits": {"nvidia.com/gpu": "1"}},
-            "volumeMounts": [{"name": "host", "mountPath": "/host", "readOnly": True}],
-        }
-        spec = {
-            "runtimeClassName": "nvidia",
-            "restartPolicy": "Never",
-            "nodeSelector": {"kubernetes.io/hostname": node},
-            "containers": [container],
-            "volumes": [{"name": "host", "hostPath": {"path": "/"}}],
-        }
-        name = api.create_namespaced_pod("default", {"metadata": {"generateName": "job-"}, "spec": spec}).metadata.name
+        made_of = {"metadata": {"generateName": "job-"}, "spec": gpu_pod(node, seconds)}
+        name = api.create_namespaced_pod("default", made_of).metadata.name
         made.append(name)
         for _ in range(120):
             if api.read_namespaced_pod(name, "default").status.phase == "Running":
@@ -140,6 +179,28 @@ def test_pods_that_end_are_waited_for_and_one_that_never_does_is_named(
     assert state() == before
 
 
+def test_a_pod_that_its_budget_keeps_is_named(
+    upgrade: Callable[..., Any],
+    state: Callable[..., Any],
+    owned: Callable[..., str],
+    api: Any,
+    workers: dict[str, Any],
+    request: pytest.FixtureRequest,
+) -> None:
+    first, before = next(iter(workers)), state()
+    name = owned("ReplicaSet", "served", first)
+    policy = client.PolicyV1Api(api.api_client)
+    budget = {"minAvailable": 1, "selector": {"matchLabels": {"made": "served"}}}
+    policy.create_namespaced_pod_disruption_budget("default", {"metadata": {"name": "served"}, "spec": budget})
+    request.addfinalizer(lambda: policy.delete_namespaced_pod_disruption_budget("served", "default"))
+    code, _recap, said = upgrade(NEWER, gpu_node_maintenance_evict_timeout=3)
+    assert code != 0
+    assert f"default/{name} is kept by a PodDisruptionBudget" in said
+    assert f"Driver {FORMER} was not touched, and node {first} was given back." in said
+    assert api.read_namespaced_pod(name, "default").status.phase == "Running"
+    assert state() == before
+
+
 def test_an_installer_that_is_another_one_stops_nobody(
     upgrade: Callable[..., Any], state: Callable[..., Any], pods: Callable[..., str], workers: dict[str, Any]
 ) -> None:
@@ -171,8 +232,17 @@ def test_one_node_after_the_other(
     assert code != 0
     assert f"cordoned or not Ready already is {second}. " in said
     assert state() == before
+    ran = "systemctl show nvidia-dcgm dcgm-exporter --property=ActiveState,InactiveEnterTimestamp,ActiveEnterTimestamp --timestamp=unix"
+    workers[first].check_output("systemctl start nvidia-dcgm dcgm-exporter")
     code, _recap, said = upgrade(NEWER, nvidia_driver_upgrade_max_unavailable=2)
     assert code == 0, said
+    swapped = int(workers[first].check_output(f"stat --format %Z /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.{NEWER}"))
+    for service in workers[first].check_output(ran).split("\n\n"):
+        told = dict(line.split("=", 1) for line in service.splitlines())
+        stopped, started = (int(told[f"{key}EnterTimestamp"].lstrip("@")) for key in ("Inactive", "Active"))
+        assert told["ActiveState"] == "active"
+        assert stopped <= swapped <= started, "it ran beside neither of the drivers while they were swapped"
+    assert workers[second].run("systemctl is-active nvidia-dcgm dcgm-exporter").stdout.split() == ["inactive"] * 2
     assert f"{first}: upgraded ({FORMER} -> {NEWER}; waited for default/{job})" in said
     assert "did all of it" in api.read_namespaced_pod_log(job, "default")
     assert state() == {name: (NEWER, *rest) for name, (_driver, *rest) in before.items()}
@@ -182,23 +252,38 @@ def test_one_node_after_the_other(
 
 
 def test_a_node_that_is_not_proved_gets_its_former_driver_and_the_others_keep_theirs(
-    upgrade: Callable[..., Any], state: Callable[..., Any], workers: dict[str, Any]
+    upgrade: Callable[..., Any],
+    state: Callable[..., Any],
+    owned: Callable[..., str],
+    api: Any,
+    workers: dict[str, Any],
+    killed_at: Callable[..., None],
 ) -> None:
+    """A job that does not end is evicted at its deadline. On the way back the run is killed, and the next one goes on with that way."""
     first, second = workers
     before = state()
+    job = owned("Job", "endless", first)
     # Only while the driver is being swapped, and not on the way back, the pod has to say what it never says.
     words = (
         "{{ 'what this driver never brings about' if nvidia_driver_upgrade_result.state == 'begun'"
         " and __nvidia_driver_upgrade_phase == 'swapping' else 'Test PASSED' }}"
     )
-    code, recap, said = upgrade(FORMER, gpu_smoke_test_expected_output=words)
+    wish = {"driver": FORMER, **QUICK, "gpu_node_maintenance_jobs_timeout": 5, "gpu_smoke_test_expected_output": words}
+    back = "Roll back | Install the former driver"
+    killed_at("playbooks/upgrade_nvidia_driver.yml", back, *VARIABLES, "-e", json.dumps(wish))
+    assert [pod.metadata.name for pod in api.list_namespaced_pod("default").items if pod.metadata.name == job] == []
+    assert (state()[first][:2], state()[second]) == ((FORMER, False), before[second])
+    # Nobody needs to be asked for it any more.
+    workers[first].check_output(f"mv /root/stand-in-installer-{NEWER}.run /root/away")
+    code, recap, said = upgrade(FORMER)
+    workers[first].check_output(f"mv /root/away /root/stand-in-installer-{NEWER}.run")
     assert code != 0
     assert "what this driver never brings about" in said
     assert f"Driver {NEWER} is back, and node {first} was given back with it." in said
     assert f"{first}: failed, and rolled back ({NEWER} -> {FORMER})" in said
     assert f"{second}: not reached ({NEWER} -> {FORMER})" in said
     assert recap[second]["changed"] == 0
-    assert state() == before
+    assert_soon(lambda: state() == before)
 
 
 def test_a_run_that_is_killed_at_every_step_is_gone_on_with(
