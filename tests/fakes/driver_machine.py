@@ -27,6 +27,7 @@ REAL = {
     "modprobe_config": ('"default": "/boot"', f'"default": os.path.join(os.environ["{FOLDER}"], "boot")'),
 }
 PLACES = {
+    "/lib/modules": "modules",
     "/etc/modprobe.d": "modprobe.d",
     "/etc/systemd/system": "systemd",
     "/usr/bin/nvidia-uninstall": "programs/nvidia-uninstall",
@@ -112,6 +113,7 @@ class Machine:
         }.items():
             (self.node.programs / name).write_text(text.format(folder=folder, fabric=FABRIC_MANAGER))
             (self.node.programs / name).chmod(0o755)
+        (folder / "modules" / "6.1.0-56-amd64" / "build").mkdir(parents=True)
         (folder / "boot").mkdir()
         (folder / "boot" / "initrd.img-6.1.0-56-amd64").touch()
         self._collect(folder / "collections" / "ansible_collections" / "stand" / "ins")

@@ -41,6 +41,13 @@ def host(
     }
 
 
+#: Ubuntu's libraries and kernel modules, by what stands before and after their branch.
+UBUNTU = [
+    ("libnvidia-compute", ""),
+    ("nvidia-utils", ""),
+    ("nvidia-compute-utils", ""),
+    ("nvidia-dkms", "-open"),
+]
 RUNFILE = {"nvidia_driver_method": "runfile", "nvidia_driver_version": "580.1"}
 
 #: What is asked, packages in the driver's version, other packages, and where they come from.
@@ -112,6 +119,18 @@ PLATFORMS = {
         ["linux-modules-nvidia-535-server-6.8.0-60-generic", "linux-modules-nvidia-535-server-generic"],
         "",
     ),
+    "ubuntu-newer-kernel": (
+        host("Ubuntu", "24.04", "6.14.0-33-generic"),
+        [f"{name}-580-server{more}" for name, more in UBUNTU],
+        ["linux-headers-6.14.0-33-generic", "linux-headers-generic-hwe-24.04"],
+        "",
+    ),
+    "ubuntu-newer-kernel-secure-boot": (
+        host("Ubuntu", "22.04", "6.8.0-60-generic", secure_boot=True),
+        [f"{name}-580-server" for name, more in UBUNTU if not more],
+        [f"linux-modules-nvidia-580-server-open-{line}" for line in ("6.8.0-60-generic", "generic-hwe-22.04")],
+        "",
+    ),
     "ubuntu-nvidia": (
         host(
             "Ubuntu",
@@ -173,6 +192,18 @@ PLATFORMS = {
         ["nvidia-compute-utils-G06"],
         ["nvidia-open-driver-G06-signed-cuda-kmp-default", "nvidia-persistenced"],
         f"{CUDA}/suse16/x86_64",
+    ),
+    "leap-runfile": (
+        host("openSUSE Leap", "15.6", "6.4.0-150600.23.60-default", family="Suse", **RUNFILE),
+        [],
+        ["dkms", "gcc", "make", "kernel-default-devel"],
+        f"{CUDA}/opensuse15/x86_64",
+    ),
+    "leap-runfile-own-headers": (
+        host("openSUSE Leap", "15.6", "6.4.0-150600.23.60-default", "Suse", nvidia_driver_headers=False, **RUNFILE),
+        [],
+        ["dkms", "gcc", "make"],
+        f"{CUDA}/opensuse15/x86_64",
     ),
     "arch": (host("Archlinux", "", "6.17.8-arch1-1", family="Archlinux"), ["nvidia-utils", "nvidia-open"], [], ""),
     "arch-runfile": (

@@ -187,6 +187,16 @@ def test_nothing_is_fetched_for_a_driver_that_somebody_uses(machine, apply):
     assert "train (pid 4712) uses the GPUs; swap it with the playbook" in said
 
 
+def test_nothing_is_touched_without_the_headers_that_an_installer_needs(machine, apply):
+    machine.start()
+    (machine.folder / "modules" / "6.1.0-56-amd64" / "build").rmdir()
+    code, done, said = apply("runfile_install", **installer(machine, f"touch {machine.folder}/ran"))
+    assert (code != 0, done, machine.done(), (machine.folder / "ran").exists()) == (True, 0, [], False), said
+    assert "node: the headers of the running kernel 6.1.0-56-amd64 are not there" in said
+    code, _done, said = apply("runfile_install", "--check", **installer(machine, "exit 0"))
+    assert code == 0, "they are still to come: " + said
+
+
 @pytest.mark.parametrize("taken", [False, True])
 def test_the_former_driver_comes_back_if_the_installer_has_left_it(machine, apply, taken):
     machine.start()
