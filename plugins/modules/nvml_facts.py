@@ -427,6 +427,44 @@ ansible_facts:
               type: dict
               returned: O(gather_subset) has V(hardware)
               sample: {total_bytes: 68719476736, used_bytes: 1048576, free_bytes: 68718428160}
+            gpu_instances:
+              description:
+                - GPU instances of MIG, also those without a compute instance, which RV(ansible_facts.nvml.gpus[].mig_devices) has not.
+                - V(none) where it is not known; NVML tells it to root.
+              type: list
+              elements: dict
+              returned: O(gather_subset) has V(hardware)
+              contains:
+                id:
+                  description: Number of the GPU instance.
+                  type: int
+                  returned: always
+                  sample: 1
+                profile_id:
+                  description: Number of its profile, as C(nvidia-smi mig -lgip) shows it.
+                  type: int
+                  returned: always
+                  sample: 9
+                slices:
+                  description: How many of the GPU's compute slices it has.
+                  type: int
+                  returned: always
+                  sample: 3
+                memory_total_bytes:
+                  description: Memory of its profile in bytes.
+                  type: int
+                  returned: always
+                  sample: 42412802048
+                placement_start:
+                  description: Its first slice of the GPU's memory.
+                  type: int
+                  returned: always
+                  sample: 4
+                placement_size:
+                  description: How many of these it has.
+                  type: int
+                  returned: always
+                  sample: 4
             ecc:
               description:
                 - Error correction of the memory, C(mode) and C(mode_pending) (V(enabled) or V(disabled)), and counts of errors

@@ -266,6 +266,7 @@ PARTS: Sequence[Parts] = (
 )
 #: Facts of a GPU that are compared with nothing, and why.
 NOT_COMPARED = {
+    "gpu_instances": "nvidia-smi mig -lgi has them",
     "lost": "nvidia-smi leaves a lost GPU out",
     "numa_node": "nvidia-smi topo draws it",
     "memory_numa_node": "nvidia-smi topo draws it",

@@ -15,6 +15,7 @@ from typing import Any, Callable, Iterator, Mapping
 
 from .device import Answer, Device
 from .library import INSUFFICIENT_SIZE, SUCCESS, Nvml, PciInfo, versioned
+from .mig import gpu_instances
 from .model import pci_address
 from .processes import processes
 
@@ -119,6 +120,7 @@ def hardware(device: Device) -> dict[str, Any]:
             "used_bytes": bar1.used if known else None,
             "free_bytes": bar1.free if known else None,
         },
+        "gpu_instances": gpu_instances(device),
     }
 
 
@@ -226,6 +228,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
         "compute_mode",
         "virtualization_mode",
         "bar1",
+        "gpu_instances",
     ),
     "health": ("ecc", "retired_pages", "row_remapping"),
     "power": ("power",),

@@ -55,6 +55,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t handle, uns
     nvmlReturn_t rc = capable(handle, device, &gpu);
     if (rc == NVML_SUCCESS && index >= gpu->mig_count)
         rc = index < MAX_MIG_DEVICES ? NVML_ERROR_NOT_FOUND : NVML_ERROR_INVALID_ARGUMENT;
+    if (rc == NVML_SUCCESS && node.migs[gpu->index][index].empty)
+        rc = NVML_ERROR_NOT_FOUND;
     if (rc == NVML_SUCCESS)
         *device = &node.migs[gpu->index][index];
     return rc;
@@ -242,7 +244,7 @@ EXPORT nvmlReturn_t nvmlGpuInstanceGetComputeInstances(nvmlGpuInstance_t instanc
     struct device *mig;
     nvmlReturn_t rc = resolve(instance, MIG_DEVICE, count == NULL ? NULL : (void *)instances, &mig);
     if (rc == NVML_SUCCESS) {
-        *count = profile_id == compute_profile_of(mig->mig_profile->slices);
+        *count = !mig->empty && profile_id == compute_profile_of(mig->mig_profile->slices);
         instances[0] = mig;
     }
     return rc;
@@ -252,7 +254,7 @@ EXPORT nvmlReturn_t nvmlGpuInstanceGetComputeInstanceById(nvmlGpuInstance_t inst
 {
     struct device *mig;
     nvmlReturn_t rc = resolve(instance, MIG_DEVICE, compute, &mig);
-    if (rc == NVML_SUCCESS && id != 0)
+    if (rc == NVML_SUCCESS && (id != 0 || mig->empty))
         rc = NVML_ERROR_NOT_FOUND;
     if (rc == NVML_SUCCESS)
         *compute = mig;

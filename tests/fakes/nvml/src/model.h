@@ -42,6 +42,7 @@ struct device {
     unsigned index, domain, bus, slot, gpu_instance, placement;
     char address[16], uuid[64], serial[32], name[96];
     unsigned mig_count;
+    bool empty; /* a GPU instance without a compute instance */
 };
 
 struct model {

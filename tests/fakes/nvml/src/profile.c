@@ -126,7 +126,8 @@ static const struct mig_profile *find_mig_profile(const char *name)
 
 static bool add_mig_device(struct device *parent, const char *profile_name)
 {
-    const struct mig_profile *profile = find_mig_profile(profile_name);
+    bool empty = profile_name[0] == '-';
+    const struct mig_profile *profile = find_mig_profile(profile_name + empty);
     if (profile == NULL || parent->mig_count == MAX_MIG_DEVICES)
         return false;
     struct device *mig = &node.migs[parent->index][parent->mig_count];
@@ -134,6 +135,7 @@ static bool add_mig_device(struct device *parent, const char *profile_name)
     *mig = *parent;
     mig->parent = parent;
     mig->mig_profile = profile;
+    mig->empty = empty;
     mig->index = parent->mig_count++;
     mig->gpu_instance = mig->index + 1; /* instance 0 is the whole GPU's */
     mig->placement = 0;

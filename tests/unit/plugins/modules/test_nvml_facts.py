@@ -68,6 +68,8 @@ def test_every_returned_value_is_documented(
         assert set(documented["gpus"]["contains"][name]["sample"]) == set(nvml["gpus"][0][name])
     partition = documented["gpus"]["contains"]["mig_devices"]["contains"]
     assert set(partition) == set(nvml["gpus"][0]["mig_devices"][0])
+    instance = documented["gpus"]["contains"]["gpu_instances"]["contains"]
+    assert set(instance) == set(nvml["gpus"][0]["gpu_instances"][0])
 
 
 def test_no_more_than_was_asked_for(

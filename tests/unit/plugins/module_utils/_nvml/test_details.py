@@ -41,6 +41,7 @@ def test_every_topic_of_a_whole_gpu(workshop: Workshop) -> None:
         "compute_mode": "default",
         "virtualization_mode": "none",
         "bar1": {"total_bytes": 81559 * MIB, "used_bytes": MIB, "free_bytes": 81558 * MIB},
+        "gpu_instances": [],
         "ecc": {
             "mode": "enabled",
             "mode_pending": "enabled",
@@ -84,6 +85,25 @@ def test_every_topic_of_a_whole_gpu(workshop: Workshop) -> None:
         "remote": "switch",
         "remote_pci_address": "0000:c5:00.0",
     }
+
+
+def test_gpu_instances_that_are_no_devices_yet(workshop: Workshop) -> None:
+    text = (workshop.bare.parents[1] / "profiles" / "h100-mig.profile").read_text(encoding="utf-8")
+    text = text.replace("3g.40gb, 2g.20gb, 1g.10gb, 1g.10gb", "3g.40gb, -2g.20gb, 1g.10gb, -1g.10gb")
+    split, whole = gpus(workshop.library_of("half-made", text), "hardware")
+    assert [device["gpu_instance_id"] for device in split["mig_devices"]] == [1, 3]
+    assert whole["gpu_instances"] == []
+    assert [instance["id"] for instance in split["gpu_instances"]] == [1, 2, 3, 4]
+    assert split["gpu_instances"][1] == {
+        "id": 2,
+        "profile_id": 14,
+        "slices": 2,
+        "memory_total_bytes": 20096 * MIB,
+        "placement_start": 3,
+        "placement_size": 2,
+    }
+    unknown = workshop.older_library("no-instances", "h100-mig", ["nvmlDeviceGetGpuInstances"])
+    assert [gpu["gpu_instances"] for gpu in gpus(unknown, "hardware")] == [None, []]
 
 
 def test_a_gpu_with_less(workshop: Workshop) -> None:
