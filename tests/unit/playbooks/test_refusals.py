@@ -266,6 +266,45 @@ def test_cuda_on_arch(refusals):
     assert told["package"].endswith("set cuda_provider to distribution.")
 
 
+def driver(workshop):
+    """Have the machine show a T4 with the driver 570.124.06, which serves CUDA 12.8."""
+    return {"gpu.kubernetes.nvml_facts": {"library": workshop.library("t4")}}
+
+
+def test_cuda_beyond_the_driver(refusals, workshop):
+    newer = {"cuda_versions": ["13.0"], "cuda_default": "13.0"}
+    hosts = {
+        "package": {"cuda_method": "package", "cuda_provider": "nvidia", **newer},
+        "runfile": {"cuda_method": "runfile", "cuda_runfiles": [runfile("13.0")], **newer},
+        "fits": {"cuda_method": "package", "cuda_provider": "nvidia", "cuda_versions": ["12.8"]},
+        "own": {"cuda_method": "package"},
+    }
+    told = refusals("cuda", ["check"], hosts, facts=DEBIAN, module_defaults=driver(workshop))
+    assert (told["fits"], told["own"]) == ("", "")
+    for name in ("package", "runfile"):
+        assert told[name].startswith(f"{name}: Driver 570.124.06 is too old for programs of CUDA 13.0"), told[name]
+
+
+def test_cuda_of_a_version_that_nobody_knew(refusals, workshop, tmp_path):
+    """It is judged by what the compiler says once it is there."""
+    facts = {**DEBIAN, "distribution": "Archlinux", "os_family": "Archlinux", "pkg_mgr": "pacman"}
+    compilers = {}
+    for name, release in (("newer", "13.0"), ("older", "12.4")):
+        compilers[name] = tmp_path / name
+        compilers[name].write_text(f"#!/bin/sh\necho Cuda compilation tools, release {release}, V{release}.1\n")
+        compilers[name].chmod(0o755)
+    told = refusals(
+        "cuda",
+        ["check", "verify"],
+        {name: {"cuda_method": "package", "nvcc": str(path)} for name, path in compilers.items()},
+        facts=facts,
+        extra={"__cuda_nvccs": ["{{ nvcc }}"]},
+        module_defaults=driver(workshop),
+    )
+    assert told["older"] == ""
+    assert told["newer"].startswith("newer: Driver 570.124.06 is too old for programs of CUDA 13.0"), told["newer"]
+
+
 #: A mistake in what is asked of nvidia_driver on a Debian, and what is said of it.
 DRIVER = {
     "key-without-a-checksum": (
