@@ -29,7 +29,7 @@ _SCHEDULING = (
     ),
     (
         re.compile(r"/gpushare-scheduler|extender|connection refused|no route to host|deadline exceeded|\bEOF\b"),
-        "see that gpushare's extender runs, and that kube-scheduler has the way to it (playbook patch_kube_scheduler)",
+        "see that gpushare's extender runs, and that kube-scheduler has the way to it (playbook deploy_gpushare)",
     ),
 )
 _RUNNING = (
@@ -38,7 +38,7 @@ _RUNNING = (
         "gpushare's device plugin found no pod that the extender had placed for this amount, so read the plugin's log",
     ),
 )
-UNASKED = "kube-scheduler does not ask gpushare's extender; run the playbook patch_kube_scheduler"
+UNASKED = "kube-scheduler does not ask gpushare's extender; run the playbook deploy_gpushare"
 
 
 def gpu_index(pod: Mapping[str, Any]) -> int | None:

@@ -60,10 +60,16 @@ class Maker(NamedTuple):
 
 
 _NVIDIA = Maker("k8s_device_plugin", "gpu_node_labels", "k8s_device_plugin_tolerations")
-_MAKERS = dict.fromkeys(
-    ("aliyun.com/gpu-mem", "aliyun.com/gpu-count"),
-    Maker("gpushare", "gpushare", "gpushare_device_plugin_tolerations"),
-)
+_MAKERS = {
+    **dict.fromkeys(
+        ("aliyun.com/gpu-mem", "aliyun.com/gpu-count"),
+        Maker("gpushare", "gpushare", "gpushare_device_plugin_tolerations"),
+    ),
+    **dict.fromkeys(
+        ("nano-gpu/gpu-percent", "elasticgpu.io/gpu-core", "elasticgpu.io/gpu-memory"),
+        Maker("nano_gpu", "nano_gpu", "nano_gpu_agent_tolerations"),
+    ),
+}
 
 
 @dataclass(frozen=True)

@@ -42,18 +42,20 @@ def change(
     asked: t.Sequence[extenders.Extender],
     ours: Identities,
     silenced: t.Sequence[flags.Flag],
+    kubeconfig: str | None,
     what: str,
 ) -> list[str]:
     """Make *tree* a configuration with the extenders *asked*; return what has to be told.
 
     *ours* are the extenders of earlier runs, which go unless they are asked for again. *silenced* are flags that begin to be ignored.
+    *kubeconfig* is taken where *tree* has none.
     Raises EditError for what cannot be, naming it.
     """
     notes = migrate(tree, minor, what)
     notes += _take_over(tree, silenced, what)
     connection = made(tree, "clientConnection", dict)
     if not meaning(connection.get("kubeconfig")):
-        connection["kubeconfig"] = KUBECONFIG
+        connection["kubeconfig"] = kubeconfig or KUBECONFIG
     notes += _merge(tree, asked, ours, what)
     extenders.check_together(mappings(tree, "extenders", what))
     return notes

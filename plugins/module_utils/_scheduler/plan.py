@@ -17,7 +17,7 @@ from .. import _files
 from .._yaml_files.errors import EditError
 from .._yaml_files.record import Kept
 from .._yaml_files.steps import Step
-from . import configuration, extenders, manifest, proxy, versions
+from . import configuration, extenders, flags, manifest, proxy, versions
 from .record import Record
 from .seen import Seen
 from .undo import Undone, undone
@@ -171,7 +171,9 @@ def _configuration(
     ours = record.extenders if record else ()
 
     def change(tree: t.Any) -> list[str]:
-        return configuration.change(tree, minor, asked.extenders, ours, silenced, path)
+        return configuration.change(
+            tree, minor, asked.extenders, ours, silenced, flags.last(pod.flags, "kubeconfig"), path
+        )
 
     tree = configuration.new_tree(minor) if data is None or blank else syntax.read(data, source)
     notes = change(tree)

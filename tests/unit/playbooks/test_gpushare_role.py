@@ -214,7 +214,7 @@ def test_pods_that_no_scheduler_has_looked_at_are_told_of(made):
     told = made("kube_objects", hosts, "__kube_objects_trouble")
     for name, (_pods, words) in TROUBLES.items():
         assert told[name].startswith(words), told[name]
-    assert "playbook patch_kube_scheduler" in told["no-scheduler"]
+    assert "playbook deploy_gpushare" in told["no-scheduler"]
 
 
 def test_every_entry_point_of_the_playbooks_is_described():

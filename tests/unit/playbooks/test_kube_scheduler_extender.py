@@ -219,6 +219,22 @@ def test_what_was_there_before_an_upgrade_does_not_come_back(plane, apply) -> No
     assert "It works again as before." in said
 
 
+@pytest.mark.parametrize("place", ["command", "args"])
+def test_a_flag_of_two_items_is_the_same_flag(planes, apply, tmp_path, place) -> None:
+    theirs = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    theirs["clientConnection"] = {"kubeconfig": "/etc/kubernetes/scheduler.conf"}
+    (tmp_path / "scheduler.yaml").write_text(yaml.safe_dump(theirs))
+    for folder in planes.folders.values():
+        pod = yaml.safe_load(MANIFEST)
+        container = pod["spec"]["containers"][0]
+        container.setdefault(place, []).extend(["--config", str(tmp_path / "scheduler.yaml")])
+        container["volumeMounts"].append({"name": "theirs", "mountPath": str(tmp_path), "readOnly": True})
+        pod["spec"]["volumes"].append({"name": "theirs", "hostPath": {"path": str(tmp_path)}})
+        (folder / "manifests" / "kube-scheduler.yaml").write_text(yaml.safe_dump(pod))
+    code, _changes, said = apply(planes)
+    assert (code, "NOT KEPT YET" in said, "name: config" in planes.kubeadm) == (0, False, True), said
+
+
 def test_kubeadm_is_told_when_all_control_planes_have_it(planes, apply) -> None:
     """And who has scheduled the pod is told, where it is another."""
     planes.lead("cp2")

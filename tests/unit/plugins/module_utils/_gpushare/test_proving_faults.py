@@ -39,7 +39,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._gpushar
             {},
             f"the pod of 3 GiB came to the node without the annotation {INDEX}, so kube",
         ),
-        (3, ("metadata", "annotations", INDEX), "-1", "run the playbook patch_kube_scheduler"),
+        (3, ("metadata", "annotations", INDEX), "-1", "run the playbook deploy_gpushare"),
         (5, ("metadata", "annotations", ASSIGNED), "false", f"has not taken it up ({ASSIGNED} is 'false')"),
         (5, ("metadata", "annotations", REQUEST), "4", "the pod of 5 GiB counts as '4' for gpushare's extender"),
         (3, ("status",), FAILED, "no-gpu-has-3GiB-to-run: unknown device; gpushare's device plugin found no pod"),
@@ -201,9 +201,7 @@ def test_an_extender_that_is_not_asked_is_known_at_once() -> None:
     does(cluster, 3, "status", to={"phase": "Pending"})
     clock = FakeClock()
     (result,) = run_sharing_test(cluster, SHARING, ["w1"], Pace(2, clock, clock.sleep, lambda: NOW)).results
-    assert result.reason.endswith(
-        "kube-scheduler does not ask gpushare's extender; run the playbook patch_kube_scheduler"
-    )
+    assert result.reason.endswith("kube-scheduler does not ask gpushare's extender; run the playbook deploy_gpushare")
     assert clock.time < 5
 
 
@@ -238,7 +236,7 @@ def test_what_is_too_large_and_scheduled_all_the_same(asks: bool) -> None:
     assert result.reason == "the pod of 17 GiB was scheduled, and no GPU has that much: " + (
         "gpushare's extender takes the GPUs for larger than they are; restart it"
         if asks
-        else "kube-scheduler does not ask gpushare's extender; run the playbook patch_kube_scheduler"
+        else "kube-scheduler does not ask gpushare's extender; run the playbook deploy_gpushare"
     )
 
 

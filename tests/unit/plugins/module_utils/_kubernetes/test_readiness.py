@@ -245,6 +245,8 @@ def test_foreign_plugins(rival: Any, found: list[str]) -> None:
     [
         ("nvidia.com/gpu", {}, [], "set it (role gpu_node_labels)"),
         ("aliyun.com/gpu-mem", {}, [], "set it (role gpushare)"),
+        ("nano-gpu/gpu-percent", {}, [], "set it (role nano_gpu)"),
+        ("elasticgpu.io/gpu-core", {}, [], "set it (role nano_gpu)"),
         (
             "nvidia.com/gpu",
             GPU_LABEL,
@@ -257,6 +259,12 @@ def test_foreign_plugins(rival: Any, found: list[str]) -> None:
             [{"key": "t", "effect": "NoSchedule"}],
             "add it to gpushare_device_plugin_tolerations",
         ),
+        (
+            "elasticgpu.io/gpu-memory",
+            GPU_LABEL,
+            [{"key": "t", "effect": "NoSchedule"}],
+            "add it to nano_gpu_agent_tolerations",
+        ),
     ],
 )
 def test_remedies_name_the_role_of_the_resource(resource: str, labels: Any, taints: Any, remedy: str) -> None:
@@ -266,9 +274,8 @@ def test_remedies_name_the_role_of_the_resource(resource: str, labels: Any, tain
     )
     assert report.reason.endswith(remedy)
     (report,) = assess([node("w1")], [], question, {"w1": 8})
-    assert report.reason.endswith(
-        f"deploy it with the role {'gpushare' if 'gpu-mem' in resource else 'k8s_device_plugin'}"
-    )
+    roles = {"nvidia.com": "k8s_device_plugin", "aliyun.com": "gpushare"}
+    assert report.reason.endswith(f"deploy it with the role {roles.get(resource.partition('/')[0], 'nano_gpu')}")
 
 
 def test_gpu_operator() -> None:
