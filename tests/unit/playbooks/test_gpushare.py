@@ -4,12 +4,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-yaml = pytest.importorskip("yaml")
+pytest.importorskip("kubernetes")
+pytest.importorskip("yaml")
+
+import yaml
+from fakes.kubernetes_api import pod
+from fakes.loopback_api import serving, write_kubeconfig
+from fakes.small_cluster import SmallCluster
 
 ROOT = Path(__file__).resolve().parents[3]
 MANIFEST = (
@@ -116,6 +123,47 @@ def test_no_control_plane_is_changed_while_another_would_be_refused(run, tmp_pat
     assert "fatal: [one]" not in said
     assert "PLAY [Patch kube-scheduler]" not in said
     assert not (tmp_path / "state-one").exists()
+
+
+MIRROR = "kubernetes.io/config.mirror"
+#: The nodes with a kube-scheduler, whether that is a static pod, and whether a run on cp1 alone may change it.
+SCHEDULERS = {
+    "one": ({"cp1": True}, True),
+    "under-another-name": ({"cp1.example.com": True}, True),
+    "a-second-scheduler": ({"cp1": True, "worker": False}, True),
+    "more": ({"cp1": True, "cp2": True, "cp3": True}, False),
+}
+
+
+@pytest.mark.parametrize(("nodes", "goes_on"), SCHEDULERS.values(), ids=SCHEDULERS)
+def test_a_control_plane_that_the_inventory_lacks_stops_the_run(run, tmp_path, nodes, goes_on):
+    parts = {"namespace": "kube-system", "labels": {"component": "kube-scheduler"}}
+    pods = [
+        {"apiVersion": "v1", "kind": "Pod"}
+        | pod(f"kube-scheduler-{name}", on=name, annotations={MIRROR: "x"} if static else {}, **parts)
+        for name, static in nodes.items()
+    ]
+    play = {
+        "hosts": "gpu_nodes",
+        "gather_facts": False,
+        "vars_files": [str(ROOT / "playbooks" / "vars" / "hosts.yml")],
+        "tasks": [{"ansible.builtin.include_tasks": str(ROOT / "playbooks" / "tasks" / "control_planes.yml")}],
+    }
+    (tmp_path / "play.yml").write_text(json.dumps([play]))
+    groups = {"kube_control_plane": {"hosts": {"cp1": {}}}, "gpu_nodes": {"hosts": {"w1": {}}}}
+    with serving(SmallCluster(*pods)) as server:
+        code, said = run(
+            groups,
+            tmp_path / "play.yml",
+            gpu_kubeconfig=str(write_kubeconfig(server.url, tmp_path / "kubeconfig")),
+            ansible_connection="local",
+            __control_planes_wanted=True,
+        )
+    assert (code == 0) is goes_on, said
+    told = (
+        "kube-scheduler runs on cp1, cp2, cp3, and the group kube_control_plane of the inventory has only cp1; add the"
+    )
+    assert (told in " ".join(said.split())) is not goes_on
 
 
 #: What a run knows of a host, whether an import for those that leave, or for what is found, leaves it out.
