@@ -43,6 +43,10 @@ options:
         whole node has, since kube-scheduler might evict pods of a lower priority for it in vain otherwise.
     type: bool
     default: true
+  scheduler_name:
+    description: The C(schedulerName) of the pods, where another scheduler than the cluster's own asks gpushare's extender.
+    type: str
+    default: ""
   timeout:
     description:
       - Seconds to wait in each step for the pods of all nodes together, image pulls included. There is a step for each of O(amounts), one
@@ -167,6 +171,7 @@ results:
       log_tail: [Test PASSED, Done]
 """
 
+from dataclasses import replace
 from typing import Any, Mapping
 
 from ansible.module_utils.basic import AnsibleModule
@@ -191,6 +196,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "amounts": {"type": "list", "elements": "int", "default": list(AMOUNTS)},
     "unit": {"type": "str", "choices": list(UNITS)},
     "too_much": {"type": "bool", "default": True},
+    "scheduler_name": {"type": "str", "default": ""},
     "timeout": {"type": "int", "default": 300},
 }
 
@@ -198,7 +204,8 @@ ARGUMENT_SPEC: dict[str, Any] = {
 def _act(cluster: Cluster, params: Mapping[str, Any], check_mode: bool) -> Outcome[SharingResult]:
     if params["state"] == "absent":
         return remove_sharing_pods(cluster, params["namespace"], check_mode=check_mode)
-    sharing = Sharing(smoke_of(params), params["amounts"], params["unit"] or "", params["too_much"])
+    smoke = replace(smoke_of(params), scheduler_name=params["scheduler_name"])
+    sharing = Sharing(smoke, params["amounts"], params["unit"] or "", params["too_much"])
     return run_sharing_test(cluster, sharing, list(dict.fromkeys(params["nodes"])), check_mode=check_mode)
 
 

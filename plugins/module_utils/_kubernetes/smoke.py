@@ -56,7 +56,8 @@ class Smoke:
     """What to run. ``timeout`` is in seconds, ``count`` in units of ``resource``; ``cordoned`` nodes are tested or skipped.
 
     ``name`` is that of the test, ``subject`` what a verdict calls the pod. A pod that has to outlast more than one wait has a
-    ``lifetime`` in seconds. One that is ``rewritten`` has no field that a client of 2019 would lose, who writes whole pods back.
+    ``lifetime`` in seconds. Without ``scheduler_name`` the cluster's own scheduler places it. One that is ``rewritten`` has no
+    field that a client of 2019 would lose, who writes whole pods back.
     """
 
     image: str
@@ -76,6 +77,7 @@ class Smoke:
     name: str = NAME
     subject: str = "the pod"
     lifetime: int = 0
+    scheduler_name: str = ""
     rewritten: bool = False
 
     @property
@@ -135,6 +137,8 @@ def manifest(smoke: Smoke, node: str, run: str) -> Object:
     if not smoke.rewritten:
         spec["enableServiceLinks"] = False
         spec["securityContext"]["seccompProfile"] = {"type": "RuntimeDefault"}
+    if smoke.scheduler_name:
+        spec["schedulerName"] = smoke.scheduler_name
     if smoke.runtime_class:
         spec["runtimeClassName"] = smoke.runtime_class
     if smoke.image_pull_secrets:

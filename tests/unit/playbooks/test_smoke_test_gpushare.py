@@ -94,6 +94,17 @@ def test_hosts_whose_gpus_are_shared_in_another_way_are_left_out(prove):
     assert "not in the cluster" not in said
 
 
+def test_what_a_second_scheduler_places_is_proved_only_by_its_name(prove):
+    """Without it nothing is asked of the cluster; with it the module is, which skips a node that is full."""
+    second = {"gpu_sharing_second_scheduler": "gpushare"}
+    code, said = prove([], [], **second)
+    assert code == 0, said
+    assert "NOT PROVED: pods have to name the second scheduler" in said
+    code, said = prove([], [], gpushare_smoke_test_scheduler_name="theirs", **second)
+    assert code != 0, said
+    assert "NOT PROVED: pods have to name" not in said
+
+
 def test_missing_kubeconfig_is_told_before_anything_else(run):
     code, said = run(INVENTORY, PLAYBOOK, gpu_kubeconfig="/nonexistent")
     assert code != 0

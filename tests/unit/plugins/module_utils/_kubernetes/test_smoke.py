@@ -40,7 +40,7 @@ def test_manifest_goes_through_the_scheduler_and_the_plugin() -> None:
     (container,) = spec["containers"]
     assert container["resources"]["limits"] == {GPU: "1"}
     assert "env" not in container, "a variable of the NVIDIA runtime would pass by the device plugin"
-    assert "runtimeClassName" not in spec
+    assert not {"runtimeClassName", "schedulerName"} & set(spec)
     assert spec["restartPolicy"] == "Never"
     assert spec["activeDeadlineSeconds"] > SMOKE.timeout
     assert {"key": GPU, "operator": "Exists"} in spec["tolerations"]
@@ -66,9 +66,10 @@ def test_manifest_options() -> None:
         image_pull_secrets=["s"],
         run_as_user=0,
         tolerations=[{"key": "t"}],
+        scheduler_name="second",
     )
     spec = manifest(smoke, "w1", "r")["spec"]
-    assert spec["runtimeClassName"] == "nvidia"
+    assert (spec["runtimeClassName"], spec["schedulerName"]) == ("nvidia", "second")
     assert (spec["containers"][0]["command"], spec["containers"][0]["args"]) == (["a"], ["b"])
     assert spec["imagePullSecrets"] == [{"name": "s"}]
     assert spec["securityContext"]["runAsUser"] == 0
