@@ -17,7 +17,8 @@ FORMATS = ("table", "json", "csv")
 BAR_WIDTH = 20
 FULL, FREE = "#", "."
 NOTE = (
-    "gpushare books memory and isolates none of it: nothing keeps a container from using more than its pod has booked."
+    "gpushare books memory and isolates none of it: nothing keeps a container from using more than its pod has booked"
+    " (Alibaba's cGPU would, on nodes without the label cgpu.disable.isolation=true)."
 )
 CLUSTER = "Allocated/Total GPU Memory In Cluster:"
 PENDING = "pending"
