@@ -170,6 +170,16 @@ def test_the_plugin_starts_anew_where_it_has_not_told_its_gpus(made):
     assert told == {"n": [["zero"], {"n": 2}]}
 
 
+def test_a_node_that_has_lost_its_gpus_keeps_no_number_of_them(made):
+    task = task_of("gpushare", "present", "Take the number of GPUs")
+    hosts = {
+        name: {"__gpushare_host": {"node": name, "expected": memory}} for name, memory in (("has", 32), ("lost", 0))
+    }
+    nodes = task["gpu.kubernetes.node_extended_resources"]["nodes"].strip("{} ")
+    told = made("gpushare", hosts, f"[{task['when']}, {nodes}]")
+    assert told == {key: [True, ["lost"]] for key in hosts}
+
+
 SETTING = "accept-nvidia-visible-devices-envvar-when-unprivileged"
 #: The toolkit's settings, how GPUs reach containers, and whether that is refused.
 TOOLKITS = {
