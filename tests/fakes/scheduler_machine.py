@@ -31,6 +31,7 @@ class ControlPlanes:
         self.folders = {name: folder / name for name in names}
         self.down = False
         self.stumbles = 0
+        self.sick: set[str] = set()  # whose scheduler starts with no configuration
         self._looks: dict[str, int] = {}
         for each in self.folders.values():
             (each / "manifests").mkdir(parents=True)
@@ -81,7 +82,8 @@ class ControlPlanes:
         marks = {"kubernetes.io/config.hash": digest, "kubernetes.io/config.mirror": digest}
         annotations = {**(pod["metadata"].get("annotations") or {}), **marks}
         self._looks[digest] = self._looks.get(digest, 0) + 1
-        sound = self._starts(pod)
+        given = any(word.startswith("--config=") for word in pod["spec"]["containers"][0]["command"])
+        sound = self._starts(pod) and not (given and name in self.sick)
         good = sound and self._looks[digest] > self.stumbles
         state: dict[str, Any] = {"running": {}} if good else {"waiting": {"reason": "CrashLoopBackOff"}}
         status = {"name": "kube-scheduler", "ready": good, "restartCount": 1 if sound else 3, "state": state}

@@ -219,6 +219,23 @@ def test_what_was_there_before_an_upgrade_does_not_come_back(plane, apply) -> No
     assert "It works again as before." in said
 
 
+def test_a_second_control_plane_that_fails_is_put_back_and_the_third_not_begun(tmp_path, apply) -> None:
+    planes = ControlPlanes(tmp_path, MANIFEST, "cp1", "cp2", "cp3")
+    planes.sick = {"cp2"}
+    with serving(planes.cluster):
+        code, changes, said = apply(planes)
+    manifests = {name: (folder / "manifests" / "kube-scheduler.yaml") for name, folder in planes.folders.items()}
+    assert code != 0, said
+    assert {name: path.read_text() == MANIFEST for name, path in manifests.items()} == {
+        "cp1": False,
+        "cp2": True,
+        "cp3": True,
+    }
+    assert "cp2: the scheduler did not come back with the other configuration, so that the former was put back" in said
+    assert "It works again as before." in said
+    assert (planes.kubeadm, changes.get("cp3", 0)) == (KUBEADM, 0)
+
+
 @pytest.mark.parametrize("place", ["command", "args"])
 def test_a_flag_of_two_items_is_the_same_flag(planes, apply, tmp_path, place) -> None:
     theirs = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
