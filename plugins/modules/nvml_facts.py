@@ -136,7 +136,9 @@ ansible_facts:
           returned: always
           sample: "0000:c1:00.0"
         memory_total_bytes:
-          description: Memory of the GPU in bytes, which AMD's driver or C(rocm-smi) tells. V(none) if nobody does.
+          description:
+            - Memory of the GPU in bytes, which AMD's driver or C(rocm-smi) tells, or Intel's drivers xe and, as Intel brings it itself, i915.
+              V(none) if nobody does.
           type: int
           returned: always
           sample: 68702699520

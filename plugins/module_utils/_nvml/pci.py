@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from typing import Any, Sequence
 
@@ -19,6 +20,8 @@ DISPLAY_CLASS = "0x03"  # 0x0300 with display output, 0x0302 without
 BRIDGE_CLASS = "0x0680"  # the one that NVIDIA's driver looks for NVSwitches in
 # NVSwitches of V100, A100 and H100 boards, first and last id. Those of B200 boards are behind network cards and not on this bus.
 SWITCHES: tuple[tuple[int, int], ...] = ((0x1AC2, 0x1AC2), (0x1AE8, 0x1AE8), (0x1AF0, 0x1AFF), (0x22A0, 0x22A7))
+# Where kernel drivers tell a GPU's own memory in bytes: amdgpu; xe, by tile; i915 as Intel brings it itself. Linux's i915 tells none.
+MEMORY: tuple[str, ...] = ("mem_info_vram_total", "tile*/physical_vram_size_bytes", "drm/card*/lmem_total_bytes")
 # PCI device id -> name as NVML gives it, for data-centre GPUs. An unknown id has no name, nothing worse.
 NAMES: dict[str, str] = {
     "0x15f8": "Tesla P100-PCIE-16GB",
@@ -92,16 +95,24 @@ def others(path: str, ids: Sequence[str] = PCI_IDS) -> list[dict[str, Any]]:
     for address in _devices(path, list(OTHERS), (DISPLAY_CLASS, ACCELERATOR_CLASS)):
         folder = os.path.join(path, address)
         vendor, device = _value(folder, "vendor") or "", _value(folder, "device") or ""
-        memory = _value(folder, "mem_info_vram_total")
         found.append(
             {
                 "vendor": OTHERS[vendor],
                 "name": _value(folder, "product_name", lower=False) or _model(vendor[2:], device[2:], ids),
                 "pci_address": address,
-                "memory_total_bytes": int(memory) if memory and memory.isdigit() else None,
+                "memory_total_bytes": _memory(folder),
             }
         )
     return found
+
+
+def _memory(folder: str) -> int | None:
+    """Bytes of memory of a device, all its tiles together; ``None`` where its driver tells none, or no number."""
+    for pattern in MEMORY:
+        told = [_value(folder, name) or "" for name in sorted(glob.glob(os.path.join(glob.escape(folder), pattern)))]
+        if told and all(text.isdigit() for text in told):
+            return sum(map(int, told))
+    return None
 
 
 def _devices(path: str, vendors: Sequence[str], classes: tuple[str, ...]) -> list[str]:

@@ -305,6 +305,74 @@ def test_cuda_of_a_version_that_nobody_knew(refusals, workshop, tmp_path):
     assert told["newer"].startswith("newer: Driver 570.124.06 is too old for programs of CUDA 13.0"), told["newer"]
 
 
+#: What a package manager tells of CUDA, and what is said of it with a driver that serves CUDA 12.8.
+OFFERS = {
+    "newer": ("Name : cuda\nVersion : 13.0.1-1", "Driver 570.124.06 is too old for programs of CUDA 13.0"),
+    "older": ("Name : cuda\nVersion : 12.8.1-3", ""),
+    "asked": ("Name : cuda\nVersion : 12.8.1-3", "has CUDA 12.8, and cuda_versions wants 12.6"),
+}
+#: The same of Debian's, with the word of dpkg-query, to which what was removed without its configuration is not installed.
+DEBIAN_OFFERS = {
+    "installed": ("installed Version: 12.4.131~12.4.1-2", "Package: x\nVersion: 13.0.1-1", ""),
+    "removed": (
+        "config-files Version: 12.4.131~12.4.1-2",
+        "Package: x\nVersion: 13.0.1-1",
+        "Driver 570.124.06 is too old for programs of CUDA 13.0",
+    ),
+}
+
+
+def told_by(folder, **answers):
+    """Return a PATH on which programs give answers, or fail where those are None."""
+    folder.mkdir()
+    for name, answer in answers.items():
+        program = folder / name
+        # No --query of pacman has an answer: nothing is installed.
+        program.write_text(f"#!/bin/sh\ntest $1 != --query || exit 1\ncat <<'EOF'\n{answer}\nEOF\n")
+        program.chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
+def test_cuda_as_a_package_manager_knows_it(refusals, workshop, tmp_path):
+    arch = {**DEBIAN, "distribution": "Archlinux", "os_family": "Archlinux", "pkg_mgr": "pacman"}
+    hosts = {
+        name: {
+            "cuda_method": "package",
+            "path": told_by(tmp_path / name, pacman=offer),
+            "cuda_versions": ["12.6"] if name == "asked" else [],
+        }
+        for name, (offer, _words) in OFFERS.items()
+    }
+    told = refusals(
+        "cuda", ["check"], hosts, facts=arch, module_defaults=driver(workshop), environment={"PATH": "{{ path }}"}
+    )
+    for name, (_offer, words) in OFFERS.items():
+        assert bool(words) == bool(told[name]), told[name]
+        assert words in told[name], told[name]
+
+
+def test_cuda_of_a_debian_without_a_release(refusals, workshop, tmp_path):
+    sid = {**DEBIAN, "distribution_version": "n/a", "distribution_major_version": "n/a", "distribution_release": "sid"}
+    hosts = {
+        name: {
+            "cuda_method": "package",
+            "path": told_by(tmp_path / name, **{"dpkg-query": here, "apt-cache": offer}),
+        }
+        for name, (here, offer, _words) in DEBIAN_OFFERS.items()
+    }
+    told = refusals(
+        "cuda",
+        ["check"],
+        hosts,
+        facts=sid,
+        module_defaults=driver(workshop),
+        environment={"PATH": "{{ path }}"},
+    )
+    for name, (_here, _offer, words) in DEBIAN_OFFERS.items():
+        assert bool(words) == bool(told[name]), told[name]
+        assert words in told[name], told[name]
+
+
 #: A mistake in what is asked of nvidia_driver on a Debian, and what is said of it.
 DRIVER = {
     "key-without-a-checksum": (

@@ -118,3 +118,23 @@ def test_gpus_of_others(tmp_path: Path) -> None:
     assert [gpu.pci_address for gpu in pci.read(str(root))] == ["0000:3b:00.0"]
     assert pci.others(str(root), [])[1]["name"] is None
     assert pci.others("/nonexistent") == []
+
+
+#: What a kernel driver shows of a GPU's memory, and how much that is.
+MEMORY: dict[str, tuple[dict[str, str], int | None]] = {
+    "xe": ({f"tile{tile}/physical_vram_size_bytes": "64424509440" for tile in (0, 1)}, 2 * 64424509440),
+    "i915-of-intel": ({"drm/card1/lmem_total_bytes": "17179869184"}, 17179869184),
+    "i915-of-linux": ({"drm/card1/dev": "226:1"}, None),
+    "half-a-tile": ({"tile0/physical_vram_size_bytes": "64424509440", "tile1/physical_vram_size_bytes": ""}, None),
+}
+
+
+@pytest.mark.parametrize("name", MEMORY)
+def test_memory_of_intels(tmp_path: Path, name: str) -> None:
+    shown, memory = MEMORY[name]
+    device(tmp_path, "0000:4d:00.0", "0x8086", "0x038000", "0x0bd5")
+    for path, text in shown.items():
+        file = tmp_path / "0000:4d:00.0" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{text}\n", encoding="ascii")
+    assert [gpu["memory_total_bytes"] for gpu in pci.others(str(tmp_path))] == [memory]
