@@ -443,6 +443,52 @@ def test_a_driver_that_somebody_else_was_to_bring(refusals):
         assert str(told[name]).startswith(words)
 
 
+#: What is asked of a host whose driver somebody else installed, and what is said or exported: it is never changed.
+FOREIGN = {
+    "preinstalled": ({"nvidia_driver_method": "preinstalled"}, "kept"),
+    "none": ({"nvidia_driver_method": "none", "nvidia_driver_version": "580.1.0"}, "kept"),
+    "package": ({"nvidia_driver_method": "package"}, "kept"),
+    "runfile": ({"nvidia_driver_method": "runfile", "nvidia_driver_version": "570.124.06"}, "kept"),
+    "branch": ({"nvidia_driver_method": "package", "nvidia_driver_branch": "570"}, "kept"),
+    "absent": ({"nvidia_driver_state": "absent"}, "kept"),
+    "newer": (
+        {"nvidia_driver_method": "package", "nvidia_driver_version": "580.1.0"},
+        "newer: the driver 570.124.06 was not installed by this role, and 580.1.0 is asked for; remove the driver that is there, or",
+    ),
+    "no-prefix": (
+        {"nvidia_driver_method": "preinstalled", "nvidia_driver_version": "570.124.0"},
+        "no-prefix: the driver 570.124.06 was not installed by this role, and 570.124.0 is asked for",
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", [False, True], ids=["run", "check"])
+def test_a_driver_of_somebody_else_stays(refusals, workshop, tmp_path, mode):
+    program = tmp_path / "changes"
+    bins = tmp_path / "bin"
+    bins.mkdir()
+    for name in ("apt-get", "apt-mark", "dpkg", "systemctl", "modprobe", "rmmod", "nvidia-installer"):
+        (bins / name).write_text(f'#!/bin/sh\ntest "$1" != --show-depends || exit 1\necho "$0 $*" >> {program}\n')
+        (bins / name).chmod(0o755)
+    state = tmp_path / "state"
+    hosts = {name: {"nvidia_driver_state_dir": str(state), **asked} for name, (asked, _words) in FOREIGN.items()}
+    told = refusals(
+        "nvidia_driver",
+        ["main"],
+        hosts,
+        fact="'kept' if not nvidia_driver_reboot_required else 'reboot'",
+        facts=DEBIAN,
+        module_defaults=driver(workshop),
+        environment={"PATH": f"{bins}:{os.environ['PATH']}"},
+        check_mode=mode,
+    )
+    assert sorted(told) == sorted(FOREIGN)
+    for name, (_asked, words) in FOREIGN.items():
+        assert told[name].startswith(words), told[name]
+    assert not program.exists()
+    assert not state.exists()
+
+
 NO_WAY_BACK = (
     "{}: apt has no version 535.1.0 of nvidia-smi, libnvidia-ml1, libcuda1 and nvidia-kernel-dkms: ask for one that its "
     "repositories have, or add a repository that has it. That is the driver that the host has, which could not be brought "
