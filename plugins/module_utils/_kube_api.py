@@ -145,12 +145,15 @@ class Cluster:
         labels: Mapping[str, str] | None = None,
         fields: str = "",
     ) -> list[Object]:
-        """Read the object of that name, or list those with these labels and fields; lists leave out the kind of their items."""
+        """Read the object of that name, or list those with these labels and fields; lists leave out the kind of their items.
+
+        Raises ApiError, of status 404 for a kind that the API does not have.
+        """
         try:
             resource = self._client.resources.get(api_version=api_version, kind=kind)
         except ResourceNotFoundError as error:
             raise ApiError(
-                f"The Kubernetes API at {self.server} has no {kind} of {api_version}; correct it."
+                f"The Kubernetes API at {self.server} has no {kind} of {api_version}; correct it.", status=404
             ) from error
         except Exception as error:
             raise explain(error, self.server) from error

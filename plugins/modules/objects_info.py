@@ -16,13 +16,20 @@ description:
 options:
   objects:
     description:
-      - What to look for. Of each, C(apiVersion), C(kind) and C(metadata) count, and of a Pod its C(spec.nodeName).
+      - What to look for. Of each, C(apiVersion), C(kind) and C(metadata) count, of a Pod its C(spec.nodeName), and of a ResourceSlice its
+        C(spec.driver).
       - One with C(metadata.name) is read by its name, one without is a list of all that carry its C(metadata.labels), of
-        Pods those that are on its C(spec.nodeName).
+        Pods those that are on its C(spec.nodeName), of ResourceSlices those of its C(spec.driver).
       - Without C(metadata.namespace), objects of all namespaces are listed.
     type: list
     elements: dict
     required: true
+  unknown_kinds:
+    description:
+      - What to do about a kind that the API does not have, such as that of a newer Kubernetes. With V(none), there is none of it.
+    type: str
+    choices: [fail, none]
+    default: fail
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - gpu.kubernetes.attributes
@@ -50,6 +57,17 @@ EXAMPLES = r"""
             name: nvidia-device-plugin-ds
   register: cluster
 
+- name: Look which GPUs NVIDIA's driver for dynamic resource allocation hands out, if the cluster knows any
+  gpu.kubernetes.objects_info:
+    objects:
+      - apiVersion: resource.k8s.io/v1
+        kind: ResourceSlice
+        metadata: {}
+        spec:
+          driver: gpu.nvidia.com
+    unknown_kinds: none
+  register: slices
+
 - name: Show the handler
   ansible.builtin.debug:
     msg: "{{ (cluster.found[0] | first).handler | default('there is none') }}"
@@ -73,20 +91,24 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, Cluster, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
 
+# By which of its fields objects of a kind are looked for.
+FIELDS = {"Pod": "nodeName", "ResourceSlice": "driver"}
+
 
 def look_for(cluster: Cluster, wanted: dict[str, Any]) -> list[dict[str, Any]]:
     """Return what the cluster has of one of the wanted. Raises ApiError, also for one that does not say what it is."""
     meta = wanted.get("metadata") or {}
     if not (wanted.get("apiVersion") and wanted.get("kind") and isinstance(meta, dict)):
         raise ApiError(f"objects must each have apiVersion, kind and metadata, not {wanted!r}; correct it.")
-    spec = wanted["spec"] if isinstance(wanted.get("spec"), dict) else {}
+    field = FIELDS.get(str(wanted["kind"]), "")
+    value = wanted["spec"].get(field) if isinstance(wanted.get("spec"), dict) else None
     found = cluster.objects(
         str(wanted["apiVersion"]),
         str(wanted["kind"]),
         name=str(meta.get("name") or ""),
         namespace=str(meta.get("namespace") or ""),
         labels=meta.get("labels") or {},
-        fields=f"spec.nodeName={spec['nodeName']}" if wanted["kind"] == "Pod" and spec.get("nodeName") else "",
+        fields=f"spec.{field}={value}" if value else "",
     )
     for item in found:
         item.get("metadata", {}).pop("managedFields", None)
@@ -95,13 +117,22 @@ def look_for(cluster: Cluster, wanted: dict[str, Any]) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Run the module."""
-    spec = {**AUTH_ARG_SPEC, "objects": {"type": "list", "elements": "dict", "required": True}}
+    spec = {
+        **AUTH_ARG_SPEC,
+        "objects": {"type": "list", "elements": "dict", "required": True},
+        "unknown_kinds": {"type": "str", "choices": ["fail", "none"], "default": "fail"},
+    }
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     cluster = connect(module)
-    try:
-        found = [look_for(cluster, wanted) for wanted in module.params["objects"]]
-    except ApiError as error:
-        module.fail_json(msg=str(error))
+    found: list[list[dict[str, Any]]] = []
+    for wanted in module.params["objects"]:
+        try:
+            found.append(look_for(cluster, wanted))
+        except ApiError as error:
+            # What has a name and is not there is none of it already.
+            if error.status != 404 or module.params["unknown_kinds"] == "fail":
+                module.fail_json(msg=str(error))
+            found.append([])
     module.exit_json(changed=False, found=found)
 
 

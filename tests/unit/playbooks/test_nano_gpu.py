@@ -274,8 +274,10 @@ def test_which_programs_may_be_replaced(asked):
         assert words.format(name) in told[name]
 
 
-def joined(way="nano_gpu", elsewhere=(), foreign=(), known=True, operator=False, held=0, expected=100, **more):
-    """A host that joins a way of sharing: nodes of the other way, other plugins on its own node, and so on."""
+def joined(
+    way="nano_gpu", elsewhere=(), slices=(), foreign=(), known=True, operator=False, held=0, expected=100, **more
+):
+    """A host that joins a way of sharing: nodes of the other way, slices of a DRA driver, other plugins on its own node, and so on."""
     node = {
         "name": "{{ inventory_hostname }}",
         "known": known,
@@ -289,6 +291,7 @@ def joined(way="nano_gpu", elsewhere=(), foreign=(), known=True, operator=False,
         "found": found,
         "held": held,
         "expected": expected,
+        "slices": [{"spec": {"driver": "gpu.nvidia.com", **found}} for found in slices],
     }
     return {**host, "__gpu_sharing_emptied": False, "__gpu_sharing_host": "{{ inventory_hostname }}", **more}
 
@@ -318,6 +321,11 @@ JOINS = {
         ),
         "",
     ),
+    "claimable": (
+        joined(slices=[{"nodeName": "w9"}, {"nodeName": "claimable"}]),
+        "Node claimable: NVIDIA's DRA driver hands out the same GPUs (kubectl get resourceslices), of which nano_gpu knows",
+    ),
+    "claimable-elsewhere": (joined(slices=[{"nodeName": "w9"}, {"allNodes": True}]), ""),
     "no-gpus": (joined(elsewhere=["w9"], expected=0), ""),
     "stays": (
         joined(foreign=["kube-system/other"]),
@@ -337,7 +345,7 @@ def test_which_nodes_can_join(asked):
         seen = {
             "__gpu_sharing_joining": [{"host": name, "node": name, "expected": host["expected"]}],
             "__gpu_sharing_seen": [host["node"]],
-            "__gpu_sharing_labelled": {"found": [host["found"]]},
+            "__gpu_sharing_labelled": {"found": [host["found"], host["slices"]]},
             "__gpu_sharing_exclusive": {"nodes": [{"name": name, "allocated": host["held"]}]},
         }
         # What a play says comes before what a host says, other than in the role.

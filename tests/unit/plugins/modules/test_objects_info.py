@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from fakes.kubernetes_api import FakeCluster, pod
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
 from ansible_collections.gpu.kubernetes.plugins.modules import objects_info
 
 
@@ -49,3 +50,22 @@ def test_pods_of_one_node(run: Any) -> None:
 @pytest.mark.parametrize("bad", [{}, {"kind": "Pod"}, {"apiVersion": "v1", "kind": "Pod", "metadata": "name"}])
 def test_what_does_not_say_what_it_is(run: Any, bad: dict[str, Any]) -> None:
     assert "must each have apiVersion, kind and metadata" in run(FakeCluster(), objects=[bad])["msg"]
+
+
+def test_a_kind_that_the_api_does_not_have(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster([], [pod("a")])
+    asked: list[str] = []
+
+    def objects(_version: str, kind: str, **more: Any) -> list[dict[str, Any]]:
+        asked.append(more["fields"])
+        if kind == "Pod":
+            return cluster.pods()
+        raise ApiError(f"no {kind}", status=404 if kind == "ResourceSlice" else 403)
+
+    monkeypatch.setattr(cluster, "objects", objects)
+    slices = {**wanted("ResourceSlice"), "spec": {"driver": "gpu.nvidia.com"}}
+    result = run(cluster, objects=[slices, wanted()], unknown_kinds="none")
+    assert [len(found) for found in result["found"]] == [0, 1]
+    assert asked == ["spec.driver=gpu.nvidia.com", ""]
+    assert run(cluster, objects=[slices])["msg"] == "no ResourceSlice"
+    assert run(cluster, objects=[wanted("Secret")], unknown_kinds="none")["msg"] == "no Secret"
