@@ -102,6 +102,76 @@ def test_where_kube_scheduler_asks(made):
     assert [name for name, (_url, https, _kind) in told.items() if https] == ["own"]
 
 
+LOCKED = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+def test_what_is_deployed(made):
+    """By topology: the rights of the accounts, where pods may land, how they are watched and what they may do on the host."""
+    hosts = {
+        "beside": {"gpushare_extender_image_tag": "1.12", "gpushare_memory_unit": "MiB"},
+        "service": {"gpushare_extender_topology": "service", "gpushare_extender_port": 9},
+    }
+    told = made("gpushare", hosts, "__gpushare_extender_objects + __gpushare_plugin_objects")
+    objects = {name: {(item["kind"], item["metadata"]["name"]): item for item in items} for name, items in told.items()}
+    extenders = {
+        "beside": objects["beside"]["DaemonSet", "gpushare-schd-extender"]["spec"],
+        "service": objects["service"]["Deployment", "gpushare-schd-extender"]["spec"],
+    }
+    roles = {"control-plane", "master"}
+    for name, spec in extenders.items():
+        pod = spec["template"]["spec"]
+        assert {each["key"].rpartition("/")[2] for each in pod["tolerations"]} >= roles
+        assert pod["priorityClassName"] == "system-cluster-critical"
+        [container] = pod["containers"]
+        port = 9 if name == "service" else 12345
+        assert [each["containerPort"] for each in container["ports"]] == [port]
+        assert {"name": "PORT", "value": str(port)} in container["env"]
+        for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+            assert container[probe]["httpGet"] == {"path": "/version", "port": "http"}
+        assert set(container["resources"]) == {"requests", "limits"}
+        assert container["securityContext"] == {
+            **LOCKED,
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+            "runAsUser": 65534,
+        }
+    beside, service = (extenders[name]["template"]["spec"] for name in ("beside", "service"))
+    terms = beside["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert {term["matchExpressions"][0]["key"].rpartition("/")[2] for term in terms} == roles
+    assert (beside.get("hostNetwork"), service.get("hostNetwork")) == (True, None)
+    assert (extenders["service"]["replicas"], extenders["service"]["strategy"]) == (1, {"type": "Recreate"})
+    plugin = objects["beside"]["DaemonSet", "gpushare-device-plugin-ds"]["spec"]["template"]["spec"]
+    assert plugin["nodeSelector"] == {"gpushare": "true"}
+    assert plugin["runtimeClassName"] == "nvidia"
+    assert {"key": "nvidia.com/gpu", "operator": "Exists"} in plugin["tolerations"]
+    [container] = plugin["containers"]
+    assert "--memory-unit=MiB" in container["command"]
+    assert container["securityContext"] == LOCKED
+    may = {
+        (host, name): {
+            (resource, verb) for rule in item["rules"] for resource in rule["resources"] for verb in rule["verbs"]
+        }
+        for host, items in objects.items()
+        for (kind, name), item in items.items()
+        if kind == "ClusterRole"
+    }
+    reads = {(what, verb) for what in ("nodes", "pods") for verb in ("get", "list", "watch")}
+    binds = {("pods", "update"), ("pods", "patch"), ("pods/binding", "create")}
+    # Later images than the published one read which GPUs are unhealthy.
+    assert may["service", "gpushare-schd-extender"] == reads | binds
+    more = {("configmaps", verb) for verb in ("get", "list", "watch")}
+    assert may["beside", "gpushare-schd-extender"] == reads | binds | more
+    assert may["beside", "gpushare-device-plugin"] == {
+        ("nodes", "get"),
+        ("nodes/status", "patch"),
+        *((("pods", verb)) for verb in ("get", "list", "patch", "update")),
+    }
+
+
 def test_the_plugin_finds_the_kubelets_folder(made):
     hosts = {"usual": {}, "elsewhere": {"gpushare_kubelet_dir": "/var/lib/k0s/kubelet"}}
     told = made("gpushare", hosts, "__gpushare_plugin_pod_spec")
