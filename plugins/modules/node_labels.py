@@ -27,7 +27,7 @@ options:
   state:
     description:
       - With V(present), the owner's labels are exactly those given.
-      - With V(absent), all labels of the owner are taken from the nodes, whatever is given for them.
+      - With V(absent), all labels of the owner are taken from the nodes, whatever is given for them; but see O(adopt).
     type: str
     choices: [present, absent]
     default: present
@@ -36,6 +36,13 @@ options:
       - Who keeps these labels. Owners do not touch each other's labels; two may keep the same label at the same value.
     type: str
     default: default
+  adopt:
+    description:
+      - Whether labels of O(nodes) that a node has with these values already, and that no owner keeps, become the owner's, so that they go with the
+        others. Else what was there before stays.
+      - With O(state=absent), such labels are taken from the nodes too.
+    type: bool
+    default: false
   yield_to:
     description:
       - Labels to leave to another tool on nodes where that tool is at work.
@@ -155,6 +162,7 @@ def main() -> None:
             "nodes": {"type": "dict", "required": True},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "owner": {"type": "str", "default": "default"},
+            "adopt": {"type": "bool", "default": False},
             "yield_to": {"type": "list", "elements": "dict", "default": [], "options": YIELD_SPEC},
         },
         supports_check_mode=True,
@@ -162,11 +170,14 @@ def main() -> None:
     present = module.params["state"] == "present"
     rules = [YieldRule(rule["when"], rule["labels"]) for rule in module.params["yield_to"]]
     try:
-        wanted = {
-            node: read_labels(f"Node {node}", labels if present else None)
-            for node, labels in module.params["nodes"].items()
+        given = module.params["nodes"]
+        wanted = {node: read_labels(f"Node {node}", labels if present else None) for node, labels in given.items()}
+        adopted = {
+            node: read_labels(f"Node {node}", labels) for node, labels in given.items() if module.params["adopt"]
         }
-        plans, warnings = label_nodes(connect(module), wanted, module.params["owner"], rules, module.check_mode)
+        plans, warnings = label_nodes(
+            connect(module), wanted, module.params["owner"], rules, module.check_mode, adopted
+        )
     except (ApiError, LabelError) as error:
         module.fail_json(msg=str(error))
     for warning in warnings:

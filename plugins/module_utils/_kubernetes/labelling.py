@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 from .api import ApiError, Cluster, in_parallel
 from .labels import LabelError, Plan, YieldRule, check_labels, plan
@@ -21,9 +21,11 @@ def label_nodes(
     owner: str,
     yield_to: Sequence[YieldRule] = (),
     check_mode: bool = False,
+    adopted: Mapping[str, Mapping[str, str | None]] | None = None,
 ) -> tuple[list[Plan], list[str]]:
     """Make the owner's labels on each named node exactly the wanted ones; return (plans, warnings).
 
+    What is *adopted* of each node is the owner's if the node has it with that value; see ``plan``.
     All nodes are planned before the first is patched, so a mistake changes nothing. A node that is not in the cluster
     is an error if it is to get labels; otherwise there is nothing to take away and a warning is enough.
 
@@ -38,17 +40,20 @@ def label_nodes(
     lost = [name for name in missing if wanted[name]]
     if lost:
         raise LabelError(_unknown(lost, sorted(nodes), cluster.server))
-    plans = [plan(nodes[name], wanted[name], owner, yield_to) for name in sorted(wanted) if name in nodes]
+
+    def planned(node: Object) -> Plan:
+        name = name_of(node)
+        return plan(node, wanted[name], owner, yield_to, (adopted or {}).get(name))
+
+    plans = [planned(nodes[name]) for name in sorted(wanted) if name in nodes]
     if not check_mode:
         changing = [item for item in plans if item.changed]
-        in_parallel(lambda item: _patch(cluster, item, wanted[item.node], owner, yield_to), changing)
+        in_parallel(lambda item: _patch(cluster, item, planned), changing)
     warnings = [f"Node {name} is not in the cluster, so it has no labels to take away." for name in missing]
     return plans, warnings
 
 
-def _patch(
-    cluster: Cluster, item: Plan, labels: Mapping[str, str | None], owner: str, yield_to: Sequence[YieldRule]
-) -> None:
+def _patch(cluster: Cluster, item: Plan, planned: Callable[[Object], Plan]) -> None:
     for attempt in range(1, ATTEMPTS + 1):
         patch: Object | None = item.patch
         if patch is None:
@@ -58,7 +63,7 @@ def _patch(
         except ApiError as error:
             if error.status != 409 or attempt == ATTEMPTS:
                 raise
-            item = plan(cluster.node(item.node), labels, owner, yield_to)
+            item = planned(cluster.node(item.node))
         else:
             return
 

@@ -100,18 +100,27 @@ def check_labels(node: str, labels: Mapping[str, Any]) -> None:
             )
 
 
-def plan(node: Object, wanted: Mapping[str, str | None], owner: str, yield_to: Iterable[YieldRule] = ()) -> Plan:
+def plan(
+    node: Object,
+    wanted: Mapping[str, str | None],
+    owner: str,
+    yield_to: Iterable[YieldRule] = (),
+    adopted: Mapping[str, str | None] | None = None,
+) -> Plan:
     """Decide what to patch so that the owner's labels on the node are exactly the wanted ones.
 
     A wanted value of None means that the label must not be there. Labels that the owner set earlier and no longer
     wants get their former value back. A label that is left to another tool stays in the record as long as it has our
-    value, so that it still goes away with us if that tool never writes it. Raises LabelError for a record that cannot
-    be read or a clash of owners.
+    value, so that it still goes away with us if that tool never writes it. Of those that are *adopted*, what the node
+    has with just that value, and no owner keeps, is the owner's from here on. Raises LabelError for a record that
+    cannot be read or a clash of owners.
     """
     current: dict[str, str] = labels_of(node)
     record = _read_record(node)
     mine = record.setdefault(owner, {})
     steps = _Steps(name_of(node), owner, current, record)
+    for label, value in (adopted or {}).items():
+        steps.adopt(label, value)
     rules = list(yield_to)
     foreign = [label for label in current if label not in mine]
     result = Plan(name_of(node))
@@ -140,6 +149,12 @@ class _Steps:
     owner: str
     current: dict[str, str]
     record: Record
+
+    def adopt(self, label: str, value: str | None) -> None:
+        """Take over a label that somebody has set to this value without an owner, as if there had been none before."""
+        mine = self.record[self.owner]
+        if value is not None and self.current.get(label) == value and label not in mine and not self._others(label):
+            mine[label] = {"set": value, "was": None}
 
     def claim(self, label: str, value: str | None) -> None:
         others = self._others(label)

@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import Any
 
 import pytest
 from fakes.kubernetes_api import FakeCluster, node
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels import RECORD
 from ansible_collections.gpu.kubernetes.plugins.modules import node_labels
 
 
@@ -33,6 +35,30 @@ def test_quartet_and_undo(run: Any) -> None:
     assert cluster.store_nodes["w1"]["metadata"]["labels"] == {}
     assert cluster.store_nodes["w2"]["metadata"]["labels"] == {"a": "old"}
     assert run(cluster, nodes=wanted, state="absent")["changed"] is False
+
+
+def test_what_somebody_set_goes_if_it_is_adopted(run: Any) -> None:
+    kept = {RECORD: json.dumps({"another": {"b": {"set": "1", "was": None}}})}
+    labels = {"a": "1", "b": "1", "c": "other"}
+    cluster = FakeCluster([node("w1", labels=dict(labels), annotations=dict(kept)), node("w2", labels={"a": "2"})])
+    wanted = {"w1": {"a": "1", "b": "1", "c": "1"}, "w2": {"a": "1"}}
+    assert run(cluster, nodes={"w1": {"a": "1"}})["changed"] is False
+    checked = run(cluster, nodes=wanted, adopt=True, _ansible_check_mode=True)
+    assert checked["changed"] is run(cluster, nodes=wanted, adopt=True)["changed"] is True
+    assert run(cluster, nodes=wanted, adopt=True)["changed"] is False
+    assert run(cluster, nodes=wanted, adopt=True, state="absent")["changed"] is True
+    assert cluster.store_nodes["w1"]["metadata"]["labels"] == {"b": "1", "c": "other"}
+    assert cluster.store_nodes["w1"]["metadata"]["annotations"] == kept
+    assert cluster.store_nodes["w2"]["metadata"]["labels"] == {"a": "2"}
+    assert run(cluster, nodes=wanted, adopt=True, state="absent")["changed"] is False
+
+
+def test_what_nobody_recorded_goes_if_it_is_adopted(run: Any) -> None:
+    cluster = FakeCluster([node("w1", labels={"a": "1", "b": "2"})])
+    wanted = {"w1": {"a": "1", "b": "1"}}
+    assert run(cluster, nodes=wanted, state="absent")["changed"] is False
+    assert run(cluster, nodes=wanted, state="absent", adopt=True)["changed"] is True
+    assert cluster.store_nodes["w1"]["metadata"]["labels"] == {"b": "2"}
 
 
 def test_null_labels_are_none(run: Any) -> None:
