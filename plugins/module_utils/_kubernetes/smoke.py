@@ -183,16 +183,19 @@ def _container(smoke: Smoke) -> Object:
     return container
 
 
-def precheck(name: str, node: Object | None, pods: Sequence[Object], smoke: Smoke) -> Result | None:
+def precheck(
+    name: str, node: Object | None, pods: Sequence[Object], smoke: Smoke, check_mode: bool = False
+) -> Result | None:
     """Say why a pod cannot be tried on the node now, or None if it can.
 
     A fully used node is skipped, and a cordoned one unless cordons are passed: their GPUs are not at fault, but nothing was proved.
+    So is, in check mode, one without devices: what was to be deployed before has not been.
     """
     result = Result(name)
     if node is None or barred(result, node, smoke):
         result.reason = result.reason or UNKNOWN
         return result
-    return _precheck_devices(result, node, pods, smoke)
+    return _precheck_devices(result, node, pods, smoke, check_mode)
 
 
 def barred(result: Verdict, node: Object, smoke: Smoke) -> bool:
@@ -211,10 +214,14 @@ def barred(result: Verdict, node: Object, smoke: Smoke) -> bool:
     return bool(taints)
 
 
-def _precheck_devices(result: Result, node: Object, pods: Sequence[Object], smoke: Smoke) -> Result | None:
+def _precheck_devices(
+    result: Result, node: Object, pods: Sequence[Object], smoke: Smoke, check_mode: bool
+) -> Result | None:
     offered, used = allocatable_of(node, smoke.resource), allocated_on(pods, smoke.resource)
     if offered < smoke.count:
         result.reason = f"offers {offered} {smoke.resource}, so a device plugin has to be deployed or repaired first"
+        if check_mode:
+            result.skipped, result.reason = True, f"check mode: nothing was proved, and as it is now it {result.reason}"
         return result
     if offered - used < smoke.count:
         result.skipped, result.reason = True, _busy(offered, used, holders_on(pods, smoke.resource), smoke)

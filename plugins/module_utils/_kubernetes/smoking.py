@@ -75,7 +75,7 @@ def run_smoke_test(
     placed = pods_by_node(cluster.pods(fields=UNFINISHED))
 
     def check(name: str) -> Result | None:
-        return precheck(name, known.get(name), placed.get(name, []), smoke)
+        return precheck(name, known.get(name), placed.get(name, []), smoke, check_mode)
 
     def test(ready: Sequence[str], run: str) -> dict[str, Result]:
         return _test(cluster, smoke, ready, run, pace)

@@ -216,10 +216,15 @@ def test_run_passes_and_leaves_nothing() -> None:
 
 def test_check_mode_creates_nothing_and_proves_nothing() -> None:
     cluster = cluster_of("w1")
-    outcome = run_smoke_test(cluster, SMOKE, ["w1", "w9"], pace(), check_mode=True)
+    cluster.store_nodes["w2"] = node("w2")
+    names = ["w1", "w2", "w9"]
+    outcome = run_smoke_test(cluster, SMOKE, names, pace(), check_mode=True)
     assert cluster.created == []
-    assert [(result.passed, result.skipped) for result in outcome.results] == [(False, True), (False, False)]
+    assert [(result.passed, result.skipped) for result in outcome.results] == [*[(False, True)] * 2, (False, False)]
     assert "check mode" in outcome.results[0].reason
+    # A run would have deployed the device plugin before.
+    assert "check mode: nothing was proved, and as it is now it offers 0 " in outcome.results[1].reason
+    assert [result.skipped for result in run_smoke_test(cluster, SMOKE, ["w2"], pace()).results] == [False]
 
 
 def test_leftovers_are_swept_up_and_running_tests_of_others_are_not() -> None:
