@@ -158,6 +158,14 @@ files:
     - /var/lib/gpu-kubernetes/state/kube_scheduler/etc-kubernetes-manifests-kube-scheduler.yaml.93e1f0a2c4b5.json
     - /etc/kubernetes/gpu-kubernetes-scheduler.yaml
     - /etc/kubernetes/manifests/kube-scheduler.yaml
+other_manifests:
+  description:
+    - Other files in the folder of the manifest that hold a pod C(kube-scheduler). The kubelet runs the one whose name is the last, and takes it
+      back at its next scan. A warning tells of each.
+  returned: success
+  type: list
+  elements: str
+  sample: [/etc/kubernetes/manifests/kube-scheduler.yaml.bak]
 checksums:
   description: SHA-256 of each of RV(files) as it is afterwards, null for one that is removed.
   returned: success

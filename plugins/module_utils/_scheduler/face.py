@@ -60,9 +60,11 @@ def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, ask: Ask, check_mode: 
     backups = arguments["backup_dir"] or posixpath.join(arguments["state_dir"], "backups")
     answer, seen, decided = _decide(arguments, syntax, ask)
     _refuse_beside(seen.path, state_dir=arguments["state_dir"], backup_dir=backups)
+    others, told = strays(seen, syntax)
     result: dict[str, t.Any] = {
         **decided.facts,
-        "warnings": [*decided.notes, *strays(seen, syntax), *_kubespray(arguments, answer, decided)],
+        "other_manifests": others,
+        "warnings": [*decided.notes, *told, *_kubespray(arguments, answer, decided)],
         "diff": [difference(step, syntax, _MASKED) for step in decided.steps],
     }
     steps = _steps(decided, answer)

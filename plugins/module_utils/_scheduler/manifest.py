@@ -149,10 +149,15 @@ def apply(found: Pod, path: str, minor: int, checksum: str) -> list[str]:
         flags.put(found.container, "config", inside, found.what)
     if _mount_of(found, inside) is None:
         _mount(found, path, inside)
+    start_anew(found, checksum)
+    return notes
+
+
+def start_anew(found: Pod, checksum: str) -> None:
+    """Have the kubelet make the pod anew where it has not read the configuration of this checksum."""
     annotations = made(made(found.tree, "metadata", dict), "annotations", dict, first=True)
     if not equal(annotations.get(CHECKSUM), checksum):
         annotations[CHECKSUM] = checksum
-    return notes
 
 
 def without_us(found: Pod, ref: str | None, mine: str, kubeconfig: str, bare: bool) -> None:

@@ -67,7 +67,7 @@ def present(asked: Asked, seen: Seen, record: Record | None, syntax: Syntax) -> 
         seen.path,
         lambda tree: _forget(manifest.apply(manifest.Pod(tree, seen.path), path, minor, checksum)),
     )
-    said += configuration.ignored_flags(syntax.read(config, path), pod.flags, path)
+    said += configuration.ignored_flags(syntax.read(config, path), minor, pod.flags, path)
     steps = [Step(path, seen.file(path), config, pod.owner), Step(seen.path, seen.manifest, after)]
     base = _base(syntax, record, seen, minor)
     if record is not None and record.path != path and base.config != seen.file(record.path):
@@ -94,7 +94,14 @@ def absent(asked: Asked, seen: Seen, record: Record | None, syntax: Syntax) -> P
         pod = manifest.pod(syntax.read(seen.manifest, seen.path), seen.path)
         minor, told = _minor(asked.kubernetes_version, pod.image, record.minor)
     back = undone(syntax, record, seen, minor)
-    steps = [Step(record.path, seen.file(record.path), back.config), Step(seen.path, seen.manifest, back.manifest)]
+    now, after = seen.file(record.path), back.manifest
+    if back.in_use and after is not None and after == seen.manifest and back.config not in (None, now):
+        # kubeadm has written it anew: nothing of ours is there to go, and the pod would go on with the configuration that it has read.
+        checksum = str(_files.sha256(back.config))
+        after = syntax.edited(
+            after, seen.path, lambda tree: manifest.start_anew(manifest.Pod(tree, seen.path), checksum)
+        )
+    steps = [Step(record.path, now, back.config), Step(seen.path, seen.manifest, after)]
     if back.in_use and back.config is not None:
         facts.update(
             api_version=configuration.api_version(syntax, back.config, record.path),

@@ -40,13 +40,17 @@ class Seen:
         return self.files[path]
 
 
-def strays(seen: Seen, syntax: Syntax) -> list[str]:
-    """Return warnings of files beside the manifest that bring another kube-scheduler, now or at the kubelet's next scan."""
-    folder, warnings = posixpath.dirname(seen.path), []
+def strays(seen: Seen, syntax: Syntax) -> tuple[list[str], list[str]]:
+    """Return the files beside the manifest that bring another kube-scheduler, now or at the kubelet's next scan, and warnings.
+
+    What merely looks like a backup has a warning alone.
+    """
+    folder, files, warnings = posixpath.dirname(seen.path), [], []
     mine = posixpath.basename(seen.path)
     for name in sorted(seen.neighbours):
         file = posixpath.join(folder, name)
         if _carries_scheduler(seen.neighbours[name], syntax):
+            files.append(file)
             winner = f"of the two it runs {name}" if name > mine else f"of the two it runs {mine} for now"
             warnings.append(
                 f"{file} holds a pod kube-scheduler, too: the kubelet reads every file in {folder}, whatever its name, and {winner}. Move"
@@ -57,7 +61,7 @@ def strays(seen: Seen, syntax: Syntax) -> list[str]:
                 f"{file} looks like a backup: the kubelet reads every file in {folder}, whatever its name, and brings an old pod back from it."
                 f" Move {name} out of {folder}."
             )
-    return warnings
+    return files, warnings
 
 
 def _carries_scheduler(data: bytes | None, syntax: Syntax) -> bool:

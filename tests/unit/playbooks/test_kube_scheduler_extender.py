@@ -151,6 +151,17 @@ def test_the_pod_of_a_manifest_that_others_have_just_written(hear) -> None:
     assert told == {name: wanted for name, (*_pods, wanted) in FORMER_PODS.items()}
 
 
+def test_a_second_manifest_beside_it_is_refused(plane, apply) -> None:
+    """Whichever of the two the kubelet runs now, at its next scan it may be the other one."""
+    copy = plane.manifest.with_name("kube-scheduler.yaml.bak")
+    copy.write_text(MANIFEST)
+    for options in (["--check"], []):
+        code, _changes, said = apply(plane, *options)
+        assert (code != 0, plane.manifest.read_text()) == (True, MANIFEST), said
+        assert f"cp1: {copy} holds a pod kube-scheduler, too" in said
+    assert apply(plane, kube_scheduler_extender_state="absent")[:2] == (0, {"cp1": 0})
+
+
 def test_a_manifest_that_stays_as_it_is(plane, apply, tmp_path) -> None:
     """An upgrade has taken the configuration out of it, or there is no manifest any more."""
     given = {"kube_scheduler_extender_keep": False}

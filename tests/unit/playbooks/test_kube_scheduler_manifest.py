@@ -79,6 +79,7 @@ def test_mistakes_and_troubles_are_told_in_one_sentence(scheduler, tmp_path: Pat
     assert "write enableHTTPS" in json.dumps(spelt["msg"])
     assert not stray.get("failed")
     assert "kube-scheduler.yaml.bak" in json.dumps(stray["warnings"])
+    assert [Path(path).name for path in stray["other_manifests"]] == ["kube-scheduler.yaml.bak"]
     assert not nowhere["failed"]
 
 

@@ -74,6 +74,32 @@ def test_after_an_upgrade_a_second_run_brings_all_back(plane: ControlPlane) -> N
     assert plane.manifest.read_text() == plane.text
 
 
+def test_after_an_upgrade_a_configuration_of_others_is_read_anew(configured: ControlPlane) -> None:
+    """kubeadm writes the flag that was always there, and no checksum; without one the pod would stay."""
+    before = configured.files()
+    configured.run()
+    configured.manifest.write_text(configured.text)
+    assert configured.run(state="absent", check=True)["changed"]
+    assert configured.run(state="absent")["changed"]
+    after = configured.files()
+    assert after["sched/config.yaml"] == before["sched/config.yaml"]
+    assert configured.manifest.read_text().count(CHECKSUM) == 1
+    assert not configured.run(state="absent")["changed"]
+    # With another run there and back nothing more is left.
+    configured.run()
+    configured.run(state="absent")
+    assert configured.files() == after
+
+
+def test_a_run_after_an_upgrade_remembers_no_checksum(configured: ControlPlane) -> None:
+    before = configured.files()
+    configured.run()
+    configured.manifest.write_text(configured.text)
+    configured.run()
+    configured.run(state="absent")
+    assert configured.files() == before
+
+
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_broken_configuration_is_repaired_and_never_comes_back(configured: ControlPlane, broken: str) -> None:
     text, note = BROKEN[broken]
