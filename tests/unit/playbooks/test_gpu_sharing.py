@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
@@ -11,6 +13,9 @@ pytest.importorskip("kubernetes")
 
 from fakes.kubernetes_api import node as made
 from fakes.loopback_api import LoopbackApi, listed, serving, write_kubeconfig
+from fakes.small_cluster import SmallCluster
+
+ROOT = Path(__file__).resolve().parents[3]
 
 REASON = '{"reason": "change of how GPUs are shared"}'
 SLICED = {"sharing": {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 2}]}}}
@@ -181,3 +186,40 @@ def test_gpushare_is_found_on_nodes_by_what_they_have(hear, tmp_path):
             gpu_kubeconfig=str(write_kubeconfig(server.url, tmp_path / "kubeconfig")),
         )
     assert told == {name: there for name, (_found, there) in NODES.items()}
+
+
+#: Labels of the node of a host, what it declares, and what a playbook that only looks takes its GPUs for.
+FOUND = {
+    "by-memory": (LABELS["gpushare"], {}, "gpushare"),
+    "by-percent": (LABELS["nano_gpu"], {}, "nano_gpu"),
+    "whole": ({}, {}, "open"),
+    "not-any-more": ({"gpushare": "false"}, {}, "open"),
+    "declared": (LABELS["gpushare"], {"gpu_sharing_strategy": "exclusive"}, "open"),
+}
+FOUND_FILE = {"ansible.builtin.include_tasks": str(ROOT / "playbooks" / "tasks" / "found.yml")}
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["answers", "is-away"])
+def test_what_is_there_counts_where_nobody_says_it(hear, tmp_path, answers):
+    nodes = [
+        {"apiVersion": "v1", "kind": "Node"} | made(name, labels=dict(labels))
+        for name, (labels, *_more) in FOUND.items()
+    ]
+    play = {
+        "hosts": "gpu_nodes",
+        "gather_facts": False,
+        "vars_files": [str(ROOT / "playbooks" / "vars" / "hosts.yml")],
+        "tasks": [FOUND_FILE],
+    }
+    with serving(SmallCluster(*nodes)) as server:
+        url = server.url if answers else "http://127.0.0.1:1"
+        told = hear(
+            {name: declared for name, (_labels, declared, _way) in FOUND.items()},
+            [
+                {"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.group_by": {"key": "gpu_nodes"}}]},
+                play,
+            ],
+            "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(attribute='gpu_sharing_decided', default='open')))",
+            gpu_kubeconfig=str(write_kubeconfig(url, tmp_path / "kubeconfig")),
+        )
+    assert told == {name: way if answers else "open" for name, (*_node, way) in FOUND.items()}
