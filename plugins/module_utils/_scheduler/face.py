@@ -93,6 +93,9 @@ def _decide(
         record = Record.decode(data_of(answer["record"]), answer["record_path"])
         if path != seen.path:
             continue
+        elsewhere = _ELSEWHERE.get(str(answer["distribution"]))
+        if elsewhere and do is plan.present and not arguments["path"] and seen.manifest is not None:
+            raise EditError(f"{seen.path} is not edited: {elsewhere}. Where that is not so, give path.")
         if seen.manifest is None and (do is plan.present or record is None):
             if do is plan.absent:
                 return answer, seen, plan.Plan((), None, {"path": seen.path}, keep_record=True)

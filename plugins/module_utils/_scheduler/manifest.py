@@ -15,6 +15,8 @@ from . import flags
 
 #: Changes with the configuration, since kube-scheduler reads that only when it starts: the kubelet makes a pod anew that changes.
 CHECKSUM = "gpu-kubernetes/scheduler-config-checksum"
+# The same without us, where only that has the kubelet make the pod anew.
+READ = "gpu-kubernetes/scheduler-config-read"
 #: Name of the volume, if the pod does not have one already through which it sees the configuration.
 VOLUME = "gpu-kubernetes-scheduler-config"
 
@@ -149,15 +151,15 @@ def apply(found: Pod, path: str, minor: int, checksum: str) -> list[str]:
         flags.put(found.container, "config", inside, found.what)
     if _mount_of(found, inside) is None:
         _mount(found, path, inside)
-    start_anew(found, checksum)
+    mark(found, CHECKSUM, checksum)
     return notes
 
 
-def start_anew(found: Pod, checksum: str) -> None:
+def mark(found: Pod, key: str, checksum: str) -> None:
     """Have the kubelet make the pod anew where it has not read the configuration of this checksum."""
     annotations = made(made(found.tree, "metadata", dict), "annotations", dict, first=True)
-    if not equal(annotations.get(CHECKSUM), checksum):
-        annotations[CHECKSUM] = checksum
+    if not equal(annotations.get(key), checksum):
+        annotations[key] = checksum
 
 
 def without_us(found: Pod, ref: str | None, mine: str, kubeconfig: str, bare: bool) -> None:

@@ -95,11 +95,13 @@ def absent(asked: Asked, seen: Seen, record: Record | None, syntax: Syntax) -> P
         minor, told = _minor(asked.kubernetes_version, pod.image, record.minor)
     back = undone(syntax, record, seen, minor)
     now, after = seen.file(record.path), back.manifest
-    if back.in_use and after is not None and after == seen.manifest and back.config not in (None, now):
+    # As it was, but for a run that was cut off before its end, which has brought that back.
+    anew = back.config != now or _files.sha256(after) != _files.sha256(record.manifest.first)
+    if back.in_use and back.config is not None and after is not None and after == seen.manifest and anew:
         # kubeadm has written it anew: nothing of ours is there to go, and the pod would go on with the configuration that it has read.
         checksum = str(_files.sha256(back.config))
         after = syntax.edited(
-            after, seen.path, lambda tree: manifest.start_anew(manifest.Pod(tree, seen.path), checksum)
+            after, seen.path, lambda tree: manifest.mark(manifest.Pod(tree, seen.path), manifest.READ, checksum)
         )
     steps = [Step(record.path, now, back.config), Step(seen.path, seen.manifest, after)]
     if back.in_use and back.config is not None:

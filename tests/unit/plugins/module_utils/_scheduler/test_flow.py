@@ -236,8 +236,16 @@ def test_a_missing_manifest_names_the_way(plane: ControlPlane) -> None:
 def test_distributions_without_a_static_pod_name_their_way(
     plane: ControlPlane, monkeypatch: pytest.MonkeyPatch, distribution: str, way: str
 ) -> None:
-    plane.manifest.unlink()
+    kubelet = plane.folder / "kubelet.yaml"
+    kubelet.write_text(f"staticPodPath: {plane.manifest.parent}\n")
+    monkeypatch.setattr(node, "configurations", lambda *_seen: [str(kubelet)])
     monkeypatch.setattr(node, "distribution", lambda _exists: distribution)
+    # RKE2 has one, and writes it anew.
+    with pytest.raises(EditError, match=f"is not edited: .*second scheduler with a schedulerName.*{way}"):
+        plane.run(path=None)
+    assert plane.run()["changed"]
+    assert plane.run(path=None, state="absent")["changed"]
+    plane.manifest.unlink()
     with pytest.raises(EditError, match=f"second scheduler with a schedulerName.*{way}"):
         plane.run()
 

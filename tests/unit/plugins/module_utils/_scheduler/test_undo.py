@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("ruamel.yaml")
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.manifest import CHECKSUM
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.manifest import CHECKSUM, READ
 from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._scheduler.control_plane import (
     BROKEN,
@@ -83,12 +83,22 @@ def test_after_an_upgrade_a_configuration_of_others_is_read_anew(configured: Con
     assert configured.run(state="absent")["changed"]
     after = configured.files()
     assert after["sched/config.yaml"] == before["sched/config.yaml"]
-    assert configured.manifest.read_text().count(CHECKSUM) == 1
-    assert not configured.run(state="absent")["changed"]
+    assert (configured.manifest.read_text().count(CHECKSUM), configured.manifest.read_text().count(READ)) == (0, 1)
+    again = configured.run(state="absent")
+    assert (again["changed"], again["warnings"]) == (False, [])
     # With another run there and back nothing more is left.
     configured.run()
     configured.run(state="absent")
     assert configured.files() == after
+
+
+def test_a_removal_after_an_upgrade_that_was_cut_off_is_made_up_for(configured: ControlPlane) -> None:
+    config = configured.config.read_bytes()
+    configured.run()
+    configured.manifest.write_text(configured.text.replace("v1.34.4", "v1.34.5"))
+    configured.config.write_bytes(config)
+    assert configured.run(state="absent")["changed"]
+    assert (configured.manifest.read_text().count(CHECKSUM), configured.manifest.read_text().count(READ)) == (0, 1)
 
 
 def test_a_run_after_an_upgrade_remembers_no_checksum(configured: ControlPlane) -> None:
