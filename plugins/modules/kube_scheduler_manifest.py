@@ -92,7 +92,7 @@ options:
 requirements:
   - ruamel.yaml >= 0.17.21 on the controller
 notes:
-  - Clusters of k3s, RKE2, k0s and MicroK8s, and those with a managed control plane, have no static pod that could be edited. The module
+  - Clusters of k3s, RKE2, k0s and MicroK8s, and those with a managed control plane, have no static pod whose edits would stay. The module
     says what to do there.
   - On a node of kubespray, whose runs write the configuration anew, a warning tells what its variable C(kube_scheduler_extenders) has to have.
   - C(kubeadm upgrade) writes the manifest anew. Run the module again afterwards, or give kubeadm the flag and the volume, too.
