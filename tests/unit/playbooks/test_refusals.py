@@ -327,8 +327,10 @@ def told_by(folder, **answers):
     folder.mkdir()
     for name, answer in answers.items():
         program = folder / name
-        # No --query of pacman has an answer: nothing is installed.
-        program.write_text(f"#!/bin/sh\ntest $1 != --query || exit 1\ncat <<'EOF'\n{answer}\nEOF\n")
+        # No --query of pacman has an answer: nothing is installed. rpm is asked in another way.
+        program.write_text(
+            f"#!/bin/sh\ntest $1$2 = --query--queryformat || test $1 != --query || exit 1\ncat <<'EOF'\n{answer}\nEOF\n"
+        )
         program.chmod(0o755)
     return f"{folder}:{os.environ['PATH']}"
 
@@ -414,6 +416,51 @@ def test_nvidia_driver(refusals):
     for name, (_wrong, words) in DRIVER.items():
         assert bool(told[name]) == bool(words), told[name]
         assert words in told[name], told[name]
+
+
+ROCKY = {**DEBIAN, "distribution": "Rocky", "os_family": "RedHat", "pkg_mgr": "dnf", "distribution_version": "9.4"}
+#: A host whose distribution has DKMS in EPEL: what rpm and dnf tell of it, and whether it is refused.
+DKMS = {
+    "installed": ("installed 3.1.1-1.el9", "", {}, False),
+    "offered": ("", "dkms 3.1.1-1.el9", {}, False),
+    "nowhere": ("", "", {}, True),
+    "nowhere-for-an-installer": (
+        "",
+        "",
+        {
+            "nvidia_driver_method": "runfile",
+            "nvidia_driver_version": "570.124.06",
+            "nvidia_driver_runfile": {"url": "https://x.example/570.run", "checksum": "sha256:" + "0" * 64},
+        },
+        True,
+    ),
+    "packages-of-their-own": ("", "", {"nvidia_driver_packages": ["kmod-nvidia-site"]}, False),
+    "no-modules": ("", "", {"nvidia_driver_kernel_modules": "none"}, False),
+}
+
+
+@pytest.mark.parametrize("mode", [False, True], ids=["run", "check"])
+def test_dkms_is_in_a_repository_apart(refusals, tmp_path, mode):
+    hosts = {}
+    for name, (here, offer, asked, _refused) in DKMS.items():
+        path = told_by(tmp_path / name, rpm=here, dnf=offer)
+        hosts[name] = {"path": path, "nvidia_driver_state_dir": str(tmp_path / name), **asked}
+    nothing = {"library_version": None, "installed_module_version": None, "loaded_module_version": None}
+    driver = {**nothing, "secure_boot": False, "works": False}
+    look = {"ansible_facts": {"nvml": {"gpus": [{"name": "a GPU", "lost": False}], "nvswitches": 0, "driver": driver}}}
+    told = refusals(
+        "nvidia_driver",
+        ["check"],
+        hosts,
+        facts={**ROCKY, "distribution_major_version": "9", "kernel": "5.14.0-427.el9.x86_64"},
+        extra={"__nvidia_driver_look": look},
+        environment={"PATH": "{{ path }}"},
+        check_mode=mode,
+    )
+    words = "{}: DKMS, which builds the driver's kernel modules, is in EPEL on this distribution, which has to be enabled before. "
+    for name, (*_given, refused) in DKMS.items():
+        assert bool(told[name]) == refused, told[name]
+        assert told[name].startswith(words.format(name)) or not refused, told[name]
 
 
 #: The same of hosts that have neither a GPU nor a driver, and what is exported.
