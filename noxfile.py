@@ -175,6 +175,6 @@ def artifact(session: nox.Session) -> None:
 
 @nox.session(name="stand-ins")
 def stand_ins(session: nox.Session) -> None:
-    """What the lab itself is made of: go vet, Go tests, pytest."""
+    """What the lab itself is made of: go vet, Go tests, pytest; and NVML as NVIDIA's header has it."""
     gate(session, "go_tests", "stand-ins-go")
-    pytest(session, "stand-ins", *(session.posargs or ["tests/lab"]))
+    pytest(session, "stand-ins", *(session.posargs or ["tests/lab", "tests/fakes"]))

@@ -47,6 +47,7 @@ ARCHITECTURES: Mapping[int, str] = {
     8: "ada",
     9: "hopper",
     10: "blackwell",
+    13: "rubin",
 }
 SWITCH: Mapping[int, str] = {0: "disabled", 1: "enabled"}
 COMPUTE_MODES: Mapping[int, str] = {0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"}

@@ -1,0 +1,131 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the collection and the simulation believe of NVML's interface, against the header that NVIDIA publishes."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import details, library, mig, processes
+
+# NVIDIA's Go bindings have the header in them.
+MODULE = "github.com/NVIDIA/go-nvml@v0.13.4-1"
+CHECKSUM = "h1:2E7RdOLBxHGSXq8sUw+c5Y0aWmFT7Cj+ZdjYulgUH18="
+OURS = Path(details.__file__).parent
+SIMULATION = Path(__file__).parent / "src"
+
+#: The structures by their names there, with the names of their fields in their order.
+STRUCTURES: Mapping[str, tuple[type[ctypes.Structure], str]] = {
+    "nvmlPciInfo_t": (library.PciInfo, "busIdLegacy domain bus device pciDeviceId pciSubSystemId busId"),
+    "nvmlMemory_t": (library.Memory, "total free used"),
+    "nvmlMemory_v2_t": (library.MemoryV2, "version total reserved free used"),
+    "nvmlUtilization_t": (library.Utilization, "gpu memory"),
+    "nvmlTemperature_v1_t": (library.Temperature, "version sensorType temperature"),
+    "nvmlBAR1Memory_t": (details.Bar1, "bar1Total bar1Free bar1Used"),
+    "nvmlGpuFabricInfo_t": (details.Fabric, "clusterUuid status cliqueId state"),
+    "nvmlGpuFabricInfo_v2_t": (details.FabricV2, "version clusterUuid status cliqueId state healthMask"),
+    "nvmlGpuInstanceProfileInfo_t": (
+        mig.Profile,
+        (
+            "id isP2pSupported sliceCount instanceCount multiprocessorCount copyEngineCount decoderCount encoderCount"
+            " jpegCount ofaCount memorySizeMB"
+        ),
+    ),
+    "nvmlGpuInstanceInfo_t": (mig.Instance, "device id profileId placement.start placement.size"),
+    "nvmlProcessInfo_v2_t": (processes.Process, "pid usedGpuMemory gpuInstanceId computeInstanceId"),
+    "nvmlProcessInfo_v1_t": (processes.ProcessV1, "pid usedGpuMemory"),
+}
+REASONS = {1 << bit: name for bit, name in enumerate(details.CLOCK_REASONS)}
+#: Numbers that stand for something: {number: its name here}, and how the header calls them.
+NUMBERS: Mapping[str, tuple[Mapping[int, str], str]] = {
+    "brands": (details.BRANDS, "NVML_BRAND_{}"),
+    "architectures": (details.ARCHITECTURES, "NVML_DEVICE_ARCH_{}"),
+    "modes of virtualization": (details.VIRTUALIZATION, "NVML_GPU_VIRTUALIZATION_MODE_{}"),
+    "compute modes": (details.COMPUTE_MODES, "NVML_COMPUTEMODE_{}"),
+    "far ends of links": (details.REMOTE, "NVML_NVLINK_DEVICE_TYPE_{}"),
+    "states of the fabric": (details.FABRIC_STATES, "NVML_GPU_FABRIC_STATE_{}"),
+    "clocks": ({kind: name for name, kind in details.CLOCKS.items()}, "NVML_CLOCK_{}"),
+}
+#: Where the header has another word.
+OTHERWISE = {"NVML_CLOCK_MEMORY": "NVML_CLOCK_MEM"}
+CODES = {
+    "NVML_SUCCESS": library.SUCCESS,
+    "NVML_ERROR_INSUFFICIENT_SIZE": library.INSUFFICIENT_SIZE,
+    "NVML_ERROR_DRIVER_NOT_LOADED": library.DRIVER_NOT_LOADED,
+    "NVML_ERROR_FUNCTION_NOT_FOUND": library.FUNCTION_NOT_FOUND,
+    "NVML_ERROR_GPU_IS_LOST": library.GPU_IS_LOST,
+    "NVML_ERROR_LIB_RM_VERSION_MISMATCH": library.VERSION_MISMATCH,
+    "NVML_NVLINK_MAX_LINKS": details.LINKS,
+}
+
+
+@pytest.fixture(scope="module")
+def header() -> Path:
+    """The header, as Go's module proxy has it, with its checksum."""
+    done = subprocess.run(["go", "mod", "download", "-json", MODULE], check=True, capture_output=True, text=True)
+    module = json.loads(done.stdout)
+    assert module["Sum"] == CHECKSUM
+    return Path(module["Dir"]) / "pkg" / "nvml" / "nvml.h"
+
+
+def values(header: Path, folder: Path, expressions: Iterator[str]) -> dict[str, int]:
+    """What a C compiler makes of expressions beside the header."""
+    asked = sorted(set(expressions))
+    lines = [f'printf("%lld\\n", (long long)({expression}));' for expression in asked]
+    source = folder / "ask.c"
+    include = f'#include <stdio.h>\n#include <stddef.h>\n#include "{header}"\n'
+    source.write_text(f"{include}int main(void) {{\n{chr(10).join(lines)}\nreturn 0;\n}}\n")
+    program = folder / "ask"
+    subprocess.run(["gcc", "-w", "-o", str(program), str(source)], check=True, capture_output=True)
+    told = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout.split()
+    return dict(zip(asked, map(int, told), strict=True))
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_layout(header: Path, tmp_path: Path, name: str) -> None:
+    ours, fields = STRUCTURES[name]
+    offsets = [f"offsetof({name}, {field})" for field in fields.split()]
+    told = values(header, tmp_path, iter([f"sizeof({name})", *offsets]))
+    assert ctypes.sizeof(ours) == told[f"sizeof({name})"]
+    assert [getattr(ours, field).offset for field, *_type in ours._fields_] == [told[offset] for offset in offsets]
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_names_of_numbers(header: Path, tmp_path: Path, kind: str) -> None:
+    names, pattern = NUMBERS[kind]
+    theirs = {number: pattern.format(name.upper()) for number, name in names.items()}
+    theirs = {number: OTHERWISE.get(name, name) for number, name in theirs.items()}
+    told = values(header, tmp_path, iter(theirs.values()))
+    assert {number: told[name] for number, name in theirs.items()} == {number: number for number in theirs}
+
+
+def test_codes(header: Path, tmp_path: Path) -> None:
+    assert values(header, tmp_path, iter(CODES)) == CODES
+
+
+def test_reasons_of_clocks(header: Path, tmp_path: Path) -> None:
+    theirs = {}
+    for number, name in REASONS.items():
+        word = "".join(part.title() for part in name.split("_"))
+        # Those of the hardware have kept their former name.
+        theirs[f"nvmlClocks{'Throttle' if name.startswith('hw') else 'Event'}Reason{word}"] = number
+    assert values(header, tmp_path, iter(theirs)) == theirs
+
+
+@pytest.mark.parametrize("place", [OURS, SIMULATION], ids=["collection", "simulation"])
+def test_functions(header: Path, place: Path) -> None:
+    """All that is called, or simulated, is declared there."""
+    written = "\n".join(path.read_text() for path in sorted(place.glob("*.[cp]*")) if path.is_file())
+    names = set(re.findall(r"\bnvml(?:Device|System|Init|Shutdown|GpuInstance|ErrorString)\w*(?=[\"(])", written))
+    # Functions of one form but for a word in the middle of their names.
+    names -= {"nvmlDeviceGet"}
+    declared = set(re.findall(r"\bnvml\w+(?=\s*\()", header.read_text()))
+    assert len(names) > 20
+    assert names - declared == set()
