@@ -22,7 +22,12 @@ PULLING = frozenset({"ErrImageNeverPull", "ErrImagePull", "ImageInspectError", "
 
 _KLOG = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ [^\]]*\] ")
 _STAMP = re.compile(r"^\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\S* ")
+# What Go writes of a crash after its cause: goroutines, their calls and places, registers.
+_TRACE = re.compile(
+    r"^goroutine \d+ |^created by |^(?:\S+[./])+\S*\(.*\)$|\.go:\d+(?: \+0x|$)| [pf][cp]=0x|^[a-z]\w+ +0x[0-9a-f]+$|^PC=0x"
+)
 _TELLING: Sequence[re.Pattern[str]] = (
+    re.compile(r"^(?:panic|fatal error|SIG[A-Z]+): "),
     re.compile(r"nvml|libnvidia|driver/library|cuda driver", re.IGNORECASE),
     re.compile(r"incompatible|no devices found|panic|fatal|error|fail|cannot|could not", re.IGNORECASE),
 )
@@ -73,12 +78,17 @@ def one_line(text: Any) -> str:
 
 def telling_line(log: str) -> str:
     """Return the log line that says most about a failure, without its logger's prefix; empty for an empty log."""
-    lines = [_STAMP.sub("", _KLOG.sub("", line.strip())) for line in log.splitlines() if line.strip()]
+    lines = [_STAMP.sub("", _KLOG.sub("", line)) for line in _without_trace(log)]
     for pattern in _TELLING:
         for line in reversed(lines):
             if pattern.search(line):
                 return one_line(line)
     return one_line(lines[-1]) if lines else ""
+
+
+def _without_trace(text: Any) -> list[str]:
+    """Return the lines that are not empty and no part of a crash's stack trace."""
+    return [line.strip() for line in str(text or "").splitlines() if line.strip() and not _TRACE.search(line.strip())]
 
 
 def unread(evidence: Evidence) -> str:
@@ -208,10 +218,12 @@ def _last_words(pod: Mapping[str, Any], evidence: Evidence) -> str:
     for container in container_states(pod):
         for state in (container.get("state") or {}, container.get("lastState") or {}):
             ended = state.get("terminated") or {}
-            if ended.get("message"):
-                return one_line(ended["message"])
+            said = one_line(" ".join(_without_trace(ended.get("message"))))
+            if said:
+                return said
             if ended.get("exitCode"):
-                code = f"exit code {ended['exitCode']} ({ended.get('reason') or 'no reason given'})"
+                trace = ", with a stack trace in its log" if ended.get("message") else ""
+                code = f"exit code {ended['exitCode']} ({ended.get('reason') or 'no reason given'}){trace}"
     return telling_line(evidence.log) or code or unread(evidence) or "it left no message"
 
 

@@ -18,6 +18,20 @@ LABELS = {"name": "nvidia-device-plugin-ds"}
 QUESTION = Question()
 READY = {"phase": "Running", "containerStatuses": [{"name": "ctr", "ready": True, "state": {"running": {}}}]}
 
+# As Go writes it when a program calls into C and crashes there.
+TRACE = """PC=0x0 m=0 sigcode=1 addr=0x0
+goroutine 1 gp=0xbd5360e1e0 m=0 mp=0x1b54020 [syscall]:
+runtime.cgocall(0xe7e588, 0xbd5365bc28)
+\t/usr/local/go/src/runtime/cgocall.go:167 +0x4b fp=0xbd5365bc00 sp=0xbd5365bbc8 pc=0x48770b
+github.com/example/plugin/nvml.Init(...)
+\t/src/plugin/nvml/nvml.go:251
+main.main()
+\t/src/plugin/main.go:61 +0x12e fp=0xbd5365bf48 sp=0xbd5365bec8 pc=0xe12bee
+created by runtime.init.7 in goroutine 1
+rax    0x0
+rflags 0x10246
+"""
+
 
 def plugin(status: dict[str, Any] | None = None, on: str = "w1", **parts: Any) -> dict[str, Any]:
     return pod("plugin-x", on=on, namespace="kube-system", labels=LABELS, status=status or READY, **parts)
@@ -116,6 +130,21 @@ CASES = [
         {},
         ["crashed 1 times: exit code 137 (OOMKilled)"],
         id="crash without words",
+    ),
+    pytest.param(
+        node("w1"),
+        [
+            plugin(
+                waiting(
+                    "CrashLoopBackOff",
+                    restartCount=5,
+                    lastState={"terminated": {"exitCode": 2, "reason": "Error", "message": TRACE}},
+                )
+            )
+        ],
+        {},
+        ["crashed 5 times: exit code 2 (Error), with a stack trace in its log"],
+        id="crash in C",
     ),
     pytest.param(
         node("w1"),
@@ -292,6 +321,9 @@ def test_gpu_operator() -> None:
         ("2026-01-01T10:00:00.1Z error x", "error x"),
         ("E1121 11:00:00.1 1 a.go:1] b\nFailed to initialize NVML: x\nerror exit", "Failed to initialize NVML: x"),
         ("x" * 400, "x" * 299 + "…"),
+        (f"I1121 11:00:00.1 1 a.go:1] Loading NVML\npanic: no map\n\n{TRACE}", "panic: no map"),
+        (f"SIGSEGV: segmentation violation\n{TRACE}", "SIGSEGV: segmentation violation"),
+        (TRACE, ""),
     ],
 )
 def test_telling_line(log: str, line: str) -> None:
