@@ -28,6 +28,10 @@ _SCHEDULING = (
         "restart gpushare's extender, which may remember the GPUs of the node or its pods as they were",
     ),
     (
+        re.compile(r"bind with extender .*code 500"),
+        "read the log of gpushare's extender, which refused it; an old one cannot write back pods with fields such as runtimeClassName",
+    ),
+    (
         re.compile(r"/gpushare-scheduler|extender|connection refused|no route to host|deadline exceeded|\bEOF\b"),
         "see that gpushare's extender runs, and that kube-scheduler has the way to it (playbook deploy_gpushare)",
     ),

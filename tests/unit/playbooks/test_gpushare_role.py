@@ -277,6 +277,40 @@ def test_a_toolkit_that_does_not_heed_the_plugin_is_refused(made):
     assert "gpushare gives GPUs to containers by that variable" in told["does-not"]
 
 
+PUBLISHED = {"__gpushare_runtime_probe": {"default_runtime": "runc"}}
+#: The default runtime of a host whose pods cannot ask for one, and whether that is refused; where they can, nobody looks.
+RUNTIMES = {
+    "runc": (PUBLISHED, True),
+    "nobody-answers": ({"__gpushare_runtime_probe": {"default_runtime": None}}, True),
+    "nvidia": ({"__gpushare_runtime_probe": {"default_runtime": "nvidia"}}, False),
+    "declared": ({**PUBLISHED, "containerd_nvidia_set_default": True}, False),
+    "declared-for-another": ({**PUBLISHED, "docker_nvidia_set_default": True}, True),
+    "of-another-name": (
+        {"__gpushare_runtime_probe": {"default_runtime": "gpu"}, "containerd_nvidia_runtime_name": "gpu"},
+        False,
+    ),
+}
+
+
+def test_pods_that_cannot_ask_for_a_runtime_have_to_get_nvidias(made):
+    task = task_of("gpushare", "facts_runtime", "Require that they get NVIDIA's")
+    told = made("gpushare", {name: host for name, (host, _refused) in RUNTIMES.items()}, "''", task)
+    assert {name for name, why in told.items() if why} == {
+        name for name, (_host, refused) in RUNTIMES.items() if refused
+    }
+    assert "Host runc: pods get the runtime runc and see no GPU, for the extender acs/" in told["runc"]
+    assert "set containerd_nvidia_set_default to true" in told["runc"]
+    assert "the runtime of a daemon that does not answer" in told["nobody-answers"]
+
+
+def test_whose_pods_cannot_ask_for_one(made):
+    gpus = {"ansible_facts": {"nvml": {"gpus": [{"lost": False, "memory_total_bytes": 16 * 2**30}]}}}
+    hosts = {"published": gpus, "own": {**gpus, "gpushare_extender_image_tag": "c0b6141"}}
+    when = task_of("gpushare", "facts", "Look which runtime pods get")["when"]
+    told = made("gpushare", hosts, " and ".join(f"({condition})" for condition in when[:2]))
+    assert told == {"published": True, "own": False}
+
+
 UNSEEN = {"spec": {}, "status": {"phase": "Pending"}}
 WAITING = {"spec": {"nodeName": "n"}, "status": {"containerStatuses": [{"state": {"waiting": {"reason": "ErrImage"}}}]}}
 REFUSED = {"spec": {}, "status": {"conditions": [{"type": "PodScheduled", "message": "0/3 nodes"}]}}

@@ -63,7 +63,14 @@ def test_pods_that_are_placed_and_not_well(amount: int, path: Any, value: Any, w
     ("message", "words"),
     [
         (AWAY, "connection refused (after 60 s); see that gpushare's extender runs"),
-        ("failed bind with extender at URL http://10.0.0.1:32766/gpushare-scheduler, code 500", "see that gpushare's"),
+        (
+            "failed bind with extender at URL http://10.0.0.1:32766/gpushare-scheduler/bind, code 404",
+            "see that gpushare's",
+        ),
+        (
+            "failed bind with extender at URL http://10.0.0.1:32766/gpushare-scheduler/bind, code 500",
+            "read the log of gpushare's",
+        ),
         (
             "0/1 nodes are available: 1 Insufficient cpu.",
             "is Pending, not scheduled: 0/1 nodes are available: 1 Insufficient cpu. (after 60 s)",
