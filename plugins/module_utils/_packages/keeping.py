@@ -110,7 +110,9 @@ def _wanted_holds(
     """
     known = set(record.packages if wish.record else wish.request.names)
     if wish.hold:
-        return tuple(sorted((known | set(fresh)) - wish.request.unversioned - now)), ()
+        # What was asked for in whatever version may be asked for no more, such as the headers of a former kernel.
+        free = wish.request.unversioned | (set(record.free) - set(wish.request.names))
+        return tuple(sorted((known | set(fresh)) - free - now)), ()
     mine = set(record.held if wish.record else wish.request.names)
     return (), tuple(sorted(mine & now))
 

@@ -18,14 +18,15 @@ class Record:
     """Packages that are there because of a request, sorted.
 
     ``packages`` are those asked for and those of the same upstream version that came with them, without those that were there
-    before; ``company`` what else came with them; ``held`` those put on hold. ``before`` is what was installed before a
-    transaction of which nobody knows yet whether it ended.
+    before; ``free`` those of them that were asked for in whatever version; ``company`` what else came with them; ``held`` those put
+    on hold. ``before`` is what was installed before a transaction of which nobody knows yet whether it ended.
     """
 
     packages: tuple[str, ...] = ()
     company: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
     before: tuple[str, ...] | None = None
+    free: tuple[str, ...] = ()
 
     def settled(self, request: Request, installed: Mapping[str, str]) -> Record:
         """Return the record after a transaction that brought what is *installed* now."""
@@ -37,7 +38,8 @@ class Record:
         ours = {name for name in new if name in request.names or upstream(installed[name]) in versions}
         packages = ours | (set(self.packages) & set(installed))
         company = ((new | set(self.company)) & set(installed)) - packages
-        return Record(_sorted(packages), _sorted(company), self.held)
+        free = ({*request.unversioned, *self.free} - set(versioned)) & packages
+        return Record(_sorted(packages), _sorted(company), self.held, free=_sorted(free))
 
 
 def read(path: str) -> Record:

@@ -233,3 +233,21 @@ def test_zypper_lets_go_although_a_reboot_is_due(tmp_path: Path) -> None:
     wish = Wish(Request(("toolkit",)), file, hold=False)
     assert keep("zypper", wish, query, run, check_mode=False).released == ("toolkit",)
     assert calls[-1].endswith(" removelock toolkit")
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_headers_of_a_former_kernel_are_not_put_on_hold(tmp_path: Path, check_mode: bool) -> None:
+    """They were asked for in whatever version, and are asked for no more."""
+    file = str(tmp_path / "record")
+    record.write(file, Record(("driver", "headers-1"), held=("driver",), free=("headers-1",)))
+
+    def run(command: Sequence[str]) -> tuple[int, str, str]:
+        return 0, "driver\n" if command[-1] == "showhold" else "", ""
+
+    def query(names: Sequence[str]) -> dict[str, str | None]:
+        return dict.fromkeys(names, "1-1")
+
+    request = Request(("driver", "headers-2"), unversioned=frozenset({"headers-2"}))
+    outcome = keep("apt", Wish(request, file, hold=True), query, run, check_mode)
+    assert (outcome.held, outcome.released) == ((), ())
+    assert record.read(file).held == ("driver",)

@@ -80,5 +80,12 @@ def test_what_has_a_version_of_its_own_brings_no_family() -> None:
     request = Request(("nvidia-smi", "dkms"), unversioned=frozenset({"dkms"}))
     installed = {**DRIVER, "libdkms": "3.0-1"}
     assert Record(before=("bash",)).settled(request, installed) == Record(
-        ("dkms", "libnvidia-ml1", "nvidia-smi"), ("libdkms", "nvidia-support")
+        ("dkms", "libnvidia-ml1", "nvidia-smi"), ("libdkms", "nvidia-support"), free=("dkms",)
     )
+
+
+def test_what_had_no_version_is_known_until_it_goes_or_gets_one() -> None:
+    known = Record(("headers-1", "headers-2", "daemon"), free=("headers-1", "headers-2", "daemon"), before=("bash",))
+    request = Request(("driver", "daemon", "headers-3"), unversioned=frozenset({"headers-3"}))
+    installed = {"driver": "2-1", "daemon": "2-1", "headers-2": "1", "headers-3": "1"}
+    assert known.settled(request, installed).free == ("headers-2", "headers-3")
