@@ -134,6 +134,15 @@ def test_several_nodes_that_need_a_reboot_are_not_begun_with(machine, apply):
     assert "node: the driver needs a reboot, because nouveau is loaded, and this run has 2 hosts at once" in said
 
 
+@pytest.mark.parametrize(("reboot", "fails"), [("never", True), ("report", False)])
+def test_a_check_foresees_the_reboot_that_nouveau_makes_necessary(machine, apply, reboot, fails):
+    machine.tell(nouveau_loaded=True)
+    come = {"vendor_packages_result": {"changed": True}}
+    code, _told, said = apply("present", "--check", nvidia_driver_reboot=reboot, **come)
+    assert (code != 0, machine.done(), machine.installed(), machine.notes()) == (fails, [], [], []), said
+    assert "node: the driver would be installed and need a reboot, because nouveau is loaded, and" in said
+
+
 def test_after_a_reboot_the_kernel_that_was_booted_counts(machine, apply):
     asked = {"nvidia_driver_reboot_drain": False, "nvidia_driver_reboot_reasons": ["nouveau is loaded"]}
     code, _done, said = apply("reboot_if_needed", **asked)

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).resolve().parents[3]
 TOOLKIT = "nvidia-container-toolkit"
 THERE = {"path": "/usr/bin/there", "version": "1.0", "usable": True}
 NOT_THERE = {"path": None, "version": None, "usable": False}
@@ -461,6 +463,25 @@ def test_dkms_is_in_a_repository_apart(refusals, tmp_path, mode):
     for name, (*_given, refused) in DKMS.items():
         assert bool(told[name]) == refused, told[name]
         assert told[name].startswith(words.format(name)) or not refused, told[name]
+
+
+#: The driver that a repository has brought where nobody had named one, and what is said of it with a V100.
+COME = {"580.95.05": "", "610.43.02": "Driver 610.43.02 does not serve Tesla V100-SXM2-16GB any more; use branch 580"}
+
+
+@pytest.mark.parametrize("version", COME)
+def test_a_driver_that_nobody_has_named_is_judged_when_it_is_there(refusals, workshop, version):
+    text = (ROOT / "tests/fakes/nvml/profiles/v100-16g.profile").read_text()
+    library = workshop.library_of(f"v100-{version}", text.replace("570.124.06", version))
+    told = refusals(
+        "nvidia_driver",
+        ["judge"],
+        {"here": {"nvidia_driver_kernel_modules": "proprietary"}},
+        facts=DEBIAN,
+        module_defaults={"gpu.kubernetes.nvml_facts": {"library": library}},
+    )
+    assert bool(told["here"]) == bool(COME[version]), told["here"]
+    assert COME[version] in told["here"]
 
 
 #: The same of hosts that have neither a GPU nor a driver, and what is exported.
