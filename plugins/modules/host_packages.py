@@ -70,6 +70,7 @@ options:
     description:
       - Whether the packages are kept from being changed by anybody else, with C(apt-mark hold), C(dnf versionlock) or C(zypper addlock).
       - V(false) lets go only what was put on hold by O(hold=true) with the same O(record). Left out, holds stay as they are.
+      - Packages of O(name) that were there before are put on hold as well, and let go with O(state=absent).
       - A hold of somebody else is respected; the module fails and names the packages, also in check mode.
     type: bool
   record:

@@ -108,7 +108,8 @@ def _wanted_holds(
 
     *fresh* are those that a check mode would install, which the package manager does not know yet.
     """
-    known = set(record.packages if wish.record else wish.request.names)
+    # Also what was there before: one part of a driver that others move is as bad as any.
+    known = set(record.packages) | set(wish.request.names)
     if wish.hold:
         # What was asked for in whatever version may be asked for no more, such as the headers of a former kernel.
         free = wish.request.unversioned | (set(record.free) - set(wish.request.names))
@@ -153,9 +154,14 @@ def _absent(
     with _let_go(chosen, ours & holds(chosen, run) if ours else ours, run):
         before, gone = apply(manager, request, lambda: query((*names, *record.company)), run, check_mode)
     gone += _remove_company(chosen, manager, set(record.company) - set(gone), query, run, check_mode)
-    if wish.record and not check_mode:
-        records.write(wish.record, Record())
-    return Outcome(before, gone, forgotten=noted != Record())
+    # Those of packages that were there before.
+    released = tuple(sorted((set(record.held) - set(gone)) & holds(chosen, run))) if record.held else ()
+    if not check_mode:
+        if chosen.holding is not None:
+            _do(chosen, chosen.holding.release, released, run)
+        if wish.record:
+            records.write(wish.record, Record())
+    return Outcome(before, gone, released=released, forgotten=noted != Record())
 
 
 def _remove_company(

@@ -251,3 +251,32 @@ def test_headers_of_a_former_kernel_are_not_put_on_hold(tmp_path: Path, check_mo
     outcome = keep("apt", Wish(request, file, hold=True), query, run, check_mode)
     assert (outcome.held, outcome.released) == ((), ())
     assert record.read(file).held == ("driver",)
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_what_was_there_before_is_held_with_the_rest_and_stays_without(tmp_path: Path, check_mode: bool) -> None:
+    file = str(tmp_path / "record")
+    record.write(file, Record(("libnvml",), held=("libnvml",)))
+    versions: dict[str, str | None] = {"libnvml": "1-1", "libcuda": "1-1"}
+    held = {"libnvml"}
+
+    def run(command: Sequence[str]) -> tuple[int, str, str]:
+        if command[:2] in (["apt-mark", "hold"], ["apt-mark", "unhold"]):
+            (held.update if command[1] == "hold" else held.difference_update)(command[2:])
+        if "purge" in command and "--simulate" not in command:
+            versions.update(dict.fromkeys(command[command.index("purge") + 1 :]))
+        listing = "".join(f"installed {name} {version}\n" for name, version in versions.items() if version)
+        told = {"apt-mark showhold": "\n".join(held), "dpkg-query": listing}
+        return 0, told.get(" ".join(command), told.get(command[0], "")), ""
+
+    def query(names: Sequence[str]) -> dict[str, str | None]:
+        return {name: versions.get(name) for name in names}
+
+    wish = Wish(Request(("libnvml", "libcuda")), file, hold=True)
+    assert keep("apt", wish, query, run, check_mode).held == ("libcuda",)
+    assert held == ({"libnvml"} if check_mode else {"libnvml", "libcuda"})
+    keep("apt", wish, query, run, check_mode=False)
+    outcome = keep("apt", Wish(Request((), present=False), file), query, run, check_mode)
+    assert (outcome.packages, outcome.released) == (("libnvml",), ("libcuda",))
+    if not check_mode:
+        assert (held, versions["libcuda"], record.read(file)) == (set(), "1-1", Record())
