@@ -387,6 +387,10 @@ DRIVER = {
         {"nvidia_driver_fabric_manager": "always"},
         "has no packages for fabric manager; set nvidia_driver_provider",
     ),
+    "reboot-of-this-machine": (
+        {"nvidia_driver_reboot": "if_needed"},
+        "reboot-of-this-machine: nvidia_driver_reboot is if_needed, and the connection is local",
+    ),
     "no-such-method": ({"nvidia_driver_method": "floppy"}, "value of nvidia_driver_method must be one of"),
     "installer-without-a-checksum": (
         {
