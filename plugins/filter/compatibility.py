@@ -12,8 +12,8 @@ version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
   - Compares a host as it is, or as it shall be, with tables of what is known to work and what is not.
-  - What is known not to work is told with the level V(stop). What is not known to work, lacks security fixes or is not supported any
-    more is told with the level V(warn). What is neither is not told, and that is no promise.
+  - What is known not to work is told with the level V(stop). What is not known to work, lacks security fixes, is not supported any
+    more or is newer than the tables is told with the level V(warn). What is neither is not told, and that is no promise.
   - The role P(gpu.kubernetes.gpu_preflight#role) has the tables and an entry point C(compatibility), which asks with what is there.
 positional: _input, tables
 options:

@@ -79,21 +79,23 @@ def _floor(cuda: str, tables: Tables) -> Row | None:
 
 def _unknown(cuda: str, tables: Tables) -> str:
     known = sorted(parse(row["cuda"])[:2] for row in tables.rows("cuda_driver", "toolkits"))
-    first, last = (".".join(f"{number:.0f}" for number in ends) for ends in (known[0], known[-1]))
     return (
-        f"Nothing is known of the driver that CUDA {cuda} was made with (known are {first} to {last}); "
+        f"Nothing is known of the driver that CUDA {cuda} was made with "
+        f"(known are {versions.dotted(known[0])} to {versions.dotted(known[-1])}); "
         "look into NVIDIA's release notes of the toolkit."
     )
 
 
 def for_gpus(situation: Situation, tables: Tables) -> Iterator[Finding]:
-    """Does the toolkit make code for the GPUs? If not, it still works for others: WARN, once for each kind of GPU."""
+    """Does the toolkit make code for the GPUs? If not, or if no table tells: WARN, once for each kind of GPU; it works for others."""
     if situation.cuda is None:
         return
     asked = versions.cuda(situation.cuda)[:2]
     for gpu in situation.kinds():
         row = _architecture(gpu, tables)
         if row is None:
+            if gpu.architecture is not None:
+                yield Finding(WARN, "cuda_gpu", _unknown_architecture(gpu))
             continue
         if asked < parse(row["first"]):
             message = f"does not know {gpu.label} ({gpu.architecture}) yet; use CUDA {row['first']} or newer for it."
@@ -104,6 +106,13 @@ def for_gpus(situation: Situation, tables: Tables) -> Iterator[Finding]:
         else:
             continue
         yield Finding(WARN, "cuda_gpu", f"CUDA {situation.cuda} {message}", str(row["source"]))
+
+
+def _unknown_architecture(gpu: Gpu) -> str:
+    return (
+        f"Nothing is known of the CUDA toolkits that make code for {gpu.label} ({gpu.architecture}); "
+        "look into NVIDIA's release notes of the toolkit."
+    )
 
 
 def _architecture(gpu: Gpu, tables: Tables) -> Row | None:

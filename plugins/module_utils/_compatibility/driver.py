@@ -10,7 +10,7 @@ from typing import Iterator, Sequence
 from .gpus import IMPOSSIBLE, OPEN, PROPRIETARY, REQUIRED, Gpu, driver_branches
 from .situation import STOP, WARN, Finding, Situation, one_of, supported
 from .tables import Row, Tables, breaks_with, has_fix, holds
-from .versions import Version, branch, parse
+from .versions import Version, branch, dotted, kernel, parse
 
 
 def for_gpus(situation: Situation, _tables: Tables) -> Iterator[Finding]:
@@ -82,8 +82,8 @@ def _of_branch(situation: Situation, tables: Tables) -> Iterator[Finding]:
 def for_kernel(situation: Situation, tables: Tables) -> Iterator[Finding]:
     """Do the kernel modules build and load with the kernel? One finding for all rows that say no.
 
-    STOP where a row concerns the flavour asked for, WARN where it concerns one flavour and none is asked for. A driver that runs
-    already is not judged: its package may carry a fix of its own.
+    STOP where a row concerns the flavour asked for, WARN where it concerns one flavour and none is asked for, or where the kernel is
+    newer than all that a table tells of. A driver that runs already is not judged: its package may carry a fix of its own.
     """
     version = situation.version
     if version is None or situation.kernel is None or situation.runs_already:
@@ -94,19 +94,27 @@ def for_kernel(situation: Situation, tables: Tables) -> Iterator[Finding]:
         rows = sure or bad
         level = STOP if sure else WARN
         yield Finding(level, "driver_kernel", _unfit(situation, situation.kernel, rows), str(rows[-1]["source"]))
+        return
+    last = max((parse(start)[:2] for row in tables.rows("driver_kernel") for start in row["kernels"]), default=None)
+    if last is not None and kernel(situation.kernel)[:2] > last:
+        message = (
+            f"Nothing is known of driver {situation.driver} with kernel {situation.kernel} "
+            f"(known are kernels up to {dotted(last)}); look into NVIDIA's release notes of the driver."
+        )
+        yield Finding(WARN, "driver_kernel", message)
 
 
-def _is_bad(row: Row, version: Version, kernel: str, flavor: str | None) -> bool:
+def _is_bad(row: Row, version: Version, release: str, flavor: str | None) -> bool:
     if flavor is not None and row.get("flavor") not in (None, flavor):
         return False
-    return holds(row, version) and not has_fix(row, version) and breaks_with(row, kernel)
+    return holds(row, version) and not has_fix(row, version) and breaks_with(row, release)
 
 
-def _unfit(situation: Situation, kernel: str, rows: Sequence[Row]) -> str:
+def _unfit(situation: Situation, release: str, rows: Sequence[Row]) -> str:
     flavors = {row.get("flavor") for row in rows}
     flavor = flavors.pop() if len(flavors) == 1 else None
     what = f"The {flavor} kernel modules of driver" if flavor else "The kernel modules of driver"
-    return f"{what} {situation.driver} are known not to work with kernel {kernel}; use {one_of(_ways(situation, rows, flavor))}."
+    return f"{what} {situation.driver} are known not to work with kernel {release}; use {one_of(_ways(situation, rows, flavor))}."
 
 
 def _ways(situation: Situation, rows: Sequence[Row], flavor: str | None) -> Iterator[str]:

@@ -24,6 +24,7 @@ PARTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("driver_kernel", ""): ("from", "to", "kernels"),
     ("toolkit", "security"): ("fixed", "bulletin", "cves"),
     ("toolkit", "faults"): ("from", "to", "fault", "fixed"),
+    ("toolkit", "known"): ("to",),
     ("driver_security", ""): ("branch", "driver", "bulletin", "date"),
     ("driver_branches", ""): ("branch",),
 }

@@ -9,11 +9,14 @@ from typing import Iterator
 
 from .situation import WARN, Finding, Situation
 from .tables import Tables, holds
-from .versions import branch, leading, parse
+from .versions import branch, dotted, leading, newest_of, parse
 
 
 def judge(situation: Situation, tables: Tables) -> Iterator[Finding]:
-    """Has the toolkit all security fixes, and none of the faults that are known? If not: WARN, since each depends on its use."""
+    """Has the toolkit all security fixes, and none of the faults that are known? If not: WARN, since each depends on its use.
+
+    WARN as well for one that is newer than all that a table tells of.
+    """
     if situation.toolkit is None:
         return
     version = leading(situation.toolkit, "container toolkit version")
@@ -27,3 +30,10 @@ def judge(situation: Situation, tables: Tables) -> Iterator[Finding]:
         if holds(row, version) and row.get("branch") in (None, branch(situation.version or (0,))):
             message = f"NVIDIA's container toolkit {situation.toolkit} {row['fault']}; install {row['fixed']} or newer."
             yield Finding(WARN, "toolkit", message, str(row["source"]))
+    newest = max((newest_of(row["to"]) for row in tables.rows("toolkit", "known")), default=None)
+    if newest is not None and version > newest:
+        message = (
+            f"Nothing is known of NVIDIA's container toolkit {situation.toolkit} "
+            f"(known are versions up to {dotted(newest[:-1])}); look into its release notes."
+        )
+        yield Finding(WARN, "toolkit", message)

@@ -28,6 +28,11 @@ def parse(text: Any, what: str = "version") -> Version:
     return tuple(int(number) for number in str(text).strip().split("."))
 
 
+def dotted(numbers: Version) -> str:
+    """The text that parse makes such numbers of."""
+    return ".".join(f"{number:.0f}" for number in numbers)
+
+
 def newest_of(text: Any, what: str = "version") -> Version:
     """What is not older than any version that begins with *text*."""
     return (*parse(text, what), math.inf)

@@ -86,6 +86,16 @@ HOSTS = {
         "",
         ["toolkit_security", "toolkit"],
     ),
+    "toolkit-that-is-to-come": (
+        nvml(None),
+        {
+            "nvidia_container_toolkit_version": "1.17.7-1",
+            "nvidia_container_toolkit_host": {"toolkit": {"version": "1.20.1"}},
+        },
+        "6.8.0-60-generic",
+        "",
+        ["toolkit_security", "toolkit"],
+    ),
 }
 #: What is told of a driver that is sound today changes with the time.
 BY_TIME = ("driver_branch", "driver_security")

@@ -303,6 +303,39 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
             ("warn", "toolkit", "may crash when it describes"),
         ],
     ),
+    ({"toolkit": "1.20.1-1"}, []),
+    # What no table has reached yet
+    (
+        {"toolkit": "1.99.0-1"},
+        [
+            (
+                "warn",
+                "toolkit",
+                "known of NVIDIA's container toolkit 1.99.0-1 (known are versions up to 1.",
+            )
+        ],
+    ),
+    (
+        {"driver": "595.71.05", "kernel": "99.1.0-3-amd64"},
+        [
+            (
+                "warn",
+                "driver_kernel",
+                "Nothing is known of driver 595.71.05 with kernel 99.1.0-3-amd64 (known are kernels up",
+            )
+        ],
+    ),
+    ({"driver": "595.71.05", "kernel": "99.1.0-3-amd64", "running": "595.71.05"}, []),
+    (
+        {"driver": "595.71.05", "cuda": "13.2", "gpus": [{**NEW, "architecture": "rubin"}]},
+        [
+            (
+                "warn",
+                "cuda_gpu",
+                "Nothing is known of the CUDA toolkits that make code for the GPU with PCI device id 4abc (rubin)",
+            )
+        ],
+    ),
 ]
 
 
