@@ -363,14 +363,40 @@ KNOWN_BAD = {
 }
 
 
+#: What a host has with kernel modules of a flavor, and whether those of the other are refused.
+FLAVORS = {
+    "dnf": (host("RedHat", "9.5", "5.14.0-503.el9.x86_64", family="RedHat"), "proprietary", True),
+    "dnf-same": (host("RedHat", "9.5", "5.14.0-503.el9.x86_64", family="RedHat"), "open", False),
+    "dnf-unknown": (host("RedHat", "9.5", "5.14.0-503.el9.x86_64", family="RedHat"), None, False),
+    "pacman": (host("Archlinux", "", "6.17.8-arch1-1", family="Archlinux"), "proprietary", True),
+    "apt": (host(*NODE), "proprietary", False),
+}
+ASK = {
+    "block": [
+        {"ansible.builtin.include_role": {"name": "gpu.kubernetes.nvidia_driver", "tasks_from": "validate_ours"}}
+    ],
+    "rescue": [{"ansible.builtin.set_fact": {"plan": "{{ ansible_failed_result.msg }}"}}],
+}
+
+
+def test_another_flavor_is_refused_where_the_package_manager_swaps_none(told):
+    hosts = {
+        name: {**given, "plan": "", "flavor": flavor, "nvidia_driver_kernel_modules": "open", "installed": "580.159.03"}
+        for name, (given, flavor, _refused) in FLAVORS.items()
+    }
+    nvml = {**FOUND, "gpus": [T4], "source": "pci", "driver_version": None}
+    driver = {**FOUND["driver"], "module_flavor": "{{ flavor }}"}
+    plans = told(
+        hosts, *loading(nvml=nvml, __nvidia_driver_look={"ansible_facts": {"nvml": {**nvml, "driver": driver}}}), ASK
+    )
+    for name, (_given, flavor, refused) in FLAVORS.items():
+        words = f"{name}: the host has the {flavor} kernel modules, and the open ones are wanted, which "
+        assert plans[name].startswith(words) is refused, plans[name]
+
+
 def test_what_nobody_has_named_is_judged_too(told):
     hosts = {name: {**given, "gpu": gpu} for name, (given, gpu, _words) in KNOWN_BAD.items()}
     nvml = {"source": "pci", "driver_version": None, "driver": None, "gpus": ["{{ gpu }}"]}
-    role = {"name": "gpu.kubernetes.nvidia_driver", "tasks_from": "validate_ours"}
-    judge = {
-        "block": [{"ansible.builtin.include_role": role}],
-        "rescue": [{"ansible.builtin.set_fact": {"plan": "{{ ansible_failed_result.msg }}"}}],
-    }
-    plans = told({**hosts}, *loading(nvml=nvml), judge)
+    plans = told({**hosts}, *loading(nvml=nvml), ASK)
     for name, (*_given, words) in KNOWN_BAD.items():
         assert f"{name}: {words}" in plans[name]
