@@ -65,9 +65,10 @@ options:
     type: path
     default: /sys/bus/pci/devices
   timeout:
-    description: Seconds after which the driver is given up, more than 0 and at most 3600.
+    description: Seconds after which the driver is given up, more than 0 and at most 3600. A driver that nothing keeps loaded
+      (see C(nvidia-persistenced)) sets up all GPUs first, which takes half a minute on machines with eight of them.
     type: float
-    default: 10.0
+    default: 60.0
 extends_documentation_fragment:
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.facts
@@ -552,10 +553,10 @@ ansible_facts:
                   returned: always
                   sample: true
                 version:
-                  description: Version of NVLink.
-                  type: int
+                  description: Version of NVLink. V(none) where the driver tells none.
+                  type: str
                   returned: always
-                  sample: 3
+                  sample: "3.0"
                 remote:
                   description: What is at its other end, V(gpu), V(switch) or V(ibmnpu).
                   type: str
@@ -568,15 +569,15 @@ ansible_facts:
                   sample: "0000:c4:00.0"
             fabric:
               description:
-                - Registration with the NVSwitch fabric, V(none) for a GPU without one. C(state) is V(not_started), V(in_progress) or
-                  V(completed), C(status) NVML's code for the outcome, 0 for success.
+                - Registration with the NVSwitch fabric, V(none) for a GPU without one. C(state) is V(not_supported), V(not_started),
+                  V(in_progress) or V(completed), C(status) NVML's code for the outcome, 0 for success.
               type: dict
               returned: O(gather_subset) has V(topology)
               sample: {state: completed, status: 0, clique_id: 0, cluster_uuid: null}
             peers:
               description:
                 - The other GPUs by C(index), with the nearest thing that both share as C(nvidia-smi topo) writes it, V(PIX), V(PXB), V(PHB),
-                  V(NODE) or V(SYS).
+                  V(NODE) or V(SYS), and V(internal) for two on one board.
               type: list
               elements: dict
               returned: O(gather_subset) has V(topology)
@@ -618,7 +619,9 @@ ansible_facts:
                   returned: always
                   sample: null
             lost:
-              description: Whether the GPU fell off the bus. It needs a reboot, and most of its values are V(none).
+              description:
+                - Whether the driver has lost the GPU, since it fell off the bus, or does not serve it though it is there. C(error) says which,
+                  and most of its values are V(none).
               type: bool
               returned: always
               sample: false
@@ -639,7 +642,7 @@ ARGUMENTS = {
     "library": {"type": "path"},
     "nvidia_smi": {"type": "path"},
     "pci_path": {"type": "path", "default": collect.DEFAULT_PCI_PATH},
-    "timeout": {"type": "float", "default": 10.0},
+    "timeout": {"type": "float", "default": 60.0},
 }
 LONGEST_TIMEOUT = 3600
 

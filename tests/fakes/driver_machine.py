@@ -65,6 +65,8 @@ driver = {{"library_version": library, "installed_module_version": installed, "s
 driver.update(module_version=installed, reboot_required=False, reboot_reasons=[])
 told = json.loads((folder / "nvml").read_text()) if (folder / "nvml").exists() else {{}}
 driver.update(told)
+if not {{"driver", "all"}} & set(module.params["gather_subset"] or ["all"]):
+    driver = None
 nvml = {{"gpus": [{{"name": "a GPU", "lost": False}}], "nvswitches": 0, "error": None, "driver": driver}}
 nvml.update(source="nvml", driver_version=library)
 services = {{"nvidia-persistenced.service": {{"name": "nvidia-persistenced.service", "status": "unknown"}}}}

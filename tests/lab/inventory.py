@@ -71,7 +71,7 @@ def write(settings: Settings, machines: list[Node], *, with_cluster: bool) -> Pa
         "ansible_user": "root",
         "ansible_python_interpreter": "/usr/bin/python3",
         "ansible_ssh_private_key_file": str(nodes.keys(settings)),
-        "ansible_ssh_common_args": f"-o UserKnownHostsFile={known} -o StrictHostKeyChecking=yes",
+        "ansible_ssh_common_args": f"-o UserKnownHostsFile={known} -o StrictHostKeyChecking=yes -o ConnectionAttempts=20",
         "nvidia_container_toolkit_repository": {
             "url": "file:/srv/lab/apt",
             "suite": "./",

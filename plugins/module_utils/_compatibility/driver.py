@@ -16,7 +16,7 @@ from .versions import Version, branch, dotted, kernel, parse
 def for_gpus(situation: Situation, _tables: Tables) -> Iterator[Finding]:
     """Does the driver know the GPUs? One too old or too new: STOP. A GPU that no table knows, or no driver for all: WARN."""
     for gpu in situation.kinds():
-        if gpu.unknown:
+        if gpu.unknown or (gpu.architecture is not None and gpu.first_driver is None and gpu.last_driver is None):
             yield Finding(WARN, "driver_gpu", _unknown_gpu(gpu))
         if situation.version is None:
             continue

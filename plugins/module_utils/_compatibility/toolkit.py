@@ -19,7 +19,9 @@ def judge(situation: Situation, tables: Tables) -> Iterator[Finding]:
     """
     if situation.toolkit is None:
         return
-    version = leading(situation.toolkit, "container toolkit version")
+    what = "container toolkit version"
+    series = situation.toolkit.endswith(".*")  # its newest is meant
+    version = newest_of(situation.toolkit[:-2], what) if series else leading(situation.toolkit, what)
     missing = [row for row in tables.rows("toolkit", "security") if version < parse(row["fixed"])]
     if missing:
         last = max(missing, key=lambda row: parse(row["fixed"]))

@@ -23,7 +23,7 @@ from .library import (
     Utilization,
     versioned,
 )
-from .model import Facts, Gpu, MigDevice, pci_address
+from .model import Facts, Gpu, MigDevice, known_address
 
 
 def read(nvml: Nvml, topics: Collection[str] = ()) -> Facts:
@@ -131,7 +131,7 @@ def _place(nvml: Nvml, handle: Any) -> Answer[tuple[str, str | None]]:
     code = nvml.call(names, handle, ctypes.byref(info))
     if code != SUCCESS:
         return code, None
-    address = pci_address((info.bus_id or info.bus_id_legacy).decode("ascii"))
+    address = known_address((info.bus_id or info.bus_id_legacy).decode("ascii"))
     return code, (address, f"{info.device_id >> 16:04x}" if info.device_id else None)
 
 

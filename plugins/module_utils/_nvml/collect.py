@@ -29,7 +29,7 @@ class Options(NamedTuple):
     library: str | None = None
     nvidia_smi: str | None = None
     pci_path: str = DEFAULT_PCI_PATH
-    timeout: float = 10.0
+    timeout: float = 60.0
     module_version: str = MODULE_VERSION
     subset: tuple[str, ...] = ()
     root: str = "/"
@@ -131,7 +131,7 @@ def _from_best(options: Options) -> Facts:
         answer = _refusal(f"gpu.kubernetes itself failed ({failure}); report that to its authors.")
     if answer["facts"] is None:
         return _from_bus(options, answer)
-    return _place_lost(Facts.from_dict(answer["facts"]), options)
+    return _with_unserved(_place_lost(Facts.from_dict(answer["facts"]), options), options)
 
 
 def _refusal(error: str, code: int | None = None, nvml_version: str | None = None) -> dict[str, Any]:
@@ -195,6 +195,22 @@ def _from_bus(options: Options, answer: dict[str, Any]) -> Facts:
     )
 
 
+def _with_unserved(facts: Facts, options: Options) -> Facts:
+    """The facts with the GPUs that are there and of which the driver says nothing, as it does where it could not start them."""
+    known = {gpu.pci_address for gpu in facts.gpus}
+    if None in known:
+        return facts
+    unserved = [gpu for gpu in pci.for_the_driver(options.pci_path) if gpu.pci_address not in known]
+    if not unserved:
+        return facts
+    gpus = (*facts.gpus, *(dataclasses.replace(gpu, lost=True) for gpu in unserved))
+    error = (
+        f"The NVIDIA driver does not serve {len(unserved)} of {len(gpus)} GPUs ({', '.join(str(gpu.pci_address) for gpu in unserved)}); "
+        "look for NVRM in the kernel log: another branch or the other kernel modules may know them, else they are broken."
+    )
+    return dataclasses.replace(facts, gpus=gpus, error=" ".join(filter(None, [facts.error, error])))
+
+
 def _place_lost(facts: Facts, options: Options) -> Facts:
     """Says which GPUs are lost; those without a handle get the places that are left over on the bus, if the numbers agree."""
     if not any(gpu.lost for gpu in facts.gpus):
@@ -211,4 +227,4 @@ def _place_lost(facts: Facts, options: Options) -> Facts:
         f"{len(where)} of {len(gpus)} GPUs fell off the bus ({', '.join(where)}); "
         "reboot the node and look for Xid 79 in the kernel log."
     )
-    return dataclasses.replace(facts, gpus=tuple(gpus), error=error)
+    return dataclasses.replace(facts, gpus=tuple(gpus), error=" ".join(filter(None, [error, facts.error])))

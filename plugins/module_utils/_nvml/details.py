@@ -16,7 +16,7 @@ from typing import Any, Callable, Iterator, Mapping
 from .device import Answer, Device
 from .library import INSUFFICIENT_SIZE, SUCCESS, Nvml, PciInfo, versioned
 from .mig import gpu_instances
-from .model import pci_address
+from .model import known_address
 from .processes import processes
 
 BRANDS: Mapping[int, str] = {
@@ -64,8 +64,12 @@ CLOCK_REASONS: tuple[str, ...] = (
     "hw_thermal_slowdown",
     "hw_power_brake_slowdown",
     "display_clock_setting",
+    "board_limit",
+    "reliability",
 )
 LINKS = 36  # more than any GPU has
+# nvmlNvlinkVersion_t; 0 is no version.
+LINK_VERSIONS: Mapping[int, str] = {1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.0", 7: "5.0", 8: "6.0"}
 REMOTE: Mapping[int, str] = {0: "gpu", 1: "ibmnpu", 2: "switch", 255: "unknown"}
 FABRIC_STATES: Mapping[int, str] = {0: "not_supported", 1: "not_started", 2: "in_progress", 3: "completed"}
 # As ``nvidia-smi topo`` writes them.
@@ -304,9 +308,11 @@ def _links(device: Device) -> Iterator[dict[str, Any]]:
         yield {
             "link": number,
             "active": bool(active),
-            "version": version,
+            "version": _named(LINK_VERSIONS, version),
             "remote": _named(REMOTE, remote) if active else None,
-            "remote_pci_address": pci_address((place.bus_id or place.bus_id_legacy).decode("ascii")) if known else None,
+            "remote_pci_address": known_address((place.bus_id or place.bus_id_legacy).decode("ascii"))
+            if known
+            else None,
         }
 
 

@@ -117,14 +117,16 @@ def _flavor(root: str) -> str | None:
 
 
 def _secure_boot(root: str) -> bool | None:
-    """Whether the firmware checks signatures; false without EFI, ``None`` where nobody may look."""
+    """Whether the firmware checks signatures; false without EFI, ``None`` where its variables cannot be read."""
     if not os.path.isdir(os.path.join(root, "sys/firmware/efi")):
         return False
     try:
+        if not os.listdir(os.path.join(root, os.path.dirname(SECURE_BOOT))):
+            return None
         with open(os.path.join(root, SECURE_BOOT), "rb") as file:
             value = file.read()
-    except FileNotFoundError:
-        return False
+    except FileNotFoundError as error:
+        return False if error.filename.endswith(SECURE_BOOT) else None
     except OSError:
         return None
     return len(value) == 5 and value[4] == 1

@@ -102,6 +102,14 @@ def pci_address(text: str) -> str:
     return f"{int(domain or '0', 16):04x}:{int(bus, 16):02x}:{int(slot, 16):02x}.{int(function or '0', 16):x}"
 
 
+def known_address(text: str) -> str | None:
+    """The PCI address of a text that a driver gives; ``None`` where it is none."""
+    try:
+        return pci_address(text)
+    except ValueError:
+        return None
+
+
 def address_key(address: str) -> tuple[int, ...]:
     """Sorts addresses as the bus does; VMD domains have five digits and would sort wrongly as text."""
     return tuple(int(part, 16) for part in address.replace(".", ":").split(":"))

@@ -15,7 +15,7 @@ VENDOR = "0x10de"
 OTHERS: dict[str, str] = {"0x1002": "amd", "0x8086": "intel"}
 # Who is who on the bus, as the package pci.ids or hwdata brings it.
 PCI_IDS: tuple[str, ...] = ("/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids", "/var/lib/pciutils/pci.ids")
-ACCELERATOR_CLASS = "0x1200"  # what AMD's newer ones are
+ACCELERATOR_CLASS = "0x1200"  # what AMD's newer ones are, and Intel's NPUs, which are no GPUs
 DISPLAY_CLASS = "0x03"  # 0x0300 with display output, 0x0302 without
 BRIDGE_CLASS = "0x0680"  # the one that NVIDIA's driver looks for NVSwitches in
 # NVSwitches of V100, A100 and H100 boards, first and last id. Those of B200 boards are behind network cards and not on this bus.
@@ -66,6 +66,19 @@ def read(path: str) -> tuple[Gpu, ...]:
     return tuple(found)
 
 
+def for_the_driver(path: str) -> tuple[Gpu, ...]:
+    """The GPUs of *read* that NVIDIA's driver has, or nobody: not those that were given to a virtual machine, or that nouveau has."""
+    return tuple(gpu for gpu in read(path) if _driver(path, gpu.pci_address or "") in ("", "nvidia"))
+
+
+def _driver(path: str, address: str) -> str:
+    """Name of a device's kernel driver, empty where it has none."""
+    try:
+        return os.path.basename(os.readlink(os.path.join(path, address, "driver")))
+    except OSError:
+        return ""
+
+
 def numa_node(path: str, address: str) -> int | None:
     """The NUMA node whose processors a device is near to; ``None`` where the machine tells none."""
     try:
@@ -95,6 +108,8 @@ def others(path: str, ids: Sequence[str] = PCI_IDS) -> list[dict[str, Any]]:
     for address in _devices(path, list(OTHERS), (DISPLAY_CLASS, ACCELERATOR_CLASS)):
         folder = os.path.join(path, address)
         vendor, device = _value(folder, "vendor") or "", _value(folder, "device") or ""
+        if OTHERS[vendor] == "intel" and (_value(folder, "class") or "").startswith(ACCELERATOR_CLASS):
+            continue
         found.append(
             {
                 "vendor": OTHERS[vendor],

@@ -44,7 +44,8 @@ def processes(device: Device) -> dict[str, Any]:
 
 def _processes(device: Device, name: str) -> list[dict[str, Any]] | None:
     """What a function that lists processes tells; it is asked with room for more than it said there are."""
-    for names, structure in (((f"{name}_v3", f"{name}_v2"), Process), ((name,), ProcessV1)):
+    # The rows of _v3 are other ones in drivers 535.43 to 535.86, which have _v2 as well.
+    for names, structure in (((f"{name}_v2", f"{name}_v3"), Process), ((name,), ProcessV1)):
         room = ctypes.c_uint(0)
 
         def query(nvml: Nvml, handle: Any, names: Any = names, room: Any = room) -> Answer[bool]:

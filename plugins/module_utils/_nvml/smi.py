@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 
-from .model import Facts, Gpu, pci_address
+from .model import Facts, Gpu, known_address
 
 FOLDERS = "/usr/bin:/usr/local/bin:/usr/local/nvidia/bin:/run/nvidia/driver/usr/bin:/home/kubernetes/bin/nvidia/bin:/usr/lib/wsl/lib"
 FIELDS: tuple[str, ...] = (
@@ -77,7 +77,7 @@ def parse(fields: list[str], status: int, output: str) -> Facts:
         lost = NO_HANDLE.search(line)
         values = [value.strip() for value in line.split(",")]
         if lost:
-            gpus.append(Gpu(pci_address=_address(lost.group(1)), lost=True))
+            gpus.append(Gpu(pci_address=known_address(lost.group(1)), lost=True))
         elif len(values) == len(fields):
             row = dict(zip(fields, values))
             gpus.append(_gpu(row))
@@ -96,7 +96,7 @@ def _gpu(row: dict[str, str]) -> Gpu:
         index=_integer(row, "index"),
         uuid=_text(row, "uuid"),
         name=_text(row, "name"),
-        pci_address=_address(row.get("pci.bus_id", "")),
+        pci_address=known_address(row.get("pci.bus_id", "")),
         memory_total_bytes=_integer(row, "memory.total", MIB),
         memory_used_bytes=_integer(row, "memory.used", MIB),
         memory_free_bytes=_integer(row, "memory.free", MIB),
@@ -126,10 +126,3 @@ def _number(row: dict[str, str], field: str) -> float | None:
 def _integer(row: dict[str, str], field: str, unit: int = 1) -> int | None:
     value = _number(row, field)
     return None if value is None else int(value * unit)
-
-
-def _address(text: str) -> str | None:
-    try:
-        return pci_address(text)
-    except ValueError:
-        return None

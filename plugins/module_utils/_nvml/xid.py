@@ -15,8 +15,10 @@ from typing import Any, Iterator
 KMSG = "/dev/kmsg"
 RECORD = 8192  # bytes; the kernel hands out one whole record at a time
 # 4,1042,8613475110,-;NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', GPU has fallen off the bus.
+# The place of a MIG device goes on: (PCI:0000:3b:00 GPU-I:05 GPU-CI:00).
 LINE = re.compile(
-    r"^\d+,\d+,(?P<microseconds>\d+)[^;]*;NVRM: Xid \((?:PCI:)?(?P<place>[0-9a-fA-F:.]+)\): (?P<xid>\d+),?\s*(?P<words>.*)$"
+    r"^\d+,\d+,(?P<microseconds>\d+)[^;]*;"
+    r"NVRM: Xid \((?:PCI:)?(?P<place>[0-9a-fA-F:.]+)(?: [^)]*)?\): (?P<xid>\d+),?\s*(?P<words>.*)$"
 )
 
 

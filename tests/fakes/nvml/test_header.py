@@ -51,6 +51,7 @@ NUMBERS: Mapping[str, tuple[Mapping[int, str], str]] = {
     "compute modes": (details.COMPUTE_MODES, "NVML_COMPUTEMODE_{}"),
     "far ends of links": (details.REMOTE, "NVML_NVLINK_DEVICE_TYPE_{}"),
     "states of the fabric": (details.FABRIC_STATES, "NVML_GPU_FABRIC_STATE_{}"),
+    "versions of links": (details.LINK_VERSIONS, "NVML_NVLINK_VERSION_{}"),
     "clocks": ({kind: name for name, kind in details.CLOCKS.items()}, "NVML_CLOCK_{}"),
 }
 #: Where the header has another word.

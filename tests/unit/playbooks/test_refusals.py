@@ -473,16 +473,19 @@ def test_dkms_is_in_a_repository_apart(refusals, tmp_path, mode):
 COME = {"580.95.05": "", "610.43.02": "Driver 610.43.02 does not serve Tesla V100-SXM2-16GB any more; use branch 580"}
 
 
+@pytest.mark.parametrize("loaded", [True, False])
 @pytest.mark.parametrize("version", COME)
-def test_a_driver_that_nobody_has_named_is_judged_when_it_is_there(refusals, workshop, version):
-    text = (ROOT / "tests/fakes/nvml/profiles/v100-16g.profile").read_text()
-    library = workshop.library_of(f"v100-{version}", text.replace("570.124.06", version))
+def test_a_driver_that_nobody_has_named_is_judged_when_it_is_there(refusals, workshop, version, loaded):
+    text = (ROOT / "tests/fakes/nvml/profiles/v100-16g.profile").read_text().replace("570.124.06", version)
+    if not loaded:
+        text = text.replace("[gpu]", "init_result = driver_not_loaded\n\n[gpu]", 1)
+    library = workshop.library_of(f"v100-{version}-{loaded}", text)
     told = refusals(
         "nvidia_driver",
         ["judge"],
         {"here": {"nvidia_driver_kernel_modules": "proprietary"}},
         facts=DEBIAN,
-        module_defaults={"gpu.kubernetes.nvml_facts": {"library": library}},
+        module_defaults={"gpu.kubernetes.nvml_facts": {"library": library, "pci_path": workshop.pci("v100-16g")}},
     )
     assert bool(told["here"]) == bool(COME[version]), told["here"]
     assert COME[version] in told["here"]

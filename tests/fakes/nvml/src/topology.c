@@ -68,7 +68,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t handle, unsigned lin
     struct device *d;
     nvmlReturn_t rc = linked(handle, link, version, &d);
     if (rc == NVML_SUCCESS)
-        *version = d->gpu.architecture >= 9 ? 4 : 3;
+        *version = d->gpu.architecture >= 9 ? 6 : 4; /* as nvml.h numbers 4.0 and 3.0 */
     return rc;
 }
 

@@ -304,6 +304,8 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
         ],
     ),
     ({"toolkit": "1.20.1-1"}, []),
+    ({"toolkit": "1.20.*"}, []),
+    ({"toolkit": "1.17.*"}, [("warn", "toolkit_security", "container toolkit 1.17.* has security holes")]),
     # What no table has reached yet
     (
         {"toolkit": "1.99.0-1"},
@@ -329,11 +331,12 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
     (
         {"driver": "595.71.05", "cuda": "13.2", "gpus": [{**NEW, "architecture": "rubin"}]},
         [
+            ("warn", "driver_gpu", "Nothing is known of the GPU with PCI device id 4abc, so that"),
             (
                 "warn",
                 "cuda_gpu",
                 "Nothing is known of the CUDA toolkits that make code for the GPU with PCI device id 4abc (rubin)",
-            )
+            ),
         ],
     ),
 ]

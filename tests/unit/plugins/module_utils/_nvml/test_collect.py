@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from typing import TYPE_CHECKING, NoReturn
 
@@ -172,3 +173,20 @@ def test_lost_gpu_without_a_handle(workshop: Workshop, on_the_bus: str, address:
     assert [(gpu.lost, gpu.pci_address) for gpu in facts.gpus] == [(False, "0000:3b:00.0"), (True, address)]
     assert facts.error is not None
     assert f"({address or 'index 1'})" in facts.error
+
+
+@pytest.mark.parametrize(("driver", "missed"), [("", True), ("nvidia", True), ("vfio-pci", False), ("nouveau", False)])
+@pytest.mark.parametrize("said", ["No devices were found", SMI.splitlines()[1][6:-1]])
+def test_gpus_that_the_driver_does_not_serve(
+    workshop: Workshop, tmp_path: Path, driver: str, missed: bool, said: str
+) -> None:
+    bus = tmp_path / "bus"
+    shutil.copytree(workshop.pci("t4"), bus)
+    places = sorted(path.name for path in bus.iterdir())
+    shutil.copytree(bus / places[0], bus / "0000:9f:00.0")
+    if driver:
+        (bus / "0000:9f:00.0" / "driver").symlink_to(f"../../drivers/{driver}")
+    facts = collect.gather(NOWHERE._replace(nvidia_smi=smi(tmp_path, f"#!/bin/sh\necho '{said}'\n"), pci_path=str(bus)))
+    lost = [gpu.pci_address for gpu in facts.gpus if gpu.lost]
+    assert ("0000:9f:00.0" in lost) is missed
+    assert (f"The NVIDIA driver does not serve {len(lost)} of {len(facts.gpus)} GPUs" in str(facts.error)) is bool(lost)

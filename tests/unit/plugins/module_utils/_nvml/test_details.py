@@ -81,7 +81,7 @@ def test_every_topic_of_a_whole_gpu(workshop: Workshop) -> None:
     assert gpu["nvlinks"][7] == {
         "link": 7,
         "active": True,
-        "version": 4,
+        "version": "4.0",
         "remote": "switch",
         "remote_pci_address": "0000:c5:00.0",
     }

@@ -64,7 +64,11 @@ def test_secure_boot(tmp_path: Path, value: bytes, on: bool) -> None:
 
 
 def test_efi_without_secure_boot(tmp_path: Path) -> None:
-    assert read(tmp_path, efi=b"")["secure_boot"] is False
+    assert read(tmp_path, efi=b"")["secure_boot"] is None  # a kernel that leaves the firmware alone
+    (tmp_path / driver.SECURE_BOOT).parent.mkdir()
+    assert read(tmp_path)["secure_boot"] is None
+    (tmp_path / driver.SECURE_BOOT).with_name("BootOrder-8be4df61-93ca-11d2-aa0d-00e098032b8c").touch()
+    assert read(tmp_path)["secure_boot"] is False
 
 
 def test_secure_boot_that_cannot_be_read(tmp_path: Path) -> None:

@@ -109,6 +109,7 @@ def test_gpus_of_others(tmp_path: Path) -> None:
     (root / "0000:00:02.0" / "mem_info_vram_total").write_text("many\n", encoding="ascii")
     device(root, "0000:3b:00.0", "0x10de", "0x030200", "0x1eb8")
     device(root, "0000:00:1f.0", "0x8086", "0x060100", "0x56c0")
+    device(root, "0000:00:0b.0", "0x8086", "0x120000", "0x7d1d")  # an NPU
     assert [tuple(gpu.values()) for gpu in pci.others(str(root), ["/nonexistent", str(ids)])] == [
         ("intel", None, "0000:00:02.0", None),
         ("amd", "Aldebaran/MI200 [Instinct MI210]", "0000:c1:00.0", 68702699520),

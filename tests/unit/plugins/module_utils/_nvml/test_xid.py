@@ -17,6 +17,7 @@ LOG = """\
 6,1,0,-;Linux version 6.1.0
 4,1042,8613475110,-;NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
  SUBSYSTEM=pci
+4,1042,8613475200,-;NVRM: Xid (PCI:0000:3b:00 GPU-I:05 GPU-CI:00): 43, pid=4240, name=train, Ch 00000010
 4,1043,8613475999,c;NVRM: Xid (PCI:0000:AF:00): 31, pid=4242, name=python3, Ch 00000008
 4,1044,8613476000,-;NVRM: GPU at PCI:0000:3b:00: GPU-1
 6,1045,8613476001,-;somebody writes NVRM: Xid (PCI:0000:01:00): 13
@@ -31,6 +32,12 @@ def test_what_the_log_tells(tmp_path: Path) -> None:
             "pci_address": "0000:3b:00.0",
             "xid": 79,
             "message": "pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
+            "uptime_seconds": 8613.475,
+        },
+        {
+            "pci_address": "0000:3b:00.0",
+            "xid": 43,
+            "message": "pid=4240, name=train, Ch 00000010",
             "uptime_seconds": 8613.475,
         },
         {
@@ -58,4 +65,4 @@ def test_it_waits_for_nothing(tmp_path: Path) -> None:
     reader.start()
     reader.join(10)
     os.close(handle)
-    assert [each["xid"] for each in answers[0]] == [79, 31]  # type: ignore[attr-defined]
+    assert [each["xid"] for each in answers[0]] == [79, 43, 31]  # type: ignore[attr-defined]
