@@ -22,6 +22,10 @@ Kept = TypeVar("Kept")
 MISSING_RIGHT = "MissingRight"
 
 
+# The API server is away, busy or starting; asked again later it may answer.
+_PASSING = frozenset({0, 429, 500, 502, 503, 504})
+
+
 class ApiError(Exception):
     """A call failed; the text is one sentence with server, cause and remedy, ``status`` the HTTP status or 0.
 
@@ -32,6 +36,11 @@ class ApiError(Exception):
         super().__init__(message)
         self.status = status
         self.causes = dict(causes or {})
+
+    @property
+    def passing(self) -> bool:
+        """Whether the call may succeed if it is made again."""
+        return self.status in _PASSING
 
 
 class Cluster(Protocol):

@@ -24,7 +24,6 @@ from .maintenance import (
     Sorted,
     blocked_text,
     check_unchanged,
-    is_passing,
     late,
     lost_if_evicted,
     plan_begin,
@@ -157,7 +156,7 @@ def _patch(cluster: Cluster, name: str, planned: Callable[[Object], Plan], pace:
                 raise MaintenanceError(_unknown(cluster, name)) from error
             if error.status == 409:
                 unsure = None
-            elif not is_passing(error):
+            elif not error.passing:
                 raise
             if wait.over:
                 raise
@@ -268,7 +267,7 @@ def _patiently(call: Callable[[], Answer], wait: _Wait) -> Answer:
         try:
             return call()
         except ApiError as error:
-            if wait.over or not is_passing(error):
+            if wait.over or not error.passing:
                 raise
         wait.pause()
 

@@ -42,8 +42,6 @@ NAMED = 10
 
 _MIRROR = "kubernetes.io/config.mirror"
 _CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
-# The API server is away, busy or starting; asked again later it may answer.
-_PASSING = frozenset({0, 429, 500, 502, 503, 504})
 
 
 class MaintenanceError(Exception):
@@ -294,11 +292,6 @@ def refusal(pod: Mapping[str, Any], error: ApiError) -> Blocker:
             "let the budget allow one to go, with more replicas or a lower minimum, or delete the pod yourself",
         )
     return Blocker(name, f"cannot be evicted ({str(error).rstrip('.')})", "put that right, or delete the pod yourself")
-
-
-def is_passing(error: ApiError) -> bool:
-    """Say whether a call may succeed if it is made again."""
-    return error.status in _PASSING
 
 
 def blocked_text(node: str, blockers: Sequence[Blocker], check_mode: bool = False) -> str:

@@ -163,12 +163,18 @@ def _judge(node: str, name: str, pod: Object | None, smoke: Smoke, evidence: Evi
 def wait(
     cluster: Cluster, smoke: Smoke, run: str, enough: Callable[[Mapping[str, Object]], bool], pace: Pace
 ) -> dict[str, Object]:
-    """Poll with one list of the run's pods until they are *enough* or time is up; return them by name."""
+    """Poll with one list of the run's pods until they are *enough* or time is up; return them by name. Raises ApiError."""
     deadline = pace.clock() + smoke.timeout
     while True:
-        pods = {name_of(pod): pod for pod in cluster.pods(smoke.namespace, {RUN_LABEL: run})}
-        if enough(pods) or pace.clock() >= deadline:
-            return pods
+        late = pace.clock() >= deadline
+        try:
+            pods = {name_of(pod): pod for pod in cluster.pods(smoke.namespace, {RUN_LABEL: run})}
+        except ApiError as error:
+            if late or not error.passing:
+                raise
+        else:
+            if late or enough(pods):
+                return pods
         pace.sleep(pace.interval)
 
 

@@ -36,13 +36,17 @@ class Patience:
 def survey(
     cluster: Cluster, question: Question, expected: Mapping[str, int] | None, patience: Patience | None = None
 ) -> list[NodeReport]:
-    """Report on the nodes, after waiting until all are as expected or time is up. Raises ApiError."""
+    """Report on the nodes, after waiting until all are as expected or time is up, also for a server that is away. Raises ApiError."""
     patience = patience or Patience()
     deadline = patience.clock() + patience.timeout
     while patience.timeout:
-        plugins = cluster.pods(question.namespace, question.plugin_labels) if question.plugin_labels else []
-        if all(report.ok for report in assess(cluster.nodes(), plugins, question, expected)):
-            break
+        try:
+            plugins = cluster.pods(question.namespace, question.plugin_labels) if question.plugin_labels else []
+            if all(report.ok for report in assess(cluster.nodes(), plugins, question, expected)):
+                break
+        except ApiError as error:
+            if not error.passing:
+                raise
         left = deadline - patience.clock()
         if left <= 0:
             break

@@ -124,7 +124,7 @@ def _living_gpu(device: Device, index: int) -> Gpu:
     )
 
 
-def _place(nvml: Nvml, handle: Any) -> Answer[tuple[str, str | None]]:
+def _place(nvml: Nvml, handle: Any) -> Answer[tuple[str | None, str | None]]:
     """(address, what device it is): the id is the upper half of NVML's number, the vendor the lower."""
     info = PciInfo()
     names = ["nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo"]

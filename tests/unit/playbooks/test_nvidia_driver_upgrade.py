@@ -9,6 +9,7 @@ import copy
 import hashlib
 import json
 import os
+import re
 import threading
 import time
 from pathlib import Path
@@ -28,6 +29,21 @@ if os.geteuid() != 0:
 
 ROOT = Path(__file__).resolve().parents[3]
 ROLE = "gpu.kubernetes.nvidia_driver_upgrade"
+DEBIAN = {
+    "distribution": "Debian",
+    "distribution_version": "12.15",
+    "distribution_major_version": "12",
+    "distribution_release": "bookworm",
+    "os_family": "Debian",
+    "architecture": "x86_64",
+    "kernel": "6.1.0-56-amd64",
+    "pkg_mgr": "apt",
+}
+ANY_HOST = {
+    "nvidia_driver_method": "package",
+    "nvidia_driver_require_gpu": False,
+    "nvidia_driver_kernel_modules": "none",
+}
 UID, HASH = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9", "d0a1" * 8
 RESULT = {"node": "w1", "state": "begun", "reason": "", "from": "570.1", "to": "580.1", "host": "w1", "unproved": ""}
 PLAN = {"rebooting": False, "installers": ["/nonexistent/installer"], "from": "570.1", "former": {}}
@@ -129,6 +145,61 @@ def test_a_job_goes_only_after_its_deadline(refusals, cluster, given):
     assert told["w1"] == ["default/job", "default/web", "default/job"]
     assert sorted(times) == ["cordoned", "job", "web"]
     assert min(times["job"], times["web"]) - times["cordoned"] >= 2
+
+
+#: The phase of an upgrade that was cut off, and whether the run that goes on has to be told the driver again.
+PHASES = {"noted": True, "releasing": True, "swapping": True, "returning": False, "proved": False}
+
+
+def test_a_run_that_goes_on_has_to_be_told_where_to(refusals, given, tmp_path):
+    hosts = {}
+    for phase in PHASES:
+        (tmp_path / phase).mkdir()
+        note(tmp_path / phase, phase=phase)
+        hosts[phase] = {
+            **given,
+            **ANY_HOST,
+            "nvidia_driver_upgrade_state_dir": str(tmp_path / phase),
+            "nvidia_driver_state_dir": str(tmp_path / phase),
+        }
+    told = refusals("nvidia_driver_upgrade", ["plan"], hosts, facts=DEBIAN)
+    for phase, refused in PHASES.items():
+        words = f"{phase}: an upgrade from driver "
+        assert (
+            told[phase].startswith(words) and "was begun and cut off, and it has to be told again" in told[phase]
+        ) is refused, told
+
+
+def test_another_wish_is_not_taken_for_done(refusals, cluster, given, tmp_path):
+    """Only giving the node back was to come; then the run begins anew, and meets a pod that it may not evict."""
+    cluster.put(offering("w1", {"nvidia.com/gpu": "2"}))
+    cluster.put(placed("web", gpus=1, owner="web", owner_kind="ReplicaSet"))
+    cluster.refuse = lambda _pod: BUDGET
+    path = note(tmp_path, phase="proved", **{"from": "560.1"})
+    asked = {"nvidia_driver_plan": {**PLAN, "due": True}, "__nvidia_driver_upgrade_read": encoded(path)}
+    told = refusals(
+        "nvidia_driver_upgrade",
+        ["upgrade"],
+        {"w1": {**given, **asked, "gpu_node_maintenance_evict_timeout": 1}},
+    )
+    assert told["w1"].endswith("Driver 570.1 was not touched, and node w1 was given back.")
+    assert not path.exists()
+
+
+def test_mig_devices_that_nobody_sets_up_again(refusals, given, tmp_path, workshop):
+    note(tmp_path, phase="returning")
+    here = {**given, **ANY_HOST, "nvidia_driver_state_dir": str(tmp_path)}
+    told = refusals(
+        "nvidia_driver_upgrade",
+        ["plan"],
+        {"lost": here, "kept": {**here, "nvidia_driver_upgrade_mig_services": ["nvidia-mig-manager"]}},
+        facts=DEBIAN,
+        module_defaults={
+            "gpu.kubernetes.nvml_facts": {"library": workshop.library("h100-mig"), "pci_path": workshop.pci("h100-mig")}
+        },
+    )
+    assert re.match("lost: MIG is enabled on 0000:[0-9a-f:.]+(, [0-9a-f:.]+)*, and MIG devices go", told["lost"]), told
+    assert told["kept"] == ""
 
 
 #: Variables of a run that finds a way back begun; what it says, or else how it ends, and the phase that is noted last.

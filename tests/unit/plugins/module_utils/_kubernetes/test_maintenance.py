@@ -21,7 +21,6 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.mainten
     Sorted,
     blocked_text,
     check_unchanged,
-    is_passing,
     late,
     lost_if_evicted,
     plan_begin,
@@ -238,7 +237,7 @@ def test_what_no_later_try_can_change_is_raised(error: ApiError) -> None:
     ("status", "passing"), [(0, True), (429, True), (500, True), (503, True), (401, False), (403, False), (404, False)]
 )
 def test_what_may_pass(status: int, passing: bool) -> None:
-    assert is_passing(ApiError("x", status)) is passing
+    assert ApiError("x", status).passing is passing
 
 
 def test_the_sentence_names_pods_and_is_not_endless() -> None:

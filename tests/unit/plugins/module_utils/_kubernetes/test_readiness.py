@@ -365,6 +365,24 @@ def test_survey_waits_until_the_gpus_appear() -> None:
     assert clock.time == 10
 
 
+@pytest.mark.parametrize(("status", "passing"), [(0, True), (503, True), (403, False)])
+def test_survey_waits_for_a_server_that_is_away(status: int, passing: bool) -> None:
+    cluster = FakeCluster([node("w1", 8)], [plugin()])
+    held, clock = patience(60)
+
+    def away(_api: FakeCluster) -> None:
+        if clock.time < 10:
+            raise ApiError("away", status)
+
+    cluster.on_list = away
+    if passing:
+        assert [report.ok for report in survey(cluster, QUESTION, {"w1": 8}, held)] == [True]
+        assert clock.time == 10
+    else:
+        with pytest.raises(ApiError):
+            survey(cluster, QUESTION, {"w1": 8}, held)
+
+
 def test_survey_gives_up_when_time_is_up() -> None:
     cluster = FakeCluster([node("w1")], [])
     cluster.daemon_set_list = [daemon_set(GPU_LABEL)]

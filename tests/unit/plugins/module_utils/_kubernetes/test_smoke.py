@@ -318,7 +318,7 @@ def test_a_refused_pod_fails_only_its_node() -> None:
     assert "create it (roles k8s_device_plugin and gpushare do)" in results[0].reason
 
 
-@pytest.mark.parametrize("error", [ApiError("gone away", 0), KeyboardInterrupt(), SystemExit("terminated")])
+@pytest.mark.parametrize("error", [ApiError("forbidden", 403), KeyboardInterrupt(), SystemExit("terminated")])
 def test_an_interrupted_run_cleans_up(error: BaseException) -> None:
     cluster = cluster_of("w1")
     lists = []
@@ -333,6 +333,22 @@ def test_an_interrupted_run_cleans_up(error: BaseException) -> None:
         run_smoke_test(cluster, SMOKE, ["w1"], pace())
     assert len(cluster.created) == 1
     assert cluster.store_pods == []
+
+
+def test_a_server_that_is_away_for_a_moment_is_waited_for() -> None:
+    cluster = cluster_of("w1")
+    succeed(cluster)
+    lists = []
+
+    def away(_cluster: FakeCluster) -> None:
+        lists.append(1)
+        if len(lists) in (3, 4):  # the wait, twice
+            raise ApiError("etcd has no leader", 503)
+
+    cluster.on_list = away
+    (result,) = run_smoke_test(cluster, SMOKE, ["w1"], pace()).results
+    assert result.phase == "Succeeded"
+    assert len(lists) > 4
 
 
 def test_a_pod_deleted_by_somebody_else() -> None:
