@@ -66,7 +66,7 @@ LOST = {"gpus": [gpu(), gpu(1, lost=True)], "error": "1 of 2 GPUs fell off the b
             host(nvml=LOST),
             cluster(),
             ["gpu_lost"],
-            "worker-1: GPU GPU-1 is lost; drain the node, reboot it and look for Xid errors in its log.",
+            "worker-1: GPU GPU-1 is lost; drain the node, reboot it and look for Xid errors and NVRM in its log.",
         ),
         (
             host(toolkit={"usable": False, "path": None}),
