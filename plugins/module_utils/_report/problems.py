@@ -83,7 +83,11 @@ def _lost_gpus(seen: Observation) -> Iterator[Finding]:
     for gpu in seen["nvml"].get("gpus") or []:
         if gpu.get("lost"):
             name = gpu.get("uuid") or gpu.get("pci_address") or gpu.get("index")
-            yield "gpu_lost", f"GPU {name} is lost", "drain the node, reboot it and look for Xid errors and NVRM in its log"
+            yield (
+                "gpu_lost",
+                f"GPU {name} is lost",
+                "drain the node, reboot it and look for Xid errors and NVRM in its log",
+            )
 
 
 def _runtime(seen: Observation) -> Iterator[Finding]:
