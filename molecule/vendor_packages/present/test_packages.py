@@ -100,7 +100,8 @@ def test_versions_and_holds(machine: Machine) -> None:
         assert words in machine.refused(
             CONVERGE, **{**own, "vendor_packages_version": "0.*", "entry_point": entry_point}
         )
-    machine.run(CONVERGE, **{**own, "vendor_packages_version": "1.10.0", "entry_point": "available"})
+    changes = machine.run(CONVERGE, **{**own, "vendor_packages_version": "1.10.0", "entry_point": "available"})[0]
+    assert changes == 0
     assert (machine.installed, machine.locked) == (family("1.2.0"), FAMILY)
 
     assert not machine.would_upgrade
