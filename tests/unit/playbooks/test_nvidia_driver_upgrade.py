@@ -44,6 +44,7 @@ ANY_HOST = {
     "nvidia_driver_require_gpu": False,
     "nvidia_driver_kernel_modules": "none",
 }
+RUNNING = {"dcgm": "running", "exporter": "running", "stopped": "stopped"}
 UID, HASH = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9", "d0a1" * 8
 RESULT = {"node": "w1", "state": "begun", "reason": "", "from": "570.1", "to": "580.1", "host": "w1", "unproved": ""}
 PLAN = {"rebooting": False, "installers": ["/nonexistent/installer"], "from": "570.1", "former": {}}
@@ -342,6 +343,19 @@ PROOFS = {
         "nvidia_driver_upgrade_smoke_test is false",
     ),
 }
+
+
+def test_services_are_named_with_or_without_their_suffix(hear):
+    services = {f"{name}.service": {"name": f"{name}.service", "state": state} for name, state in RUNNING.items()}
+    variables = yaml.safe_load((ROOT / "roles" / "nvidia_driver_upgrade" / "vars" / "main.yml").read_text())
+    named = ["dcgm", "exporter.service", "stopped", "nobody"]
+    found = hear(
+        {"w1": {"nvidia_driver_upgrade_services": named}},
+        [],
+        variables["__nvidia_driver_upgrade_running"].strip().removeprefix("{{").removesuffix("}}").strip(),
+        facts={"services": services},
+    )
+    assert found == ["dcgm.service", "exporter.service"]
 
 
 def test_what_no_pod_has_proved_is_told(hear):

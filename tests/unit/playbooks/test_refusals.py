@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -489,6 +490,34 @@ def test_a_driver_that_nobody_has_named_is_judged_when_it_is_there(refusals, wor
     )
     assert bool(told["here"]) == bool(COME[version]), told["here"]
     assert COME[version] in told["here"]
+
+
+#: The checksum that an installer of version 2 is given with where version 1 is installed, and what is said of it.
+SUMS = {
+    "0": "nvidia_driver_runfile is the installer of driver 570.1, which is there, and nvidia_driver_version asks for",
+    "1": "",
+}
+
+
+def test_the_installer_of_another_version_is_refused_before_a_node_is_emptied(refusals, tmp_path):
+    (tmp_path / "state").mkdir()
+    known = {"version": "570.1", "options": [], "url": "https://x.example/570.1.run", "checksum": "sha256:" + "0" * 64}
+    (tmp_path / "state" / "driver-runfile.json").write_text(json.dumps(known))
+    asked = {
+        "nvidia_driver_method": "runfile",
+        "nvidia_driver_version": "580.95.05",
+        "nvidia_driver_require_gpu": False,
+    }
+    hosts = {
+        f"sum-{digit}": {**asked, "nvidia_driver_runfile": {"url": known["url"], "checksum": "sha256:" + digit * 64}}
+        for digit in SUMS
+    }
+    told = refusals(
+        "nvidia_driver", ["plan"], hosts, facts=DEBIAN, variables={"nvidia_driver_state_dir": str(tmp_path)}
+    )
+    for digit, words in SUMS.items():
+        assert bool(told[f"sum-{digit}"]) == bool(words), told
+        assert words in told[f"sum-{digit}"]
 
 
 #: The same of hosts that have neither a GPU nor a driver, and what is exported.
