@@ -101,7 +101,7 @@ def test_layout(header: Path, tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("kind", NUMBERS)
 def test_names_of_numbers(header: Path, tmp_path: Path, kind: str) -> None:
     names, pattern = NUMBERS[kind]
-    theirs = {number: pattern.format(name.upper()) for number, name in names.items()}
+    theirs = {number: pattern.format(name.upper().replace(".", "_")) for number, name in names.items()}
     theirs = {number: OTHERWISE.get(name, name) for number, name in theirs.items()}
     told = values(header, tmp_path, iter(theirs.values()))
     assert {number: told[name] for number, name in theirs.items()} == {number: number for number in theirs}

@@ -42,7 +42,7 @@ def test_a_refused_pod_fails_only_its_node(amount: int) -> None:
     assert f"the API server refused the pod of {amount} GiB: pod rejected" in first.reason
 
 
-@pytest.mark.parametrize("error", [ApiError("gone away", 0), KeyboardInterrupt(), SystemExit("terminated")])
+@pytest.mark.parametrize("error", [ApiError("forbidden", 403), KeyboardInterrupt(), SystemExit("terminated")])
 @pytest.mark.parametrize("last", range(3, 9))
 def test_an_interrupted_run_cleans_up(error: BaseException, last: int) -> None:
     cluster = FakeGpushare([shared_node("w1")])
@@ -59,6 +59,23 @@ def test_an_interrupted_run_cleans_up(error: BaseException, last: int) -> None:
         run_sharing_test(cluster, SHARING, ["w1"], pace())
     assert len(cluster.created) == (last - 1) // 2
     assert cluster.store_pods == []
+
+
+@pytest.mark.parametrize("status", [0, 429, 503])
+@pytest.mark.parametrize("last", [3, 5, 7])
+def test_an_api_server_that_is_away_for_a_moment_is_waited_for(status: int, last: int) -> None:
+    cluster = FakeGpushare([shared_node("w1")])
+    lists: list[int] = []
+
+    def interrupt(_cluster: FakeCluster) -> None:
+        lists.append(1)
+        if len(lists) == last:
+            raise ApiError("gone away", status)
+
+    cluster.on_list = interrupt
+    result = prove(cluster)
+    assert (result.passed, result.percent) == (True, [0, 18, 50])
+    assert len(lists) > last
 
 
 def test_an_api_server_that_goes_away_between_pods() -> None:
