@@ -294,12 +294,12 @@ def ranges(numbers: list[int]) -> str:
 
 
 def _links(device: Device) -> Iterator[dict[str, Any]]:
-    """The NVLinks; the first number without one ends them."""
+    """The NVLinks; numbers without one may lie between them."""
     for number in range(LINKS):
         link = ctypes.c_uint(number)
         (active,) = device.numbers("nvmlDeviceGetNvLinkState", link)
         if active is None:
-            return
+            continue
         (version,) = device.numbers("nvmlDeviceGetNvLinkVersion", link)
         (remote,) = device.numbers("nvmlDeviceGetNvLinkRemoteDeviceType", link)
         place = PciInfo()

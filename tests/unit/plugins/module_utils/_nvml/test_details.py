@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import binding, collect, details, library
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.collect import Options
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.device import Device
 
 if TYPE_CHECKING:
     from fakes.nvml.simulated import Workshop
@@ -110,6 +111,18 @@ def test_a_gpu_with_less(workshop: Workshop) -> None:
     (gpu,) = gpus(workshop.library("t4"))
     assert (gpu["brand"], gpu["architecture"]) == ("nvidia", "turing")
     assert (gpu["nvlinks"], gpu["fabric"], gpu["peers"]) == ([], None, [])
+
+
+def test_a_link_that_is_none_ends_no_list(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = Device.numbers
+
+    def without_two(self: Device, name: str, *arguments: Any, **options: Any) -> tuple[int | None, ...]:
+        absent = name == "nvmlDeviceGetNvLinkState" and arguments[0].value == 2
+        return (None,) if absent else numbers(self, name, *arguments, **options)
+
+    monkeypatch.setattr(Device, "numbers", without_two)
+    links = gpus(workshop.library("h100-mig"), "topology")[1]["nvlinks"]
+    assert [link["link"] for link in links] == [0, 1, *range(3, 18)]
 
 
 def test_only_what_was_asked_for(workshop: Workshop) -> None:
