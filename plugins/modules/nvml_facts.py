@@ -502,8 +502,8 @@ ansible_facts:
               description:
                 - Clocks in MHz of C(graphics), C(sm), C(memory) and C(video), now (C(_mhz)) and at most (C(_max_mhz)).
                 - C(event_reasons) tells what holds them down, of V(gpu_idle), V(applications_clocks_setting), V(sw_power_cap),
-                  V(hw_slowdown), V(sync_boost), V(sw_thermal_slowdown), V(hw_thermal_slowdown), V(hw_power_brake_slowdown) and
-                  V(display_clock_setting).
+                  V(hw_slowdown), V(sync_boost), V(sw_thermal_slowdown), V(hw_thermal_slowdown), V(hw_power_brake_slowdown),
+                  V(display_clock_setting), V(board_limit) and V(reliability).
               type: dict
               returned: O(gather_subset) has V(clocks)
               sample:
@@ -620,8 +620,8 @@ ansible_facts:
                   sample: null
             lost:
               description:
-                - Whether the driver has lost the GPU, since it fell off the bus, or does not serve it though it is there. C(error) says which,
-                  and most of its values are V(none).
+                - Whether the driver has lost the GPU, since it fell off the bus, cannot open it, or does not serve it though it is there.
+                  C(error) says which, and most of its values are V(none).
               type: bool
               returned: always
               sample: false

@@ -62,8 +62,9 @@ def first(text: str) -> str:
 
 
 def address(text: str) -> str:
-    """``00000000:41:00.0`` as Linux writes it."""
-    return text.lower()[-12:]
+    """``00000000:41:00.0`` as Linux writes it: a domain has four digits or more."""
+    domain, _colon, place = text.lower().partition(":")
+    return f"{int(domain, 16):04x}:{place}"
 
 
 def device(text: str) -> str:

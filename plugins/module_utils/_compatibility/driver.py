@@ -11,24 +11,21 @@ from .gpus import IMPOSSIBLE, OPEN, PROPRIETARY, REQUIRED, Gpu, driver_branches
 from .situation import STOP, WARN, Finding, Situation, one_of, supported
 from .tables import Row, Tables, breaks_with, has_fix, holds
 from .versions import Version, branch, dotted, kernel, parse
+from .versions import driver as driver_version
 
 
 def for_gpus(situation: Situation, _tables: Tables) -> Iterator[Finding]:
-    """Does the driver know the GPUs? One too old or too new: STOP. A GPU that no table knows, or no driver for all: WARN."""
+    """Does the driver know the GPUs? One too old or too new: STOP. A GPU that no table knows, or no driver for all: WARN.
+
+    A GPU that the driver which works on the host does not know either, beside others that it serves, is no worse off: WARN.
+    """
     for gpu in situation.kinds():
         if gpu.unknown or (gpu.architecture is not None and gpu.first_driver is None and gpu.last_driver is None):
             yield Finding(WARN, "driver_gpu", _unknown_gpu(gpu))
-        if situation.version is None:
-            continue
-        if gpu.first_driver is not None and situation.version < parse(gpu.first_driver):
-            message = f"Driver {situation.driver} does not know {gpu.label} yet; use {gpu.first_driver} or newer."
-            yield Finding(STOP, "driver_gpu", message, gpu.sources["first_driver"])
-        elif gpu.last_driver is not None and branch(situation.version) > gpu.last_driver:
-            message = (
-                f"Driver {situation.driver} does not serve {gpu.label} any more; use branch {gpu.last_driver}, the last that does, "
-                "or an older one."
-            )
-            yield Finding(STOP, "driver_gpu", message, gpu.sources["last_driver"])
+        bound = None if situation.version is None else _unserved(gpu, situation.version)
+        if bound is not None:
+            message = f"Driver {situation.driver} {_UNSERVED[bound].format(gpu=gpu)}"
+            yield Finding(WARN if _left_out(situation, gpu) else STOP, "driver_gpu", message, gpu.sources[bound])
     bounds = driver_branches(situation.gpus)
     if situation.version is None and (bounds["first"] or 0) > (bounds["last"] or float("inf")):
         message = (
@@ -36,6 +33,27 @@ def for_gpus(situation: Situation, _tables: Tables) -> Iterator[Finding]:
             "use GPUs of which one driver serves all."
         )
         yield Finding(WARN, "driver_gpu", message)
+
+
+_UNSERVED = {
+    "first_driver": "does not know {gpu.label} yet; use {gpu.first_driver} or newer.",
+    "last_driver": "does not serve {gpu.label} any more; use branch {gpu.last_driver}, the last that does, or an older one.",
+}
+
+
+def _unserved(gpu: Gpu, version: Version) -> str | None:
+    """The bound that keeps a driver from a GPU, if one does."""
+    if gpu.first_driver is not None and version < parse(gpu.first_driver):
+        return "first_driver"
+    return "last_driver" if gpu.last_driver is not None and branch(version) > gpu.last_driver else None
+
+
+def _left_out(situation: Situation, gpu: Gpu) -> bool:
+    """Whether the driver that works on the host leaves out this GPU, and not all."""
+    if situation.running is None:
+        return False
+    running = driver_version(situation.running)
+    return _unserved(gpu, running) is not None and any(_unserved(other, running) is None for other in situation.gpus)
 
 
 def _unknown_gpu(gpu: Gpu) -> str:
@@ -49,21 +67,20 @@ def _unknown_gpu(gpu: Gpu) -> str:
 def modules(situation: Situation, tables: Tables) -> Iterator[Finding]:
     """Are there kernel modules of the flavour asked for, and do the GPUs go with them? If not: STOP.
 
-    Where one GPU needs the open ones, a GPU that cannot have them is ignored by the driver in any case: WARN.
+    Where one GPU needs the open ones, a GPU that cannot have them is ignored by the driver in any case: WARN. So where they work on the
+    host for other GPUs already.
     """
     if situation.flavor is None:
         return
     yield from _of_branch(situation, tables)
-    needed = any(gpu.open_modules == REQUIRED for gpu in situation.gpus)
+    unfit, other = (IMPOSSIBLE, PROPRIETARY) if situation.flavor == OPEN else (REQUIRED, OPEN)
+    needed = situation.flavor == OPEN and any(gpu.open_modules == REQUIRED for gpu in situation.gpus)
+    remedy = "take it out, since another GPU of the host needs them" if needed else f"use the {other} ones"
+    working = situation.running is not None and any(gpu.open_modules != unfit for gpu in situation.gpus)
     for gpu in situation.kinds():
-        source = gpu.sources.get("open_modules")
-        if situation.flavor == OPEN and gpu.open_modules == IMPOSSIBLE:
-            remedy = "take it out, since another GPU of the host needs them" if needed else "use the proprietary ones"
-            message = f"The open kernel modules do not know {gpu.label}; {remedy}."
-            yield Finding(WARN if needed else STOP, "kernel_modules", message, source)
-        elif situation.flavor == PROPRIETARY and gpu.open_modules == REQUIRED:
-            message = f"The proprietary kernel modules do not know {gpu.label}; use the open ones."
-            yield Finding(STOP, "kernel_modules", message, source)
+        if gpu.open_modules == unfit:
+            message = f"The {situation.flavor} kernel modules do not know {gpu.label}; {remedy}."
+            yield Finding(WARN if needed or working else STOP, "kernel_modules", message, gpu.sources["open_modules"])
 
 
 def _of_branch(situation: Situation, tables: Tables) -> Iterator[Finding]:
@@ -83,7 +100,7 @@ def for_kernel(situation: Situation, tables: Tables) -> Iterator[Finding]:
     """Do the kernel modules build and load with the kernel? One finding for all rows that say no.
 
     STOP where a row concerns the flavour asked for, WARN where it concerns one flavour and none is asked for, or where the kernel is
-    newer than all that a table tells of. A driver that runs already is not judged: its package may carry a fix of its own.
+    newer than the driver or than all tables. A driver that runs already is not judged: its package may carry a fix of its own.
     """
     version = situation.version
     if version is None or situation.kernel is None or situation.runs_already:
@@ -95,13 +112,30 @@ def for_kernel(situation: Situation, tables: Tables) -> Iterator[Finding]:
         level = STOP if sure else WARN
         yield Finding(level, "driver_kernel", _unfit(situation, situation.kernel, rows), str(rows[-1]["source"]))
         return
-    last = max((parse(start)[:2] for row in tables.rows("driver_kernel") for start in row["kernels"]), default=None)
-    if last is not None and kernel(situation.kernel)[:2] > last:
+    unknown = _unknown_kernel(version, kernel(situation.kernel)[:2], tables)
+    if unknown is not None:
         message = (
-            f"Nothing is known of driver {situation.driver} with kernel {situation.kernel} "
-            f"(known are kernels up to {dotted(last)}); look into NVIDIA's release notes of the driver."
+            f"Nothing is known of driver {situation.driver} with kernel {situation.kernel} ({unknown}); "
+            "look into NVIDIA's release notes of the driver."
         )
         yield Finding(WARN, "driver_kernel", message)
+
+
+def _unknown_kernel(version: Version, series: Version, tables: Tables) -> str | None:
+    """Why nothing can be known of a driver with a series of kernels: no table has got to it, or the driver is older."""
+    months = {parse(row["series"]): str(row["date"]) for row in tables.rows("kernel_releases")}
+    if series > max(months):
+        return f"known are kernels up to {dotted(max(months))}"
+    number = branch(version)
+    fixes = [
+        row for row in tables.rows("driver_security") if row["branch"] == number and version <= parse(row["driver"])
+    ]
+    ended = [row["end"] for row in tables.rows("driver_branches") if row["branch"] == number and "end" in row]
+    # The driver was there by then.
+    by = min([*(str(row["date"]) for row in fixes), *map(str, ended)], default=None)
+    if by is not None and months.get(series, "") > by:
+        return f"which is of {months[series]}, and the driver of {by} at the latest"
+    return None
 
 
 def _is_bad(row: Row, version: Version, release: str, flavor: str | None) -> bool:

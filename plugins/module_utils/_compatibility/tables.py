@@ -22,6 +22,7 @@ PARTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("gpu_driver", "flavors"): ("flavor",),
     ("cuda_gpu", ""): ("architecture", "first"),
     ("driver_kernel", ""): ("from", "to", "kernels"),
+    ("kernel_releases", ""): ("series", "date"),
     ("toolkit", "security"): ("fixed", "bulletin", "cves"),
     ("toolkit", "faults"): ("from", "to", "fault", "fixed"),
     ("toolkit", "known"): ("to",),

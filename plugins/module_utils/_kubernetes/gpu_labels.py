@@ -39,17 +39,18 @@ def gpu_labels(
     """Build a node's labels from its facts; return (labels, warnings).
 
     Without GPUs there are no labels at all. ``nvidia.com/gpu.memory`` is MiB of one GPU. Different GPUs in one node:
-    product and memory are those of the GPU with the least memory, which is what a pod can count on, with a warning.
+    product and memory are those of the working GPU with the least memory, which is what a pod can count on, with a warning.
     Raises LabelError for extra labels that are none.
     """
     more = read_labels("gpu_node_labels_extra", extra)
     gpus = [dict(gpu) for gpu in facts.get("gpus") or []]
     if not gpus:
         return {}, []
-    smallest = min(gpus, key=_size)
+    working = working_gpus(facts)
+    smallest = min(working or gpus, key=_size)
     product = label_value(str(smallest.get("name") or ""))
     memory = _size(smallest) // MIB
-    labels: Labels = {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": str(len(working_gpus(facts)))}
+    labels: Labels = {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": str(len(working))}
     if product:
         labels["nvidia.com/gpu.product"] = product
     if memory:
@@ -58,7 +59,7 @@ def gpu_labels(
     if short:
         labels["accelerator"] = short
     labels.update(more)
-    return labels, _mixed_warning(gpus, product, memory)
+    return labels, _mixed_warning(working, product, memory)
 
 
 def _size(gpu: Mapping[str, Any]) -> int:

@@ -12,7 +12,9 @@ from typing import Any, Collection, Sequence
 from .details import TOPICS, ancestor
 from .device import Answer, Device
 from .library import (
+    FUNCTION_NOT_FOUND,
     GPU_IS_LOST,
+    NO_PERMISSION,
     SUCCESS,
     Memory,
     MemoryV2,
@@ -68,7 +70,8 @@ def _gpu(nvml: Nvml, index: int, topics: Collection[str], devices: list[Device |
     if code != SUCCESS:
         devices.append(None)
         troubles.append(f"GPU {index} cannot be opened ({nvml.error_text(code)}, code {code})")
-        return Gpu(index=index, lost=code == GPU_IS_LOST)
+        # One that fell off the bus may answer with another code, such as 999.
+        return Gpu(index=index, lost=code not in (NO_PERMISSION, FUNCTION_NOT_FOUND))
     device = Device(nvml, handle)
     (address, model), uuid = device.ask(_place) or (None, None), device.text("nvmlDeviceGetUUID")
     minor = device.number("nvmlDeviceGetMinorNumber")

@@ -70,6 +70,17 @@ CLOCK_REASONS: tuple[str, ...] = (
 LINKS = 36  # more than any GPU has
 # nvmlNvlinkVersion_t; 0 is no version.
 LINK_VERSIONS: Mapping[int, str] = {1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.0", 7: "5.0", 8: "6.0"}
+# The version that GPUs of a compute capability have. Some drivers tell it by the numbers of their kernel modules, which are one higher.
+LINKS_OF: Mapping[tuple[int | None, ...], str] = {
+    (6, 0): "1.0",
+    (7, 0): "2.0",
+    (7, 5): "2.2",
+    (8, 0): "3.0",
+    (8, 6): "3.1",
+    (9, 0): "4.0",
+    (10, 0): "5.0",
+    (10, 3): "5.0",
+}
 REMOTE: Mapping[int, str] = {0: "gpu", 1: "ibmnpu", 2: "switch", 255: "unknown"}
 FABRIC_STATES: Mapping[int, str] = {0: "not_supported", 1: "not_started", 2: "in_progress", 3: "completed"}
 # As ``nvidia-smi topo`` writes them.
@@ -295,6 +306,7 @@ def ranges(numbers: list[int]) -> str:
 
 def _links(device: Device) -> Iterator[dict[str, Any]]:
     """The NVLinks; numbers without one may lie between them."""
+    capability = device.numbers("nvmlDeviceGetCudaComputeCapability", count=2, kind=ctypes.c_int)
     for number in range(LINKS):
         link = ctypes.c_uint(number)
         (active,) = device.numbers("nvmlDeviceGetNvLinkState", link)
@@ -308,12 +320,21 @@ def _links(device: Device) -> Iterator[dict[str, Any]]:
         yield {
             "link": number,
             "active": bool(active),
-            "version": _named(LINK_VERSIONS, version),
+            "version": link_version(version, capability),
             "remote": _named(REMOTE, remote) if active else None,
             "remote_pci_address": known_address((place.bus_id or place.bus_id_legacy).decode("ascii"))
             if known
             else None,
         }
+
+
+def link_version(number: int | None, capability: tuple[int | None, ...]) -> str | None:
+    """A version of NVLink by its number, in the header's numbering or in that of the kernel modules; *capability* decides which it is."""
+    if number is None:
+        return None
+    own = LINKS_OF.get(capability)
+    told = LINK_VERSIONS.get(number)
+    return own if own is not None and own in (told, LINK_VERSIONS.get(number - 1)) else told
 
 
 def _fabric(device: Device) -> dict[str, Any] | None:

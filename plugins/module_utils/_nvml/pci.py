@@ -58,9 +58,14 @@ NAMES: dict[str, str] = {
 
 
 def read(path: str) -> tuple[Gpu, ...]:
-    """The GPUs of NVIDIA below ``path`` (a ``/sys/bus/pci/devices``), in bus order; none where it cannot be read."""
+    """The GPUs of NVIDIA below ``path`` (a ``/sys/bus/pci/devices``), in bus order; none where it cannot be read.
+
+    Virtual functions are no GPUs of their own: on a host of vGPUs the driver has them, for virtual machines, and NVML does not count them.
+    """
     found = []
     for address in _devices(path, [VENDOR], (DISPLAY_CLASS,)):
+        if os.path.lexists(os.path.join(path, address, "physfn")):
+            continue
         device = _value(os.path.join(path, address), "device") or ""
         found.append(Gpu(pci_address=address, pci_device_id=device[2:] or None, name=NAMES.get(device)))
     return tuple(found)

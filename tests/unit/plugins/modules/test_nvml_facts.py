@@ -13,6 +13,7 @@ pytest.importorskip("ansible.module_utils.basic")
 
 from ansible.module_utils import basic
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import details
 from ansible_collections.gpu.kubernetes.plugins.modules import nvml_facts
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ def test_every_returned_value_is_documented(
     assert set(documented["gpus"]["contains"]["nvlinks"]["contains"]) == set(nvml["gpus"][0]["nvlinks"][0])
     for name in ("bar1", "ecc", "retired_pages", "row_remapping", "power", "clocks", "pcie", "fabric"):
         assert set(documented["gpus"]["contains"][name]["sample"]) == set(nvml["gpus"][0][name])
+    reasons = " ".join(documented["gpus"]["contains"]["clocks"]["description"])
+    assert all(f"V({reason})" in reasons for reason in details.CLOCK_REASONS)
     partition = documented["gpus"]["contains"]["mig_devices"]["contains"]
     assert set(partition) == set(nvml["gpus"][0]["mig_devices"][0])
     instance = documented["gpus"]["contains"]["gpu_instances"]["contains"]

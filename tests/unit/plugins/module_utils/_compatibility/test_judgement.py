@@ -46,6 +46,29 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
         {"driver": "595.71.05", "gpus": [P40, T4]},
         [("stop", "driver_gpu", "does not serve Tesla P40 any more; use branch 580, the last that does, or an older")],
     ),
+    # One that the working driver leaves out, too
+    (
+        {"driver": "580.159.03", "running": "580.159.03", "flavor": "open", "gpus": [A100, K80]},
+        [
+            (
+                "warn",
+                "driver_gpu",
+                "does not serve Tesla K80 any more; use branch 470, the last that does, or an older",
+            ),
+            ("warn", "kernel_modules", "The open kernel modules do not know Tesla K80; use the proprietary ones."),
+        ],
+    ),
+    (
+        {"driver": "595.71.05", "running": "580.159.03", "gpus": [A100, P40, K80]},
+        [
+            ("stop", "driver_gpu", "does not serve Tesla P40 any more; use branch 580"),
+            ("warn", "driver_gpu", "does not serve Tesla K80 any more; use branch 470"),
+        ],
+    ),
+    (
+        {"driver": "580.159.03", "running": "580.159.03", "flavor": "open", "gpus": [K80]},
+        [("stop", "driver_gpu", "Tesla K80"), ("stop", "kernel_modules", "Tesla K80")],
+    ),
     ({"driver": "595", "gpus": [B300]}, []),
     ({"driver": "580", "gpus": [V100, B300]}, []),
     ({"gpus": [K80, B200]}, [("warn", "driver_gpu", "one needs branch 570 or newer, another 470 or older; use GPUs")]),
@@ -225,6 +248,17 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
     # The fix went back into this branch
     ({"driver": "570.211.01", "kernel": "6.17.4"}, [("warn", "driver_branch", "")]),
     ({"driver": "570", "kernel": "6.17.4"}, [("warn", "driver_branch", "")]),
+    # Kernels that were not there when the driver was made
+    (
+        {"driver": "470.256.02", "kernel": "6.12.48"},
+        [
+            ("warn", "driver_kernel", "(which is of 2024-11, and the driver of 2024-06 at the latest); look into"),
+            ("warn", "driver_branch", ""),
+        ],
+    ),
+    ({"driver": "470.256.02", "kernel": "6.9.1"}, [("warn", "driver_branch", "")]),
+    ({"driver": "570", "kernel": "7.0.1"}, [("warn", "driver_kernel", "of 2026-04"), ("warn", "driver_branch", "")]),
+    ({"driver": "470.256.02", "running": "470.256.02", "kernel": "6.12.48"}, [("warn", "driver_branch", "")]),
     (
         {"driver": "570.195.03", "kernel": "6.17.4", "flavor": "open"},
         [("stop", "driver_kernel", ""), ("warn", "driver_security", ""), ("warn", "driver_branch", "")],

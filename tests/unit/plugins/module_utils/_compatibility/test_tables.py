@@ -41,6 +41,7 @@ KEYS = {
     "last_branch": lambda value: isinstance(value, int),
     "last_driver": lambda value: isinstance(value, int),
     "open_modules": lambda value: value in ("impossible", "possible", "required"),
+    "series": lambda value: len(parse(value)) == 2,
     "source": SOURCE.fullmatch,
     "to": lambda value: isinstance(value, str),
 }
@@ -90,6 +91,7 @@ def test_exceptions_do_not_contradict_each_other(tables: Mapping[str, Any], key:
         ("toolkit", "security", ("fixed",)),
         ("driver_security", "", ("branch",)),
         ("driver_branches", "", ("branch",)),
+        ("kernel_releases", "", ("series",)),
     ],
 )
 def test_no_fact_is_told_twice(tables: Mapping[str, Any], table: str, part: str, keys: tuple[str, ...]) -> None:

@@ -23,6 +23,8 @@ def gpu(name: Any = "Tesla T4", mib: int = 15360, lost: bool = False, mig: Any =
 
 T4 = gpu()
 A100 = gpu("NVIDIA A100-PCIE-40GB", 40960, mig="disabled")
+#: As NVML and the bus tell of one: nothing.
+LOST = {"name": None, "memory_total_bytes": None, "lost": True, "mig_mode": None}
 SLICED = gpu("NVIDIA H100 80GB HBM3", 81559, mig="enabled")
 BASE = {
     "nvidia.com/gpu.present": "true",
@@ -40,7 +42,8 @@ BASE = {
         ([], {"extra": {"a": "b"}}, {}),
         ([T4], {}, BASE),
         ([T4], {"accelerator": "t4", "extra": {"rack": 7}}, {**BASE, "accelerator": "t4", "rack": "7"}),
-        ([T4, gpu(lost=True)], {}, BASE),
+        ([T4, LOST], {}, BASE),
+        ([LOST], {}, {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "0"}),
         (
             [{"name": None, "memory_total_bytes": None}],
             {},
@@ -57,7 +60,7 @@ def test_mixed_gpus_are_named() -> None:
     (warning,) = gpu_labels({"gpus": [A100, T4, A100]})[1]
     assert "2 x NVIDIA A100-PCIE-40GB (40960 MiB), 1 x Tesla T4 (15360 MiB)" in warning
     assert "smallest, Tesla-T4 with 15360 MiB" in warning
-    assert gpu_labels({"gpus": [T4, T4]})[1] == []
+    assert gpu_labels({"gpus": [T4, T4, LOST]})[1] == []
 
 
 @pytest.mark.parametrize(

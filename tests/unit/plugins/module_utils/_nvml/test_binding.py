@@ -131,18 +131,19 @@ def test_nvml_that_does_not_start(workshop: Workshop, profile: str, code: int, t
     assert (caught.value.code, caught.value.library_version) == (code, "12.570.124.06")
 
 
-def test_gpu_that_cannot_be_opened_is_counted_and_named(workshop: Workshop) -> None:
-    source = """
-    int nvmlInit_v2(void) { return 0; }
-    int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; return 0; }
-    int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) { *handle = handle; return index ? 4 : 0; }
-    const char *nvmlErrorString(int code) { return code == 4 ? "Insufficient Permissions" : "?"; }
+@pytest.mark.parametrize(
+    ("code", "text", "lost"), [(4, "Insufficient Permissions", False), (999, "Unknown Error", True)]
+)
+def test_gpu_that_cannot_be_opened_is_counted_and_named(workshop: Workshop, code: int, text: str, lost: bool) -> None:
+    source = f"""
+    int nvmlInit_v2(void) {{ return 0; }}
+    int nvmlDeviceGetCount_v2(unsigned *count) {{ *count = 2; return 0; }}
+    int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) {{ *handle = handle; return index ? {code} : 0; }}
+    const char *nvmlErrorString(int code) {{ return code == {code} ? "{text}" : "?"; }}
     """
-    facts = read(workshop.library_from_c("no-permission", source))
-    assert [(gpu.index, gpu.lost, gpu.name) for gpu in facts.gpus] == [(0, False, None), (1, False, None)]
-    assert facts.error == (
-        "GPU 1 cannot be opened (Insufficient Permissions, code 4); look for the cause in the kernel log."
-    )
+    facts = read(workshop.library_from_c(f"unopened-{code}", source))
+    assert [(gpu.index, gpu.lost, gpu.name) for gpu in facts.gpus] == [(0, False, None), (1, lost, None)]
+    assert facts.error == f"GPU 1 cannot be opened ({text}, code {code}); look for the cause in the kernel log."
 
 
 def test_driver_of_the_first_days(workshop: Workshop) -> None:

@@ -125,6 +125,26 @@ def test_a_link_that_is_none_ends_no_list(workshop: Workshop, monkeypatch: pytes
     assert [link["link"] for link in links] == [0, 1, *range(3, 18)]
 
 
+@pytest.mark.parametrize(
+    ("number", "capability", "version"),
+    [
+        (4, (8, 0), "3.0"),
+        (5, (8, 0), "3.0"),  # as the kernel modules number it
+        (5, (8, 6), "3.1"),
+        (6, (9, 0), "4.0"),
+        (7, (9, 0), "4.0"),
+        (7, (10, 0), "5.0"),
+        (8, (10, 0), "5.0"),
+        (7, (None, None), "5.0"),
+        (2, (9, 0), "2.0"),
+        (0, (9, 0), None),
+        (None, (9, 0), None),
+    ],
+)
+def test_versions_of_links(number: int | None, capability: tuple[int | None, ...], version: str | None) -> None:
+    assert details.link_version(number, capability) == version
+
+
 def test_only_what_was_asked_for(workshop: Workshop) -> None:
     plain = set(gpus(workshop.library("t4"), "pcie")[0]) - {"pcie"}
     assert not plain & {key for keys in details.KEYS.values() for key in keys}

@@ -56,6 +56,8 @@ def test_only_display_controllers_of_nvidia_count(tmp_path: Path) -> None:
     device(tmp_path, "0000:c4:00.0", "0x10de", "0x068000", "0x1af1")  # an NVSwitch
     device(tmp_path, "0000:01:00.0", "0x1002", "0x030000")  # another vendor's GPU
     (tmp_path / "0000:05:00.0").mkdir()  # a device that goes away
+    device(tmp_path, "0000:41:00.4", "0x10de", "0x030200")  # a virtual function
+    (tmp_path / "0000:41:00.4" / "physfn").symlink_to("../0000:41:00.0")
     assert pci.read(str(tmp_path)) == (
         Gpu(pci_address="0000:41:00.0", pci_device_id="ffff"),
         Gpu(pci_address="10000:01:00.0", pci_device_id="20b0", name="NVIDIA A100-SXM4-40GB"),
