@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible import constants
+from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
@@ -58,4 +59,9 @@ def _lines(arguments: dict[str, Any]) -> list[render.Line]:
     if arguments["allocation"] is None:
         return render.lines(**{name: arguments[name] for name in ("report", "path", "hosts", "tested")})
     form, details, bars = (arguments[name] for name in ("format", "details", "bars"))
-    return gpushare.lines(arguments["allocation"], form, details, bars)
+    try:
+        return gpushare.lines(arguments["allocation"], form, details, bars)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise AnsibleActionFail(
+            f"show_report cannot read the allocation ({error!r}); give it what gpushare_info returns, with the pods for details."
+        ) from error

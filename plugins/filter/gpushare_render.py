@@ -76,7 +76,7 @@ def gpushare_render(
         return text(dict(allocation), format, details, bars)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise AnsibleFilterError(
-            f"gpushare_render cannot read what it was given ({error!r}); give it what gpushare_info returns."
+            f"gpushare_render cannot read what it was given ({error!r}); give it what gpushare_info returns, with the pods for details."
         ) from error
 
 

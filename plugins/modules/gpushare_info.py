@@ -26,7 +26,7 @@ options:
   unit:
     description:
       - What one C(aliyun.com/gpu-mem) is, as gpushare's device plugin was told by its C(--memory-unit).
-      - It is written nowhere in the cluster. Left out, it is guessed as C(kubectl inspect gpushare) does, by which more than 100 for one
+      - Nodes do not tell it. Left out, it is guessed as C(kubectl inspect gpushare) does, by which more than 100 for one
         GPU are MiB. That is wrong for GPUs with more than 100 GiB in V(GiB).
       - It only names what is reported, and changes no amount.
     type: str
@@ -77,6 +77,9 @@ nodes:
     address:
       description: Its internal address; empty if it has none.
       type: str
+    gpu_count:
+      description: How many GPUs it offers.
+      type: int
     gpus:
       description:
         - Its GPUs by index, each with C(index), C(total) and C(allocated). gpushare takes all GPUs of a node for equal.
@@ -105,6 +108,7 @@ nodes:
   sample:
     - name: worker-1
       address: 10.0.0.11
+      gpu_count: 1
       gpus: [{index: 0, total: 16, allocated: 8}]
       pending: 0
       allocated: 8

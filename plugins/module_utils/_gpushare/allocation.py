@@ -20,7 +20,7 @@ LARGEST_GIB = 100
 UNITS = ("GiB", "MiB")
 
 # {nodes: [node], cluster: {allocated, total, percent}, unit, findings: [{code, object, message}]} where a node is
-# {name, address, gpus: [{index, total, allocated}], pending, allocated, total, percent, pods: [pod]} and a pod is
+# {name, address, gpu_count, gpus: [{index, total, allocated}], pending, allocated, total, percent, pods: [pod]} and a pod is
 # {namespace, name, phase, terminating, gpus: [{index, allocated}], pending, allocated}.
 Allocation = Dict[str, Any]
 
@@ -104,6 +104,7 @@ def _row(shares: Shares, list_pods: bool) -> dict[str, Any]:
     row = {
         "name": node.name,
         "address": node.address,
+        "gpu_count": node.gpu_count,
         "gpus": [dict(vars(device)) for device in shares.devices],
         "pending": shares.pending,
         **_sum(allocated, node.gpu_mem),

@@ -102,12 +102,14 @@ def _overcommitted(shares: Shares, unit: str) -> Iterator[str]:
     # One beyond is another finding, and of a node that offers nothing it is the leftover that counts.
     real = range(shares.node.gpu_count if shares.node.gpu_mem > 0 else 0)
     for device in shares.devices:
-        if device.index not in real or device.allocated <= device.total:
+        # Of a GPU that is unhealthy the node has its memory still, and allocates it no more; the extender gives away what the node has.
+        whole_gpu = max(device.total, shares.node.gpu_mem_capacity // max(shares.node.gpu_count, 1))
+        if device.index not in real or device.allocated <= whole_gpu:
             continue
         leaving = sum(
             amount for pod in shares.pods if pod.terminating for index, amount in pod.amounts if index == device.index
         )
-        text = f"has {device.allocated} of {device.total} {unit} of GPU {device.index} allocated"
+        text = f"has {device.allocated} of {whole_gpu} {unit} of GPU {device.index} allocated"
         if leaving:
             yield (
                 f"{text}, {leaving} of them to pods that are terminating, which gpushare's extender no longer counts; wait until "

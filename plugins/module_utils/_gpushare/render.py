@@ -48,14 +48,9 @@ def lines(allocation: Allocation, form: str = "table", details: bool = False, ba
     return [*rendered, ("", "plain"), (NOTE, "weak")]
 
 
-def gpu_count(node: Node) -> int:
-    """Return how many GPUs the node has. What is listed may be more: pods can be on GPUs that are not there."""
-    each = node["gpus"][0]["total"] if node["gpus"] else 0
-    return int(node["total"] // each) if each else 0
-
-
-def _columns(allocation: Allocation) -> range:
-    return range(max(map(gpu_count, allocation["nodes"]), default=0))
+def _columns(nodes: Sequence[Node]) -> range:
+    """Return the GPUs that nodes have. What is listed may be more: pods can be on GPUs that are not there."""
+    return range(max((int(node["gpu_count"]) for node in nodes), default=0))
 
 
 def _tone(allocated: int, total: int) -> str:
@@ -73,7 +68,7 @@ def _sum(part: Mapping[str, int]) -> str:
 
 
 def _summary(allocation: Allocation) -> list[Line]:
-    columns, nodes = _columns(allocation), allocation["nodes"]
+    columns, nodes = _columns(allocation["nodes"]), allocation["nodes"]
     some_pending = any(node["pending"] for node in nodes)
     head = ["NAME", "IPADDRESS", *(f"GPU{index}(Allocated/Total)" for index in columns)]
     head += [*(["PENDING(Allocated)"] if some_pending else []), f"GPU Memory({allocation['unit']})"]
@@ -107,10 +102,10 @@ def _detailed(allocation: Allocation) -> list[Line]:
 
 
 def _pod_rows(node: Node) -> Iterator[tuple[Sequence[str], str]]:
-    columns, some_pending = range(gpu_count(node)), node["pending"] > 0
+    columns, some_pending = _columns([node]), node["pending"] > 0
     head = ["NAME", "NAMESPACE", *(f"GPU{index}(Allocated)" for index in columns)]
     yield [*head, *(["Pending(Allocated)"] if some_pending else [])], "strong"
-    for pod in node.get("pods", []):
+    for pod in node["pods"]:
         gpus = {gpu["index"]: gpu["allocated"] for gpu in pod["gpus"]}
         cells = [pod["name"], pod["namespace"], *(str(gpus.get(index, 0)) for index in columns)]
         yield [*cells, *([str(pod["pending"])] if some_pending else [])], "bad" if pod["pending"] else "plain"
@@ -171,7 +166,7 @@ def _gpu_records(allocation: Allocation) -> Iterator[list[Any]]:
 def _pod_records(allocation: Allocation) -> Iterator[list[Any]]:
     """One record for each GPU of each pod."""
     for node in allocation["nodes"]:
-        for pod in node.get("pods", []):
+        for pod in node["pods"]:
             who = [node["name"], pod["namespace"], pod["name"], pod["phase"], str(pod["terminating"]).lower()]
             yield from ([*who, gpu["index"], gpu["allocated"]] for gpu in pod["gpus"])
             if pod["pending"]:

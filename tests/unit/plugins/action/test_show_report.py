@@ -9,6 +9,8 @@ import yaml
 
 pytest.importorskip("ansible.plugins.action")
 
+from ansible.errors import AnsibleActionFail
+
 from ansible_collections.gpu.kubernetes.plugins.action import show_report
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare import render as gpushare
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import build
@@ -48,7 +50,7 @@ def test_every_line_of_a_report_is_printed(show: Any) -> None:
 def test_every_line_of_an_allocation_is_printed(show: Any) -> None:
     gpus = [{"index": 0, "total": 4, "allocated": 5}]
     sums = {"allocated": 5, "total": 4, "percent": 125}
-    node = {"name": "w1", "address": "", "gpus": gpus, "pending": 0, **sums, "pods": []}
+    node = {"name": "w1", "address": "", "gpu_count": 1, "gpus": gpus, "pending": 0, **sums, "pods": []}
     printed = show(allocation={"nodes": [node], "cluster": sums, "unit": "GiB", "findings": []}, bars=False)
     assert [text for text, _color in printed] == [
         "NAME  IPADDRESS  GPU0(Allocated/Total)  GPU Memory(GiB)",
@@ -60,3 +62,10 @@ def test_every_line_of_an_allocation_is_printed(show: Any) -> None:
         gpushare.NOTE,
     ]
     assert printed[1][1] not in (printed[0][1], printed[2][1])
+
+
+def test_an_allocation_that_is_none_is_named(show: Any) -> None:
+    with pytest.raises(
+        AnsibleActionFail, match=r"show_report cannot read the allocation .* give it what gpushare_info returns"
+    ):
+        show(allocation={"nodes": []})

@@ -45,6 +45,7 @@ def test_the_shape_of_the_answer() -> None:
             {
                 "name": "w1",
                 "address": "10.0.0.1",
+                "gpu_count": 2,
                 "gpus": [{"index": 0, "total": 16, "allocated": 3}, {"index": 1, "total": 16, "allocated": 3}],
                 "pending": 3,
                 "allocated": 9,

@@ -12,7 +12,7 @@ import pytest
 from fakes.gpushare import share_node, share_pod
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import allocate
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.render import NOTE, drawn, gpu_count, lines, text
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.render import NOTE, drawn, lines, text
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.saved import read
 
 
@@ -105,9 +105,26 @@ def test_tones_tell_what_is_wrong() -> None:
 def test_pods_on_gpus_that_are_not_there_make_no_columns() -> None:
     many = {"scheduler.framework.gpushare.allocation": json.dumps({"0": {str(index): 1 for index in range(500)}})}
     found = cluster(share_node("w1", 32, 2), share_pod("p", annotations=many))
-    assert [gpu_count(node) for node in found["nodes"]] == [2]
     assert "GPU2" not in text(found).splitlines()[0]
     assert text(found).splitlines()[1].split() == ["w1", "10.0.0.1", "1/16", "1/16", "500/32"]
+
+
+@pytest.mark.parametrize(("gpu_mem", "total"), [(15, "0/1"), (5, "0/0")])
+def test_every_gpu_has_a_column_where_most_are_unhealthy(gpu_mem: int, total: str) -> None:
+    head, row = text(cluster(share_node("w1", gpu_mem, 8))).splitlines()[:2]
+    assert [f"GPU{index}(Allocated/Total)" in head for index in (0, 7, 8)] == [True, True, False]
+    assert row.split() == ["w1", "10.0.0.1", *[total] * 8, f"0/{gpu_mem}"]
+
+
+@pytest.mark.parametrize("form", ["table", "csv"])
+def test_details_want_the_pods(form: str) -> None:
+    without = {
+        **MANY,
+        "nodes": [{key: value for key, value in node.items() if key != "pods"} for node in MANY["nodes"]],
+    }
+    assert text(without, form)
+    with pytest.raises(KeyError, match="pods"):
+        text(without, form, details=True)
 
 
 @pytest.mark.parametrize("details", [False, True])
