@@ -50,6 +50,12 @@ options:
       - Labels that the nodes will get. Other plugins of DaemonSets that leave a node with them are not named in RV(nodes[].foreign_plugins).
     type: dict
     default: {}
+  explain:
+    description:
+      - Whether to ask for logs, events and DaemonSets where a node is not as expected, so that RV(nodes[].reason) can name the cause.
+      - Where only amounts matter, leave it out, for it takes a request for each such node.
+    type: bool
+    default: true
   wait:
     description:
       - Whether to wait until all nodes are as expected.
@@ -134,6 +140,12 @@ nodes:
     gpu_resources:
       description: What it offers to pods of all resources of GPUs, whoever's they are, in units of each.
       type: dict
+    gpu_capacity:
+      description: What it has of them, healthy or not.
+      type: dict
+    gpu_allocated:
+      description: What pods on it hold of them now.
+      type: dict
     plugin_pod:
       description: The device plugin's pod on the node, or empty.
       type: str
@@ -167,6 +179,10 @@ nodes:
         kube-system/nvidia-device-plugin-daemonset-x7k2p reports; look for Xid errors in the node's kernel log"
       gpu_resources:
         nvidia.com/gpu: 7
+      gpu_capacity:
+        nvidia.com/gpu: 8
+      gpu_allocated:
+        nvidia.com/gpu: 2
       plugin_pod: nvidia-device-plugin-daemonset-x7k2p
       foreign_plugins: []
       gpu_operator: false
@@ -208,6 +224,7 @@ def main() -> None:
             "plugin_labels": {"type": "dict", "default": {"name": "nvidia-device-plugin-ds"}},
             "pod_annotations": {"type": "dict", "default": {}},
             "coming_labels": {"type": "dict", "default": {}},
+            "explain": {"type": "bool", "default": True},
             "wait": {"type": "bool", "default": False},
             "wait_sleep": {"type": "int", "default": 5},
             "wait_timeout": {"type": "int", "default": 300},
@@ -227,7 +244,7 @@ def main() -> None:
     expected = _counts(module)
     cluster = connect(module)
     try:
-        reports = survey(cluster, question, expected, patience)
+        reports = survey(cluster, question, expected, patience, params["explain"])
     except ApiError as error:
         module.fail_json(msg=str(error))
     result = {"ok": all(report.ok for report in reports), "nodes": [report.as_dict() for report in reports]}

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
-from .maintenance import GPU_RESOURCES
+from .gpu_resources import amounts
 from .objects import (
     Object,
     allocatable_of,
@@ -108,6 +107,8 @@ class NodeReport:
     ok: bool = False
     reason: str = ""
     gpu_resources: dict[str, int] = field(default_factory=dict)
+    gpu_capacity: dict[str, int] = field(default_factory=dict)
+    gpu_allocated: dict[str, int] = field(default_factory=dict)
     plugin_pod: str = ""
     foreign_plugins: list[str] = field(default_factory=list)
     gpu_operator: bool = False
@@ -223,7 +224,7 @@ def _report(view: _View, on_node: Sequence[Object]) -> NodeReport:
         schedulable=view.node is not None and is_schedulable(node),
         ok=view.ok,
         reason=_note(view) if view.ok else _why(view),
-        gpu_resources=_gpu_resources(node),
+        **amounts(node, on_node),
         plugin_pod=name_of(view.plugin or {}),
         foreign_plugins=foreign_plugins(on_node, view.question),
         gpu_operator=labels_of(node).get(OPERATOR_LABEL) == "true",
@@ -231,12 +232,6 @@ def _report(view: _View, on_node: Sequence[Object]) -> NodeReport:
         labels=labels_of(node),
         annotations={key: value for key, value in annotations_of(node).items() if key.startswith(OWN_ANNOTATIONS)},
     )
-
-
-def _gpu_resources(node: Object) -> dict[str, int]:
-    offered = (node.get("status") or {}).get("allocatable") or {}
-    names = (name for name in sorted(offered) if any(fnmatchcase(name, pattern) for pattern in GPU_RESOURCES))
-    return {name: allocatable_of(node, name) for name in names}
 
 
 def _runtime_version(node: Object) -> str:

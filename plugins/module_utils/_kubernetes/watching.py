@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Asking the cluster whether its GPUs are offered, once or until they are.
 
-While waiting, each round lists nodes and the plugin's pods; pods of all namespaces are listed once, at the end.
+While waiting, each round lists nodes and the plugin's pods; pods of all namespaces are listed once, at the end. Of one node
+alone neither other nodes nor their pods are listed.
 Logs, events and DaemonSets are only asked for when there is something to explain.
 """
 
@@ -14,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Callable, Mapping, Sequence
 
 from .affinity import leaving
-from .api import ApiError, Cluster, in_parallel
-from .objects import Object, name_of
+from .api import ApiError, Cluster, in_parallel, read_nodes
+from .objects import Object, full_name_of, name_of
 from .pod_trouble import Evidence, container_states, events_by_pod
 from .readiness import NodeReport, Question, assess
 
@@ -34,15 +35,22 @@ class Patience:
 
 
 def survey(
-    cluster: Cluster, question: Question, expected: Mapping[str, int] | None, patience: Patience | None = None
+    cluster: Cluster,
+    question: Question,
+    expected: Mapping[str, int] | None,
+    patience: Patience | None = None,
+    explain: bool = True,
 ) -> list[NodeReport]:
-    """Report on the nodes, after waiting until all are as expected or time is up, also for a server that is away. Raises ApiError."""
+    """Report on the nodes, after waiting until all are as expected or time is up, also for a server that is away. Raises ApiError.
+
+    To ``explain`` takes a log for each node that is not as expected.
+    """
     patience = patience or Patience()
     deadline = patience.clock() + patience.timeout
     while patience.timeout:
         try:
             plugins = cluster.pods(question.namespace, question.plugin_labels) if question.plugin_labels else []
-            if all(report.ok for report in assess(cluster.nodes(), plugins, question, expected)):
+            if all(report.ok for report in assess(read_nodes(cluster, expected), plugins, question, expected)):
                 break
         except ApiError as error:
             if not error.passing:
@@ -51,9 +59,10 @@ def survey(
         if left <= 0:
             break
         patience.sleep(min(patience.interval, left))
-    nodes, pods = cluster.nodes(), cluster.pods(fields=UNFINISHED)
+    nodes = read_nodes(cluster, expected)
+    pods = _pods(cluster, nodes if expected and len(expected) == 1 else [])
     reports = assess(nodes, pods, question, expected)
-    if not all(report.ok for report in reports):
+    if explain and not all(report.ok for report in reports):
         reports = assess(
             nodes,
             pods,
@@ -63,6 +72,16 @@ def survey(
             evidence=_evidence(cluster, question, reports, pods),
         )
     return _with_coming_labels(cluster, question, reports) if question.coming_labels else reports
+
+
+def _pods(cluster: Cluster, nodes: Sequence[Object]) -> list[Object]:
+    """List the pods that may be on one of these nodes, or all if none is named; those on no node yet may be meant for any."""
+    if not nodes:
+        return cluster.pods(fields=UNFINISHED)
+    # Those on no node first: one that gets its node meanwhile is seen twice then, and not never.
+    places = ["", *map(name_of, nodes)]
+    found = [pod for place in places for pod in cluster.pods(fields=f"{UNFINISHED},spec.nodeName={place}")]
+    return list({full_name_of(pod): pod for pod in found}.values())
 
 
 def _daemon_sets(cluster: Cluster, question: Question, reports: Sequence[NodeReport]) -> list[Object]:

@@ -24,33 +24,22 @@ SLICED = {"sharing": {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "
 LABELS = {"gpushare": {"gpushare": "true"}, "nano_gpu": {"gpu-kubernetes/nano-gpu": "true"}, "": {}}
 
 
-def node(shared="", begun=False, held=0, count=0, memory=0, whole=None, **declared):
+def node(shared="", begun=False, held=0, count=0, memory=0, whole=None, resource="nvidia.com/gpu", **declared):
     """A host whose node shares in one way or in none, is being changed or not, and whose GPUs are held by some pods.
 
-    ``count`` and ``memory`` are what is in the node's capacity without the label, ``whole`` its whole GPUs.
+    ``count`` and ``memory`` are what is in the node's capacity without the label, ``whole`` its GPUs of NVIDIA's device plugin, by the name
+    of ``resource``.
     """
+    of = "aliyun.com/gpu-mem" if shared == "gpushare" or memory else "nano-gpu/gpu-percent" if shared else resource
     row = {
         "name": "{{ inventory_hostname }}",
         "labels": LABELS[shared],
-        "annotations": {},
-        "allocated": 0,
-        "allocatable": 0,
+        "annotations": {"gpu-kubernetes/maintenance": REASON} if begun else {},
+        "gpu_resources": {"aliyun.com/gpu-mem": memory},
+        "gpu_capacity": {resource: (0 if shared else 2) if whole is None else whole, "aliyun.com/gpu-count": count},
+        "gpu_allocated": {of: held},
     }
-    first = {
-        **row,
-        "capacity": memory,
-        "allocatable": memory,
-        "allocated": held if shared == "gpushare" or memory else 0,
-    }
-    first["annotations"] = {"gpu-kubernetes/maintenance": REASON} if begun else {}
-    gpus = (0 if shared else 2) if whole is None else whole
-    second = {**row, "allocated": 0 if shared or memory else held, "capacity": gpus}
-    seen = {"memory": first, "whole": second, "count": {**row, "capacity": count}}
-    asked = {f"__gpu_sharing_{name}": {"nodes": [found]} for name, found in seen.items()}
-    # Of a resource that nobody offers nothing is held; elsewhere nobody has asked.
-    parts = [{**row, "allocated": amount} for amount in (0, held)] if shared == "nano_gpu" else []
-    asked["__gpu_sharing_percent"] = {"results": [{"nodes": [part]} for part in parts] or [{"skipped": True}]}
-    return {**asked, "gpu_node_name": "{{ inventory_hostname }}", **declared}
+    return {"__gpu_sharing_asked": {"nodes": [row]}, "gpu_node_name": "{{ inventory_hostname }}", **declared}
 
 
 EXCLUSIVE = {"gpu_sharing_strategy": "exclusive"}
@@ -71,6 +60,13 @@ CASES = {
     "leaves-emptied": (node("gpushare", held=3, **EXCLUSIVE, **MIGRATE), ["exclusive", True, True, True, False]),
     "joins-held": (node(held=1, **GPUSHARE), None),
     "joins": (node(held=1, **GPUSHARE, **MIGRATE), ["gpushare", True, True, False, False]),
+    # As NVIDIA's device plugin names what it shares, or slices, whatever the inventory says of it today.
+    "joins-held-of-shares": (node(held=1, resource="nvidia.com/gpu.shared", **GPUSHARE), None),
+    "joins-held-of-slices": (node(held=1, resource="nvidia.com/mig-1g.5gb", **GPUSHARE), None),
+    "joins-beside-other-resources": (
+        node(held=1, resource="nvidia.com/hostdev", **GPUSHARE),
+        ["gpushare", False, False, False, False],
+    ),
     # Cordoned, so that no pod comes in between; nobody is evicted without leave.
     "joins-idle": (node(**GPUSHARE), ["gpushare", False, True, False, False]),
     "first-of-all": (node(whole=0, **GPUSHARE), ["gpushare", False, False, False, False]),
@@ -223,3 +219,23 @@ def test_what_is_there_counts_where_nobody_says_it(hear, tmp_path, answers):
             gpu_kubeconfig=str(write_kubeconfig(url, tmp_path / "kubeconfig")),
         )
     assert told == {name: way if answers else "open" for name, (*_node, way) in FOUND.items()}
+
+
+@pytest.mark.parametrize("order", [("stays", "changes"), ("changes", "stays")])
+def test_only_nodes_that_are_emptied_count_as_empty(hear, order):
+    """Whoever comes first among the hosts, whose answer is taken for what is asked once."""
+    hosts = {"stays": {"gpu_sharing_empties": False}, "changes": {"gpu_sharing_empties": True}}
+    once = {"ansible.builtin.set_fact": {"told": "{{ __gpu_sharing_emptying }}"}, "run_once": True}
+    grouped = [{"ansible.builtin.group_by": {"key": "gpu_nodes"}}]
+    play = {
+        "hosts": "gpu_nodes",
+        "gather_facts": False,
+        "vars_files": [str(ROOT / "playbooks" / "vars" / "hosts.yml")],
+        "tasks": [once],
+    }
+    told = hear(
+        {name: {**hosts[name], "__gpu_sharing_host": f"node-{name}"} for name in order},
+        [{"hosts": "all", "gather_facts": False, "tasks": grouped}, play],
+        "groups.all | map('extract', hostvars, 'told')",
+    )
+    assert told == [["node-changes"]] * 2

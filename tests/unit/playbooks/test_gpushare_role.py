@@ -209,7 +209,8 @@ HELD = {
     "fewer-gpus": (offers(32, 16, held=8), ["fewer-gpus"]),
     "no-gpus": (offers(16, 0, held=8), []),
     "allowed": (offers(32, 16, held=8, gpushare_change_used=True), []),
-    "emptied": (offers(32, 16, held=8, __gpushare_emptied=True), []),
+    "emptied": (offers(32, 16, held=8, __gpushare_emptied=["emptied"]), []),
+    "another-emptied": (offers(32, 16, held=8, __gpushare_emptied=["far"]), ["another-emptied"]),
 }
 HELD["other-unit"][0]["__gpushare_everywhere"]["nodes"][1]["allocated"] = 3
 

@@ -275,7 +275,16 @@ def test_which_programs_may_be_replaced(asked):
 
 
 def joined(
-    way="nano_gpu", elsewhere=(), slices=(), foreign=(), known=True, operator=False, held=0, expected=100, **more
+    way="nano_gpu",
+    elsewhere=(),
+    slices=(),
+    foreign=(),
+    known=True,
+    operator=False,
+    held=0,
+    expected=100,
+    resource="nvidia.com/gpu",
+    **more,
 ):
     """A host that joins a way of sharing: nodes of the other way, slices of a DRA driver, other plugins on its own node, and so on."""
     node = {
@@ -283,17 +292,18 @@ def joined(
         "known": known,
         "gpu_operator": operator,
         "foreign_plugins": list(foreign),
+        "gpu_capacity": {resource: 2, "nvidia.com/hostdev": 1},
+        "gpu_allocated": {resource: held, "nvidia.com/hostdev": 1},
     }
     found = [{"metadata": {"name": name}} for name in elsewhere]
     host = {
         "__gpu_sharing_way": way,
         "node": node,
         "found": found,
-        "held": held,
         "expected": expected,
         "slices": [{"spec": {"driver": "gpu.nvidia.com", **found}} for found in slices],
     }
-    return {**host, "__gpu_sharing_emptied": False, "__gpu_sharing_host": "{{ inventory_hostname }}", **more}
+    return {**host, "__gpu_sharing_emptied": [], "__gpu_sharing_host": "{{ inventory_hostname }}", **more}
 
 
 JOINS = {
@@ -333,7 +343,10 @@ JOINS = {
     ),
     "upstreams-own": (joined("gpushare", foreign=["kube-system/nano-gpu-agent"]), "kube-system/nano-gpu-agent offers"),
     "held": (joined(held=1), "Node held: pods hold whole GPUs"),
-    "will-be-emptied": (joined(held=1, __gpu_sharing_emptied=True), ""),
+    "held-shares": (joined(held=1, resource="nvidia.com/gpu.shared"), "Node held-shares: pods hold whole GPUs or shares"),
+    "held-slices": (joined(held=1, resource="nvidia.com/mig-1g.5gb"), "Node held-slices: pods hold whole GPUs or shares"),
+    "will-be-emptied": (joined(held=1, __gpu_sharing_emptied=["will-be-emptied"]), ""),
+    "another-will-be-emptied": (joined(held=1, __gpu_sharing_emptied=["w9"]), "Node another-will-be-emptied: pods hold"),
 }
 
 
@@ -346,7 +359,6 @@ def test_which_nodes_can_join(asked):
             "__gpu_sharing_joining": [{"host": name, "node": name, "expected": host["expected"]}],
             "__gpu_sharing_seen": [host["node"]],
             "__gpu_sharing_labelled": {"found": [host["found"], host["slices"]]},
-            "__gpu_sharing_exclusive": {"nodes": [{"name": name, "allocated": host["held"]}]},
         }
         # What a play says comes before what a host says, other than in the role.
         return {**seen, **{key: value for key, value in host.items() if key.startswith(("gpu_sharing_", "__"))}}
