@@ -13,6 +13,8 @@ description:
   - Installs and removes packages with apt, dnf, zypper or pacman.
   - Unlike M(ansible.builtin.apt) and M(ansible.builtin.dnf) it needs no Python bindings on the host, and its check mode
     works before the repository is set up. For anything else than this collection's own packages, use those.
+  - With zypper the licences of the packages are agreed to, without which it installs none that has one, such as NVIDIA's. The
+    others ask for no agreement. Read the licences before you install packages.
   - Waits up to 5 minutes for a lock that another package manager holds.
 author:
   - gpu.kubernetes authors (@gpu-kubernetes)
@@ -56,8 +58,16 @@ options:
       - The version that they should have. Without the packager's revision, any revision of exactly that version, so
         that V(1.17.8) takes 1.17.8-1 and V(1.17) does not. With apt, an epoch is part of the version.
       - V(1.17.*) takes all that begin with 1.17 and a dot. With zypper that has to be a number after which another comes, as 1.18 does.
+        Several packages get one upstream version, the newest of those that begin so and that all of them have, and are brought to
+        one if they are installed in different ones.
       - Left out, an installed version stays. With pacman there is no choice.
     type: str
+  same_version:
+    description:
+      - Whether several packages of O(name) get one upstream version without O(version) too, the newest that all of them have, as parts
+        of a driver that do not depend on each other need it. With pacman there is no choice.
+    type: bool
+    default: false
   manager:
     description: The package manager.
     type: str
@@ -79,6 +89,8 @@ options:
       - Packages that came with those of O(name) and have the same upstream version, as the parts of a driver have, are noted with
         them, put on hold with them and removed with them. Other packages that came with them go with what they depend on, or
         where nothing needs them any more; a mere suggestion does not count. What somebody asked for or put on hold since stays.
+      - What O(unversioned) has with its version in its name, as C(kernel-devel-5.14.0-427.el9.x86_64), is noted and removed by that name,
+        and other versions of it stay.
       - With O(state=absent) what is noted is removed, and nothing else.
     type: path
 seealso:
@@ -151,6 +163,7 @@ ARGUMENTS = {
     "unversioned": {"type": "list", "elements": "str", "default": []},
     "state": {"type": "str", "choices": ["present", "absent", "available"], "default": "present"},
     "version": {"type": "str"},
+    "same_version": {"type": "bool", "default": False},
     "manager": {"type": "str", "choices": ["apt", "dnf", "zypper", "pacman"], "required": True},
     "source": {"type": "path"},
     "hold": {"type": "bool"},
@@ -191,6 +204,7 @@ def main() -> None:
             unversioned=frozenset(params["unversioned"]),
             present=params["state"] != "absent",
             version=params["version"],
+            same_version=params["same_version"] and params["manager"] != "pacman",
             source=params["source"],
         )
         wish = Wish(request, params["record"], params["hold"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Callable, Iterator, Sequence
+from typing import Callable, Iterable, Iterator, Sequence
 
 from . import record as records
 from .managers import MANAGERS, Holding, Manager
@@ -76,7 +76,7 @@ def _present(
     holds_before = holds(chosen, run) if record.held or wish.hold is not None else set()
     if names and wish.record and not check_mode:
         # Written first: a run that is killed while it installs must not leave packages that nobody takes out again.
-        record = record if record.before is not None else replace(record, before=tuple(sorted(_installed(chosen, run))))
+        record = _begun(chosen, record, request, run)
         records.write(wish.record, record)
     try:
         with _let_go(chosen, holds_before & set(record.held) if names and not check_mode else set(), run):
@@ -94,9 +94,16 @@ def _present(
     return Outcome(before, names, held, released)
 
 
+def _begun(chosen: Manager, record: Record, request: Request, run: Runner) -> Record:
+    """Return the record before a transaction."""
+    before = tuple(sorted(_there(chosen, record, request, run))) if record.before is None else record.before
+    # Their names are those of what they bring, also for a run that goes on with this one and asks for others or none.
+    return replace(record, before=before, free=tuple(sorted({*record.free, *request.unversioned})))
+
+
 def _informed(chosen: Manager, request: Request, record: Record, run: Runner) -> Request:
     """Return a request that knows what an earlier one put on hold and brought, be it cut off."""
-    fresh = set() if record.before is None else set(_installed(chosen, run)) - set(record.before)
+    fresh = set() if record.before is None else set(_there(chosen, record, request, run)) - set(record.before)
     own = frozenset({*record.packages, *fresh})
     return replace(request, own_holds=frozenset(record.held), own=own, company=frozenset(record.company))
 
@@ -194,7 +201,7 @@ def _settled(chosen: Manager, record: Record, request: Request, run: Runner, int
 
     What came with an earlier one stays as it is: somebody may have asked for it since.
     """
-    settled = record.settled(request, _installed(chosen, run))
+    settled = record.settled(request, _there(chosen, record, request, run))
     fresh = sorted(set(settled.company) - set(record.company))
     for command in chosen.disown if interrupted and fresh else ():
         if run_patiently([*command, *fresh], run)[0] in chosen.fine:
@@ -215,7 +222,7 @@ def _let_go(chosen: Manager, held: set[str], run: Runner) -> Iterator[None]:
     try:
         yield
     finally:
-        _do(chosen, chosen.holding.hold, sorted(held & set(_installed(chosen, run))), run)
+        _do(chosen, chosen.holding.hold, sorted(held & set(_installed(chosen, held, run))), run)
 
 
 def _mend(chosen: Manager, run: Runner) -> None:
@@ -234,11 +241,26 @@ def _do(chosen: Manager, command: Sequence[str], names: Sequence[str], run: Runn
         perform(chosen, [*command, *names], names, run)
 
 
-def _installed(chosen: Manager, run: Runner) -> dict[str, str]:
-    """All installed packages with their versions."""
+def _there(chosen: Manager, record: Record, request: Request, run: Runner) -> dict[str, str]:
+    """All installed packages with their versions, those that are or were asked for by the names that they were asked for with."""
+    return _installed(chosen, {*request.names, *record.packages, *record.free}, run)
+
+
+def _installed(chosen: Manager, asked: Iterable[str], run: Runner) -> dict[str, str]:
+    """All installed packages with their versions.
+
+    Those *asked* for as NAME-VERSION are called so, as kernel-devel is, of which several versions may be installed, some of them somebody's.
+    """
     output = perform(chosen, chosen.listing, [], run)
     lines = [line.split() for line in output.splitlines()]
     # dpkg also tells of those that were removed and left their configuration; one that is there by half has to go by whole.
     gone = ("not-installed", "config-files")
     rows = [words[1:] for words in lines if words[0] not in gone] if chosen.listing[0] == "dpkg-query" else lines
-    return {words[0]: words[1] for words in rows if len(words) >= 2}
+    names = set(asked)
+    return {_name(words, names): words[1] for words in rows if len(words) >= 2}
+
+
+def _name(words: Sequence[str], asked: set[str]) -> str:
+    """Return what a package is called of which name, version and, with rpm, architecture are listed."""
+    whole = [f"{words[0]}-{words[1]}.{words[2]}", f"{words[0]}-{words[1]}"] if len(words) > 2 else []
+    return next((name for name in whole if name in asked), words[0])

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Callable, Pattern
+from typing import Callable, ContextManager, Pattern
 
+from .apt_preferences import preferring
 from .patience import PATIENCE
 from .request import PackageError, Request
 
@@ -32,9 +34,10 @@ class Manager:
 
     ``refresh`` is None where installing refreshes by itself; with ``stale`` it is run only if installing failed with
     such words. ``rehearse`` says what removing would do and changes nothing; ``concerned`` finds packages in its words.
+    ``prefer`` has what the packages depend on come in their version, which was found for them, while it lasts.
     ``foresee`` says what installing would do, where that may remove packages of others, in words for ``concerned`` too.
-    ``listing`` shows all installed packages, a name and a version a line; ``unneeded`` those that were installed for others which are
-    gone, and ``unneeded_names`` reads that; ``requested`` those that somebody asked for, and ``requested_names`` reads that.
+    ``listing`` shows all installed packages, a name and a version a line, and with rpm an architecture; ``unneeded`` those that were
+    installed for others which are gone, and ``unneeded_names`` reads that; ``requested`` those that somebody asked for, and ``requested_names`` reads that.
     ``offered`` is the beginning of a command that shows all versions of packages, and ``offers`` finds names and versions in its
     words; ``falls`` tells that installing a branch could end in an older one. ``kept`` finds words that blame holds for a failure.
     A transaction that is killed may leave behind what came for others as if somebody had asked for it, which the first of ``disown``
@@ -51,6 +54,7 @@ class Manager:
     unneeded_names: Callable[[str], list[str]]
     requested: list[str]
     requested_names: Callable[[str], list[str]] = str.split
+    prefer: Callable[[Request], ContextManager[Request]] = nullcontext
     foresee: Callable[[Request], list[str]] | None = None
     holding: Holding | None = None
     offered: list[str] | None = None
@@ -81,6 +85,8 @@ def _apt_refresh(request: Request) -> list[str]:
 
 def _apt_install(request: Request, *more: str) -> list[str]:
     options = [*more, "--no-install-recommends", "--allow-downgrades", "-o", "Dpkg::Options::=--force-confold"]
+    if request.preferences:
+        options += ["-o", f"Dir::Etc::preferences={request.preferences}"]
     # A version without a revision means every revision of it and no other version: 1.17.8* would match 1.17.80.
     ending = "" if "-" in (request.version or "") or (request.version or "").endswith("*") else "-*"
     return _apt(*options, "install", *_versioned(request, "=", ending))
@@ -143,13 +149,15 @@ def _dnf_holds(words: str) -> list[str]:
 
 
 def _zypper_install(request: Request) -> list[str]:
+    # It alone asks about licences, such as NVIDIA's, and takes no answer for no. Who asks for the packages has decided.
+    install = ["install", "--auto-agree-with-licenses"]
     if not request.version:
-        return _zypper("install", *request.names)
+        return _zypper(*install, *request.names)
     # The first option lets the packages themselves go down, the second what depends on them in the same version.
     options = ["--oldpackage", "--allow-downgrade"]
     if not request.version.endswith(".*"):
-        return _zypper("install", *options, *_rpm_versioned(request, "="))
-    return _zypper("install", *options, *_rpm_versioned(replace(request, version=_next(request.version)), "<"))
+        return _zypper(*install, *options, *_rpm_versioned(request, "="))
+    return _zypper(*install, *options, *_rpm_versioned(replace(request, version=_next(request.version)), "<"))
 
 
 def _next(branch: str) -> str:
@@ -180,7 +188,7 @@ def _pacman_install(request: Request) -> list[str]:
     return ["pacman", "--sync", "--noconfirm", "--needed", *request.names]
 
 
-_RPM_LISTING = ["rpm", "--query", "--all", "--queryformat", "%{NAME} %{VERSION}-%{RELEASE}\\n"]
+_RPM_LISTING = ["rpm", "--query", "--all", "--queryformat", "%{NAME} %{VERSION}-%{RELEASE} %{ARCH}\\n"]
 
 # Removing names what is to go and nothing else: what is unused beside it is not ours to judge.
 MANAGERS: dict[str, Manager] = {
@@ -190,6 +198,7 @@ MANAGERS: dict[str, Manager] = {
         # Our own holds are let go only when it is meant; those of others do not go unnoticed, since it names all that would go.
         rehearse=lambda request: _apt_remove(request, "--simulate", "--allow-change-held-packages"),
         concerned=_apt_concerned,
+        prefer=preferring,
         # The others remove nothing for a conflict unless they are told to.
         foresee=lambda request: _apt_install(request, "--simulate", "--allow-change-held-packages"),
         refresh=_apt_refresh,

@@ -19,7 +19,8 @@ class Record:
 
     ``packages`` are those asked for and those of the same upstream version that came with them, without those that were there
     before; ``free`` those of them that were asked for in whatever version; ``company`` what else came with them; ``held`` those put
-    on hold. ``before`` is what was installed before a transaction of which nobody knows yet whether it ended.
+    on hold. ``before`` is what was installed before a transaction of which nobody knows yet whether it ended, and then ``free`` has
+    also what that was asked for.
     """
 
     packages: tuple[str, ...] = ()
@@ -35,7 +36,8 @@ class Record:
         new = set(installed) - set(self.before)
         versioned = [name for name in request.names if name in installed and name not in request.unversioned]
         versions = {upstream(installed[name]) for name in versioned}
-        ours = {name for name in new if name in request.names or upstream(installed[name]) in versions}
+        asked = {*request.names, *self.free}
+        ours = {name for name in new if name in asked or upstream(installed[name]) in versions}
         packages = ours | (set(self.packages) & set(installed))
         company = ((new | set(self.company)) & set(installed)) - packages
         free = ({*request.unversioned, *self.free} - set(versioned)) & packages

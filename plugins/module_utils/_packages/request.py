@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import Mapping, Optional, Sequence
+from dataclasses import dataclass
+from typing import Iterable, Mapping, Optional, Sequence
 
 # package name: installed version, None if it is not installed
 Installed = Mapping[str, Optional[str]]
@@ -33,15 +33,18 @@ class PackageError(Exception):
 class Request:
     """Packages that should be there or not. Raises PackageError for an impossible name.
 
-    ``version`` is asked of all but those that are ``unversioned``.
+    ``version`` is asked of all but those that are ``unversioned``. With ``same_version`` those get one upstream version, whichever it is.
     """
 
     names: tuple[str, ...]
     present: bool = True
     version: str | None = None
     unversioned: frozenset[str] = frozenset()
+    same_version: bool = False
     # apt only: the sources file whose repository is refreshed, so that other, broken repositories do not matter
     source: str | None = None
+    # apt only: a file to read instead of /etc/apt/preferences
+    preferences: str | None = None
     # packages that are on hold because of an earlier request, and may be changed all the same
     own_holds: frozenset[str] = frozenset()
     # what an earlier request brought, and another one may replace
@@ -55,6 +58,16 @@ class Request:
                 raise PackageError(f"{name!r} is no name of a package: give plain names, without patterns or versions")
         if self.version is not None and not _VERSION.fullmatch(self.version):
             raise PackageError(f"{self.version!r} is no version of a package: write it as in 1.17.8 or 1.17.8-1")
+
+    @property
+    def versioned(self) -> tuple[str, ...]:
+        """The packages that the version is asked of."""
+        return tuple(name for name in self.names if name not in self.unversioned)
+
+    @property
+    def together(self) -> bool:
+        """Whether the packages have to have one upstream version and the request does not say which, as with a branch of a driver."""
+        return self.present and (self.same_version if self.version is None else self.version.endswith(".*"))
 
 
 def satisfied(name: str, request: Request, installed: Installed) -> bool:
@@ -74,22 +87,51 @@ def satisfied(name: str, request: Request, installed: Installed) -> bool:
 
 
 def pending(request: Request, installed: Installed) -> tuple[str, ...]:
-    """Return the packages that are not as asked for."""
-    return tuple(name for name in request.names if not satisfied(name, request, installed))
+    """Return the packages that are not as asked for; of those that have to be alike and are not, all."""
+    left = tuple(name for name in request.names if not satisfied(name, request, installed))
+    if request.together and len({upstream(version) for version in _staying(request, left, installed)}) > 1:
+        return tuple(name for name in request.names if name in left or name in request.versioned)
+    return left
 
 
-def beside(request: Request, installed: Installed) -> Request:
-    """Return the request with the version of those of its packages that an earlier one brought and that stay, if it leaves the version open.
+def _staying(request: Request, left: Sequence[str], installed: Installed) -> set[str]:
+    """Return the versions of the packages that are as asked for, of those alone that an earlier request brought if the others may differ."""
+    names = {name for name in request.versioned if name not in left and (request.together or name in request.own)}
+    return {version for version in map(installed.get, names) if version}
 
-    What joins them has to fit them, and the repository may have gone on since they came.
+
+def beside(request: Request, installed: Installed) -> tuple[str, ...]:
+    """Return the versions that packages may join in those that stay, the better one first; none if those tell nothing.
+
+    What joins them has to fit them, and the repository may have gone on since they came. It has the same upstream version and not
+    always the same revision: NVIDIA's fabric manager is 580.126.20-1 where the libraries are 580.126.20-1.amzn2023.
     """
     if not request.present or not (request.version is None or request.version.endswith(".*")):
-        return request
-    ours = (request.own - request.unversioned).intersection(request.names).difference(pending(request, installed))
-    stay = {installed[name] for name in ours}
-    version = stay.pop() if len(stay) == 1 else None
+        return ()
+    stay = _staying(request, pending(request, installed), installed)
     # Without a revision it would mean every revision of it.
-    return replace(request, version=version) if version and "-" in version else request
+    if len({upstream(version) for version in stay}) != 1 or not all("-" in version for version in stay):
+        return ()
+    # An epoch is part of the version, and is lost with the revision.
+    alike = {upstream(version) for version in stay if ":" not in version}
+    return (*(stay if len(stay) == 1 else ()), *alike)
+
+
+def common(request: Request, offers: Iterable[tuple[str, str]]) -> str | None:
+    """Return the newest upstream version as asked for that is offered of all packages, None if there is none."""
+    fit = [(name, upstream(version)) for name, version in offers if satisfied(name, request, {name: version})]
+    shared = set.intersection(*({version for other, version in fit if other == name} for name in request.versioned))
+    return max(shared, key=_order, default=None)
+
+
+def _order(version: str) -> tuple[list[int], bool, list[int]]:
+    """Return what is greater of a newer upstream version; 1.18.0~rc.1 comes before 1.18.0."""
+    release, tilde, more = version.partition("~")
+    return _numbers(release), not tilde, _numbers(more)
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", text)]
 
 
 def upstream(version: str) -> str:

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from dataclasses import replace
-from typing import Callable, Sequence
+from typing import Callable, ContextManager, Sequence
 
 from .managers import MANAGERS, Manager
 from .patience import LOCKED, PATIENCE, Runner, last_words, run_patiently
-from .request import Installed, PackageError, Request, beside, enumerated, pending, satisfied
+from .request import Installed, PackageError, Request, beside, common, enumerated, pending, satisfied
 
 
 def apply(
@@ -28,23 +29,23 @@ def apply(
     if not names:
         return before, names
     chosen = MANAGERS[manager]
-    rest = replace(beside(request, before) if chosen.offered else request, names=names)
+    rest = replace(request, names=names)
     _refuse_held(chosen, rest, before, run)
     if not request.present:
         rest = _with_company(chosen, rest, run)
+    # What the manager cannot be asked for is refused before anything is done.
     command = chosen.install(rest) if request.present else chosen.remove(rest)
-    if check_mode and request.present:
-        _refuse_losses(chosen, rest, run)
-    if not check_mode:
-        if chosen.falls and rest.present and (rest.version or "").endswith(".*"):
-            _refuse_unknown(manager, rest, run)
-        act = _install if request.present else _succeed
-        try:
-            act(chosen, command, rest, run)
-            _believe(manager, rest, query())
-        except PackageError as error:
-            error.details["changed"] = query() != before
-            raise
+    if check_mode:
+        return before, (_foreseen(chosen, request, before, run) if request.present else rest).names
+    try:
+        if request.present:
+            rest = _install(manager, request, before, run)
+        else:
+            _succeed(chosen, command, rest, run)
+        _believe(manager, rest, query())
+    except PackageError as error:
+        error.details["changed"] = query() != before
+        raise
     return before, rest.names
 
 
@@ -58,14 +59,17 @@ def available(
     before = query()
     names = pending(request, before)
     chosen = MANAGERS[manager]
-    _refuse_held(chosen, replace(request, names=names), before, run)
+    left = replace(request, names=names)
+    _refuse_held(chosen, left, before, run)
     # Of what is installed too: it may be asked for because it is to come back some day.
-    if chosen.offered is not None and _unknown(chosen, request, run):
+    if chosen.offered is not None and _lack(chosen, request, run):
         if chosen.refresh is not None:
             _succeed(chosen, chosen.refresh(request), request, run)
-        _refuse_unknown(manager, request, run)
-    _refuse_losses(chosen, replace(request, names=names), run)
-    return before, names
+        _refuse_lack(manager, request, run)
+    rest = _suited(manager, request, before, run) if names else left
+    with _preferring(chosen, request, rest) as asked:
+        _refuse_losses(chosen, asked, run)
+    return before, rest.names
 
 
 def perform(chosen: Manager, command: Sequence[str], names: Sequence[str], run: Runner) -> str:
@@ -129,35 +133,116 @@ def _kept(chosen: Manager, held: Sequence[str], **details: object) -> PackageErr
     )
 
 
-def _unknown(chosen: Manager, request: Request, run: Runner) -> list[str]:
-    """Return the packages that no repository has in the version asked for, by the lists that the manager has."""
-    names = [name for name in request.names if name not in request.unversioned]
-    if not names:
-        return names
-    _status, output, _errors = run_patiently([*(chosen.offered or []), *names], run)
-    there = {name for name, version in chosen.offers(output) if satisfied(name, request, {name: version})}
-    return [name for name in names if name not in there]
+def _offers(chosen: Manager, names: Sequence[str], run: Runner) -> list[tuple[str, str]]:
+    """Return the names and versions of the packages that are offered, by the lists that the manager has."""
+    return chosen.offers(run_patiently([*(chosen.offered or []), *names], run)[1]) if names else []
 
 
-def _refuse_unknown(manager: str, request: Request, run: Runner) -> None:
-    missing = _unknown(MANAGERS[manager], request, run)
-    if missing:
-        wanted = f"version {request.version} of " if request.version else ""
-        raise PackageError(
-            f"{manager} has no {wanted}{enumerated(missing)}: ask for one that its repositories have, "
-            "or add a repository that has it"
+def _missing(request: Request, offers: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the packages that are not offered in the version asked for."""
+    there = {name for name, version in offers if satisfied(name, request, {name: version})}
+    return [name for name in request.versioned if name not in there]
+
+
+def _lack(chosen: Manager, request: Request, run: Runner) -> str:
+    """Return what no repository has of what is asked for, nothing if each of it is somewhere."""
+    missing = _missing(request, _offers(chosen, request.versioned, run))
+    return (f"version {request.version} of " if request.version and missing else "") + enumerated(missing)
+
+
+def _refuse_lack(manager: str, request: Request, run: Runner) -> None:
+    """Raise PackageError if no repository has what is asked for."""
+    lack = _lack(MANAGERS[manager], request, run)
+    if lack:
+        raise _unoffered(manager, lack)
+
+
+def _unoffered(manager: str, lack: str) -> PackageError:
+    return PackageError(
+        f"{manager} has no {lack}: ask for one that its repositories have, or add a repository that has it"
+    )
+
+
+def _chooses(request: Request, offers: Sequence[tuple[str, str]]) -> bool:
+    """Say whether a version has to be found that several packages have; one without a revision cannot be asked for upstream alone."""
+    return request.together and len(request.versioned) > 1 and all("-" in version for _name, version in offers)
+
+
+def _fit(chosen: Manager, request: Request, installed: Installed, run: Runner) -> Request | None:
+    """Return what is left to install, in a version that fits what stays or that all have; None if none is offered."""
+    rest = replace(request, names=pending(request, installed))
+    wanted = beside(request, installed)
+    if chosen.offered is None or not rest.versioned or not (wanted or _chooses(rest, ())):
+        return rest
+    offers = _offers(chosen, rest.versioned, run)
+    if wanted:
+        version = next((each for each in wanted if not _missing(replace(rest, version=each), offers)), None)
+    elif _chooses(rest, offers):
+        version = common(rest, offers)
+    else:
+        return rest
+    if version is None:
+        return None
+    rest = replace(rest, version=version)
+    return replace(rest, names=tuple(name for name in rest.names if not satisfied(name, rest, installed)))
+
+
+def _suited(manager: str, request: Request, installed: Installed, run: Runner, fresh: bool = False) -> Request:
+    """Return what is left to install in the version that it is to be asked for in.  Raises PackageError if none is offered.
+
+    The manager fetches its lists anew before it gives up, unless they are *fresh*.
+    """
+    chosen = MANAGERS[manager]
+    wanted = beside(request, installed)
+    rest = _fit(chosen, request, installed, run)
+    if rest is None and chosen.refresh is not None and not fresh:
+        _succeed(chosen, chosen.refresh(request), request, run)
+        rest = _fit(chosen, request, installed, run)
+    if rest is None:
+        left = replace(request, names=pending(request, installed), version=wanted[-1] if wanted else request.version)
+        shared = " ".join(
+            ["version", *filter(None, [request.version]), "that all of", enumerated(left.versioned), "have"]
         )
+        raise _unoffered(manager, _lack(chosen, left, run) or shared)
+    return rest
 
 
-def _install(chosen: Manager, command: list[str], request: Request, run: Runner) -> None:
-    """Install, after a refresh where the manager wants one."""
-    if chosen.refresh is not None:
-        if chosen.stale is not None:
-            status, output, errors = run_patiently(command, run)
-            if status in chosen.fine:
-                return
-            if not chosen.stale.search(output + "\n" + errors):
-                raise _why(chosen, command, request, output, errors, run)
+def _foreseen(chosen: Manager, request: Request, installed: Installed, run: Runner) -> Request:
+    """Return what would be installed as far as the manager's lists tell.  Raises PackageError if others would be removed for it."""
+    rest = _fit(chosen, request, installed, run) or replace(request, names=pending(request, installed))
+    with _preferring(chosen, request, rest) as asked:
+        _refuse_losses(chosen, asked, run)
+    return rest
+
+
+def _install(manager: str, request: Request, installed: Installed, run: Runner) -> Request:
+    """Install what is left, after a refresh where the manager wants one, and return it as it was asked for."""
+    chosen = MANAGERS[manager]
+    left = replace(request, names=pending(request, installed))
+    fresh = chosen.stale is None
+    if chosen.refresh is not None and fresh:
+        _succeed(chosen, chosen.refresh(left), left, run)
+    rest = _suited(manager, request, installed, run, fresh)
+    if chosen.falls and (rest.version or "").endswith(".*"):
+        _refuse_lack(manager, rest, run)
+    with _preferring(chosen, request, rest) as asked:
+        _ask_for(chosen, asked, run)
+    return rest
+
+
+def _preferring(chosen: Manager, request: Request, rest: Request) -> ContextManager[Request]:
+    """Where a version was found for a request, have it preferred; one that was given has its pin."""
+    return nullcontext(rest) if rest.version == request.version else chosen.prefer(rest)
+
+
+def _ask_for(chosen: Manager, request: Request, run: Runner) -> None:
+    command = chosen.install(request)
+    if chosen.refresh is not None and chosen.stale is not None:
+        status, output, errors = run_patiently(command, run)
+        if status in chosen.fine:
+            return
+        if not chosen.stale.search(output + "\n" + errors):
+            raise _why(chosen, command, request, output, errors, run)
         _succeed(chosen, chosen.refresh(request), request, run)
     _refuse_losses(chosen, request, run)
     _succeed(chosen, command, request, run)

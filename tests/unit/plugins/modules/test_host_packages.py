@@ -202,6 +202,16 @@ def test_what_has_a_version_of_its_own_is_neither_asked_for_one_nor_held(host: H
     assert (done["packages"], done["held"]) == (["toolkit", "base"], ["toolkit"])
 
 
+@pytest.mark.parametrize("check", [False, True])
+def test_parts_that_differ_are_brought_to_one_version(host: Host, check: bool) -> None:
+    (host.db / "toolkit").write_text("1.17.7-1")
+    (host.db / "base").write_text("1.17.8-1")
+    assert host.run(check)["changed"] is False
+    assert host.run(check, same_version=True)["packages"] == ["toolkit"]
+    assert host.run(check, version="1.17.*")["changed"] is check, "they have been brought to one"
+    assert [call.split()[-1] for call in host.calls] == ([] if check else ["update", "toolkit=1.17.8-*"])
+
+
 def test_what_was_there_before_stays(host: Host, recorded: dict[str, object]) -> None:
     (host.db / "base").write_text("1.17.8-1")
     (host.db / "helper").write_text("2-1")

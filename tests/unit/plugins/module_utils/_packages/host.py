@@ -24,6 +24,16 @@ ZYPPER_SEARCH = """<?xml version='1.0'?>
 """
 
 
+def offered(manager: str, *packages: tuple[str, str]) -> tuple[str, tuple[int, str, str]]:
+    """Words of a question for these packages with their versions, and its answer."""
+    words, line = {
+        "apt": ("madison", " {} | {} | http://repository.example.com/archive bookworm/main amd64 Packages\n"),
+        "dnf": ("repoquery", "{} {}\n"),
+        "zypper": ("search", '<solvable name="{}" kind="package" edition="{}"/>\n'),
+    }[manager]
+    return words, (0, "".join(line.format(*package) for package in packages), "")
+
+
 class Host:
     """A host whose commands do what the test says of their first matching words, and otherwise succeed in silence.
 

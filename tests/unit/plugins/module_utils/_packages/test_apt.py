@@ -14,6 +14,7 @@ from typing import Sequence
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages import transaction
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.apt_preferences import preferring
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.managers import MANAGERS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.patience import Runner
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.request import PackageError, Request
@@ -110,11 +111,11 @@ SHA256: 0000000000000000000000000000000000000000000000000000000000000000
 {}"""
 
 
-def offer(tmp_path: Path, **packages: str) -> None:
-    """Have a repository with the version 2-1 of packages with these relations."""
+def offer(tmp_path: Path, former: str = "", **packages: str) -> None:
+    """Have a repository with the version 2-1 of packages with these relations, and *former* stanzas."""
     (tmp_path / "repository").mkdir()
     texts = [OFFERED.format(name, relations) for name, relations in packages.items()]
-    (tmp_path / "repository" / "Packages").write_text("\n".join(texts))
+    (tmp_path / "repository" / "Packages").write_text("\n".join([*texts, former]))
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc" / "sources.list").write_text(f"deb [trusted=yes] file:{tmp_path}/repository ./\n")
 
@@ -165,3 +166,46 @@ def test_what_others_have_installed_is_not_removed_for_an_installation(run: Runn
     states.write_text(states.read_text().replace("Package: orphan", "Package: other"))
     with pytest.raises(PackageError, match=refused.format("orphan")):
         transaction.apply("apt", request, there.copy, run, check_mode=True)
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_what_parts_depend_on_comes_in_the_version_that_was_found_for_them(
+    run: Runner, tmp_path: Path, check_mode: bool
+) -> None:
+    """apt would take the newest of it, also because the branch is pinned, and fail."""
+    depends = "Depends: common (= {})\n"
+    former = {"libs": depends.format("1.1-1"), "common": "", "fabric": ""}
+    texts = [OFFERED.format(*each).replace("Version: 2-1", "Version: 1.1-1") for each in former.items()]
+    newer = [OFFERED.format(*each).replace("Version: 2-1", "Version: 1.2-1") for each in [("common", "")]]
+    newer.append(OFFERED.format("libs", depends.format("1.2-1")).replace("Version: 2-1", "Version: 1.2-1"))
+    offer(tmp_path, "\n".join([*texts, *newer]))
+    pins = tmp_path / "etc" / "preferences.d"
+    pins.mkdir()
+    (pins / "branch").write_text("Package: libs common fabric\nPin: version 1.*\nPin-Priority: 1001\n")
+    calls: list[Sequence[str]] = []
+    installed: dict[str, str | None] = {"libs": None, "fabric": None}
+
+    def watched(command: Sequence[str]) -> tuple[int, str, str]:
+        calls.append(command)
+        status, output, errors = run(command)
+        if "install" in command and "--simulate" not in command:
+            assert "Inst common (1.1-1 " in output, errors
+            installed.update(libs="1.1-1", fabric="1.1-1")
+        return status, output, errors
+
+    run(["apt-get", "update"])
+    transaction.apply("apt", Request(("libs", "fabric"), version="1.*"), installed.copy, watched, check_mode)
+    assert calls[-1][-2:] == ["libs=1.1-*", "fabric=1.1-*"]
+
+
+def test_preferences_of_the_host_count_meanwhile(tmp_path: Path) -> None:
+    own = tmp_path / "preferences"
+    own.write_text("Package: theirs\nPin: version 7-*\nPin-Priority: 990\n")
+    with preferring(Request(("libs",), version="1.1"), str(own)) as asked:
+        file = Path(str(asked.preferences))
+        ours, theirs = file.read_text().split("\n\n")
+    assert ours == "Package: /./\nPin: version 1.1-*\nPin-Priority: 1002"
+    assert theirs == own.read_text()
+    assert not file.exists()
+    with preferring(Request(("libs",), version="1.1-3"), str(tmp_path / "none")) as asked:
+        assert "Pin: version 1.1-3\n" in Path(str(asked.preferences)).read_text()

@@ -280,3 +280,81 @@ def test_what_was_there_before_is_held_with_the_rest_and_stays_without(tmp_path:
     assert (outcome.packages, outcome.released) == (("libnvml",), ("libcuda",))
     if not check_mode:
         assert (held, versions["libcuda"], record.read(file)) == (set(), "1-1", Record())
+
+
+HEADERS = "kernel-devel-5.14.0-427.el9.x86_64"
+KERNELS = {
+    "427": "kernel-devel 5.14.0-427.el9 x86_64\n",
+    "362": "kernel-devel 5.14.0-362.el9 x86_64\n",
+}
+
+
+@pytest.mark.parametrize("theirs", [False, True])
+@pytest.mark.parametrize("killed", [False, True])
+def test_headers_of_one_kernel_go_by_their_name_and_those_of_others_stay(
+    tmp_path: Path, killed: bool, theirs: bool
+) -> None:
+    """Of kernel-devel several versions may be installed, some of them somebody's, and dnf lists none of them by the name asked for."""
+    file = str(tmp_path / "record")
+    there = {"362"} if theirs else set()
+    calls: list[str] = []
+    dead: set[str] = set()
+
+    class KilledError(Exception):
+        """The end of the process."""
+
+    def run(command: Sequence[str]) -> tuple[int, str, str]:
+        calls.append(" ".join(command))
+        if "install" in command:
+            there.update(["427", "gcc"])
+            dead.update(["killed"] if killed else [])
+        if dead:
+            raise KilledError
+        if "remove" in command and "mark" not in command and HEADERS in command:
+            there.discard("427")
+        if "remove" in command and "gcc" in command:
+            there.discard("gcc")
+        listed = "".join(KERNELS.get(each, f"{each} 11-1 x86_64\n") for each in sorted(there))
+        return (
+            0,
+            {"--all": listed + "bash 5-1 x86_64\n", "--unneeded": "gcc\n"}.get(
+                next((word for word in command if word in ("--all", "--unneeded")), ""), ""
+            ),
+            "",
+        )
+
+    def query(names: Sequence[str]) -> dict[str, str | None]:
+        known = {HEADERS: "427", "gcc": "gcc"}
+        return {name: "5.14.0-427.el9" if known.get(name) in there else None for name in names}
+
+    wish = Wish(Request((HEADERS,), unversioned=frozenset({HEADERS})), file)
+    with pytest.raises(KilledError) if killed else nullcontext():
+        keep("dnf", wish, query, run, check_mode=False)
+    dead.clear()
+    if not killed:
+        assert record.read(file) == Record((HEADERS,), ("gcc",), free=(HEADERS,))
+        assert keep("dnf", wish, query, run, check_mode=False).changed is False
+    keep("dnf", Wish(Request((), present=False), file), query, run, check_mode=False)
+    assert there == ({"362"} if theirs else set())
+    assert record.read(file) == Record()
+    assert not [call for call in calls if call.endswith(" kernel-devel")]
+
+
+def test_headers_of_a_former_kernel_keep_their_name(tmp_path: Path) -> None:
+    """The next kernel's are asked for, and the former ones' are still to be removed."""
+    file = str(tmp_path / "record")
+    record.write(file, Record((HEADERS,), free=(HEADERS,)))
+    there = {"427"}
+
+    def run(command: Sequence[str]) -> tuple[int, str, str]:
+        if "install" in command:
+            there.add("362")
+        return 0, "".join(KERNELS[each] for each in sorted(there)) if "--all" in command else "", ""
+
+    other = HEADERS.replace("427", "362")
+
+    def query(names: Sequence[str]) -> dict[str, str | None]:
+        return {name: "1-1" if name == HEADERS or "362" in there else None for name in names}
+
+    keep("dnf", Wish(Request((other,), unversioned=frozenset({other})), file), query, run, check_mode=False)
+    assert record.read(file) == Record((other, HEADERS), free=(other, HEADERS))

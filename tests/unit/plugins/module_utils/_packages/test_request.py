@@ -6,7 +6,12 @@ import re
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.request import PackageError, Request, pending
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.request import (
+    PackageError,
+    Request,
+    common,
+    pending,
+)
 
 NAMES = ("toolkit", "base")
 
@@ -27,6 +32,18 @@ NAMES = ("toolkit", "base")
         (Request(("toolkit",), version="1.1.*"), {"toolkit": "1.17.8-1"}, ("toolkit",)),
         (Request(NAMES, present=False), {"toolkit": "1.0-1", "base": None}, ("toolkit",)),
         (Request(NAMES, present=False), {}, ()),
+        # Parts of one branch have to have one version, of whatever revision.
+        (Request(NAMES, version="580.*"), {"toolkit": "580.1-1.el9", "base": "580.1-1"}, ()),
+        (Request(NAMES, version="580.*"), {"toolkit": "580.1-1", "base": "580.2-1"}, NAMES),
+        (Request(NAMES, version="580.*"), {"toolkit": "580.1-1", "base": None}, ("base",)),
+        (Request(NAMES, same_version=True), {"toolkit": "580.1-1", "base": "590.1-1"}, NAMES),
+        (Request(NAMES), {"toolkit": "580.1-1", "base": "590.1-1"}, ()),
+        (
+            Request(NAMES, version="580.*", unversioned=frozenset({"base"})),
+            {"toolkit": "580.1-1", "base": "7-1"},
+            (),
+        ),
+        (Request(NAMES, present=False, same_version=True), {"toolkit": "1-1", "base": "2-1"}, NAMES),
     ],
 )
 def test_pending(request_: Request, installed: dict[str, str | None], left: tuple[str, ...]) -> None:
@@ -50,3 +67,17 @@ def test_what_is_no_version_is_refused(version: str) -> None:
 def test_usual_names_and_versions_are_taken() -> None:
     for version in ("1.17.8", "1.17.8-1", "1:1.17.8~rc.1-0ubuntu1", "570.124.06^20250101+git"):
         Request(("nvidia-container-toolkit", "python3.11", "libfoo++1", "g++", "x"), version=version)
+
+
+@pytest.mark.parametrize(
+    ("versions", "newest"),
+    [
+        (["580.9.3", "580.126.09", "580.95.05"], "580.126.09"),
+        (["1.18.0~rc.1", "1.17.8"], "1.18.0~rc.1"),
+        (["1.18.0~rc.1", "1.18.0~rc.2", "1.18.0"], "1.18.0"),
+        ([], None),
+    ],
+)
+def test_the_newest_version_that_all_have(versions: list[str], newest: str | None) -> None:
+    offers = [(name, f"{version}-{number}") for number, name in enumerate(NAMES) for version in versions]
+    assert common(Request(NAMES, same_version=True), [*offers, ("toolkit", "999-1"), ("other", "1000-1")]) == newest

@@ -9,7 +9,11 @@ import pytest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages import patience, transaction
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.managers import MANAGERS as KNOWN
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.request import PackageError, Request
-from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._packages.host import ZYPPER_SEARCH, Host
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._packages.host import (
+    ZYPPER_SEARCH,
+    Host,
+    offered,
+)
 
 NAMES = ("toolkit", "base")
 MANAGERS = sorted(KNOWN)
@@ -80,16 +84,124 @@ def test_a_version_that_the_manager_cannot_give(manager: str, version: str, word
 
 
 @pytest.mark.parametrize("version", [None, "1.*"])
-@pytest.mark.parametrize(("manager", "asked"), [("apt", "base=1.2-1"), ("dnf", "base-1.2-1"), ("zypper", "base=1.2-1")])
-def test_what_joins_packages_that_stay_comes_in_their_version(manager: str, asked: str, version: str | None) -> None:
-    host = Host(manager, toolkit="1.2-1", other="9-1")
-    host.makes[" install "] = {"base": "1.2-1"}
-    host.apply(
-        Request(
-            (*NAMES, "other"), version=version, unversioned=frozenset({"other"}), own=frozenset({"toolkit", "other"})
-        )
+@pytest.mark.parametrize("check_mode", [False, True])
+@pytest.mark.parametrize(
+    ("manager", "offer", "asked"),
+    [
+        ("apt", "1.2-1.el9", "base=1.2-1.el9"),
+        ("apt", "1.2-1", "base=1.2-*"),
+        ("dnf", "1.2-1.el9", "base-1.2-1.el9"),
+        # as NVIDIA's fabric manager beside its libraries
+        ("dnf", "1.2-1", "base-1.2"),
+        ("zypper", "1.2-1.el9", "base=1.2-1.el9"),
+        ("zypper", "1.2-1", "base=1.2"),
+    ],
+)
+def test_what_joins_packages_that_stay_comes_in_their_version(
+    manager: str, offer: str, asked: str, version: str | None, check_mode: bool
+) -> None:
+    """In that of the upstream where the packager's revision is another one."""
+    host = Host(manager, toolkit="1.2-1.el9", other="9-1")
+    host.answer(*offered(manager, ("base", "1.3-1.el9"), ("base", offer)))
+    host.makes[" install "] = {"base": offer}
+    request = Request(
+        (*NAMES, "other"), version=version, unversioned=frozenset({"other"}), own=frozenset({"toolkit", "other"})
     )
-    assert host.changing[-1].endswith(f" {asked}")
+    assert host.apply(request, check_mode) == ("base",)
+    assert [call for call in host.calls if call.endswith(f" {asked}")] or (check_mode and manager != "apt")
+
+
+@pytest.mark.parametrize("manager", ["apt", "dnf", "zypper"])
+def test_what_joins_and_is_not_there_in_that_version_is_refused(manager: str) -> None:
+    host = Host(manager, toolkit="1.2-1")
+    host.answer(*offered(manager, ("base", "1.3-1")))
+    with pytest.raises(PackageError, match=rf"^{manager} has no version 1\.2 of base: "):
+        host.apply(Request(NAMES, own=frozenset({"toolkit"})))
+    refreshes = [call for call in host.calls if call.endswith((" update", " makecache"))]
+    assert len(refreshes) == (0 if manager == "zypper" else 1)
+    assert not [call for call in host.changing if " install " in call]
+
+
+#: The fabric manager has another source than the libraries, and other revisions.
+PARTS = [("libs", "580.9.2-1.el9"), ("libs", "580.10.1-1.el9"), ("libs", "580.9.3-1.el9")]
+PARTS += [("fabric", "580.9.1-1"), ("fabric", "580.9.3-1"), ("fabric", "580.9.3-2")]
+PARTS += [("fabric", "590.1-1"), ("libs", "590.1-1.el9")]
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+@pytest.mark.parametrize(
+    ("request_", "upstream"),
+    [
+        (Request(("libs", "fabric"), version="580.*"), "580.9.3"),
+        (Request(("libs", "fabric"), same_version=True), "590.1"),
+        (Request(("libs", "fabric", "tool"), version="580.*", unversioned=frozenset({"tool"})), "580.9.3"),
+    ],
+)
+@pytest.mark.parametrize(("manager", "asked"), [("apt", "={}-*"), ("dnf", "-{}"), ("zypper", "={}")])
+def test_parts_of_one_branch_come_in_the_newest_version_that_all_have(
+    manager: str, asked: str, request_: Request, upstream: str, check_mode: bool
+) -> None:
+    host = Host(manager)
+    host.answer(*offered(manager, *PARTS))
+    host.makes[" install "] = {"libs": f"{upstream}-1.el9", "fabric": f"{upstream}-2", "tool": "7-1"}
+    assert host.apply(request_, check_mode) == request_.names
+    if not check_mode:
+        names = [name if name == "tool" else name + asked.format(upstream) for name in request_.names]
+        assert host.changing[-1].endswith(" ".join(["", *names]))
+        assert host.apply(request_) == ()
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+@pytest.mark.parametrize("manager", ["apt", "dnf", "zypper"])
+def test_parts_of_one_branch_that_do_not_fit_each_other_are_brought_to_one_version(
+    manager: str, check_mode: bool
+) -> None:
+    host = Host(manager, libs="580.9.2-1.el9", fabric="580.9.3-1")
+    host.answer(*offered(manager, *PARTS))
+    host.makes[" install "] = {"libs": "580.9.3-1.el9"}
+    request = Request(("libs", "fabric"), version="580.*")
+    assert host.available(request) == ("libs",)
+    assert host.apply(request, check_mode) == ("libs",)
+
+
+@pytest.mark.parametrize(
+    ("offers", "words"),
+    [
+        ([("libs", "580.2-1"), ("fabric", "580.1-1")], r"version 580\.\* that all of libs and fabric have: ask"),
+        ([("libs", "580.2-1"), ("fabric", "570.1-1")], r"version 580\.\* of fabric: ask"),
+    ],
+)
+@pytest.mark.parametrize("manager", ["apt", "dnf", "zypper"])
+def test_parts_that_have_no_version_together_are_refused(
+    manager: str, offers: list[tuple[str, str]], words: str
+) -> None:
+    host = Host(manager)
+    host.answer(*offered(manager, *offers))
+    request = Request(("libs", "fabric"), version="580.*")
+    with pytest.raises(PackageError, match=f"^{manager} has no {words}"):
+        host.available(request)
+    with pytest.raises(PackageError, match=f"^{manager} has no {words}"):
+        host.apply(request)
+    assert not [call for call in host.changing if " install " in call]
+
+
+def test_versions_without_a_revision_are_left_to_apt() -> None:
+    """Of an upstream version alone it would be asked for every revision."""
+    host = Host("apt")
+    host.answer(*offered("apt", ("toolkit", "1.2"), ("base", "1.2")))
+    host.makes[" install "] = {"toolkit": "1.2", "base": "1.2"}
+    host.apply(Request(NAMES, version="1.*"))
+    assert host.changing[-1].endswith(" toolkit=1.* base=1.*")
+
+
+def test_zypper_agrees_to_the_licences_of_what_is_asked_for() -> None:
+    """Where it may not ask, it installs nothing that has one, such as NVIDIA's."""
+    for version in (None, "1.2", "1.*"):
+        host = Host("zypper")
+        host.answer(*offered("zypper", ("toolkit", "1.2-1")))
+        host.makes[" install "] = {"toolkit": "1.2-1"}
+        host.apply(Request(("toolkit",), version=version))
+        assert host.calls[-1].startswith("zypper --non-interactive install --auto-agree-with-licenses ")
 
 
 def test_packages_that_stay_in_several_versions_tell_nothing() -> None:
