@@ -82,7 +82,8 @@ options:
       - V(present) gives kube-scheduler the extenders.
       - V(absent) takes out what earlier runs put in. A file that nobody else edited since gets its first bytes back, if they are good for the
         kube-scheduler that runs now and hold none of the extenders; otherwise just what is ours is taken out. A manifest
-        from before an upgrade and a configuration that kube-scheduler refuses never come back.
+        from before an upgrade and a configuration that kube-scheduler refuses never come back. Extenders that were there before and have been
+        asked for since go, too, and a warning names them.
     type: str
     choices: [present, absent]
     default: present

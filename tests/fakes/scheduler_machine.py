@@ -3,7 +3,8 @@
 """Control planes whose kubelets and schedulers are stand-ins: mirror pods by the manifests, ready by the configurations.
 
 A scheduler starts if its configuration is there and has no extender with "broken" in its URL, and if `down` is not set. After a change it
-`stumbles` so many looks first.
+`stumbles` so many looks first. One with "dead" in an extender's URL starts, and schedules nothing while it leads. With `passes`, a leader that
+starts anew loses the lease to the next control plane.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ class ControlPlanes:
         self.down = False
         self.stumbles = 0
         self.sick: set[str] = set()  # whose scheduler starts with no configuration
+        self.passes = False
         self._looks: dict[str, int] = {}
+        self._digests: dict[str, str] = {}
         for each in self.folders.values():
             (each / "manifests").mkdir(parents=True)
             (each / "manifests" / "kube-scheduler.yaml").write_text(manifest)
@@ -42,7 +45,9 @@ class ControlPlanes:
             "metadata": {"name": "kubeadm-config", **PLACE},
             "data": {"ClusterConfiguration": KUBEADM},
         }
-        self.cluster = SmallCluster(config)
+        nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}} for name in names]
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
+        self.cluster = SmallCluster(config, namespace, *nodes)
         self.cluster.look = self.cluster.react = lambda _cluster: self.run()
         self.lead(names[0])
         self.run()
@@ -52,6 +57,12 @@ class ControlPlanes:
         spec = {"holderIdentity": f"{name}_0b9c6f5e-55f7-4f1c-8a4b-1d2e3f4a5b6c"}
         lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": spec}
         self.cluster.put({**lease, "metadata": {"name": "kube-scheduler", **PLACE}})
+
+    @property
+    def leader(self) -> str:
+        """The control plane whose scheduler leads."""
+        lease = self.cluster.objects["Lease", "kube-system", "kube-scheduler"]
+        return str(lease["spec"]["holderIdentity"]).partition("_")[0]
 
     @property
     def kubeadm(self) -> str:
@@ -65,9 +76,13 @@ class ControlPlanes:
 
     def run(self) -> None:
         """Do what the kubelets and the leader do."""
+        former = self._digests.get(self.leader)
         ready = {name: self._mirror(name, folder) for name, folder in self.folders.items()}
+        if self.passes and former not in (None, self._digests[self.leader]):
+            names = list(self.folders)
+            self.lead(names[(names.index(self.leader) + 1) % len(names)])
         for pod in self.cluster.all("Pod"):
-            if "scheduler-probe" in pod["metadata"]["name"] and any(ready.values()):
+            if "scheduler-probe" in pod["metadata"]["name"] and any(ready.values()) and self._schedules(self.leader):
                 pod["spec"]["nodeName"] = "worker"
                 pod["status"] = {"conditions": [{"type": "PodScheduled", "status": "True"}]}
 
@@ -81,6 +96,7 @@ class ControlPlanes:
         digest = hashlib.sha256(json.dumps([name, pod], default=str).encode()).hexdigest()[:32]
         marks = {"kubernetes.io/config.hash": digest, "kubernetes.io/config.mirror": digest}
         annotations = {**(pod["metadata"].get("annotations") or {}), **marks}
+        self._digests[name] = digest
         self._looks[digest] = self._looks.get(digest, 0) + 1
         given = any(word.startswith("--config=") for word in pod["spec"]["containers"][0]["command"])
         sound = self._starts(pod) and not (given and name in self.sick)
@@ -93,6 +109,11 @@ class ControlPlanes:
         pod["spec"]["nodeName"] = name
         self.cluster.put({**pod, "status": {"containerStatuses": [status]}})
         return good
+
+    def _schedules(self, name: str) -> bool:
+        manifest = self.folders[name] / "manifests" / "kube-scheduler.yaml"
+        words = yaml.safe_load(manifest.read_text())["spec"]["containers"][0]["command"] if manifest.exists() else []
+        return not any(word.startswith("--config=") and "dead" in Path(word[9:]).read_text() for word in words)
 
     def _starts(self, pod: dict[str, Any]) -> bool:
         for word in pod["spec"]["containers"][0]["command"]:

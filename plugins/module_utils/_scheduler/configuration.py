@@ -70,6 +70,7 @@ def change(
         connection["kubeconfig"] = kubeconfig or KUBECONFIG
     notes += _merge(tree, asked, ours, what)
     extenders.check_together(mappings(tree, "extenders", what))
+    extenders.check_timeouts(mappings(tree, "extenders", what), what)
     return notes
 
 
@@ -82,7 +83,29 @@ def clear(tree: dict[str, t.Any], minor: int, ours: Identities, what: str) -> li
     """Take the extenders *ours* out of *tree*, and make sure that kube-scheduler reads the rest; return what has to be told."""
     version_of(tree, what)
     _drop(tree, ours, (), what)
+    extenders.check_timeouts(mappings(tree, "extenders", what), what)
     return migrate(tree, minor, what)
+
+
+def taken_out(syntax: Syntax, first: bytes | None, now: bytes | None, ours: Identities, what: str) -> list[str]:
+    """Return warnings of extenders that are taken out of *now* as *ours*, and which *first*, from before us, has too."""
+    before, after = _extenders_of(syntax, first, what), _extenders_of(syntax, now, what)
+    known = [extenders.identity(entry) for entry in before if extenders.is_one_of(entry, ours)]
+    return [
+        f"{what}: {extenders.told(entry)} was there before the first run, and goes, since it has been asked for: put it back by hand if it"
+        " is still in use."
+        for entry in after
+        if extenders.is_one_of(entry, known)
+    ]
+
+
+def _extenders_of(syntax: Syntax, data: bytes | None, what: str) -> list[dict[str, t.Any]]:
+    try:
+        return (
+            [] if data is None or is_blank(syntax, data, what) else mappings(syntax.read(data, what), "extenders", what)
+        )
+    except EditError:
+        return []  # it was repaired, or comes back as it is
 
 
 def is_sound(syntax: Syntax, data: bytes, minor: int, ours: Identities, what: str) -> bool:

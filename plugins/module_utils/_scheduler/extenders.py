@@ -15,7 +15,7 @@ import typing as t
 from urllib.parse import urlsplit
 
 from .._yaml_files.errors import EditError
-from .._yaml_files.scalars import text_of
+from .._yaml_files.scalars import meaning, text_of
 
 Extender = t.Mapping[str, t.Any]
 
@@ -43,6 +43,9 @@ VERBS = ("filterVerb", "preemptVerb", "prioritizeVerb", "bindVerb")
 _DURATION = re.compile(
     r"(?:\d+(?:\.\d*)?|\.\d+)(?:(?:ns|us|µs|ms|s|m|h)(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|ms|s|m|h))*)"
 )
+# What others wrote may have a sign, either letter for micro, and a nought without a unit.
+_MICRO = "\u03bc"
+_GO_DURATION = re.compile(r"[-+]?(?:0|" + _DURATION.pattern.replace("ms|", f"ms|{_MICRO}s|") + ")")
 _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _RESOURCE_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 # They look up each node in a cache of their own, and crash or answer nothing if they are sent nodes instead of names.
@@ -78,6 +81,18 @@ def check_together(extenders: t.Sequence[Extender]) -> None:
                     f"The extenders {owners[name]} and {_url(extender)} both manage {name}, and kube-scheduler takes one for each resource:"
                     " take one of them out."
                 )
+
+
+def check_timeouts(extenders: t.Sequence[Extender], what: str) -> None:
+    """Raise EditError for an httpTimeout that is no duration, with which kube-scheduler does not start."""
+    for index, extender in enumerate(extenders):
+        timeout = extender.get("httpTimeout")
+        number = isinstance(meaning(timeout), (int, float))
+        if meaning(timeout) is not None and (number or not _GO_DURATION.fullmatch(text_of(timeout))):
+            raise EditError(
+                f"{what}: extenders[{index}].httpTimeout is {text_of(timeout) or 'empty'}, which is no duration, and kube-scheduler does not start with it:"
+                " give a number with its unit, such as 5s, then run again."
+            )
 
 
 def resources(extender: Extender) -> list[str]:

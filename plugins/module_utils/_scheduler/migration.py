@@ -103,6 +103,7 @@ def _drop_plugins(profile: dict[str, t.Any], target: str, minor: int, where: str
             name = text_of(enabled[index].get("name"))
             heir = _heir(name, target, minor, f"{where}.plugins.{point}")
             if heir:
+                _refuse_if_off(name, heir, point, mapping(profile, "plugins", where), f"{where}.plugins.{point}")
                 del enabled[index]
                 notes[
                     f"{where}: the plugin {name} is gone and taken out; {heir}, which is on by default, does its work."
@@ -138,6 +139,23 @@ def _heir(name: str, target: str, minor: int, where: str) -> str | None:
             f"{where} enables the plugin {name}, which {versions.GROUP}/{target} does not have any more: {remedy}, then run again."
         )
     return heir
+
+
+def _refuse_if_off(name: str, heir: str, point: str, plugins: t.Mapping[str, t.Any], where: str) -> None:
+    """Raise EditError if the default that does the work of a plugin that is gone is disabled where that one was enabled."""
+    for place in dict.fromkeys((point, "multiPoint")):
+        lists = mapping(plugins, place, where)
+        enabled, disabled = (
+            {text_of(each.get("name")) for each in mappings(lists, key, f"{where} of {place}")}
+            for key in ("enabled", "disabled")
+        )
+        if heir in enabled:
+            return
+        if disabled & {"*", heir}:
+            raise EditError(
+                f"{where} enables the plugin {name}, which is gone, and {heir}, which does its work, is disabled by {place}: enable {heir} in"
+                f" its place with the weight that is wanted, or take {name} out, then run again."
+            )
 
 
 def _migrate_arguments(profile: dict[str, t.Any], target: str, where: str) -> None:

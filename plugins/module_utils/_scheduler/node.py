@@ -91,7 +91,8 @@ def _guessed(manifest: bytes | None) -> list[str]:
 
 def _neighbours(manifest: str) -> dict[str, str | None]:
     """Return the other files that the kubelet reads beside the manifest, with the content of those that speak of kube-scheduler."""
-    folder = os.path.dirname(os.path.realpath(manifest))
+    # The kubelet follows a link, and looks for more beside the link.
+    folder = os.path.dirname(manifest)
     found: dict[str, str | None] = {}
     try:
         names = sorted(name for name in os.listdir(folder) if not name.startswith("."))[:_MOST_FILES]
@@ -99,7 +100,7 @@ def _neighbours(manifest: str) -> dict[str, str | None]:
         return found
     for name in names:
         file = os.path.join(folder, name)
-        if name != os.path.basename(os.path.realpath(manifest)) and _is_small_file(file):
+        if name != os.path.basename(manifest) and _is_small_file(file):
             data = _files.read_bytes(file) or b""
             found[name] = encoded(data) if b"kube-scheduler" in data else None
     return found

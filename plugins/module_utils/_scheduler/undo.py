@@ -98,6 +98,7 @@ def _config(
     data = syntax.edited(
         now, record.path, lambda node: _forget(configuration.clear(node, minor, record.extenders, record.path))
     )
+    notes += configuration.taken_out(syntax, first, now, record.extenders, record.path)
     return data, tuple(notes)
 
 

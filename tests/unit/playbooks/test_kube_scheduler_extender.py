@@ -140,7 +140,7 @@ def test_the_pod_of_a_manifest_that_others_have_just_written(hear) -> None:
         }
     variables = Path(__file__).parents[3] / "roles" / "kube_scheduler_extender" / "vars" / "main.yml"
     judged = yaml.safe_load(variables.read_text())
-    names = ["pod", "annotations", "pod_hash", "read_at", "is_former", "expected"]
+    names = ["node", "there", "pod", "annotations", "pod_hash", "read_at", "is_former", "expected"]
     play = {
         "hosts": "all",
         "gather_facts": False,
@@ -218,6 +218,117 @@ def test_what_was_there_comes_back_to_the_byte_and_keys_stay_unseen(plane, apply
     assert (code, plane.note.exists(), plane.config.is_symlink()) == (0, False, True), said
 
 
+def test_both_causes_are_told_where_the_former_does_not_work_either(plane, apply) -> None:
+    """The other one schedules nothing, and the former does not start."""
+    api = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    theirs = [{**extender("broken"), "managedResources": [{"name": "example.com/dead"}]}]
+    former = yaml.safe_dump({**api, "clientConnection": {"kubeconfig": "/x"}, "extenders": theirs})
+    plane.config.write_text(former)
+    pod = yaml.safe_load(MANIFEST)
+    container = pod["spec"]["containers"][0]
+    container["command"].append(f"--config={plane.config}")
+    container["volumeMounts"].append({"name": "theirs", "mountPath": str(plane.config)})
+    pod["spec"]["volumes"].append({"name": "theirs", "hostPath": {"path": str(plane.config)}})
+    plane.manifest.write_text(yaml.safe_dump(pod))
+    given = {"extenders": ["dead"], "kube_scheduler_extender_keep": False, "kube_scheduler_extender_probe": True}
+    code, _changes, said = apply(plane, **given)
+    assert (code != 0, plane.config.read_text(), plane.note.exists()) == (True, former, True)
+    first = "so that the former was put back: cp1: no pod was scheduled, which the leader cp1 does:"
+    assert first in said
+    assert "does not work with the former one either (cp1: pod kube-scheduler-cp1 is not Ready" in said
+
+
+def test_what_cannot_be_put_back_does_not_hide_why(plane, apply) -> None:
+    plane.config.write_text("")
+    plane.manifest.write_text(
+        MANIFEST.replace("    - kube-scheduler\n", f"    - kube-scheduler\n    - --config={plane.config}\n")
+        .replace("    volumeMounts:\n", f"    volumeMounts:\n    - mountPath: {plane.config}\n      name: theirs\n")
+        .replace("  volumes:\n", f"  volumes:\n  - hostPath:\n      path: {plane.config}\n    name: theirs\n")
+    )
+
+    def look(_cluster) -> None:
+        if plane.config.is_file():
+            plane.run()
+            if "broken" in plane.config.read_text():
+                plane.config.unlink()
+                plane.config.mkdir()
+
+    plane.cluster.look = plane.cluster.react = look
+    code, _changes, said = apply(plane, extenders=["broken"], kube_scheduler_extender_keep=False)
+    assert (code != 0, plane.note.exists()) == (True, True)
+    assert "so that the former was put back: cp1: pod kube-scheduler-cp1 is not Ready" in said
+    assert re.search(r"does not work with the former one either \([^)]*dir", said), said
+
+
+def test_a_log_that_cannot_be_read_keeps_nothing_from_coming_back() -> None:
+    log = Path(__file__).parents[3] / "roles" / "kube_scheduler_extender" / "tasks" / "log.yml"
+    assert [task["failed_when"] for task in yaml.safe_load(log.read_text())] == [False, False, False]
+
+
+#: Which control planes the run changes, and which of them keep the change.
+BATCHES = {"dead": ("dead", set()), "alive": ("one", {"cp1", "cp2", "cp3"})}
+
+
+@pytest.mark.parametrize("case", BATCHES)
+def test_a_change_is_proved_only_when_one_that_was_changed_leads(tmp_path, apply, case) -> None:
+    """The first gives the lease up as it starts anew, and leads again once the second one does so."""
+    name, kept = BATCHES[case]
+    planes = ControlPlanes(tmp_path, MANIFEST, *(["cp1", "cp2"] if case == "dead" else ["cp1", "cp2", "cp3"]))
+    planes.passes = True
+    everybody = {**extender(name)}
+    del everybody["managedResources"]
+    given = {
+        "extenders": [everybody],
+        "kube_scheduler_extender_probe": True,
+        "kube_scheduler_extender_config_path": "{{ kube_scheduler_extender_state_dir }}/scheduler.yaml",
+        "kube_scheduler_extender_keep": False,
+    }
+    with serving(planes.cluster):
+        code, _changes, said = apply(planes, **given)
+    manifests = {name: (folder / "manifests" / "kube-scheduler.yaml") for name, folder in planes.folders.items()}
+    assert {name for name, path in manifests.items() if path.read_text() != MANIFEST} == kept, said
+    assert "NOT THE LEADER: cp1: " in said
+    assert not [folder for folder in planes.folders.values() if (folder / NOTE).exists()]
+    if kept:
+        assert code == 0, said
+    else:
+        assert code != 0
+        assert (
+            "so that the former was put back, also on cp1, whose change nothing had proved yet: cp2: no pod was" in said
+        )
+        assert "which the leader cp1 does" in said
+        assert "It works again as before." in said
+
+
+def test_a_run_goes_on_with_what_nothing_has_proved(tmp_path, apply) -> None:
+    """The second control plane is refused, so that the first one's change is left without a proof, and with its note."""
+    planes = ControlPlanes(tmp_path, MANIFEST, "cp1", "cp2")
+    planes.passes = True
+    notes = [folder / NOTE for folder in planes.folders.values()]
+    given = {
+        "kube_scheduler_extender_probe": True,
+        "kube_scheduler_extender_config_path": "{{ kube_scheduler_extender_state_dir }}/scheduler.yaml",
+        "kube_scheduler_extender_keep": False,
+    }
+    second = planes.folders["cp2"] / "manifests" / "kube-scheduler.yaml"
+    with serving(planes.cluster):
+        second.with_name("copy").write_text(MANIFEST)
+        code, _changes, said = apply(planes, **given)
+        assert (code != 0, [note.exists() for note in notes]) == (True, [True, False]), said
+        second.with_name("copy").unlink()
+        code, _changes, said = apply(planes, **given)
+        assert (code, [note.exists() for note in notes]) == (0, [False, False]), said
+        assert apply(planes, **given)[:2] == (0, {"cp1": 0, "cp2": 0})
+
+
+def test_a_host_that_is_no_node_is_refused_before_anything_changes(plane, apply) -> None:
+    del plane.cluster.objects["Node", "", "cp1"]
+    for options in (["--check"], []):
+        code, _changes, said = apply(plane, *options)
+        assert (code != 0, plane.manifest.read_text(), plane.note.exists()) == (True, MANIFEST, False), said
+        assert "cp1: the cluster has no node cp1; join the host to the cluster, or set gpu_node_name" in said
+
+
 def test_what_was_there_before_an_upgrade_does_not_come_back(plane, apply) -> None:
     """The upgrade came after a run that was cut off. Before it, the run that is to follow has to prove the change."""
     code, _changes, said = apply(plane, parts=CUT_OFF, kube_scheduler_extender_keep=False)
@@ -273,8 +384,11 @@ def test_kubeadm_is_told_when_all_control_planes_have_it(planes, apply) -> None:
     assert (code, planes.kubeadm) == (0, KUBEADM), said
     assert re.search(r"NOT KEPT YET: cp1: .*these have not: cp2\.", said)
     assert "NOT THE LEADER: cp1: its scheduler is ready, and the pod was scheduled by the leader, cp2." in said
+    assert apply(planes, "--check")[:2] == (0, {"cp1": 0, "cp2": 2})
     code, _changes, said = apply(planes)
     assert (code, "name: config" in planes.kubeadm) == (0, True), said
+    told = [apply(planes, "--check", *limit, kube_scheduler_extender_state="absent")[2] for limit in ((), ("-lcp1",))]
+    assert ["not in this run: cp2. An" in said for said in told] == [False, True]
     planes.kubeadm = planes.kubeadm.replace("gpu-kubernetes-scheduler-config", "theirs").replace(
         "scheduler.yaml", "x.yaml"
     )

@@ -308,3 +308,23 @@ def test_line_ends_of_windows_stay(plane: ControlPlane) -> None:
     assert after.count(b"\r\n") == after.count(b"\n") > text.count(b"\n")
     plane.run(state="absent")
     assert plane.manifest.read_bytes() == text
+
+
+@pytest.mark.parametrize("timeout", ["15", "'15'", "5 s", "''", "1.5"])
+def test_a_timeout_of_others_that_crashes_is_refused(configured: ControlPlane, timeout: str) -> None:
+    good = configured.config.read_text()
+    configured.config.write_text(f"{good}      httpTimeout: {timeout}\n")
+    before = configured.files()
+    with pytest.raises(EditError, match=r"extenders\[0\]\.httpTimeout is .*no duration"):
+        configured.run(config_path=None)
+    assert configured.files() == before
+    # One that is brought to what is asked for is none of others.
+    configured.run({**OTHER, "httpTimeout": "5s"}, config_path=None)
+    assert "httpTimeout: '5s'" in configured.config.read_text()
+
+
+@pytest.mark.parametrize("timeout", ["15s", "'1m30.5s'", "'0'", "+1.5h", "500\u03bcs"])
+def test_a_timeout_of_others_that_is_a_duration_stays(configured: ControlPlane, timeout: str) -> None:
+    configured.config.write_text(f"{configured.config.read_text()}      httpTimeout: {timeout}\n")
+    assert configured.run(config_path=None)["changed"]
+    assert f"httpTimeout: {timeout}\n" in configured.config.read_text()

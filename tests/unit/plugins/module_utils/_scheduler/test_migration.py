@@ -132,6 +132,40 @@ def test_a_plugin_that_decides_where_pods_run_is_not_dropped(name: str) -> None:
         migrate(configuration("v1beta1", **enabled(name)), 34, "c")
 
 
+#: What is enabled and disabled at a point, and everywhere; whether the heir of the plugin that is gone works.
+SCORING: dict[str, tuple[dict[str, t.Any], bool]] = {
+    "all are disabled": ({"score": {"disabled": ["*"], "enabled": ["SelectorSpread", "ImageLocality"]}}, False),
+    "the heir is disabled": ({"score": {"disabled": ["PodTopologySpread"], "enabled": ["SelectorSpread"]}}, False),
+    "another is disabled": ({"score": {"disabled": ["ImageLocality"], "enabled": ["SelectorSpread"]}}, True),
+    "the heir is enabled": ({"score": {"disabled": ["*"], "enabled": ["SelectorSpread", "PodTopologySpread"]}}, True),
+    "all are disabled everywhere": (
+        {"score": {"enabled": ["SelectorSpread"]}, "multiPoint": {"disabled": ["*"]}},
+        False,
+    ),
+    "the heir is enabled everywhere": (
+        {"score": {"enabled": ["SelectorSpread"]}, "multiPoint": {"disabled": ["*"], "enabled": ["PodTopologySpread"]}},
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SCORING)
+def test_a_plugin_that_is_gone_goes_only_if_its_heir_works(case: str) -> None:
+    points, works = SCORING[case]
+    plugins = {
+        point: {key: [{"name": name} for name in names] for key, names in lists.items()}
+        for point, lists in points.items()
+    }
+    tree = configuration("v1beta3", profiles=[{"plugins": plugins}])
+    if works:
+        assert any("does its work" in note for note in migrate(tree, 34, "c"))
+    else:
+        with pytest.raises(
+            EditError, match=r"profiles\[0\]\.plugins\.score enables .* PodTopologySpread, .* is disabled"
+        ):
+            migrate(tree, 34, "c")
+
+
 @pytest.mark.parametrize(
     ("tree", "message"),
     [

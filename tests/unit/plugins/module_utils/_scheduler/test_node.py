@@ -82,6 +82,16 @@ def test_only_files_that_the_kubelet_reads_are_told_of(tmp_path: Path) -> None:
     assert seen["neighbours"] == {"a": base64.b64encode(b"kube-scheduler").decode(), "b": None}
 
 
+def test_beside_a_link_the_kubelet_looks_beside_the_link(tmp_path: Path) -> None:
+    pods, real = tmp_path / "pods", tmp_path / "real"
+    for folder in (pods, real):
+        folder.mkdir()
+        (folder / f"in-{folder.name}").write_text("kube-scheduler")
+    (real / "scheduler").write_text("kube-scheduler")
+    (pods / "kube-scheduler.yaml").symlink_to(real / "scheduler")
+    assert list(node.read(str(pods / "kube-scheduler.yaml"), [], str(tmp_path / "state"))["neighbours"]) == ["in-pods"]
+
+
 def test_nothing_is_written_unless_all_is_as_it_was_read(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     first.write_text("1")

@@ -110,6 +110,14 @@ def test_a_run_after_an_upgrade_remembers_no_checksum(configured: ControlPlane) 
     assert configured.files() == before
 
 
+def test_an_extender_of_others_that_was_asked_for_does_not_go_without_a_word(configured: ControlPlane) -> None:
+    configured.run(GPUSHARE, OTHER, config_path=None)
+    for check in (True, False):
+        [warning] = configured.run(state="absent", config_path=None, check=check)["warnings"]
+        assert "the extender http://10.0.0.9/other was there before the first run, and goes" in warning
+    assert "10.0.0.9" not in configured.config.read_text()
+
+
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_broken_configuration_is_repaired_and_never_comes_back(configured: ControlPlane, broken: str) -> None:
     text, note = BROKEN[broken]
