@@ -148,6 +148,41 @@ def test_a_version_comes_after_two_failures_and_goes(host: Any, apply: Apply) ->
     assert default(host) == "12.8"
 
 
+def test_another_installer_that_fails_leaves_the_toolkit(host: Any, apply: Apply) -> None:
+    """Other options are another installation, too. The second one is killed with what runs it."""
+    folder = "/srv/cuda-stand-ins/runfiles"
+    runfiles = [
+        {
+            "version": version,
+            "remote_path": f"{folder}/stand-in-cuda_{version}.run",
+            "checksum": f"sha256:{host.check_output(f'sha256sum {folder}/stand-in-cuda_{version}.run').split()[0]}",
+            "options": ["--no-drm"] if version == "12.8" else [],
+        }
+        for version in ("12.8", "12.9")
+    ]
+    before = executed(host)
+    host.check_output("touch /root/stand-in-fails")
+    code, _changed, said = apply(cuda_runfiles=runfiles)
+    assert code != 0, said
+    assert "The toolkit that was there is there again." in said
+    assert default(host) == "12.8"
+    assert host.file("/usr/local/cuda-12.8/lib64/libcudart.so").exists
+    code, changed, said = apply()
+    assert (code, changed) == (0, 0), said
+    host.check_output("rm /root/stand-in-fails && touch /root/stand-in-dies")
+    code, _changed, said = apply(cuda_runfiles=runfiles)
+    host.check_output("rm /root/stand-in-dies")
+    assert code != 0, said
+    code, _changed, said = apply(cuda_runfiles=runfiles)
+    assert code == 0, said
+    code, changed, said = apply(cuda_runfiles=runfiles)
+    assert (code, changed) == (0, 0), said
+    code, _changed, said = apply()
+    assert code == 0, said
+    assert executed(host) == [*before, *["12.8"] * 4]
+    assert host.run("ls -A /usr/local").stdout.count(".gpu-kubernetes") == 0
+
+
 def test_a_toolkit_of_somebody_else_stays(host: Any, apply: Apply) -> None:
     host.check_output("mkdir -p /usr/local/cuda-13.0/bin")
     code, changed, said = apply(cuda_versions=["12.8", "12.9", "13.0"])
@@ -155,6 +190,9 @@ def test_a_toolkit_of_somebody_else_stays(host: Any, apply: Apply) -> None:
     assert "/usr/local/cuda-13.0 is there, was not made by this role, and has no compiler of CUDA 13.0" in said
     host.check_output("sed 's/12[.]9/13.0/' /usr/local/cuda-12.9/bin/nvcc > /usr/local/cuda-13.0/bin/nvcc")
     host.check_output("chmod 755 /usr/local/cuda-13.0/bin/nvcc")
+    code, changed, said = apply(cuda_method="package", cuda_versions=["13.0"], cuda_default="")
+    assert (code != 0, changed) == (True, 0), said
+    assert "/usr/local/cuda-13.0/bin/nvcc is there, and neither a package nor this role brought it" in said
     before = executed(host)
     code, _changed, said = apply(cuda_versions=["12.8", "12.9", "13.0"])
     assert code == 0, said

@@ -12,6 +12,7 @@ import yaml
 pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
 
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "cuda"
+KEYS = ROLE.parent / "vendor_packages" / "vars" / "nvidia_keys.yml"
 VENDOR = "https://developer.download.nvidia.com/compute/cuda/repos"
 TWO = ["12.8", 13.0]
 
@@ -53,7 +54,7 @@ PLATFORMS = {
     ),
     "debian-compiler": (
         host("Debian", "13.1", "Debian", cuda_versions=TWO, cuda_components="compiler"),
-        *vendors("debian13/x86_64", "cuda-nvcc-{}", "cuda-cudart-dev-{}", "cuda-minimal-build-{}", key=DEB),
+        *vendors("debian13/x86_64", "cuda-nvcc-{}", "cuda-cudart-dev-{}", "cuda-minimal-build-{}", key="8793F200.pub"),
     ),
     "ubuntu": (
         host("Ubuntu", "24.04", "Debian"),
@@ -66,16 +67,27 @@ PLATFORMS = {
         host("Ubuntu", "24.04", "Debian", "aarch64", cuda_versions=TWO),
         *vendors("ubuntu2404/sbsa", TOOLKIT, key=DEB),
     ),
+    "ubuntu-26": (
+        host("Ubuntu", "26.04", "Debian", cuda_versions=TWO),
+        *vendors("ubuntu2604/x86_64", TOOLKIT, key="60DF8A40.pub"),
+    ),
     "rocky": (host("Rocky", "9.6", "RedHat", cuda_versions=TWO), *vendors("rhel9/x86_64", TOOLKIT, key=RPM)),
     "rhel-compiler": (
         host("RedHat", "8.10", "RedHat", cuda_versions=TWO, cuda_components="compiler"),
         *vendors("rhel8/x86_64", "cuda-nvcc-{}", "cuda-cudart-devel-{}", "cuda-minimal-build-{}", key=RPM),
     ),
+    "alma": (
+        host("AlmaLinux", "10.1", "RedHat", "aarch64", cuda_versions=TWO),
+        *vendors("rhel10/sbsa", TOOLKIT, key="CDF6BA43.pub"),
+    ),
     "fedora": (host("Fedora", "42", "RedHat", cuda_versions=TWO), *vendors("fedora42/x86_64", TOOLKIT, key=RPM)),
     "amazon": (host("Amazon", "2023", "RedHat", cuda_versions=TWO), *vendors("amzn2023/x86_64", TOOLKIT, key=RPM)),
     "leap": (host("openSUSE Leap", "15.6", "Suse", cuda_versions=TWO), *vendors("opensuse15/x86_64", TOOLKIT, key=RPM)),
     "sles": (host("SLES", "15.7", "Suse", "aarch64", cuda_versions=TWO), *vendors("sles15/sbsa", TOOLKIT, key=RPM)),
-    "leap-16": (host("openSUSE Leap", "16.0", "Suse", cuda_versions=TWO), *vendors("suse16/x86_64", TOOLKIT, key=RPM)),
+    "leap-16": (
+        host("openSUSE Leap", "16.0", "Suse", cuda_versions=TWO),
+        *vendors("suse16/x86_64", TOOLKIT, key="3A8B5622.pub"),
+    ),
     "arch": (host("Archlinux", "n/a", "Archlinux"), [["cuda"]], "", "", ["/opt/cuda/bin/nvcc"]),
     "mine": (
         host("Rocky", "9.6", "RedHat", cuda_versions=["12.8"], cuda_packages=["cuda-nvcc-{version}", "nsight"]),
@@ -102,7 +114,7 @@ def test_packages_and_repositories_of_each_platform(hear):
     load = {
         "ansible.builtin.include_vars": {"file": "{{ item }}"},
         "loop": "{{ files | select('is_file') | unique }}",
-        "vars": {"files": [f"{ROLE}/vars/{name}.yml" for name in names]},
+        "vars": {"files": [*(f"{ROLE}/vars/{name}.yml" for name in names), str(KEYS)]},
     }
     given = {key: "{{ given['" + key + "'] }}" for key in PLATFORMS["arch"][0]["given"]}
     told = {"ansible.builtin.set_fact": {**given, "__cuda_offers": {"results": []}, "cacheable": True}}
