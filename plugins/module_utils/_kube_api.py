@@ -114,21 +114,27 @@ class Cluster:
             if error.status != 404:
                 raise
 
-    def evict_pod(self, namespace: str, name: str, uid: str, grace_period: int | None = None) -> None:
+    def evict_pod(
+        self, namespace: str, name: str, uid: str, grace_period: int | None = None, dry_run: bool = False
+    ) -> None:
         """Evict the pod of this UID, if no disruption budget forbids it (429), with its own grace period if none is given.
 
-        Status 404 where there is no pod of this name, 409 where it is another one.
+        Status 404 where there is no pod of this name, 409 where it is another one. As a dry run the server only says whether it would.
         """
         options: Object = {"preconditions": {"uid": uid}}
         if grace_period is not None:
             options["gracePeriodSeconds"] = grace_period
+        if dry_run:
+            options["dryRun"] = ["All"]
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": name, "namespace": namespace},
             "deleteOptions": options,
         }
-        self._call("post", f"/api/v1/namespaces/{_part(namespace)}/pods/{_part(name)}/eviction", body=body)
+        # Admission webhooks go by the request, the server itself by either.
+        query = {"query_params": [("dryRun", "All")]} if dry_run else {}
+        self._call("post", f"/api/v1/namespaces/{_part(namespace)}/pods/{_part(name)}/eviction", body=body, **query)
 
     def pod_log(self, namespace: str, name: str, lines: int, previous: bool = False) -> str:
         """Return the last lines of a pod's log; status 400 where there is none yet."""

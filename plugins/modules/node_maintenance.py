@@ -31,7 +31,8 @@ options:
   state:
     description:
       - With V(begin), the node is cordoned and emptied.
-      - With V(end), it is given back. Where there is no annotation, there is nothing to do.
+      - With V(end), it is given back. Where there is no annotation, there is nothing to do; of a node that is not in the cluster
+        any more, a warning tells.
     type: str
     choices: [begin, end]
     required: true
@@ -91,7 +92,8 @@ attributes:
     support: full
     details:
       - Nothing is patched and nothing evicted. Jobs that would be waited for are told in RV(waited_for), and not counted
-        as a change. A pod that would block fails in check mode too.
+        as a change. A pod that would block fails in check mode too. Whether a disruption budget keeps one is asked of the API server
+        by a dry run of its eviction, which takes the same right; a run waits O(evict_timeout) for the budget to allow it.
   diff_mode:
     support: full
   idempotent:
@@ -254,6 +256,8 @@ def main() -> None:
             begin(cluster, _wish(params), outcome, check_mode=module.check_mode)
         else:
             end(cluster, _wish(params), outcome, check_mode=module.check_mode)
+        for words in outcome.warnings:
+            module.warn(words)
     except Blocked as error:
         module.fail_json(msg=str(error), blockers=[item.as_dict() for item in error.blockers], **_told(outcome))
     except MaintenanceError as error:

@@ -101,8 +101,8 @@ class FakeCluster:
             known = item["metadata"].get("labels") or {}
             if namespace and item["metadata"].get("namespace") != namespace:
                 continue
-            wanted_node = fields.partition("spec.nodeName=")[2].partition(",")[0]
-            if wanted_node and item["spec"].get("nodeName") != wanted_node:
+            _before, asked, place = fields.partition("spec.nodeName=")
+            if asked and item["spec"].get("nodeName", "") != place.partition(",")[0]:
                 continue
             if "status.phase!=Succeeded" in fields and item["status"].get("phase") in ("Succeeded", "Failed"):
                 continue
@@ -190,8 +190,10 @@ class FakeCluster:
         with self._lock:
             self.store_pods = [item for item in self.store_pods if item["metadata"]["name"] != name]
 
-    def evict_pod(self, namespace: str, name: str, uid: str, grace_period: int | None = None) -> None:
-        self._note(f"evict {namespace}/{name}")
+    def evict_pod(
+        self, namespace: str, name: str, uid: str, grace_period: int | None = None, dry_run: bool = False
+    ) -> None:
+        self._note(f"{'try' if dry_run else 'evict'} {namespace}/{name}")
         found = [
             item
             for item in self.store_pods
@@ -201,7 +203,10 @@ class FakeCluster:
             raise ApiError(f'pods "{name}" not found', 404)
         if found[0]["metadata"]["uid"] != uid:
             raise ApiError("Precondition failed: UID in precondition", 409)
-        if self.on_evict(found[0]):
+        goes = self.on_evict(found[0])
+        if dry_run:
+            return
+        if goes:
             self.store_pods = [item for item in self.store_pods if item is not found[0]]
         else:
             found[0]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:30Z"

@@ -90,12 +90,12 @@ class Scene:
         end(self.cluster, Wish("w1", reason), outcome, self.pace, check_mode)
         return outcome
 
-    def blocked(self, **changes: Any) -> tuple[Blocked, Outcome]:
+    def blocked(self, check_mode: bool = False, **changes: Any) -> tuple[Blocked, Outcome]:
         outcome = Outcome()
         with pytest.raises(Blocked) as caught:
-            begin(self.cluster, replace(WISH, **changes), outcome, self.pace)
-        assert self.cordoned
-        assert self.annotation
+            begin(self.cluster, replace(WISH, **changes), outcome, self.pace, check_mode)
+        assert self.cordoned is not check_mode
+        assert bool(self.annotation) is not check_mode
         return caught.value, outcome
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Callable, Iterable, Mapping, Protocol, TypeVar
+from typing import TYPE_CHECKING, Callable, Collection, Iterable, Mapping, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from .objects import Object
@@ -78,11 +78,29 @@ class Cluster(Protocol):
     def delete_pod(self, namespace: str, name: str) -> None:
         """Delete a pod; one that is gone already is no error."""
 
-    def evict_pod(self, namespace: str, name: str, uid: str, grace_period: int | None = None) -> None:
-        """Evict the pod of this UID, if no disruption budget forbids it (429), with its own grace period if none is given."""
+    def evict_pod(
+        self, namespace: str, name: str, uid: str, grace_period: int | None = None, dry_run: bool = False
+    ) -> None:
+        """Evict the pod of this UID, if no disruption budget forbids it (429), with its own grace period if none is given.
+
+        As a dry run the server only says whether it would.
+        """
 
     def pod_log(self, namespace: str, name: str, lines: int, previous: bool = False) -> str:
         """Return the last lines of a pod's log; status 400 where there is none yet."""
+
+
+def read_nodes(cluster: Cluster, names: Collection[str] | None = None) -> list[Object]:
+    """Read one node by its name, for the list of all may be long; more of them, or all, by that list. Unknown ones are left out."""
+    name = next(iter(names)) if names and len(names) == 1 else ""
+    if not name:
+        return cluster.nodes()
+    try:
+        return [cluster.node(name)]
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        return []
 
 
 def in_parallel(call: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:

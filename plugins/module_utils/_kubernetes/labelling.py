@@ -1,13 +1,13 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Labelling many nodes: one list, a plan for each node, then patches for those that differ and no others."""
+"""Labelling nodes: one list for many, a plan for each node, then patches for those that differ and no others."""
 
 from __future__ import annotations
 
 from typing import Any, Callable, Mapping, Sequence
 
-from .api import ApiError, Cluster, in_parallel
+from .api import ApiError, Cluster, in_parallel, read_nodes
 from .labels import LabelError, Plan, YieldRule, check_labels, plan
 from .objects import Object, name_of
 
@@ -35,11 +35,12 @@ def label_nodes(
     """
     for name, labels in wanted.items():
         check_labels(name, labels)
-    nodes = {name_of(node): node for node in cluster.nodes()}
+    nodes = {name_of(node): node for node in read_nodes(cluster, wanted)}
     missing = sorted(name for name in wanted if name not in nodes)
     lost = [name for name in missing if wanted[name]]
     if lost:
-        raise LabelError(_unknown(lost, sorted(nodes), cluster.server))
+        known = nodes if len(wanted) > 1 else map(name_of, cluster.nodes())
+        raise LabelError(_unknown(lost, sorted(known), cluster.server))
 
     def planned(node: Object) -> Plan:
         name = name_of(node)

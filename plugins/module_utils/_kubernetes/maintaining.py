@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any, Callable, Sequence, TypeVar
 
 from .api import ApiError, Cluster
@@ -22,8 +23,10 @@ from .maintenance import (
     Plan,
     Rules,
     Sorted,
+    UnknownNode,
     blocked_text,
     check_unchanged,
+    foreseen_refusal,
     late,
     lost_if_evicted,
     plan_begin,
@@ -83,6 +86,7 @@ class Outcome:
     evicted: list[str] = field(default_factory=list)
     waited_for: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def changed(self) -> bool:
@@ -134,8 +138,14 @@ def end(cluster: Cluster, wish: Wish, outcome: Outcome, pace: Pace | None = None
     """Take the annotation off, and the cordon with it if the node was schedulable before. Raises as ``begin``.
 
     Of the wish, the node and the reason count; a maintenance for another reason goes on, any ends where none is given.
+    That of a node that is not in the cluster is over, and a warning is enough.
     """
-    outcome.plan = _patch(cluster, wish.node, lambda node: plan_end(node, wish.reason), pace or Pace(), check_mode)
+    try:
+        outcome.plan = _patch(cluster, wish.node, lambda node: plan_end(node, wish.reason), pace or Pace(), check_mode)
+    except UnknownNode:
+        outcome.warnings.append(
+            f"Node {wish.node} is not in the cluster at {cluster.server}, so it has no maintenance to end."
+        )
 
 
 def _patch(cluster: Cluster, name: str, planned: Callable[[Object], Plan], pace: Pace, check_mode: bool) -> Plan:
@@ -153,7 +163,7 @@ def _patch(cluster: Cluster, name: str, planned: Callable[[Object], Plan], pace:
             cluster.patch_node(name, plan.patch or {})
         except ApiError as error:
             if error.status == 404:
-                raise MaintenanceError(_unknown(cluster, name)) from error
+                raise UnknownNode(_unknown(cluster, name)) from error
             if error.status == 409:
                 unsure = None
             elif not error.passing:
@@ -181,15 +191,30 @@ class _Emptying:
         self._unsure: dict[str, str] = {}  # UID and name of pods whose eviction was never answered
 
     def predict(self) -> None:
-        """Tell what a run would do if no job ended by itself in time. Raises as ``run`` where that is certain."""
-        found = _patiently(self._sorted, _Wait(self._pace, API_SECONDS))
+        """Tell what a run would do if no job ended by itself in time, and budgets stayed as they are. Raises as ``run``."""
+        wait = _Wait(self._pace, API_SECONDS)
+        found = _patiently(self._sorted, wait)
         self._refuse(found.lasting)
         if self._wish.jobs_timeout:
             self._outcome.waited_for = [full_name_of(pod) for pod in found.finishing]
-            self._outcome.evicted = [full_name_of(pod) for pod in found.lasting]
+            going = found.lasting
         else:
             self._refuse(found.finishing)
-            self._outcome.evicted = [full_name_of(pod) for pod in found.evictable]
+            going = found.evictable
+        blockers = [blocker for blocker in (_patiently(partial(self._try, pod), wait) for pod in going) if blocker]
+        kept = {blocker.pod for blocker in blockers}
+        self._outcome.evicted = [name for name in map(full_name_of, going) if name not in kept]
+        if blockers:
+            raise self._blocked(blockers)
+
+    def _try(self, pod: Object) -> Blocker | None:
+        """Ask whether the pod may be evicted now, which evicts nobody."""
+        metadata, grace = pod["metadata"], self._wish.grace_period
+        try:
+            self._cluster.evict_pod(metadata["namespace"], metadata["name"], uid_of(pod), grace, dry_run=True)
+        except ApiError as error:
+            return foreseen_refusal(pod, error)
+        return None
 
     def run(self) -> None:
         """Wait for what ends by itself, then evict what is left."""

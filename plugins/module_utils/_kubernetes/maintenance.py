@@ -48,6 +48,10 @@ class MaintenanceError(Exception):
     """The maintenance cannot begin, go on or end; the text is one sentence with cause and remedy."""
 
 
+class UnknownNode(MaintenanceError):
+    """The node is not in the cluster."""
+
+
 @dataclass(frozen=True)
 class Maintenance:
     """What the annotation says; ``since`` is RFC 3339 by the controller's clock."""
@@ -285,13 +289,30 @@ def refusal(pod: Mapping[str, Any], error: ApiError) -> Blocker:
     if error.status in (400, 401) or MISSING_RIGHT in error.causes:
         raise error
     name, budget = full_name_of(pod), error.causes.get("DisruptionBudget")
-    if budget or "isruption" in str(error):
+    if _by_budget(error):
         return Blocker(
             name,
             f"is kept by a PodDisruptionBudget ({budget or str(error).rstrip('.')})",
             "let the budget allow one to go, with more replicas or a lower minimum, or delete the pod yourself",
         )
     return Blocker(name, f"cannot be evicted ({str(error).rstrip('.')})", "put that right, or delete the pod yourself")
+
+
+def _by_budget(error: ApiError) -> bool:
+    return "DisruptionBudget" in error.causes or "isruption" in str(error)
+
+
+def foreseen_refusal(pod: Mapping[str, Any], error: ApiError) -> Blocker | None:
+    """Turn the answer to a dry run of an eviction into a blocker; None if it says nothing of the eviction itself.
+
+    Raises the error as ``refusal`` does, and where the server is only away or busy for a moment.
+    """
+    # A webhook that knows no dry runs; a pod that went meanwhile, or is another one now.
+    if error.status in (400, 404, 409):
+        return None
+    if error.passing and not _by_budget(error):
+        raise error
+    return refusal(pod, error)
 
 
 def blocked_text(node: str, blockers: Sequence[Blocker], check_mode: bool = False) -> str:

@@ -187,6 +187,50 @@ def test_another_wish_is_not_taken_for_done(refusals, cluster, given, tmp_path):
     assert not path.exists()
 
 
+#: The phase of an upgrade, whether another driver is asked for, and whether it is refused for want of a way back.
+WANTS = {
+    "none": (None, True, True),
+    "nothing-to-do": (None, False, False),
+    "noted": ("noted", True, True),
+    "releasing": ("releasing", True, False),
+    "swapping": ("swapping", True, False),
+    "returning": ("returning", True, False),
+    "proved": ("proved", True, True),
+    "given-back": ("proved", False, False),
+}
+
+
+def test_an_upgrade_without_a_way_back(refusals, given, tmp_path):
+    """One that is half way has its own; one that has only to give the node back needs none, and one that begins anew after that does."""
+    hosts = {}
+    for name, (phase, due, _refused) in WANTS.items():
+        state = tmp_path / name
+        (state / "state").mkdir(parents=True)
+        if phase:
+            note(state, phase=phase)
+        # As an earlier release has recorded it, without a place to have it from.
+        record = {"version": "570.1", "options": []}
+        (state / "state" / "driver-runfile.json").write_text(json.dumps(record))
+        hosts[name] = {
+            **given,
+            **ANY_HOST,
+            "nvidia_driver_method": "runfile",
+            "nvidia_driver_version": "580.1" if due else "570.1",
+            "nvidia_driver_runfile": {"url": "file:///nonexistent/installer.run", "checksum": "sha256:" + "0" * 64},
+            "nvidia_driver_upgrade_state_dir": str(state),
+            "nvidia_driver_state_dir": str(state),
+        }
+    there = {"__nvidia_driver_found_version": "570.1", "__nvidia_driver_runfile_options": []}
+    told = refusals("nvidia_driver_upgrade", ["plan"], hosts, facts=DEBIAN, extra=there)
+    for name, (*_what, refused) in WANTS.items():
+        assert told[name] == (
+            f"{name}: the driver that the host has could not be brought back if the other one failed: nobody has recorded where its installer can "
+            "be had. Set nvidia_driver_upgrade_rollback to false to go on without a way back."
+            if refused
+            else ""
+        )
+
+
 def test_mig_devices_that_nobody_sets_up_again(refusals, given, tmp_path, workshop):
     note(tmp_path, phase="returning")
     here = {**given, **ANY_HOST, "nvidia_driver_state_dir": str(tmp_path)}
@@ -235,6 +279,54 @@ def test_a_way_back_that_was_cut_off_is_gone_on_with(refusals, cluster, given, t
     )
     assert said in told["w1"]
     assert (json.loads(path.read_text())["phase"] if path.exists() else "") == phase
+
+
+def test_a_check_of_a_way_back_tells_that_the_former_driver_would_come(run, cluster, given, tmp_path):
+    """Of two hosts, whose turn comes one after the other; the run would leave the second one alone."""
+    for name in ("w1", "w2"):
+        cluster.put(offering(name, {}))
+    path = note(tmp_path, phase="returning", reason="no GPU answers.")
+    _first, upgrades, report = yaml.safe_load((ROOT / "playbooks" / "upgrade_nvidia_driver.yml").read_text())
+    for play in (upgrades, report):
+        play.pop("vars_files")
+        play["hosts"] = "w1,w2"
+    upgrades["tasks"][1]["block"].pop(0)
+    playbook = tmp_path / "check.yml"
+    playbook.write_text(json.dumps([upgrades, report]))
+    hosts = {
+        name: {
+            **given,
+            "ansible_connection": "local",
+            "ansible_become": False,
+            "gpu_node_name": name,
+            "nvidia_driver_upgrade_result": {
+                **RESULT,
+                "host": name,
+                "node": name,
+                "state": "due",
+                "evicted": [],
+                "waited_for": [],
+            },
+            "nvidia_driver_plan": {**PLAN, "due": True},
+            "__nvidia_driver_upgrade_read": encoded(path),
+        }
+        for name in ("w1", "w2")
+    }
+    code, said = run({"all": {"hosts": hosts}}, playbook, "--check")
+    assert code != 0
+    said = " ".join(said.split())
+    assert "w1: driver 570.1 would be brought back." in said
+    assert "no GPU answers. Driver 570.1 would come back, and node w1 would be given back with it." in said
+    assert "w1: would be rolled back (570.1 -> 580.1)" in said
+    assert "w2: not reached (570.1 -> 580.1)" in said
+    assert "would be swapped for" not in said
+    assert json.loads(path.read_text())["phase"] == "returning"
+    code, said = run({"all": {"hosts": hosts}}, playbook, "--check", nvidia_driver_upgrade_rollback=False)
+    said = " ".join(said.split())
+    assert code == 0, said
+    for name in ("w1", "w2"):
+        assert f"{name}: driver 570.1 would be swapped for 580.1." in said
+        assert f"{name}: would be upgraded (570.1 -> 580.1)" in said
 
 
 #: What is known of the former installer, and what the refusal says.
@@ -517,3 +609,7 @@ def test_the_undo_gives_a_node_back_whose_upgrade_was_cut_off(run, cluster, give
     assert (state(), path.exists()) == (before, False)
     assert play(("absent", {})) == 0
     assert kept["metadata"]["labels"] == {"theirs": "1"}
+    # Nothing is left to be taken off one that has left the cluster.
+    cluster.objects.clear()
+    path = note(tmp_path, phase="swapping")
+    assert (play(("absent", {})), path.exists()) == (1, False)

@@ -199,6 +199,15 @@ def test_an_eviction_is_of_this_pod_and_no_other(grace: int | None, more: dict[s
     }
 
 
+def test_an_eviction_that_is_only_tried() -> None:
+    """Webhooks go by the request, and by the body a server evicts nobody either."""
+    client = Client({"kind": "Status"})
+    api.Cluster(client).evict_pod("ns", "p", "uid-1", dry_run=True)
+    [(_method, _path, options)] = client.asked
+    assert options["query_params"] == [("dryRun", "All")]
+    assert options["body"]["deleteOptions"] == {"preconditions": {"uid": "uid-1"}, "dryRun": ["All"]}
+
+
 @pytest.mark.parametrize(
     ("details", "causes"),
     [

@@ -105,6 +105,8 @@ def test_an_unknown_node(run: Any) -> None:
     result = run(FakeCluster([]), state="begin")
     assert (result["failed"], result["changed"]) == (True, False)
     assert result["msg"].startswith("Node w1 is not in the cluster")
+    result = run(FakeCluster([]), state="end")
+    assert (result.get("failed", False), result["changed"]) == (False, False)
 
 
 @pytest.mark.parametrize("name", ["jobs_timeout", "evict_timeout", "grace_period"])

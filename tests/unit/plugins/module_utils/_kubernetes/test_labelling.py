@@ -34,7 +34,7 @@ def test_one_list_and_patches_only_where_nodes_differ() -> None:
 def test_check_mode_predicts_and_patches_nothing() -> None:
     cluster = FakeCluster([node("w1")])
     predicted, _left = label_nodes(cluster, {"w1": {"a": "1"}}, "me", check_mode=True)
-    assert cluster.calls == ["nodes"]
+    assert cluster.calls == ["node"]
     done, _left = label_nodes(cluster, {"w1": {"a": "1"}}, "me")
     assert diff_of(predicted) == diff_of(done)
     assert diff_of(done)["after"] == {"w1": {"a": "1"}}
@@ -44,6 +44,7 @@ def test_check_mode_predicts_and_patches_nothing() -> None:
     ("wanted", "word"),
     [
         ({"w1": {"a": "1"}, "zz": {"a": "1"}}, r"Node zz is not in the cluster at https://api.test:6443 \(it has w1\)"),
+        ({"zz": {"a": "1"}}, r"Node zz is not in the cluster at https://api.test:6443 \(it has w1\)"),
         ({"w1": {"a": "1"}, "w2": {"b": "has blank"}}, "Node w2: 'has blank' is no valid value"),
     ],
 )
@@ -58,6 +59,9 @@ def test_a_node_that_left_has_nothing_to_take_away() -> None:
     plans, warnings = label_nodes(FakeCluster([node("w1")]), {"w1": {}, "gone": {}}, "me")
     assert [item.node for item in plans] == ["w1"]
     assert "Node gone" in warnings[0]
+    cluster = FakeCluster([node("w1")])
+    assert label_nodes(cluster, {"gone": {}}, "me") == ([], warnings)
+    assert cluster.calls == ["node"], "other nodes are not asked for"
 
 
 def test_a_node_that_changed_meanwhile_is_planned_again() -> None:

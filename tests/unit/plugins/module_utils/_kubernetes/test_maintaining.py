@@ -8,8 +8,9 @@ import copy
 
 import pytest
 from fakes.kubernetes_api import pod
-from fakes.maintained_node import BARE, JOB, SET, WISH, Scene, refuse
+from fakes.maintained_node import BARE, JOB, SET, WISH, Scene, away, refuse
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.maintaining import (
     LONGEST_PAUSE_FOR_JOBS,
     Blocked,
@@ -211,9 +212,38 @@ def test_check_mode_tells_what_waits_and_what_blocks() -> None:
     assert not scene.cordoned
 
 
+def test_check_mode_asks_whether_budgets_keep_a_pod() -> None:
+    scene = Scene(pod("train", **JOB), pod("web", **SET), pod("x", **SET))
+    scene.cluster.on_evict = lambda item: item["metadata"]["name"] == "x" or refuse(1)(item)
+    before = copy.deepcopy((scene.node, scene.cluster.store_pods))
+    caught, outcome = scene.blocked(check_mode=True)
+    assert str(caught).startswith(
+        "Node w1 would stay cordoned with 1 pod in the way: default/web is kept by a PodDisruptionBudget (The disruption"
+    )
+    assert outcome.evicted == ["default/x"]
+    assert scene.cluster.calls == ["node", "pods", "try default/web", "try default/x"]
+    assert (scene.node, scene.cluster.store_pods, scene.time()) == (*before, 0), "nobody is waited for"
+    caught, _outcome = scene.blocked(check_mode=True, jobs_timeout=0)
+    assert [item.pod for item in caught.blockers] == ["default/train", "default/web"]
+
+
+def test_check_mode_waits_for_a_server_that_is_away_for_a_moment() -> None:
+    scene = Scene(pod("gpu", **SET))
+    scene.cluster.on_call = away(4, "try")
+    assert scene.begin(check_mode=True).evicted == ["default/gpu"]
+    scene.cluster.on_call = away(10**6, "try")
+    with pytest.raises(ApiError, match="cannot be reached"):
+        scene.begin(check_mode=True)
+
+
 def test_a_node_that_is_not_there() -> None:
     scene = Scene()
     scene.cluster.store_nodes.clear()
-    for act in (scene.begin, scene.end):
-        with pytest.raises(MaintenanceError, match="Node w1 is not in the cluster at https"):
-            act()
+    with pytest.raises(MaintenanceError, match="Node w1 is not in the cluster at https"):
+        scene.begin()
+    for check in (True, False):
+        ended = scene.end(check)
+        assert (ended.changed, ended.plan) == (False, None)
+        assert ended.warnings == [
+            "Node w1 is not in the cluster at https://api.test:6443, so it has no maintenance to end."
+        ]

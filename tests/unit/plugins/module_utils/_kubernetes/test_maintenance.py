@@ -21,6 +21,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.mainten
     Sorted,
     blocked_text,
     check_unchanged,
+    foreseen_refusal,
     late,
     lost_if_evicted,
     plan_begin,
@@ -230,6 +231,38 @@ def test_a_refusal_says_why(error: ApiError, words: str) -> None:
 def test_what_no_later_try_can_change_is_raised(error: ApiError) -> None:
     with pytest.raises(ApiError) as caught:
         refusal(pod("p"), error)
+    assert caught.value is error
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ApiError("no", 429, {"DisruptionBudget": BUDGET}), "is kept by a PodDisruptionBudget"),
+        (ApiError("This pod has more than one PodDisruptionBudget.", 500), "is kept by a PodDisruptionBudget"),
+        (ApiError("pdb x is forbidden.", 403), "cannot be evicted (pdb x is forbidden)"),
+        (ApiError("admission webhook w does not support dry run.", 400), None),
+        (ApiError("not found.", 404), None),
+        (ApiError("it is another one.", 409), None),
+    ],
+)
+def test_a_refusal_is_foreseen(error: ApiError, words: str | None) -> None:
+    found = foreseen_refusal(pod("p"), error)
+    assert (found is None) if words is None else (found and found.reason.startswith(words))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ApiError("away."),
+        ApiError("slow down.", 429),
+        ApiError("x", 503),
+        ApiError("x", 401),
+        ApiError("x", 403, {MISSING_RIGHT: "create pods/eviction"}),
+    ],
+)
+def test_an_answer_that_foresees_nothing_is_raised(error: ApiError) -> None:
+    with pytest.raises(ApiError) as caught:
+        foreseen_refusal(pod("p"), error)
     assert caught.value is error
 
 

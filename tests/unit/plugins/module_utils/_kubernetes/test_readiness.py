@@ -341,6 +341,32 @@ def test_survey_asks_for_two_lists_when_all_is_well() -> None:
     assert sorted(cluster.calls) == ["nodes", "pods"]
 
 
+def test_survey_leaves_other_nodes_alone_when_one_is_asked_about() -> None:
+    """A pod that is on no node yet may be meant for it, and is explained."""
+    coming = plugin(status={"phase": "Pending"})
+    coming["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["w1"]}]}
+    ]}}}  # fmt: skip
+    del coming["spec"]["nodeName"]
+    cluster = FakeCluster(
+        [node(f"w{number}", 1) for number in range(50)], [coming, pod("own", on="w1", gpus=1), pod("far", on="w2")]
+    )
+
+    def placed(api: FakeCluster) -> None:
+        if api.calls == ["node", "pods", "pods"]:
+            coming["spec"]["nodeName"] = "w1"
+
+    for _ in range(2):
+        cluster.calls.clear()
+        (report,) = survey(cluster, QUESTION, {"w1": 1}, patience()[0])
+        assert (report.ok, report.allocated, report.plugin_pod) == (True, 1, "plugin-x")
+        assert cluster.calls == ["node", "pods", "pods"]
+        cluster.on_list = placed
+    (report,) = survey(cluster, QUESTION, {"gone": 1}, patience()[0])
+    assert (report.known, "nodes" in cluster.calls) == (False, False)
+    assert "is not in the cluster" in report.reason
+
+
 def test_survey_explains_with_log_and_events() -> None:
     cluster = FakeCluster([node("w1")], [plugin()])
     cluster.logs["plugin-x"] = NVML_LOG
