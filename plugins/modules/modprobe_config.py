@@ -133,8 +133,10 @@ def main() -> None:
                 remember(note, left)
             if differs:
                 write(params["path"], wanted)
-            rebuild(module, command)
-            _files.remove_file(due)
+            if command:
+                rebuild(module, command)
+                # A run that makes none anew leaves them due.
+                _files.remove_file(due)
     except ModprobeError as error:
         module.fail_json(msg=f"{error}.")
     except _files.FilesError as error:
@@ -200,8 +202,6 @@ def rebuilding(module: AnsibleModule) -> list[str]:
 
 def rebuild(module: AnsibleModule, command: list[str]) -> None:
     """Make the RAM disks anew; ends the run with one sentence if that fails."""
-    if not command:
-        return
     status, output, errors = module.run_command(command)
     if status:
         words = " ".join((errors or output).split()[-40:])

@@ -138,6 +138,7 @@ class Machine:
         (packages / "removable.yml").write_text(REHEARSE.format(folder=self.folder))
         (packages / "absent.yml").write_text((REHEARSE + REMOVE).format(folder=self.folder))
         shutil.copy(CHECKOUT / "roles" / "vendor_packages" / "tasks" / "state_absent.yml", packages)
+        shutil.copytree(CHECKOUT / "roles" / "vendor_packages" / "vars", packages.parent / "vars")
         for path in [*(role / "tasks").glob("*.yml"), *(role / "vars").glob("*.yml")]:
             text = path.read_text().replace("gpu.kubernetes.vendor_packages", "stand.ins.vendor_packages")
             for place, instead in PLACES.items():

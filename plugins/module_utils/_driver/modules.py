@@ -242,7 +242,10 @@ def _refuse_missing(state: State, wanted: Wanted, load: Sequence[str]) -> None:
     needed = [NVIDIA, *load] if wanted.state == "current" else load
     missing = [name for name in dict.fromkeys(needed) if name not in state.installed]
     if NVIDIA in missing:
-        remedy = f"install the headers of the running kernel (for {state.release}) and install the driver again"
+        remedy = (
+            f"install the headers of the running kernel (for {state.release}) and install the driver again; "
+            "or, where the modules come built with the kernel's packages, boot the newest kernel that is installed"
+        )
         if state.make_log:
             remedy += f"; why DKMS could not build it is written in {state.make_log}"
         raise ModulesError(f"No kernel module nvidia is installed for the running kernel {state.release}: {remedy}.")

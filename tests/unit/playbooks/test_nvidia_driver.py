@@ -14,6 +14,7 @@ import yaml
 pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
 
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "nvidia_driver"
+KEYS = ROLE.parent / "vendor_packages" / "vars" / "nvidia_keys.yml"
 STATE = "/var/lib/gpu-kubernetes"
 CUDA = "https://developer.download.nvidia.com/compute/cuda/repos"
 
@@ -51,7 +52,7 @@ UBUNTU = [
 ]
 RUNFILE = {"nvidia_driver_method": "runfile", "nvidia_driver_version": "580.1"}
 
-#: What is asked, packages in the driver's version, other packages, and where they come from.
+#: What is asked, packages in the driver's version, other packages, and the key of the repository that they come from.
 PLATFORMS = {
     "debian": (
         host("Debian", "12.5", "6.1.0-56-cloud-amd64", release="bookworm"),
@@ -82,7 +83,7 @@ PLATFORMS = {
         host("Debian", "12.5", "6.1.0-56-amd64", nvidia_driver_provider="nvidia", nvswitches=4),
         ["nvidia-driver-cuda", "nvidia-kernel-open-dkms", "nvidia-fabricmanager"],
         ["linux-headers-6.1.0-56-amd64", "linux-headers-amd64", "nvidia-persistenced"],
-        f"{CUDA}/debian12/x86_64",
+        f"{CUDA}/debian12/x86_64/3bf863cc.pub",
     ),
     "ubuntu": (
         host("Ubuntu", "24.04", "6.8.0-60-generic"),
@@ -157,7 +158,7 @@ PLATFORMS = {
             "nvidia-fabricmanager-570",
         ],
         ["linux-headers-5.15.0-1064-aws", "linux-headers-aws"],
-        f"{CUDA}/ubuntu2204/x86_64",
+        f"{CUDA}/ubuntu2204/x86_64/3bf863cc.pub",
     ),
     "ubuntu-nvidia-without-suffix": (
         host(
@@ -177,49 +178,55 @@ PLATFORMS = {
             "nvidia-fabricmanager",
         ],
         ["linux-headers-6.8.0-60-generic", "linux-headers-generic"],
-        f"{CUDA}/ubuntu2404/x86_64",
+        f"{CUDA}/ubuntu2404/x86_64/3bf863cc.pub",
     ),
     "rocky-arm": (
         host("Rocky", "9.4", "5.14.0-427.el9.aarch64", family="RedHat", architecture="aarch64", nvswitches=1),
-        ["nvidia-driver-cuda", "kmod-nvidia-open-dkms", "nvidia-persistenced", "nvidia-fabric-manager"],
+        ["nvidia-driver-cuda", "kmod-nvidia-open-dkms", "nvidia-persistenced", "nvidia-fabricmanager"],
         ["kernel-devel-5.14.0-427.el9.aarch64"],
-        f"{CUDA}/rhel9/sbsa",
+        f"{CUDA}/rhel9/sbsa/D42D0685.pub",
     ),
     "rocky-volta": (
         host("Rocky", "8.10", "4.18.0-553.el8_10.x86_64", family="RedHat", open_modules="impossible"),
         ["nvidia-driver-cuda", "kmod-nvidia-latest-dkms", "nvidia-persistenced"],
         ["kernel-devel-4.18.0-553.el8_10.x86_64"],
-        f"{CUDA}/rhel8/x86_64",
+        f"{CUDA}/rhel8/x86_64/D42D0685.pub",
     ),
     "fedora": (
         host("Fedora", "43", "6.17.1-300.fc43.x86_64", family="RedHat", nvidia_driver_headers=False),
         ["nvidia-driver-cuda", "kmod-nvidia-open-dkms", "nvidia-persistenced"],
         [],
-        f"{CUDA}/fedora43/x86_64",
+        f"{CUDA}/fedora43/x86_64/1940C73E.pub",
     ),
     "leap": (
         host("openSUSE Leap", "15.6", "6.4.0-150600.23.60-default", family="Suse", secure_boot=True),
-        ["nvidia-compute-utils-G06"],
-        ["nvidia-open-driver-G06-signed-cuda-kmp-default", "nvidia-persistenced"],
-        f"{CUDA}/opensuse15/x86_64",
+        ["nvidia-compute-utils-G06", "nvidia-persistenced"],
+        [],
+        f"{CUDA}/opensuse15/x86_64/D42D0685.pub",
     ),
     "sles": (
         host("SLES", "16.0", "6.12.0-160000.5-default", family="Suse"),
-        ["nvidia-compute-utils-G06"],
-        ["nvidia-open-driver-G06-signed-cuda-kmp-default", "nvidia-persistenced"],
-        f"{CUDA}/suse16/x86_64",
+        ["nvidia-compute-utils-G07", "nvidia-persistenced"],
+        [],
+        f"{CUDA}/suse16/x86_64/3A8B5622.pub",
+    ),
+    "sles-newer-branch": (
+        host("SLES", "15.7", "6.4.0-150700.53.40-default", family="Suse", nvidia_driver_branch="595"),
+        ["nvidia-compute-utils-G07", "nvidia-persistenced"],
+        [],
+        f"{CUDA}/sles15/x86_64/D42D0685.pub",
     ),
     "leap-runfile": (
         host("openSUSE Leap", "15.6", "6.4.0-150600.23.60-default", family="Suse", **RUNFILE),
         [],
         ["dkms", "gcc", "make", "kernel-default-devel"],
-        f"{CUDA}/opensuse15/x86_64",
+        f"{CUDA}/opensuse15/x86_64/D42D0685.pub",
     ),
     "leap-runfile-own-headers": (
         host("openSUSE Leap", "15.6", "6.4.0-150600.23.60-default", "Suse", nvidia_driver_headers=False, **RUNFILE),
         [],
         ["dkms", "gcc", "make"],
-        f"{CUDA}/opensuse15/x86_64",
+        f"{CUDA}/opensuse15/x86_64/D42D0685.pub",
     ),
     "arch": (host("Archlinux", "", "6.17.8-arch1-1", family="Archlinux"), ["nvidia-utils", "nvidia-open"], [], ""),
     "arch-runfile": (
@@ -279,7 +286,8 @@ PLAN = {
     "plan": [
         "{{ __nvidia_driver_versioned }}",
         "{{ __nvidia_driver_unversioned }}",
-        "{{ (__nvidia_driver_choice.repository | default({})).url | default('') }}",
+        # The key lies in the repository.
+        "{{ source.key_url | default('') if source.key_url | default('') | dirname == source.url | default('') else source }}",
     ]
 }
 
@@ -290,6 +298,23 @@ RECORD = {"version": "580.1", "options": OPTIONS, "url": "https://x.example/580.
 NODE = ("Ubuntu", "24.04", "6.8.0-61-generic")
 DECIDED = {
     "signed-packages": (host(*NODE, secure_boot=True), "__nvidia_driver_signed", True),
+    "built-by-the-distribution": (
+        host("SLES", "15.7", "6.4.0-150700.53.40-default", family="Suse", nvidia_driver_branch="595", secure_boot=True),
+        "__nvidia_driver_kmp",
+        ["nvidia-open-driver-G07-signed-cuda-kmp-default"],
+    ),
+    "an-installer-builds": (
+        host("SLES", "15.7", "6.4.0-150700.53.40-default", family="Suse", **RUNFILE),
+        "__nvidia_driver_kmp",
+        [],
+    ),
+    "with-nvswitches": (host(*NODE, nvswitches=4), "__nvidia_driver_same_version", True),
+    "without-nvswitches": (host(*NODE), "__nvidia_driver_same_version", False),
+    "own-packages": (
+        host(*NODE, nvswitches=4, nvidia_driver_packages=["nvidia-driver-580", "nvtop"]),
+        "__nvidia_driver_same_version",
+        False,
+    ),
     "nobody-signs-an-installer": (host(*NODE, secure_boot=True, **RUNFILE), "__nvidia_driver_signed", False),
     "another-kernel-since": (host(*NODE, **RUNFILE), "__nvidia_driver_runfile_differs", False),
     "another-flavor": (
@@ -308,7 +333,7 @@ DECIDED = {
 def loading(**more):
     """Tasks that have the variables of a host's platform, and facts of what it has."""
     names = ["main", "{{ given['os_family'] }}", "{{ given['distribution'] }}"]
-    files = [f"{ROLE}/vars/{name}.yml" for name in names]
+    files = [*(f"{ROLE}/vars/{name}.yml" for name in names), str(KEYS)]
     content = base64.b64encode(json.dumps(RECORD).encode()).decode()
     told = {
         "__nvidia_driver_look": {"ansible_facts": {"nvml": FOUND}},
@@ -339,7 +364,8 @@ def told(hear):
 
 def test_packages_and_repositories_of_each_platform(told):
     hosts = {name: given for name, (given, *_expected) in PLATFORMS.items()}
-    plans = told(hosts, *loading(), {"ansible.builtin.set_fact": PLAN})
+    source = {"source": "{{ __nvidia_driver_choice.repository | default({}) }}"}
+    plans = told(hosts, *loading(), {"ansible.builtin.set_fact": PLAN, "vars": source})
     assert plans == {name: expected for name, (_given, *expected) in PLATFORMS.items()}
 
 

@@ -177,6 +177,27 @@ def installer(machine, text):
     }
 
 
+#: What an installer has left in its record: the version, whether it has the checksum that is asked for now, and whether that is refused.
+RECORDS = {
+    "another's": ("570.2", True, True),
+    "the same": ("580.1", True, False),
+    "cut off": ("", True, False),
+    "cut off, another": ("", False, False),
+}
+
+
+@pytest.mark.parametrize(("version", "same", "refused"), RECORDS.values(), ids=RECORDS)
+def test_an_installer_that_was_cut_off_may_be_asked_for_again(machine, apply, version, same, refused):
+    """On the way back the new one is what is recorded, and on the way forth the former one."""
+    asked = installer(machine, "exit 0")
+    checksum = asked["nvidia_driver_runfile"]["checksum"] if same else "sha256:" + "0" * 64
+    machine.note("driver-runfile")
+    record = {"version": version, "url": "file:///former.run", "checksum": checksum, "options": ["--silent"]}
+    (machine.folder / "state" / "state" / "driver-runfile.json").write_text(json.dumps(record))
+    code, _done, said = apply("plan", **asked)
+    assert ((code != 0), "is the installer of driver 570.2, which is there" in said) == (refused, refused), said
+
+
 def test_nothing_is_unloaded_for_an_installer_that_cannot_be_had(machine, apply):
     machine.start()
     asked = installer(machine, f"touch {machine.folder}/ran")

@@ -520,20 +520,42 @@ def test_the_installer_of_another_version_is_refused_before_a_node_is_emptied(re
         assert words in told[f"sum-{digit}"]
 
 
-#: The same of hosts that have neither a GPU nor a driver, and what is exported.
+#: The same of hosts that have no driver, and what is exported.
 BROUGHT = {
     "nothing-there": (
-        {},
+        {"gpus": []},
         "nothing-there: nvidia_driver_method is preinstalled, and there is no NVIDIA driver and no NVIDIA GPU; take",
     ),
-    "nothing-needed": ({"nvidia_driver_require_gpu": False}, "False"),
+    "nothing-needed": ({"gpus": [], "nvidia_driver_require_gpu": False}, "False"),
+    "driver-missing": (
+        {"gpus": [{"name": "Tesla T4", "lost": False}]},
+        "driver-missing: nvidia_driver_method is preinstalled, and there is no NVIDIA driver; install it, or set",
+    ),
+    # That is left alone, whatever else is asked.
+    "none": (
+        {
+            "gpus": [{"name": "Tesla T4", "lost": False}],
+            "nvidia_driver_method": "none",
+            "nvidia_driver_version": "580.95.05",
+        },
+        "False",
+    ),
+    "none-and-no-gpu": ({"gpus": [], "nvidia_driver_method": "none"}, "False"),
 }
 
 
-def test_a_driver_that_somebody_else_was_to_bring(refusals):
-    hosts = {name: {"nvidia_driver_method": "preinstalled", **asked} for name, (asked, _words) in BROUGHT.items()}
+def test_a_driver_that_somebody_else_was_to_bring(refusals, tmp_path):
+    asked_of = tmp_path / "asked"
+    for name in ("apt-get", "apt-cache", "apt-mark", "dpkg", "dpkg-query", "modprobe", "rmmod", "systemctl"):
+        # By that the facts look whether there is a module.
+        (tmp_path / name).write_text(f'#!/bin/sh\ntest "$1" != --show-depends || exit 1\necho "$0 $*" >> {asked_of}\n')
+        (tmp_path / name).chmod(0o755)
+    state = {"nvidia_driver_state_dir": str(tmp_path / "state")}
+    hosts = {
+        name: {"nvidia_driver_method": "preinstalled", **state, **asked} for name, (asked, _words) in BROUGHT.items()
+    }
     driver = {"library_version": None, "installed_module_version": None, "secure_boot": False}
-    look = {"ansible_facts": {"nvml": {"gpus": [], "nvswitches": 0, "error": None, "driver": driver}}}
+    look = {"ansible_facts": {"nvml": {"gpus": "{{ gpus }}", "nvswitches": 0, "error": None, "driver": driver}}}
     told = refusals(
         "nvidia_driver",
         ["main"],
@@ -541,10 +563,13 @@ def test_a_driver_that_somebody_else_was_to_bring(refusals):
         fact="nvidia_driver_reboot_required",
         facts=DEBIAN,
         extra={"__nvidia_driver_look": look},
+        environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
     )
     assert sorted(told) == sorted(BROUGHT)
     for name, (_asked, words) in BROUGHT.items():
-        assert str(told[name]).startswith(words)
+        assert str(told[name]).startswith(words), told[name]
+    assert not asked_of.exists()
+    assert not (tmp_path / "state").exists()
 
 
 #: What is asked of a host whose driver somebody else installed, and what is said or exported: it is never changed.

@@ -122,6 +122,19 @@ def test_what_was_left_undone_is_made_up_for(host: Host, fault: str) -> None:
     assert host.run()["changed"] is False
 
 
+@pytest.mark.parametrize("boot_path", ["boot", "not-mounted"])
+def test_what_is_due_stays_due_until_it_is_made_up_for(host: Host, boot_path: str) -> None:
+    host.tool("dracut")
+    (host.root / "boot" / "initramfs-1.img").touch()
+    (host.root / "broken").touch()
+    assert host.run()["failed"]
+    (host.root / "broken").unlink()
+    between = host.run(initramfs=boot_path != "boot", boot_path=str(host.root / boot_path))
+    assert (between["changed"], host.calls) == (False, [])
+    assert host.run()["initramfs_command"] == ["dracut", "--force", "--regenerate-all"]
+    assert host.run()["changed"] is False
+
+
 def test_without_initial_ram_disks_on_request(host: Host) -> None:
     (host.root / "boot" / "initrd-1").touch()
     assert host.run(initramfs=False)["initramfs_command"] == []

@@ -93,6 +93,7 @@ def test_held_by_what_no_process_shows() -> None:
             "No kernel module nvidia is installed for the running kernel 6.1",
         ),
         (replace(NONE, installed=frozenset()), "loaded", "install the headers of the running kernel (for 6.1)"),
+        (replace(NONE, installed=frozenset()), "loaded", "the kernel's packages, boot the newest kernel that is inst"),
         (replace(SAME, installed=frozenset()), "current", "No kernel module nvidia is"),
         (replace(NONE, installed=frozenset(), make_log="/var/make.log"), "current", "is written in /var/make.log"),
         (replace(NONE, installed=frozenset({"nvidia"})), "current", "No kernel module nvidia_uvm is"),
