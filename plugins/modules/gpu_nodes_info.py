@@ -14,7 +14,8 @@ description:
   - Compares the GPUs that each node should offer with what its kubelet does offer.
   - Where they differ, says why in one clause with a remedy. The node is unknown or not Ready, the plugin's pod is
     missing (label, taint), pending, cannot be pulled, crashes or found no driver, or some GPUs are unhealthy.
-  - Lists nodes once and pods once. Logs, events and DaemonSets are only asked for when there is something to explain.
+  - Lists nodes once and pods once; where O(expected) names one node, that one and its pods alone. Logs, events and
+    DaemonSets are only asked for when there is something to explain.
 options:
   expected:
     description:

@@ -102,7 +102,7 @@ def _found(item: Object, selector: str) -> bool:
         value: Any = item
         for key in path.split("."):
             value = (value or {}).get(key)
-        if (value == wanted) is (sign == "!="):
+        if ((value or "") == wanted) is (sign == "!="):
             return False
     return True
 
@@ -141,14 +141,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _evict(self) -> None:
         self._body()
-        _group, kind, namespace, name, _query = self._wanted()
+        _group, kind, namespace, name, query = self._wanted()
         with self.server.lock:
             found = self.server.objects.get((kind, namespace, name))
             refusal = self.server.refuse(found) if found else None
             if refusal:
                 self._answer(429, {"kind": "Status", "status": "Failure", "code": 429, **refusal})
                 return
-            self.server.objects.pop((kind, namespace, name), None)
+            if "dryRun" not in query:
+                self.server.objects.pop((kind, namespace, name), None)
             self._answer_object(found)
 
     def do_PATCH(self) -> None:
@@ -171,6 +172,9 @@ class _Handler(BaseHTTPRequestHandler):
             old = self.server.objects.get((kind, namespace, name or body["metadata"]["name"]))
             if (old is None) is bool(name):
                 self._answer(409 if old else 404, {"kind": "Status", "code": 409 if old else 404})
+                return
+            if namespace and old is None and ("Namespace", "", namespace) not in self.server.objects:
+                self._answer(404, {"kind": "Status", "code": 404, "message": f'namespaces "{namespace}" not found'})
                 return
             new = json.loads(json.dumps(merge(old, {"apiVersion": group, "kind": kind, **body})))
             if new != old and "dryRun" not in query:

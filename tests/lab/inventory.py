@@ -39,8 +39,12 @@ _IMAGES = {
 }
 
 
-def _images(settings: Settings) -> dict[str, Any]:
-    """Registry, repository and tag of each image: of the user's own archive where one fits, else of the stand-in."""
+# gpushare's published extender, which binds no pod that asks for a runtime (gpushare_extender_keeps_runtime_class).
+_BINDS_NO_RUNTIME_CLASS = "1.11-d170d8a"
+
+
+def image_variables(settings: Settings) -> dict[str, Any]:
+    """Registry, repository and tag of each image, of the user's own archive where one fits, else of the stand-in; and what else they ask for."""
     given = [name for archive in settings.given_archives for name in image_names(archive)]
     variables: dict[str, Any] = {}
     for prefix, (endings, stand_in) in _IMAGES.items():
@@ -51,6 +55,8 @@ def _images(settings: Settings) -> dict[str, Any]:
         if chosen == NANO_GPU_AGENT:
             # Nor are there any: the nodes' toolkit is CDI alone.
             variables["nano_gpu_agent_needs_host_binaries"] = False
+    if variables["gpushare_extender_image_tag"] == _BINDS_NO_RUNTIME_CLASS:
+        variables["containerd_nvidia_set_default"] = True
     return variables
 
 
@@ -83,7 +89,7 @@ def write(settings: Settings, machines: list[Node], *, with_cluster: bool) -> Pa
             gpu_kubeconfig=str(cluster.kubeconfig(settings)),
             gpu_verify_notes=_notes(settings),
             gpu_verify_report_path=str(settings.state / "gpu-report.json"),
-            **_images(settings),
+            **image_variables(settings),
             kube_scheduler_extender_probe_image=images.kubeadm_names(settings)["pause"],
         )
     groups = {

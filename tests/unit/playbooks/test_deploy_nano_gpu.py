@@ -73,11 +73,12 @@ class Machine:
             if RESOURCE in item["status"]["capacity"] and not works:
                 offered[RESOURCE] = "0"
             item["status"].update(capacity=offered, allocatable=dict(offered))
-            key = ("Pod", "kube-system", f"nano-gpu-agent-{name}")
-            cluster.objects.pop(key, None)
+            for key in [key for key in cluster.objects if key[::2] == ("Pod", f"nano-gpu-agent-{name}")]:
+                del cluster.objects[key]
             if works:
+                key = ("Pod", agents[0]["metadata"]["namespace"], f"nano-gpu-agent-{name}")
                 template = copy.deepcopy(agents[0]["spec"]["template"])
-                template["metadata"].update(name=key[2], namespace="kube-system", creationTimestamp=TODAY)
+                template["metadata"].update(name=key[2], namespace=key[1], creationTimestamp=TODAY)
                 template["spec"]["nodeName"] = name
                 statuses = [{"name": "nano-gpu-agent", "ready": True, "state": {"running": {}}}]
                 status = {"phase": "Running", "containerStatuses": statuses}
@@ -169,6 +170,19 @@ def test_there_and_back(machine, play):
     assert machine.state() == machine.first
 
 
+def test_a_namespace_of_its_own_is_made_first_and_goes_last(machine, play):
+    given = {"nano_gpu_namespace": "gpu-sharing", "nano_gpu_agent_needs_host_binaries": False}
+    code, changed, said = play("deploy_nano_gpu", "--check", **given)
+    assert (code, changed > 0) == (0, True), said
+    assert machine.state() == machine.first
+    code, _changed, said = play("deploy_nano_gpu", **given)
+    assert code == 0, said
+    assert ("Deployment", "gpu-sharing", "nano-gpu-scheduler") in machine.cluster.objects
+    code, _changed, said = play("remove_nano_gpu", **given)
+    assert code == 0, said
+    assert machine.state() == machine.first
+
+
 def test_nothing_is_touched_that_is_not_allowed(machine, play):
     code, changed, said = play("deploy_nano_gpu")
     assert code != 0
@@ -184,6 +198,8 @@ def test_nothing_is_touched_that_is_not_allowed(machine, play):
 
 @pytest.mark.skipif(PROFILE == "quick", reason="it takes long, and differs by kube-scheduler alone")
 def test_a_scheduler_that_cannot_ask_is_found_before_anything_is_touched(machine, play, tmp_path):
+    machine.cluster.put({"kind": "Node", "apiVersion": "v1", **node("plane", 0)})
+    machine.first = machine.state()
     manifest = tmp_path / "manifests" / "kube-scheduler.yaml"
     manifest.parent.mkdir()
     fixtures = Path(__file__).parents[1] / "plugins" / "module_utils" / "_scheduler" / "fixtures"

@@ -172,6 +172,50 @@ def test_what_is_deployed(made):
     }
 
 
+def test_the_service_finds_the_extender_of_its_topology_alone(made):
+    """The other one goes last when the topology changes. Selectors of workloads cannot be changed and stay as they were."""
+    hosts = {name: {"gpushare_extender_topology": name} for name in ("control_plane", "service")}
+    told = made("gpushare", hosts, "[__gpushare_extender_workload.spec, __gpushare_extender_service.spec.selector]")
+    labels = {name: spec["template"]["metadata"]["labels"].items() for name, (spec, _selector) in told.items()}
+    for spec, _selector in told.values():
+        assert spec["selector"] == {"matchLabels": {"app": "gpushare", "component": "gpushare-schd-extender"}}
+    selector = told["service"][1].items()
+    assert selector <= labels["service"]
+    assert not selector <= labels["control_plane"]
+
+
+def gpus(number, gibibytes):
+    return [{"name": "GPU", "lost": False, "memory_total_bytes": gibibytes * 2**30}] * number
+
+
+#: GPUs of hosts that count MiB, and how much their node is to offer, of how many GPUs with how much each, or why not.
+MEBIBYTES = {
+    "one-small": (gpus(1, 4), "[4096, 1, 4096]"),
+    "two-small": (gpus(2, 6), "[12288, 2, 6144]"),
+    "large": (
+        gpus(1, 80),
+        "Host large has 81920 MiB of GPU memory, and the kubelet refuses messages of more than 4 MiB",
+    ),
+}
+
+
+def test_small_gpus_can_be_counted_in_mebibytes(refusals):
+    told = refusals(
+        "gpushare",
+        ["facts"],
+        *[{name: {"gpus": found}} for name, (found, _words) in MEBIBYTES.items()],
+        facts={"nvml": {"source": "nvml", "error": None, "gpus": "{{ gpus }}"}},
+        fact="[__gpushare_host.expected, __gpushare_host.gpus, __gpushare_host.each] | string",
+        variables={
+            "gpu_preflight_gpus": {"ansible_facts": {}},
+            "gpushare_memory_unit": "MiB",
+            "gpushare_extender_image_tag": "c0b6141",
+        },
+    )
+    for name, (_found, words) in MEBIBYTES.items():
+        assert str(told[name]).startswith(words), told[name]
+
+
 def test_the_plugin_finds_the_kubelets_folder(made):
     hosts = {"usual": {}, "elsewhere": {"gpushare_kubelet_dir": "/var/lib/k0s/kubelet"}}
     told = made("gpushare", hosts, "__gpushare_plugin_pod_spec")

@@ -341,12 +341,25 @@ JOINS = {
         joined(foreign=["kube-system/other"]),
         "kube-system/other offers the same GPUs and would not leave a node with the label gpu-kubernetes/nano-gpu=true",
     ),
+    "stays-and-is-nvidias": (
+        joined(foreign=["kube-system/nvidia-device-plugin-daemonset"]),
+        "the second with -e k8s_device_plugin_adopt=true -e gpu_sharing_strategy=exclusive, for it leaves out hosts that declare nano_gpu;",
+    ),
     "upstreams-own": (joined("gpushare", foreign=["kube-system/nano-gpu-agent"]), "kube-system/nano-gpu-agent offers"),
     "held": (joined(held=1), "Node held: pods hold whole GPUs"),
-    "held-shares": (joined(held=1, resource="nvidia.com/gpu.shared"), "Node held-shares: pods hold whole GPUs or shares"),
-    "held-slices": (joined(held=1, resource="nvidia.com/mig-1g.5gb"), "Node held-slices: pods hold whole GPUs or shares"),
+    "held-shares": (
+        joined(held=1, resource="nvidia.com/gpu.shared"),
+        "Node held-shares: pods hold whole GPUs or shares",
+    ),
+    "held-slices": (
+        joined(held=1, resource="nvidia.com/mig-1g.5gb"),
+        "Node held-slices: pods hold whole GPUs or shares",
+    ),
     "will-be-emptied": (joined(held=1, __gpu_sharing_emptied=["will-be-emptied"]), ""),
-    "another-will-be-emptied": (joined(held=1, __gpu_sharing_emptied=["w9"]), "Node another-will-be-emptied: pods hold"),
+    "another-will-be-emptied": (
+        joined(held=1, __gpu_sharing_emptied=["w9"]),
+        "Node another-will-be-emptied: pods hold",
+    ),
 }
 
 

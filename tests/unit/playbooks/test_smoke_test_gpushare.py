@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
 pytest.importorskip("kubernetes")
 
+import yaml
 from fakes.gpushare import share_pod
 from fakes.gpushare_cluster import shared_node
 from fakes.kubernetes_api import node, pod
@@ -69,7 +70,7 @@ def test_a_host_without_a_gpu_is_left_out_with_a_word(prove):
 
 def test_amounts_and_unit_are_heeded(prove):
     nodes = [shared_node("w1", 141), shared_node("w2", 141)]
-    code, said = prove(nodes, [], gpushare_smoke_test_amounts=[100, 42], gpushare_memory_unit="GiB")
+    code, said = prove(nodes, [], gpushare_smoke_test_amounts=[100, 42], gpu_sharing_strategy="gpushare")
     assert code == 0, said
     assert "SKIPPED: node w2: has GPUs of 141 GiB, and the pods ask for 142 GiB together; ask for less." in said
 
@@ -172,6 +173,26 @@ DEFAULTS = {
     "gpushare_smoke_test_tolerations": ([], [{"operator": "Exists"}]),
     "gpushare_smoke_test_run_as_user": (65534, 0),
 }
+
+
+#: What a host knows of the deployment, and the unit that is taken for granted.
+UNITS = {
+    "of-somebody-else": ({}, ""),
+    "declared": ({"gpu_sharing_strategy": "gpushare"}, "GiB"),
+    "decided-by-site": ({"gpu_sharing_strategy": "", "gpu_sharing_decided": "gpushare"}, "GiB"),
+    "deployed-by-this-run": ({"gpushare_shares": True}, "GiB"),
+    "said": ({"gpu_sharing_strategy": "gpushare", "gpushare_memory_unit": "MiB"}, "MiB"),
+}
+
+
+def test_the_unit_is_known_where_the_deployment_is_ours(hear):
+    unit = yaml.safe_load((ROOT / "roles" / "gpushare_smoke_test" / "defaults" / "main.yml").read_text())
+    tasks = [{"ansible.builtin.set_fact": {"told": unit["gpushare_smoke_test_unit"]}}]
+    play = {"hosts": "all", "gather_facts": False, "tasks": tasks}
+    told = "dict(groups.all | zip(groups.all | map('extract', hostvars, 'told')))"
+    found = hear({name: host for name, (host, _unit) in UNITS.items()}, [play], told)
+    # ansible-core 2.18 makes nothing of an empty text.
+    assert {name: unit or "" for name, unit in found.items()} == {name: unit for name, (_host, unit) in UNITS.items()}
 
 
 @pytest.mark.parametrize("linked", [False, True], ids=["alone", "linked"])

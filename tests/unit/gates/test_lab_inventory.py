@@ -1,0 +1,32 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the lab's inventory makes of the images that a user gives it."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("yaml")
+
+from lab.inventory import image_variables
+from lab.settings import Settings
+from lab.standins.archive import docker_archive
+
+REPOSITORY = "registry.example.com/acs/k8s-gpushare-schd-extender"
+#: The archive of an extender, the variables of its image, and whether pods have to get NVIDIA's runtime without asking for it.
+EXTENDERS = {
+    "published": (f"{REPOSITORY}:1.11-d170d8a", "acs/k8s-gpushare-schd-extender", "1.11-d170d8a", True),
+    "own-build": (f"{REPOSITORY}:c0b6141", "acs/k8s-gpushare-schd-extender", "c0b6141", None),
+    "stand-in": ("", "stand-in/gpushare-extender", None, None),
+}
+
+
+@pytest.mark.parametrize("case", EXTENDERS)
+def test_the_published_extender_needs_nvidias_runtime_as_the_default_one(tmp_path, case):
+    name, repository, tag, default = EXTENDERS[case]
+    if name:
+        docker_archive(tmp_path / "extender.tar", name=name, files={"/x": b""})
+    variables = image_variables(Settings(image_archives=tmp_path))
+    assert variables["gpushare_extender_image_repository"] == repository
+    assert tag in (None, variables["gpushare_extender_image_tag"])
+    assert variables.get("containerd_nvidia_set_default") is default
