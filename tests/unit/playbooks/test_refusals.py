@@ -619,9 +619,9 @@ def test_a_driver_of_somebody_else_stays(refusals, workshop, tmp_path, mode):
 
 
 NO_WAY_BACK = (
-    "{}: apt has no version 535.1.0 of nvidia-smi, libnvidia-ml1, libcuda1 and nvidia-kernel-dkms: ask for one that its "
-    "repositories have, or add a repository that has it. That is the driver that the host has, which could not be brought "
-    "back if the other one failed; set nvidia_driver_upgrade_rollback to false to go on without a way back."
+    "{}: the driver that the host has could not be brought back if the other one failed: apt has no version 535.1.0 of nvidia-smi, "
+    "libnvidia-ml1, libcuda1 and nvidia-kernel-dkms: ask for one that its repositories have, or add a repository that has it. "
+    "Set nvidia_driver_upgrade_rollback to false to go on without a way back."
 )
 #: What is asked of a host, what is noted there of an upgrade, and what is planned or said: its repository has the other driver alone.
 WAYS_BACK = {

@@ -149,10 +149,10 @@ print(index.value, event.type, event.data, event.gi == event.ci == 0xFFFFFFFF, n
 def test_xid_event_comes_once_and_in_time(workshop: Workshop) -> None:
     start = time.monotonic()
     words = in_a_process(workshop.library("xid"), EVENTS).split()
-    assert words[:4] == ["0", "0", "10", "0.1"]
-    assert words[4] == "0"
-    assert 0.5 < float(words[5]) < 2.5
-    assert words[6:8] == ["10", "0.1"]
+    assert (words[:3], words[4], words[6]) == (["0", "0", "10"], "0", "10")
+    # A busy machine wakes late.
+    assert 0.1 <= float(words[3]) < 0.5 < float(words[5]) < 2.5
+    assert 0.1 <= float(words[7]) < 0.5
     assert words[8:] == ["1", "8", "79", "True", "0"]
     assert time.monotonic() - start < 20
 
