@@ -356,7 +356,7 @@ def test_survey_leaves_other_nodes_alone_when_one_is_asked_about() -> None:
         if api.calls == ["node", "pods", "pods"]:
             coming["spec"]["nodeName"] = "w1"
 
-    for _ in range(2):
+    for _round in range(2):
         cluster.calls.clear()
         (report,) = survey(cluster, QUESTION, {"w1": 1}, patience()[0])
         assert (report.ok, report.allocated, report.plugin_pod) == (True, 1, "plugin-x")
