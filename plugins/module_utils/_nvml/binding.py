@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 from typing import Any, Collection, Sequence
 
 from .details import TOPICS, ancestor
@@ -80,8 +79,7 @@ def _gpu(nvml: Nvml, index: int, topics: Collection[str], devices: list[Device |
         return Gpu(index=index, pci_address=address, pci_device_id=model, uuid=uuid, minor_number=minor, lost=True)
     gpu = _living_gpu(device, index)
     told = {key: value for name in topics for key, value in TOPICS[name](device).items()}
-    return dataclasses.replace(
-        gpu,
+    return gpu._replace(
         pci_address=address,
         pci_device_id=model,
         uuid=uuid,
@@ -101,7 +99,7 @@ def _with_peers(gpu: Gpu, devices: Sequence[Device | None]) -> Gpu:
         for index, other in enumerate(devices)
         if other is not None and other is not mine
     ]
-    return dataclasses.replace(gpu, details={**gpu.details, "peers": peers})
+    return gpu._replace(details={**gpu.details, "peers": peers})
 
 
 def _living_gpu(device: Device, index: int) -> Gpu:

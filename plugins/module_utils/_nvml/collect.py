@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import time
 from typing import Any, NamedTuple, Sequence
 
@@ -56,19 +55,21 @@ def gather(options: Options) -> Facts:
     begin = time.monotonic()
     facts = _from_best(options)
     if XID in options.subset:
-        facts = dataclasses.replace(facts, xid_errors=xid.read(options.kernel_log))
+        facts = facts._replace(xid_errors=xid.read(options.kernel_log))
     if DRIVER in options.subset:
         facts = _with_driver(facts, options, max(options.timeout - (time.monotonic() - begin), LAST_SECONDS))
     keys = [key for name in options.subset for key in KEYS.get(name, ())]
     gpus = (
-        dataclasses.replace(gpu, details={**dict.fromkeys(keys), **gpu.details, **_place(gpu, keys, options)})
+        gpu._replace(details={**dict.fromkeys(keys), **gpu.details, **_place(gpu, keys, options)})
         for gpu in _with_device_ids(facts.gpus, options)
     )
-    return dataclasses.replace(facts, gpus=tuple(gpus), nvswitches=pci.switches(options.pci_path))
+    return facts._replace(gpus=tuple(gpus), nvswitches=pci.switches(options.pci_path))
 
 
 def others(pci_path: str, timeout: float) -> tuple[list[dict[str, Any]], list[str]]:
     """GPUs of other vendors as ``pci.others`` tells them, with what rocm-smi adds, and a sentence for each that did not answer."""
+    if not pci.has_others(pci_path):
+        return [], []
     begin = time.monotonic()
     try:
         found: list[dict[str, Any]] = isolation.call(lambda: pci.others(pci_path), timeout)
@@ -103,7 +104,7 @@ def _with_device_ids(gpus: Sequence[Gpu], options: Options) -> list[Gpu]:
     if all(gpu.pci_device_id for gpu in gpus):
         return list(gpus)
     there = {gpu.pci_address: gpu.pci_device_id for gpu in pci.read(options.pci_path)}
-    return [dataclasses.replace(gpu, pci_device_id=gpu.pci_device_id or there.get(gpu.pci_address)) for gpu in gpus]
+    return [gpu._replace(pci_device_id=gpu.pci_device_id or there.get(gpu.pci_address)) for gpu in gpus]
 
 
 def _with_driver(facts: Facts, options: Options, timeout: float) -> Facts:
@@ -111,7 +112,7 @@ def _with_driver(facts: Facts, options: Options, timeout: float) -> Facts:
     library_version = _driver_part(facts.nvml_version) if facts.nvml_version else None
     with contextlib.suppress(isolation.Hung, isolation.Crashed, isolation.Failed):
         told = isolation.call(lambda: driver.read(options.root, library_version, driver.installed_build()), timeout)
-        return dataclasses.replace(facts, driver=told)
+        return facts._replace(driver=told)
     return facts
 
 
@@ -203,12 +204,12 @@ def _with_unserved(facts: Facts, options: Options) -> Facts:
     unserved = [gpu for gpu in pci.for_the_driver(options.pci_path) if gpu.pci_address not in known]
     if not unserved:
         return facts
-    gpus = (*facts.gpus, *(dataclasses.replace(gpu, lost=True) for gpu in unserved))
+    gpus = (*facts.gpus, *(gpu._replace(lost=True) for gpu in unserved))
     error = (
         f"The NVIDIA driver does not serve {len(unserved)} of {len(gpus)} GPUs ({', '.join(str(gpu.pci_address) for gpu in unserved)}); "
         "look for NVRM in the kernel log: another branch or the other kernel modules may know them, else they are broken."
     )
-    return dataclasses.replace(facts, gpus=gpus, error=" ".join(filter(None, [facts.error, error])))
+    return facts._replace(gpus=gpus, error=" ".join(filter(None, [facts.error, error])))
 
 
 def _place_lost(facts: Facts, options: Options) -> Facts:
@@ -221,10 +222,10 @@ def _place_lost(facts: Facts, options: Options) -> Facts:
         known = {gpu.pci_address for gpu in gpus}
         free = [gpu for gpu in pci.read(options.pci_path) if gpu.pci_address not in known]
         for position, place in zip(homeless, free if len(free) == len(homeless) else []):
-            gpus[position] = dataclasses.replace(gpus[position], pci_address=place.pci_address, name=place.name)
+            gpus[position] = gpus[position]._replace(pci_address=place.pci_address, name=place.name)
     where = [gpu.pci_address or f"index {gpu.index}" for gpu in gpus if gpu.lost]
     error = (
         f"{len(where)} of {len(gpus)} GPUs fell off the bus ({', '.join(where)}); "
         "reboot the node and look for Xid 79 in the kernel log."
     )
-    return dataclasses.replace(facts, gpus=tuple(gpus), error=" ".join(filter(None, [error, facts.error])))
+    return facts._replace(gpus=tuple(gpus), error=" ".join(filter(None, [error, facts.error])))

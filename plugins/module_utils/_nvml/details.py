@@ -290,7 +290,9 @@ def _processors(device: Device) -> str | None:
     if not device.filled(("nvmlDeviceGetCpuAffinity",), (ctypes.c_uint(WORDS),), words):
         return None
     width = ctypes.sizeof(ctypes.c_ulong) * 8
-    return ranges([n for n in range(WORDS * width) if words[n // width] >> n % width & 1])
+    return ranges(
+        [at * width + bit for at, word in enumerate(words) if word for bit in range(width) if word >> bit & 1]
+    )
 
 
 def ranges(numbers: list[int]) -> str:

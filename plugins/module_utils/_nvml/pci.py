@@ -107,6 +107,11 @@ def _is_switch(device: str | None) -> bool:
     return any(first <= number <= last for first, last in SWITCHES)
 
 
+def has_others(path: str) -> bool:
+    """Whether ``path`` may have GPUs of other vendors: asks no driver of theirs."""
+    return bool(_devices(path, list(OTHERS), (DISPLAY_CLASS, ACCELERATOR_CLASS)))
+
+
 def others(path: str, ids: Sequence[str] = PCI_IDS) -> list[dict[str, Any]]:
     """The GPUs of other vendors below ``path``, in bus order, with what the system knows of them; *ids* name the models."""
     found = []

@@ -125,3 +125,11 @@ def test_a_bus_that_hangs_is_given_up(bus: str, monkeypatch: pytest.MonkeyPatch)
         [],
         [f"GPUs of AMD and Intel are not told, for {bus} did not answer in time; look into the kernel log."],
     )
+
+
+def test_a_bus_without_gpus_of_others_costs_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "0000:01:00.0").mkdir()
+    (tmp_path / "0000:01:00.0" / "vendor").write_text("0x10de\n")
+    (tmp_path / "0000:01:00.0" / "class").write_text("0x030200\n")
+    monkeypatch.setattr(collect.isolation, "call", lambda *_arguments: pytest.fail("a process was started"))
+    assert collect.others(str(tmp_path), 10) == ([], [])
