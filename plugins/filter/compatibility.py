@@ -32,7 +32,7 @@ options:
       running:
         description:
           - Version of the driver that works on the host, with the kernel and the kernel modules asked about. With it, that driver is
-            not judged beside the kernel.
+            not judged beside the kernel, and some GPUs that it leaves out are told with the level V(warn), as long as it serves others.
         type: str
       cuda:
         description: Version of the CUDA toolkit, such as V(12.8) or V(12.8.1).

@@ -66,8 +66,8 @@ options:
     description:
       - Whether several packages of O(name) get one upstream version without O(version) too, the newest that all of them have, as parts
         of a driver that do not depend on each other need it. With pacman there is no choice.
+      - With V(false) each gets what there is. Left out, those that join packages which O(record) has come in the version of these.
     type: bool
-    default: false
   manager:
     description: The package manager.
     type: str
@@ -163,7 +163,7 @@ ARGUMENTS = {
     "unversioned": {"type": "list", "elements": "str", "default": []},
     "state": {"type": "str", "choices": ["present", "absent", "available"], "default": "present"},
     "version": {"type": "str"},
-    "same_version": {"type": "bool", "default": False},
+    "same_version": {"type": "bool"},
     "manager": {"type": "str", "choices": ["apt", "dnf", "zypper", "pacman"], "required": True},
     "source": {"type": "path"},
     "hold": {"type": "bool"},
@@ -204,7 +204,7 @@ def main() -> None:
             unversioned=frozenset(params["unversioned"]),
             present=params["state"] != "absent",
             version=params["version"],
-            same_version=params["same_version"] and params["manager"] != "pacman",
+            same_version=None if params["manager"] == "pacman" else params["same_version"],
             source=params["source"],
         )
         wish = Wish(request, params["record"], params["hold"])

@@ -123,7 +123,10 @@ def main() -> None:
         differs = before != wanted
         note = os.path.join(params["state_dir"], "state", "parameters-due.json")
         left = dropped(before, wanted, remembered(note)) if params["state"] == "present" else {}
-        command = rebuilding(module) if params["initramfs"] and (differs or os.path.exists(due)) else []
+        noted = params["initramfs"] and os.path.exists(due)
+        command = rebuilding(module) if params["initramfs"] and (differs or noted) else []
+        # A host without RAM disks will never have these made anew.
+        forgotten = noted and not command and params["state"] == "absent"
         if not module.check_mode:
             if command:
                 # Written first: a run that is killed on the way must not leave RAM disks with the former file.
@@ -135,6 +138,7 @@ def main() -> None:
                 write(params["path"], wanted)
             if command:
                 rebuild(module, command)
+            if command or forgotten:
                 # A run that makes none anew leaves them due.
                 _files.remove_file(due)
     except ModprobeError as error:
@@ -142,7 +146,7 @@ def main() -> None:
     except _files.FilesError as error:
         module.fail_json(msg=str(error))
     module.exit_json(
-        changed=differs or bool(command),
+        changed=differs or forgotten or bool(command),
         initramfs_command=command,
         dropped=left,
         diff={

@@ -225,7 +225,7 @@ def _place_lost(facts: Facts, options: Options) -> Facts:
             gpus[position] = gpus[position]._replace(pci_address=place.pci_address, name=place.name)
     where = [gpu.pci_address or f"index {gpu.index}" for gpu in gpus if gpu.lost]
     error = (
-        f"{len(where)} of {len(gpus)} GPUs fell off the bus ({', '.join(where)}); "
-        "reboot the node and look for Xid 79 in the kernel log."
+        f"{len(where)} of {len(gpus)} GPUs are lost to the driver ({', '.join(where)}); "
+        "reboot the node and look for NVRM in the kernel log, such as Xid 79 of one that fell off the bus."
     )
     return facts._replace(gpus=tuple(gpus), error=" ".join(filter(None, [error, facts.error])))

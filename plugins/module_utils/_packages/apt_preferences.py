@@ -9,26 +9,36 @@ for in.
 
 from __future__ import annotations
 
+import os
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Iterator
 
-from .request import Request
+from .. import _files
+from .request import PackageError, Request
 
 OWN = "/etc/apt/preferences"
 
 
 @contextmanager
 def preferring(request: Request, own: str = OWN) -> Iterator[Request]:
-    """Yield the request with preferences for its version, of whatever package has it, before those in the host's *own* file."""
+    """Yield the request with preferences for its version, of whatever package has it, before those in the host's *own* file.
+
+    Raises PackageError where they cannot be written.
+    """
     version = request.version or ""
-    text = ""
-    with suppress(FileNotFoundError), open(own, encoding="utf-8", errors="surrogateescape") as file:
-        text = file.read()
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", errors="surrogateescape", suffix=".pref") as made:
-        # A plain * for the packages would come after what other files prefer of packages by name.
-        pin = version if "-" in version else f"{version}-*"
-        made.write(f"Package: /./\nPin: version {pin}\nPin-Priority: 1002\n\n{text}")
-        made.flush()
-        yield replace(request, preferences=made.name)
+    # A plain * for the packages would come after what other files prefer of packages by name.
+    pin = version if "-" in version else f"{version}-*"
+    text = f"Package: /./\nPin: version {pin}\nPin-Priority: 1002\n\n".encode("ascii")
+    with ExitStack() as stack:
+        try:
+            path = os.path.join(
+                stack.enter_context(tempfile.TemporaryDirectory(prefix="gpu-kubernetes-")), "preferences"
+            )
+            _files.write_atomic(path, text + (_files.read_bytes(own) or b""), mode=0o644)
+        except (OSError, _files.FilesError) as error:
+            raise PackageError(
+                f"Cannot have apt prefer {version} ({str(error).rstrip('.')}): put that right, and run again"
+            ) from error
+        yield replace(request, preferences=path)

@@ -96,7 +96,12 @@ def _present(
 
 def _begun(chosen: Manager, record: Record, request: Request, run: Runner) -> Record:
     """Return the record before a transaction."""
-    before = tuple(sorted(_there(chosen, record, request, run))) if record.before is None else record.before
+    before = record.before
+    if before is None:
+        rows = _rows(chosen, run)
+        # By their long names too: who goes on with this may ask for one so that was there under its short name.
+        long = (name for words in rows for name in _long_names(words))
+        before = tuple(sorted({*_called(rows, _asked(record, request)), *long}))
     # Their names are those of what they bring, also for a run that goes on with this one and asks for others or none.
     return replace(record, before=before, free=tuple(sorted({*record.free, *request.unversioned})))
 
@@ -243,24 +248,36 @@ def _do(chosen: Manager, command: Sequence[str], names: Sequence[str], run: Runn
 
 def _there(chosen: Manager, record: Record, request: Request, run: Runner) -> dict[str, str]:
     """All installed packages with their versions, those that are or were asked for by the names that they were asked for with."""
-    return _installed(chosen, {*request.names, *record.packages, *record.free}, run)
+    return _installed(chosen, _asked(record, request), run)
+
+
+def _asked(record: Record, request: Request) -> set[str]:
+    return {*request.names, *record.packages, *record.free}
 
 
 def _installed(chosen: Manager, asked: Iterable[str], run: Runner) -> dict[str, str]:
-    """All installed packages with their versions.
+    """All installed packages with their versions, called as in *asked*."""
+    return _called(_rows(chosen, run), set(asked))
 
-    Those *asked* for as NAME-VERSION are called so, as kernel-devel is, of which several versions may be installed, some of them somebody's.
-    """
+
+def _rows(chosen: Manager, run: Runner) -> list[list[str]]:
+    """Name, version and, with rpm, architecture of all installed packages."""
     output = perform(chosen, chosen.listing, [], run)
     lines = [line.split() for line in output.splitlines()]
     # dpkg also tells of those that were removed and left their configuration; one that is there by half has to go by whole.
     gone = ("not-installed", "config-files")
     rows = [words[1:] for words in lines if words[0] not in gone] if chosen.listing[0] == "dpkg-query" else lines
-    names = set(asked)
-    return {_name(words, names): words[1] for words in rows if len(words) >= 2}
+    return [words for words in rows if len(words) >= 2]
 
 
-def _name(words: Sequence[str], asked: set[str]) -> str:
-    """Return what a package is called of which name, version and, with rpm, architecture are listed."""
-    whole = [f"{words[0]}-{words[1]}.{words[2]}", f"{words[0]}-{words[1]}"] if len(words) > 2 else []
-    return next((name for name in whole if name in asked), words[0])
+def _called(rows: Iterable[Sequence[str]], asked: set[str]) -> dict[str, str]:
+    """Versions by name.
+
+    Those *asked* for as NAME-VERSION are called so, as kernel-devel is, of which several versions may be installed, some of them somebody's.
+    """
+    return {next((name for name in _long_names(words) if name in asked), words[0]): words[1] for words in rows}
+
+
+def _long_names(words: Sequence[str]) -> list[str]:
+    """What else rpm takes for the name of a package."""
+    return [f"{words[0]}-{words[1]}.{words[2]}", f"{words[0]}-{words[1]}"] if len(words) > 2 else []

@@ -33,14 +33,15 @@ class PackageError(Exception):
 class Request:
     """Packages that should be there or not. Raises PackageError for an impossible name.
 
-    ``version`` is asked of all but those that are ``unversioned``. With ``same_version`` those get one upstream version, whichever it is.
+    ``version`` is asked of all but those that are ``unversioned``. With ``same_version`` those get one upstream version, whichever it is;
+    without, what joins those of an earlier request gets theirs, and with False each gets what there is.
     """
 
     names: tuple[str, ...]
     present: bool = True
     version: str | None = None
     unversioned: frozenset[str] = frozenset()
-    same_version: bool = False
+    same_version: bool | None = None
     # apt only: the sources file whose repository is refreshed, so that other, broken repositories do not matter
     source: str | None = None
     # apt only: a file to read instead of /etc/apt/preferences
@@ -67,7 +68,7 @@ class Request:
     @property
     def together(self) -> bool:
         """Whether the packages have to have one upstream version and the request does not say which, as with a branch of a driver."""
-        return self.present and (self.same_version if self.version is None else self.version.endswith(".*"))
+        return self.present and (bool(self.same_version) if self.version is None else self.version.endswith(".*"))
 
 
 def satisfied(name: str, request: Request, installed: Installed) -> bool:
@@ -106,7 +107,8 @@ def beside(request: Request, installed: Installed) -> tuple[str, ...]:
     What joins them has to fit them, and the repository may have gone on since they came. It has the same upstream version and not
     always the same revision: NVIDIA's fabric manager is 580.126.20-1 where the libraries are 580.126.20-1.amzn2023.
     """
-    if not request.present or not (request.version is None or request.version.endswith(".*")):
+    free = request.same_version is not False if request.version is None else request.version.endswith(".*")
+    if not request.present or not free:
         return ()
     stay = _staying(request, pending(request, installed), installed)
     # Without a revision it would mean every revision of it.

@@ -80,12 +80,15 @@ def _driver(seen: Observation) -> Iterator[Finding]:
 
 
 def _lost_gpus(seen: Observation) -> Iterator[Finding]:
+    # What the driver says of all of them is told once.
+    words = split_reason(str(seen["nvml"].get("error") or "").rstrip("."))[0]
     for gpu in seen["nvml"].get("gpus") or []:
         if gpu.get("lost"):
             name = gpu.get("uuid") or gpu.get("pci_address") or gpu.get("index")
+            told, words = f" [{words}]" if words else "", ""
             yield (
                 "gpu_lost",
-                f"GPU {name} is lost",
+                f"GPU {name} is lost{told}",
                 "drain the node, reboot it and look for Xid errors and NVRM in its log",
             )
 

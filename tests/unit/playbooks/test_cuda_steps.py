@@ -166,6 +166,17 @@ def test_a_run_that_was_killed_is_healed_by_the_next(machine, runfile, kill, ste
 
 
 @SLOW
+def test_a_run_that_was_killed_and_one_without_its_installer_give_back_what_was_whole(machine, runfile, kill):
+    kill("put-aside")
+    code, _done, said = runfile({**machine.installer(2), "checksum": "sha256:" + "0" * 64})
+    assert code != 0, said
+    assert "nothing of it was executed" in said
+    assert machine.toolkits() == ["cuda", "cuda-12.8"]
+    assert (machine.local / "cuda-12.8" / "whole").read_text() == "1\n"
+    assert machine.record()["checksum"] == machine.installer(1)["checksum"]
+
+
+@SLOW
 @pytest.mark.parametrize("step", ["put-aside", "done"])
 def test_a_run_that_was_killed_and_one_that_fails_leave_what_was_whole(machine, runfile, kill, step):
     kill(step)

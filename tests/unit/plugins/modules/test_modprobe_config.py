@@ -135,6 +135,22 @@ def test_what_is_due_stays_due_until_it_is_made_up_for(host: Host, boot_path: st
     assert host.run()["changed"] is False
 
 
+@pytest.mark.parametrize("initramfs", [True, False])
+def test_what_is_due_where_there_are_no_initial_ram_disks_any_more_goes_with_the_file(
+    host: Host, initramfs: bool
+) -> None:
+    host.tool("dracut")
+    image = host.root / "boot" / "initramfs-1.img"
+    image.touch()
+    (host.root / "broken").touch()
+    assert host.run()["failed"]
+    image.unlink()
+    assert host.run(state="absent", initramfs=initramfs, check=True)["changed"]
+    assert host.run(state="absent", initramfs=initramfs)["changed"]
+    assert bool(list((host.root / "state").rglob("initramfs-due"))) is not initramfs
+    assert host.run(state="absent", initramfs=initramfs)["changed"] is False
+
+
 def test_without_initial_ram_disks_on_request(host: Host) -> None:
     (host.root / "boot" / "initrd-1").touch()
     assert host.run(initramfs=False)["initramfs_command"] == []

@@ -161,7 +161,8 @@ def test_lost_gpu(workshop: Workshop) -> None:
     facts = collect.gather(NOWHERE._replace(library=workshop.library("lost-gpu")))
     assert facts.source == "nvml"
     assert facts.error == (
-        "1 of 4 GPUs fell off the bus (0000:47:00.0); reboot the node and look for Xid 79 in the kernel log."
+        "1 of 4 GPUs are lost to the driver (0000:47:00.0); "
+        "reboot the node and look for NVRM in the kernel log, such as Xid 79 of one that fell off the bus."
     )
 
 

@@ -209,3 +209,9 @@ def test_preferences_of_the_host_count_meanwhile(tmp_path: Path) -> None:
     assert not file.exists()
     with preferring(Request(("libs",), version="1.1-3"), str(tmp_path / "none")) as asked:
         assert "Pin: version 1.1-3\n" in Path(str(asked.preferences)).read_text()
+
+
+def test_preferences_that_cannot_be_had_are_no_traceback(tmp_path: Path) -> None:
+    words = rf"^Cannot have apt prefer 1\.1 \(.*{tmp_path}.*\): "
+    with pytest.raises(PackageError, match=words), preferring(Request(("libs",), version="1.1"), str(tmp_path)):
+        pytest.fail("a folder was read")

@@ -340,6 +340,32 @@ def test_headers_of_one_kernel_go_by_their_name_and_those_of_others_stay(
     assert not [call for call in calls if call.endswith(" kernel-devel")]
 
 
+def test_headers_of_somebody_stay_theirs_where_they_are_asked_for_after_a_killed_run(tmp_path: Path) -> None:
+    """The host was booted into their kernel meanwhile."""
+    file = str(tmp_path / "record")
+    other = HEADERS.replace("427", "362")
+
+    dead: list[bool] = []
+
+    class KilledError(Exception):
+        """The end of the process."""
+
+    def run(command: Sequence[str]) -> tuple[int, str, str]:
+        dead.extend([True] if "install" in command else [])
+        if dead:
+            raise KilledError
+        return 0, KERNELS["362"] if "--all" in command else "", ""
+
+    def query(names: Sequence[str]) -> dict[str, str | None]:
+        return {name: "5.14.0-362.el9" if name == other else None for name in names}
+
+    with pytest.raises(KilledError):
+        keep("dnf", Wish(Request((HEADERS,), unversioned=frozenset({HEADERS})), file), query, run, check_mode=False)
+    dead.clear()
+    keep("dnf", Wish(Request((other,), unversioned=frozenset({other})), file), query, run, check_mode=False)
+    assert record.read(file) == Record()
+
+
 def test_headers_of_a_former_kernel_keep_their_name(tmp_path: Path) -> None:
     """The next kernel's are asked for, and the former ones' are still to be removed."""
     file = str(tmp_path / "record")

@@ -122,6 +122,15 @@ def test_what_joins_and_is_not_there_in_that_version_is_refused(manager: str) ->
     assert not [call for call in host.changing if " install " in call]
 
 
+@pytest.mark.parametrize("manager", ["apt", "dnf", "zypper"])
+def test_what_joins_packages_that_have_versions_of_their_own_comes_as_it_is(manager: str) -> None:
+    """As the components of one CUDA toolkit."""
+    host = Host(manager, toolkit="1.2-1")
+    host.answer(*offered(manager, ("base", "1.3-1")))
+    host.makes[" install "] = {"base": "1.3-1"}
+    assert host.apply(Request(NAMES, own=frozenset({"toolkit"}), same_version=False)) == ("base",)
+
+
 #: The fabric manager has another source than the libraries, and other revisions.
 PARTS = [("libs", "580.9.2-1.el9"), ("libs", "580.10.1-1.el9"), ("libs", "580.9.3-1.el9")]
 PARTS += [("fabric", "580.9.1-1"), ("fabric", "580.9.3-1"), ("fabric", "580.9.3-2")]

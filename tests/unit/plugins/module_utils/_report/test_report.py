@@ -42,7 +42,7 @@ def test_the_report_is_plain_json_and_the_same_for_the_same_cluster() -> None:
     assert json.dumps(build.build(warmer, cluster())) == first
 
 
-LOST = {"gpus": [gpu(), gpu(1, lost=True)], "error": "1 of 2 GPUs fell off the bus; reboot."}
+LOST = {"gpus": [gpu(), gpu(1, lost=True)], "error": "1 of 2 GPUs are lost to the driver (0000:47:00.0); reboot."}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,10 @@ LOST = {"gpus": [gpu(), gpu(1, lost=True)], "error": "1 of 2 GPUs fell off the b
             host(nvml=LOST),
             cluster(),
             ["gpu_lost"],
-            "worker-1: GPU GPU-1 is lost; drain the node, reboot it and look for Xid errors and NVRM in its log.",
+            (
+                "worker-1: GPU GPU-1 is lost [1 of 2 GPUs are lost to the driver (0000:47:00.0)]; "
+                "drain the node, reboot it and look for Xid errors and NVRM in its log."
+            ),
         ),
         (
             host(toolkit={"usable": False, "path": None}),
