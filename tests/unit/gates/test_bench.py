@@ -12,13 +12,7 @@ pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is her
 
 from bench.nvml_facts import MOST, measure
 
-from ansible_collections.gpu.kubernetes.tests.unit.effort import PROFILE
 
-# Beside the other tests of a matrix, processors are shared by so many that this says more of them than of the module.
-ALONE = pytest.mark.skipif(PROFILE == "quick", reason="speed is measured with the ansible-core of .venv")
-
-
-@ALONE
 def test_nvml_facts_is_hardly_slower_than_a_ping(tmp_path):
     """Once in three times: tests beside it take the processors from now the one, now the other."""
     ratios = []
