@@ -58,14 +58,15 @@ options:
       - The version that they should have. Without the packager's revision, any revision of exactly that version, so
         that V(1.17.8) takes 1.17.8-1 and V(1.17) does not. With apt, an epoch is part of the version.
       - V(1.17.*) takes all that begin with 1.17 and a dot. With zypper that has to be a number after which another comes, as 1.18 does.
-        Several packages get one upstream version, the newest of those that begin so and that all of them have, and are brought to
-        one if they are installed in different ones.
+        Several packages get one upstream version of those that begin so and that all of them have, the newest. If they are installed in
+        different ones they are brought to one, which is one of these if it can be had of all.
       - Left out, an installed version stays. With pacman there is no choice.
     type: str
   same_version:
     description:
-      - Whether several packages of O(name) get one upstream version without O(version) too, the newest that all of them have, as parts
-        of a driver that do not depend on each other need it. With pacman there is no choice.
+      - Whether several packages of O(name) get one upstream version without O(version) too, as parts of a driver that do not depend on
+        each other need it. Those that are installed in different ones are brought to one of these, if it can be had of all of them,
+        else to the newest of their release. With pacman there is no choice.
       - With V(false) each gets what there is. Left out, those that join packages which O(record) has come in the version of these.
     type: bool
   manager:

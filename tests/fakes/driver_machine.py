@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,10 @@ INSTALL = """
 - ansible.builtin.lineinfile: {{path: "{folder}/installed", create: true, line: "{{{{ item }}}}"}}
   loop: "{{{{ vendor_packages_unversioned }}}}"
 """
+PENDING = """
+- ansible.builtin.set_fact:
+    vendor_packages_result: {{packages: "{{{{ lookup('ansible.builtin.file', '{folder}/pending').split() }}}}"}}
+"""
 # What a removal runs, and what it asks of packages; see Machine.failing.
 PROGRAMS = {
     "nvidia-uninstall": "[ ! -e {folder}/uninstall.fails ] || exit 1; echo uninstall >> {folder}/services.log; rm $0 {folder}/library",
@@ -108,6 +112,7 @@ class Machine:
         self.folder = folder
         self.node = kernel_node.Node(folder)
         (folder / "library").write_text("570.2")
+        (folder / "pending").touch()
         self.node.load("nvidia_uvm", "nvidia_drm")
         for name, text in {
             "systemctl": SYSTEMCTL,
@@ -135,6 +140,9 @@ class Machine:
         packages = collection / "roles" / "vendor_packages" / "tasks"
         packages.mkdir(parents=True)
         (packages / "present.yml").write_text(INSTALL.format(folder=self.folder))
+        for entry in ("check", "available"):
+            (packages / f"{entry}.yml").write_text("[]")
+        (packages / "pending.yml").write_text(PENDING.format(folder=self.folder))
         (packages / "removable.yml").write_text(REHEARSE.format(folder=self.folder))
         (packages / "absent.yml").write_text((REHEARSE + REMOVE).format(folder=self.folder))
         shutil.copy(CHECKOUT / "roles" / "vendor_packages" / "tasks" / "state_absent.yml", packages)
@@ -163,6 +171,10 @@ class Machine:
     def tell(self, **driver: Any) -> None:
         """Have the facts tell this of the driver, as ``nouveau_loaded``."""
         (self.folder / "nvml").write_text(json.dumps(driver))
+
+    def differ(self, *packages: str) -> None:
+        """Have these packages be there in other versions than they are asked for, or not be there."""
+        (self.folder / "pending").write_text(" ".join(packages))
 
     def installed(self) -> list[str]:
         """The packages without the driver's version that were asked for."""
@@ -220,8 +232,15 @@ class Machine:
             **asked,
         }
 
-    def play(self, *parts: str, path_of_programs: str = "", distribution: str = "Debian", **asked: Any) -> Path:
-        """Write a playbook that has the role look, then runs files of its tasks."""
+    def play(
+        self,
+        *parts: str,
+        path_of_programs: str = "",
+        distribution: str = "Debian",
+        then: Sequence[dict[str, Any]] = (),
+        **asked: Any,
+    ) -> Path:
+        """Write a playbook that has the role look, then runs files of its tasks, and other tasks after them."""
         facts = {
             "distribution": distribution,
             "os_family": "Debian",
@@ -240,7 +259,7 @@ class Machine:
                 FOLDER: str(self.folder),
             },
             "vars": self.variables(**asked),
-            "tasks": [{"ansible.builtin.set_fact": told}, *roles],
+            "tasks": [{"ansible.builtin.set_fact": told}, *roles, *then],
         }
         path.write_text(json.dumps([play]))
         return path

@@ -178,7 +178,7 @@ def _fit(chosen: Manager, request: Request, installed: Installed, run: Runner) -
     if wanted:
         version = next((each for each in wanted if not _missing(replace(rest, version=each), offers)), None)
     elif _chooses(rest, offers):
-        version = common(rest, offers)
+        version = common(rest, offers, installed)
     else:
         return rest
     if version is None:

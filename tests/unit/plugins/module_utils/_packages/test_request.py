@@ -7,6 +7,7 @@ import re
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.request import (
+    Installed,
     PackageError,
     Request,
     common,
@@ -80,4 +81,20 @@ def test_usual_names_and_versions_are_taken() -> None:
 )
 def test_the_newest_version_that_all_have(versions: list[str], newest: str | None) -> None:
     offers = [(name, f"{version}-{number}") for number, name in enumerate(NAMES) for version in versions]
-    assert common(Request(NAMES, same_version=True), [*offers, ("toolkit", "999-1"), ("other", "1000-1")]) == newest
+    offers += [("toolkit", "999-1"), ("other", "1000-1")]
+    assert common(Request(NAMES, same_version=True), offers, {"toolkit": None, "base": None}) == newest
+
+
+@pytest.mark.parametrize(
+    ("there", "version"),
+    [
+        ({"toolkit": "580.9.3-1", "base": "580.8.1-1"}, "580.9.3"),
+        ({"toolkit": "580.9.4-1", "base": "580.8.1-1"}, "580.95.05"),
+        ({"toolkit": "570.1-1", "base": None}, "590.1"),
+        ({"toolkit": "1:580.9.3-2", "base": "580.95.05-1", "other": "590.1-1"}, "580.95.05"),
+    ],
+    ids=["one-of-these", "else-of-their-release", "else-the-newest", "the-newer-one"],
+)
+def test_packages_of_different_versions_go_no_further_than_they_have_to(there: Installed, version: str) -> None:
+    offers = [(name, f"{offer}-1") for name in NAMES for offer in ("590.1", "580.9.3", "580.95.05")]
+    assert common(Request(NAMES, same_version=True), offers, there) == version
