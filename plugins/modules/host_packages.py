@@ -59,14 +59,14 @@ options:
         that V(1.17.8) takes 1.17.8-1 and V(1.17) does not. With apt, an epoch is part of the version.
       - V(1.17.*) takes all that begin with 1.17 and a dot. With zypper that has to be a number after which another comes, as 1.18 does.
         Several packages get one upstream version of those that begin so and that all of them have, the newest. If they are installed in
-        different ones they are brought to one, which is one of these if it can be had of all.
+        different ones they are brought to one, which is the one that most of them have, if it can be had of all.
       - Left out, an installed version stays. With pacman there is no choice.
     type: str
   same_version:
     description:
       - Whether several packages of O(name) get one upstream version without O(version) too, as parts of a driver that do not depend on
-        each other need it. Those that are installed in different ones are brought to one of these, if it can be had of all of them,
-        else to the newest of their release. With pacman there is no choice.
+        each other need it. Those that are installed in different ones are brought to the one that most of them have, if it can be
+        had of all, else to the newest of their release. With pacman there is no choice.
       - With V(false) each gets what there is. Left out, those that join packages which O(record) has come in the version of these.
     type: bool
   manager:
@@ -136,6 +136,12 @@ packages:
   type: list
   elements: str
   sample: [nvidia-container-toolkit]
+replaced:
+  description: Those of RV(packages) that were there in another version than they were asked for.
+  returned: success
+  type: list
+  elements: str
+  sample: []
 held:
   description: The packages that were put on hold, or would be in check mode.
   returned: success
@@ -210,19 +216,27 @@ def main() -> None:
         )
         wish = Wish(request, params["record"], params["hold"])
         if params["state"] == "available":
-            module.exit_json(
-                changed=False, packages=list(ask(params["manager"], wish, query, run)), held=[], released=[]
-            )
+            outcome = ask(params["manager"], wish, query, run)
+            module.exit_json(changed=False, **told(outcome, request))
         outcome = keep(params["manager"], wish, query, run, module.check_mode)
     except PackageError as error:
         module.fail_json(msg=f"{error}.", **error.details)
     module.exit_json(
         changed=outcome.changed,
-        packages=list(outcome.packages),
-        held=list(outcome.held),
-        released=list(outcome.released),
+        **told(outcome, request),
         diff=difference(outcome, (params["version"] or "installed") if request.present else "not installed"),
     )
+
+
+def told(outcome: Outcome, request: Request) -> dict[str, list[str]]:
+    """Return what became of packages and holds, or would."""
+    replaced = [name for name in outcome.packages if outcome.before.get(name)] if request.present else []
+    return {
+        "packages": list(outcome.packages),
+        "replaced": replaced,
+        "held": list(outcome.held),
+        "released": list(outcome.released),
+    }
 
 
 def difference(outcome: Outcome, after: str) -> dict[str, str]:

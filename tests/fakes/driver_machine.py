@@ -85,7 +85,7 @@ INSTALL = """
 """
 PENDING = """
 - ansible.builtin.set_fact:
-    vendor_packages_result: {{packages: "{{{{ lookup('ansible.builtin.file', '{folder}/pending').split() }}}}"}}
+    vendor_packages_result: {{replaced: "{{{{ lookup('ansible.builtin.file', '{folder}/pending').split() }}}}"}}
 """
 # What a removal runs, and what it asks of packages; see Machine.failing.
 PROGRAMS = {
@@ -173,7 +173,7 @@ class Machine:
         (self.folder / "nvml").write_text(json.dumps(driver))
 
     def differ(self, *packages: str) -> None:
-        """Have these packages be there in other versions than they are asked for, or not be there."""
+        """Have these packages be there in other versions than they are asked for."""
         (self.folder / "pending").write_text(" ".join(packages))
 
     def installed(self) -> list[str]:

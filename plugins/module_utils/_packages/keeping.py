@@ -49,12 +49,12 @@ def keep(
     return (_present if wish.request.present else _absent)(MANAGERS[manager], manager, wish, query, run, check_mode)
 
 
-def ask(manager: str, wish: Wish, query: Callable[[Sequence[str]], Installed], run: Runner) -> tuple[str, ...]:
-    """Return the packages that are not as wished for.  Raises PackageError if they cannot be had."""
+def ask(manager: str, wish: Wish, query: Callable[[Sequence[str]], Installed], run: Runner) -> Outcome:
+    """Return what would be changed of the packages, without holds.  Raises PackageError if they cannot be had."""
     chosen = MANAGERS[manager]
     record = records.read(wish.record) if wish.record else Record()
     request = _informed(chosen, wish.request, record, run)
-    return available(manager, request, lambda: query(request.names), run)[1]
+    return Outcome(*available(manager, request, lambda: query(request.names), run))
 
 
 def _present(

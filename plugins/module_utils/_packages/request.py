@@ -122,15 +122,17 @@ def beside(request: Request, installed: Installed) -> tuple[str, ...]:
 def common(request: Request, offers: Iterable[tuple[str, str]], installed: Installed) -> str | None:
     """Return the upstream version as asked for that is offered of all packages, None if there is none.
 
-    Of several it is one that some are installed in, else the newest of their release, else the newest.
+    Of several it is the one that most of them are installed in, else the newest of their release, else the newest.
     """
-    there = {upstream(version) for version in map(installed.get, request.versioned) if version}
+    there = [upstream(version) for version in map(installed.get, request.versioned) if version]
     releases = {_release(version) for version in there}
     fit = [(name, upstream(version)) for name, version in offers if satisfied(name, request, {name: version})]
     shared = set.intersection(*({version for other, version in fit if other == name} for name in request.versioned))
-    return max(
-        shared, key=lambda version: (version in there, _release(version) in releases, _order(version)), default=None
-    )
+
+    def order(version: str) -> tuple[object, ...]:
+        return there.count(version), _release(version) in releases, _order(version)
+
+    return max(shared, key=order, default=None)
 
 
 def _release(version: str) -> str:

@@ -97,7 +97,8 @@ def test_a_parameter_that_is_asked_for_no_more_goes_also_if_somebody_is_in_the_w
     assert (code, again, machine.done()) == (0, 0, []), said
 
 
-LIBRARIES, MODULES, FABRIC = "libnvidia-ml1", "nvidia-open-kernel-dkms", "nvidia-fabricmanager"
+LIBRARIES, FABRIC = "libnvidia-ml1", "nvidia-fabricmanager"
+NAMING = {"nvidia_driver_version", "nvidia_driver_branch"}
 
 
 @pytest.mark.parametrize("mode", [["--check"], []])
@@ -107,28 +108,31 @@ LIBRARIES, MODULES, FABRIC = "libnvidia-ml1", "nvidia-open-kernel-dkms", "nvidia
         ({"nvidia_driver_branch": "570"}, [LIBRARIES, FABRIC], True),
         ({"nvidia_driver_version": "570.2"}, [LIBRARIES], True),
         ({"nvidia_driver_fabric_manager": "always"}, [LIBRARIES], True),
-        ({"nvidia_driver_branch": "570"}, [MODULES, FABRIC], False),
-        ({"nvidia_driver_branch": "570", "nvidia_driver_packages": ["nvidia-driver"]}, ["nvidia-driver"], True),
+        ({"nvidia_driver_branch": "570"}, [FABRIC], True),
+        ({"nvidia_driver_branch": "570"}, [], False),
         ({}, [], False),
     ],
 )
-def test_libraries_of_another_version_than_nvml_are_not_changed_under_a_job(
+def test_parts_of_different_versions_are_not_brought_to_one_under_a_job(
     machine, apply, mode, asked, different, refused
 ):
-    """As a partial update leaves them: the packages would be brought to one version."""
+    """As a partial update leaves them."""
     machine.note("packages-nvidia-driver")
     machine.differ(*different)
     machine.node.process(4712, "/dev/nvidia0", "train")
     code, done, said = apply("present", *mode, **asked)
-    words = f"of which {''.join(different[:1])} would come in another version, cannot be taken away, because train (pid"
+    words = (
+        f"of which {' and '.join(different)} would come in another version, cannot be taken away, because train (pid"
+    )
     assert (code != 0, words in said) == (refused, refused), said
+    assert ("and has to be told nvidia_driver_version" in said) == (refused and len(asked.keys() & NAMING) == 0), said
     assert (done == 0, machine.installed() == []) == (refused, refused or mode != []), said
 
 
 def test_parts_of_different_versions_are_a_reason_for_an_upgrade(machine, apply):
     machine.note("packages-nvidia-driver")
     due = {"ansible.builtin.assert": {"that": "nvidia_driver_plan.due == expected"}}
-    for different, expected in ((LIBRARIES, True), (MODULES, False)):
+    for different, expected in ((LIBRARIES, True), ("", False)):
         machine.differ(different)
         code, _done, said = apply("plan", nvidia_driver_branch="570", then=[due], expected=expected)
         assert code == 0, said

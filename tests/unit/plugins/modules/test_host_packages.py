@@ -207,9 +207,12 @@ def test_parts_that_differ_are_brought_to_one_version(host: Host, check: bool) -
     (host.db / "toolkit").write_text("1.17.7-1")
     (host.db / "base").write_text("1.17.8-1")
     assert host.run(check)["changed"] is False
-    assert host.run(check, same_version=True)["packages"] == ["toolkit"]
+    asked: dict[str, object] = {"unversioned": ["helper"], "same_version": True}
+    assert host.run(check, state="available", **asked)["replaced"] == ["toolkit"]
+    done = host.run(check, **asked)
+    assert (done["packages"], done["replaced"]) == (["toolkit", "helper"], ["toolkit"])
     assert host.run(check, version="1.17.*")["changed"] is check, "they have been brought to one"
-    assert [call.split()[-1] for call in host.calls] == ([] if check else ["update", "toolkit=1.17.8-*"])
+    assert [call.split()[-2:] for call in host.calls][1:] == ([] if check else [["toolkit=1.17.8-*", "helper"]])
 
 
 def test_what_was_there_before_stays(host: Host, recorded: dict[str, object]) -> None:

@@ -98,3 +98,10 @@ def test_the_newest_version_that_all_have(versions: list[str], newest: str | Non
 def test_packages_of_different_versions_go_no_further_than_they_have_to(there: Installed, version: str) -> None:
     offers = [(name, f"{offer}-1") for name in NAMES for offer in ("590.1", "580.9.3", "580.95.05")]
     assert common(Request(NAMES, same_version=True), offers, there) == version
+
+
+def test_packages_of_different_versions_are_brought_to_the_one_that_most_have() -> None:
+    names = ("libs", "tool", "fabric")
+    offers = [(name, f"{offer}-1") for name in names for offer in ("580.9.3", "580.95.05")]
+    there = {"libs": "580.9.3-1", "tool": "1:580.9.3-2", "fabric": "580.95.05-1"}
+    assert common(Request(names, version="580.*"), offers, there) == "580.9.3"
