@@ -30,11 +30,11 @@ func TestRunWithoutGPU(t *testing.T) {
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
+			started := time.Now()
 			ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 			defer cancel()
 			var output bytes.Buffer
 			arguments := []string{"--driver-root-ctr-path=/nonexistent"}
-			started := time.Now()
 			status := run(ctx, arguments, func(key string) string { return test.env[key] }, &output)
 			if status != test.status || !strings.Contains(output.String(), test.want) {
 				t.Errorf("status %d, output:\n%s", status, output.String())

@@ -113,10 +113,10 @@ func TestRunWithoutNVML(t *testing.T) {
 	if library, err := nvml.Open("/nonexistent"); err == nil {
 		t.Skipf("%s is on this machine or was loaded by an earlier test", library.Path)
 	}
+	started := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
 	var output bytes.Buffer
-	started := time.Now()
 	status := run(ctx, place{driverRoot: "/nonexistent"}, nil, func(string) string { return "" }, &output)
 	if waited := time.Since(started); status != 0 || waited < 200*time.Millisecond {
 		t.Errorf("status %d after %s", status, waited)
