@@ -8,6 +8,7 @@ keeps modules by their names.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -32,6 +33,7 @@ PLACES = {
     "/etc/systemd/system": "systemd",
     "/usr/bin/nvidia-uninstall": "programs/nvidia-uninstall",
 }
+INVENTORY = "node ansible_connection=local ansible_become=false\n"
 DAEMON = "nvidia-persistenced"
 FABRIC_MANAGER = "nvidia-fabricmanager"
 # A service that runs has a device open; each of its states is a file.
@@ -124,6 +126,19 @@ class Machine:
         (folder / "boot").mkdir()
         (folder / "boot" / "initrd.img-6.1.0-56-amd64").touch()
         self._collect(folder / "collections" / "ansible_collections" / "stand" / "ins")
+
+    def installer(self, text: str) -> dict[str, Any]:
+        """What asks the role for an installer of this text."""
+        path = self.folder / "theirs.run"
+        path.write_text(text)
+        return {
+            "nvidia_driver_method": "runfile",
+            "nvidia_driver_version": "580.1",
+            "nvidia_driver_runfile": {
+                "url": f"file://{path}",
+                "checksum": f"sha256:{hashlib.sha256(text.encode()).hexdigest()}",
+            },
+        }
 
     def _collect(self, collection: Path) -> None:
         folder = collection / "plugins" / "modules"

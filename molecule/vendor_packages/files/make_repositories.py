@@ -41,7 +41,7 @@ fi
 class Stub:
     """A package: NAME, what it REQUIRES ("=" after a name: in the same version), and the VERSION, if it has one of its own.
 
-    SCRIPT runs after the installation; PROVIDES is one more name.
+    SCRIPT runs after the installation; PROVIDES is one more name, and OBSOLETES that of a package in whose place it says it is.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Stub:
     version: str = ""
     script: str = ""
     provides: str = ""
+    obsoletes: str = ""
 
     def at(self, version: str) -> str:
         return self.version or version
@@ -65,6 +66,14 @@ PACKAGES = (
     Stub("stub-helper", version="3.2"),
     Stub("stub-dashboard", ("nvidia-stub-smi",), version="7.0"),
     Stub("stub-neighbour", ("stub-helper",), version="7.0"),
+    # As NVIDIA's fabric manager: the former name says, in whatever version, that it is in the place of the one that it has got since.
+    Stub(
+        "nvidia-stub-fabric-manager",
+        version="1.10.0",
+        provides="nvidia-stub-fabricmanager = 1.10.0",
+        obsoletes="nvidia-stub-fabricmanager",
+    ),
+    Stub("nvidia-stub-fabricmanager", version="2.0.0"),
 )
 
 
@@ -120,6 +129,7 @@ def spec(stubs: list[Stub], version: str) -> str:
         file = f"/usr/share/stubs/{stub.name}"
         requires = "".join(f"Requires: {need}\n" for need in stub.needs(version, " = "))
         requires += f"Provides: {stub.provides}\n" if stub.provides else ""
+        requires += f"Obsoletes: {stub.obsoletes}\n" if stub.obsoletes else ""
         lines.append(f"%package -n {stub.name}\nVersion: {stub.at(version)}\n{told}{requires}")
         lines.append(f"%description -n {stub.name}\n{STUB}.\n%files -n {stub.name}\n{file}\n")
         lines.append(f"%post -n {stub.name}\n{stub.script}" if stub.script else "")

@@ -96,6 +96,9 @@ def test_versions_and_holds(machine: Machine) -> None:
         machine.run(CONVERGE, **{**own, "vendor_packages_version": version})
         assert (machine.installed, machine.locked) == (family(found), FAMILY)
     assert machine.run(CONVERGE, "--check", **{**own, "vendor_packages_version": "1.*"})[0] == 0
+    for version, others in (("1.2.0", []), ("2.*", ["nvidia-stub-smi"])):
+        asked = {**own, "vendor_packages_version": version, "entry_point": "pending", "expected": others}
+        assert machine.run(CONVERGE, **asked)[0] == 0
     for entry_point, words in (("main", "0.*"), ("available", "has no version 0.* of nvidia-stub-smi")):
         assert words in machine.refused(
             CONVERGE, **{**own, "vendor_packages_version": "0.*", "entry_point": entry_point}
@@ -160,4 +163,25 @@ def test_a_run_that_is_killed(machine: Machine, again: bool) -> None:
     if again:
         machine.run(CONVERGE, **variables)
         assert machine.installed == family("2.0.0")
+    undo(machine)
+
+
+@pytest.mark.parametrize("machine", ["dnf"], indirect=True)
+def test_a_former_name_that_obsoletes_the_new_one(machine: Machine) -> None:
+    """It is why nvidia_driver has NVIDIA's repository leave out the former name, and refuses a host that has it."""
+    former, new = "nvidia-stub-fabric-manager", "nvidia-stub-fabricmanager"
+    asked = wish(machine, names=[new])
+    assert f"{new} is not installed" in machine.refused(CONVERGE, **asked)
+    assert machine.installed == {former: "1.10.0-1"}, "what dnf took it for"
+    machine.do(REMOVE, former)
+    asked["vendor_packages_repository"]["exclude"] = [former]
+    machine.run(CONVERGE, **asked)
+    assert machine.installed == {new: "2.0.0-1"}
+    assert machine.run(CONVERGE, **asked)[0] == 0
+    # The way back to it is open, the way forth is not.
+    machine.run(CONVERGE, **wish(machine, names=[former]))
+    assert machine.installed == {former: "1.10.0-1"}
+    asked["vendor_packages_version"] = "2.0.0"
+    assert f"{former}-1.10.0-1.noarch obsoletes {new}" in machine.refused(CONVERGE, **asked)
+    assert machine.installed == {former: "1.10.0-1"}
     undo(machine)

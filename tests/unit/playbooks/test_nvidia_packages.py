@@ -153,6 +153,38 @@ def test_the_fabric_manager_of_each_branch(decided):
     assert answers == {name: expected for name, (_told, _asked, *expected) in FABRIC_MANAGERS.items()}
 
 
+#: What a host has and is asked for, and whether a fabric manager of the former name keeps that of the new one out.
+FORMER = {
+    "new-name": ("570.195.03", {"nvidia_driver_branch": "580"}, True),
+    "nothing-asked": ("570.195.03", {}, False),
+    "new-already": ("580.159.03", {"nvidia_driver_branch": "590"}, False),
+    "back": ("580.159.03", {"nvidia_driver_branch": "570"}, False),
+    "no-nvswitches": ("570.195.03", {"nvidia_driver_branch": "580", "nvidia_driver_fabric_manager": "auto"}, False),
+    "own-packages": ("570.195.03", {"nvidia_driver_branch": "580", "nvidia_driver_packages": ["nvidia-driver"]}, False),
+}
+
+
+def test_a_fabric_manager_of_the_former_name_is_refused(refusals, tmp_path):
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "packages-nvidia-driver.json").write_text("{}")
+    driver = {**NOTHING, "library_version": "{{ installed }}", "module_flavor": None, "secure_boot": False}
+    nvml = {**LOOK["ansible_facts"]["nvml"], "nvswitches": 0, "driver": driver, "error": None}
+    hosts = {
+        name: {"installed": installed, "nvidia_driver_fabric_manager": "always", **asked}
+        for name, (installed, asked, _refused) in FORMER.items()
+    }
+    told = refusals(
+        "nvidia_driver",
+        ["check"],
+        hosts,
+        facts={**ROCKY, "kernel": "5.14.0-503.el9.x86_64"},
+        extra={"__nvidia_driver_look": {"ansible_facts": {"nvml": nvml}}, "nvidia_driver_state_dir": str(tmp_path)},
+    )
+    for name, (installed, _asked, refused) in FORMER.items():
+        words = f"{name}: the host has the driver {installed} with nvidia-fabric-manager, and from the branch 580 on "
+        assert (told[name] != "", told[name].startswith(words)) == (refused, refused), told[name]
+
+
 OPEN, CLOSED = ["nvidia-utils", "nvidia-open", "nvidia-open-lts", "nvidia-open-dkms"], ["nvidia-utils", "nvidia-lts"]
 LTS, ZEN = "6.12.58-1-lts", "6.17.8-zen1-1-zen"
 AUR = {"nvidia_driver_packages": ["nvidia-580xx-utils", "nvidia-580xx-dkms"]}

@@ -13,7 +13,7 @@ import yaml
 
 pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
 
-ROLE = Path(__file__).resolve().parents[3] / "roles" / "nvidia_driver"
+ROLE = Path(__file__).resolve().parents[4] / "roles" / "nvidia_driver"
 KEYS = ROLE.parent / "vendor_packages" / "vars" / "nvidia_keys.yml"
 STATE = "/var/lib/gpu-kubernetes"
 CUDA = "https://developer.download.nvidia.com/compute/cuda/repos"
@@ -417,30 +417,6 @@ def test_another_flavor_is_refused_where_the_package_manager_swaps_none(told):
     )
     for name, (_given, flavor, refused) in FLAVORS.items():
         words = f"{name}: the host has the {flavor} kernel modules, and the open ones are wanted, which "
-        assert plans[name].startswith(words) is refused, plans[name]
-
-
-ROCKY = ("Rocky", "9.5", "5.14.0-503.el9.x86_64", "RedHat")
-#: What a host has and is asked for, and whether a fabric manager of the former name keeps that of the new one out.
-FABRIC_MANAGERS = {
-    "new-name": ("570.195.03", {"nvidia_driver_branch": "580"}, True),
-    "nothing-asked": ("570.195.03", {}, False),
-    "new-already": ("580.159.03", {"nvidia_driver_branch": "590"}, False),
-    "back": ("580.159.03", {"nvidia_driver_branch": "570"}, False),
-    "no-nvswitches": ("570.195.03", {"nvidia_driver_branch": "580", "nvswitches": 0}, False),
-    "own-packages": ("570.195.03", {"nvidia_driver_branch": "580", "nvidia_driver_packages": ["nvidia-driver"]}, False),
-}
-
-
-def test_a_fabric_manager_of_the_former_name_is_refused(told):
-    hosts = {
-        name: {**host(*ROCKY[:3], family=ROCKY[3], **{"nvswitches": 4, **asked}), "plan": "", "installed": installed}
-        for name, (installed, asked, _refused) in FABRIC_MANAGERS.items()
-    }
-    nvml = {**FOUND, "gpus": [T4], "source": "pci", "driver_version": None}
-    plans = told(hosts, *loading(nvml=nvml, __nvidia_driver_look={"ansible_facts": {"nvml": nvml}}), ASK)
-    for name, (installed, _asked, refused) in FABRIC_MANAGERS.items():
-        words = f"{name}: the host has the driver {installed} with nvidia-fabric-manager, and from the branch 580 on "
         assert plans[name].startswith(words) is refused, plans[name]
 
 

@@ -27,7 +27,7 @@ from fakes.small_cluster import SmallCluster
 if os.geteuid() != 0:
     pytest.skip("only root gives files to root", allow_module_level=True)
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 ROLE = "gpu.kubernetes.nvidia_driver_upgrade"
 DEBIAN = {
     "distribution": "Debian",

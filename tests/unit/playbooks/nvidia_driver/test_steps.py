@@ -1,14 +1,11 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Steps of the role on a machine whose kernel, services and installer are stand-ins, above all when one of them fails."""
+"""Steps of the role on a machine whose kernel and services are stand-ins, above all when one of them fails."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import os
-import re
 import shutil
 import threading
 from pathlib import Path
@@ -18,34 +15,15 @@ import pytest
 pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
 
 import yaml
-from fakes.driver_machine import DAEMON, FABRIC_MANAGER, NEXT_KERNEL, Machine
+from fakes.driver_machine import DAEMON, INVENTORY, NEXT_KERNEL
 from fakes.loopback_api import write_kubeconfig
 from fakes.small_cluster import SmallCluster
-
-from ansible_collections.gpu.kubernetes.tests.unit.effort import PROFILE
 
 if os.geteuid() != 0:
     pytest.skip("only root gives files to root", allow_module_level=True)
 
-TASKS = Path(__file__).resolve().parents[3] / "roles" / "nvidia_driver" / "tasks"
-INVENTORY = "node ansible_connection=local ansible_become=false\n"
+TASKS = Path(__file__).resolve().parents[4] / "roles" / "nvidia_driver" / "tasks"
 BROKEN = "could not insert the module: Key was rejected by service"
-
-
-@pytest.fixture
-def machine(tmp_path):
-    return Machine(tmp_path)
-
-
-@pytest.fixture
-def apply(run, machine):
-    """Run a part of the role: exit code, how many tasks changed something, what was said in one line."""
-
-    def play(part, *options, hosts=INVENTORY, **asked):
-        code, said = run(hosts, machine.play(*part.split(), **asked), *options)
-        return code, int(re.findall(r"\bchanged=(\d+)", said)[-1]), " ".join(said.split())
-
-    return play
 
 
 def test_a_reload_is_foreseen_that_only_the_daemon_is_in_the_way_of(machine, apply):
@@ -190,126 +168,6 @@ def test_after_a_reboot_the_kernel_that_was_booted_counts(machine, apply):
     assert (code, f"linux-headers-{NEXT_KERNEL}" in machine.installed()) == (0, True), said
 
 
-def test_a_login_is_not_shown(machine, apply):
-    asked = installer(machine, "exit 0")
-    asked["nvidia_driver_version"] = "570.2"
-    url = "https://me:secret@mirror.example.com/570.run"
-    machine.note("driver-runfile")
-    record = json.dumps({"version": "570.2", "url": url, "checksum": "sha256:" + "0" * 64, "options": ["--silent"]})
-    (machine.folder / "state" / "state" / "driver-runfile.json").write_text(record)
-    code, _done, said = apply("plan", "-v", **asked)
-    assert code == 0, said
-    assert "Tell what would be swapped for what" in said
-    assert "secret" not in said
-    assert base64.b64encode(record.encode()).decode() not in said
-
-
-def installer(machine, text):
-    """What asks for an installer of this text."""
-    path = machine.folder / "theirs.run"
-    path.write_text(text)
-    return {
-        "nvidia_driver_method": "runfile",
-        "nvidia_driver_version": "580.1",
-        "nvidia_driver_runfile": {
-            "url": f"file://{path}",
-            "checksum": f"sha256:{hashlib.sha256(text.encode()).hexdigest()}",
-        },
-    }
-
-
-#: What an installer has left in its record: the version, whether it has the checksum that is asked for now, and whether that is refused.
-RECORDS = {
-    "another's": ("570.2", True, True),
-    "the same": ("580.1", True, False),
-    "cut off": ("", True, False),
-    "cut off, another": ("", False, False),
-}
-
-
-@pytest.mark.parametrize(("version", "same", "refused"), RECORDS.values(), ids=RECORDS)
-def test_an_installer_that_was_cut_off_may_be_asked_for_again(machine, apply, version, same, refused):
-    """On the way back the new one is what is recorded, and on the way forth the former one."""
-    asked = installer(machine, "exit 0")
-    checksum = asked["nvidia_driver_runfile"]["checksum"] if same else "sha256:" + "0" * 64
-    machine.note("driver-runfile")
-    record = {"version": version, "url": "file:///former.run", "checksum": checksum, "options": ["--silent"]}
-    (machine.folder / "state" / "state" / "driver-runfile.json").write_text(json.dumps(record))
-    code, _done, said = apply("plan", **asked)
-    assert ((code != 0), "is the installer of driver 570.2, which is there" in said) == (refused, refused), said
-
-
-def test_nothing_is_unloaded_for_an_installer_that_cannot_be_had(machine, apply):
-    machine.start()
-    asked = installer(machine, f"touch {machine.folder}/ran")
-    asked["nvidia_driver_runfile"]["checksum"] = f"sha256:{'0' * 64}"
-    code, _done, said = apply("runfile_install", **asked)
-    assert code != 0, said
-    assert (machine.done(), machine.is_("running")) == ([], True)
-    assert not (machine.folder / "ran").exists()
-    assert not (machine.folder / "state" / "driver-runfile").exists()
-
-
-def test_nothing_is_fetched_for_a_driver_that_somebody_uses(machine, apply):
-    machine.start()
-    machine.node.process(4712, "/dev/nvidia0", "train")
-    code, done, said = apply("runfile_install", **installer(machine, "exit 0"))
-    assert (code != 0, done, machine.done()) == (True, 0, []), said
-    assert "train (pid 4712) uses the GPUs; swap it with the playbook" in said
-
-
-def test_nothing_is_touched_without_the_headers_that_an_installer_needs(machine, apply):
-    machine.start()
-    (machine.folder / "modules" / "6.1.0-56-amd64" / "build").rmdir()
-    code, done, said = apply("runfile_install", **installer(machine, f"touch {machine.folder}/ran"))
-    assert (code != 0, done, machine.done(), (machine.folder / "ran").exists()) == (True, 0, [], False), said
-    assert "node: the headers of the running kernel 6.1.0-56-amd64 are not there" in said
-    code, _done, said = apply("runfile_install", "--check", **installer(machine, "exit 0"))
-    assert code == 0, "they are still to come: " + said
-
-
-@pytest.mark.parametrize("taken", [False, True])
-def test_the_former_driver_comes_back_if_the_installer_has_left_it(machine, apply, taken):
-    machine.start()
-    before = sorted(machine.node.loaded())
-    code, _done, said = apply(
-        "runfile_install", **installer(machine, f"{f'rm {machine.folder}/library;' if taken else ''} exit 3")
-    )
-    assert code != 0
-    assert "node: the installer ended with status 3 and wrote last" in said
-    assert sorted(machine.node.loaded()) == ([] if taken else before)
-    assert machine.is_("running") is not taken
-    assert machine.done()[-1] == f"{'stop' if taken else 'start'} {DAEMON}"
-
-
-def test_an_installer_that_succeeds_is_recorded_and_goes(machine, apply):
-    code, _done, said = apply("runfile_install", "--check", **installer(machine, "exit 0"))
-    assert (code, machine.done()) == (0, []), said
-    code, _done, said = apply("runfile_install", **installer(machine, "exit 0"))
-    assert (code, machine.node.loaded()) == (0, []), said
-    assert [path.name for path in (machine.folder / "state").rglob("*")] == ["state", "driver-runfile.json"]
-
-
-@pytest.mark.parametrize("killed", [False, True])
-def test_somebody_elses_fabric_manager_comes_back_with_another_driver(machine, apply, killed):
-    """Nothing else would start it: it is none of the services that the role has run."""
-    machine.note("driver-runfile")
-    machine.start(FABRIC_MANAGER)
-    if killed:
-        machine.node.set(errors={"rmmod nvidia": BROKEN})
-        (machine.folder / f"{FABRIC_MANAGER}.broken").touch()
-    library = f"echo 580.1 > {machine.folder}/library"
-    code, _done, said = apply("runfile_install", **installer(machine, library))
-    assert (code != 0, machine.is_("running", FABRIC_MANAGER)) == (killed, False), said
-    assert machine.notes() == ["driver-runfile", f"driver-stopped-{FABRIC_MANAGER}"]
-    (machine.folder / f"{FABRIC_MANAGER}.broken").unlink(missing_ok=True)
-    code, _done, said = apply("services")
-    assert (code, machine.is_("running", FABRIC_MANAGER), machine.is_("enabled", FABRIC_MANAGER)) == (0, True, False), (
-        said
-    )
-    assert f"driver-stopped-{FABRIC_MANAGER}" not in machine.notes()
-
-
 def test_only_what_the_role_has_enabled_is_disabled_again(machine, apply):
     note = machine.folder / "state" / "state" / f"driver-enabled-{DAEMON}.json"
     note.parent.mkdir(parents=True)
@@ -336,81 +194,6 @@ def test_a_daemon_that_the_role_has_disabled_is_somebody_elses_from_then_on(mach
     (machine.folder / f"{DAEMON}.enabled").touch()
     code, _done, said = apply("services", nvidia_driver_persistence=False)
     assert (code, machine.is_("enabled"), note.exists()) == (0, False, False), said
-
-
-ABSENT = {"nvidia_driver_state": "absent"}
-RECORDS = {
-    "package": ["packages-nvidia-driver"],
-    "runfile": ["driver-runfile", "packages-nvidia-driver-build"],
-}
-
-
-@pytest.fixture(params=RECORDS)
-def installed(machine, request):
-    """The driver by either method, in use by nobody but its daemon."""
-    machine.note(*RECORDS[request.param], f"driver-enabled-{DAEMON}", f"driver-stopped-{FABRIC_MANAGER}")
-    machine.configure()
-    machine.start()
-    (machine.folder / f"{DAEMON}.enabled").touch()
-    if request.param == "package":
-        (machine.node.programs / "nvidia-uninstall").unlink()
-    return request.param
-
-
-def taken_away(machine):
-    """Whether nothing is left of what the role did."""
-    left = [machine.folder / name for name in ("state", "modprobe.d/gpu-kubernetes-nvidia-driver.conf")]
-    return not machine.node.loaded() and not machine.is_("enabled") and not any(path.exists() for path in left)
-
-
-def test_a_driver_is_taken_away(machine, apply, installed):
-    code, told, said = apply("main", "--check", **ABSENT)
-    assert (code, told > 0, machine.done(), len(machine.notes())) == (0, True, [], len(RECORDS[installed]) + 2), said
-    code, _done, said = apply("main", **ABSENT)
-    assert (code, taken_away(machine)) == (0, True), said
-    assert ("uninstall" in machine.done()) is (installed == "runfile")
-    code, again, said = apply("main", **ABSENT)
-    assert (code, again, machine.done()) == (0, 0, []), said
-
-
-def test_before_packages_that_have_to_stay_nothing_is_touched(machine, apply, installed):
-    loaded, notes = machine.node.loaded(), machine.notes()
-    with machine.failing("packages"):
-        code, done, said = apply("main", **ABSENT)
-    assert (code != 0, done, machine.done()) == (True, 0, []), said
-    assert f"nvidia-driver{'-build' if installed == 'runfile' else ''} have to stay" in said
-    assert (machine.node.loaded(), machine.notes(), machine.is_("running")) == (loaded, notes, True)
-
-
-@pytest.mark.skipif(PROFILE == "quick", reason="it takes long, and differs by where it is cut off alone")
-@pytest.mark.parametrize(
-    ("installed", "step"),
-    [
-        ("runfile", "uninstall"),
-        *((method, step) for method in RECORDS for step in ("removal", "repository", "initramfs")),
-    ],
-    indirect=["installed"],
-)
-def test_a_removal_that_is_cut_off_is_gone_on_with(machine, apply, installed, step):
-    with machine.failing(step):
-        code, _done, said = apply("main", **ABSENT)
-    assert (code != 0, taken_away(machine)) == (True, False), said
-    assert f"driver-begun-{installed}" in machine.notes()
-    machine.done()
-    code, done, said = apply("main", **ABSENT)
-    assert (code, done > 0, taken_away(machine)) == (0, True, True), said
-    assert machine.done().count("uninstall") == (step == "uninstall"), (
-        "once, and not what somebody may have installed since"
-    )
-
-
-def test_an_installer_of_which_only_the_packages_came_is_installed_anew(machine, apply):
-    """A first installation that failed has left a note and no record of the installer."""
-    machine.note("driver-begun-runfile", "packages-nvidia-driver-build")
-    code, _done, said = apply("runfile", **installer(machine, f"echo 580.1 > {machine.folder}/library"))
-    assert (code, machine.notes()) == (0, ["driver-begun-runfile", "driver-runfile", "packages-nvidia-driver-build"]), (
-        said
-    )
 
 
 def test_a_missing_mokutil_is_named(run, machine):
