@@ -137,7 +137,9 @@ packages:
   elements: str
   sample: [nvidia-container-toolkit]
 replaced:
-  description: Those of RV(packages) that were there in another version than they were asked for.
+  description:
+    - Those of RV(packages) that were there in another version than they were asked for, and with apt what was brought with the same O(record)
+      and makes way for them.
   returned: success
   type: list
   elements: str
@@ -231,6 +233,7 @@ def main() -> None:
 def told(outcome: Outcome, request: Request) -> dict[str, list[str]]:
     """Return what became of packages and holds, or would."""
     replaced = [name for name in outcome.packages if outcome.before.get(name)] if request.present else []
+    replaced += outcome.way
     return {
         "packages": list(outcome.packages),
         "replaced": replaced,

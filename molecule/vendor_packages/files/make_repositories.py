@@ -74,6 +74,8 @@ PACKAGES = (
         obsoletes="nvidia-stub-fabricmanager",
     ),
     Stub("nvidia-stub-fabricmanager", version="2.0.0"),
+    # Its like on Enterprise Linux brings a plugin that Debian has by another package.
+    Stub("python3-dnf-plugin-versionlock", version="4.0"),
 )
 
 

@@ -16,6 +16,7 @@ from .conftest import HOLD, INSTALL, LET_GO, REMOVE, STUBS, Machine
 testinfra_hosts = ["ansible://gpu_nodes"]
 
 CONVERGE = str(Path(__file__).parents[1] / "converge.yml")
+SETS = str(Path(__file__).parents[1] / "sets.yml")
 FAMILY = {"nvidia-stub-smi", "libnvidia-stub-ml"}
 ALL = FAMILY | {"stub-helper"}
 
@@ -164,6 +165,56 @@ def test_a_run_that_is_killed(machine: Machine, again: bool) -> None:
         machine.run(CONVERGE, **variables)
         assert machine.installed == family("2.0.0")
     undo(machine)
+
+
+@pytest.mark.parametrize("machine", ["dnf", "zypper"], indirect=True)
+def test_the_last_of_two_sets_takes_along_what_both_need(machine: Machine) -> None:
+    """The vendor's key in rpm, and what dnf holds packages with."""
+    holder = {"python3-dnf-plugin-versionlock": "4.0-1"} if machine.manager == "dnf" else {}
+    enterprise = {"__vendor_packages_with_holder": holder != {}, "vendor_packages_hold": True}
+    first = wish(machine, signed="packages", set="first", names=["nvidia-stub-smi"]) | enterprise
+    second = wish(machine, signed="packages", set="second", names=["stub-neighbour"]) | enterprise
+    for each in (first, second):
+        assert machine.run(CONVERGE, **each)[0]
+        assert machine.run(CONVERGE, **each)[0] == 0
+    assert machine.installed == {**family("2.0.0"), "stub-neighbour": "7.0-1", **holder}
+    assert machine.run(CONVERGE, **first, vendor_packages_state="absent")[0]
+    assert machine.installed == {"stub-neighbour": "7.0-1", "stub-helper": "3.2-1", **holder}
+    assert machine.locked == {"stub-neighbour"}
+    assert "vendor" in machine.keys
+    assert machine.run(CONVERGE, **second)[0] == 0
+    gone = {**second, "vendor_packages_state": "absent"}
+    assert machine.run(CONVERGE, "--check", **gone)[0]
+    assert machine.run(CONVERGE, **gone)[0]
+    # It came with the first set and the second one needed it.
+    machine.do(REMOVE, "stub-helper")
+
+
+@pytest.mark.parametrize("machine", ["dnf"], indirect=True)
+def test_a_repository_that_the_host_has_from_elsewhere_since(machine: Machine) -> None:
+    """Ours goes, and its packages stay."""
+    place = "/etc/yum.repos.d"
+    machine.run(CONVERGE, **wish(machine))
+    assert machine.host.file(f"{place}/gpu-kubernetes-stubs.repo").exists
+    theirs = wish(machine, manage_repository=False)
+    for mode, left in (["--check"], True), ([], False):
+        assert machine.run(CONVERGE, *mode, **theirs)[0] == 1
+        assert machine.host.file(f"{place}/gpu-kubernetes-stubs.repo").exists is left
+    assert machine.run(CONVERGE, **theirs)[0] == 0
+    assert machine.installed == family("2.0.0")
+    undo(machine)
+
+
+@pytest.mark.parametrize("machine", ["dnf"], indirect=True)
+def test_a_check_before_the_repository_of_another_set_is_there(machine: Machine) -> None:
+    asked = wish(machine, hold=True)
+    assert machine.run(SETS, "--check", **asked)[0]
+    assert machine.run(SETS, **asked)[0]
+    assert machine.installed == family("2.0.0")
+    assert machine.run(SETS, **asked)[0] == 0
+    assert machine.run(SETS, "--check", **asked)[0] == 0
+    for name in ("stubs", "repository"):
+        machine.run(CONVERGE, **wish(machine, state="absent", set=name))
 
 
 @pytest.mark.parametrize("machine", ["dnf"], indirect=True)

@@ -28,13 +28,17 @@ class Wish:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a wish changed, or would: ``packages`` that were not as asked for, with their versions ``before``, and holds."""
+    """What a wish changed, or would: ``packages`` that were not as asked for, with their versions ``before``, and holds.
+
+    ``way`` is what an earlier wish brought that makes way for them, where the package manager foresees it.
+    """
 
     before: Installed
     packages: tuple[str, ...]
     held: tuple[str, ...] = ()
     released: tuple[str, ...] = ()
     forgotten: bool = False
+    way: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -80,18 +84,18 @@ def _present(
         records.write(wish.record, record)
     try:
         with _let_go(chosen, holds_before & set(record.held) if names and not check_mode else set(), run):
-            before, names = apply(manager, request, lambda: query(request.names), run, check_mode)
+            before, names, way = apply(manager, request, lambda: query(request.names), run, check_mode)
     finally:
         # Also if it failed: whatever comes later is not this request's.
         if wish.record and record.before is not None and not check_mode:
             record = _settled(chosen, record, request, run, interrupted)
             records.write(wish.record, record)
     if wish.hold is None or chosen.holding is None:
-        return Outcome(before, names)
+        return Outcome(before, names, way=way)
     held, released = _wanted_holds(wish, record, names if check_mode else (), holds_before)
     if not check_mode:
         _hold(chosen, chosen.holding, wish, record, held, released, run)
-    return Outcome(before, names, held, released)
+    return Outcome(before, names, held, released, way=way)
 
 
 def _begun(chosen: Manager, record: Record, request: Request, run: Runner) -> Record:
@@ -126,8 +130,7 @@ def _wanted_holds(
         # What was asked for in whatever version may be asked for no more, such as the headers of a former kernel.
         free = wish.request.unversioned | (set(record.free) - set(wish.request.names))
         return tuple(sorted((known | set(fresh)) - free - now)), ()
-    mine = set(record.held if wish.record else wish.request.names)
-    return (), tuple(sorted(mine & now))
+    return (), tuple(sorted(set(record.held) & now))
 
 
 def _hold(
@@ -164,7 +167,7 @@ def _absent(
     request = replace(wish.request, names=names, own_holds=frozenset(record.held), company=frozenset(record.company))
     ours = set(record.held) if not check_mode and pending(request, query(names)) else set()
     with _let_go(chosen, ours & holds(chosen, run) if ours else ours, run):
-        before, gone = apply(manager, request, lambda: query((*names, *record.company)), run, check_mode)
+        before, gone, _way = apply(manager, request, lambda: query((*names, *record.company)), run, check_mode)
     gone += _remove_company(chosen, manager, set(record.company) - set(gone), query, run, check_mode)
     # Those of packages that were there before.
     released = tuple(sorted((set(record.held) - set(gone)) & holds(chosen, run))) if record.held else ()

@@ -17,17 +17,18 @@ from .request import Installed, PackageError, Request, beside, common, enumerate
 
 def apply(
     manager: str, request: Request, query: Callable[[], Installed], run: Runner, check_mode: bool = False
-) -> tuple[Installed, tuple[str, ...]]:
+) -> tuple[Installed, tuple[str, ...], tuple[str, ...]]:
     """Do what is asked, or in check mode only see whether it can be done.
 
-    Returns what was installed before, and the packages that were not as asked for, with those of their company that have to go
-    with them. ``run`` has to use the C locale. Raises PackageError: somebody else's hold is respected, nothing is installed or removed
-    if other packages would go for it, and a manager that says that all is well is not believed.
+    Returns what was installed before; the packages that were not as asked for, with those of their company that have to go
+    with them; and what an earlier request brought that makes way for them, as far as the manager foresees it.
+    ``run`` has to use the C locale. Raises PackageError: somebody else's hold is respected, nothing is installed or removed if
+    other packages would go for it, and a manager that says that all is well is not believed.
     """
     before = query()
     names = pending(request, before)
     if not names:
-        return before, names
+        return before, names, ()
     chosen = MANAGERS[manager]
     rest = replace(request, names=names)
     _refuse_held(chosen, rest, before, run)
@@ -35,18 +36,21 @@ def apply(
         rest = _with_company(chosen, rest, run)
     # What the manager cannot be asked for is refused before anything is done.
     command = chosen.install(rest) if request.present else chosen.remove(rest)
+    way: tuple[str, ...] = ()
     if check_mode:
-        return before, (_foreseen(chosen, request, before, run) if request.present else rest).names
+        if request.present:
+            rest, way = _foreseen(chosen, request, before, run)
+        return before, rest.names, way
     try:
         if request.present:
-            rest = _install(manager, request, before, run)
+            rest, way = _install(manager, request, before, run)
         else:
             _succeed(chosen, command, rest, run)
         _believe(manager, rest, query())
     except PackageError as error:
         error.details["changed"] = query() != before
         raise
-    return before, rest.names
+    return before, rest.names, way
 
 
 def available(
@@ -207,16 +211,15 @@ def _suited(manager: str, request: Request, installed: Installed, run: Runner, f
     return rest
 
 
-def _foreseen(chosen: Manager, request: Request, installed: Installed, run: Runner) -> Request:
-    """Return what would be installed as far as the manager's lists tell.  Raises PackageError if others would be removed for it."""
+def _foreseen(chosen: Manager, request: Request, installed: Installed, run: Runner) -> tuple[Request, tuple[str, ...]]:
+    """Return what would be installed as far as the manager's lists tell, and what makes way.  Raises PackageError if others would."""
     rest = _fit(chosen, request, installed, run) or replace(request, names=pending(request, installed))
     with _preferring(chosen, request, rest) as asked:
-        _refuse_losses(chosen, asked, run)
-    return rest
+        return rest, _refuse_losses(chosen, asked, run)
 
 
-def _install(manager: str, request: Request, installed: Installed, run: Runner) -> Request:
-    """Install what is left, after a refresh where the manager wants one, and return it as it was asked for."""
+def _install(manager: str, request: Request, installed: Installed, run: Runner) -> tuple[Request, tuple[str, ...]]:
+    """Install what is left, after a refresh where the manager wants one, and return it as it was asked for, and what made way."""
     chosen = MANAGERS[manager]
     left = replace(request, names=pending(request, installed))
     fresh = chosen.stale is None
@@ -226,8 +229,7 @@ def _install(manager: str, request: Request, installed: Installed, run: Runner) 
     if chosen.falls and (rest.version or "").endswith(".*"):
         _refuse_lack(manager, rest, run)
     with _preferring(chosen, request, rest) as asked:
-        _ask_for(chosen, asked, run)
-    return rest
+        return rest, _ask_for(chosen, asked, run)
 
 
 def _preferring(chosen: Manager, request: Request, rest: Request) -> ContextManager[Request]:
@@ -235,32 +237,35 @@ def _preferring(chosen: Manager, request: Request, rest: Request) -> ContextMana
     return nullcontext(rest) if rest.version == request.version else chosen.prefer(rest)
 
 
-def _ask_for(chosen: Manager, request: Request, run: Runner) -> None:
+def _ask_for(chosen: Manager, request: Request, run: Runner) -> tuple[str, ...]:
     command = chosen.install(request)
     if chosen.refresh is not None and chosen.stale is not None:
         status, output, errors = run_patiently(command, run)
         if status in chosen.fine:
-            return
+            return ()
         if not chosen.stale.search(output + "\n" + errors):
             raise _why(chosen, command, request, output, errors, run)
         _succeed(chosen, chosen.refresh(request), request, run)
-    _refuse_losses(chosen, request, run)
+    way = _refuse_losses(chosen, request, run)
     _succeed(chosen, command, request, run)
+    return way
 
 
-def _refuse_losses(chosen: Manager, request: Request, run: Runner) -> None:
-    """Raise PackageError if packages would be removed for this installation that no earlier request brought."""
+def _refuse_losses(chosen: Manager, request: Request, run: Runner) -> tuple[str, ...]:
+    """Return what makes way of that which earlier requests brought.  Raises PackageError if other packages would."""
     if chosen.foresee is None or not request.names:
-        return
+        return ()
     # What keeps it from being installed, the installation tells.
     _status, output, _errors = run_patiently(chosen.foresee(request), run)
-    others = frozenset(chosen.concerned(output)) - request.own - set(request.names)
+    concerned = frozenset(chosen.concerned(output)) - set(request.names)
+    others = concerned - request.own
     lost = sorted(others - _own_company(chosen, request, run)) if others else []
     if lost:
         raise PackageError(
             f"Cannot install {enumerated(request.names)}, because {enumerated(lost)} would be removed for it: "
             "remove that first if it may go, or ask for packages that go with it"
         )
+    return tuple(sorted(concerned & request.own))
 
 
 def _with_company(chosen: Manager, request: Request, run: Runner) -> Request:
