@@ -11,7 +11,7 @@ from . import versions
 from .gpus import Gpu
 from .situation import STOP, WARN, Finding, Situation
 from .tables import Row, Tables
-from .versions import branch, parse
+from .versions import Version, branch, parse
 
 
 def with_driver(situation: Situation, tables: Tables) -> Iterator[Finding]:
@@ -87,25 +87,43 @@ def _unknown(cuda: str, tables: Tables) -> str:
 
 
 def for_gpus(situation: Situation, tables: Tables) -> Iterator[Finding]:
-    """Does the toolkit make code for the GPUs? If not, or if no table tells: WARN, once for each kind of GPU; it works for others."""
+    """Does the toolkit make code for the GPUs? For none of them: STOP. Not for some, or if no table tells: WARN, once for each kind.
+
+    A toolkit that knows the GPU's architecture and not yet its compute capability may make code that runs there: WARN.
+    """
     if situation.cuda is None:
         return
-    asked = versions.cuda(situation.cuda)[:2]
-    for gpu in situation.kinds():
+    asked, kinds = versions.cuda(situation.cuda)[:2], situation.kinds()
+    level = WARN if any(_may_run(gpu, asked, tables) for gpu in kinds) else STOP
+    for gpu in kinds:
         row = _architecture(gpu, tables)
         if row is None:
             if gpu.architecture is not None:
                 yield Finding(WARN, "cuda_gpu", _unknown_architecture(gpu))
             continue
-        if asked < parse(row["first"]):
-            message = f"does not know {gpu.label} ({gpu.architecture}) yet; use CUDA {row['first']} or newer for it."
-        elif row.get("last") is not None and asked > parse(row["last"]):
-            message = (
-                f"makes no code for {gpu.label} ({gpu.architecture}) any more; use CUDA {row['last']} or older for it."
-            )
-        else:
-            continue
-        yield Finding(WARN, "cuda_gpu", f"CUDA {situation.cuda} {message}", str(row["source"]))
+        bound = _unserved(row, asked)
+        if bound is not None:
+            message = f"CUDA {situation.cuda} {_UNSERVED[bound].format(gpu=gpu, row=row)}"
+            yield Finding(level, "cuda_gpu", message, str(row["source"]))
+
+
+_UNSERVED = {
+    "first": "does not know {gpu.label} ({gpu.architecture}) yet; use CUDA {row[first]} or newer for it.",
+    "last": "makes no code for {gpu.label} ({gpu.architecture}) any more; use CUDA {row[last]} or older for it.",
+}
+
+
+def _unserved(row: Row, asked: Version) -> str | None:
+    """The bound that keeps a toolkit from the GPUs of a row, if one does."""
+    if asked < parse(row["first"]):
+        return "first"
+    return "last" if row.get("last") is not None and asked > parse(row["last"]) else None
+
+
+def _may_run(gpu: Gpu, asked: Version, tables: Tables) -> bool:
+    """Whether a toolkit's code may run on a GPU, as far as the tables tell: on one that came after it what brings PTX does."""
+    row = _architecture(gpu, tables)
+    return row is None or _unserved(row, asked) != "last"
 
 
 def _unknown_architecture(gpu: Gpu) -> str:
@@ -117,9 +135,13 @@ def _unknown_architecture(gpu: Gpu) -> str:
 
 def _architecture(gpu: Gpu, tables: Tables) -> Row | None:
     """The row of the GPU's compute capability, if there is one of its own, else that of its architecture."""
-    rows = [row for row in tables.rows("cuda_gpu") if row["architecture"] == gpu.architecture]
+    rows = _rows(gpu, tables)
     for capability in (gpu.capability, None):
         for row in rows:
             if row.get("capability") == capability:
                 return row
     return None
+
+
+def _rows(gpu: Gpu, tables: Tables) -> list[Row]:
+    return [row for row in tables.rows("cuda_gpu") if row["architecture"] == gpu.architecture]

@@ -79,6 +79,20 @@ HOSTS = {
         "next-cuda: Driver 535.309.01 is too old for programs of CUDA 13.0; use driver 580.65.06 or newer, or CUDA 12.2, the newest",
         ["cuda_driver"],
     ),
+    "cuda-for-none": (
+        nvml("580", P40),
+        {"gpu_preflight_wanted_cuda": "13.0"},
+        "6.8.0-60-generic",
+        "cuda-for-none: CUDA 13.0 makes no code for Tesla P40 (pascal) any more; use CUDA 12.9 or older for it.",
+        ["cuda_gpu"],
+    ),
+    "cuda-for-none-and-yet": (
+        nvml("580", P40),
+        {"gpu_preflight_wanted_cuda": "13.0", "gpu_preflight_allow_known_bad": True},
+        "6.8.0-60-generic",
+        "",
+        ["cuda_gpu"],
+    ),
     "toolkit": (
         nvml(None),
         {"nvidia_container_toolkit_host": {"toolkit": {"version": "1.17.7"}}},

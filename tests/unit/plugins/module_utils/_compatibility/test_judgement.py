@@ -180,6 +180,63 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
             )
         ],
     ),
+    # For none of them
+    (
+        {"driver": "580", "cuda": "13.0", "gpus": [P40, P40]},
+        [
+            (
+                "stop",
+                "cuda_gpu",
+                "CUDA 13.0 makes no code for Tesla P40 (pascal) any more; use CUDA 12.9 or older for it.",
+            )
+        ],
+    ),
+    (
+        {"driver": "580", "cuda": "13.0", "gpus": [P40, V100]},
+        [("stop", "cuda_gpu", "CUDA 13.0 makes no code for Tesla P40"), ("stop", "cuda_gpu", "no code for Tesla V100")],
+    ),
+    (
+        {"driver": "580", "cuda": "12.6", "gpus": [B200]},
+        [("warn", "cuda_gpu", "CUDA 12.6 does not know NVIDIA B200 (blackwell) yet; use CUDA 12.8 or newer for it.")],
+    ),
+    (
+        {"driver": "580", "cuda": "12.6", "gpus": [B300]},
+        [("warn", "cuda_gpu", "CUDA 12.6 does not know NVIDIA B300 (blackwell) yet; use CUDA 12.9 or newer for it.")],
+    ),
+    (
+        {"cuda": "12.6", "gpus": [P40, B200], "driver": "580"},
+        [("warn", "cuda_gpu", "does not know NVIDIA B200 (blackwell) yet")],
+    ),
+    # For some that no table knows, perhaps
+    (
+        {"driver": "580", "cuda": "13.0", "gpus": [P40, NEW]},
+        [
+            ("warn", "driver_gpu", "Nothing is known of the GPU with PCI device id 4abc"),
+            ("warn", "cuda_gpu", "CUDA 13.0 makes no code for Tesla P40 (pascal) any more"),
+        ],
+    ),
+    (
+        {"driver": "580", "cuda": "13.0", "gpus": [P40, {**NEW, "architecture": "rubin"}]},
+        [
+            ("warn", "driver_gpu", "Nothing is known of the GPU with PCI device id 4abc"),
+            ("warn", "cuda_gpu", "CUDA 13.0 makes no code for Tesla P40 (pascal) any more"),
+            ("warn", "cuda_gpu", "Nothing is known of the CUDA toolkits that make code for the GPU with PCI device id"),
+        ],
+    ),
+    # For none that there is
+    ({"driver": "580", "cuda": "13.0", "gpus": []}, []),
+    # Code for the B200 runs there, too; of Kepler's earlier ones the later toolkits know nothing any more
+    (
+        {"driver": "580", "cuda": "12.8", "gpus": [B300]},
+        [("warn", "cuda_gpu", "CUDA 12.8 does not know NVIDIA B300 (blackwell) yet; use CUDA 12.9 or newer for it.")],
+    ),
+    (
+        {"driver": "470.256.02", "cuda": "11.4", "gpus": [{**K80, "compute_capability": "3.0"}]},
+        [
+            ("stop", "cuda_gpu", "CUDA 11.4 makes no code for Tesla K80 (kepler) any more; use CUDA 10.2 or older"),
+            ("warn", "driver_branch", ""),
+        ],
+    ),
     ({"driver": "580", "cuda": "12.9.1", "gpus": [P40, B300]}, []),
     (
         {"driver": "580", "cuda": "12.8", "gpus": [B200, B300]},
