@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, NamedTuple, Sequence
 from xml.etree import ElementTree
 
-from gpu import smi_log
+from gpu import smi_asked, smi_log
 
 ROOT = Path(__file__).resolve().parents[2]
 #: How often both are asked at most. What differs each time is a difference: clocks and their reasons move between two questions.
@@ -53,11 +53,7 @@ def compare(facts: dict[str, Any], log: ElementTree.Element) -> Verdict:
     verdict = Verdict(f"{len(facts['gpus'])} GPUs, source {facts['source']}", [], [], [])
     gpus = {smi_log.address(gpu.get("id", "")): gpu for gpu in log.iterfind("gpu")}
     _known_to_one("GPU", (gpu["pci_address"] for gpu in facts["gpus"]), gpus, verdict)
-    versions = (
-        smi_log.Field("driver_version", smi_log.at("driver_version")),
-        smi_log.Field("cuda_driver_version", smi_log.at("cuda_version")),
-    )
-    _compare_fields("", facts, log, versions, verdict)
+    _compare_fields("", facts, log, smi_log.NODE, verdict)
     for gpu in facts["gpus"]:
         if gpu["pci_address"] in gpus:
             _compare_gpu(f"GPU {gpu['index']} ", gpu, gpus[gpu["pci_address"]], verdict)
@@ -68,14 +64,33 @@ def _compare_gpu(label: str, gpu: dict[str, Any], element: ElementTree.Element, 
     _compare_fields(label, gpu, element, smi_log.FIELDS, verdict)
     for parts in smi_log.PARTS:
         place, name = parts.place.split("/")
-        if element.find(place) is None:
+        whole = element.find(place)
+        words = "" if whole is None else smi_log.lower(whole.text or "")
+        if whole is None or (words and words in smi_log.NO_VALUES):
             verdict.untold.append(f"{label}{parts.fact}")
             continue
-        here = {part[parts.key]: part for part in gpu[parts.fact] or ()}
-        there = {int(part.findtext(parts.key, "")): part for part in element.iterfind(parts.place)}
+        here = _by_key(parts, gpu[parts.fact] or (), dict.get)
+        told = (each for item in whole.iterfind(name) for each in parts.split(item))
+        there = _by_key(parts, told, ElementTree.Element.findtext)
         _known_to_one(f"{label}{name}", here, there, verdict)
-        for key in here.keys() & there.keys():
+        for key in sorted(here.keys() & there.keys()):
             _compare_fields(f"{label}{name} {key} ", here[key], there[key], parts.fields, verdict)
+
+
+def _by_key(parts: smi_log.Parts, items: Iterable[Any], value: Callable[[Any, str], Any]) -> dict[str, Any]:
+    """The items by what tells them apart, and from the second of a kind on by their number."""
+
+    def order(item: Any) -> list[int]:
+        texts = (str(value(item, name)) for name in parts.order)
+        return [int(text) if text.isdigit() else -1 for text in texts]
+
+    found: dict[str, Any] = {}
+    times: Counter[str] = Counter()
+    for item in sorted(items, key=order):
+        key = " ".join(str(value(item, name)) for name in parts.keys)
+        times[key] += 1
+        found[key if times[key] == 1 else f"{key} ({times[key]})"] = item
+    return found
 
 
 def _compare_fields(
@@ -85,7 +100,7 @@ def _compare_fields(
         name, here, there = f"{label}{field.fact}", gathered(facts, field), field.there(element)
         if there is smi_log.UNTOLD:
             verdict.untold.append(name)
-        elif agree(here, there, field.tolerance):
+        elif agree(here, there, field.tolerance) or (here is None and there == field.nothing):
             verdict.same.append(name)
         else:
             verdict.different.append(f"{name}: {'nothing' if here is None else here} here, {there} there")
@@ -118,7 +133,7 @@ def live() -> ElementTree.Element:
     """All that nvidia-smi tells now."""
     text = subprocess.run(["nvidia-smi", "-q", "-x"], check=True, stdout=subprocess.PIPE, text=True).stdout
     log = ElementTree.fromstring(text)  # noqa: S314 - nvidia-smi's own
-    smi_log.complete(log, ask)
+    smi_asked.complete(log, ask)
     return log
 
 
@@ -152,8 +167,9 @@ def main(arguments: list[str]) -> int:
         print(line)
     for name, times in Counter(re.sub(r"\d+ ", "", name) for name in verdict.untold).items():
         print(f"not compared: {name} ({times} times nvidia-smi tells nothing of it)")
-    for name, reason in smi_log.NOT_COMPARED.items():
-        print(f"not compared: GPU {name} ({reason})")
+    for what, reasons in (("GPU ", smi_log.NOT_COMPARED), ("", smi_log.NODE_NOT_COMPARED)):
+        for name, reason in reasons.items():
+            print(f"not compared: {what}{name} ({reason})")
     different, same, untold = (len(names) for names in verdict[1:])
     print(f"{verdict.about}: {same} fields agree, {different} differ, {untold} are not known to nvidia-smi")
     return int(bool(verdict.different) or not verdict.same)

@@ -3,21 +3,24 @@
 """What nvidia-smi tells of GPUs, and which fact each of it is.
 
 The log is that of ``nvidia-smi -q -x``, as drivers 515 to 590 write it. What it leaves out, and another command of nvidia-smi has, is put
-into it first (:func:`complete`). Runs on Python 3.8.
+into it first (:func:`smi_asked.complete`). Runs on Python 3.8.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, NamedTuple, Sequence
 from xml.etree import ElementTree
 
 Element = ElementTree.Element
 MIB = 1024 * 1024
+GIB = 1024 * MIB
 #: nvidia-smi writes whole MiB.
 WHOLE = MIB - 1
 #: What a place that is not there, or has no value, is.
 UNTOLD: Any = object()
+#: What the types of processes in nvidia-smi's manual are called in facts.
+KINDS = {"C": "compute", "G": "graphics", "M": "mps"}
 NO_VALUES = (
     "n/a",
     "",
@@ -44,6 +47,11 @@ def number(text: str) -> float:
 def mebibytes(text: str) -> float:
     """Bytes of ``81559 MiB``."""
     return number(text) * MIB
+
+
+def gibibytes(text: str) -> float:
+    """Bytes of ``39.50``."""
+    return number(text) * GIB
 
 
 def lower(text: str) -> str:
@@ -90,6 +98,32 @@ def failed(text: str) -> bool:
 def works(text: str) -> bool:
     """Whether an NVLink has a speed, ``26.562 GB/s``, and is not ``<inactive>``."""
     return text[0].isdigit()
+
+
+def branch(text: str) -> str:
+    """``570.124`` of ``570.124.06``: of the library nvidia-smi tells no more."""
+    return ".".join(text.split(".")[:2])
+
+
+def nearest(text: str) -> str:
+    """The beginning of a set of processors: nvidia-smi draws ``0,2,4,6,8,10`` where it goes on."""
+    return ",".join(text.split(",")[:6])
+
+
+def node(text: str) -> Any:
+    """A NUMA node; where several are near, ``0-1``, none of them is the one."""
+    return int(text) if text.isdigit() else UNTOLD
+
+
+def kinds(process: Element) -> list[Element]:
+    """A process once for each list that NVML has it in: ``C+G`` computes and draws."""
+    found = []
+    for letter in process.findtext("type", "").split("+"):
+        part = ElementTree.Element(process.tag)
+        part.extend(child for child in process if child.tag != "type")
+        ElementTree.SubElement(part, "type").text = KINDS.get(letter.strip(), letter)
+        found.append(part)
+    return found
 
 
 def at(*places: str, read: Callable[[str], Any] = words) -> Callable[[Element], Any]:
@@ -146,21 +180,30 @@ def query(kind: str, since: str) -> str:
 
 
 class Field(NamedTuple):
-    """A fact, how nvidia-smi's word for it is read, how far both may differ, and what the fact is made before that."""
+    """A fact, how nvidia-smi's word for it is read, how far both may differ, and what the fact is made before that.
+
+    *nothing* is what nvidia-smi may say where there is no fact.
+    """
 
     fact: str
     there: Callable[[Element], Any]
     tolerance: float = 0.0
     here: Callable[[Any], Any] | None = None
+    nothing: Any = None
 
 
 class Parts(NamedTuple):
-    """A fact that is a list: what tells its items apart, where they are (``list/item``), and their fields."""
+    """A fact that is a list: what tells its items apart, where they are (``list/item``), and their fields.
+
+    Items that are not told apart are taken in the order of some numbers. An item of nvidia-smi's may be several.
+    """
 
     fact: str
-    key: str
+    keys: tuple[str, ...]
     place: str
     fields: tuple[Field, ...]
+    order: tuple[str, ...] = ()
+    split: Callable[[Element], list[Element]] = lambda item: [item]
 
 
 def limit(name: str, now: str, before: str) -> Field:
@@ -177,6 +220,15 @@ def clock(name: str, theirs: str) -> tuple[Field, Field]:
     )
 
 
+#: Of the node.
+NODE: Sequence[Field] = (
+    Field("driver_version", at("driver_version")),
+    Field("cuda_driver_version", at("cuda_version")),
+    # before the driver's version the fact has CUDA's
+    Field("nvml_version", at("nvml_version", read=branch), here=lambda text: branch(text.partition(".")[2])),
+    Field("driver.module_version", at("driver_version")),
+    Field("driver.library_version", at("nvml_version", read=branch), here=branch),
+)
 LINK = "pci/pci_gpu_link_info"
 #: Of one GPU. What moves by itself while both are asked may differ by a part of its range: memory in use, temperature, power, use, clocks.
 FIELDS: Sequence[Field] = (
@@ -249,79 +301,80 @@ FIELDS: Sequence[Field] = (
     Field("fabric.status", at("fabric/status", read=failed), here=bool),
     Field("fabric.clique_id", at("fabric/cliqueId", read=number)),
     Field("fabric.cluster_uuid", at("fabric/clusterUuid", read=uuid)),
+    # a bus that tells no node is that of a machine with one, which nvidia-smi may call 0
+    Field("numa_node", at("topology/numa_affinity", read=node), nothing=0),
+    Field("memory_numa_node", at("topology/gpu_numa_id", read=node)),
+    Field("cpu_affinity", at("topology/cpu_affinity", read=nearest), here=nearest),
 )
+INSTANCES = ("gpu_instance_id", "compute_instance_id")
 PARTS: Sequence[Parts] = (
     Parts(
         "mig_devices",
-        "index",
+        ("index",),
         "mig_devices/mig_device",
         (
             Field("uuid", at("uuid")),
             Field("name", at("name")),
-            Field("gpu_instance_id", at("gpu_instance_id", read=number)),
-            Field("compute_instance_id", at("compute_instance_id", read=number)),
+            *(Field(name, at(name, read=number)) for name in INSTANCES),
             Field("memory_total_bytes", at("fb_memory_usage/total", read=mebibytes), WHOLE),
         ),
     ),
-    Parts("nvlinks", "link", "nvlinks/nvlink", (Field("active", at("state", read=works)),)),
+    Parts(
+        "gpu_instances",
+        ("id",),
+        "gpu_instances/gpu_instance",
+        (
+            *(
+                Field(name, at(name, read=number))
+                for name in ("profile_id", "slices", "placement_start", "placement_size")
+            ),
+            Field("memory_total_bytes", at("memory", read=gibibytes), 0.01 * GIB),
+        ),
+    ),
+    Parts(
+        "nvlinks",
+        ("link",),
+        "nvlinks/nvlink",
+        (Field("active", at("state", read=works)), Field("remote_pci_address", at("remote", read=address))),
+    ),
+    # two GPUs on one board have at most a bridge between them
+    Parts(
+        "peers",
+        ("index",),
+        "peers/peer",
+        (Field("level", at("level"), here=lambda level: "PIX" if level == "internal" else level),),
+    ),
+    # one process may be in several GPU instances
+    Parts(
+        "processes",
+        ("pid", "type"),
+        "processes/process_info",
+        (
+            Field("used_memory_bytes", at("used_memory", read=mebibytes), 64 * MIB),
+            *(Field(name, at(name, read=number)) for name in INSTANCES),
+        ),
+        INSTANCES,
+        kinds,
+    ),
 )
 #: Facts of a GPU that are compared with nothing, and why.
 NOT_COMPARED = {
-    "gpu_instances": "nvidia-smi mig -lgi has them",
     "lost": "nvidia-smi leaves a lost GPU out",
-    "numa_node": "nvidia-smi topo draws it",
-    "memory_numa_node": "nvidia-smi topo draws it",
-    "cpu_affinity": "nvidia-smi topo draws it",
-    "peers": "nvidia-smi topo draws it",
-    "processes": "they come and go",
-    "nvlinks.version": "nvidia-smi nvlink --status has no more than the speed",
-    "nvlinks.remote": "nvidia-smi nvlink --status has no more than the speed",
-    "nvlinks.remote_pci_address": "nvidia-smi nvlink --status has no more than the speed",
+    "processes.name": "nvidia-smi has the command or a title, the fact is the kernel's own short name",
+    "nvlinks.version": "nvidia-smi nvlink tells none",
+    "nvlinks.remote": "nvidia-smi nvlink tells an address and not of what",
 }
-
-#: What of ``--query-gpu`` the log has not, or not always.
-QUERY = (
-    "uuid",
-    "compute_cap",
-    *(query(kind, since) for kind in ("corrected", "uncorrected") for since in ("volatile", "aggregate")),
-)
-LISTING = ("-L",)
-STATUS = ("nvlink", "--status")
-TOTALS = (f"--query-gpu={','.join(QUERY)}", "--format=csv,noheader,nounits")
-HEADING = re.compile(r"GPU (\d+): .*\(UUID: (\S+)\)")
-MIG = re.compile(r"^\s+MIG (\S+)\s+Device\s+(\d+): \(UUID: (\S+)\)", re.MULTILINE)
-NVLINK = re.compile(r"^\s+Link (\d+): (.+)$", re.MULTILINE)
-
-
-def complete(log: Element, ask: Callable[[Sequence[str]], str]) -> None:
-    """Put into a log what nvidia-smi tells when it is asked with other arguments."""
-    gpus = {gpu.findtext("uuid", ""): gpu for gpu in log.iterfind("gpu")}
-    for gpu, index, block in _blocks(ask(LISTING), gpus):
-        _put(gpu, {"index": index})
-        for profile, number_on_gpu, its_uuid in MIG.findall(block):
-            part = gpu.find(f"mig_devices/mig_device[index='{number_on_gpu}']")
-            if part is not None:
-                _put(part, {"uuid": its_uuid, "name": f"{gpu.findtext('product_name')} MIG {profile}"})
-    for gpu, _index, block in _blocks(ask(STATUS), gpus):
-        links = NVLINK.findall(block)
-        if links:
-            place = ElementTree.SubElement(gpu, "nvlinks")
-            for link, state in links:
-                _put(ElementTree.SubElement(place, "nvlink"), {"link": link, "state": state})
-    for line in ask(TOTALS).splitlines():
-        its_uuid, *values = line.split(", ")
-        if its_uuid in gpus:
-            _put(gpus[its_uuid], dict(zip(QUERY[1:], values)))
-
-
-def _blocks(text: str, gpus: Mapping[str, Element]) -> Iterator[tuple[Element, str, str]]:
-    """(GPU, its index, what follows) of each ``GPU 0: NAME (UUID: ...)``."""
-    for block in re.split(r"^(?=GPU \d)", text, flags=re.MULTILINE):
-        heading = HEADING.match(block)
-        if heading and heading.group(2) in gpus:
-            yield gpus[heading.group(2)], heading.group(1), block
-
-
-def _put(place: Element, texts: Mapping[str, str]) -> None:
-    for name, text in texts.items():
-        ElementTree.SubElement(place, name).text = text
+SYSTEM = "the system tells it, and nvidia-smi does not know it"
+#: Facts of a node likewise.
+NODE_NOT_COMPARED = {
+    "source": "it says who told the facts",
+    "error": "it is a sentence of the module's own",
+    "nvswitches": "nvidia-smi tells of GPUs alone",
+    "xid_errors": "the kernel log has them, and nvidia-smi has not",
+    "driver.module_flavor": SYSTEM,
+    "driver.installed_module_version": SYSTEM,
+    "driver.nouveau_loaded": SYSTEM,
+    "driver.secure_boot": SYSTEM,
+    "driver.reboot_required": SYSTEM,
+    "driver.reboot_reasons": SYSTEM,
+}

@@ -10,86 +10,22 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
 import pytest
 from gpu import compare, smi_log
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect
+from ansible_collections.gpu.kubernetes.tests.unit.gpu.spoken import Smi, parsed
 
 if TYPE_CHECKING:
     from fakes.nvml.simulated import Workshop
 
-# As driver 570 writes it: an H100 that is split, in a machine with NVSwitches, with the counters of SRAM apart.
-LOG = """\
-<nvidia_smi_log>
-  <driver_version>570.124.06</driver_version>
-  <cuda_version>12.8</cuda_version>
-  <gpu id="00000000:1B:00.0">
-    <product_name>NVIDIA H100 80GB HBM3</product_name>
-    <product_brand>NVIDIA</product_brand>
-    <product_architecture>Hopper</product_architecture>
-    <uuid>{uuid}</uuid>
-    <serial>N/A</serial>
-    <persistence_mode>Enabled</persistence_mode>
-    <compute_mode>Default</compute_mode>
-    <gpu_virtualization_mode><virtualization_mode>None</virtualization_mode></gpu_virtualization_mode>
-    <mig_mode><current_mig>Enabled</current_mig><pending_mig>Disabled</pending_mig></mig_mode>
-    <mig_devices>
-      <mig_device>
-        <index>0</index><gpu_instance_id>1</gpu_instance_id><compute_instance_id>0</compute_instance_id>
-        <fb_memory_usage><total>40448 MiB</total></fb_memory_usage>
-      </mig_device>
-      <mig_device>
-        <index>1</index><gpu_instance_id>2</gpu_instance_id><compute_instance_id>0</compute_instance_id>
-        <fb_memory_usage><total>20096 MiB</total></fb_memory_usage>
-      </mig_device>
-    </mig_devices>
-    <pci>
-      <pci_device_id>233010DE</pci_device_id>
-      <pci_gpu_link_info><link_widths><max_link_width>16x</max_link_width></link_widths></pci_gpu_link_info>
-    </pci>
-    <clocks_event_reasons>
-      <clocks_event_reason_gpu_idle>Not Active</clocks_event_reason_gpu_idle>
-      <clocks_event_reason_sw_power_cap>Active</clocks_event_reason_sw_power_cap>
-      <clocks_event_reason_hw_slowdown>Not Active</clocks_event_reason_hw_slowdown>
-      <clocks_event_reason_display_clocks_setting>Active</clocks_event_reason_display_clocks_setting>
-    </clocks_event_reasons>
-    <fb_memory_usage><total>81559 MiB</total></fb_memory_usage>
-    <ecc_mode><current_ecc>Enabled</current_ecc><pending_ecc>Disabled</pending_ecc></ecc_mode>
-    <ecc_errors>
-      <volatile>
-        <sram_correctable>0</sram_correctable>
-        <sram_uncorrectable_parity>0</sram_uncorrectable_parity>
-        <sram_uncorrectable_secded>0</sram_uncorrectable_secded>
-        <dram_correctable>0</dram_correctable>
-        <dram_uncorrectable>0</dram_uncorrectable>
-      </volatile>
-    </ecc_errors>
-    <retired_pages><pending_retirement>No</pending_retirement></retired_pages>
-    <temperature><gpu_temp>35 C</gpu_temp></temperature>
-    <gpu_power_readings><requested_power_limit>700.00 W</requested_power_limit></gpu_power_readings>
-    <fabric>
-      <state>Completed</state><status>Success</status>
-      <cliqueId>0</cliqueId><clusterUuid>00000000-0000-0000-0000-000000000000</clusterUuid>
-    </fabric>
-  </gpu>
-</nvidia_smi_log>
-"""
-LISTING = """\
-GPU 0: NVIDIA H100 80GB HBM3 (UUID: {uuid})
-  MIG 3g.40gb     Device  0: (UUID: {mig[0]})
-  MIG 2g.20gb     Device  1: (UUID: {mig[1]})
-"""
-STATUS = """\
-GPU 0: NVIDIA H100 80GB HBM3 (UUID: {uuid})
-\t Link 0: 26.562 GB/s
-\t Link 1: <inactive>
-"""
-TOTALS = "{uuid}, 9.0, 1, 20, 3, 40\n"
 # What is said, what is said instead, and the difference that this is.
 CHANGES = [
-    ("570.124.06", "1.2", "driver_version: 570.124.06 here, 1.2 there"),
+    ("(?<=<driver_version>)570.124.06", "1.2", "driver_version: 570.124.06 here, 1.2 there"),
+    ("(?<=<driver_version>)570.124.06", "1.2", "driver.module_version: 570.124.06 here, 1.2 there"),
+    (r"(?<=NVML version        : )570\.124", "570.86", "nvml_version: 570.124 here, 570.86 there"),
+    (r"(?<=NVML version        : )570\.124", "570.86", "driver.library_version: 570.124 here, 570.86 there"),
     (r"GPU 0(?=:.*\n  MIG)", "GPU 7", "GPU 0 index: 0 here, 7.0 there"),
     ("<product_name>.*<", "<product_name>Tesla T5<", "GPU 0 name: NVIDIA H100 80GB HBM3 here, Tesla T5 there"),
     (r"\b9\.0", "9.1", "GPU 0 compute_capability: 9.0 here, 9.1 there"),
@@ -108,7 +44,7 @@ CHANGES = [
         "GPU 0 mig_device 0 uuid: MIG-0ac294b2-96b5-5605-9a93-ec160fa022c7 here, MIG-1-96b5-5605-9a93-ec160fa022c7 there",
     ),
     (
-        "3g.40gb",
+        "3g.40gb(?= +Device)",
         "4g.40gb",
         "GPU 0 mig_device 0 name: NVIDIA H100 80GB HBM3 MIG 3g.40gb here, NVIDIA H100 80GB HBM3 MIG 4g.40gb there",
     ),
@@ -135,55 +71,8 @@ CHANGES = [
     ),
     ("26.562 GB/s", "<inactive>", "GPU 0 nvlink 0 active: True here, False there"),
     ("<inactive>", "26.562 GB/s", "GPU 0 nvlink 1 active: False here, True there"),
-    ("Link 1", "Link 17", "GPU 0 nvlink 17 is known to one side alone"),
+    ("Link 1(?=: <)", "Link 17", "GPU 0 nvlink 17 is known to one side alone"),
 ]
-
-
-@pytest.fixture
-def facts(workshop: Workshop) -> Any:
-    """Of a simulated H100, with two partitions, two links and values that are not all 0."""
-    options = collect.Options(library=workshop.library("h100-mig"), subset=collect.SUBSETS)
-    facts = collect.gather(options).as_dict()
-    gpu = facts["gpus"][0]
-    gpu["mig_mode_pending"] = gpu["ecc"]["mode_pending"] = "disabled"
-    gpu["ecc"].update(corrected_volatile=1, corrected_aggregate=20, uncorrected_volatile=3, uncorrected_aggregate=40)
-    gpu["clocks"]["event_reasons"] = ["sw_power_cap", "display_clock_setting"]
-    gpu["mig_devices"], gpu["nvlinks"] = gpu["mig_devices"][:2], gpu["nvlinks"][:2]
-    gpu["nvlinks"][1]["active"] = False
-    return {**facts, "gpus": [gpu]}
-
-
-def parsed(text: str) -> ElementTree.Element:
-    """A log."""
-    return ElementTree.fromstring(text)  # noqa: S314 - the test's own
-
-
-class Smi:
-    """An nvidia-smi of the facts, whose words can be changed."""
-
-    def __init__(self, gpu: dict[str, Any]) -> None:
-        names = {"uuid": gpu["uuid"], "mig": [device["uuid"] for device in gpu["mig_devices"]]}
-        said = {("-q", "-x"): LOG, smi_log.LISTING: LISTING, smi_log.STATUS: STATUS, smi_log.TOTALS: TOTALS}
-        self.said = {arguments: text.format(**names) for arguments, text in said.items()}
-
-    def change(self, old: str, new: str) -> None:
-        """Have *new* said in the place of *old*, a regular expression that has to be found."""
-        times = 0
-        for arguments, text in self.said.items():
-            self.said[arguments], found = re.subn(old, new, text, count=1)
-            times += found
-        assert times == 1, f"{old} is said {times} times"
-
-    def log(self) -> ElementTree.Element:
-        """All that it says."""
-        log = parsed(self.said["-q", "-x"])
-        smi_log.complete(log, lambda arguments: self.said[tuple(arguments)])
-        return log
-
-
-@pytest.fixture
-def smi(facts: Any) -> Smi:
-    return Smi(facts["gpus"][0])
 
 
 def test_the_same(facts: Any, smi: Smi) -> None:
@@ -216,17 +105,21 @@ def test_words_where_a_number_was_expected(facts: Any, smi: Smi) -> None:
 def test_a_gpu_that_one_side_does_not_know(facts: Any, smi: Smi) -> None:
     verdict = compare.compare({**facts, "gpus": []}, smi.log())
     assert verdict.different == ["GPU 0000:1b:00.0 is known to one side alone"]
-    assert verdict.same == ["driver_version", "cuda_driver_version"]
+    assert verdict.same == [field.fact for field in smi_log.NODE]
 
 
 def test_a_log_alone_tells_less(facts: Any, smi: Smi) -> None:
-    """A file has no UUIDs of partitions, no links, and of this GPU no totals of errors: none of them is a difference."""
+    """A file has no UUIDs of partitions, no links, no neighbours, and of this GPU no totals of errors: none of them is a difference."""
     verdict = compare.compare(facts, parsed(smi.said["-q", "-x"]))
     assert verdict.different == []
     names = (
         "index",
         "compute_capability",
         "nvlinks",
+        "peers",
+        "cpu_affinity",
+        "numa_node",
+        "gpu_instances",
         "mig_device 1 uuid",
         "ecc.corrected_volatile",
         "ecc.uncorrected_volatile",
@@ -235,7 +128,7 @@ def test_a_log_alone_tells_less(facts: Any, smi: Smi) -> None:
 
 
 def test_a_gpu_without_links(facts: Any, smi: Smi) -> None:
-    smi.change(r"(?s)\n\t Link.*", " Device does not have or support Nvlink\n")
+    smi.change(r"(?s)\n\t Link 0: 26.*", " Device does not have or support Nvlink\n")
     verdict = compare.compare(facts, smi.log())
     assert verdict.different == []
     assert "GPU 0 nvlinks" in verdict.untold
@@ -283,20 +176,33 @@ def test_reasons_were_called_throttling(facts: Any, smi: Smi) -> None:
 
 def test_every_fact_is_compared_or_said_not_to_be(facts: Any) -> None:
     gpu = facts["gpus"][0]
+    lists = {parts.fact for parts in smi_log.PARTS}
+    assert all(gpu[name] for name in lists), "an empty list has no facts to look at"
     there = {
         f"{name}.{key}" if key else name
         for name, value in gpu.items()
-        for part in (value if isinstance(value, list) and name in ("mig_devices", "nvlinks") else [value])
+        for part in (value if name in lists else [value])
         for key in (part if isinstance(part, dict) else [""])
     }
     compared = {field.fact for field in smi_log.FIELDS}
     compared |= {
         f"{parts.fact}.{name}"
         for parts in smi_log.PARTS
-        for name in (parts.key, *(field.fact for field in parts.fields))
+        for name in (*parts.keys, *(field.fact for field in parts.fields))
     }
     assert compared | set(smi_log.NOT_COMPARED) == there
     assert not compared & set(smi_log.NOT_COMPARED)
+
+
+def test_every_fact_of_a_node_is_compared_or_said_not_to_be(facts: Any) -> None:
+    there = {
+        f"{name}.{key}" if key else name
+        for name, value in facts.items()
+        for key in (value if isinstance(value, dict) else [""])
+    }
+    compared = {field.fact for field in smi_log.NODE}
+    assert compared | set(smi_log.NODE_NOT_COMPARED) == there - {"gpus"}
+    assert not compared & set(smi_log.NODE_NOT_COMPARED)
 
 
 # Of an idle GPU, and of the same one at work; of each what is told in such units.
@@ -395,6 +301,7 @@ def test_the_whole_check(workshop: Workshop, tmp_path: Path) -> None:
     status, lines = check("Tesla T4")
     assert (status, lines[-1].split(", ")[:3]) == (0, ["1 GPUs", f"source nvml: {same} fields agree", "0 differ"])
     assert "not compared: GPU pci_device_id (1 times nvidia-smi tells nothing of it)" in lines
-    assert f"not compared: GPU peers ({smi_log.NOT_COMPARED['peers']})" in lines
+    assert f"not compared: GPU lost ({smi_log.NOT_COMPARED['lost']})" in lines
+    assert f"not compared: xid_errors ({smi_log.NODE_NOT_COMPARED['xid_errors']})" in lines
     status, lines = check("Tesla T5", str(tmp_path / "log"))
     assert (status, lines[0]) == (1, "GPU 0 name: Tesla T4 here, Tesla T5 there")
