@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +31,24 @@ VARIABLES = ("-e", f"@{HERE / 'files' / 'driver.yml'}")
 QUICK = {"gpu_node_maintenance_evict_timeout": 60, "nvidia_driver_upgrade_wait_timeout": 60}
 Playbook = Callable[..., tuple[int, dict[str, dict[str, int]], str]]
 
-# Each step in its order; a run is killed as it begins the task.
+# Each step in its order; a run is killed as it begins the task. The test is one of the former driver first.
 STEPS = [
+    "Runfile | Fetch it",
     "Begin | Cordon the node and empty it",
+    "Test | Run a pod on each node",
     "Pause | Have DaemonSets leave the node",
+    "Release | Stop the host's own services",
     "Runfile | Run the installer",
     "Verify | Look at the driver",
+    "Resume | Start the host's services again",
     "Resume | Let them come back",
     "Test | Run a pod on each node",
     "End | Give the node back as it was",
     "End | Remove installers",
 ]
+AT_WORK = {*STEPS[:2], STEPS[-1]}
+WITHOUT_SERVICES = {"Runfile | Run the installer", "Verify | Look at the driver"}
+SERVICES = ("nvidia-dcgm", "dcgm-exporter")
 
 
 @pytest.fixture
@@ -66,10 +74,18 @@ def workers(inventory: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def state(api: Any, workers: dict[str, Any]) -> Callable[[], dict[str, Any]]:
-    """Of each node: the driver, whether pods may come, the GPUs offered, and what is left of an upgrade that goes on."""
+def first(workers: dict[str, Any]) -> str:
+    """The node whose turn comes first, on whose host services run that use the driver."""
+    name = next(iter(workers))
+    workers[name].check_output(f"systemctl start {' '.join(SERVICES)}")
+    return name
 
-    def look(name: str) -> tuple[str, bool, str, list[str]]:
+
+@pytest.fixture
+def state(api: Any, workers: dict[str, Any]) -> Callable[[], dict[str, Any]]:
+    """Of each node: the driver, whether pods may come, the GPUs offered, the host's services, and what is left of an upgrade that goes on."""
+
+    def look(name: str) -> tuple[str, bool, str, list[str], list[str]]:
         node = api.read_node(name)
         noted = workers[name].run("ls /var/lib/gpu-kubernetes/state/driver-upgrade.json").stdout.split()
         marks = [*(node.metadata.annotations or {}), *node.metadata.labels]
@@ -77,7 +93,8 @@ def state(api: Any, workers: dict[str, Any]) -> Callable[[], dict[str, Any]]:
         library = workers[name].check_output(
             "ls /usr/lib/x86_64-linux-gnu | sed -n 's/^libnvidia-ml.so.\\([0-9]*\\.\\)/\\1/p'"
         )
-        return library, not node.spec.unschedulable, node.status.allocatable["nvidia.com/gpu"], noted + left
+        services = workers[name].run(f"systemctl is-active {' '.join(SERVICES)}").stdout.split()
+        return library, not node.spec.unschedulable, node.status.allocatable["nvidia.com/gpu"], services, noted + left
 
     return lambda: {name: look(name) for name in workers}
 
@@ -104,7 +121,7 @@ def gpu_pod(node: str, seconds: int, restart: str = "Never") -> dict[str, Any]:
 
 @pytest.fixture
 def owned(api: Any) -> Iterator[Callable[..., str]]:
-    """Start something of a kind that makes one pod with a GPU on a node, and wait until that runs: the pod. All is gone afterwards."""
+    """Start what makes one pod with a GPU on a node for some seconds, and wait until that runs: the pod. All is gone afterwards."""
     kinds = {"Job": ("batch/v1", {"backoffLimit": 5}), "ReplicaSet": ("apps/v1", {"replicas": 1})}
     dynamic = DynamicClient(api.api_client)
     made: list[tuple[Any, str]] = []
@@ -115,10 +132,11 @@ def owned(api: Any) -> Iterator[Callable[..., str]]:
             pod.metadata.name for pod in pods if pod.status.phase == "Running" and not pod.metadata.deletion_timestamp
         ]
 
-    def start(kind: str, name: str, node: str) -> str:
+    def start(kind: str, name: str, node: str, seconds: int = 1000) -> str:
         version, spec = kinds[kind]
         labels = {"made": name}
-        template = {"metadata": {"labels": labels}, "spec": gpu_pod(node, 1000, "Never" if kind == "Job" else "Always")}
+        pod = gpu_pod(node, seconds, "Never" if kind == "Job" else "Always")
+        template = {"metadata": {"labels": labels}, "spec": pod}
         selector = {} if kind == "Job" else {"selector": {"matchLabels": labels}}
         resource = dynamic.resources.get(api_version=version, kind=kind)
         body = {"apiVersion": version, "kind": kind, "metadata": {"name": name}}
@@ -167,10 +185,10 @@ def test_check_mode_tells_and_changes_nothing(
 
 
 def test_pods_that_end_are_waited_for_and_one_that_never_does_is_named(
-    upgrade: Callable[..., Any], state: Callable[..., Any], pods: Callable[..., str], workers: dict[str, Any]
+    upgrade: Callable[..., Any], state: Callable[..., Any], pods: Callable[..., str], first: str
 ) -> None:
     """Nobody would start it again, so that it is not evicted, nothing is touched, and the node is given back."""
-    first, before = next(iter(workers)), state()
+    before = state()
     name = pods(first, 1000)
     code, _recap, said = upgrade(NEWER, gpu_node_maintenance_jobs_timeout=2)
     assert code != 0
@@ -184,10 +202,10 @@ def test_a_pod_that_its_budget_keeps_is_named(
     state: Callable[..., Any],
     owned: Callable[..., str],
     api: Any,
-    workers: dict[str, Any],
+    first: str,
     request: pytest.FixtureRequest,
 ) -> None:
-    first, before = next(iter(workers)), state()
+    before = state()
     name = owned("ReplicaSet", "served", first)
     policy = client.PolicyV1Api(api.api_client)
     budget = {"minAvailable": 1, "selector": {"matchLabels": {"made": "served"}}}
@@ -202,9 +220,13 @@ def test_a_pod_that_its_budget_keeps_is_named(
 
 
 def test_an_installer_that_is_another_one_stops_nobody(
-    upgrade: Callable[..., Any], state: Callable[..., Any], pods: Callable[..., str], workers: dict[str, Any]
+    upgrade: Callable[..., Any],
+    state: Callable[..., Any],
+    pods: Callable[..., str],
+    workers: dict[str, Any],
+    first: str,
 ) -> None:
-    first, before = next(iter(workers)), state()
+    before = state()
     pods(first, 1000)
     code, _recap, said = upgrade(NEWER, installer="another")
     assert code != 0
@@ -217,14 +239,15 @@ def test_an_installer_that_is_another_one_stops_nobody(
 def test_one_node_after_the_other(
     upgrade: Callable[..., Any],
     state: Callable[..., Any],
-    pods: Callable[..., str],
+    owned: Callable[..., str],
     api: Any,
     workers: dict[str, Any],
+    first: str,
     request: pytest.FixtureRequest,
 ) -> None:
-    """A job ends by itself, and a node that an administrator had cordoned stays cordoned."""
-    first, second = workers
-    job = pods(first, 90)  # longer than two plans take on a busy machine
+    """A job that might be evicted ends by itself before its deadline, and a node that an administrator had cordoned stays cordoned."""
+    second = list(workers)[-1]
+    job = owned("Job", "long", first, 90)  # longer than two plans take on a busy machine
     api.patch_node(second, {"spec": {"unschedulable": True}})
     request.addfinalizer(lambda: api.patch_node(second, {"spec": {"unschedulable": None}}))
     before = state()
@@ -232,20 +255,21 @@ def test_one_node_after_the_other(
     assert code != 0
     assert f"cordoned or not Ready already is {second}. " in said
     assert state() == before
-    workers[first].check_output("systemctl start nvidia-dcgm dcgm-exporter")
     code, _recap, said = upgrade(NEWER, nvidia_driver_upgrade_max_unavailable=2)
     assert code == 0, said
     swapped = int(workers[first].check_output(f"stat --format %Z /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.{NEWER}"))
-    for service in ("nvidia-dcgm", "dcgm-exporter"):
+    for service in SERVICES:
         ran = f"systemctl show {service} --property=ActiveEnterTimestamp --value --timestamp=unix"
         stopped = int(workers[first].check_output(f"stat --format %Y /run/{service}.service.stopped"))
         started = int(workers[first].check_output(ran).lstrip("@"))
         assert stopped <= swapped <= started, "it ran beside neither of the drivers while they were swapped"
-    assert workers[second].run("systemctl is-active nvidia-dcgm dcgm-exporter").stdout.split() == ["inactive"] * 2
     assert f"{first}: upgraded ({FORMER} -> {NEWER}; waited for default/{job})" in said
     assert "did all of it" in api.read_namespaced_pod_log(job, "default")
     assert state() == {name: (NEWER, *rest) for name, (_driver, *rest) in before.items()}
-    assert [schedulable for _driver, schedulable, *_more in state().values()] == [True, False]
+    assert [(works, *services) for _driver, works, _gpus, services, _left in state().values()] == [
+        (True, "active", "active"),
+        (False, "inactive", "inactive"),
+    ]
     code, recap, said = upgrade(NEWER)
     assert (code, [counts["changed"] for counts in recap.values()]) == (0, [0, 0]), said
 
@@ -256,24 +280,28 @@ def test_a_node_that_is_not_proved_gets_its_former_driver_and_the_others_keep_th
     owned: Callable[..., str],
     api: Any,
     workers: dict[str, Any],
+    first: str,
     killed_at: Callable[..., None],
 ) -> None:
-    """A job that does not end is evicted at its deadline. On the way back the run is killed, and the next one goes on with that way."""
-    first, second = workers
-    before = state()
+    """A job that does not end is evicted at its deadline. On the way back runs are killed, and the next ones go on with that way."""
+    before, second = state(), list(workers)[-1]
     job = owned("Job", "endless", first)
     # Only while the driver is being swapped, and not on the way back, the pod has to say what it never says.
     words = (
         "{{ 'what this driver never brings about' if nvidia_driver_upgrade_result.state == 'begun'"
         " and __nvidia_driver_upgrade_phase == 'swapping' else 'Test PASSED' }}"
     )
-    wish = {"driver": FORMER, **QUICK, "gpu_node_maintenance_jobs_timeout": 5, "gpu_smoke_test_expected_output": words}
-    back = "Roll back | Install the former driver"
-    killed_at("playbooks/upgrade_nvidia_driver.yml", back, *VARIABLES, "-e", json.dumps(wish))
+    asked = {"gpu_node_maintenance_jobs_timeout": 5, "gpu_smoke_test_expected_output": words}
+    wish = (*VARIABLES, "-e", json.dumps({"driver": FORMER, **QUICK, **asked}))
+    killed_at("playbooks/upgrade_nvidia_driver.yml", "Roll back | Install the former driver", *wish)
     assert [pod.metadata.name for pod in api.list_namespaced_pod("default").items if pod.metadata.name == job] == []
-    assert (state()[first][:2], state()[second]) == ((FORMER, False), before[second])
+    assert seconds_until_killed(api, first, job) >= 5, "it was evicted before its deadline"
+    now = state()
+    assert (*now[first][:2], now[first][3], now[second]) == (FORMER, False, ["inactive"] * 2, before[second])
     # Nobody needs to be asked for it any more.
     workers[first].check_output(f"mv /root/stand-in-installer-{NEWER}.run /root/away")
+    killed_at("playbooks/upgrade_nvidia_driver.yml", "Resume | Start the host's services again", *wish)
+    assert state()[first][:2] == (NEWER, False)
     code, recap, said = upgrade(FORMER)
     workers[first].check_output(f"mv /root/away /root/stand-in-installer-{NEWER}.run")
     assert code != 0
@@ -283,23 +311,25 @@ def test_a_node_that_is_not_proved_gets_its_former_driver_and_the_others_keep_th
     assert f"{second}: not reached ({NEWER} -> {FORMER})" in said
     assert recap[second]["changed"] == 0
     assert_soon(lambda: state() == before)
+    assert state()[first][3] == ["active"] * 2, "runs that were killed had stopped them"
 
 
 def test_a_run_that_is_killed_at_every_step_is_gone_on_with(
-    upgrade: Callable[..., Any], state: Callable[..., Any], workers: dict[str, Any], killed_at: Callable[..., None]
+    upgrade: Callable[..., Any], state: Callable[..., Any], first: str, killed_at: Callable[..., None]
 ) -> None:
-    first = next(iter(workers))
     before = state()
     asked = json.dumps({"driver": FORMER, **QUICK})
     for step in STEPS:
         killed_at("playbooks/upgrade_nvidia_driver.yml", step, *VARIABLES, "-e", asked, "--limit", first)
-        driver, schedulable, _gpus, left = state()[first]
+        driver, schedulable, _gpus, services, left = state()[first]
         assert driver in (FORMER, NEWER, "")
         assert "/var/lib/gpu-kubernetes/state/driver-upgrade.json" in left
-        assert schedulable is (step in (STEPS[0], STEPS[-1])), "it takes work only before and after"
+        assert schedulable is (step in AT_WORK), "it takes work only before and after"
+        assert step not in WITHOUT_SERVICES or services == ["inactive"] * 2
     code, _recap, said = upgrade(FORMER, "--limit", first)
     assert code == 0, said
     assert state() == {**before, first: (FORMER, *before[first][1:])}
+    assert state()[first][3] == ["active"] * 2, "runs that were killed had stopped them"
 
 
 def test_a_node_is_emptied_of_all_pods_for_a_reboot(
@@ -317,6 +347,13 @@ def test_a_node_is_emptied_of_all_pods_for_a_reboot(
     assert machine.check_output(begun) != first
     assert "did all of it" in api.read_namespaced_pod_log(job, "default")
     assert_soon(lambda: state() == before)
+
+
+def seconds_until_killed(api: Any, node: str, pod: str) -> float:
+    """How long after the maintenance of its node had begun the kubelet ended a pod, as its event says."""
+    since = json.loads(api.read_node(node).metadata.annotations["gpu-kubernetes/maintenance"])["since"]
+    told = api.list_namespaced_event("default", field_selector=f"involvedObject.name={pod},reason=Killing").items
+    return (min(event.first_timestamp for event in told) - datetime.fromisoformat(since)).total_seconds()
 
 
 def start_again(machine: str) -> bool:

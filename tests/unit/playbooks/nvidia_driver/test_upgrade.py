@@ -281,6 +281,67 @@ def test_a_way_back_that_was_cut_off_is_gone_on_with(refusals, cluster, given, t
     assert (json.loads(path.read_text())["phase"] if path.exists() else "") == phase
 
 
+# A service that runs is a file.
+SYSTEMCTL = """#!/bin/sh
+cd {folder}
+case $1 in
+    show) echo LoadState=loaded; [ -e $2 ] && echo ActiveState=active || echo ActiveState=inactive; exit ;;
+    start) touch $2 ;;
+    stop) rm $2 ;;
+esac
+echo $1 $2 >> asked
+"""
+#: The phase in which a run was cut off, which services it had noted, and which of them and of the exporter, that runs, the next one starts.
+STOPPED = {
+    "releasing": (["unnamed.service", "dcgm.service"], ["unnamed.service", "dcgm.service", "exporter.service"]),
+    "returning": (["exporter.service", "dcgm.service"], ["dcgm.service", "exporter.service"]),
+}
+
+
+def test_services_that_a_killed_run_has_stopped_are_started_again(refusals, cluster, given, tmp_path):
+    """What the next run notes comes beside that, and all are started in the other order than that in which they are named."""
+    hosts, paths = {}, {}
+    for phase, (noted, _started) in STOPPED.items():
+        state = tmp_path / phase
+        state.mkdir()
+        (state / "exporter.service").touch()
+        (state / "systemctl").write_text(SYSTEMCTL.format(folder=state))
+        (state / "systemctl").chmod(0o755)
+        cluster.put(offering(phase, {}))
+        paths[phase] = note(state, phase=phase, reason="no GPU answers.", services=noted)
+        hosts[phase] = {
+            **given,
+            "gpu_node_name": phase,
+            "nvidia_driver_method": "none",
+            "nvidia_driver_upgrade_state_dir": str(state),
+            "nvidia_driver_upgrade_result": {**RESULT, "host": phase, "node": phase},
+            # Not an extra variable: each note is read again.
+            "__nvidia_driver_upgrade_read": encoded(paths[phase]),
+        }
+    told = refusals(
+        "nvidia_driver_upgrade",
+        ["upgrade"],
+        hosts,
+        fact="nvidia_driver_upgrade_result.state",
+        extra={
+            "nvidia_driver_upgrade_services": ["exporter", "dcgm"],
+            "__nvidia_driver_upgrade_running": ["exporter.service"],
+            "__nvidia_driver_upgrade_users": {"users": [], "reboot_reasons": []},
+            "gpu_preflight_gpus": {"ansible_facts": {}},
+        },
+        facts={"nvml": {"gpus": []}},
+        environment={"PATH": f"{tmp_path}/{{{{ inventory_hostname }}}}:{os.environ['PATH']}"},
+    )
+    assert told == {
+        "releasing": "upgraded",
+        "returning": "no GPU answers. Driver 570.1 is back, and node returning was given back with it.",
+    }
+    for phase, (_noted, started) in STOPPED.items():
+        asked = (tmp_path / phase / "asked").read_text().splitlines()
+        assert asked == ["stop exporter.service", *(f"start {name}" for name in started)], phase
+        assert not paths[phase].exists()
+
+
 def test_a_check_of_a_way_back_tells_that_the_former_driver_would_come(run, cluster, given, tmp_path):
     """Of two hosts, whose turn comes one after the other; the run would leave the second one alone."""
     for name in ("w1", "w2"):
@@ -440,9 +501,10 @@ PROOFS = {
 def test_services_are_named_with_or_without_their_suffix(hear):
     services = {f"{name}.service": {"name": f"{name}.service", "state": state} for name, state in RUNNING.items()}
     variables = yaml.safe_load((ROOT / "roles" / "nvidia_driver_upgrade" / "vars" / "main.yml").read_text())
+    units = variables["__nvidia_driver_upgrade_units"]
     named = ["dcgm", "exporter.service", "stopped", "nobody"]
     found = hear(
-        {"w1": {"nvidia_driver_upgrade_services": named}},
+        {"w1": {"nvidia_driver_upgrade_services": named, "__nvidia_driver_upgrade_units": units}},
         [],
         variables["__nvidia_driver_upgrade_running"].strip().removeprefix("{{").removesuffix("}}").strip(),
         facts={"services": services},
