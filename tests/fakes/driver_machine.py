@@ -84,10 +84,13 @@ NEXT_KERNEL = "6.1.0-57-amd64"
 INSTALL = """
 - ansible.builtin.lineinfile: {{path: "{folder}/installed", create: true, line: "{{{{ item }}}}"}}
   loop: "{{{{ vendor_packages_unversioned }}}}"
+- ansible.builtin.lineinfile: {{path: "{folder}/versions", create: true, line: "{{{{ vendor_packages_version }}}}"}}
 """
 PENDING = """
 - ansible.builtin.set_fact:
-    vendor_packages_result: {{replaced: "{{{{ lookup('ansible.builtin.file', '{folder}/pending').split() }}}}"}}
+    vendor_packages_result:
+      replaced: "{{{{ lookup('ansible.builtin.file', '{folder}/pending').split() }}}}"
+      packages: "{{{{ vendor_packages_names if '{folder}/others' is exists else [] }}}}"
 """
 # What a removal runs, and what it asks of packages; see Machine.failing.
 PROGRAMS = {
@@ -191,6 +194,14 @@ class Machine:
         """Have these packages be there in other versions than they are asked for."""
         (self.folder / "pending").write_text(" ".join(packages))
 
+    def have_others(self) -> None:
+        """Have none of the packages there that are asked for, as those of another provider are."""
+        (self.folder / "others").touch()
+
+    def versions(self) -> list[str]:
+        """The versions that packages were asked for in, each once."""
+        return (self.folder / "versions").read_text().splitlines()
+
     def installed(self) -> list[str]:
         """The packages without the driver's version that were asked for."""
         file = self.folder / "installed"
@@ -252,13 +263,14 @@ class Machine:
         *parts: str,
         path_of_programs: str = "",
         distribution: str = "Debian",
+        family: str = "Debian",
         then: Sequence[dict[str, Any]] = (),
         **asked: Any,
     ) -> Path:
         """Write a playbook that has the role look, then runs files of its tasks, and other tasks after them."""
         facts = {
             "distribution": distribution,
-            "os_family": "Debian",
+            "os_family": family,
             "kernel": "6.1.0-56-amd64",
             "architecture": "x86_64",
         }

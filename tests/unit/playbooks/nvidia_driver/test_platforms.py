@@ -51,6 +51,8 @@ UBUNTU = [
     ("libnvidia-cfg1", ""),
 ]
 RUNFILE = {"nvidia_driver_method": "runfile", "nvidia_driver_version": "580.1"}
+#: With NVIDIA's repository for RHEL and its kin.
+DNF = ["nvidia-driver-cuda", "kmod-nvidia-open-dkms", "nvidia-persistenced"]
 
 #: What is asked, packages in the driver's version, other packages, and the key of the repository that they come from.
 PLATFORMS = {
@@ -198,6 +200,66 @@ PLATFORMS = {
         [],
         f"{CUDA}/fedora43/x86_64/1940C73E.pub",
     ),
+    "oracle": (
+        host("OracleLinux", "9.6", "5.14.0-570.12.1.0.1.el9_6.x86_64", family="RedHat"),
+        DNF,
+        ["kernel-devel-5.14.0-570.12.1.0.1.el9_6.x86_64"],
+        f"{CUDA}/rhel9/x86_64/D42D0685.pub",
+    ),
+    "oracle-uek": (
+        host("OracleLinux", "9.6", "5.15.0-300.163.18.el9uek.x86_64", family="RedHat"),
+        DNF,
+        ["kernel-uek-devel-5.15.0-300.163.18.el9uek.x86_64"],
+        f"{CUDA}/rhel9/x86_64/D42D0685.pub",
+    ),
+    "oracle-uek-arm-runfile": (
+        host("OracleLinux", "10.0", "6.12.0-100.28.2.2.el10uek.aarch64", "RedHat", architecture="aarch64", **RUNFILE),
+        [],
+        ["dkms", "gcc", "make", "kernel-uek-devel-6.12.0-100.28.2.2.el10uek.aarch64"],
+        f"{CUDA}/rhel10/sbsa/CDF6BA43.pub",
+    ),
+    "rhel-64k": (
+        host("RedHat", "9.5", "5.14.0-503.14.1.el9_5.aarch64+64k", family="RedHat", architecture="aarch64"),
+        DNF,
+        ["kernel-64k-devel-5.14.0-503.14.1.el9_5.aarch64"],
+        f"{CUDA}/rhel9/sbsa/D42D0685.pub",
+    ),
+    "rhel-realtime": (
+        host("RedHat", "9.5", "5.14.0-503.14.1.el9_5.x86_64+rt", family="RedHat"),
+        DNF,
+        ["kernel-rt-devel-5.14.0-503.14.1.el9_5.x86_64"],
+        f"{CUDA}/rhel9/x86_64/D42D0685.pub",
+    ),
+    "rhel-8-realtime": (
+        host("RedHat", "8.7", "4.18.0-425.3.1.rt7.213.el8.x86_64", family="RedHat"),
+        DNF,
+        ["kernel-rt-devel-4.18.0-425.3.1.rt7.213.el8.x86_64"],
+        f"{CUDA}/rhel8/x86_64/D42D0685.pub",
+    ),
+    "rocky-cloud": (
+        host("Rocky", "9.5", "5.14.0-503.14.1.el9_5.cloud.1.0.x86_64", family="RedHat"),
+        DNF,
+        ["kernel-devel-5.14.0-503.14.1.el9_5.cloud.1.0.x86_64"],
+        f"{CUDA}/rhel9/x86_64/D42D0685.pub",
+    ),
+    "rhel-own-kernel": (
+        host("RedHat", "9.5", "6.9.1", family="RedHat"),
+        DNF,
+        [],
+        f"{CUDA}/rhel9/x86_64/D42D0685.pub",
+    ),
+    "amazon": (
+        host("Amazon", "2023", "6.1.128-136.201.amzn2023.x86_64", family="RedHat"),
+        DNF,
+        ["kernel-devel-6.1.128-136.201.amzn2023.x86_64"],
+        f"{CUDA}/amzn2023/x86_64/D42D0685.pub",
+    ),
+    "amazon-newer-series": (
+        host("Amazon", "2023", "6.12.37-61.105.amzn2023.x86_64", family="RedHat"),
+        DNF,
+        ["kernel6.12-devel-6.12.37-61.105.amzn2023.x86_64"],
+        f"{CUDA}/amzn2023/x86_64/D42D0685.pub",
+    ),
     "leap": (
         host("openSUSE Leap", "15.6", "6.4.0-150600.23.60-default", family="Suse", secure_boot=True),
         ["nvidia-compute-utils-G06", "nvidia-persistenced"],
@@ -221,6 +283,18 @@ PLATFORMS = {
         [],
         ["dkms", "gcc", "make", "kernel-default-devel"],
         f"{CUDA}/opensuse15/x86_64/D42D0685.pub",
+    ),
+    "leap-arm-runfile": (
+        host("openSUSE Leap", "15.6", "6.4.0-150600.23.70-64kb", family="Suse", architecture="aarch64", **RUNFILE),
+        [],
+        ["dkms", "gcc", "make", "kernel-64kb-devel"],
+        f"{CUDA}/opensuse15/sbsa/D42D0685.pub",
+    ),
+    "sles-azure-runfile": (
+        host("SLES", "15.7", "6.4.0-150700.20.6-azure", family="Suse", **RUNFILE),
+        [],
+        ["dkms", "gcc", "make", "kernel-azure-devel"],
+        f"{CUDA}/sles15/x86_64/D42D0685.pub",
     ),
     "leap-runfile-own-headers": (
         host("openSUSE Leap", "15.6", "6.4.0-150600.23.60-default", "Suse", nvidia_driver_headers=False, **RUNFILE),
@@ -302,6 +376,21 @@ DECIDED = {
         host("SLES", "15.7", "6.4.0-150700.53.40-default", family="Suse", nvidia_driver_branch="595", secure_boot=True),
         "__nvidia_driver_kmp",
         ["nvidia-open-driver-G07-signed-cuda-kmp-default"],
+    ),
+    "built-for-64k-pages": (
+        host("SLES", "16.0", "6.12.0-160000.5-64kb", family="Suse", architecture="aarch64"),
+        "__nvidia_driver_kmp",
+        ["nvidia-open-driver-G07-signed-cuda-kmp-64kb"],
+    ),
+    "built-for-azure": (
+        host("SLES", "15.6", "6.4.0-150600.8.48-azure", family="Suse", secure_boot=True),
+        "__nvidia_driver_kmp",
+        ["nvidia-open-driver-G06-signed-cuda-kmp-azure"],
+    ),
+    "not-built-for-realtime": (
+        host("SLES", "15.6", "6.4.0-150600.10.17-rt", family="Suse"),
+        "__nvidia_driver_kmp",
+        [],
     ),
     "an-installer-builds": (
         host("SLES", "15.7", "6.4.0-150700.53.40-default", family="Suse", **RUNFILE),
@@ -389,6 +478,47 @@ KNOWN_BAD = {
 }
 
 
+LEAP = ("openSUSE Leap", "15.6")
+#: Kernels, and what of theirs has to be installed and has no name that is known.
+NAMELESS = {
+    "el": (host("RedHat", "9.5", "5.14.0-503.el9.x86_64", "RedHat"), ""),
+    "fedora": (host("Fedora", "43", "6.17.1-300.fc43.x86_64", "RedHat"), ""),
+    "uek": (host("OracleLinux", "9.6", "5.15.0-300.163.18.el9uek.x86_64", "RedHat"), ""),
+    "uek-64k": (host("OracleLinux", "9.6", "5.15.0-300.163.18.el9uek.aarch64.64k", "RedHat"), "headers"),
+    "uek-64k-runfile": (host("OracleLinux", "9.6", "5.15.0-300.163.18.el9uek.64k", "RedHat", **RUNFILE), "headers"),
+    "debug": (host("RedHat", "9.5", "5.14.0-503.el9.x86_64+debug", "RedHat"), "headers"),
+    "64k-debug": (host("RedHat", "9.5", "5.14.0-503.el9.aarch64+64k-debug", "RedHat"), "headers"),
+    "rt-64k": (host("RedHat", "9.5", "5.14.0-503.el9.aarch64+rt-64k", "RedHat"), "headers"),
+    "elrepo": (host("Rocky", "9.5", "6.9.1-1.el9.elrepo.x86_64", "RedHat"), "headers"),
+    "own": (host("Rocky", "9.5", "6.9.1", "RedHat"), "headers"),
+    "own-packages": (host("Rocky", "9.5", "6.9.1", "RedHat", nvidia_driver_packages=["nvidia-driver-cuda"]), "headers"),
+    "own-headers": (host("Rocky", "9.5", "6.9.1", "RedHat", nvidia_driver_headers=False), ""),
+    "libraries": (host("Rocky", "9.5", "6.9.1", "RedHat", nvidia_driver_kernel_modules="none"), ""),
+    "suse": (host(*LEAP, "6.4.0-150600.23.60-default", "Suse"), ""),
+    "suse-64kb": (host(*LEAP, "6.4.0-150600.23.60-64kb", "Suse", architecture="aarch64"), ""),
+    "suse-azure": (host(*LEAP, "6.4.0-150600.8.48-azure", "Suse"), ""),
+    "suse-azure-g07": (
+        host(*LEAP, "6.4.0-150600.8.48-azure", "Suse", nvidia_driver_branch="595"),
+        "kernel modules",
+    ),
+    "suse-azure-15.7": (host("SLES", "15.7", "6.4.0-150700.20.6-azure", "Suse"), "kernel modules"),
+    "suse-rt": (host(*LEAP, "6.4.0-150600.10.17-rt", "Suse"), "kernel modules"),
+    "suse-longterm": (host("openSUSE Tumbleweed", "20260301", "6.12.35-1-longterm", "Suse"), "kernel modules"),
+    "suse-own-kernel": (host(*LEAP, "6.9.0-rc1", "Suse"), "kernel modules"),
+    "suse-own-packages": (host(*LEAP, "6.9.1", "Suse", nvidia_driver_packages=["nvidia-open-driver-G06"]), ""),
+    "suse-libraries": (host(*LEAP, "6.9.1", "Suse", nvidia_driver_kernel_modules="none"), ""),
+    "suse-rt-runfile": (host(*LEAP, "6.4.0-150600.10.17-rt", "Suse", **RUNFILE), ""),
+    "suse-own-kernel-runfile": (host(*LEAP, "6.9.1", "Suse", **RUNFILE), "headers"),
+    "suse-own-headers-runfile": (host(*LEAP, "6.9.1", "Suse", nvidia_driver_headers=False, **RUNFILE), ""),
+}
+
+
+def test_kernels_whose_packages_have_no_known_name(told):
+    hosts = {name: given for name, (given, _what) in NAMELESS.items()}
+    values = told(hosts, *loading(), {"ansible.builtin.set_fact": {"plan": "{{ __nvidia_driver_nameless }}"}})
+    assert values == {name: what for name, (_given, what) in NAMELESS.items()}
+
+
 #: What a host has with kernel modules of a flavor, and whether those of the other are refused.
 FLAVORS = {
     "dnf": (host("RedHat", "9.5", "5.14.0-503.el9.x86_64", family="RedHat"), "proprietary", True),
@@ -418,6 +548,18 @@ def test_another_flavor_is_refused_where_the_package_manager_swaps_none(told):
     for name, (_given, flavor, refused) in FLAVORS.items():
         words = f"{name}: the host has the {flavor} kernel modules, and the open ones are wanted, which "
         assert plans[name].startswith(words) is refused, plans[name]
+
+
+def test_a_kernel_whose_headers_have_no_known_name_is_refused(told):
+    hosts = {"elrepo": {**host("Rocky", "9.5", "6.9.1-1.el9.elrepo.x86_64", family="RedHat"), "plan": ""}}
+    hosts["own-headers"] = {**hosts["elrepo"], "nvidia_driver_headers": False}
+    nvml = {**FOUND, "gpus": [T4], "source": "pci", "driver_version": None}
+    plans = told(hosts, *loading(nvml=nvml, __nvidia_driver_look={"ansible_facts": {"nvml": nvml}}), ASK)
+    words = (
+        "elrepo: nobody knows how the headers for the running kernel 6.9.1-1.el9.elrepo.x86_64 are called on Rocky; "
+    )
+    assert plans["elrepo"].startswith(words)
+    assert "nobody knows" not in plans["own-headers"]
 
 
 def test_what_nobody_has_named_is_judged_too(told):

@@ -98,6 +98,13 @@ def test_the_former_driver_comes_back_if_the_installer_has_left_it(machine, appl
     assert machine.done()[-1] == f"{'stop' if taken else 'start'} {DAEMON}"
 
 
+def test_a_check_knows_a_distribution_without_a_package_manager_of_ours(machine, apply):
+    asked = machine.installer("exit 0")
+    code, _done, said = apply("present", "--check", family="Gentoo", distribution="Gentoo", **asked)
+    assert (code, machine.done()) == (0, []), said
+    assert "node: the installer of driver 580.1 would be fetched and run." in said
+
+
 def test_an_installer_that_succeeds_is_recorded_and_goes(machine, apply):
     code, _done, said = apply("runfile_install", "--check", **machine.installer("exit 0"))
     assert (code, machine.done()) == (0, []), said

@@ -4,10 +4,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import threading
 from pathlib import Path
 
 import pytest
@@ -16,8 +14,8 @@ pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is her
 
 import yaml
 from fakes.driver_machine import DAEMON, INVENTORY, NEXT_KERNEL
-from fakes.loopback_api import write_kubeconfig
-from fakes.small_cluster import SmallCluster
+
+from ansible_collections.gpu.kubernetes.tests.unit.effort import PROFILE
 
 if os.geteuid() != 0:
     pytest.skip("only root gives files to root", allow_module_level=True)
@@ -99,21 +97,40 @@ def test_parts_of_different_versions_are_not_brought_to_one_under_a_job(
     machine.differ(*different)
     machine.node.process(4712, "/dev/nvidia0", "train")
     code, done, said = apply("present", *mode, **asked)
-    words = (
-        f"of which {' and '.join(different)} would come in another version, cannot be taken away, because train (pid"
-    )
+    words = f"of which {' and '.join(different)} would be replaced, cannot be taken away, because train (pid"
     assert (code != 0, words in said) == (refused, refused), said
     assert ("and has to be told nvidia_driver_version" in said) == (refused and len(asked.keys() & NAMING) == 0), said
     assert (done == 0, machine.installed() == []) == (refused, refused or mode != []), said
 
 
-def test_parts_of_different_versions_are_a_reason_for_an_upgrade(machine, apply):
+@pytest.mark.parametrize("mode", [["--check"], []])
+@pytest.mark.parametrize("asked", [{"nvidia_driver_branch": "570"}, {}], ids=["branch", "nothing"])
+def test_packages_of_another_provider_do_not_come_under_a_job(machine, apply, mode, asked):
+    """Nobody knows yet what their repository has."""
     machine.note("packages-nvidia-driver")
-    due = {"ansible.builtin.assert": {"that": "nvidia_driver_plan.due == expected"}}
+    machine.have_others()
+    machine.node.process(4712, "/dev/nvidia0", "train")
+    code, done, said = apply("present", *mode, **asked)
+    assert (code != 0, done, machine.installed()) == (True, 0, []), said
+    assert "in the place of which nvidia-smi and libnvidia-ml1 and" in said
+    assert "would come, cannot be taken away, because train (pid 4712)" in said
+
+
+def test_other_parts_are_a_reason_for_an_upgrade(machine, apply):
+    machine.note("packages-nvidia-driver")
+    due = {
+        "ansible.builtin.assert": {
+            "that": ["nvidia_driver_plan.due == expected", "nvidia_driver_plan.no_way_back == way"]
+        }
+    }
     for different, expected in ((LIBRARIES, True), ("", False)):
         machine.differ(different)
-        code, _done, said = apply("plan", nvidia_driver_branch="570", then=[due], expected=expected)
+        code, _done, said = apply("plan", nvidia_driver_branch="570", then=[due], expected=expected, way="")
         assert code == 0, said
+    machine.have_others()
+    way = "other packages are asked for than those that are there."
+    code, _done, said = apply("plan", nvidia_driver_branch="570", then=[due], expected=True, way=way)
+    assert code == 0, said
 
 
 def test_a_daemon_that_ran_before_its_drop_in_is_started_again(machine, apply):
@@ -143,6 +160,45 @@ def test_without_persistence_ubuntus_daemon_is_left_as_it_comes(machine, apply):
     for mode in (["--check"], []):
         code, again, said = apply("services_drop_in_absent services", *mode, **asked)
         assert (code, again, machine.done(), machine.is_("running")) == (0, 0, [], True), said
+
+
+@pytest.mark.parametrize("distribution", ["Ubuntu", "Debian"])
+def test_systemd_reads_no_unit_anew_under_a_job(machine, apply, distribution):
+    parts = "services_drop_in services" if distribution == "Ubuntu" else "services"
+    machine.start()
+    machine.node.process(4712, "/dev/nvidia0", "train")
+    for _again in range(2):
+        code, _done, said = apply(parts, distribution=distribution)
+        assert (code, machine.done(), machine.is_("enabled")) == (0, [], False), said
+        assert "because train uses the GPUs, and containers may lose theirs while it reads" in said
+    shutil.rmtree(machine.node.root / "proc" / "4712")
+    code, done, said = apply(parts, distribution=distribution)
+    assert (code, done > 0, machine.is_("enabled")) == (0, True, True), said
+    code, again, said = apply(parts, distribution=distribution)
+    assert (code, again) == (0, 0), said
+
+
+def test_a_drop_in_that_a_run_has_only_written_comes_into_force_with_the_next(machine, apply):
+    machine.start()
+    code, _done, said = apply("services_drop_in", distribution="Ubuntu")
+    assert (code, machine.done(), machine.notes()) == (0, [], ["driver-drop-in"]), said
+    code, _done, said = apply("services_drop_in services", distribution="Ubuntu")
+    assert (code, machine.done()) == (0, ["daemon-reload", f"enable {DAEMON}", f"restart {DAEMON}"]), said
+    assert machine.notes() == [f"driver-enabled-{DAEMON}"]
+
+
+def test_libraries_come_to_signed_kernel_modules_of_another_version(machine, apply):
+    """As after a boot into a newer kernel, whose modules want newer ones."""
+    machine.note("packages-nvidia-driver")
+    machine.node.load()
+    asked = {"distribution": "Ubuntu", "nvidia_driver_branch": "570"}
+    machine.tell(secure_boot=True, module_version=None, installed_module_version="570.3")
+    _code, _done, said = apply("present", **asked)
+    assert machine.versions() == ["570.*", "570.3"], said
+    (machine.folder / "versions").unlink()
+    machine.tell(secure_boot=True, module_version=None)
+    _code, _done, said = apply("present", **asked)
+    assert machine.versions() == ["570.*"], said
 
 
 def test_several_nodes_that_need_a_reboot_are_not_begun_with(machine, apply):
@@ -214,36 +270,9 @@ def test_what_is_included_in_a_loop_can_have_loops_of_its_own():
                 assert task["loop_control"]["loop_var"].startswith("__nvidia_driver_"), task["name"]
 
 
-def test_the_node_is_given_back_once_it_offers_its_gpus_again(machine, apply):
-    def offer(count):
-        status = {"capacity": {"nvidia.com/gpu": "2"}, "allocatable": {"nvidia.com/gpu": count}}
-        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-        return {
-            "kind": "Node",
-            "apiVersion": "v1",
-            "metadata": {"name": "node", "labels": {}},
-            "spec": {},
-            "status": {**status, **ready},
-        }
-
-    cluster = SmallCluster(offer("2"), {"kind": "Namespace", "metadata": {"name": "kube-system"}})
-    threading.Thread(target=cluster.serve_forever, daemon=True).start()
-    asked = {
-        "gpu_kubeconfig": str(write_kubeconfig(cluster.url, machine.folder / "kubeconfig")),
-        "nvidia_driver_reboot_reasons": ["nouveau is loaded"],
-        "nvidia_driver_reboot_timeout": 1,
-    }
-    code, _done, said = apply("reboot_if_needed", **asked)
-    assert code == 0, said
-    note = machine.folder / "state" / "state" / "driver-reboot.json"
-    assert int(json.loads(note.read_text())["gpus"]) == 2
-    cluster.put(offer("1"))
-    code, _done, said = apply("reboot_wait", **asked)
-    assert code != 0, said
-    assert "node: Waited 1 s in vain for allocatable nvidia.com/gpu: node node: 1 of 2" in said
-    assert "Node node stays cordoned until then; run again, which gives it back." in said
-    cluster.put(offer("2"))
-    code, _done, said = apply("reboot_wait reboot_end", **asked)
-    cluster.shutdown()
-    cluster.server_close()
-    assert (code, note.exists()) == (0, False), said
+@pytest.mark.skipif(PROFILE == "quick", reason="it waits for somebody who does not go")
+def test_who_stays_on_an_emptied_node_is_named(machine, apply):
+    machine.node.process(4712, "/dev/nvidia0", "train")
+    code, done, said = apply("users", __nvidia_driver_rolling=True)
+    assert (code != 0, done) == (True, 0), said
+    assert "node: the driver cannot be taken away, because train (pid 4712) uses the GPUs; swap it" in said
