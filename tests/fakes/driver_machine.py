@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,12 +60,12 @@ esac
 MODULE = """#!/usr/bin/python
 import json, os, pathlib
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.driver import Build, read
 folder = pathlib.Path(os.environ[{folder!r}])
 module = AnsibleModule({{"gather_subset": {{"type": "list"}}}}, supports_check_mode=True)
-installed = json.loads((folder / "programs/node.json").read_text())["installed"].get("nvidia", {{}}).get("version")
+installed = json.loads((folder / "programs/node.json").read_text())["installed"].get("nvidia", {{}})
 library = (folder / "library").read_text() if (folder / "library").exists() else None
-driver = {{"library_version": library, "installed_module_version": installed, "secure_boot": False, "nouveau_loaded": False}}
-driver.update(module_version=installed, reboot_required=False, reboot_reasons=[])
+driver = read(str(folder / "root"), library, Build(installed.get("version"), installed.get("srcversion")))
 told = json.loads((folder / "nvml").read_text()) if (folder / "nvml").exists() else {{}}
 driver.update(told)
 if not {{"driver", "all"}} & set(module.params["gather_subset"] or ["all"]):
@@ -74,17 +75,38 @@ nvml.update(source="nvml", driver_version=library)
 services = {{"nvidia-persistenced.service": {{"name": "nvidia-persistenced.service", "status": "unknown"}}}}
 module.exit_json(ansible_facts={facts})
 """
-# A boot, and the kernel that it brought.
-BOOT = """#!/usr/bin/python
+# A boot, which ends all that ran. Nouveau stays unless it is kept out; what of NVIDIA's is installed is loaded, or what a stale image has.
+BOOT = """#!/bin/sh
+cd {folder}
+echo boot >> services.log
+rm -rf *.running root/proc/[0-9]* root/proc/driver/nvidia root/sys/module/nvidia
+echo ext4 4096 1 - Live 0x0 > root/proc/modules
+sed -i 's/"loaded": {{[^}}]*}}/"loaded": {{}}/' programs/node.json
+! grep -qs 'blacklist nouveau' modprobe.d/*.conf || rm -rf root/sys/module/nouveau
+[ -e root/sys/module/nouveau ] || programs/modprobe nvidia_drm
+[ ! -e stale ] || cp stale/* root/sys/module/nvidia
+for unit in *.enabled; do [ ! -e $unit ] || programs/systemctl start ${{unit%.enabled}}; done
+"""
+REBOOT = """#!/usr/bin/python
+import os
 from ansible.module_utils.basic import AnsibleModule
-module = AnsibleModule({{"msg": {{}}, "reboot_timeout": {{}}, "gather_subset": {{"type": "list"}}}}, supports_check_mode=True)
+module = AnsibleModule({{"msg": {{}}, "reboot_timeout": {{}}}}, supports_check_mode=True)
+if not module.check_mode:
+    module.run_command([os.path.join(os.environ[{folder!r}], "programs", "boot")], check_rc=True)
+module.exit_json(changed=True)
+"""
+# The kernel that a boot brought.
+SETUP = """#!/usr/bin/python
+from ansible.module_utils.basic import AnsibleModule
+module = AnsibleModule({{"gather_subset": {{"type": "list"}}}}, supports_check_mode=True)
 module.exit_json(changed=False, ansible_facts={facts})
 """
 NEXT_KERNEL = "6.1.0-57-amd64"
 INSTALL = """
 - ansible.builtin.lineinfile: {{path: "{folder}/installed", create: true, line: "{{{{ item }}}}"}}
   loop: "{{{{ vendor_packages_unversioned }}}}"
-- ansible.builtin.lineinfile: {{path: "{folder}/versions", create: true, line: "{{{{ vendor_packages_version }}}}"}}
+- ansible.builtin.shell: {{cmd: "echo '{{{{ vendor_packages_version }}}}' >> {folder}/versions"}}
+  changed_when: false
 """
 PENDING = """
 - ansible.builtin.set_fact:
@@ -121,6 +143,7 @@ class Machine:
         self.node.load("nvidia_uvm", "nvidia_drm")
         for name, text in {
             "systemctl": SYSTEMCTL,
+            "boot": BOOT,
             **{name: f"#!/bin/sh\n{text}\n" for name, text in PROGRAMS.items()},
         }.items():
             (self.node.programs / name).write_text(text.format(folder=folder, fabric=FABRIC_MANAGER))
@@ -150,8 +173,8 @@ class Machine:
         modules = {
             **{f"gpu.kubernetes.{name}": text.replace(*REAL[name]) for name, text in real.items()},
             "gpu.kubernetes.nvml_facts": MODULE.format(folder=FOLDER, facts='{"nvml": nvml}'),
-            "ansible.builtin.reboot": BOOT.format(facts={}),
-            "ansible.builtin.setup": BOOT.format(facts={"kernel": NEXT_KERNEL}),
+            "ansible.builtin.reboot": REBOOT.format(folder=FOLDER),
+            "ansible.builtin.setup": SETUP.format(facts={"kernel": NEXT_KERNEL}),
             "ansible.builtin.service_facts": MODULE.format(folder=FOLDER, facts='{"services": services}'),
         }
         role = shutil.copytree(CHECKOUT / "roles" / "nvidia_driver", collection / "roles" / "nvidia_driver")
@@ -182,12 +205,33 @@ class Machine:
         self.node.process(pid, "/dev/nvidiactl", command)
         (self.folder / f"{unit}.running").touch()
 
-    def update(self) -> None:
-        """Install another build of the driver beside the loaded one."""
-        self.node.set(installed=kernel_node.build("570.2", "BBB"))
+    def update(self, version: str = "570.2") -> None:
+        """Install another build of the driver, or another version of it, beside the loaded one."""
+        self.node.set(installed=kernel_node.build(version, "BBB"))
+        (self.folder / "library").write_text(version)
+
+    def boot(self) -> None:
+        """Boot it."""
+        subprocess.run([str(self.node.programs / "boot")], check=True)
+
+    def have_a_stale_image(self) -> None:
+        """Have each boot load the driver that is loaded now, as from an initramfs that nobody has made anew."""
+        shutil.copytree(self.node.root / "sys" / "module" / "nvidia", self.folder / "stale")
+
+    def have_nouveau(self) -> None:
+        """Have nouveau loaded and no driver of NVIDIA's there, but the modules 580.1 ready for an installer: ``modules.json``."""
+        node = self.node.programs / "node.json"
+        self.node.set(installed={})
+        (self.folder / "library").unlink()
+        self.boot()
+        self.node.set(installed=kernel_node.build("580.1"))
+        shutil.copy(node, self.folder / "modules.json")
+        self.node.set(installed={})
+        self.node.put("sys/module/nouveau/refcnt", "1\n")
+        self.done()
 
     def tell(self, **driver: Any) -> None:
-        """Have the facts tell this of the driver, as ``nouveau_loaded``."""
+        """Have the facts tell this of the driver, as ``secure_boot``."""
         (self.folder / "nvml").write_text(json.dumps(driver))
 
     def differ(self, *packages: str) -> None:
@@ -199,7 +243,7 @@ class Machine:
         (self.folder / "others").touch()
 
     def versions(self) -> list[str]:
-        """The versions that packages were asked for in, each once."""
+        """The versions that packages were asked for in, one after the other."""
         return (self.folder / "versions").read_text().splitlines()
 
     def installed(self) -> list[str]:
@@ -239,6 +283,11 @@ class Machine:
     def is_(self, state: str, unit: str = DAEMON) -> bool:
         """Whether the daemon, or the fabric manager, is running, enabled or broken."""
         return (self.folder / f"{unit}.{state}").exists()
+
+    def log(self, words: str) -> None:
+        """Have this told among what was done with services."""
+        with (self.folder / "services.log").open("a") as log:
+            log.write(f"{words}\n")
 
     def done(self) -> list[str]:
         """What was done with modules, then with services, since the last time."""

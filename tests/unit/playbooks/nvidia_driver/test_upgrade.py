@@ -294,7 +294,7 @@ echo $1 $2 >> asked
 #: The phase in which a run was cut off, which services it had noted, and which of them and of the exporter, that runs, the next one starts.
 STOPPED = {
     "releasing": (["unnamed.service", "dcgm.service"], ["unnamed.service", "dcgm.service", "exporter.service"]),
-    "returning": (["exporter.service", "dcgm.service"], ["dcgm.service", "exporter.service"]),
+    "returning": (["dcgm.service"], ["dcgm.service", "exporter.service"]),
 }
 
 
