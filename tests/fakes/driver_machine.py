@@ -106,6 +106,7 @@ INSTALL = """
 - ansible.builtin.lineinfile: {{path: "{folder}/installed", create: true, line: "{{{{ item }}}}"}}
   loop: "{{{{ vendor_packages_unversioned }}}}"
 - ansible.builtin.shell: {{cmd: "echo '{{{{ vendor_packages_version }}}}' >> {folder}/versions"}}
+  # The tests' own log, which is nothing of the machine's.
   changed_when: false
 """
 PENDING = """
