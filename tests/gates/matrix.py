@@ -40,8 +40,8 @@ PIN = re.compile(r"^(?P<name>[\w.-]+) == (?P<version>[\w.]+)", re.MULTILINE)
 # The tests of what imports no Ansible (gates.floors says so): an ansible-core cannot change a thing about them. The gate `units` runs
 # them on the Python of .venv, `nodes` on the oldest ones, and the newest one is here.
 GROUND = ("--ignore-glob=*/module_utils/_*", "--ignore-glob=*/module_utils/test__[!k]*")
-# The tests that run playbooks take the longest. The oldest ansible-core, whose templates are another engine's, runs all of them, and .venv's does; what
-# the newer ones make of playbooks is shown by their syntax and the scenario.
+# The tests that run playbooks take the longest. .venv's ansible-core runs all of them; the oldest one, whose templates are another engine's, runs a case
+# of each (tests/unit/playbooks/conftest.py). What the newer ones make of playbooks is shown by their syntax and the scenario.
 PLAYBOOKS = ("--ignore=tests/unit/playbooks",)
 # An ansible-core that is neither the oldest nor the newest has nothing to tell modules that those two have not; it runs no scenario either.
 MODULES = ("--ignore=tests/unit/plugins/modules",)

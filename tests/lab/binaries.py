@@ -28,6 +28,8 @@ KUBERNETES = (
     "kube-scheduler",
     "kube-proxy",
 )
+# Nobody debugs them here: a fifth of the compilers' time goes for what a debugger reads.
+GO_BUILD = ("go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags=-s -w")
 TOOLKIT = ("nvidia-ctk", "nvidia-container-runtime", "nvidia-cdi-hook")
 
 
@@ -41,7 +43,7 @@ def exclusive(settings: Settings) -> Iterator[None]:
 
 
 def _environment(*, cgo: bool) -> dict[str, str]:
-    return {**os.environ, "CGO_ENABLED": "1" if cgo else "0", "GOFLAGS": "-trimpath", "GOTOOLCHAIN": "auto"}
+    return {**os.environ, "CGO_ENABLED": "1" if cgo else "0", "GOFLAGS": "", "GOTOOLCHAIN": "auto"}
 
 
 def _build(
@@ -60,7 +62,7 @@ def _build(
         (folder / "go.mod").write_text("module lab\n")
         (folder / "bin").mkdir()
         run(["go", "get", *(f"{path}@v{version}" for path in paths)], cwd=folder, env=env)
-        run(["go", "build", "-ldflags=-s -w", f"-tags={tags}", "-o", f"{folder}/bin/", *paths], cwd=folder, env=env)
+        run([*GO_BUILD, f"-tags={tags}", "-o", f"{folder}/bin/", *paths], cwd=folder, env=env)
         (folder / "bin").rename(target)
     return target
 
@@ -107,8 +109,7 @@ def kubernetes(settings: Settings, commands: Iterable[str] = KUBERNETES) -> Path
             with step(f"build {command} {version} ({number} of {len(missing)})"):
                 run(
                     [
-                        "go",
-                        "build",
+                        *GO_BUILD,
                         f"-ldflags={flags}",
                         "-o",
                         f"{scratch}/{command}",

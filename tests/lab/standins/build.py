@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from ..binaries import GO_BUILD
 from ..shell import LabError, run
 from .archive import Content, Directory, Link, docker_archive
 
@@ -46,7 +47,6 @@ _GO_PROGRAMS = {
 }
 _PROGRAMS = (*_GO_PROGRAMS, "nvml-check", "pause", "vectorAdd")
 _CC = ("gcc", "-std=gnu11", "-O2", "-s", "-Wall", "-Wextra", "-Werror")
-_GO_BUILD = ("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w")
 # libnvidia-ml.so.1 of a real driver asks for these; since glibc 2.34 most of them are empty.
 _GLIBC = ("libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1")
 
@@ -129,7 +129,7 @@ def _sources() -> list[Path]:
 
 def digest() -> str:
     """Changes with the sources, the compilers and their flags."""
-    digest = hashlib.sha256("\n".join([*_CC, *_GO_BUILD, run(["go", "version"]), run(["gcc", "--version"])]).encode())
+    digest = hashlib.sha256("\n".join([*_CC, *GO_BUILD, run(["go", "version"]), run(["gcc", "--version"])]).encode())
     for path in _sources():
         digest.update(f"\n{path.relative_to(_SOURCE)}\n".encode() + path.read_bytes())
     return digest.hexdigest()[:12]
@@ -158,7 +158,7 @@ def _compile(target: Path) -> None:
     run([*_CC, "-o", target / "nvml-check", sample / "nvml-check.c", binding, "-ldl"])
     for program, needs_c in _GO_PROGRAMS.items():
         run(
-            [*_GO_BUILD, "-o", target / program, f"./{program}"],
+            [*GO_BUILD, "-o", target / program, f"./{program}"],
             cwd=_SOURCE,
             env={**os.environ, "CGO_ENABLED": str(int(needs_c)), "GOWORK": "off"},
         )
