@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds the Python interpreters of this machine: on PATH, in pyenv, or among those that uv manages."""
+"""Finds the Python interpreters of this machine: the distribution's, on PATH, in pyenv, or among those that uv manages."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SANITY_PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 
 
 def _version(python: Path) -> str | None:
-    """``X.Y`` as *python* itself says, None where it does not run (a pyenv shim without the version, for one)."""
-    question = "import sys; print('%d.%d' % sys.version_info[:2])"
+    """``X.Y`` as *python* itself says, None where it does not run (a pyenv shim without the version, for one) or makes no environments."""
+    question = "import ensurepip, sys; print('%d.%d' % sys.version_info[:2])"
     try:
         answer = subprocess.run([python, "-c", question], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -29,7 +29,8 @@ def _version(python: Path) -> str | None:
 
 
 def _candidates(version: str) -> list[Path]:
-    folders = [Path(entry) for entry in os.environ.get("PATH", os.defpath).split(os.pathsep) if entry]
+    # As in the Makefile: the distribution's first.
+    folders = [Path(entry) for entry in ("/usr/bin", *os.environ.get("PATH", os.defpath).split(os.pathsep)) if entry]
     home = Path.home()
     folders += sorted(
         Path(os.environ.get("PYENV_ROOT", home / ".pyenv")).glob(f"versions/{version}.*/bin"), reverse=True

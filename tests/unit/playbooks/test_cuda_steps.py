@@ -14,12 +14,12 @@ pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is her
 
 from fakes.cuda_machine import Machine
 
-from ansible_collections.gpu.kubernetes.tests.unit.effort import PROFILE
+from ansible_collections.gpu.kubernetes.tests.unit.effort import in_full
 
 if os.geteuid() != 0:
     pytest.skip("only root gives files to root", allow_module_level=True)
 
-SLOW = pytest.mark.skipif(PROFILE == "quick", reason="it takes long, and has the same kinds of tasks as the others")
+SLOW = in_full("it takes long, and has the same kinds of tasks as the others")
 INVENTORY = "node ansible_connection=local ansible_become=false\n"
 NVIDIAS = {"cuda_provider": "nvidia", "cuda_manage_repository": False}
 BOTH = {**NVIDIAS, "cuda_versions": ["12.8", "13.0"]}

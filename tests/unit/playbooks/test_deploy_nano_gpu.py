@@ -21,7 +21,7 @@ from fakes.kubernetes_api import node
 from fakes.loopback_api import write_kubeconfig
 from fakes.small_cluster import SmallCluster
 
-from ansible_collections.gpu.kubernetes.tests.unit.effort import PROFILE
+from ansible_collections.gpu.kubernetes.tests.unit.effort import in_full
 
 TODAY = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 ROOT = Path(__file__).resolve().parents[3]
@@ -146,7 +146,7 @@ def play(run, machine):
     return run_play
 
 
-@pytest.mark.skipif(PROFILE == "quick", reason="it takes long, and has the same kinds of tasks as gpushare's")
+@in_full("it takes long, and has the same kinds of tasks as gpushare's")
 def test_there_and_back(machine, play):
     allowed = {"nano_gpu_replace_host_binaries": True}
     code, changed, said = play("deploy_nano_gpu", **allowed)
@@ -196,7 +196,7 @@ def test_nothing_is_touched_that_is_not_allowed(machine, play):
     assert machine.state() == machine.first
 
 
-@pytest.mark.skipif(PROFILE == "quick", reason="it takes long, and differs by kube-scheduler alone")
+@in_full("it takes long, and differs by kube-scheduler alone")
 def test_a_scheduler_that_cannot_ask_is_found_before_anything_is_touched(machine, play, tmp_path):
     machine.cluster.put({"kind": "Node", "apiVersion": "v1", **node("plane", 0)})
     machine.first = machine.state()

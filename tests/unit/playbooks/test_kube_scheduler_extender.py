@@ -21,7 +21,7 @@ pytest.importorskip("ruamel.yaml")
 from fakes.loopback_api import serving, write_kubeconfig
 from fakes.scheduler_machine import KUBEADM, ControlPlanes
 
-from ansible_collections.gpu.kubernetes.tests.unit.effort import PROFILE
+from ansible_collections.gpu.kubernetes.tests.unit.effort import in_full
 
 if os.geteuid() != 0:
     pytest.skip("only root gives files to root", allow_module_level=True)
@@ -32,7 +32,7 @@ MANIFEST = (
 # What a run has done that was cut off before the proof.
 CUT_OFF = ("check", "api", "note", "manifest")
 NOTE = "state/kube-scheduler-change.json"
-SLOW = pytest.mark.skipif(PROFILE == "quick", reason="it takes long, and has the tasks of those before it")
+SLOW = in_full("it takes long, and has the tasks of those before it")
 LOCAL = {"ansible_connection": "local", "ansible_become": False}
 
 

@@ -21,7 +21,7 @@ from fakes.loopback_api import serving, write_kubeconfig
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import face
 from ansible_collections.gpu.kubernetes.plugins.modules import kubelet_config
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
-from ansible_collections.gpu.kubernetes.tests.unit.effort import PROFILE
+from ansible_collections.gpu.kubernetes.tests.unit.effort import in_full
 
 if os.geteuid() != 0:
     pytest.skip("only root gives files to root", allow_module_level=True)
@@ -117,7 +117,7 @@ def cut_off(config: Path, folder: Path, **kept: str) -> None:
     assert face.run(given, RoundTrip(), ask, False)["changed"]
 
 
-@pytest.mark.skipif(PROFILE == "quick", reason="it takes long, and has the same tasks as what comes next")
+@in_full("it takes long, and has the same tasks as what comes next")
 def test_check_run_cut_off_run_drift_and_back(machine, apply, tmp_path):
     code, changed, said = apply("--check")
     assert (code, changed, machine.starts) == (0, 1, 0), said
@@ -210,7 +210,7 @@ def test_a_kubelet_that_does_not_come_back_gets_its_former_file(machine, apply, 
     assert (code, machine.node["status"]["allocatable"]["cpu"]) == (0, "7500m"), said
 
 
-@pytest.mark.skipif(PROFILE == "quick", reason="it takes long, and differs by what is proved alone")
+@in_full("it takes long, and differs by what is proved alone")
 def test_a_node_that_offers_something_else_gets_its_former_file(machine, apply, tmp_path):
     (tmp_path / "lies").touch()
     code, _changed, said = apply()
@@ -229,7 +229,7 @@ def test_a_node_that_offers_something_else_gets_its_former_file(machine, apply, 
     assert "# theirs" in machine.config.read_text()
 
 
-@pytest.mark.skipif(PROFILE == "quick", reason="it takes long, and differs by the playbooks alone")
+@in_full("it takes long, and differs by the playbooks alone")
 def test_preparing_and_removing_take_along_hosts_that_declare_something_or_have_something_of_ours(
     machine, run, tmp_path
 ):

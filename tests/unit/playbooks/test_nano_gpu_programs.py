@@ -13,7 +13,7 @@ pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is her
 
 import yaml
 
-from ansible_collections.gpu.kubernetes.tests.unit.effort import PROFILE
+from ansible_collections.gpu.kubernetes.tests.unit.effort import in_full
 
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "nano_gpu"
 STEPS = [task["name"].split()[0] for task in yaml.safe_load((ROLE / "tasks" / "main.yml").read_text())]
@@ -79,7 +79,7 @@ CASES = {
 }
 
 
-@pytest.mark.skipif(PROFILE == "quick", reason="the module and its logic are tested for themselves")
+@in_full("the module and its logic are tested for themselves")
 def test_a_run_that_is_cut_off_is_gone_on_with(hear, tmp_path):
     files = [*sorted((ROLE / "vars" / "main").glob("*.yml")), ROLE / "defaults" / "main.yml"]
     variables = {

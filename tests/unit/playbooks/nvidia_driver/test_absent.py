@@ -12,7 +12,7 @@ pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is her
 
 from fakes.driver_machine import DAEMON, FABRIC_MANAGER
 
-from ansible_collections.gpu.kubernetes.tests.unit.effort import PROFILE
+from ansible_collections.gpu.kubernetes.tests.unit.effort import in_full
 
 if os.geteuid() != 0:
     pytest.skip("only root gives files to root", allow_module_level=True)
@@ -61,7 +61,7 @@ def test_before_packages_that_have_to_stay_nothing_is_touched(machine, apply, in
     assert (machine.node.loaded(), machine.notes(), machine.is_("running")) == (loaded, notes, True)
 
 
-@pytest.mark.skipif(PROFILE == "quick", reason="it takes long, and differs by where it is cut off alone")
+@in_full("it takes long, and differs by where it is cut off alone")
 @pytest.mark.parametrize(
     ("installed", "step"),
     [

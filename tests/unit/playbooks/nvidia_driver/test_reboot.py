@@ -21,12 +21,12 @@ from fakes.kubernetes_api import pod
 from fakes.loopback_api import write_kubeconfig
 from fakes.small_cluster import SmallCluster
 
-from ansible_collections.gpu.kubernetes.tests.unit.effort import PROFILE
+from ansible_collections.gpu.kubernetes.tests.unit.effort import in_full
 
 if os.geteuid() != 0:
     pytest.skip("only root gives files to root", allow_module_level=True)
 
-SLOW = pytest.mark.skipif(PROFILE == "quick", reason="it takes long, and has the same kinds of tasks as the first")
+SLOW = in_full("it takes long, and has the same kinds of tasks as the first")
 # It gives up beside nouveau, as NVIDIA's does.
 INSTALLER = """
 [ ! -e {folder}/root/sys/module/nouveau ] || exit 1

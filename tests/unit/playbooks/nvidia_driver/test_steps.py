@@ -15,7 +15,7 @@ pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is her
 import yaml
 from fakes.driver_machine import DAEMON, INVENTORY, NEXT_KERNEL
 
-from ansible_collections.gpu.kubernetes.tests.unit.effort import PROFILE
+from ansible_collections.gpu.kubernetes.tests.unit.effort import in_full
 
 if os.geteuid() != 0:
     pytest.skip("only root gives files to root", allow_module_level=True)
@@ -255,7 +255,7 @@ def test_what_is_included_in_a_loop_can_have_loops_of_its_own():
                 assert task["loop_control"]["loop_var"].startswith("__nvidia_driver_"), task["name"]
 
 
-@pytest.mark.skipif(PROFILE == "quick", reason="it waits for somebody who does not go")
+@in_full("it waits for somebody who does not go")
 def test_who_stays_on_an_emptied_node_is_named(machine, apply):
     machine.node.process(4712, "/dev/nvidia0", "train")
     code, done, said = apply("users", __nvidia_driver_rolling=True)
