@@ -6,7 +6,7 @@ SHELL       := /bin/bash
 .DEFAULT_GOAL := help
 
 # Any Python from 3.11 on will do; the first that runs and has what it takes makes .venv. Distributions build theirs with optimizations, which
-# takes a quarter off what Ansible does; pyenv, unless told to, does not.
+# takes a fifth off what Ansible does; pyenv, unless told to, does not.
 PYTHON  ?= $(shell for name in {/usr/bin/,}python3.{11,12,13,14} python3; do \
   if "$$name" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then command -v "$$name"; break; fi; done)
 VENV    := $(CURDIR)/.venv

@@ -78,7 +78,7 @@ def test_packages_that_leave_themselves_in_the_alternatives(machine, apply):
     assert machine.toolkits() == ["cuda", "cuda-13.0"]
 
 
-@pytest.mark.parametrize("manager", ["dnf", pytest.param("apt", marks=SLOW)])
+@pytest.mark.parametrize("manager", ["apt", "dnf"])
 def test_packages_do_not_replace_a_toolkit_of_somebody_else(machine, apply, manager):
     if manager == "apt":
         (machine.folder / "dpkg").touch()

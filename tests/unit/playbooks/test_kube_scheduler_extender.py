@@ -21,8 +21,6 @@ pytest.importorskip("ruamel.yaml")
 from fakes.loopback_api import serving, write_kubeconfig
 from fakes.scheduler_machine import KUBEADM, ControlPlanes
 
-from ansible_collections.gpu.kubernetes.tests.unit.effort import in_full
-
 if os.geteuid() != 0:
     pytest.skip("only root gives files to root", allow_module_level=True)
 
@@ -32,7 +30,6 @@ MANIFEST = (
 # What a run has done that was cut off before the proof.
 CUT_OFF = ("check", "api", "note", "manifest")
 NOTE = "state/kube-scheduler-change.json"
-SLOW = in_full("it takes long, and has the tasks of those before it")
 LOCAL = {"ansible_connection": "local", "ansible_become": False}
 
 
@@ -303,7 +300,6 @@ def test_a_change_is_proved_only_when_one_that_was_changed_leads(tmp_path, apply
         assert "It works again as before." in said
 
 
-@SLOW
 def test_a_run_goes_on_with_what_nothing_has_proved(tmp_path, apply) -> None:
     """The second control plane is refused, so that the first one's change is left without a proof, and with its note."""
     planes = ControlPlanes(tmp_path, MANIFEST, "cp1", "cp2")
@@ -345,7 +341,6 @@ def test_what_was_there_before_an_upgrade_does_not_come_back(plane, apply) -> No
     assert "It works again as before." in said
 
 
-@SLOW
 def test_a_second_control_plane_that_fails_is_put_back_and_the_third_not_begun(tmp_path, apply) -> None:
     planes = ControlPlanes(tmp_path, MANIFEST, "cp1", "cp2", "cp3")
     planes.sick = {"cp2"}
@@ -382,7 +377,6 @@ def test_a_flag_of_two_items_is_the_same_flag(planes, apply, tmp_path, place) ->
     assert "NOT KEPT YET: cp2:" not in said
 
 
-@SLOW
 def test_kubeadm_is_told_when_all_control_planes_have_it(planes, apply) -> None:
     """And who has scheduled the pod is told, where it is another."""
     planes.lead("cp2")
