@@ -153,11 +153,10 @@ def at_task() -> Callable[..., tuple[int, str]]:
     """Run a playbook as another process, and do something when it begins a task of that name: exit code, all it printed."""
 
     def run(playbook: str, task: str, act: Callable[[subprocess.Popen[str]], object], *words: str) -> tuple[int, str]:
-        program = Path(sys.executable).with_name("ansible-playbook")
         environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0", "PYTHONUNBUFFERED": "1"}
         seen, begun = [], False
         with subprocess.Popen(
-            [str(program), "-i", str(LAB / "inventory.yml"), *words, playbook],
+            ["ansible-playbook", "-i", str(LAB / "inventory.yml"), *words, playbook],
             cwd=ROOT,
             env={**environment, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")},
             stdout=subprocess.PIPE,

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
+from lab import forge
 
 from ._common import CACHE, ROOT, finish
 from ._report import Case, run, why, write
@@ -71,6 +72,17 @@ def provisioner(path: Path) -> dict[str, str]:
     return {key: str(value) for key, value in environment.items() if key in {"LAB_NAME", "LAB_SUBNET"}}
 
 
+@contextmanager
+def swift() -> Iterator[str]:
+    """PATH with the lab's quick ``ansible-playbook`` (lab.forge), unless it has one of another environment than this Python's: those of the matrix."""
+    path = os.environ["PATH"]
+    if Path(shutil.which("ansible-playbook") or "").parent != Path(sys.executable).parent:
+        yield path
+        return
+    with forge.commands() as folder:
+        yield os.pathsep.join([folder, path])
+
+
 def surroundings(**more: str) -> dict[str, str]:
     """This process's environment, in which the packages of tests/ are found.
 
@@ -81,8 +93,8 @@ def surroundings(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "ANSIBLE_HOME": str(ROOT / ".ansible"), **more}
 
 
-def test(name: str, report: str) -> tuple[Case, float]:
-    """Run one scenario; how it ended, and its seconds."""
+def test(name: str, report: str, path: str) -> tuple[Case, float]:
+    """Run one scenario with the programs of PATH; how it ended, and its seconds."""
     # Molecule notes here what it has created: after a run that was killed it would create nothing.
     scratch = CACHE / "molecule" / f"{report}-{name}"
     shutil.rmtree(scratch, ignore_errors=True)
@@ -91,6 +103,7 @@ def test(name: str, report: str) -> tuple[Case, float]:
         GATES_REPORT=f"{report}-{name}",
         PYTEST_PLUGINS="gates.pytest_report",
         MOLECULE_EPHEMERAL_DIRECTORY=str(scratch),
+        PATH=path,
     )
     begin = time.monotonic()
     status, said = run(["molecule", "test", "--scenario-name", name], env=environment)
@@ -110,10 +123,10 @@ def main() -> int:
     names = arguments.scenarios or (on(arguments.on) if arguments.on else known())
     cases, seconds = [], []
     for lab, those in by_lab(names):
-        with reserved(lab["LAB_NAME"]):
+        with reserved(lab["LAB_NAME"]), swift() as path:
             try:
                 for name in those:
-                    case, took = test(name, arguments.name)
+                    case, took = test(name, arguments.name, os.environ["PATH"] if name == FIRST else path)
                     cases.append(case)
                     seconds.append(f"{name} {took:.0f} s")
                     write(f"{arguments.name}-scenarios", cases)

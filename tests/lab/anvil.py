@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Python for the modules of many runs: a process that has imported what modules import forks one for each, which takes a part of the time.
 
-What Ansible starts as Python is a small program that hands its arguments, environment and files over, and ends as the module does.
+What Ansible starts as Python is a small program that hands its arguments, environment and files over, and ends as the module does. What is no
+module gets the Python itself.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
+import hashlib
 import json
+import marshal
 import os
 import runpy
 import select
@@ -17,8 +20,12 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import traceback
+import zipimport
+from collections.abc import Callable
 from pathlib import Path
+from types import CodeType
 from typing import NoReturn
 
 # The ground under every module, and what takes the longest below those that ask an API server.
@@ -27,6 +34,8 @@ IMPORTS = ("ansible.module_utils.basic", "kubernetes.client", "kubernetes.dynami
 PROGRAM = """\
 #!{python} -IS
 import json, os, socket, sys
+if sys.argv[1:] and "/AnsiballZ_" not in sys.argv[1]:
+    os.execv({python!r}, [{python!r}, *sys.argv[1:]])
 server = socket.socket(socket.AF_UNIX)
 server.connect({place!r})
 umask = os.umask(0o22)
@@ -57,43 +66,91 @@ class Anvil:
         self._process.communicate()
 
 
+def remembered(folder: Path, text: bytes, compile_anew: Callable[[], CodeType]) -> CodeType:
+    """The code of a text, compiled once for all processes that share a folder."""
+    kept = folder / hashlib.sha256(text).hexdigest()
+    try:
+        return marshal.loads(kept.read_bytes())  # noqa: S302 - nobody else writes there
+    except FileNotFoundError:
+        code = compile_anew()
+    fresh = kept.with_suffix(f".{os.getpid()}")
+    fresh.write_bytes(marshal.dumps(code))
+    fresh.rename(kept)
+    return code
+
+
+def remember_sources(folder: Path) -> None:
+    """Have Python compile once what modules bring along in their archives, not each time that a module runs."""
+    compile_anew = zipimport._compile_source  # type: ignore[attr-defined]
+
+    def compile_once(place: str, source: bytes) -> CodeType:
+        return remembered(folder, source, lambda: compile_anew(place, source))
+
+    zipimport._compile_source = compile_once  # type: ignore[attr-defined]
+
+
 def serve(place: str) -> None:
     """Answer requests until the one who started this ends, or says so by closing what this reads."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(place)
     listener.listen(64)
     print("ready", flush=True)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     gc.disable()  # as the forge does
-    while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
-        client, _address = listener.accept()
-        if os.fork() == 0:
-            listener.close()
-            answer(client)
-        client.close()
+    events = select.poll()
+    events.register(listener, select.POLLIN)
+    events.register(sys.stdin)
+    modules: dict[int, Module] = {}
+    while True:
+        for told, _event in events.poll():
+            if told == sys.stdin.fileno():
+                return
+            if told == listener.fileno():
+                client = listener.accept()[0]
+                try:
+                    fresh = Module(client)
+                except (OSError, ValueError):  # it was killed before it had asked
+                    client.close()
+                    continue
+                for handle, awaited in fresh.events.items():
+                    events.register(handle, awaited)
+                    modules[handle] = fresh
+            elif module := modules.get(told):
+                for handle in module.events:
+                    events.unregister(handle)
+                    del modules[handle]
+                module.end()
 
 
-def answer(client: socket.socket) -> NoReturn:
-    """Have a module run in a process of its own, and tell its status."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    _dot, handles, *_rest = socket.recv_fds(client, 1, 3)
-    request = json.loads(b"".join(iter(lambda: client.recv(65536), b"")))
-    child = os.fork()
-    if child == 0:
-        client.close()
-        play(handles, *request)
-    for handle in handles:
-        os.close(handle)
-    _child, status = os.waitpid(child, 0)
-    client.sendall(str(os.waitstatus_to_exitcode(status) & 255).encode())
-    os._exit(0)
+class Module:
+    """A module in a process of its own, and the program that waits for it."""
+
+    def __init__(self, client: socket.socket) -> None:
+        """Start what the program has asked for."""
+        _dot, handles, *_rest = socket.recv_fds(client, 1, 3)
+        request = json.loads(b"".join(iter(lambda: client.recv(65536), b"")))
+        self.client, self.pid = client, os.fork()
+        if self.pid == 0:
+            play(handles, *request)
+        for handle in handles:
+            os.close(handle)
+        self.process = os.pidfd_open(self.pid)
+        #: File descriptors that tell, and of what: that the program was killed, or that the module has ended.
+        self.events = {client.fileno(): select.POLLHUP, self.process: select.POLLIN}
+
+    def end(self) -> None:
+        """Tell the program how it has ended; if that was killed, so is the module, as Ansible's own would be."""
+        signal.pidfd_send_signal(self.process, signal.SIGKILL)
+        _pid, status = os.waitpid(self.pid, 0)
+        with self.client, contextlib.suppress(OSError):
+            self.client.sendall(str(os.waitstatus_to_exitcode(status) & 255).encode())
+        os.close(self.process)
 
 
 def play(handles: list[int], arguments: list[str], environment: dict[str, str], folder: str, umask: int) -> NoReturn:
     """Be Python with these arguments from here on; does not return."""
     for number, handle in enumerate(handles):
         os.dup2(handle, number)
-        os.close(handle)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
@@ -121,4 +178,6 @@ if __name__ == "__main__":
     for name in IMPORTS:
         with contextlib.suppress(ImportError):
             __import__(name)
-    serve(sys.argv[1])
+    with tempfile.TemporaryDirectory(prefix="gpu-kubernetes-") as sources:
+        remember_sources(Path(sources))
+        serve(sys.argv[1])

@@ -28,8 +28,10 @@ KUBERNETES = (
     "kube-scheduler",
     "kube-proxy",
 )
-# Nobody debugs them here: a fifth of the compilers' time goes for what a debugger reads.
-GO_BUILD = ("go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags=-s -w")
+# Nobody debugs them here and none has much to do, so that compilers may be quick: nothing for a debugger, no inlining, less collecting of
+# garbage take half of their time away.
+GO_BUILD = ("go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false -l", "-ldflags=-s -w")
+GO_COMPILER = {"GOFLAGS": "", "GOGC": "400"}
 TOOLKIT = ("nvidia-ctk", "nvidia-container-runtime", "nvidia-cdi-hook")
 
 
@@ -43,7 +45,7 @@ def exclusive(settings: Settings) -> Iterator[None]:
 
 
 def _environment(*, cgo: bool) -> dict[str, str]:
-    return {**os.environ, "CGO_ENABLED": "1" if cgo else "0", "GOFLAGS": "", "GOTOOLCHAIN": "auto"}
+    return {**os.environ, **GO_COMPILER, "CGO_ENABLED": "1" if cgo else "0", "GOTOOLCHAIN": "auto"}
 
 
 def _build(

@@ -1,31 +1,33 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``ansible-playbook`` many times: a process that has imported Ansible forks one for each run, which takes a third of the time. Its modules
-run on the anvil.
+"""``ansible-playbook`` many times. Modules that run here run on the anvil, and the texts of templates are compiled once for all: a run that asks
+an API server takes a third less.
 
-The process reads one request a line, as JSON: {"arguments": [...], "environment": {...}, "output": PATH}. It answers with the exit
-status.
+For tests, a process that has imported Ansible forks one for each run. It reads one request a line, as JSON: {"arguments": [...],
+"environment": {...}, "output": PATH}. It answers with the exit status.
+
+For Molecule there is an ``ansible-playbook`` of the lab's.
 """
 
 from __future__ import annotations
 
 import gc
-import hashlib
 import importlib
 import json
-import marshal
 import os
 import subprocess
 import sys
 import tempfile
 import traceback
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
 import jinja2
 
-from .anvil import Anvil
+from .anvil import Anvil, remembered
 
 ROOT = Path(__file__).resolve().parents[2]
 # By what a Jinja2 environment reads a template.
@@ -33,6 +35,42 @@ SYNTAX = (
     *(f"{part}_{end}_string" for part in ("block", "variable", "comment") for end in ("start", "end")),
     *("line_statement_prefix", "line_comment_prefix", "trim_blocks", "lstrip_blocks", "keep_trailing_newline"),
 )
+# The plugins that a run looks through or loads, and what it reads of their documentation; of some a class is enough.
+CLASSES = ("callback", "connection", "lookup", "shell", "strategy", "vars")
+KINDS = ("filter", "test", *CLASSES)
+# It is ansible-playbook from its start on, but for what it calls Python.
+COMMAND = """\
+#!{python}
+import sys
+sys.path.insert(0, {tests!r})
+from lab.forge import command
+command({program!r}, {templates!r})
+"""
+
+
+@contextmanager
+def commands() -> Iterator[str]:
+    """A folder for PATH with an ``ansible-playbook`` that does less work; it is of use within."""
+    with tempfile.TemporaryDirectory(prefix="gpu-kubernetes-") as folder:
+        anvil, templates, path = Anvil(Path(folder)), Path(folder, "templates"), Path(folder, "bin", "ansible-playbook")
+        templates.mkdir()
+        path.parent.mkdir()
+        known = {"tests": str(ROOT / "tests"), "program": anvil.program, "templates": str(templates)}
+        path.write_text(COMMAND.format(python=sys.executable, **known), encoding="utf-8")
+        path.chmod(0o755)
+        try:
+            yield str(path.parent)
+        finally:
+            anvil.close()
+
+
+def command(program: str, templates: str) -> NoReturn:
+    """Be ``ansible-playbook`` with the arguments of this process; what it calls Python is the program."""
+    import ansible.cli.playbook
+
+    sys.executable = program  # what Ansible calls ansible_playbook_python
+    remember_templates(Path(templates))
+    sys.exit(ansible.cli.playbook.main())
 
 
 class Forge:
@@ -99,24 +137,19 @@ def play(request: dict[str, Any]) -> NoReturn:
 def remember_templates(folder: Path) -> None:
     """Have Jinja2 compile a text once, not in each process that Ansible forks for a task: about a fifth of what a run takes.
 
-    Its own cache of bytecode is for templates of files alone. Left out are texts with a backslash, for what that means is decided elsewhere,
-    and environments that compute what they can while they compile, as those of ansible-core 2.18: whether a file is there, for one.
+    Its own cache of bytecode is for templates of files alone. Left out are texts with a backslash, for what that means is decided elsewhere.
+    The environments of ansible-core 2.18 would compute what they can while they compile, whether a file is there, for one; here they do when
+    they run, as all later ones.
     """
     compile_anew = jinja2.Environment.compile
 
     def compile_once(self: jinja2.Environment, source: Any, *more: Any, **named: Any) -> Any:
-        if self.optimized or not isinstance(source, str) or "\\" in source or more or named:
+        if not isinstance(source, str) or "\\" in source or more or named:
             return compile_anew(self, source, *more, **named)
+        self.optimized = False
         asked = [type(self).__name__, *(str(getattr(self, name)) for name in SYNTAX), source]
-        kept = folder / hashlib.sha256("\0".join(asked).encode(errors="surrogatepass")).hexdigest()
-        try:
-            return marshal.loads(kept.read_bytes())  # noqa: S302 - nobody else writes there
-        except FileNotFoundError:
-            code = compile_anew(self, source)
-        fresh = kept.with_suffix(f".{os.getpid()}")
-        fresh.write_bytes(marshal.dumps(code))
-        fresh.rename(kept)
-        return code
+        text = "\0".join(asked).encode(errors="surrogatepass")
+        return remembered(folder, text, lambda: compile_anew(self, source))
 
     jinja2.Environment.compile = compile_once  # type: ignore[method-assign]
 
@@ -140,15 +173,15 @@ if __name__ == "__main__":
     import ansible.plugins.loader
     import ansible.plugins.strategy
     import ansible.template
-    from ansible.plugins.loader import filter_loader, init_plugin_loader, test_loader
+    from ansible.plugins.loader import init_plugin_loader
 
     # What Ansible calls ansible_playbook_python.
     sys.executable = os.environ["ANSIBLE_PYTHON_INTERPRETER"]
     init_plugin_loader()
     warnings.filterwarnings("ignore", "AnsibleCollectionFinder has already been configured")  # by each run again
     importlib.import_module("ansible_collections.ansible.builtin")
-    for loader in (filter_loader, test_loader):
-        list(loader.all())
+    for kind in KINDS:
+        list(getattr(ansible.plugins.loader, f"{kind}_loader").all(class_only=kind in CLASSES))
     with tempfile.TemporaryDirectory(prefix="gpu-kubernetes-") as templates:
         remember_templates(Path(templates))
         serve()

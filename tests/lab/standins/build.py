@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from ..binaries import GO_BUILD
+from ..binaries import GO_BUILD, GO_COMPILER
 from ..shell import LabError, run
 from .archive import Content, Directory, Link, docker_archive
 
@@ -160,7 +160,7 @@ def _compile(target: Path) -> None:
         run(
             [*GO_BUILD, "-o", target / program, f"./{program}"],
             cwd=_SOURCE,
-            env={**os.environ, "CGO_ENABLED": str(int(needs_c)), "GOWORK": "off"},
+            env={**os.environ, **GO_COMPILER, "CGO_ENABLED": str(int(needs_c)), "GOWORK": "off"},
         )
 
 
