@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -313,12 +314,29 @@ def test_scenarios_run_the_checkout_and_start_afresh(monkeypatch, tmp_path):
     stale.write_text("created: true")
     monkeypatch.setattr(scenarios, "CACHE", tmp_path)
     monkeypatch.setattr(scenarios, "run", lambda command, env: seen.update(env, command=command) or (1, ["fatal: why"]))
-    case, _seconds = scenarios.test("demo", "r")
+    case, _seconds = scenarios.test("demo", "r", "/programs")
     assert case == Case("r", "scenario demo", "failed", "fatal: why")
     assert seen["command"] == ["molecule", "test", "--scenario-name", "demo"]
     assert seen["ANSIBLE_HOME"] == str(_common.ROOT / ".ansible")
     assert seen["MOLECULE_EPHEMERAL_DIRECTORY"] == str(stale.parent)
+    assert seen["PATH"] == "/programs"
     assert not stale.exists()
+
+
+def test_scenarios_run_a_quick_ansible_playbook_unless_it_is_another_environments(monkeypatch, tmp_path):
+    own = Path(sys.executable).parent
+    monkeypatch.setenv("PATH", f"{own}:/usr/bin")
+    with scenarios.swift() as path:
+        quick = shutil.which("ansible-playbook", path=path)
+        assert Path(quick).parent != own
+        said = subprocess.check_output([quick, "--version"], text=True)
+        assert f"[core {matrix.own()}." in said
+        assert "python version" in said
+    theirs = tmp_path / "ansible-playbook"
+    theirs.touch(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{own}")
+    with scenarios.swift() as path:
+        assert path == f"{tmp_path}:{own}"
 
 
 @pytest.mark.parametrize(
