@@ -49,7 +49,7 @@ lab-down: venv ## Remove the lab and all that it left
 	@$(PY) -m lab down $(ARGS)
 
 test: export PYTHONUNBUFFERED = 1
-test: venv ## Run every gate, two at a time, then tell the result and the seconds of each
+test: venv ## Run every gate, three at a time, then tell the result and the seconds of each
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
 	@$(PY) -m gates.machine || { printf '\n0 passed, 1 failed, 0 skipped\n'; exit 1; }
 	@status=0; $(PY) -m gates.lanes || status=$$?; $(PY) -m gates.summary || status=$$?; exit $$status

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The gates of this collection, one session each: those that fail fastest, then the longest, and short ones to fill the lanes in the
-end. `make test` runs them all, two at a time (gates.lanes).
+"""The gates of this collection, one session each: those with machines, those that fail fastest, the longest, and short ones to fill the
+lanes in the end. `make test` runs them all, three at a time (gates.lanes).
 
 Sessions use the tools of .venv (`make venv`); only the matrix makes environments of its own. Every pytest run leaves a JUnit file named
 after its session in build/reports, where gates.summary counts.
@@ -119,16 +119,16 @@ def schedulers(session: nox.Session) -> None:
     pytest(session, "schedulers", *PARALLEL, *(session.posargs or [REAL_SCHEDULERS]), after=SCHEDULERS)
 
 
-@nox.session
-def machines(session: nox.Session) -> None:
-    """Molecule scenarios on machines of their own, without Kubernetes."""
-    gate(session, "scenarios", "--name", "machines", "--on", "machines", *session.posargs)
-
-
 @nox.session(tags=[FIRST])
 def molecule(session: nox.Session) -> None:
     """Molecule scenarios on a cluster, verified from outside by pytest-testinfra."""
     gate(session, "scenarios", "--on", "cluster", *session.posargs)
+
+
+@nox.session(tags=[FIRST])
+def machines(session: nox.Session) -> None:
+    """Molecule scenarios on machines of their own, without Kubernetes."""
+    gate(session, "scenarios", "--name", "machines", "--on", "machines", *session.posargs)
 
 
 def matrix(core: str) -> None:

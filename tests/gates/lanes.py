@@ -1,10 +1,11 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All gates, two at a time: ``python -m gates.lanes``.
+"""All gates, three at a time: ``python -m gates.lanes``.
 
-A gate with a cluster waits for kubelets and pods much of the time, which leaves the machine to another one. The longest begins (the
-noxfile tags it `first`), the others follow in the order of the noxfile as soon as a lane is free. What a gate prints and what nox reports
-of it goes to build/reports/GATE.log and GATE.nox.json; it is shown when the gate ends. gates.txt names all of them.
+A gate with machines waits for kubelets and pods much of the time, which leaves the processors to others. Those begin (the noxfile tags them
+`first`) and have the processors whenever they can use them, so that no other gate makes what they wait for late; the others follow in the
+order of the noxfile as soon as a lane is free. What a gate prints and what nox reports of it goes to build/reports/GATE.log and
+GATE.nox.json; it is shown when the gate ends. gates.txt names all of them.
 """
 
 from __future__ import annotations
@@ -17,18 +18,21 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from ._common import REPORTS, ROOT
 
-WIDTH = 2
+WIDTH = 3
 FIRST = "first"
 GATES = "gates.txt"
 NOX = (sys.executable, "-m", "nox", "--no-error-on-missing-interpreters")
+AFTER_THOSE = ("nice", "-n", "5")  # a third of what one of the others gets
 
 
-def ordered(sessions: list[dict[str, object]]) -> list[str]:
-    """Names of the sessions, as ``nox --list --json`` tells them, in the order in which they begin."""
-    return [str(each["name"]) for each in sorted(sessions, key=lambda each: FIRST not in list(each["tags"] or []))]  # type: ignore[call-overload]
+def ordered(sessions: list[dict[str, Any]]) -> dict[str, bool]:
+    """Names of the sessions, as ``nox --list --json`` tells them, in the order in which they begin; and whether they are tagged `first`."""
+    found = {each["name"]: FIRST in (each["tags"] or []) for each in sessions}
+    return dict(sorted(found.items(), key=lambda each: not each[1]))
 
 
 class Lanes:
@@ -40,9 +44,10 @@ class Lanes:
         self.running: list[subprocess.Popen[bytes]] = []
         self.ended = False
 
-    def run(self, gate: str) -> int:
+    def run(self, gate: str, first: bool) -> int:
         """Run one gate and show what it said; its exit status."""
-        command = [*NOX, "--session", gate, "--report", str(self.reports / f"{gate}.nox.json")]
+        nox = [*NOX, "--session", gate, "--report", str(self.reports / f"{gate}.nox.json")]
+        command = nox if first else [*AFTER_THOSE, *nox]
         with self.starting:
             if self.ended:
                 return 1
@@ -77,7 +82,7 @@ def main(reports: Path = REPORTS) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with ThreadPoolExecutor(WIDTH) as pool:
         try:
-            status = [future.result() for future in [pool.submit(lanes.run, gate) for gate in gates]]
+            status = [future.result() for future in [pool.submit(lanes.run, *gate) for gate in gates.items()]]
         finally:
             lanes.end()
     print(f"\nAll gates took {time.monotonic() - begin:.0f} s")

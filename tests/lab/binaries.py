@@ -38,8 +38,20 @@ TOOLKIT = ("nvidia-ctk", "nvidia-container-runtime", "nvidia-cdi-hook")
 @contextlib.contextmanager
 def exclusive(settings: Settings) -> Iterator[None]:
     """One lab builds into the cache at a time; others wait."""
-    settings.cache.mkdir(parents=True, exist_ok=True)
-    with open(settings.cache / ".lock", "w", encoding="utf-8") as lock:
+    with _locked(settings.cache / ".lock"):
+        yield
+
+
+def _one_makes(target: Path) -> contextlib.AbstractContextManager[None]:
+    """Let one make TARGET at a time, lab or gate: another one waits, and finds it there."""
+    return _locked(target.with_name(f".{target.name}.lock"))
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Wait for whoever has locked the file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -55,17 +67,17 @@ def _build(
 
     A scratch module asks for them, since ``go install`` refuses modules with replace or exclude directives.
     """
-    if target.is_dir():
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
     paths = [f"{module}/{package}".rstrip("/") for package in packages]
-    with step(f"build {target.name}"), tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-        folder, env = Path(scratch), _environment(cgo=cgo)
-        (folder / "go.mod").write_text("module lab\n")
-        (folder / "bin").mkdir()
-        run(["go", "get", *(f"{path}@v{version}" for path in paths)], cwd=folder, env=env)
-        run([*GO_BUILD, f"-tags={tags}", "-o", f"{folder}/bin/", *paths], cwd=folder, env=env)
-        (folder / "bin").rename(target)
+    with _one_makes(target):
+        if target.is_dir():
+            return target
+        with step(f"build {target.name}"), tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+            folder, env = Path(scratch), _environment(cgo=cgo)
+            (folder / "go.mod").write_text("module lab\n")
+            (folder / "bin").mkdir()
+            run(["go", "get", *(f"{path}@v{version}" for path in paths)], cwd=folder, env=env)
+            run([*GO_BUILD, f"-tags={tags}", "-o", f"{folder}/bin/", *paths], cwd=folder, env=env)
+            (folder / "bin").rename(target)
     return target
 
 
@@ -90,10 +102,14 @@ def kubernetes(settings: Settings, commands: Iterable[str] = KUBERNETES) -> Path
     """Folder with the commands of this Kubernetes version, static."""
     version = settings.kubernetes
     target = settings.cache / "bin" / f"kubernetes-{version}"
-    missing = [command for command in commands if not (target / command).is_file()]
-    if not missing:
-        return target
-    target.mkdir(parents=True, exist_ok=True)
+    with _one_makes(target):
+        if missing := [command for command in commands if not (target / command).is_file()]:
+            target.mkdir(exist_ok=True)
+            _build_kubernetes(target, version, missing)
+    return target
+
+
+def _build_kubernetes(target: Path, version: str, missing: list[str]) -> None:
     major, minor = version.split(".")[:2]
     stamp = "k8s.io/component-base/version"
     flags = f"-s -w -X {stamp}.gitVersion=v{version} -X {stamp}.gitMajor={major} -X {stamp}.gitMinor={minor}"
@@ -121,7 +137,6 @@ def kubernetes(settings: Settings, commands: Iterable[str] = KUBERNETES) -> Path
                     env=env,
                 )
                 Path(scratch, command).rename(target / command)
-    return target
 
 
 def containerd(settings: Settings, version: str = "") -> Path:
@@ -137,18 +152,18 @@ def containerd(settings: Settings, version: str = "") -> Path:
 def debian_containerd(settings: Settings) -> Path:
     """Folder with the containerd of this host's Debian, taken out of its package and not installed."""
     target = settings.cache / "bin" / "containerd-debian"
-    if target.is_dir():
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with step("fetch Debian's containerd"), tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-        folder = Path(scratch)
-        try:
-            run(["apt-get", "download", "containerd"], cwd=folder)
-        except LabError:  # the lists may be old or not there yet
-            run(["apt-get", "update"])
-            run(["apt-get", "download", "containerd"], cwd=folder)
-        run(["dpkg-deb", "--extract", next(folder.glob("containerd_*.deb")), folder / "package"])
-        (folder / "package" / "usr" / "bin").rename(target)
+    with _one_makes(target):
+        if target.is_dir():
+            return target
+        with step("fetch Debian's containerd"), tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+            folder = Path(scratch)
+            try:
+                run(["apt-get", "download", "containerd"], cwd=folder)
+            except LabError:  # the lists may be old or not there yet
+                run(["apt-get", "update"])
+                run(["apt-get", "download", "containerd"], cwd=folder)
+            run(["dpkg-deb", "--extract", next(folder.glob("containerd_*.deb")), folder / "package"])
+            (folder / "package" / "usr" / "bin").rename(target)
     return target
 
 

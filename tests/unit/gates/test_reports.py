@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -101,18 +102,18 @@ def test_what_a_failed_gate_printed_is_told(told, reports, capsys):
     assert lines[lines.index("✗ lint") + 1] == "    error: of this gate"
 
 
-def test_the_longest_gate_begins():
+def test_gates_with_machines_begin():
     listed = [{"name": "a", "tags": []}, {"name": "b", "tags": None}, {"name": "c", "tags": ["first"]}]
-    assert lanes.ordered(listed) == ["c", "a", "b"]
+    assert list(lanes.ordered(listed).items()) == [("c", True), ("a", False), ("b", False)]
 
 
-#: A nox that lists two gates, of which the second one fails.
+#: A nox that lists two gates, of which the second one fails and is to have the processors first.
 NOX = """
-import json, sys
+import json, os, sys
 if "--list" in sys.argv:
-    print(json.dumps([{"name": name, "tags": []} for name in ("good", "bad")]))
+    print(json.dumps([{"name": name, "tags": ["first"] * (name == "bad")} for name in ("good", "bad")]))
 else:
-    print("said by", sys.argv[2], flush=True)
+    print("said by", sys.argv[2], "at", os.nice(0), flush=True)
     print("and erred", file=sys.stderr)
     sys.exit(sys.argv[2] == "bad")
 """
@@ -122,17 +123,17 @@ def test_all_gates_are_run_and_shown(reports, monkeypatch, capsys):
     monkeypatch.setattr(lanes, "NOX", (sys.executable, "-c", NOX))
     monkeypatch.setattr(lanes.signal, "signal", lambda *_: None)
     assert lanes.main(reports) == 1
-    assert (reports / "gates.txt").read_text() == "good\nbad\n"
-    out = capsys.readouterr().out
-    assert "said by good\nand erred\n" in out
-    assert "said by bad\nand erred\n" in out
+    assert (reports / "gates.txt").read_text() == "bad\ngood\n"
+    out, here = capsys.readouterr().out, os.nice(0)
+    assert f"said by good at {min(here + 5, 19)}\nand erred\n" in out
+    assert f"said by bad at {here}\nand erred\n" in out
 
 
 def test_no_gate_begins_after_the_end(reports, monkeypatch):
     monkeypatch.setattr(lanes, "NOX", (sys.executable, "-c", NOX))
     ended = lanes.Lanes(reports)
     ended.end()
-    assert ended.run("good") == 1
+    assert ended.run("good", True) == 1
     assert not (reports / "good.log").exists()
 
 
