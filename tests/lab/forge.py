@@ -134,19 +134,32 @@ def play(request: dict[str, Any]) -> NoReturn:
         os._exit(status)
 
 
+class Late:
+    """Part of a generator of code that leaves it to the code to compute what is shown."""
+
+    def _output_child_to_const(self, node: jinja2.nodes.Expr, *more: Any) -> Any:
+        if isinstance(node, jinja2.nodes.TemplateData):
+            return super()._output_child_to_const(node, *more)  # type: ignore[misc]
+        raise jinja2.nodes.Impossible
+
+
 def remember_templates(folder: Path) -> None:
     """Have Jinja2 compile a text once, not in each process that Ansible forks for a task: about a fifth of what a run takes.
 
     Its own cache of bytecode is for templates of files alone. Left out are texts with a backslash, for what that means is decided elsewhere.
-    The environments of ansible-core 2.18 would compute what they can while they compile, whether a file is there, for one; here they do when
-    they run, as all later ones.
+    Those of ansible-core 2.18 would compute what they can while they compile, whether a file is there, for one; here they do when they run, as
+    those of all later ones.
     """
     compile_anew = jinja2.Environment.compile
+    generators: dict[type[jinja2.compiler.CodeGenerator], type[jinja2.compiler.CodeGenerator]] = {}
 
     def compile_once(self: jinja2.Environment, source: Any, *more: Any, **named: Any) -> Any:
         if not isinstance(source, str) or "\\" in source or more or named:
             return compile_anew(self, source, *more, **named)
-        self.optimized = False
+        if self.optimized:
+            self.optimized = False
+            usual = self.code_generator_class
+            self.code_generator_class = generators.setdefault(usual, type("Late", (Late, usual), {}))
         asked = [type(self).__name__, *(str(getattr(self, name)) for name in SYNTAX), source]
         text = "\0".join(asked).encode(errors="surrogatepass")
         return remembered(folder, text, lambda: compile_anew(self, source))
