@@ -23,6 +23,7 @@ from .shell import LabError, run
 def up(settings: Settings) -> None:
     """A Ready cluster: the one that runs, where it is as it would be made now, else a new one."""
     host.prepare()
+    binaries.kubernetes(settings)  # it takes the longest, and labs that need none go on beside it
     with binaries.exclusive(settings):
         archives = images.kubernetes(settings)
         stand_ins = images.stand_ins(settings)
