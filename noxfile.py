@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The gates of this collection, one session each: those with machines, those that fail fastest, the longest, and short ones to fill the
-lanes in the end. `make test` runs them all, three at a time (gates.lanes).
+"""The gates of this collection, one session each: those with machines, those that fail fastest, longer ones, and short ones to fill the lanes
+in the end. `make test` runs them all, three at a time (gates.lanes).
 
 Sessions use the tools of .venv (`make venv`); only the matrix makes environments of its own. Every pytest run leaves a JUnit file named
 after its session in build/reports, where gates.summary counts.
@@ -81,6 +81,18 @@ def pytest(session: nox.Session, name: str, *arguments: str, after: tuple[str, .
         run(session, *after, *command, PYTHONPATH=paths, **temporary)
 
 
+@nox.session(tags=[FIRST])
+def molecule(session: nox.Session) -> None:
+    """Molecule scenarios on a cluster, verified from outside by pytest-testinfra."""
+    gate(session, "scenarios", "--on", "cluster", *session.posargs)
+
+
+@nox.session
+def machines(session: nox.Session) -> None:
+    """Molecule scenarios on machines of their own, without Kubernetes."""
+    gate(session, "scenarios", "--name", "machines", "--on", "machines", *session.posargs)
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Yamllint, ruff, shellcheck, ansible-lint with profile production."""
@@ -117,18 +129,6 @@ def units(session: nox.Session) -> None:
 def schedulers(session: nox.Session) -> None:
     """Real kube-schedulers of several versions read what kube_scheduler_manifest writes."""
     pytest(session, "schedulers", *PARALLEL, *(session.posargs or [REAL_SCHEDULERS]), after=SCHEDULERS)
-
-
-@nox.session(tags=[FIRST])
-def molecule(session: nox.Session) -> None:
-    """Molecule scenarios on a cluster, verified from outside by pytest-testinfra."""
-    gate(session, "scenarios", "--on", "cluster", *session.posargs)
-
-
-@nox.session(tags=[FIRST])
-def machines(session: nox.Session) -> None:
-    """Molecule scenarios on machines of their own, without Kubernetes."""
-    gate(session, "scenarios", "--name", "machines", "--on", "machines", *session.posargs)
 
 
 def matrix(core: str) -> None:

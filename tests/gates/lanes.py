@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """All gates, three at a time: ``python -m gates.lanes``.
 
-A gate with machines waits for kubelets and pods much of the time, which leaves the processors to others. Those begin (the noxfile tags them
-`first`) and have the processors whenever they can use them, so that no other gate makes what they wait for late; the others follow in the
+A gate with machines waits for kubelets and pods much of the time, which leaves the processors to others. The longest begins (the noxfile tags
+it `first`) and has the processors whenever it can use them: the end waits for it, and it for what is in time. The others follow in the
 order of the noxfile as soon as a lane is free. What a gate prints and what nox reports of it goes to build/reports/GATE.log and
 GATE.nox.json; it is shown when the gate ends. gates.txt names all of them.
 """
@@ -26,7 +26,7 @@ WIDTH = 3
 FIRST = "first"
 GATES = "gates.txt"
 NOX = (sys.executable, "-m", "nox", "--no-error-on-missing-interpreters")
-AFTER_THOSE = ("nice", "-n", "5")  # a third of what one of the others gets
+BEHIND = ("nice", "-n", "5")  # each process gets a third of what one of the first gate does
 
 
 def ordered(sessions: list[dict[str, Any]]) -> dict[str, bool]:
@@ -47,7 +47,7 @@ class Lanes:
     def run(self, gate: str, first: bool) -> int:
         """Run one gate and show what it said; its exit status."""
         nox = [*NOX, "--session", gate, "--report", str(self.reports / f"{gate}.nox.json")]
-        command = nox if first else [*AFTER_THOSE, *nox]
+        command = nox if first else [*BEHIND, *nox]
         with self.starting:
             if self.ended:
                 return 1

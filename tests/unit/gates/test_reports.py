@@ -102,7 +102,7 @@ def test_what_a_failed_gate_printed_is_told(told, reports, capsys):
     assert lines[lines.index("✗ lint") + 1] == "    error: of this gate"
 
 
-def test_gates_with_machines_begin():
+def test_the_longest_gate_begins():
     listed = [{"name": "a", "tags": []}, {"name": "b", "tags": None}, {"name": "c", "tags": ["first"]}]
     assert list(lanes.ordered(listed).items()) == [("c", True), ("a", False), ("b", False)]
 
