@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from gates import _common, _pythons, _report, go_tests, lanes, machine, matrix, scenarios, summary, with_containerd
+from gates import _common, _pythons, _report, go_tests, machine, matrix, scenarios, summary, with_containerd
 from gates._report import Case
 from lab.shell import LabError
 
@@ -100,41 +99,6 @@ def test_what_a_failed_gate_printed_is_told(told, reports, capsys):
     (reports / "lint.log").write_text("nox > Running session lint\nerror: of this gate\n")
     _status, lines = told([PASSED, LINT])
     assert lines[lines.index("✗ lint") + 1] == "    error: of this gate"
-
-
-def test_the_longest_gate_begins():
-    listed = [{"name": "a", "tags": []}, {"name": "b", "tags": None}, {"name": "c", "tags": ["first"]}]
-    assert list(lanes.ordered(listed).items()) == [("c", True), ("a", False), ("b", False)]
-
-
-#: A nox that lists two gates, of which the second one fails and is to have the processors first.
-NOX = """
-import json, os, sys
-if "--list" in sys.argv:
-    print(json.dumps([{"name": name, "tags": ["first"] * (name == "bad")} for name in ("good", "bad")]))
-else:
-    print("said by", sys.argv[2], "at", os.nice(0), flush=True)
-    print("and erred", file=sys.stderr)
-    sys.exit(sys.argv[2] == "bad")
-"""
-
-
-def test_all_gates_are_run_and_shown(reports, monkeypatch, capsys):
-    monkeypatch.setattr(lanes, "NOX", (sys.executable, "-c", NOX))
-    monkeypatch.setattr(lanes.signal, "signal", lambda *_: None)
-    assert lanes.main(reports) == 1
-    assert (reports / "gates.txt").read_text() == "bad\ngood\n"
-    out, here = capsys.readouterr().out, os.nice(0)
-    assert f"said by good at {min(here + 5, 19)}\nand erred\n" in out
-    assert f"said by bad at {here}\nand erred\n" in out
-
-
-def test_no_gate_begins_after_the_end(reports, monkeypatch):
-    monkeypatch.setattr(lanes, "NOX", (sys.executable, "-c", NOX))
-    ended = lanes.Lanes(reports)
-    ended.end()
-    assert ended.run("good", True) == 1
-    assert not (reports / "good.log").exists()
 
 
 @pytest.mark.parametrize(
