@@ -29,7 +29,7 @@ KUBERNETES = (
     "kube-proxy",
 )
 # Nobody debugs them here and none has much to do, so that compilers may be quick: nothing for a debugger, no inlining, less collecting of
-# garbage take half of their time away.
+# garbage take more than a third of their time away.
 GO_BUILD = ("go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false -l", "-ldflags=-s -w")
 GO_COMPILER = {"GOFLAGS": "", "GOGC": "400"}
 TOOLKIT = ("nvidia-ctk", "nvidia-container-runtime", "nvidia-cdi-hook")

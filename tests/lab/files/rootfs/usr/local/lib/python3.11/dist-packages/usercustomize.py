@@ -22,7 +22,7 @@ def compile_once(place, source):
     except FileNotFoundError:
         code = compile_anew(place, source)
     fresh = f"{kept}.{os.getpid()}"
-    with open(fresh, "xb") as file:
+    with open(fresh, "wb") as file:  # a process that was killed may have left one
         marshal.dump(code, file)
     os.rename(fresh, kept)
     return code
