@@ -17,6 +17,7 @@ description:
     it does not need.
   - A node whose GPUs are all in use is reported as skipped with the reason, never as passed, and so is one that is cordoned
     unless O(cordoned=test).
+  - Where the kubelet turns a pod away because the device plugin has just left or come, another pod follows it until O(timeout).
   - The module itself succeeds when pods fail, so that the results of all nodes can be used; check RV(ok).
 options:
   resource_name:

@@ -48,6 +48,8 @@ def labels_for(name: str) -> dict[str, str]:
 
 LABELS = labels_for(NAME)
 
+# How a kubelet turns a pod away for devices that its last report, up to 10 s ago, still had (pkg/kubelet/cm/devicemanager/manager.go).
+_TOO_EARLY = re.compile(r"unhealthy devices|unregistered device|number of devices unavailable")
 _DEVICE = re.compile(r"\b(?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
 
 
@@ -243,6 +245,13 @@ def is_decided(pod: Mapping[str, Any]) -> bool:
     """Say whether waiting longer can no longer change the verdict."""
     ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
     return ended or waiting_reason(pod) in HOPELESS
+
+
+def came_too_early(pod: Mapping[str, Any]) -> bool:
+    """Say whether the kubelet turned the pod away because its device plugin had left or just come: another one may fare better."""
+    status = pod.get("status") or {}
+    unexpected = (status.get("phase"), status.get("reason")) == ("Failed", "UnexpectedAdmissionError")
+    return unexpected and bool(_TOO_EARLY.search(str(status.get("message"))))
 
 
 def verdict(node: str, pod: Object, smoke: Smoke, evidence: Evidence, log_lines: int = 10) -> Result:

@@ -461,6 +461,28 @@ def test_all_that_was_offered_has_to_be_there_again(refusals, cluster, given, tm
     assert "mig" not in told["w1"]
 
 
+def test_what_was_offered_before_the_swap_is_not_taken_for_the_new_drivers(refusals, cluster, given, tmp_path):
+    paused = {"gpu-kubernetes/paused": "nvidia-driver-upgrade"}
+    owned = json.dumps({"nvidia_driver_upgrade": {key: {"set": value, "was": None} for key, value in paused.items()}})
+    annotations = {"gpu-kubernetes/managed-labels": owned}
+    cluster.put(offering("w1", {"nvidia.com/gpu": "2"}, labels=paused, annotations=annotations))
+    reports, told = iter(["2", "2", "0"]), []  # the kubelet is late
+
+    def report(_cluster):
+        (item,) = cluster.all("Node")
+        if "gpu-kubernetes/paused" in item["metadata"]["labels"]:
+            item["status"]["allocatable"]["nvidia.com/gpu"] = next(reports, "0")
+        else:
+            told.append(item["status"]["allocatable"]["nvidia.com/gpu"])
+            item["status"]["allocatable"]["nvidia.com/gpu"] = "2"
+
+    cluster.look = report
+    extra = {"__nvidia_driver_upgrade_read": encoded(note(tmp_path, offered={"nvidia.com/gpu": 2}))}
+    hosts = {"w1": {**given, "nvidia_driver_upgrade_wait_timeout": 20}}
+    assert refusals("nvidia_driver_upgrade", ["resume"], hosts, extra=extra) == {"w1": ""}
+    assert told[0] == "0"
+
+
 def test_nodes_of_a_batch_are_proved_by_what_each_offers(refusals, cluster, given):
     """It fails before there is a pod, and says what that would have asked for."""
     asked = {"a": "nvidia.com/gpu", "b": "nvidia.com/mig-1g.5gb", "c": "nvidia.com/gpu"}

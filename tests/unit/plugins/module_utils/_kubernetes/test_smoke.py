@@ -301,6 +301,81 @@ def test_what_cannot_heal_is_not_waited_for() -> None:
     assert clock.time < 5
 
 
+EARLY = f"Pod was rejected: Allocate failed due to no healthy devices present; cannot allocate unhealthy devices {GPU}, which is unexpected"
+
+
+def turned_away(cluster: FakeCluster, times: int, message: str = EARLY, then: Any = succeed) -> None:
+    """Have the kubelet of w1 turn so many pods away."""
+    then(cluster)
+    accept = cluster.on_create
+    left = [message] * times
+
+    def come(made: dict[str, Any]) -> None:
+        if "w1" in str(made["spec"]["affinity"]) and left:
+            made["status"] = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": left.pop()}
+            return
+        accept(made)
+        if made["status"]["phase"] == "Succeeded":
+            made["status"]["containerStatuses"] = [{"name": "c", "state": {"terminated": {"exitCode": 0}}}]
+
+    cluster.on_create = come
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_pod_that_came_before_its_devices_is_followed_by_another(times: int) -> None:
+    cluster = cluster_of("w1", "w2")
+    turned_away(cluster, times)
+    results = run_smoke_test(cluster, SMOKE, ["w1", "w2"], pace()).results
+    assert [(result.node, result.passed, result.reason) for result in results] == [("w1", True, ""), ("w2", True, "")]
+    assert len(cluster.created) == 2 + times
+    assert cluster.store_pods == []
+
+
+def test_devices_that_do_not_come_are_told_when_time_is_up() -> None:
+    cluster, clock = cluster_of("w1", "w2"), FakeClock()
+    turned_away(cluster, 1000)
+    results = run_smoke_test(cluster, SMOKE, ["w1", "w2"], Pace(2, clock, clock.sleep, lambda: NOW)).results
+    assert [(result.passed, result.skipped) for result in results] == [(False, False), (True, False)]
+    assert "cannot allocate unhealthy devices nvidia.com/gpu" in results[0].reason
+    assert (clock.time, len(cluster.created)) == (61, 31 + 1)  # one second until all are gone
+    assert cluster.store_pods == []
+
+
+def test_a_device_that_the_kubelet_did_not_have_is_not_called_busy() -> None:
+    def wait_for_the_scheduler(cluster: FakeCluster) -> None:
+        cluster.on_create = lambda made: made["status"].update(conditions=INSUFFICIENT)
+
+    cluster = cluster_of("w1")
+    turned_away(cluster, 1, then=wait_for_the_scheduler)
+    (result,) = run_smoke_test(cluster, SMOKE, ["w1"], pace()).results
+    assert (result.failed, result.skipped) == (True, False)
+    assert "cannot allocate unhealthy devices nvidia.com/gpu" in result.reason
+    assert cluster.store_pods == []
+
+
+def test_what_a_device_plugin_refuses_is_told_at_once() -> None:
+    cluster, clock = cluster_of("w1"), FakeClock()
+    turned_away(cluster, 1, "Allocate failed due to rpc error: no CDI device, which is unexpected")
+    (result,) = run_smoke_test(cluster, SMOKE, ["w1"], Pace(2, clock, clock.sleep, lambda: NOW)).results
+    assert "no CDI device" in result.reason
+    assert (clock.time, len(cluster.created)) == (1, 1)
+
+
+def test_another_pod_that_is_refused_is_the_verdict() -> None:
+    cluster = cluster_of("w1")
+
+    def refuse(_cluster: FakeCluster) -> None:
+        def accept(_made: dict[str, Any]) -> None:
+            raise ApiError("quota exceeded", 403)
+
+        cluster.on_create = accept
+
+    turned_away(cluster, 1, then=refuse)
+    (result,) = run_smoke_test(cluster, SMOKE, ["w1"], pace()).results
+    assert (result.passed, "quota exceeded" in result.reason) == (False, True)
+    assert cluster.store_pods == []
+
+
 def test_a_refused_pod_fails_only_its_node() -> None:
     cluster = cluster_of("w1", "w2")
     succeed(cluster)
