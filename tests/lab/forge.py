@@ -18,6 +18,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -120,6 +121,7 @@ def play(request: dict[str, Any]) -> NoReturn:
     for number, handle in ((0, nothing), (1, output), (2, output)):
         os.dup2(handle, number)
     os.environ.update(request["environment"])
+    time.tzset()
     status = 1
     try:
         ansible.cli.playbook.PlaybookCLI.cli_executor(["ansible-playbook", *request["arguments"]])

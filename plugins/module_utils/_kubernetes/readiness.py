@@ -164,9 +164,14 @@ class _View:
         return self.plugin is not None and selects(self.question.pod_annotations, annotations_of(self.plugin))
 
     @property
+    def is_served(self) -> bool:
+        """The plugin pod that is asked for is there: for some seconds the kubelet still tells what a former one has offered."""
+        return not self.question.pod_annotations or self.expected == 0 or not trouble(self.plugin or {})
+
+    @property
     def ok(self) -> bool:
         ready = self.node is not None and is_ready(self.node)
-        return ready and self.count_is_right and self.is_current
+        return ready and self.count_is_right and self.is_current and self.is_served
 
 
 def assess(

@@ -250,8 +250,12 @@ def is_decided(pod: Mapping[str, Any]) -> bool:
 def came_too_early(pod: Mapping[str, Any]) -> bool:
     """Say whether the kubelet turned the pod away because its device plugin had left or just come: another one may fare better."""
     status = pod.get("status") or {}
-    unexpected = (status.get("phase"), status.get("reason")) == ("Failed", "UnexpectedAdmissionError")
-    return unexpected and bool(_TOO_EARLY.search(str(status.get("message"))))
+    reason, message = status.get("reason"), str(status.get("message"))
+    # Where NUMA nodes matter, a kubelet without devices knows none that would do.
+    turned_away = reason == "TopologyAffinityError" or (
+        reason == "UnexpectedAdmissionError" and _TOO_EARLY.search(message)
+    )
+    return status.get("phase") == "Failed" and bool(turned_away)
 
 
 def verdict(node: str, pod: Object, smoke: Smoke, evidence: Evidence, log_lines: int = 10) -> Result:

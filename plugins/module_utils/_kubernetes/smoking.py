@@ -9,10 +9,10 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, Callable, Generic, Iterable, Mapping, Sequence, TypeVar
+from typing import Any, Callable, Generic, Mapping, Sequence, TypeVar
 
 from .api import ApiError, Cluster, in_parallel
-from .objects import Object, name_of, pods_by_node
+from .objects import Object, allocatable_of, name_of, pods_by_node
 from .pod_trouble import Evidence
 from .smoke import (
     RUN_LABEL,
@@ -137,35 +137,44 @@ def _not_run(result: Kind) -> Kind:
 def _test(cluster: Cluster, smoke: Smoke, nodes: Sequence[str], run: str, pace: Pace) -> dict[str, Result]:
     """Try a pod on each node, and as long as there is time another one where it came too early."""
     deadline = pace.clock() + smoke.timeout
-    results: dict[str, Result] = {}
-    early: dict[str, Result] = {}
-    pods: dict[str, str] = {}
+    created = dict(zip(nodes, in_parallel(lambda node: create(cluster, smoke, node, run), nodes)))
     seen: dict[str, Object] = {}
-    asked = list(nodes)
-    while True:
-        for node, (name, why) in zip(asked, in_parallel(lambda node: create(cluster, smoke, node, run), asked)):
-            pods[node] = name
-            if why:
-                results[node] = Result(node, reason=why)
-                del pods[node]
-        seen = wait(cluster, smoke, run, lambda those: _settled(those, pods.values()), pace, deadline) if pods else {}
-        asked = [node for node, name in pods.items() if name in seen and came_too_early(seen[name])]
-        early.update({node: verdict(node, seen[pods[node]], smoke, Evidence()) for node in asked})
-        if not asked or pace.clock() >= deadline:
+    early: dict[str, Result] = {}
+    while any(name for name, _why in created.values()):
+        seen = wait(cluster, smoke, run, lambda those: _settled(those, created), pace, deadline)
+        asked = [node for node, (name, _why) in created.items() if name in seen and came_too_early(seen[name])]
+        early.update({node: verdict(node, seen[created[node][0]], smoke, Evidence()) for node in asked})
+        if not asked or pace.clock() + pace.interval >= deadline:
             break
-        in_parallel(lambda node: cluster.delete_pod(smoke.namespace, pods[node]), asked)
         pace.sleep(pace.interval)
+        anew = in_parallel(lambda node: _create_anew(cluster, smoke, node, run, created[node][0]), asked)
+        created.update(zip(asked, anew))
     evidence = collect(cluster, smoke.namespace, list(seen.values()), LOG_LINES)
-    for node, name in pods.items():
+    results = {}
+    for node, (name, why) in created.items():
         result = _judge(node, name, seen.get(name), smoke, evidence.get(name, Evidence()))
-        # Nobody else has the device that the kubelet did not have.
-        results[node] = early[node] if result.skipped and node in early else result
+        lost = result.skipped and node in early and allocatable_of(cluster.node(node), smoke.resource) < smoke.count
+        results[node] = Result(node, reason=why) if why else early[node] if lost else result
     return results
 
 
-def _settled(seen: Mapping[str, Object], names: Iterable[str]) -> bool:
-    """Say whether all these pods are decided or gone, or one came too early."""
-    pods = [seen[name] for name in names if name in seen]
+def _create_anew(cluster: Cluster, smoke: Smoke, node: str, run: str, former: str) -> tuple[str, str]:
+    """Replace a pod that came too early, as `create` does; a server that is away for a moment leaves the *former* one."""
+    try:
+        name = name_of(cluster.create_pod(smoke.namespace, manifest(smoke, node, run)))
+    except ApiError as error:
+        return (former, "") if error.passing else ("", refused(smoke, str(error)))
+    try:
+        cluster.delete_pod(smoke.namespace, former)
+    except ApiError as error:
+        if not error.passing:
+            raise  # else it goes with all others in the end
+    return name, ""
+
+
+def _settled(seen: Mapping[str, Object], created: Mapping[str, tuple[str, str]]) -> bool:
+    """Say whether all the pods of these nodes are decided or gone, or one came too early."""
+    pods = [seen[name] for name, _why in created.values() if name in seen]
     return all(map(is_decided, pods)) or any(map(came_too_early, pods))
 
 

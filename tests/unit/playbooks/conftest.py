@@ -56,7 +56,7 @@ def run(tmp_path, forge):
 def hear(run, tmp_path):
     """Run plays on hosts (a mapping to their variables) and return the value of an expression after them."""
 
-    def run_and_hear(hosts, plays, expression, facts=None, **extra):
+    def run_and_hear(hosts, plays, expression, facts=None, environment=None, **extra):
         playbook = tmp_path / "play.yml"
         last = {"ansible.builtin.debug": {"msg": "{{ " + expression + " }}"}, "run_once": True}
         first = {
@@ -68,7 +68,7 @@ def hear(run, tmp_path):
         _code, said = run(
             {"all": {"hosts": hosts, "vars": HERE}},
             playbook,
-            environment={"ANSIBLE_CALLBACK_RESULT_FORMAT": "json"},
+            environment={"ANSIBLE_CALLBACK_RESULT_FORMAT": "json", **(environment or {})},
             **extra,
         )
         told = re.findall(r"^ok: \[\S+\] => (\{.*?^\})$", said, re.MULTILINE | re.DOTALL)

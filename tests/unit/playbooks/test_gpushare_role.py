@@ -15,6 +15,7 @@ yaml = pytest.importorskip("yaml")
 
 ROOT = Path(__file__).resolve().parents[3]
 NOW = datetime.now(timezone.utc)
+RUNNING = "__gpushare_running"
 
 
 def ago(days, form="%Y-%m-%dT%H:%M:%SZ"):
@@ -29,14 +30,14 @@ def today():
 def made(hear, tmp_path):
     """What a role's variables make of each host's: an expression, or why a task of the role fails, or empty."""
 
-    def make(role, hosts, expression, task=None):
+    def make(role, hosts, expression, task=None, **more):
         for folder in ("defaults", "vars"):
             shutil.copytree(ROOT / "roles" / role / folder, tmp_path / "roles" / role / folder)
         rescue = [{"ansible.builtin.set_fact": {"told": "{{ ansible_failed_result.msg }}"}}]
         asked = {"ansible.builtin.set_fact": {"told": "{{ " + expression + " }}"}}
         tasks = [{"block": [task, asked] if task else [asked], "rescue": rescue}]
         play = {"hosts": "all", "gather_facts": False, "roles": [role], "tasks": tasks}
-        return hear(hosts, [play], "dict(groups.all | zip(groups.all | map('extract', hostvars, 'told')))")
+        return hear(hosts, [play], "dict(groups.all | zip(groups.all | map('extract', hostvars, 'told')))", **more)
 
     return make
 
@@ -51,7 +52,7 @@ def running(record, *days):
     marks = {"gpu-kubernetes/restarted": record} if record is not None else {}
     plugin = {"spec": {"template": {"metadata": {"annotations": marks}}}}
     pods = [{"metadata": {"creationTimestamp": ago(each)}} for each in days]
-    return {"__gpushare_running": {"found": [[plugin], pods, []]}}
+    return {RUNNING: {"found": [[plugin], pods, []]}}
 
 
 TODAY = "today"
@@ -75,6 +76,15 @@ def test_when_pods_start_anew(made):
     assert {name: TODAY if day in days else day or "" for name, day in told.items()} == {
         name: day for name, (_host, day) in AGES.items()
     }
+
+
+@pytest.mark.parametrize("role", ["gpushare", "nano_gpu"])
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
+def test_the_age_of_pods_is_the_same_in_each_time_zone(made, role, zone):
+    hosts = {
+        name: {f"__{role}_running": running("", days)[RUNNING]} for name, days in (("young", 179.9), ("old", 180.1))
+    }
+    assert made(role, hosts, f"__{role}_aged", environment={"TZ": zone}) == {"young": False, "old": True}
 
 
 def service(address):

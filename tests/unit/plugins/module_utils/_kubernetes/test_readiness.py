@@ -233,12 +233,21 @@ def test_more_than_expected_is_right_where_it_need_not_be_exact(offered: int, ex
     assert report.ok is ok
 
 
-@pytest.mark.parametrize(("annotation", "ok"), [("new", True), ("old", False)])
-def test_the_plugin_has_to_be_current(annotation: str, ok: bool) -> None:
+@pytest.mark.parametrize(
+    ("annotation", "status", "why"),
+    [
+        ("new", READY, ""),
+        ("old", READY, "still runs the previous configuration"),
+        # The kubelet still tells what the former one has offered.
+        ("new", waiting("ErrImagePull"), "8 of 8 nvidia.com/gpu allocatable: plugin pod kube-system/plugin-x waits"),
+        ("new", {"phase": "Pending"}, "plugin pod kube-system/plugin-x is being created"),
+    ],
+)
+def test_the_plugin_has_to_be_current(annotation: str, status: Any, why: str) -> None:
     question = Question(pod_annotations={"sum": "new"})
-    (report,) = assess([node("w1", 8)], [plugin(annotations={"sum": annotation})], question, {"w1": 8})
-    assert report.ok is ok
-    assert ok or "still runs the previous configuration" in report.reason
+    (report,) = assess([node("w1", 8)], [plugin(status, annotations={"sum": annotation})], question, {"w1": 8})
+    assert report.ok is (not why)
+    assert why in report.reason
 
 
 def test_without_expectation_each_node_offers_what_it_has() -> None:

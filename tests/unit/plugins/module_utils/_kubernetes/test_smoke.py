@@ -304,7 +304,13 @@ def test_what_cannot_heal_is_not_waited_for() -> None:
 EARLY = f"Pod was rejected: Allocate failed due to no healthy devices present; cannot allocate unhealthy devices {GPU}, which is unexpected"
 
 
-def turned_away(cluster: FakeCluster, times: int, message: str = EARLY, then: Any = succeed) -> None:
+def turned_away(
+    cluster: FakeCluster,
+    times: int,
+    message: str = EARLY,
+    then: Any = succeed,
+    reason: str = "UnexpectedAdmissionError",
+) -> None:
     """Have the kubelet of w1 turn so many pods away."""
     then(cluster)
     accept = cluster.on_create
@@ -312,7 +318,7 @@ def turned_away(cluster: FakeCluster, times: int, message: str = EARLY, then: An
 
     def come(made: dict[str, Any]) -> None:
         if "w1" in str(made["spec"]["affinity"]) and left:
-            made["status"] = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": left.pop()}
+            made["status"] = {"phase": "Failed", "reason": reason, "message": left.pop()}
             return
         accept(made)
         if made["status"]["phase"] == "Succeeded":
@@ -321,10 +327,18 @@ def turned_away(cluster: FakeCluster, times: int, message: str = EARLY, then: An
     cluster.on_create = come
 
 
-@pytest.mark.parametrize("times", [1, 3])
-def test_a_pod_that_came_before_its_devices_is_followed_by_another(times: int) -> None:
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        (1, EARLY),
+        (3, EARLY),
+        (1, f"Allocate failed due to cannot allocate unregistered device {GPU}, which is unexpected"),
+        (1, f"Allocate failed due to requested number of devices unavailable for {GPU}. Requested: 1, Available: 0"),
+    ],
+)
+def test_a_pod_that_came_before_its_devices_is_followed_by_another(times: int, message: str) -> None:
     cluster = cluster_of("w1", "w2")
-    turned_away(cluster, times)
+    turned_away(cluster, times, message)
     results = run_smoke_test(cluster, SMOKE, ["w1", "w2"], pace()).results
     assert [(result.node, result.passed, result.reason) for result in results] == [("w1", True, ""), ("w2", True, "")]
     assert len(cluster.created) == 2 + times
@@ -337,19 +351,51 @@ def test_devices_that_do_not_come_are_told_when_time_is_up() -> None:
     results = run_smoke_test(cluster, SMOKE, ["w1", "w2"], Pace(2, clock, clock.sleep, lambda: NOW)).results
     assert [(result.passed, result.skipped) for result in results] == [(False, False), (True, False)]
     assert "cannot allocate unhealthy devices nvidia.com/gpu" in results[0].reason
-    assert (clock.time, len(cluster.created)) == (61, 31 + 1)  # one second until all are gone
+    assert (clock.time, len(cluster.created)) == (59, 30 + 1)  # one second until all are gone
     assert cluster.store_pods == []
 
 
-def test_a_device_that_the_kubelet_did_not_have_is_not_called_busy() -> None:
+@pytest.mark.parametrize(
+    ("offered", "skipped", "word"), [("0", False, "cannot allocate unhealthy"), ("1", True, "busy")]
+)
+def test_a_node_whose_devices_are_gone_is_not_called_busy(offered: str, skipped: bool, word: str) -> None:
     def wait_for_the_scheduler(cluster: FakeCluster) -> None:
-        cluster.on_create = lambda made: made["status"].update(conditions=INSUFFICIENT)
+        def pend(made: dict[str, Any]) -> None:
+            made["status"].update(conditions=INSUFFICIENT)
+            cluster.store_nodes["w1"]["status"]["allocatable"][GPU] = offered
+
+        cluster.on_create = pend
 
     cluster = cluster_of("w1")
     turned_away(cluster, 1, then=wait_for_the_scheduler)
     (result,) = run_smoke_test(cluster, SMOKE, ["w1"], pace()).results
-    assert (result.failed, result.skipped) == (True, False)
-    assert "cannot allocate unhealthy devices nvidia.com/gpu" in result.reason
+    assert (result.passed, result.skipped) == (False, skipped)
+    assert word in result.reason
+    assert cluster.store_pods == []
+
+
+def test_a_kubelet_that_minds_numa_nodes_turns_pods_away_in_its_own_way() -> None:
+    cluster = cluster_of("w1")
+    turned_away(cluster, 1, "Resources cannot be allocated with Topology locality", reason="TopologyAffinityError")
+    (result,) = run_smoke_test(cluster, SMOKE, ["w1"], pace()).results
+    assert (result.passed, len(cluster.created)) == (True, 2)
+
+
+@pytest.mark.parametrize("call", ["create", "delete gpu-smoke-test-0"])
+def test_a_server_that_is_away_while_a_pod_is_followed_is_waited_for(call: str) -> None:
+    cluster = cluster_of("w1")
+    turned_away(cluster, 1)
+    calls = []
+
+    def away(made: str) -> None:
+        calls.append(made)
+        if made == call and calls.count(call) == (2 if call == "create" else 1):
+            raise ApiError("etcd has no leader", 503)
+
+    cluster.on_call = away
+    (result,) = run_smoke_test(cluster, SMOKE, ["w1"], pace()).results
+    assert (result.passed, result.reason) == (True, "")
+    assert calls.count(call) > 1
     assert cluster.store_pods == []
 
 
