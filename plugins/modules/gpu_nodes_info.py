@@ -43,7 +43,13 @@ options:
   pod_annotations:
     description:
       - Annotations that the plugin's pod on a node must carry, such as the checksum of its configuration.
-      - A node whose pod is older does not count as ready, so that O(wait) spans a rolling update.
+      - A node whose pod is older, or does not run yet, does not count as ready, so that O(wait) spans a rolling update.
+    type: dict
+    default: {}
+  boot_ids:
+    description:
+      - Of nodes that were rebooted, by their names, what their hosts have in C(/proc/sys/kernel/random/boot_id).
+      - What a kubelet reported before that boot does not count.
     type: dict
     default: {}
   coming_labels:
@@ -224,6 +230,7 @@ def main() -> None:
             "namespace": {"type": "str", "default": "kube-system"},
             "plugin_labels": {"type": "dict", "default": {"name": "nvidia-device-plugin-ds"}},
             "pod_annotations": {"type": "dict", "default": {}},
+            "boot_ids": {"type": "dict", "default": {}},
             "coming_labels": {"type": "dict", "default": {}},
             "explain": {"type": "bool", "default": True},
             "wait": {"type": "bool", "default": False},
@@ -240,6 +247,7 @@ def main() -> None:
         params["pod_annotations"],
         params["exact"],
         params["coming_labels"],
+        params["boot_ids"],
     )
     patience = Patience(params["wait_timeout"] if params["wait"] else 0, max(1, params["wait_sleep"]))
     expected = _counts(module)

@@ -76,7 +76,7 @@ class Question:
     """What is asked: the resource, whose pods serve it, and what annotations these pods must carry to be current.
 
     Without labels nobody's pods are looked for. More units than expected are right unless it has to be ``exact``. Other plugins
-    that leave a node once it has the ``coming_labels`` are no matter.
+    that leave a node once it has the ``coming_labels`` are no matter. ``boot_ids`` are of nodes that were rebooted, by their names.
     """
 
     resource: str = "nvidia.com/gpu"
@@ -85,6 +85,7 @@ class Question:
     pod_annotations: Mapping[str, str] = field(default_factory=dict)
     exact: bool = True
     coming_labels: Mapping[str, str] = field(default_factory=dict)
+    boot_ids: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def maker(self) -> Maker:
@@ -164,6 +165,12 @@ class _View:
         return self.plugin is not None and selects(self.question.pod_annotations, annotations_of(self.plugin))
 
     @property
+    def has_booted(self) -> bool:
+        """Its kubelet has reported since the boot that is asked for, if one is."""
+        reported = ((self.node or {}).get("status") or {}).get("nodeInfo") or {}
+        return self.question.boot_ids.get(self.name) in (None, reported.get("bootID"))
+
+    @property
     def is_served(self) -> bool:
         """The plugin pod that is asked for is there: for some seconds the kubelet still tells what a former one has offered."""
         return not self.question.pod_annotations or self.expected == 0 or not trouble(self.plugin or {})
@@ -171,7 +178,7 @@ class _View:
     @property
     def ok(self) -> bool:
         ready = self.node is not None and is_ready(self.node)
-        return ready and self.count_is_right and self.is_current and self.is_served
+        return ready and self.has_booted and self.count_is_right and self.is_current and self.is_served
 
 
 def assess(
@@ -312,6 +319,10 @@ def _not_ready(view: _View) -> str:
     return f"is not Ready: {message}; look at the kubelet and the container runtime on the node"
 
 
+def _not_booted(view: _View) -> str:
+    return "" if view.has_booted else "its kubelet has not reported since the host was booted; look at it on the node"
+
+
 def _no_plugin(view: _View) -> str:
     if view.plugin is not None:
         return ""
@@ -389,6 +400,7 @@ def _other_count(view: _View) -> str:
 _CHECKS: Sequence[Callable[[_View], str]] = (
     _unknown_node,
     _not_ready,
+    _not_booted,
     _no_plugin,
     _plugin_trouble,
     _outdated,

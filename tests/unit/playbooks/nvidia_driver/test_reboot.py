@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -36,8 +37,11 @@ cp {folder}/modules.json {folder}/programs/node.json
 """
 
 
-def offering(count, **spec):
-    """The node with this many of its two GPUs."""
+BOOT = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
+def offering(count, boot=BOOT, **spec):
+    """The node with this many of its two GPUs, as its kubelet reports since a boot."""
     status = {"capacity": {"nvidia.com/gpu": "2"}, "allocatable": {"nvidia.com/gpu": count}}
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     return {
@@ -45,7 +49,7 @@ def offering(count, **spec):
         "apiVersion": "v1",
         "metadata": {"name": "node", "labels": {}},
         "spec": spec,
-        "status": {**status, **ready},
+        "status": {**status, **ready, "nodeInfo": {"bootID": boot}},
     }
 
 
@@ -83,6 +87,10 @@ def test_the_node_is_given_back_once_it_offers_its_gpus_again(cluster, machine, 
     assert code != 0, said
     assert "node: Waited 1 s in vain for allocatable nvidia.com/gpu: node node: 1 of 2" in said
     assert "Node node stays cordoned until then; run again, which gives it back." in said
+    cluster.put(offering("2", boot="before"))
+    code, _done, said = apply("reboot_wait", **asked)
+    assert code != 0, said
+    assert "node node: its kubelet has not reported since the host was booted; look at it on the node." in said
     cluster.put(offering("2"))
     code, _done, said = apply("reboot_wait reboot_end", **asked)
     assert (code, machine.notes()) == (0, []), said

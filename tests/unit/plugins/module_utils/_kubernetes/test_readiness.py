@@ -250,6 +250,16 @@ def test_the_plugin_has_to_be_current(annotation: str, status: Any, why: str) ->
     assert why in report.reason
 
 
+@pytest.mark.parametrize(("reported", "ok"), [("now", True), ("before", False), ("", False)])
+def test_what_was_reported_before_a_boot_does_not_count(reported: str, ok: bool) -> None:
+    booted = node("w1", 8)
+    booted["status"]["nodeInfo"] = {"bootID": reported} if reported else {}
+    question = Question(boot_ids={"w1": "now"})
+    reports = assess([booted, node("w2", 8)], [plugin(), plugin(on="w2")], question, {"w1": 8, "w2": 8})
+    assert [report.ok for report in reports] == [ok, True]
+    assert ok or reports[0].reason.startswith("its kubelet has not reported since the host was booted")
+
+
 def test_without_expectation_each_node_offers_what_it_has() -> None:
     nodes = [node("cpu"), node("full", 2), node("ill", 2, 1), node("bare", labels=GPU_LABEL)]
     reports = assess(nodes, [], QUESTION)
