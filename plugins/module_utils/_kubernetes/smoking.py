@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, Callable, Generic, Mapping, Sequence, TypeVar
@@ -159,17 +160,12 @@ def _test(cluster: Cluster, smoke: Smoke, nodes: Sequence[str], run: str, pace: 
 
 
 def _create_anew(cluster: Cluster, smoke: Smoke, node: str, run: str, former: str) -> tuple[str, str]:
-    """Replace a pod that came too early, as `create` does; a server that is away for a moment leaves the *former* one."""
-    try:
-        name = name_of(cluster.create_pod(smoke.namespace, manifest(smoke, node, run)))
-    except ApiError as error:
-        return (former, "") if error.passing else ("", refused(smoke, str(error)))
-    try:
-        cluster.delete_pod(smoke.namespace, former)
-    except ApiError as error:
-        if not error.passing:
-            raise  # else it goes with all others in the end
-    return name, ""
+    """Create another pod for the node, as `create` does, and delete the former one if there is another."""
+    name, why = create(cluster, smoke, node, run, former)
+    if name != former:
+        with suppress(ApiError):  # it goes with all others in the end
+            cluster.delete_pod(smoke.namespace, former)
+    return name, why
 
 
 def _settled(seen: Mapping[str, Object], created: Mapping[str, tuple[str, str]]) -> bool:
@@ -178,11 +174,16 @@ def _settled(seen: Mapping[str, Object], created: Mapping[str, tuple[str, str]])
     return all(map(is_decided, pods)) or any(map(came_too_early, pods))
 
 
-def create(cluster: Cluster, smoke: Smoke, node: str, run: str) -> tuple[str, str]:
-    """Create a pod for the node: return (its name, empty), or (empty, why the API server refused it). Raises ApiError if it is away."""
+def create(cluster: Cluster, smoke: Smoke, node: str, run: str, former: str = "") -> tuple[str, str]:
+    """Create a pod for the node: return (its name, empty), or (empty, why the API server refused it).
+
+    A server that is away for a moment leaves the *former* one, if there is one, and else raises ApiError.
+    """
     try:
         return name_of(cluster.create_pod(smoke.namespace, manifest(smoke, node, run))), ""
     except ApiError as error:
+        if former and error.passing:
+            return former, ""
         if not error.status:
             raise
         return "", refused(smoke, str(error))
