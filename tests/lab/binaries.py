@@ -17,7 +17,7 @@ from pathlib import Path
 
 from .progress import step
 from .settings import VERSIONS, Settings
-from .shell import LabError, run
+from .shell import DOWNLOAD_TRIES, LabError, run
 
 KUBERNETES = (
     "kubelet",
@@ -75,7 +75,7 @@ def _build(
             folder, env = Path(scratch), _environment(cgo=cgo)
             (folder / "go.mod").write_text("module lab\n")
             (folder / "bin").mkdir()
-            run(["go", "get", *(f"{path}@v{version}" for path in paths)], cwd=folder, env=env)
+            run(["go", "get", *(f"{path}@v{version}" for path in paths)], cwd=folder, env=env, retries=DOWNLOAD_TRIES)
             run([*GO_BUILD, f"-tags={tags}", "-o", f"{folder}/bin/", *paths], cwd=folder, env=env)
             (folder / "bin").rename(target)
     return target
@@ -83,7 +83,8 @@ def _build(
 
 def _kubernetes_module(version: str) -> str:
     """A go.mod which builds Kubernetes outside its repository: the staging modules come by their own versions."""
-    origin = json.loads(run(["go", "mod", "download", "-json", f"k8s.io/kubernetes@v{version}"]))["GoMod"]
+    command = ["go", "mod", "download", "-json", f"k8s.io/kubernetes@v{version}"]
+    origin = json.loads(run(command, retries=DOWNLOAD_TRIES))["GoMod"]
     lines = Path(origin).read_text().splitlines()
     language = next(line for line in lines if line.startswith("go "))
     staged = sorted(
@@ -122,21 +123,14 @@ def _build_kubernetes(target: Path, version: str, missing: list[str]) -> None:
                 ["go", "get", *(f"k8s.io/kubernetes/cmd/{command}@v{version}" for command in missing)],
                 cwd=Path(scratch),
                 env=env,
+                retries=DOWNLOAD_TRIES,
             )
-        for number, command in enumerate(missing, 1):
-            with step(f"build {command} {version} ({number} of {len(missing)})"):
-                run(
-                    [
-                        *GO_BUILD,
-                        f"-ldflags={flags}",
-                        "-o",
-                        f"{scratch}/{command}",
-                        f"k8s.io/kubernetes/cmd/{command}",
-                    ],
-                    cwd=Path(scratch),
-                    env=env,
-                )
-                Path(scratch, command).rename(target / command)
+        with step(f"build {', '.join(missing)} {version}"):
+            (Path(scratch) / "bin").mkdir()
+            packages = [f"k8s.io/kubernetes/cmd/{command}" for command in missing]
+            run([*GO_BUILD, f"-ldflags={flags}", "-o", f"{scratch}/bin/", *packages], cwd=Path(scratch), env=env)
+        for command in missing:
+            (Path(scratch) / "bin" / command).rename(target / command)
 
 
 def containerd(settings: Settings, version: str = "") -> Path:
@@ -160,8 +154,8 @@ def debian_containerd(settings: Settings) -> Path:
             try:
                 run(["apt-get", "download", "containerd"], cwd=folder)
             except LabError:  # the lists may be old or not there yet
-                run(["apt-get", "update"])
-                run(["apt-get", "download", "containerd"], cwd=folder)
+                run(["apt-get", "update"], retries=DOWNLOAD_TRIES)
+                run(["apt-get", "download", "containerd"], cwd=folder, retries=DOWNLOAD_TRIES)
             run(["dpkg-deb", "--extract", next(folder.glob("containerd_*.deb")), folder / "package"])
             (folder / "package" / "usr" / "bin").rename(target)
     return target

@@ -98,7 +98,7 @@ def start(settings: Settings, archives: dict[str, Path], stand_ins: dict[str, Pa
     with step(f"kubeadm join of {len(workers)} workers"):
         nodes.everywhere(lambda node: _join(node, join), workers)
     with step("wait until all nodes are Ready"):
-        kubectl(settings, "wait", "node", "--all", "--for=condition=Ready", "--timeout=120s")
+        kubectl(settings, "wait", "node", "--all", "--for=condition=Ready", "--timeout=300s")
 
 
 def _join(node: Node, command: list[str]) -> None:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from .progress import note, step
-from .shell import LabError, run
+from .shell import DOWNLOAD_TRIES, LabError, run
 
 # command -> Debian package
 NEEDED = {
@@ -98,8 +98,9 @@ def prepare() -> None:
             f"Missing on this machine: {', '.join(missing)}; install them, the lab can do it by itself on Debian only."
         )
     with step(f"install {', '.join(missing)}"):
-        run(["apt-get", "update"])
+        run(["apt-get", "update"], retries=DOWNLOAD_TRIES)
         run(
             ["apt-get", "install", "-y", "--no-install-recommends", *missing],
             env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+            retries=DOWNLOAD_TRIES,
         )

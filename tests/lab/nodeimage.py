@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .progress import step
 from .settings import FILES, VERSIONS, Settings
-from .shell import run
+from .shell import DOWNLOAD_TRIES, run
 
 _PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "python3", "sudo", "openssh-server", "ca-certificates", "gpgv"),
@@ -61,7 +61,8 @@ def ensure(settings: Settings) -> str:
                     *hooks,
                     VERSIONS["debian"],
                     partial,
-                ]
+                ],
+                retries=DOWNLOAD_TRIES,
             )
             partial.rename(archive)
     with step("import the node image"):

@@ -22,7 +22,7 @@ from .shell import LabError, run
 from .standins import build as standins
 
 POD_NETWORK = "10.244"
-_BOOT_SECONDS = 90
+_BOOT_SECONDS = 300  # for a node that hangs; a busy machine takes a minute
 _LABEL = "gpu-kubernetes-lab"
 _Result = TypeVar("_Result")
 # On a host with cgroup v1, podman lays the host's whole systemd hierarchy over the one of the node's own namespace. Nodes would

@@ -1,14 +1,18 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run programs; a failure carries the program's own last words."""
+"""Run programs; a failure carries the program's own last lines."""
 
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _TAIL_LINES = 25
+_PAUSE_SECONDS = 10
+#: For every command that downloads: registries and mirrors fail for a moment.
+DOWNLOAD_TRIES = 3
 
 
 class LabError(Exception):
@@ -22,11 +26,20 @@ def run(
     env: Mapping[str, str] | None = None,
     stdin: bytes | None = None,
     check: bool = True,
+    retries: int = 1,
 ) -> str:
-    """Return what COMMAND prints on standard output; LabError with its last lines where it fails."""
+    """Return what COMMAND prints on standard output; LabError with its last lines where it fails.
+
+    A command that downloads passes ``retries=DOWNLOAD_TRIES``, the number of times that it is run at most, with a pause between two of them.
+    """
     words = [str(word) for word in command]
-    result = subprocess.run(words, cwd=cwd, env=env, input=stdin, capture_output=True, check=False)
+    for attempt in range(1, retries + 1):
+        result = subprocess.run(words, cwd=cwd, env=env, input=stdin, capture_output=True, check=False)
+        if not result.returncode or attempt == retries:
+            break
+        print(f"{' '.join(words)[:100]} ended with {result.returncode}; trying again ({attempt} of {retries})")
+        time.sleep(_PAUSE_SECONDS)
     if check and result.returncode:
-        said = (result.stdout + result.stderr).decode(errors="replace").splitlines()[-_TAIL_LINES:]
-        raise LabError(f"{' '.join(words)[:400]} ended with {result.returncode}:\n" + "\n".join(said))
+        output = (result.stdout + result.stderr).decode(errors="replace").splitlines()[-_TAIL_LINES:]
+        raise LabError(f"{' '.join(words)[:400]} ended with {result.returncode}:\n" + "\n".join(output))
     return result.stdout.decode(errors="replace")

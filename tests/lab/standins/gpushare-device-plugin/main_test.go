@@ -113,13 +113,12 @@ func TestRunWithoutNVML(t *testing.T) {
 	if library, err := nvml.Open("/nonexistent"); err == nil {
 		t.Skipf("%s is on this machine or was loaded by an earlier test", library.Path)
 	}
-	started := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
 	var output bytes.Buffer
 	status := run(ctx, place{driverRoot: "/nonexistent"}, nil, func(string) string { return "" }, &output)
-	if waited := time.Since(started); status != 0 || waited < 200*time.Millisecond {
-		t.Errorf("status %d after %s", status, waited)
+	if status != 0 || ctx.Err() == nil {
+		t.Errorf("status %d, and the context ended with %v", status, ctx.Err())
 	}
 	if !strings.Contains(output.String(), "no GPU can be offered, waiting: NVML cannot be loaded") {
 		t.Errorf("output:\n%s", output.String())

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
+	"gpu.kubernetes.lab/standins/internal/extender/extendertest"
 	"gpu.kubernetes.lab/standins/internal/gpushare"
 	"gpu.kubernetes.lab/standins/internal/kube"
 	"gpu.kubernetes.lab/standins/internal/kube/kubetest"
@@ -37,6 +38,7 @@ type world struct {
 	on      place
 	env     map[string]string
 	folder  string
+	output  *extendertest.Output // of the program that was started last
 }
 
 func newWorld(t *testing.T, profile string) *world {
@@ -69,13 +71,14 @@ func (w *world) setProfile(t *testing.T, text string) {
 // start runs the program; what it returns stops it and gives its exit status and output.
 func (w *world) start(arguments ...string) func() (int, string) {
 	ctx, cancel := context.WithCancel(context.Background())
-	var output bytes.Buffer
+	output := &extendertest.Output{}
+	w.output = output
 	var status int
 	var ended sync.WaitGroup
 	ended.Add(1)
 	go func() {
 		defer ended.Done()
-		status = run(ctx, w.on, arguments, func(key string) string { return w.env[key] }, &output)
+		status = run(ctx, w.on, arguments, func(key string) string { return w.env[key] }, output)
 	}()
 	return func() (int, string) {
 		cancel()
@@ -284,8 +287,8 @@ func TestRunOverSimulatedNVML(t *testing.T) {
 	t.Run("it waits where NVML does not answer", func(t *testing.T) {
 		w.setProfile(t, nvmltest.Profile(t, "no-driver"))
 		stop := w.start()
-		time.Sleep(100 * time.Millisecond)
-		if status, output := stop(); status != 0 || !strings.Contains(output, "no GPU can be offered, waiting: nvmlInit failed") {
+		w.output.Await(t, "no GPU can be offered, waiting: nvmlInit failed")
+		if status, output := stop(); status != 0 {
 			t.Errorf("status %d, output:\n%s", status, output)
 		}
 	})

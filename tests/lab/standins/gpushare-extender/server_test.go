@@ -28,7 +28,7 @@ import (
 	"gpu.kubernetes.lab/standins/internal/kube/kubetest"
 )
 
-const patience = 10 * time.Second
+const patience = 60 * time.Second
 
 // recorded is what kube-scheduler 1.34.4 sent for pod three, which asks for 3, with nodes worker-1 and worker-2.
 func recorded(t *testing.T, name string) []byte {

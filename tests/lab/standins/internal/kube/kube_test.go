@@ -23,6 +23,8 @@ import (
 	"gpu.kubernetes.lab/standins/internal/kube/kubetest"
 )
 
+const patience = 60 * time.Second
+
 func TestQuantities(t *testing.T) {
 	cases := map[string]int64{
 		`"3"`: 3, `16`: 16, `"80k"`: 80000, `"250m"`: 1, `"1001m"`: 2, `"1Ki"`: 1024, `"1.5Gi"`: 3 << 29, `"8e4"`: 80000,
@@ -158,7 +160,7 @@ func TestFollow(t *testing.T) {
 			if got != step.want {
 				t.Fatalf("told %q, want %q", got, step.want)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("not told %q", step.want)
 		}
 	}
@@ -182,7 +184,11 @@ func TestFollowSaysOnceWhatIsRefusedAndGoesOn(t *testing.T) {
 	if said := <-logged; !strings.Contains(said, "cannot list and watch /api/v1/nodes") || !strings.Contains(said, "is forbidden") {
 		t.Errorf("said %q", said)
 	}
-	time.Sleep(1500 * time.Millisecond) // one more try
+	for limit := time.Now().Add(patience); server.Refused() < 2; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("tried %d times", server.Refused())
+		}
+	}
 	server.Deny()
 	if got := <-sink; got != "list " {
 		t.Errorf("told %q", got)

@@ -4,7 +4,6 @@
 package plugin
 
 import (
-	"bytes"
 	"context"
 	"log"
 	"os"
@@ -18,6 +17,7 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	"gpu.kubernetes.lab/standins/internal/config"
+	"gpu.kubernetes.lab/standins/internal/extender/extendertest"
 	"gpu.kubernetes.lab/standins/internal/kubelet/kubelettest"
 	"gpu.kubernetes.lab/standins/internal/nvml"
 )
@@ -44,6 +44,7 @@ type running struct {
 	kubeletSocket string
 	pluginSocket  string
 	reader        *scripted
+	output        *extendertest.Output
 	stop          context.CancelFunc
 	ended         chan error
 }
@@ -53,10 +54,11 @@ func startPlugin(t *testing.T, change func(*config.Config)) *running {
 	folder := kubelettest.Folder(t)
 	chosen := settings(change)
 	chosen.KubeletSocket = filepath.Join(folder, "kubelet.sock")
+	output := &extendertest.Output{}
 	manager := &Manager{
 		Settings:  chosen,
 		Inventory: NewInventory(twoGPUs(), chosen.Replicas),
-		Log:       log.New(&bytes.Buffer{}, "", 0),
+		Log:       log.New(output, "", 0),
 		Interval:  10 * time.Millisecond,
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -64,6 +66,7 @@ func startPlugin(t *testing.T, change func(*config.Config)) *running {
 		kubeletSocket: chosen.KubeletSocket,
 		pluginSocket:  filepath.Join(folder, SocketName),
 		reader:        &scripted{gpus: twoGPUs()},
+		output:        output,
 		stop:          stop,
 		ended:         make(chan error, 1),
 	}
@@ -141,7 +144,7 @@ func TestRegistersAgain(t *testing.T) {
 		},
 		"after a kubelet that was away for a while": func(t *testing.T, run *running, first *kubelettest.Kubelet) *kubelettest.Kubelet {
 			first.Server.Stop()
-			time.Sleep(50 * time.Millisecond)
+			run.output.Await(t, "the kubelet's socket changed, registering again")
 			return kubelettest.Start(t, run.kubeletSocket)
 		},
 		"after its own socket was removed": func(t *testing.T, run *running, first *kubelettest.Kubelet) *kubelettest.Kubelet {
@@ -156,7 +159,7 @@ func TestRegistersAgain(t *testing.T) {
 			run := startPlugin(t, nil)
 			first := kubelettest.Start(t, run.kubeletSocket)
 			first.Await(t)
-			time.Sleep(100 * time.Millisecond) // the plugin has its answer and looks at the sockets
+			run.output.Await(t, "registered nvidia.com/gpu ") // the plugin has its answer
 			disturb(t, run, first).Await(t)
 			if _, err := kubelettest.Client(t, run.pluginSocket).GetDevicePluginOptions(kubelettest.Deadline(t), &pluginapi.Empty{}); err != nil {
 				t.Errorf("the plugin does not answer after it registered again: %v", err)

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-const patience = 10 * time.Second
+const patience = 60 * time.Second
 
 // Post sends JSON; the status and the answer without white space around it.
 func Post(t *testing.T, url string, body []byte) (int, string) {

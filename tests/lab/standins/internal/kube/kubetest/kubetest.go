@@ -35,6 +35,7 @@ type Server struct {
 	history  []event
 	watchers map[chan Object]string // the collection each one watches
 	denied   []string
+	refused  int
 	calls    []string
 }
 
@@ -143,6 +144,13 @@ func (s *Server) Deny(calls ...string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.denied = calls
+}
+
+// Refused is how many calls were answered with 403.
+func (s *Server) Refused() int {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.refused
 }
 
 // Calls are the methods and paths that were called, without watches.

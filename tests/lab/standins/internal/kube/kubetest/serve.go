@@ -50,6 +50,7 @@ func (s *Server) check(request *http.Request, call string) (int, string) {
 	}
 	for _, denied := range s.denied {
 		if strings.HasPrefix(call, denied) {
+			s.refused++
 			return http.StatusForbidden, call + " is forbidden"
 		}
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // Patience is how long a test waits for what should come at once.
-const Patience = 10 * time.Second
+const Patience = 60 * time.Second
 
 // Kubelet is a Registration server that hands on what it was told.
 type Kubelet struct {

@@ -1,0 +1,126 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the collection can change on the nodes and in the cluster, as text that two moments can be compared by.
+
+Two fingerprints of a cluster that nobody changed are equal. What kubelets, controllers and a restart rewrite by themselves is left out.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from . import cluster, nodes
+from .settings import Settings
+
+GPU_RESOURCES = ("nvidia.com/", "aliyun.com/", "nano-gpu/", "elasticgpu.io/")
+MOST_LINES = 20
+# Backups of files stay where they are by design. Podman writes hosts, hostname and resolv.conf at each start of a node.
+_LOOK = r"""
+export LC_ALL=C
+nvidia() { find /usr/bin /usr/lib/x86_64-linux-gnu -name '*nvidia*' "$@"; }
+{
+    find /etc /var/lib/gpu-kubernetes -type f
+    find /var/lib/kubelet -maxdepth 1 -name config.yaml -o -name kubeadm-flags.env
+    nvidia -type f
+} 2>/dev/null | grep -Ev '^/etc/(hosts|hostname|resolv\.conf|\.updated)$|\.cache$|^/var/lib/gpu-kubernetes/backups/' \
+    | sort | xargs --no-run-if-empty --delimiter='\n' sha256sum
+{
+    find /etc -type l -printf '%p -> %l\n'
+    nvidia -type l -printf '%p -> %l\n'
+    find /dev /var/lib -maxdepth 1 -name '*-gpu-*' -o -name nanogpu -o -name egpu
+} | sort
+dpkg-query --show --showformat 'package ${Package} ${Version} ${db:Status-Status}\n' | sort
+apt-mark showhold | sed 's/^/hold /'
+sysctl net.ipv4.ip_forward
+"""
+_KINDS = (
+    *("nodes", "namespaces", "pods", "daemonsets.apps", "deployments.apps", "jobs.batch", "services", "configmaps"),
+    *("serviceaccounts", "runtimeclasses.node.k8s.io", "poddisruptionbudgets.policy"),
+    *(f"{kind}.rbac.authorization.k8s.io" for kind in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")),
+)
+# A controller signs it for each of kubeadm's tokens, which expire.
+_SIGNED = ("kube-public", "cluster-info")
+
+
+def take(settings: Settings) -> dict[str, str]:
+    """Return the fingerprint of all nodes and of the cluster: what it is of -> lines.
+
+    Raises LabError where a node or the API server does not answer.
+    """
+    machines = nodes.everywhere(lambda node: nodes.execute(node, "sh", "-c", _LOOK), settings.nodes)
+    return {**{node.name: text for node, text in zip(settings.nodes, machines, strict=True)}, **_objects(settings)}
+
+
+def compare(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Return at most MOST_LINES lines that differ: those that are gone begin with ``-`` behind what they are of, new ones with ``+``."""
+    found: list[str] = []
+    for key in sorted({*before, *after}):
+        former, present = (each.get(key, "").splitlines() for each in (before, after))
+        lines = list(difflib.unified_diff(former, present, lineterm="", n=0))[2:]
+        found += [f"{key}: {line}" for line in lines if not line.startswith("@@")]
+    return found[:MOST_LINES]
+
+
+def remaining(before: Mapping[str, str], settings: Settings, seconds: float = 60) -> list[str]:
+    """Return the lines that still differ from BEFORE after SECONDS, as ``compare``: pods take a while to end, and kubelets to report.
+
+    Raises as ``take``.
+    """
+    end = time.monotonic() + seconds
+    while (found := compare(before, take(settings))) and time.monotonic() < end:
+        time.sleep(5)
+    return found
+
+
+def _objects(settings: Settings) -> dict[str, str]:
+    """The cluster's objects by kind; those that are being deleted count as gone."""
+    answer = cluster.kubectl(settings, "get", ",".join(_KINDS), "--all-namespaces", "--output=json")
+    found: dict[str, list[str]] = {}
+    for item in json.loads(answer)["items"]:
+        if "deletionTimestamp" not in item["metadata"]:
+            found.setdefault(item["kind"], []).extend(_lines(item))
+    return {kind: "\n".join(sorted(lines)) for kind, lines in found.items()}
+
+
+def _lines(item: Mapping[str, Any]) -> list[str]:
+    metadata, name = item["metadata"], item["metadata"]["name"]
+    full_name = "/".join(filter(None, [metadata.get("namespace"), name]))
+    if item["kind"] == "Node":
+        return [f"{name} {line}" for line in _node(item)]
+    if item["kind"] == "Pod":
+        return [f"{metadata['namespace']}/{_without_suffix(metadata)}"]
+    if item["kind"] == "ConfigMap" and (metadata["namespace"], name) != _SIGNED:
+        data = json.dumps([item.get("data"), item.get("binaryData")], sort_keys=True)
+        return [f"{full_name} {hashlib.sha256(data.encode()).hexdigest()}"]
+    return [full_name]
+
+
+def _node(item: Mapping[str, Any]) -> list[str]:
+    """Labels, the annotations of this collection, whether pods may come, and the GPU resources that pods can get."""
+    metadata = item["metadata"]
+    amounts = item["status"].get("allocatable", {})
+    return [
+        *(f"label {key}={value}" for key, value in metadata["labels"].items()),
+        *(
+            f"annotation {key}={value}"
+            for key, value in metadata.get("annotations", {}).items()
+            if "gpu-kubernetes" in key
+        ),
+        *(["unschedulable"] if item["spec"].get("unschedulable") else []),
+        *(
+            f"offers {key}={amount}"
+            for key, amount in amounts.items()
+            if key.startswith(GPU_RESOURCES) and amount != "0"
+        ),
+    ]
+
+
+def _without_suffix(metadata: Mapping[str, Any]) -> str:
+    """The name of a pod, without what its owner has generated."""
+    template = metadata.get("labels", {}).get("pod-template-hash", "")
+    return metadata.get("generateName", metadata["name"]).rstrip("-").removesuffix(f"-{template}")

@@ -1,0 +1,28 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one way in which tests wait: poll, and report what was last seen. Runs on Python 3.8 too."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+T = t.TypeVar("T")
+LIMIT = 300  # seconds; a limit is for what hangs, not for what is slow
+
+
+def until(
+    read: t.Callable[[], T], accept: t.Callable[[T], object] = bool, *, seconds: float = LIMIT, pause: float = 0.5
+) -> T:
+    """Call *read* until *accept* holds for its value, and return that value.
+
+    Raises AssertionError with the value last read when *seconds* have passed; the message is what a failed test shows.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        value = read()
+        if accept(value):
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {seconds:.0f} s; last seen: {value!r}")
+        time.sleep(pause)
