@@ -1,39 +1,61 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the scenarios' tests share: the cluster's API, asked directly and not through a role."""
+"""What the scenarios' tests share: playbooks as a user runs them, and the cluster's API, asked directly and not through a role."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import testinfra
 import yaml
-from kubernetes import client, config
+from kubernetes import client
+from kubernetes import config as kubeconfig
+from kubernetes.client.exceptions import ApiException
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "tests"))  # whoever runs Molecule by hand has no path to it
 
-from lab.forge import Forge  # noqa: E402
+from lab import fingerprint as prints  # noqa: E402
+from lab import nodes  # noqa: E402
+from lab.settings import Settings, from_environment  # noqa: E402
+from lab.wait import until  # noqa: E402
 
 # No image of the lab has a shell, so that pods borrow the machine's programs.
 LIBRARIES = "/host/usr/lib/x86_64-linux-gnu"
 SLEEP = [f"{LIBRARIES}/ld-linux-x86-64.so.2", "--library-path", LIBRARIES, "/host/usr/bin/sleep", "1000"]
 LAB = ROOT / ".lab" / os.environ.get("LAB_NAME", "molecule")
+Recap = dict[str, dict[str, int]]
+Act = Callable[[subprocess.Popen[str]], object]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Give each run of the verifier a JUnit file of its own, build/reports/$GATES_REPORT-N.xml; before pytest's own plugin reads the option."""
+    name, folder = os.environ.get("GATES_REPORT"), ROOT / "build" / "reports"
+    if name and not config.option.xmlpath:
+        folder.mkdir(parents=True, exist_ok=True)
+        config.option.xmlpath = str(folder / f"{name}-{len(list(folder.glob(f'{name}-*.xml'))) + 1}.xml")
+
+
+@pytest.fixture(scope="session")
+def settings() -> Settings:
+    """The lab of the scenario."""
+    return from_environment()
 
 
 @pytest.fixture(scope="session")
 def api() -> client.CoreV1Api:
     """The core API as the cluster's administrator."""
-    return client.CoreV1Api(config.new_client_from_config(str(LAB / "kubeconfig")))
+    return client.CoreV1Api(kubeconfig.new_client_from_config(str(LAB / "kubeconfig")))
 
 
 @pytest.fixture(scope="session")
@@ -64,15 +86,34 @@ def simulated_gpus(host: Any) -> Callable[[], int]:
     return count
 
 
-@pytest.fixture
-def gpu_pods(api: client.CoreV1Api, inventory: dict[str, Any]) -> Iterator[Callable[[int, str, str], client.V1Pod]]:
-    """Start a pod that asks for an amount of a resource on a node, and wait until it runs or cannot. All are gone afterwards."""
+def _delete(api: client.CoreV1Api, names: list[str]) -> None:
+    """Delete pods of the namespace default, and wait until they are gone."""
+    for name in names:
+        try:
+            api.delete_namespaced_pod(name, "default", grace_period_seconds=0)
+        except ApiException as error:
+            if error.status != 404:
+                raise
+    until(
+        lambda: [pod.metadata.name for pod in api.list_namespaced_pod("default").items if pod.metadata.name in names],
+        lambda left: not left,
+    )
+
+
+@contextlib.contextmanager
+def _gpu_pods(api: client.CoreV1Api, inventory: dict[str, Any]) -> Iterator[Callable[..., client.V1Pod]]:
     made: list[str] = []
     # Where it is the default one, gpushare's extender may be one that binds no pod which asks for it.
     default = inventory["all"]["vars"].get("containerd_nvidia_set_default", False)
     runtime = {} if default else {"runtimeClassName": "nvidia"}
 
-    def start(amount: int, resource: str, node: str) -> client.V1Pod:
+    def look(name: str) -> tuple[str, list[str]]:
+        status = api.read_namespaced_pod(name, "default").status
+        return status.phase, [
+            each.message for each in status.conditions or [] if each.status == "False" and each.message
+        ]
+
+    def start(amount: int, resource: str, node: str, waits: str = "") -> client.V1Pod:
         container = {
             "name": "gpu",
             "image": "lab.local/stand-in/cuda-sample:vectoradd",
@@ -89,37 +130,51 @@ def gpu_pods(api: client.CoreV1Api, inventory: dict[str, Any]) -> Iterator[Calla
         }
         name = api.create_namespaced_pod("default", {"metadata": {"generateName": "job-"}, "spec": spec}).metadata.name
         made.append(name)
-        for _ in range(80):
-            pod = api.read_namespaced_pod(name, "default")
-            refused = [each.message for each in pod.status.conditions or [] if each.status == "False" and each.message]
-            if pod.status.phase == "Running" or (refused and not pod.spec.node_name):
-                break
-            time.sleep(0.5)
+        if waits:
+            until(lambda: look(name), lambda found: any(waits in reason for reason in found[1]))
+        else:
+            until(lambda: look(name), lambda found: found[0] == "Running")
+        pod = api.read_namespaced_pod(name, "default")
+        assert (pod.spec.node_name is None) is bool(waits)
         return pod
 
-    yield start
-    there = {pod.metadata.name for pod in api.list_namespaced_pod("default").items}
-    for name in there.intersection(made):
-        api.delete_namespaced_pod(name, "default", grace_period_seconds=0)
-    for _ in range(60):
-        if not [pod for pod in api.list_namespaced_pod("default").items if pod.metadata.name in made]:
-            break
-        time.sleep(0.5)
+    try:
+        yield start
+    finally:
+        _delete(api, made)
+
+
+@pytest.fixture
+def gpu_pods(api: client.CoreV1Api, inventory: dict[str, Any]) -> Iterator[Callable[..., client.V1Pod]]:
+    """Start a pod that requests an amount of a resource on a node, and wait until it runs, or until it is pending for the reason *waits*.
+
+    All are gone after the test.
+    """
+    with _gpu_pods(api, inventory) as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def lasting_gpu_pods(api: client.CoreV1Api, inventory: dict[str, Any]) -> Iterator[Callable[..., client.V1Pod]]:
+    """The same for pods that several tests of a file need; all are gone after the last one."""
+    with _gpu_pods(api, inventory) as start:
+        yield start
 
 
 @pytest.fixture
 def offered(api: client.CoreV1Api) -> Callable[[str], dict[str, str]]:
     """What a node offers to pods, of the resources that stand for GPUs or parts of them: resource -> amount."""
-    groups = ("nvidia.com/", "aliyun.com/", "nano-gpu/", "elasticgpu.io/")
 
     def offers(name: str) -> dict[str, str]:
         allocatable = api.read_node(name).status.allocatable
-        return {key: amount for key, amount in allocatable.items() if key.startswith(groups) and amount != "0"}
+        return {
+            key: amount for key, amount in allocatable.items() if key.startswith(prints.GPU_RESOURCES) and amount != "0"
+        }
 
     return offers
 
 
-def _recap(output: str) -> dict[str, dict[str, int]]:
+def _recap(output: str) -> Recap:
     """Host -> counts, from the recap that ansible-playbook prints last."""
     lines = output.partition("PLAY RECAP")[2].splitlines()
     found = (re.match(r"^(\S+)\s+: (ok=.*)$", line) for line in lines)
@@ -128,95 +183,128 @@ def _recap(output: str) -> dict[str, dict[str, int]]:
     }
 
 
-@pytest.fixture(scope="session")
-def forge() -> Iterator[Forge]:
-    """A process that runs playbooks for all tests."""
-    process = Forge()
-    yield process
-    process.close()
+def _family(pid: int) -> list[int]:
+    """A process and all that it has started, also what has a session of its own, as Ansible's workers have."""
+    parents: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+    family = [pid]
+    for each in family:  # which grows meanwhile
+        family += [child for child, parent in parents.items() if parent == each]
+    return family
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGSTOP)  # so that it starts nothing more
+    for each in _family(process.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
 
 
 @pytest.fixture(scope="session")
-def playbook(forge: Forge) -> Callable[..., tuple[int, dict[str, dict[str, int]], str]]:
-    """Run one of the collection's playbooks (or any by its path) as a user would: exit code, recap, all it printed."""
+def playbook() -> Callable[..., tuple[int, Recap, str]]:
+    """Run one of the collection's playbooks (or any by its path) as a user would: exit code, recap, all it printed.
 
-    def run(name: str, *words: str) -> tuple[int, dict[str, dict[str, int]], str]:
+    *at* maps regular expressions to what is done, with the process, at the first line that matches; every one has to match a line.
+    """
+
+    def run(name: str, *words: str, at: Mapping[str, Act] | None = None) -> tuple[int, Recap, str]:
         path = name if name.endswith(".yml") else f"playbooks/{name}.yml"
-        code, said = forge.run("-i", str(LAB / "inventory.yml"), path, *words)
-        return code, _recap(said), said
-
-    return run
-
-
-@pytest.fixture
-def at_task() -> Callable[..., tuple[int, str]]:
-    """Run a playbook as another process, and do something when it begins a task of that name: exit code, all it printed."""
-
-    def run(playbook: str, task: str, act: Callable[[subprocess.Popen[str]], object], *words: str) -> tuple[int, str]:
-        environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0", "PYTHONUNBUFFERED": "1"}
-        seen, begun = [], False
+        waiting, lines = dict(at or {}), []
         with subprocess.Popen(
-            ["ansible-playbook", "-i", str(LAB / "inventory.yml"), *words, playbook],
+            ["ansible-playbook", "-i", str(LAB / "inventory.yml"), path, *words],
             cwd=ROOT,
-            env={**environment, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")},
+            env={
+                **os.environ,
+                "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+                "ANSIBLE_NOCOLOR": "1",
+                "ANSIBLE_FORCE_COLOR": "0",
+                "PYTHONUNBUFFERED": "1",
+            },
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
         ) as process:
-            for line in process.stdout or ():
-                seen.append(line)
-                if not begun and line.startswith("TASK [") and task in line:
-                    begun = True
-                    act(process)
-        assert begun, f"{task} was never begun:\n{''.join(seen[-40:])}"
-        return process.returncode, "".join(seen)
+            try:
+                for line in process.stdout or ():
+                    lines.append(line)
+                    for pattern in [each for each in waiting if re.search(each, line)]:
+                        waiting.pop(pattern)(process)
+            except BaseException:
+                _kill(process)
+                raise
+        printed = "".join(lines)
+        assert not waiting, f"no line matched {' or '.join(waiting)}:\n{''.join(lines[-40:])}"
+        return process.returncode, _recap(printed), printed
 
     return run
 
 
 @pytest.fixture
-def killed_at(at_task: Callable[..., tuple[int, str]]) -> Callable[..., None]:
-    """Run a playbook as another process, and kill it with all its own when it begins a task of that name."""
+def killed_at(playbook: Callable[..., tuple[int, Recap, str]]) -> Callable[..., None]:
+    """Run a playbook, and kill it with all that it has started when it begins a task of that name, which has to be one that waits.
 
-    def run(playbook: str, task: str, *words: str) -> None:
-        at_task(playbook, task, lambda process: os.killpg(process.pid, signal.SIGKILL), *words)
+    With *once* it is killed when that holds, in the task or after it.
+    """
+
+    def run(name: str, task: str, *words: str, once: Callable[[], object] | None = None) -> None:
+        def act(process: subprocess.Popen[str]) -> None:
+            if once:
+                until(lambda: once() or process.poll() is not None)
+            _kill(process)
+
+        code, _recap, printed = playbook(name, *words, at={rf"^TASK \[.*{re.escape(task)}": act})
+        assert code == -signal.SIGKILL, printed
 
     return run
 
 
 @pytest.fixture
-def fingerprint(
-    inventory: dict[str, Any], api: client.CoreV1Api, machine_named: Callable[[str], Any]
-) -> Callable[[], dict[str, str]]:
-    """All that the collection could change: files, packages and containerd of every GPU node, objects of the cluster."""
-    look = (
-        "find /etc /var/lib/gpu-kubernetes -type f -not -name '*.cache' 2>/dev/null | sort | xargs sha256sum;"
-        " dpkg -l; systemctl show containerd -p ExecMainPID; sysctl net.ipv4.ip_forward; cut -d' ' -f1 /proc/modules | sort"
-    )
-    names = list(inventory["all"]["children"]["gpu_nodes"]["hosts"])
-    apps, classes = client.AppsV1Api(api.api_client), client.NodeV1Api(api.api_client)
+def fingerprint(settings: Settings, api: client.CoreV1Api) -> Callable[[], dict[str, str]]:
+    """All that the collection could change, and what shows that it was touched: containerd's process, kernel modules, versions of objects."""
+    show = "systemctl show containerd --property=ExecMainPID; cut -d' ' -f1 /proc/modules | sort"
+    classes = client.NodeV1Api(api.api_client)
 
-    def mine(node: client.V1Node) -> list[tuple[str, str]]:
-        """Labels, and of the annotations ours: kubelets and controllers rewrite their own."""
-        notes = {key: value for key, value in (node.metadata.annotations or {}).items() if "gpu-kubernetes" in key}
-        return sorted({**node.metadata.labels, **notes}.items())
-
-    def named(items: list[Any], *, version: bool = False) -> str:
-        return str(
-            sorted(
-                (i.metadata.namespace, i.metadata.name, i.metadata.resource_version if version else "") for i in items
-            )
-        )
+    def versions(items: list[Any]) -> str:
+        found = (item.metadata for item in items)
+        return "\n".join(sorted(f"{each.namespace}/{each.name} {each.resource_version}" for each in found))
 
     def take() -> dict[str, str]:
         return {
-            **{name: machine_named(name).check_output(look) for name in names},
-            "nodes": str({node.metadata.name: mine(node) for node in api.list_node().items}),
-            "pods": named(api.list_pod_for_all_namespaces().items),
-            "config maps": named(api.list_config_map_for_all_namespaces().items, version=True),
-            "daemon sets": named(apps.list_daemon_set_for_all_namespaces().items),
-            "runtime classes": named(classes.list_runtime_class().items, version=True),
+            **prints.take(settings),
+            **{f"{node.name} runs": nodes.execute(node, "sh", "-c", show) for node in settings.nodes},
+            "versions of config maps": versions(api.list_config_map_for_all_namespaces().items),
+            "versions of runtime classes": versions(classes.list_runtime_class().items),
         }
 
     return take
+
+
+def _refusals(printed: str) -> list[str]:
+    """What the failed tasks of a run reported, one string a host."""
+    flat = " ".join(printed.split())
+    return re.findall(r"(?:fatal|failed): \[\S+?\].*?\"msg\": \"(.*?)\"(?:,|\}| \})", flat) or re.findall(
+        r"\[ERROR\]: Task failed: (?:Module failed: |Action failed: )?(.*?)(?= Origin: | Task failed|$)", flat
+    )
+
+
+@pytest.fixture
+def refused(
+    playbook: Callable[..., tuple[int, Recap, str]], fingerprint: Callable[[], dict[str, str]]
+) -> Callable[..., None]:
+    """Run site, which ends without a change, with one sentence that has all the words."""
+
+    def run(options: list[str], *words: str) -> None:
+        before = fingerprint()
+        code, _recap, printed = playbook("site", *options)
+        assert code != 0, printed
+        found = _refusals(printed)
+        assert any(all(word in sentence for word in words) for sentence in found), printed
+        assert "Traceback" not in printed
+        assert prints.compare(before, fingerprint()) == []
+
+    return run

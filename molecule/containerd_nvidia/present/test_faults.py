@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What goes wrong on a node: containerd that does not come back, a run that was cut off.
 
-A file that nobody can read is in the scenario default, a program that is not there in the unit tests.
+A malformed file is among the faults of the scenario default, a program that is not there in the unit tests.
 On one machine with containerd 2 and one with containerd 1.
 """
 
@@ -52,7 +52,7 @@ def _configurations(machines: Machines) -> list[bytes]:
 def test_daemon_that_does_not_come_back_gets_its_file_back(machines: Machines, converge: Converge) -> None:
     before = _configurations(machines)
     # containerd accepts the file and then cannot listen there
-    wrong = '{"containerd_nvidia_settings": {"grpc": {"address": "/proc/no/such.sock"}}, "container_runtime_restart_probe_timeout": 6}'
+    wrong = '{"containerd_nvidia_settings": {"grpc": {"address": "/proc/no/such.sock"}}}'
     code, recap, said = converge("-e", wrong)
     assert code != 0
     assert all(counts["failed"] == 1 for counts in recap.values()), said

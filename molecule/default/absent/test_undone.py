@@ -35,13 +35,19 @@ def test_toolkit_and_its_repository_are_gone(host: Any) -> None:
 def test_cluster_has_no_object_of_ours(api: Any, apps: Any) -> None:
     assert [item.metadata.name for item in apps.list_daemon_set_for_all_namespaces().items] == ["kube-proxy"]
     assert client.NodeV1Api(apps.api_client).list_runtime_class().items == []
+    config_maps = [item.metadata.name for item in api.list_namespaced_config_map("kube-system").items]
+    assert "kube-proxy" in config_maps
+    assert not [name for name in config_maps if "device-plugin" in name]
     ours = "app.kubernetes.io/managed-by=gpu.kubernetes"
     assert api.list_config_map_for_all_namespaces(label_selector=ours).items == []
     assert api.list_pod_for_all_namespaces(label_selector=ours).items == []
+    assert api.list_namespace(label_selector=ours).items == []
 
 
 def test_no_node_offers_a_gpu_or_has_a_mark_of_ours(api: Any) -> None:
-    for node in api.list_node().items:
+    nodes = api.list_node().items
+    assert len(nodes) == 3
+    for node in nodes:
         assert node.status.allocatable.get("nvidia.com/gpu", "0") == "0"
         assert not [key for key in node.metadata.labels if key.startswith("nvidia.com/") or key == "accelerator"]
         assert not [key for key in node.metadata.annotations or {} if "gpu-kubernetes" in key]

@@ -12,10 +12,10 @@ def test_check_announces_and_touches_nothing(
     playbook: Callable[..., Any], fingerprint: Callable[[], dict[str, str]]
 ) -> None:
     before = fingerprint()
-    code, recap, said = playbook("site", "--check", "--diff")
-    assert code == 0, said
+    code, recap, printed = playbook("site", "--check", "--diff")
+    assert code == 0, printed
     assert {name: counts["changed"] > 0 for name, counts in recap.items() if "worker" in name} == {
         "molecule-worker-1": True,
         "molecule-worker-2": True,
-    }, said
+    }, printed
     assert fingerprint() == before

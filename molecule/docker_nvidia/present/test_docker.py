@@ -92,7 +92,7 @@ def test_default_runtime_there_and_back(host: Any, playbook: Playbook) -> None:
 
 def test_docker_that_does_not_come_back_gets_its_file_back(host: Any, playbook: Playbook) -> None:
     before = host.file(CONFIG).content
-    wrong = {"docker_nvidia_settings": {"storage-driver": "no-such"}, "container_runtime_restart_probe_timeout": 10}
+    wrong = {"docker_nvidia_settings": {"storage-driver": "no-such"}}
     allowed = json.dumps({**wrong, "container_runtime_restart_interrupt": True})
     code, _recap, said = playbook(CONVERGE, "-e", allowed)
     assert code != 0

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from lab.wait import until
+
 testinfra_hosts = ["ansible://gpu_nodes"]
 
 
@@ -15,15 +17,16 @@ def test_the_configuration_is_the_one_from_before(host: Any) -> None:
 
 
 def test_nothing_is_left(host: Any) -> None:
-    """Other scenarios leave the toolkit and the runtime on the cluster that they share."""
     left = "find /var/lib/gpu-kubernetes -type f -path '*kubelet*' -not -path '*/backups/*'; true"
     assert host.check_output(left) == ""
 
 
 def test_pods_get_all_again(host: Any, api: Any) -> None:
     """The lab's kubelets keep nothing, and name thresholds of file systems alone."""
-    status = api.read_node(host.backend.get_hostname()).status
-    assert [status.allocatable[name] for name in ("cpu", "memory")] == [
-        status.capacity[name] for name in ("cpu", "memory")
-    ]
+
+    def look() -> dict[str, tuple[str, str]]:
+        status = api.read_node(host.backend.get_hostname()).status
+        return {name: (status.allocatable[name], status.capacity[name]) for name in ("cpu", "memory")}
+
+    until(look, lambda amounts: all(offered == there for offered, there in amounts.values()))
     assert host.service("kubelet").is_running

@@ -14,6 +14,7 @@ import pytest
 import testinfra
 import yaml
 from kubernetes.utils.quantity import parse_quantity
+from lab.wait import until
 
 CONVERGE = str(Path(__file__).parents[1] / "converge.yml")
 CONFIG = "/var/lib/kubelet/config.yaml"
@@ -87,8 +88,8 @@ def kept(api: Any, name: str) -> tuple[Any, Any]:
 
 
 def test_pods_get_what_is_left(machines: list[Any], names: list[str], api: Any) -> None:
+    until(lambda: [kept(api, name) for name in names], lambda amounts: set(amounts) == {(0.15, 256 + 128 + 64)})
     for name, machine in zip(names, machines, strict=True):
-        assert kept(api, name) == (0.15, 256 + 128 + 64)
         said = api.connect_get_node_proxy_with_path(name, "configz", _preload_content=False)
         running = json.loads(said.data)["kubeletconfig"]
         assert running["kubeReserved"] == {"cpu": "100m", "memory": "256Mi"}
@@ -128,7 +129,7 @@ def test_a_kubelet_that_does_not_come_back_gets_its_former_file(
     assert "It works again as before." in said
     assert machine.file(CONFIG).content == before
     assert not unproved(machine)
-    assert kept(api, names[0])[0] == 0.15
+    until(lambda: kept(api, names[0]), lambda amounts: amounts[0] == 0.15)
 
 
 def test_what_kubeadm_writes_anew_gets_it_again_also_by_a_run_that_was_killed(
@@ -136,15 +137,15 @@ def test_what_kubeadm_writes_anew_gets_it_again_also_by_a_run_that_was_killed(
 ) -> None:
     """As an upgrade writes it, of the ConfigMap in the cluster; the run is killed between the restart and the proof."""
     before = configuration(machine)
-    machine.check_output("kubeadm upgrade node phase kubelet-config")
+    machine.check_output("kubeadm upgrade node phase kubelet-config && rm -rf /etc/kubernetes/tmp")
     assert "kubeReserved" not in configuration(machine)
     # what the undo has to give back
     machine.check_output(f"cp -p {CONFIG} {BEFORE}")
-    killed_at(CONVERGE, "Steady | Look how often", "--limit", names[0])
+    killed_at(CONVERGE, "Steady | Wait until the kubelet has stayed up", "--limit", names[0])
     assert unproved(machine)
     code, said = apply()
     assert code == 0, said
     now = configuration(machine)
     assert {key: now[key] for key in SETTINGS} == {key: before[key] for key in SETTINGS}
-    assert kept(api, names[0]) == (0.15, 448)
+    until(lambda: kept(api, names[0]), lambda amounts: amounts == (0.15, 448))
     assert not unproved(machine)

@@ -63,6 +63,11 @@ if [ -n "$uninstall" ]; then
 fi
 [ ! -e /usr/lib/nvidia/alternate-install-present ] || give_up "another installation of the driver is present"
 [ -z "$modules" ] || look_at_kernel
+# A test may have it wait here, before it replaces anything.
+if [ -e "/root/stand-in-installer-$version-waits" ]; then
+    touch "/root/stand-in-installer-$version-waiting"
+    while [ -e "/root/stand-in-installer-$version-waits" ]; do sleep 1; done
+fi
 [ ! -x /usr/bin/nvidia-uninstall ] || /usr/bin/nvidia-uninstall --silent
 sed "s/570\.124\.06/$version/g" /root/simulated/libnvidia-ml.so.570.124.06 > "$libraries/libnvidia-ml.so.$version"
 [ ! -e /root/stand-in-installer-is-killed ] || { rm /root/stand-in-installer-is-killed; exit 137; }

@@ -1,22 +1,22 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a GPU pod sees, shown with pods of our own; and the role left no pod behind."""
+"""What a GPU pod sees, shown with pods of our own; and the role gpu_smoke_test left no pod."""
 
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from lab.wait import until
 
 IMAGE = "lab.local/stand-in/cuda-sample:vectoradd"
 
 
 @pytest.fixture
 def run_pod(api: Any) -> Iterator[Callable[[dict[str, Any]], tuple[str, str]]]:
-    """Run one pod from the given spec: its phase and its log. It is deleted afterwards."""
+    """Run one pod from the given spec to its end: its phase and its log. It is deleted afterwards."""
     made: list[str] = []
 
     def run(spec: dict[str, Any]) -> tuple[str, str]:
@@ -25,12 +25,11 @@ def run_pod(api: Any) -> Iterator[Callable[[dict[str, Any]], tuple[str, str]]]:
         )
         name = pod.metadata.name
         made.append(name)
-        for _ in range(120):
-            phase = api.read_namespaced_pod(name, "default").status.phase
-            if phase in ("Succeeded", "Failed"):
-                return phase, api.read_namespaced_pod_log(name, "default")
-            time.sleep(0.5)
-        raise AssertionError(f"{name} is {phase} after a minute")
+        phase = until(
+            lambda: api.read_namespaced_pod(name, "default").status.phase,
+            lambda phase: phase in ("Succeeded", "Failed"),
+        )
+        return phase, api.read_namespaced_pod_log(name, "default")
 
     yield run
     for name in made:
@@ -42,19 +41,19 @@ def _container(**more: Any) -> list[dict[str, Any]]:
 
 
 def test_pod_with_one_gpu_sees_exactly_that_one(run_pod: Callable[..., Any]) -> None:
-    phase, said = run_pod(
+    phase, log = run_pod(
         {"runtimeClassName": "nvidia", "containers": _container(resources={"limits": {"nvidia.com/gpu": "1"}})}
     )
-    assert phase == "Succeeded", said
-    assert len(re.findall(r"device node /dev/nvidia\d+", said)) == 1
-    assert len(re.findall(r"NVML: GPU-", said)) == 1
+    assert phase == "Succeeded", log
+    assert len(re.findall(r"device node /dev/nvidia\d+", log)) == 1
+    assert len(re.findall(r"NVML: GPU-", log)) == 1
 
 
 def test_pod_without_the_runtime_class_sees_none(run_pod: Callable[..., Any]) -> None:
-    phase, said = run_pod({"containers": _container()})
+    phase, log = run_pod({"containers": _container()})
     assert phase == "Failed"
-    assert "Test FAILED" in said
-    assert not re.findall(r"device node /dev/nvidia\d+", said)
+    assert "Test FAILED" in log
+    assert not re.findall(r"device node /dev/nvidia\d+", log)
 
 
 def test_role_left_no_pod(api: Any) -> None:

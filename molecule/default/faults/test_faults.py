@@ -1,0 +1,40 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Faults on a finished cluster, which only `make test-all` runs (LAB_FAULTS)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+HOST = "molecule-worker-2"
+CONFIG = "/etc/containerd/config.toml"
+
+
+def test_malformed_configuration_is_refused_before_any_host_changes(
+    machine_named: Callable[[str], Any], refused: Callable[..., None]
+) -> None:
+    """It is on the last host: the first one is not touched either."""
+    machine = machine_named(HOST)
+    machine.check_output(f"cp -p {CONFIG} /root/ && echo 'broken = [' >> {CONFIG}")
+    try:
+        refused([], HOST, CONFIG, "line")
+    finally:
+        machine.check_output(f"mv /root/config.toml {CONFIG}")
+
+
+def test_nodes_that_do_not_offer_their_gpus_are_in_the_report(tmp_path: Path, playbook: Callable[..., Any]) -> None:
+    path = tmp_path / "report.json"
+    extra = {
+        "gpu_verify_report_path": str(path),
+        "k8s_device_plugin_expected_gpus": 99,
+        "k8s_device_plugin_wait_timeout": 5,  # which has to run out
+    }
+    code, _recap, printed = playbook("site", "--tags", "device_plugin,smoke_test,verify", "-e", json.dumps(extra))
+    assert code != 0
+    assert "GPU report: 2 nodes" in printed
+    report = json.loads(path.read_text(encoding="utf-8"))
+    assert [problem["code"] for problem in report["problems"]] == ["node", "node"]
+    assert [node["smoke_test"]["result"] for node in report["nodes"]] == ["passed", "passed"]

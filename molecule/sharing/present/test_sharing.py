@@ -1,0 +1,242 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``site`` takes a node from whole GPUs to gpushare, on to nano-gpu and back. The tests are one story, in their order.
+
+The other node keeps NVIDIA's device plugin. The real kube-scheduler asks fakes of the extenders, and fakes of the plugins offer the resources.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+from lab import fingerprint as prints
+from lab.wait import until
+
+CONFIG = "/etc/kubernetes/gpu-kubernetes-scheduler.yaml"
+CONTROL_PLANE, SHARED, WHOLE = "molecule-control-plane", "molecule-worker-1", "molecule-worker-2"
+GPU, MEMORY, COUNT, PERCENT = "nvidia.com/gpu", "aliyun.com/gpu-mem", "aliyun.com/gpu-count", "nano-gpu/gpu-percent"
+#: Strategy -> what a node with eight A100 offers, its labels of those that count, and the resources that kube-scheduler asks an extender about.
+STRATEGIES: dict[str, tuple[dict[str, str], set[str], list[list[str]]]] = {
+    "exclusive": ({GPU: "8"}, set(), []),
+    "gpushare": ({MEMORY: "320", COUNT: "8"}, {"gpushare"}, [[MEMORY]]),
+    "nano_gpu": ({PERCENT: "800"}, {"gpu-kubernetes/nano-gpu"}, [[PERCENT]]),
+}
+#: Permission to evict pods that nobody starts again.
+EVICTING = {"gpu_sharing_migrate": True, "gpu_node_maintenance_force": True}
+FIRST_ALONE = {"gpu_nodes_group": "gpu_nodes[0]"}
+#: All that a change takes; the rest of site is the scenario default's.
+TAGS = ("--tags", "device_plugin,gpushare,nano_gpu,scheduler")
+Run = Callable[..., tuple[int, int, str]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def before(settings: Any) -> dict[str, str]:
+    """Nodes and cluster as they are before the first test."""
+    return prints.take(settings)
+
+
+@pytest.fixture
+def control_plane(machine_named: Callable[[str], Any]) -> Any:
+    """The machine of kube-scheduler. Not testinfra's `host`: pytest would take the tests that have it first."""
+    return machine_named(CONTROL_PLANE)
+
+
+@pytest.fixture
+def apply(playbook: Any) -> Run:
+    """Run a playbook with variables: exit code, count of changes, all that it printed in one line."""
+
+    def run(name: str, *words: str, **variables: Any) -> tuple[int, int, str]:
+        code, recap, printed = playbook(name, *words, "-e", json.dumps(variables))
+        return code, sum(counts["changed"] for counts in recap.values()), " ".join(printed.split())
+
+    return run
+
+
+@pytest.fixture
+def site(apply: Run) -> Run:
+    """The same for what a change of the first node's strategy takes of site."""
+    return lambda strategy, **more: apply("site", *TAGS, **FIRST_ALONE, gpu_sharing_strategy=strategy, **more)
+
+
+@pytest.fixture
+def seen(api: Any, control_plane: Any, offered: Any) -> Callable[[], tuple[dict[str, str], set[str], list[list[str]]]]:
+    """Which strategy the first node has, as STRATEGIES has it. The other one is as it was."""
+
+    def look() -> tuple[dict[str, str], set[str], list[list[str]]]:
+        assert offered(WHOLE) == {GPU: "2"}
+        labels = set(api.read_node(SHARED).metadata.labels) & {"gpushare", "gpu-kubernetes/nano-gpu"}
+        config = control_plane.file(CONFIG)
+        extenders = yaml.safe_load(config.content_string)["extenders"] if config.exists else []
+        return offered(SHARED), labels, [[each["name"] for each in one["managedResources"]] for one in extenders]
+
+    return look
+
+
+@pytest.fixture(scope="module")
+def held(lasting_gpu_pods: Any) -> Any:
+    """A pod that has a share of a GPU from here on, until something evicts it."""
+    return lasting_gpu_pods(3, MEMORY, SHARED)
+
+
+def gone(api: Any, pod: Any) -> bool:
+    try:
+        return bool(api.read_namespaced_pod(pod.metadata.name, "default").metadata.deletion_timestamp)
+    except ApiException as error:
+        return bool(error.status == 404)
+
+
+def extenders(api: Any) -> list[Any]:
+    return api.list_namespaced_pod("kube-system", label_selector="component=gpushare-schd-extender").items
+
+
+def test_from_whole_gpus_to_gpushare(seen: Any, site: Run, control_plane: Any, api: Any) -> None:
+    assert seen() == STRATEGIES["exclusive"]
+    code, changed, printed = site("gpushare")
+    assert (code, changed > 0) == (0, True), printed
+    assert seen() == STRATEGIES["gpushare"]
+    assert not api.read_node(SHARED).spec.unschedulable
+    [pod] = extenders(api)
+    assert pod.spec.node_name == CONTROL_PLANE
+    assert "http://127.0.0.1:12345/gpushare-scheduler" in control_plane.file(CONFIG).content_string
+    code, changed, printed = site("gpushare")
+    assert (code, changed) == (0, 0), printed
+
+
+@pytest.mark.parametrize(
+    ("account", "verb", "resource", "allowed"),
+    [
+        ("gpushare-schd-extender", "create", "pods/binding", True),
+        ("gpushare-schd-extender", "delete", "pods", False),
+        ("gpushare-schd-extender", "get", "secrets", False),
+        ("gpushare-schd-extender", "patch", "nodes", False),
+        ("gpushare-device-plugin", "patch", "nodes/status", True),
+        ("gpushare-device-plugin", "get", "nodes/proxy", False),
+        ("gpushare-device-plugin", "list", "configmaps", False),
+        ("gpushare-device-plugin", "create", "pods/binding", False),
+    ],
+)
+def test_accounts_may_do_what_they_must(api: Any, account: str, verb: str, resource: str, allowed: bool) -> None:
+    name, _slash, part = resource.partition("/")
+    attributes = {"verb": verb, "resource": name, "subresource": part, "namespace": "default"}
+    review = client.AuthorizationV1Api(api.api_client).create_subject_access_review(
+        {"spec": {"user": f"system:serviceaccount:kube-system:{account}", "resourceAttributes": attributes}}
+    )
+    assert review.status.allowed is allowed
+
+
+def test_two_pods_share_the_gpu_and_the_report_says_so(gpu_pods: Any, apply: Run, tmp_path: Path) -> None:
+    both = [gpu_pods(amount, MEMORY, SHARED) for amount in (3, 5)]
+    assert [pod.metadata.annotations["ALIYUN_COM_GPU_MEM_IDX"] for pod in both] == ["0", "0"]
+    path = tmp_path / "allocation.json"
+    options = {"gpushare_report_format": "json", "gpushare_report_path": str(path), "gpushare_report_details": True}
+    code, _changed, printed = apply("show_gpu_allocation", **options)
+    assert code == 0, printed
+    report = json.loads(path.read_text())
+    [node] = report["nodes"]
+    assert (node["name"], node["gpus"][0]) == (SHARED, {"index": 0, "total": 40, "allocated": 8})
+    assert (node["allocated"], node["total"], report["unit"], report["findings"]) == (8, 320, "GiB", [])
+    assert {each["name"] for each in node["pods"]} == {pod.metadata.name for pod in both}
+
+
+def test_a_pod_that_fits_no_gpu_is_pending_with_the_reason(gpu_pods: Any) -> None:
+    gpu_pods(41, MEMORY, SHARED, waits="Insufficient GPU Memory in one device")
+
+
+def test_without_the_extender_only_pods_that_share_are_pending(gpu_pods: Any, api: Any, apps: Any, site: Run) -> None:
+    [former] = extenders(api)
+    apps.delete_namespaced_daemon_set("gpushare-schd-extender", "kube-system", propagation_policy="Foreground")
+    until(lambda: [pod.metadata.name for pod in extenders(api)], lambda names: not names)
+    gpu_pods(1, GPU, WHOLE)
+    gpu_pods(1, MEMORY, SHARED, waits="connection refused")
+    code, _changed, printed = site("gpushare")
+    assert code == 0, printed
+    [present] = extenders(api)
+    assert present.metadata.uid != former.metadata.uid
+    gpu_pods(1, MEMORY, SHARED)
+
+
+def test_another_node_restarts_the_extender_and_leaves_the_first_alone_when_it_goes(
+    api: Any, offered: Any, apply: Run
+) -> None:
+    [former] = extenders(api)
+    both = {"gpu_nodes_group": "gpu_nodes", "gpushare_allow_unequal_gpus": True}
+    code, _changed, printed = apply("deploy_gpushare", "--skip-tags", "smoke_test", **both)
+    assert code == 0, printed
+    assert offered(WHOLE) == {MEMORY: "80", COUNT: "2"}
+    [present] = extenders(api)
+    assert present.metadata.uid != former.metadata.uid
+    code, _changed, printed = apply("remove_gpushare", gpu_nodes_group=WHOLE)
+    assert code == 0, printed
+    assert f"extender and device plugin, which {SHARED} still needs." in printed
+    shares = STRATEGIES["gpushare"][0]
+    until(lambda: (offered(SHARED), offered(WHOLE)), lambda found: found == (shares, {GPU: "2"}))
+
+
+def test_a_change_is_refused_while_pods_hold_gpus(held: Any, seen: Any, site: Run, api: Any) -> None:
+    code, changed, printed = site("nano_gpu")
+    assert (code != 0, changed) == (True, 0), printed
+    assert "pods hold GPUs" in printed
+    assert "gpu_sharing_migrate" in printed
+    assert not gone(api, held)
+    assert seen() == STRATEGIES["gpushare"]
+
+
+def test_a_wrong_extender_url_leaves_a_scheduler_that_schedules(gpu_pods: Any, apply: Run) -> None:
+    wrong = {
+        "gpushare_extender_url": "http://127.0.0.1:1/gpushare-scheduler",
+        "gpushare_smoke_test_timeout": 30,  # which has to run out
+    }
+    code, _changed, printed = apply("deploy_gpushare", gpu_nodes_group=SHARED, **wrong)
+    assert code != 0
+    assert "connection refused" in printed
+    gpu_pods(1, GPU, WHOLE)
+
+
+def test_from_gpushare_to_nano_gpu_by_an_interrupted_run(
+    held: Any, seen: Any, site: Run, killed_at: Any, api: Any
+) -> None:
+    """Killed when the one plugin has gone and the other has not come, while the extender of nano-gpu starts."""
+    assert not gone(api, held)
+    extra = {**FIRST_ALONE, **EVICTING, "gpu_sharing_strategy": "nano_gpu"}
+    killed_at("site", "nano_gpu : Extender | Wait for it", *TAGS, "-e", json.dumps(extra))
+    assert gone(api, held)
+    # NVIDIA's device plugin may be back already; the node is cordoned, so that no pod gets its GPUs.
+    assert seen()[1:] == (set(), [])
+    assert api.read_node(SHARED).spec.unschedulable
+    code, changed, printed = site("nano_gpu", **EVICTING)
+    assert (code, changed > 0) == (0, True), printed
+    assert seen() == STRATEGIES["nano_gpu"]
+    assert not api.read_node(SHARED).spec.unschedulable
+    code, changed, printed = site("nano_gpu", **EVICTING)
+    assert (code, changed) == (0, 0), printed
+
+
+def test_pods_share_by_percent(gpu_pods: Any, machine_named: Any) -> None:
+    pods = [gpu_pods(amount, PERCENT, SHARED) for amount in (60, 60, 40)]
+    assert [pod.metadata.annotations["nano-gpu/container-gpu"] for pod in pods] == ["0", "1", "0"]
+    # The agent has linked each container to its GPU.
+    links = machine_named(SHARED).check_output("readlink /dev/nano-gpu-*").split()
+    assert sorted(links) == ["/dev/nvidia0", "/dev/nvidia0", "/dev/nvidia1"]
+    gpu_pods(101, PERCENT, SHARED, waits="no GPU has as much nano-gpu/gpu-percent free")
+
+
+def test_and_back_to_whole_gpus(seen: Any, site: Run, api: Any, gpu_pods: Any) -> None:
+    pod = gpu_pods(20, PERCENT, SHARED)
+    code, _changed, printed = site("exclusive", **EVICTING)
+    assert code == 0, printed
+    assert gone(api, pod)
+    assert seen() == STRATEGIES["exclusive"]
+    assert not api.read_node(SHARED).spec.unschedulable
+    gpu_pods(1, GPU, SHARED)
+
+
+def test_nodes_and_cluster_are_as_before(before: dict[str, str], settings: Any) -> None:
+    """Among them the manifest of kube-scheduler, to the byte."""
+    assert prints.remaining(before, settings) == []
