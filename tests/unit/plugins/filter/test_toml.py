@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The filters from_toml and to_toml: errors, names, and templates as Ansible runs them."""
+"""The filters from_toml and to_toml: results and errors."""
 
 from __future__ import annotations
 
@@ -15,20 +15,13 @@ if sys.version_info < (3, 11):
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.filter.from_toml import FilterModule as FromToml
 from ansible_collections.gpu.kubernetes.plugins.filter.from_toml import from_toml
-from ansible_collections.gpu.kubernetes.plugins.filter.to_toml import FilterModule as ToToml
 from ansible_collections.gpu.kubernetes.plugins.filter.to_toml import to_toml
 
 
 def test_there_and_back() -> None:
     data = {"version": 3, "plugins": {"io.x": {"args": ["a", "b"], "on": True}}}
     assert from_toml(to_toml(data)) == data
-
-
-def test_names() -> None:
-    assert FromToml().filters() == {"from_toml": from_toml}
-    assert ToToml().filters() == {"to_toml": to_toml}
 
 
 @pytest.mark.parametrize(
