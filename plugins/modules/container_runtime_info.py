@@ -175,6 +175,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
 from ansible_collections.gpu.kubernetes.plugins.module_utils._files import STATE_DIR
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import host, kubelet, unit
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.places import recorded_files
@@ -207,10 +208,9 @@ def main() -> None:
         if not find(command[0]):
             return 127, ""
         try:
-            status, output, _errors = module.run_command(list(command), handle_exceptions=False)
+            return _commands.run(command)[:2]
         except OSError:
             return 126, ""
-        return status, output
 
     manager = params["package_manager"] or host.package_manager(find)
     service = params["service"] or params["daemon"]

@@ -177,6 +177,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import cri, crio, docker, grpc, http, unit, verdict
 
 SOCKETS = {
@@ -200,7 +201,7 @@ CALL_SECONDS = 5.0
 def output_of(module: AnsibleModule, command: list[str]) -> str:
     """Return the program's output, nothing if the host does not have it."""
     path = module.get_bin_path(command[0])
-    return str(module.run_command([path, *command[1:]])[1]) if path else ""
+    return _commands.run([path, *command[1:]])[1] if path else ""
 
 
 def ask(daemon: str, socket: str) -> tuple[dict[str, t.Any], dict[str, t.Any]]:

@@ -162,6 +162,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.keeping import Outcome, Wish, ask, keep
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.patience import PATIENCE
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.request import PackageError, Request
@@ -195,13 +196,10 @@ def main() -> None:
 
     def run(command: t.Sequence[str]) -> tuple[int, str, str]:
         try:
-            status, output, errors = module.run_command(
-                list(command), environ_update=ENVIRONMENT, handle_exceptions=False
-            )
+            return _commands.run(command, ENVIRONMENT)
         except OSError as error:
             remedy = f"name the package manager that this host has instead of {params['manager']}"
             raise PackageError(f"Cannot run {command[0]} ({error.strerror}): {remedy}") from error
-        return status, output, errors
 
     def query(names: t.Sequence[str]) -> dict[str, str | None]:
         half = params["state"] == "absent"

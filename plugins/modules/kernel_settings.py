@@ -92,7 +92,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils import _files
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands, _files
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import kernel
 
 ARGUMENTS = {
@@ -111,7 +111,7 @@ def load(module: AnsibleModule, names: list[str]) -> None:
         modprobe = module.get_bin_path("modprobe")
         if not modprobe:
             module.fail_json(msg=f"The kernel module {name} is not loaded and there is no modprobe: install kmod.")
-        status, output, errors = module.run_command([modprobe, "--", name])
+        status, output, errors = _commands.run([modprobe, "--", name])
         if status:
             words = " ".join((errors or output).split())
             remedy = "install the modules of the running kernel, or load it on the host if this is a container"

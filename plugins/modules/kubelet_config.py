@@ -167,6 +167,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
 from ansible_collections.gpu.kubernetes.plugins.module_utils._files import FilesError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import node
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.face import ARGUMENTS
@@ -196,8 +197,7 @@ def main() -> None:
     def run(command: t.Sequence[str]) -> tuple[int, str]:
         if not module.get_bin_path(command[0]):
             return 127, ""
-        status, output, _errors = module.run_command(list(command))
-        return status, output
+        return _commands.run(command)[:2]
 
     try:
         module.exit_json(changed=False, answer=answer(module.params["_request"], module.check_mode, run))

@@ -96,7 +96,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils import _files
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands, _files
 from ansible_collections.gpu.kubernetes.plugins.module_utils._driver import initramfs
 from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modprobe import ModprobeError, dropped, render
 
@@ -206,7 +206,7 @@ def rebuilding(module: AnsibleModule) -> list[str]:
 
 def rebuild(module: AnsibleModule, command: list[str]) -> None:
     """Make the RAM disks anew; ends the run with one sentence if that fails."""
-    status, output, errors = module.run_command(command)
+    status, output, errors = _commands.run(command)
     if status:
         words = " ".join((errors or output).split()[-40:])
         remedy = "put that right and run again; until then the next boot may find the former modprobe configuration"

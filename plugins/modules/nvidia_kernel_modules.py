@@ -153,6 +153,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
 from ansible_collections.gpu.kubernetes.plugins.module_utils._driver import modules, reload, users
 
 ARGUMENTS = {
@@ -171,10 +172,7 @@ def runner(module: AnsibleModule) -> t.Callable[[t.Sequence[str]], tuple[int, st
         program = module.get_bin_path(command[0])
         if not program:
             module.fail_json(msg=f"There is no {command[0]} to ask or to tell about kernel modules: install kmod.")
-        answer: tuple[int, str, str] = module.run_command(
-            [program, *command[1:]], environ_update={"LC_ALL": "C", "LANGUAGE": "C"}
-        )
-        return answer
+        return _commands.run([program, *command[1:]], {"LC_ALL": "C", "LANGUAGE": "C"})
 
     return run
 

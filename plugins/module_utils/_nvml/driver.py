@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from typing import Any, Callable, NamedTuple, Sequence, Tuple
+
+from .. import _commands
 
 #: Runs a command: its status, what it said and what it said of errors.
 Run = Callable[[Sequence[str]], Tuple[int, str, str]]
@@ -51,8 +52,7 @@ def run_program(command: Sequence[str]) -> tuple[int, str, str]:
     program = shutil.which(command[0]) or shutil.which(command[0], path="/usr/sbin:/sbin:/usr/bin:/bin")
     if program is None:
         return 127, "", f"there is no {command[0]}"
-    done = subprocess.run([program, *command[1:]], stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+    return _commands.run([program, *command[1:]])
 
 
 def modinfo(field: str, name: str = "nvidia", run: Run = run_program) -> str | None:

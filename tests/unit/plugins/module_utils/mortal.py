@@ -1,41 +1,92 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Processes that die in the middle of what they do, as under SIGKILL: nothing is cleaned up."""
+"""Runs that die in the middle of what they do, as under SIGKILL: nothing is cleaned up."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import stat
 import time
 import typing as t
+from pathlib import Path
+
+CALLS = (
+    *("open", "write", "fsync", "close", "fchmod", "fchown", "chmod", "chown"),
+    *("mkdir", "rmdir", "unlink", "replace", "rename", "link", "symlink"),
+)
+#: By path, the mode and what is in it: bytes of a file, the target of a link, None of a folder.
+Tree = t.Dict[str, t.Tuple[int, t.Union[bytes, str, None]]]
 
 
-def run_and_die(action: t.Callable[[], t.Any], at: int) -> bool:
-    """Run *action* in a child that is gone, without clean-up, before its system call number *at*; False if it ended."""
-    child = os.fork()
-    if child == 0:
-        calls = 0
+def deaths(action: t.Callable[[], t.Any], folder: Path) -> t.Iterator[int]:
+    """Run *action* once; then bring *folder* into each state in which a death before one of its system calls leaves it.
 
-        def mortal(real: t.Callable[..., t.Any]) -> t.Callable[..., t.Any]:
-            def call(*args: t.Any, **kwargs: t.Any) -> t.Any:
-                nonlocal calls
-                calls += 1
-                if calls == at:
-                    os._exit(9)
-                return real(*args, **kwargs)
+    Yields the number of the first call with this state. Equal states come once, and the last is that of the whole run.
+    """
+    for number, tree in _states(action, folder):
+        _write(folder, tree)
+        yield number
 
-            return call
 
-        for name in ("open", "write", "fsync", "replace", "fchmod", "fchown", "mkdir", "unlink", "rmdir", "close"):
-            setattr(os, name, mortal(getattr(os, name)))
-        try:
-            action()
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    status = os.WEXITSTATUS(os.waitpid(child, 0)[1])
-    assert status in {0, 9}
-    return status == 9
+def _states(action: t.Callable[[], t.Any], folder: Path) -> list[tuple[int, Tree]]:
+    found: list[tuple[int, Tree]] = []
+    real = {name: getattr(os, name) for name in CALLS}
+    calls = 0
+
+    def look() -> None:
+        nonlocal calls
+        calls += 1
+        tree = _read(folder)
+        if all(tree != known for _number, known in found):
+            found.append((calls, tree))
+
+    def watched(call: t.Callable[..., t.Any]) -> t.Callable[..., t.Any]:
+        def watch(*args: t.Any, **kwargs: t.Any) -> t.Any:
+            look()
+            return call(*args, **kwargs)
+
+        return watch
+
+    for name, call in real.items():
+        setattr(os, name, watched(call))
+    try:
+        action()
+    finally:
+        for name, call in real.items():
+            setattr(os, name, call)
+    look()
+    return found
+
+
+def _read(folder: Path) -> Tree:
+    found: Tree = {}
+    for place in sorted(folder.rglob("*")):
+        mode = place.lstat().st_mode
+        content: bytes | str | None = None
+        if stat.S_ISREG(mode):
+            content = place.read_bytes()
+        elif stat.S_ISLNK(mode):
+            content = os.readlink(place)
+        found[str(place.relative_to(folder))] = (mode, content)
+    return found
+
+
+def _write(folder: Path, tree: Tree) -> None:
+    shutil.rmtree(folder)
+    folder.mkdir()
+    for name, (mode, content) in tree.items():
+        place = folder / name
+        if stat.S_ISLNK(mode):
+            os.symlink(str(content), place)
+            continue
+        if stat.S_ISDIR(mode):
+            place.mkdir()
+        else:
+            assert isinstance(content, bytes), f"{place} is neither a file nor a folder nor a link"
+            place.write_bytes(content)
+        place.chmod(stat.S_IMODE(mode))
 
 
 def run_and_kill(action: t.Callable[[], t.Any], after: float) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _files
-from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import run_and_die
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import deaths
 
 
 def listing(directory: Path) -> list[str]:
@@ -170,19 +170,17 @@ class TestWriteAtomic:
         assert (tmp_path / "a").read_bytes() == b"0123456789"
 
     def test_killed_at_every_step_is_old_or_new_and_heals(self, tmp_path: Path) -> None:
-        target = tmp_path / "a"
-        seen = set()
-        for at in range(1, 50):
-            target.write_bytes(b"old")
-            if not run_and_die(lambda: _files.write_atomic(str(target), b"new"), at):
-                break
-            seen.add(target.read_bytes())
+        target = tmp_path / "folder" / "a"
+        target.parent.mkdir()
+        target.write_bytes(b"old")
+        seen = []
+        for at in deaths(lambda: _files.write_atomic(str(target), b"new"), target.parent):
+            seen.append(target.read_bytes())
             _files.write_atomic(str(target), b"next")
-            assert target.read_bytes() == b"next"
-            assert listing(tmp_path) == ["a"]
-        else:
-            pytest.fail("the write never came to its end")
-        assert seen == {b"old", b"new"}
+            assert target.read_bytes() == b"next", at
+            assert listing(target.parent) == ["a"], at
+        # as it was, an empty file beside it, a file with the content beside it, another mode of that; then the new one
+        assert seen == [b"old"] * 4 + [b"new"]
 
 
 class TestStaleTemps:

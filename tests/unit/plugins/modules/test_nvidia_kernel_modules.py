@@ -48,12 +48,12 @@ def quartet(node: kernel_node.Node, **arguments: Any) -> dict[str, Any]:
     done = run(node, **arguments)
     told.pop("invocation", None)  # which ansible-core 2.21 does not tell any more
     assert told == {name: value for name, value in done.items() if name != "invocation"}
-    assert done["changed"]
+    assert done["changed"], done
     node.forget()
     for check in (True, False):
         again = run(node, check=check, **arguments)
-        assert (again["changed"], again["loaded"], again["unloaded"]) == (False, [], [])
-        assert again["version"] == done["version"]
+        assert (again["changed"], again["loaded"], again["unloaded"]) == (False, [], []), again
+        assert again["version"] == done["version"], again
     assert node.commands() == []
     return done
 

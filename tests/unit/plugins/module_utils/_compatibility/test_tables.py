@@ -11,7 +11,7 @@ from typing import Any, Mapping
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.gpus import identify
-from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.tables import PARTS, Tables
+from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.tables import PARTS, Tables, has_fix, holds
 from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.versions import branch, device, parse
 
 PROFILES = Path(__file__).resolve().parents[4] / "fakes" / "nvml" / "profiles"
@@ -128,10 +128,26 @@ def test_minimums_are_of_their_branch(tables: Mapping[str, Any]) -> None:
         assert str(row["bulletin"]) in row["source"], row
 
 
-def test_no_kernel_rule_rejects_a_security_minimum_that_fixed_it(tables: Mapping[str, Any]) -> None:
-    for row in tables["driver_kernel"]:
-        for good in row.get("good", ()):
-            assert parse(row["from"]) <= parse(good) <= (*parse(row["to"]), float("inf")), row
+def test_good_drivers_are_within_the_range_of_their_kernel_rule(tables: Mapping[str, Any]) -> None:
+    pairs = [(row, parse(good)) for row in tables["driver_kernel"] for good in row.get("good", ())]
+    assert pairs
+    for row, good in pairs:
+        assert holds(row, good), row
+
+
+def test_a_security_minimum_with_the_fix_is_not_rejected_by_the_kernel_rule(tables: Mapping[str, Any]) -> None:
+    minimums = [parse(row["driver"]) for row in tables["driver_security"]]
+    pairs = [
+        (row, minimum)
+        for row in tables["driver_kernel"]
+        for good in map(parse, row.get("good", ()))
+        for minimum in minimums
+        if branch(minimum) == branch(good) and minimum >= good
+    ]
+    assert pairs
+    for row, minimum in pairs:
+        assert holds(row, minimum), row
+        assert has_fix(row, minimum), row
 
 
 @pytest.mark.parametrize("profile", sorted(path.stem for path in PROFILES.glob("*.profile")))

@@ -1,14 +1,16 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the kernel's refusals are worded. What is run is tested with the module."""
+"""What is run to unload and load modules, and how the kernel's refusals are worded."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Callable, Mapping, Sequence
 
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._driver import reload
+from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modules import ModulesError, Plan
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import driver
 
 GPU = "sys/bus/pci/devices/0000:01:00.0"
@@ -18,6 +20,54 @@ def put(root: Path, files: dict[str, bytes]) -> None:
     for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(content)
+
+
+UNLOAD = ("nvidia_uvm", "nvidia_drm", "nvidia")
+
+
+def refusing(commands: list[str], errors: Mapping[str, str]) -> Callable[[Sequence[str]], tuple[int, str, str]]:
+    """Return a runner that notes the *commands*, and fails with the words of *errors*."""
+
+    def run(command: Sequence[str]) -> tuple[int, str, str]:
+        program, _end_of_options, module = command
+        commands.append(f"{program} {module}")
+        words = errors.get(commands[-1])
+        return (1, "", f"ERROR: {words}\n") if words else (0, "", "")
+
+    return run
+
+
+def test_carry_out_unloads_and_loads_in_the_order_of_the_plan(tmp_path: Path) -> None:
+    commands: list[str] = []
+    plan = Plan(unload=UNLOAD, load=("nvidia", "nvidia_uvm"))
+    assert reload.carry_out(plan, str(tmp_path), refusing(commands, {})) is None
+    assert commands == [*(f"rmmod {name}" for name in UNLOAD), "modprobe nvidia", "modprobe nvidia_uvm"]
+
+
+@pytest.mark.parametrize("words", ["Module nvidia is in use", "Resource temporarily unavailable", "resource busy"])
+def test_carry_out_of_a_busy_module_loads_the_others_again_and_returns_why(tmp_path: Path, words: str) -> None:
+    commands: list[str] = []
+    run = refusing(commands, {"rmmod nvidia": words})
+    assert reload.carry_out(Plan(unload=UNLOAD, load=("nvidia",)), str(tmp_path), run) == (
+        f"nvidia cannot be unloaded (ERROR: {words}); nvidia_drm and nvidia_uvm, unloaded before it, are loaded again"
+    )
+    assert commands == [*(f"rmmod {name}" for name in UNLOAD), "modprobe nvidia_drm", "modprobe nvidia_uvm"]
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"), [("Operation not permitted", "run this as root"), ("Unknown error 999", "see what the kernel")]
+)
+def test_carry_out_of_a_module_that_is_not_busy_loads_the_others_again_and_raises(
+    tmp_path: Path, words: str, remedy: str
+) -> None:
+    commands: list[str] = []
+    run = refusing(commands, {"rmmod nvidia_drm": words})
+    with pytest.raises(ModulesError) as caught:
+        reload.carry_out(Plan(unload=UNLOAD), str(tmp_path), run)
+    assert str(caught.value).startswith(
+        f"The kernel module nvidia_drm cannot be unloaded (ERROR: {words}); nvidia_uvm, unloaded before it, is loaded again: {remedy}"
+    )
+    assert commands == ["rmmod nvidia_uvm", "rmmod nvidia_drm", "modprobe nvidia_uvm"]
 
 
 @pytest.mark.parametrize("words", ["Key was rejected by service", "Required key not available"])

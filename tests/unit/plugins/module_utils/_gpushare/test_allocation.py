@@ -170,7 +170,7 @@ def test_pods_are_listed_only_if_asked_for() -> None:
     assert node["allocated"] == 3
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(2))
 def test_sums_hold_whatever_the_cluster_is_like(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311
     nodes = [

@@ -55,6 +55,28 @@ def test_nodes(node: dict[str, Any], codes: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        (share_node("w1", 0, 1), "still has aliyun.com/gpu-count 1 without aliyun.com/gpu-mem; "),
+        (share_node("w1", 0, 1, capacity={GPU_COUNT: "2"}), "still has aliyun.com/gpu-count 2 without "),
+        (share_node("w1", 0, 2, capacity={GPU_COUNT: "1"}), "still has aliyun.com/gpu-count 2 without "),
+        (
+            share_node("w1", 0, 1, capacity={GPU_COUNT: "2", GPU_MEM: "16"}),
+            "has aliyun.com/gpu-count 2 and none of its aliyun.com/gpu-mem 16 allocatable; ",
+        ),
+        (share_node("w1", 16, 0), "offers aliyun.com/gpu-mem 16 without aliyun.com/gpu-count, "),
+        (
+            share_node("w1", 16, 1, offered={"nvidia.com/gpu": "1", "nvidia.com/gpu.shared": "4"}),
+            "offers the same GPUs as aliyun.com/gpu-mem and as nvidia.com/gpu, nvidia.com/gpu.shared, ",
+        ),
+    ],
+)
+def test_message_of_a_node_names_its_amounts(node: dict[str, Any], message: str) -> None:
+    (finding,) = find(node)
+    assert finding["message"].startswith(f"Node w1 {message}")
+
+
+@pytest.mark.parametrize(
     ("pod", "codes"),
     [
         (share_pod("p"), []),

@@ -145,6 +145,7 @@ def test_depth_has_a_limit() -> None:
         (b'{"a": True}', "expected a value", (1, 7)),
         (b'{"a": NaN}', "expected a value", (1, 7)),
         (b'{"a": 1e999}', "number too large", (1, 7)),
+        (b'{"a": -1e999}', "number too large", (1, 7)),
         (b'{"a": "\t"}', "a control character in a string", (1, 8)),
         (b'{"a": "\\x41"}', "an escape that JSON does not have", (1, 8)),
         (b'{"a": "x', "a string without an end", (1, 7)),

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("ruamel.yaml")
 pytest.importorskip("hypothesis")
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.record import Record
@@ -130,7 +130,6 @@ def test_killed_anywhere_the_way_back_is_open(tmp_path: Path, name: str, edited:
         assert node.records() == []
 
 
-@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from([*STEPS, None]), st.sampled_from([0, 1, 9])), max_size=9))
 def test_no_order_of_runs_kills_and_edits_loses_anything(steps: list[tuple[dict[str, t.Any] | None, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -28,14 +28,15 @@ def given(**flags: str) -> list[Flag]:
     return [Flag(name.replace("_", "-"), value, "there") for name, value in flags.items()]
 
 
-@pytest.mark.parametrize("flag", SETTINGS)
-def test_every_flag_of_the_kubelet_is_known_by_its_setting(flag: str) -> None:
-    said = [Flag(flag, "X=true", "there")]
-    setting = SETTINGS[flag] + (".X" if flag == "feature-gates" else "")  # others than those named stay
-    with pytest.raises(EditError, match=f"--{flag}=X=true "):
-        overrides.refuse(nested(setting), said, {}, "file")
-    for other in set(SETTINGS.values()) - {SETTINGS[flag]}:
-        overrides.refuse(nested(other), said, {}, "file")
+def test_every_flag_of_the_kubelet_is_known_by_its_setting() -> None:
+    assert len(SETTINGS) == 99
+    for flag, setting in SETTINGS.items():
+        said = [Flag(flag, "X=true", "there")]
+        overridden = nested(setting + (".X" if flag == "feature-gates" else ""))  # other gates than those named stay
+        with pytest.raises(EditError, match=f"--{flag}=X=true "):
+            overrides.refuse(overridden, said, {}, "file")
+        for other in set(SETTINGS.values()) - {setting}:
+            overrides.refuse(nested(other), said, {}, f"--{flag}, {other}")
 
 
 @pytest.mark.parametrize(
@@ -85,6 +86,11 @@ def test_every_flag_of_the_kubelet_is_known_by_its_setting(flag: str) -> None:
 def test_what_the_kubelet_comes_to(tree: t.Any, flags: t.Any, drop_ins: t.Any, expected: t.Any) -> None:
     found = overrides.effective(tree, given(**flags), drop_ins)
     assert (found["kubeReserved"], found["systemReserved"], found["evictionHard"]) == expected
+
+
+def test_a_flag_that_is_given_twice_counts_with_both_values() -> None:
+    flags = [Flag("kube-reserved", "memory=2Gi", "there"), Flag("kube-reserved", "pid=5", "there")]
+    assert overrides.effective({}, flags, {})["kubeReserved"] == {"memory": "2Gi", "pid": "5"}
 
 
 def test_the_last_drop_in_is_named() -> None:

@@ -27,9 +27,11 @@ def node(labels: dict[str, str], record: Any = None) -> dict[str, Any]:
     return {"metadata": {"name": "w1", "resourceVersion": "7", "labels": labels, "annotations": annotations}}
 
 
-def apply(before: dict[str, Any], wanted: dict[str, Any], owner: str = "me", rules: Any = ()) -> dict[str, Any]:
+def apply(
+    before: dict[str, Any], wanted: dict[str, Any], owner: str = "me", rules: Any = (), adopted: Any = None
+) -> dict[str, Any]:
     """Plan and patch as the API server would."""
-    patch = plan(before, wanted, owner, rules).patch
+    patch = plan(before, wanted, owner, rules, adopted).patch
     labels, annotations = dict(before["metadata"]["labels"]), dict(before["metadata"]["annotations"])
     for part, target in (("labels", labels), ("annotations", annotations)):
         for key, value in ((patch or {"metadata": {}})["metadata"].get(part) or {}).items():
@@ -109,6 +111,18 @@ def test_two_owners_of_one_label(first: str) -> None:
     one_gone = apply(both, {}, first)
     assert one_gone["metadata"]["labels"] == {"a": "1"}
     assert apply(one_gone, {}, second)["metadata"]["labels"] == {"a": "was"}
+
+
+def test_a_label_without_an_owner_that_is_adopted_goes_with_its_new_owner() -> None:
+    adopted = apply(node({"a": "1", "b": "theirs"}), {"a": "1"}, adopted={"a": "1", "b": "1", "c": None})
+    assert owned(adopted, "me") == ["a"]
+    assert apply(adopted, {})["metadata"]["labels"] == {"b": "theirs"}
+
+
+def test_a_label_of_another_owner_is_not_adopted() -> None:
+    theirs = apply(node({"a": "first"}), {"a": "1"}, "you")
+    both = apply(theirs, {"a": "1"}, "me", adopted={"a": "1"})
+    assert apply(apply(both, {}, "you"), {}, "me")["metadata"]["labels"] == {"a": "first"}
 
 
 def test_owners_that_disagree() -> None:

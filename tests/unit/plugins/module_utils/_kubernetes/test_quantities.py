@@ -34,6 +34,15 @@ def test_quantities(text: str, amount: Fraction) -> None:
     assert parse(text) == amount
 
 
+def test_parse_every_suffix_has_its_power() -> None:
+    for power, suffix in enumerate("kMGTPE", 1):
+        assert parse(f"3{suffix}") == 3 * 1000**power, suffix
+    for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1):
+        assert parse(f"3{suffix}") == 3 * 1024**power, suffix
+    for power, suffix in enumerate("mun", 1):
+        assert parse(f"3{suffix}") == Fraction(3, 1000**power), suffix
+
+
 @pytest.mark.parametrize(
     "text", ["", "+", ".", "Gi", "1gb", "1 Gi", " 1", "1K", "1mi", "1e", "0x1", "1,5", "1_0", "٣", "nan", "10%"]
 )

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import time
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
@@ -113,9 +112,7 @@ def test_nvml_that_fails_otherwise(workshop: Workshop) -> None:
 def test_driver_that_hangs(workshop: Workshop, made_by: str) -> None:
     code = "#include <unistd.h>\n__attribute__((constructor)) static void hang(void) { for (;;) pause(); }\n"
     library = workshop.library("hang") if made_by == "profile" else workshop.library_from_c("hanging", code)
-    start = time.monotonic()
     facts = collect.gather(NOWHERE._replace(library=library, pci_path=workshop.pci("t4"), timeout=0.5))
-    assert 0.5 <= time.monotonic() - start < 5
     assert (facts.source, [gpu.name for gpu in facts.gpus]) == ("pci", ["Tesla T4"])
     assert facts.error is not None
     assert facts.error.startswith("The NVIDIA driver did not answer within 0.5 seconds; ")

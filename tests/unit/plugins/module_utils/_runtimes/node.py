@@ -51,7 +51,7 @@ def section(file: Path) -> t.Any:
 class Node:
     """A node in a directory: /etc/containerd/config.toml, and the state of this collection."""
 
-    place = ("containerd", "config.toml")
+    place: tuple[str, ...] = ("containerd", "config.toml")
 
     def __init__(self, root: Path, content: str | bytes | None, release: str = "2.1") -> None:
         self.root = root

@@ -332,7 +332,7 @@ def test_any_sequence_of_runs_can_be_undone(tmp_path_factory: pytest.TempPathFac
     foreign = st.sampled_from(["", "# mine\n", "[proxy_plugins]\nx = '1s'\n"])
 
     @hypothesis.given(st.sampled_from(sorted(samples.FILES)), st.lists(runs, min_size=1, max_size=3), foreign)
-    @hypothesis.settings(max_examples=15)
+    @hypothesis.settings(max_examples=hypothesis.settings().max_examples // 3)
     def check(name: str, sequence: list[dict[str, t.Any]], addition: str) -> None:
         text, release = samples.FILES[name]
         node = Node(tmp_path_factory.mktemp("node"), text, release)

@@ -27,7 +27,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtime
     NVIDIA,
 )
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import DockerNode
-from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import run_and_die
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import deaths
 
 if t.TYPE_CHECKING:
     from pathlib import Path
@@ -272,10 +272,9 @@ def test_credentials_are_masked() -> None:
 
 def test_killed_at_every_step_of_a_run(tmp_path: Path) -> None:
     wanted = DockerNode(tmp_path / "model", KUBEADM).present(set_default=True).after
-    for step in range(1, 400):
-        node = DockerNode(tmp_path / str(step), KUBEADM)
-        if not run_and_die(lambda node=node: node.present(set_default=True), step):  # type: ignore[misc]
-            break
+    node = DockerNode(tmp_path / "node", KUBEADM)
+    states = 0
+    for step in deaths(lambda: node.present(set_default=True), node.root):
         assert node.config.read_bytes() in (KUBEADM.encode(), wanted)
         healed = node.present(set_default=True)
         assert healed.restart_required, f"step {step}: nobody would restart Docker"
@@ -283,9 +282,8 @@ def test_killed_at_every_step_of_a_run(tmp_path: Path) -> None:
         assert node.without_temps()
         node.absent()
         assert node.text() == KUBEADM
-    else:
-        pytest.fail("the run never came to its end")
-    assert step > 20
+        states += 1
+    assert states > 10
 
 
 def test_any_sequence_of_runs_can_be_undone(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -303,7 +301,6 @@ def test_any_sequence_of_runs_can_be_undone(tmp_path_factory: pytest.TempPathFac
     )
 
     @hypothesis.given(st.sampled_from(sorted(FILES)), st.lists(runs, min_size=1, max_size=4), st.booleans())
-    @hypothesis.settings(max_examples=40)
     def check(name: str, sequence: list[dict[str, t.Any]], foreign: bool) -> None:
         text = FILES[name]
         node = DockerNode(tmp_path_factory.mktemp("node"), text)

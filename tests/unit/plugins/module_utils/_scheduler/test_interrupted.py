@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import os
 import shutil
 import stat
@@ -23,7 +22,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._schedul
     OTHER,
     ControlPlane,
 )
-from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import run_and_die
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import deaths
 
 
 @pytest.mark.parametrize("wanted", ["present", "changed", "absent"])
@@ -42,19 +41,18 @@ def test_a_run_killed_anywhere_leaves_old_or_new_and_the_next_one_heals(tmp_path
     old = node.files()
     node.run(*extenders, state=state)
     new = node.files()
-    for at in itertools.count(1):
-        node = prepared()
-        alive = not run_and_die(functools.partial(node.run, *extenders, state=state), at)
+    node = prepared()
+    states = 0
+    for at in deaths(functools.partial(node.run, *extenders, state=state), node.folder):
         shown = {name: data for name, data in node.files().items() if not Path(name).name.startswith(".")}
         assert all(data in (old.get(name), new.get(name)) for name, data in shown.items()), at
         assert_startable(node)
-        if alive:
-            break
         node.run(*extenders, state=state)
-        assert node.files() == new
+        assert node.files() == new, at
         node.run(state="absent")
-        assert node.files() == {"manifests/kube-scheduler.yaml": node.text.encode()}
-    assert at > 10
+        assert node.files() == {"manifests/kube-scheduler.yaml": node.text.encode()}, at
+        states += 1
+    assert states > 5
 
 
 @pytest.mark.parametrize("state", ["present", "absent"])

@@ -13,7 +13,7 @@ pytest.importorskip("ruamel.yaml")
 pytest.importorskip("hypothesis")
 
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import manifest
@@ -105,6 +105,7 @@ def bare(tree: dict[str, t.Any]) -> dict[str, t.Any]:
     return {**tree, "spec": spec}
 
 
+@settings(max_examples=settings().max_examples // 2)  # each reads YAML seven times
 @given(pods(), st.booleans(), st.sampled_from([2, 3, 4]), st.sampled_from([40, 80, 10000]), st.booleans())
 def test_an_edit_changes_nothing_else_and_can_be_taken_back(
     tree: dict[str, t.Any], sort: bool, indent: int, width: int, flow: bool

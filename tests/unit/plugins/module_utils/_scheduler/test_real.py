@@ -10,6 +10,7 @@ import typing as t
 from pathlib import Path
 
 import pytest
+from lab import wait
 
 pytest.importorskip("ruamel.yaml")
 
@@ -59,7 +60,7 @@ def understood(program: str, node: ControlPlane) -> t.Any:
     # It would listen, also where it only writes; tests run side by side.
     more = ["--write-config-to", str(out), "--authentication-skip-lookup", "--secure-port=0"]
     command = [program, *node.flags()[1:], *more]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=wait.LIMIT)
     assert out.exists(), done.stderr
     tree = yaml.safe_load(out.read_text())
     out.unlink()
