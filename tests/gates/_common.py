@@ -14,8 +14,6 @@ from pathlib import Path
 
 import yaml
 
-from . import _pythons
-
 ROOT = Path(__file__).resolve().parents[2]
 NAMESPACE, NAME = "gpu", "kubernetes"
 FQCN = f"{NAMESPACE}.{NAME}"
@@ -111,16 +109,26 @@ def finish(title: str, findings: Iterable[str], checked: str) -> int:
     return 1 if problems else 0
 
 
+def missing_is_failure() -> bool:
+    """On a CI machine a gate that could not run is a failure; on a developer's machine it is reported and passed over."""
+    return os.environ.get("CI", "") not in {"", "0", "false"}
+
+
+def thorough() -> bool:
+    """Whether this is `make test-all`, where tests search harder and inject more faults."""
+    return os.environ.get("GATES_TIER") == "all"
+
+
 def not_run(what: str) -> int:
     """Say, here and in the summary, what this machine could not check; a failure (1) on CI, else passed over (0).
 
-    Each line of the report is the gate, which the noxfile names, a tab, and what was not run.
+    Each line of the report is the gate, which the runner names, a tab, and what was not run.
     """
     print(f"NOT RUN: {what}")
     REPORTS.mkdir(parents=True, exist_ok=True)
     with (REPORTS / NOT_RUN).open("a", encoding="utf-8") as report:
-        report.write(f"{os.environ.get('GATES_SESSION', '')}\t{what}\n")
-    return int(_pythons.missing_is_failure())
+        report.write(f"{os.environ.get('GATES_NAME', '')}\t{what}\n")
+    return int(missing_is_failure())
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -30,7 +30,6 @@ FORBIDDEN = (
     "changelogs/fragments",
     "Makefile",
     "ansible.cfg",
-    "noxfile.py",
     "pyproject.toml",
     "requirements-dev.txt",
 )

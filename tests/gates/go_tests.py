@@ -1,15 +1,14 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Vet and test the lab's stand-ins, which are written in Go: ``python -m gates.go_tests REPORT``.
+"""Vet and test the fakes of the lab that are written in Go.
 
-Leaves a JUnit file build/reports/REPORT.xml, so that the summary counts these tests as it counts those of pytest.
+Leaves a JUnit file build/reports/REPORT.xml, which the summary counts as those of pytest.
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -61,7 +60,3 @@ def main(report: str) -> int:
     """Vet, then test."""
     vetted, _said = run(["go", "vet", "./..."], cwd=MODULE, note=f"  # in {MODULE.relative_to(ROOT)}")
     return test(report) or vetted
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))

@@ -1,9 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Has this machine what `make test` needs and no gate can fetch for itself? ``python -m gates.machine``.
-
-Asked first, so that nobody waits half an hour for the answer. Standard library only: .ci/run asks before there is a .venv.
-"""
+"""Whether this machine has what `make test` needs and no gate can fetch for itself; checked first."""
 
 from __future__ import annotations
 
@@ -13,7 +10,8 @@ import shutil
 import subprocess
 import sys
 
-from . import _pythons
+from . import versions
+from ._common import missing_is_failure
 
 GO = (1, 24)
 ROOT_ONLY = (
@@ -39,14 +37,14 @@ def missing() -> tuple[list[str], list[str]]:
         tools.append(f"Go {wanted} or newer on PATH")
     elif go < GO:
         tools.append(f"Go {wanted} or newer on PATH (it is {'.'.join(map(str, go))})")
-    pythons = [version for version in _pythons.NEEDED if _pythons.find(version) is None]
+    pythons = [version for version in versions.NEEDED if versions.find_python(version) is None]
     return tools, [f"Python {', '.join(pythons)} (on PATH, in pyenv or in uv)"] if pythons else []
 
 
 def main() -> int:
     """Print one sentence if something is missing; 1 if the gates cannot pass without it."""
     tools, pythons = missing()
-    if tools or (pythons and _pythons.missing_is_failure()):
+    if tools or (pythons and missing_is_failure()):
         print(
             f"make test: this machine lacks {' and '.join(tools + pythons)}; install what is missing.", file=sys.stderr
         )
@@ -57,7 +55,3 @@ def main() -> int:
     if pythons:
         print(f"make test: this machine lacks {pythons[0]}; what needs it is left out and counted as skipped.")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,143 +1,146 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Molecule scenarios, one after the other: ``python -m gates.scenarios [--name REPORT] [--on cluster|machines] [SCENARIO ...]``.
+"""Molecule scenarios, one after the other, each with a fingerprint of nodes and cluster before and after.
 
-Some have machines of their own; those that need a cluster share one: the first that creates it pays for it, the last leaves it to us to
-take down. The tests of each run (pytest-testinfra, from outside) leave their counts in build/reports/REPORT-SCENARIO-N.xml, the
-scenarios in REPORT-scenarios.xml.
+Scenarios on a cluster share one lab. Where the fingerprint differs after a scenario, that scenario has failed and the next one gets a new lab. `sharing` runs
+on the cluster that `default` has converged, before `default` undoes it. JUnit files are build/reports/GATE-*.xml.
 """
 
 from __future__ import annotations
 
-import argparse
-import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 import yaml
-from lab import forge
+from lab import fingerprint
+from lab.settings import Settings
+from lab.shell import LabError
+from lab.wait import LIMIT
 
-from ._common import CACHE, ROOT, finish
+from ._common import CACHE, ROOT
 from ._report import Case, run, why, write
 
-FIRST = "default"  # it proves the whole path on a cluster that nobody touched
+FIRST, GUEST = "default", "sharing"
+SETTINGS = ("LAB_NAME", "LAB_SUBNET")
 
 
 def known() -> list[str]:
-    """Names of the scenarios, the whole path first."""
+    """Names of all scenarios, `default` first."""
     names = {path.parent.name for path in (ROOT / "molecule").glob("*/molecule.yml")}
     return sorted(names, key=lambda name: (name != FIRST, name))
 
 
 def lab_of(name: str) -> dict[str, str]:
-    """The lab of a scenario, as the environment that tells the lab its name and subnet."""
-    places = (ROOT / ".config" / "molecule" / "config.yml", ROOT / "molecule" / name / "molecule.yml")
-    return {key: value for path in places for key, value in provisioner(path).items()}
+    """LAB_NAME and LAB_SUBNET of a scenario, from the shared configuration and its own."""
+    found: dict[str, str] = {}
+    for path in (ROOT / ".config" / "molecule" / "config.yml", ROOT / "molecule" / name / "molecule.yml"):
+        settings = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        environment = settings.get("provisioner", {}).get("env", {})
+        found.update({key: str(value) for key, value in environment.items() if key in SETTINGS})
+    return found
 
 
-def by_lab(names: list[str]) -> list[tuple[dict[str, str], list[str]]]:
-    """The scenarios by their labs."""
-    groups: dict[str, tuple[dict[str, str], list[str]]] = {}
-    for name in names:
-        lab = lab_of(name)
-        groups.setdefault(lab["LAB_NAME"], (lab, []))[1].append(name)
-    return list(groups.values())
-
-
-def on(place: str) -> list[str]:
-    """Names of the scenarios on the shared cluster, or of those on machines of their own."""
-    shared = lab_of(FIRST)["LAB_NAME"]
-    return [name for name in known() if (lab_of(name)["LAB_NAME"] == shared) is (place == "cluster")]
-
-
-@contextmanager
-def reserved(name: str) -> Iterator[None]:
-    """Keep the lab of this name to this process: the gate `matrix` runs a scenario that the gate `machines` runs too."""
-    (CACHE / "molecule").mkdir(parents=True, exist_ok=True)
-    with open(CACHE / "molecule" / f"{name}.lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def provisioner(path: Path) -> dict[str, str]:
-    """What a molecule configuration gives to the lab."""
-    settings = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    environment = settings.get("provisioner", {}).get("env", {})
-    return {key: str(value) for key, value in environment.items() if key in {"LAB_NAME", "LAB_SUBNET"}}
-
-
-@contextmanager
-def swift() -> Iterator[str]:
-    """PATH with the lab's quick ``ansible-playbook`` (lab.forge), unless it has one of another environment than this Python's: those of the matrix."""
-    path = os.environ["PATH"]
-    if Path(shutil.which("ansible-playbook") or "").parent != Path(sys.executable).parent:
-        yield path
-        return
-    with forge.commands() as folder:
-        yield os.pathsep.join([folder, path])
+def has_cluster(name: str) -> bool:
+    """Whether a scenario runs on the shared cluster, and not on machines of its own."""
+    return lab_of(name) == lab_of(FIRST)
 
 
 def surroundings(**more: str) -> dict[str, str]:
-    """This process's environment, in which the packages of tests/ are found.
-
-    Molecule installs the collection and what it depends on below ANSIBLE_HOME, that is, a copy into the user's own and before the
-    checkout. In the checkout's .ansible it meets the link to the checkout and leaves it at that.
-    """
+    """This process's environment, in which the packages of tests/ and the checkout's own link to the collection are found."""
     paths = [str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "ANSIBLE_HOME": str(ROOT / ".ansible"), **more}
 
 
-def test(name: str, report: str, path: str) -> tuple[Case, float]:
-    """Run one scenario with the programs of PATH; how it ended, and its seconds."""
-    # Molecule notes here what it has created: after a run that was killed it would create nothing.
-    scratch = CACHE / "molecule" / f"{report}-{name}"
+def molecule(gate: str, name: str, environment: Mapping[str, str], label: str = "") -> Case:
+    """Run one scenario from its first step to its last; with *environment* on top of this process's."""
+    # Molecule keeps here what it has created: after a run that was killed it would create nothing.
+    scratch = CACHE / "molecule" / f"{gate}-{label or name}"
     shutil.rmtree(scratch, ignore_errors=True)
-    environment = surroundings(
-        LAB_KEEP="1",
-        GATES_REPORT=f"{report}-{name}",
-        PYTEST_PLUGINS="gates.pytest_report",
-        MOLECULE_EPHEMERAL_DIRECTORY=str(scratch),
-        PATH=path,
-    )
     begin = time.monotonic()
-    status, said = run(["molecule", "test", "--scenario-name", name], env=environment)
-    case = Case(report, f"scenario {name}", "failed" if status else "passed", "\n".join(why(said)))
-    return case, time.monotonic() - begin
-
-
-def main() -> int:
-    """Run the scenarios that were named, else all; take the lab down whatever happened."""
-    parser = argparse.ArgumentParser(prog="gates.scenarios", description=__doc__)
-    parser.add_argument("--name", default="molecule", help="how the reports are named")
-    parser.add_argument(
-        "--on", choices=["cluster", "machines"], help="those on the shared cluster, or on machines of their own"
+    settings = surroundings(
+        GATES_REPORT=f"{gate}-{label or name}", MOLECULE_EPHEMERAL_DIRECTORY=str(scratch), **environment
     )
-    parser.add_argument("scenarios", nargs="*", help="default: all")
-    arguments = parser.parse_args()
-    names = arguments.scenarios or (on(arguments.on) if arguments.on else known())
-    cases, seconds = [], []
-    for lab, those in by_lab(names):
-        with reserved(lab["LAB_NAME"]), swift() as path:
-            try:
-                for name in those:
-                    case, took = test(name, arguments.name, os.environ["PATH"] if name == FIRST else path)
-                    cases.append(case)
-                    seconds.append(f"{name} {took:.0f} s")
-                    write(f"{arguments.name}-scenarios", cases)
-            finally:
-                if not os.environ.get("LAB_KEEP"):
-                    subprocess.run(
-                        [sys.executable, "-m", "lab", "down"], cwd=ROOT, env=surroundings(**lab), check=False
-                    )
-    found = [f"{case.name} failed" for case in cases if case.outcome == "failed"]
-    return finish(arguments.name, found or ([] if names else ["there is no scenario"]), ", ".join(seconds) or "nothing")
+    status, printed = run(["molecule", "test", "--scenario-name", name], env=settings)
+    detail = "\n".join(why(printed)) if status else ""
+    return Case("scenario", label or name, "failed" if status else "passed", detail, time.monotonic() - begin)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def lab(command: str, settings: Mapping[str, str]) -> None:
+    """Run a command of the lab; raises LabError where it fails."""
+    status, printed = run([sys.executable, "-m", "lab", command], env=surroundings(**settings))
+    if status:
+        raise LabError("\n".join(why(printed)))
+
+
+def on_cluster(gate: str, names: Sequence[str], *, faults: bool) -> list[Case]:
+    """Run scenarios on the shared cluster and check that each leaves nodes and cluster as it found them."""
+    settings = lab_of(FIRST)
+    where = Settings(name=settings["LAB_NAME"], subnet=settings["LAB_SUBNET"])
+    guest = GUEST in names and FIRST in names
+    cases: list[Case] = []
+    try:
+        for name in (name for name in names if not (guest and name == GUEST)):
+            environment = {"LAB_KEEP": "1"}
+            if name == FIRST:
+                environment |= {"LAB_GUEST": GUEST} if guest else {}
+                environment |= {"LAB_FAULTS": "faults"} if faults else {}
+            lab("up", settings)
+            before = fingerprint.take(where)
+            case = molecule(gate, name, environment)
+            left = fingerprint.remaining(before, where, LIMIT)
+            if left:
+                print(f"{name} left differences on nodes or cluster:", *left, sep="\n  ", flush=True)
+                detail = "\n".join(filter(None, [case.detail, "error: it left differences:", *left]))
+                case = Case(case.suite, case.name, "failed", detail, case.seconds)
+            cases.append(case)
+            write(f"{gate}-scenarios", cases)
+            if left or case.outcome == "failed":
+                lab("down", settings)
+    except LabError as error:
+        cases.append(Case("scenario", "the lab", "failed", f"error: {error}"))
+        write(f"{gate}-scenarios", cases)
+    finally:
+        if not os.environ.get("LAB_KEEP"):
+            subprocess.run([sys.executable, "-m", "lab", "down"], cwd=ROOT, env=surroundings(**settings), check=False)
+    return cases
+
+
+def on_machines(gate: str, names: Sequence[str]) -> list[Case]:
+    """Run scenarios that have machines of their own; each removes them."""
+    cases: list[Case] = []
+    for name in names:
+        try:
+            cases.append(molecule(gate, name, {}))
+        finally:
+            subprocess.run(
+                [sys.executable, "-m", "lab", "down"], cwd=ROOT, env=surroundings(**lab_of(name)), check=False
+            )
+        write(f"{gate}-scenarios", cases)
+    return cases
+
+
+def run_all(gate: str, names: Sequence[str], *, faults: bool = False) -> int:
+    """Run the named scenarios, those on the cluster first; exit status."""
+    if unknown := set(names) - set(known()):
+        print(f"There is no scenario {', '.join(sorted(unknown))}; choose from {', '.join(known())}.", file=sys.stderr)
+        return 2
+    cluster = [name for name in names if has_cluster(name)]
+    cases = on_cluster(gate, cluster, faults=faults) if cluster else []
+    cases += on_machines(f"{gate}-machines", [name for name in names if name not in cluster])
+    for case in cases:
+        print(f"scenario {case.name}: {case.outcome} in {case.seconds:.0f} s")
+    return int(not cases or any(case.outcome == "failed" for case in cases))
+
+
+def under(gate: str, name: str, environment: Mapping[str, str]) -> int:
+    """Run one machine scenario with *environment*, that of another ansible-core; exit status."""
+    try:
+        case = molecule(gate, name, environment)
+    finally:
+        subprocess.run([sys.executable, "-m", "lab", "down"], cwd=ROOT, env=surroundings(**lab_of(name)), check=False)
+    write(f"{gate}-scenarios", [case])
+    return int(case.outcome == "failed")

@@ -242,11 +242,17 @@ def test_floors_see_inventory_groups(text, named):
 def test_artifact_content():
     good = [*artifact.REQUIRED, "roles/a/meta/argument_specs.yml", "docs/docsite/links.yml"]
     assert artifact.problems_of_content(good, ["a"]) == []
-    wrong = ["tests/unit/x.py", "noxfile.py", ".config/molecule/config.yml", ".lab/key", "plugins/__pycache__/x.pyc"]
+    wrong = [
+        "tests/unit/x.py",
+        "pyproject.toml",
+        ".config/molecule/config.yml",
+        ".lab/key",
+        "plugins/__pycache__/x.pyc",
+    ]
     bad = artifact.problems_of_content([*good, *wrong], ["a", "b"])
     assert [problem.split(":")[0] for problem in bad] == [
         "tests/unit/x.py",
-        "noxfile.py",
+        "pyproject.toml",
         ".config/molecule/config.yml",
         ".lab/key",
         "plugins/__pycache__/x.pyc",

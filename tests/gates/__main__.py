@@ -1,0 +1,55 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one runner of all gates: ``python -m gates test|test-all [GATE ...]``, ``quick``, ``list``, ``selection`` or ``GATE [ARGUMENTS]``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+
+from . import machine, selection, table
+from ._common import REPORTS
+from .runner import LIMITS, Runner
+
+
+def tier(name: str, gates: list[str]) -> int:
+    """Run all gates of a tier, or the named ones of it."""
+    if unknown := [gate for gate in gates if gate not in table.GATES]:
+        print(f"There is no gate {', '.join(unknown)}; `make gates` lists them.", file=sys.stderr)
+        return 2
+    shutil.rmtree(REPORTS, ignore_errors=True)
+    REPORTS.mkdir(parents=True)
+    if machine.main():
+        print("\n0 passed, 1 failed, 0 skipped")
+        return 1
+    os.environ["GATES_TIER"] = {"test": "merge", "test-all": "all"}[name]
+    print(selection.report(selection.select()) if name == "test" else "everything is selected", flush=True)
+    names = gates or [gate.name for gate in table.GATES.values() if name in gate.tiers]
+    main = table.MAIN if table.MAIN in names else ""
+    return Runner(name, main, [each for each in names if each != main], LIMITS[name]).run()
+
+
+def main(words: list[str]) -> int:
+    """Run what the command line names; exit status."""
+    name, arguments = (words[0], words[1:]) if words else ("list", [])
+    if name in table.TIERS:
+        return tier(name, arguments)
+    if name == "list":
+        for gate in table.GATES.values():
+            print(f"  {gate.name:<14} {gate.run.__doc__.splitlines()[0] if gate.run.__doc__ else ''}")
+        return 0
+    if name == "selection":
+        print(selection.report(selection.select()))
+        return 0
+    if name == "quick":
+        return table.quick()
+    if name not in table.GATES:
+        print(f"There is no gate {name}; `make gates` lists them.", file=sys.stderr)
+        return 2
+    os.environ.setdefault("GATES_NAME", name)
+    return table.GATES[name].run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,158 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs gates as two jobs and ends with a summary, also where time is up or the run is terminated.
+
+The first job has the processors whenever it can use them; the second is nice. Each gate is a process of its own, whose output goes to
+build/reports/GATE.log. Verdicts, counts and seconds go to build/reports/TIER.json.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import _report
+from ._common import REPORTS, ROOT, missing_is_failure
+from .selection import git
+
+GRACE_SECONDS = 60  # for a gate that is terminated to take its lab down
+# A tier that takes longer than its budget is warned of; at its limit it ends.
+BUDGETS = {"test": 15 * 60, "test-all": 70 * 60}
+LIMITS = {"test": 75 * 60, "test-all": 150 * 60}
+NICE = ("nice", "-n", "5")
+FAILED_LINES = 200  # of the output of a failed gate, on the terminal
+
+
+@dataclass
+class Runner:
+    """The gates of one run. *main* is the gate of the first job; the others are taken one after the other by whichever job is free."""
+
+    tier: str
+    main: str
+    others: Sequence[str]
+    limit_seconds: float
+    reports: Path = REPORTS
+    command: tuple[str, ...] = (sys.executable, "-m", "gates")
+    results: list[_report.Result] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._ended = ""
+
+    def run(self) -> int:
+        """Run all gates, print the summary, write the result file; exit status."""
+        begin = time.monotonic()
+        for name in self.others:
+            self._waiting.put(name)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda received, _frame: self.end(f"ended by {signal.Signals(received).name}"))
+        timer = threading.Timer(
+            self.limit_seconds, self.end, [f"ended after {self.limit_seconds:.0f} s, the limit of a run"]
+        )
+        timer.daemon = True
+        timer.start()
+        jobs = [threading.Thread(target=self._job, args=(first, nice)) for first, nice in ((self.main, ()), ("", NICE))]
+        for job in jobs:
+            job.start()
+        for job in jobs:
+            while job.is_alive():  # a join without a limit would keep signals waiting
+                job.join(0.5)
+        timer.cancel()
+        return self._finish(time.monotonic() - begin)
+
+    def end(self, reason: str) -> None:
+        """Begin no further gate and terminate those that run; after GRACE_SECONDS they are killed."""
+        with self._lock:
+            self._ended = self._ended or reason
+            running = list(self._running.values())
+        self._print(f"{reason}: terminating {len(running)} gates")
+        for process in running:
+            _signal(process, signal.SIGTERM)
+            killer = threading.Timer(GRACE_SECONDS, _signal, [process, signal.SIGKILL])
+            killer.daemon = True
+            killer.start()
+
+    def _job(self, first: str, nice: tuple[str, ...]) -> None:
+        if first:
+            self._gate(first, nice)
+        while True:
+            try:
+                name = self._waiting.get_nowait()
+            except queue.Empty:
+                return
+            self._gate(name, nice)
+
+    def _gate(self, name: str, nice: tuple[str, ...]) -> None:
+        begin = time.monotonic()
+        log = self.reports / f"{name}.log"
+        with self._lock:
+            if self._ended:
+                self.results.append(_report.collect(name, "not run", 0, 0, self.reports))
+                return
+            with open(log, "wb") as output:
+                process = subprocess.Popen(
+                    [*nice, *self.command, name],
+                    cwd=ROOT,
+                    env={**os.environ, "GATES_NAME": name},
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            self._running[name] = process
+        self._print(f"{name}: started")
+        _pid, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        with self._lock:
+            del self._running[name]
+            verdict = "ended" if self._ended else "failed" if process.returncode else "passed"
+        seconds, cpu = time.monotonic() - begin, usage.ru_utime + usage.ru_stime
+        result = _report.collect(name, verdict, seconds, cpu, self.reports)
+        if verdict == "passed" and result.count("failed"):
+            result = _report.Result(name, "failed", seconds, cpu, result.cases)
+        with self._lock:
+            self.results.append(result)
+        numbers = ", ".join(
+            f"{result.count(outcome)} {outcome}" for outcome in _report.OUTCOMES if result.count(outcome)
+        )
+        self._print(f"{name}: {result.verdict} in {seconds:.0f} s ({cpu:.0f} CPU s), {numbers}")
+        if result.verdict != "passed":
+            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-FAILED_LINES:]
+            self._print("\n".join(f"{name} | {line}" for line in lines))
+
+    def _print(self, text: str) -> None:
+        print(text, flush=True)
+
+    def _finish(self, seconds: float) -> int:
+        order = [name for name in (self.main, *self.others) if name]
+        self.results.sort(key=lambda result: order.index(result.name))
+        status, lines = _report.summarize(self.results, self.reports)
+        if self._ended:
+            lines.insert(-1, self._ended)
+        cpu = sum(result.cpu_seconds for result in self.results)
+        lines.insert(-1, f"{self.tier}: {seconds:.0f} s of wall time, {cpu:.0f} s of CPU time")
+        if seconds > BUDGETS.get(self.tier, seconds):
+            lines.insert(-1, f"WARNING: {self.tier} took longer than its budget of {BUDGETS[self.tier]} s")
+        facts = {"tier": self.tier, "commit": git("rev-parse", "HEAD"), "modified": bool(git("status", "--porcelain"))}
+        document = _report.as_json(self.results, **facts, seconds=round(seconds, 1), ci=missing_is_failure())
+        (self.reports / f"{self.tier}.json").write_text(document, encoding="utf-8")
+        (self.reports / "summary.txt").write_text(f"{lines[-1]}\n", encoding="utf-8")
+        print("\n".join(lines), flush=True)
+        return 1 if self._ended else status
+
+
+def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    """Signal a gate and all that it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)

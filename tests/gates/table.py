@@ -1,0 +1,294 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The gates, a row each. A gate is a function of arguments (those of its tool) that returns an exit status.
+
+In `make test` a gate covers what the change selects; by itself and in `make test-all` it covers all.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from lab import binaries
+from lab.settings import from_environment
+from lab.shell import LabError
+
+from . import (
+    action_groups,
+    argument_specs,
+    artifact,
+    docs,
+    floors,
+    go_tests,
+    licences,
+    scenarios,
+    selection,
+    shell,
+    versions,
+)
+from ._common import PARALLEL, REPORTS, ROOT, finish, not_run, thorough
+from .selection import Selection
+
+TIERS = ("test", "test-all")
+BOTH, ALL = frozenset(TIERS), frozenset(TIERS[1:])
+MAIN = "cluster"  # the longest gate, which waits for kubelets and pods much of its time
+SCENARIO = "containerd_nvidia"  # runs under each ansible-core
+PACKAGE = "ansible_collections.gpu.kubernetes.plugins"
+MEMORY, MEMORY_NEEDED = Path("/dev/shm"), 2 * 1024**3  # bytes; a folder of our own is made there
+# Real programs that judge what the modules write: the lab's own, and the other versions that nodes have.
+CONTAINERDS, OTHER_CONTAINERDS = ("", "debian"), ("2.1.4", "1.7.29")
+OTHER_SCHEDULERS = ("1.30.4", "1.36.3")
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One gate: its name, its function, and the tiers that run it."""
+
+    name: str
+    run: Callable[[list[str]], int]
+    tiers: frozenset[str] = BOTH
+
+
+def selected() -> Selection | None:
+    """What the change selects, in `make test`; None where everything is covered."""
+    return selection.select() if os.environ.get("GATES_TIER") == "merge" else None
+
+
+def call(*command: str, **environment: str) -> int:
+    """Run a tool of .venv in the checkout; its exit status."""
+    print(f"$ {' '.join(command)}", flush=True)
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, check=False).returncode
+
+
+@contextmanager
+def in_memory() -> Iterator[str]:
+    """A folder for temporary files, in memory where there is enough: tests write thousands of files and have each one synchronized."""
+    enough = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED
+    with TemporaryDirectory(prefix="gpu-kubernetes-", dir=MEMORY if enough else None) as folder:
+        yield folder
+
+
+def pytest(report: str, *arguments: str, **environment: str) -> int:
+    """Run pytest and write build/reports/REPORT.xml; its exit status."""
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    paths = os.pathsep.join([str(ROOT / "tests"), str(ROOT / ".ansible" / "collections")])
+    command = (sys.executable, "-m", "pytest", "-q", f"--junitxml={REPORTS / report}.xml", *arguments)
+    with in_memory() as folder:
+        profile = {"HYPOTHESIS_PROFILE": "thorough"} if thorough() else {}
+        return call(*command, PYTHONPATH=paths, TMPDIR=folder, **{**profile, **environment})
+
+
+def programs(what: str, names: tuple[str, ...], make: Callable[[str], Path]) -> tuple[list[Path], int]:
+    """The program of each version that can be made here, and 1 where one cannot and that is a failure."""
+    found, status = [], 0
+    for name in names:
+        try:
+            found.append(make(name))
+        except (LabError, OSError) as error:
+            status |= not_run(f"tests with {what} {name}: {' '.join(str(error).split())[:200]}")
+    return found, status
+
+
+def judges(*containerds: str, schedulers: tuple[str, ...] = ()) -> tuple[dict[str, str], int]:
+    """Environment variables that name real programs for the tests: those of the lab, and more versions; 1 where one cannot be had and has to be."""
+    settings = from_environment()
+    found, status = programs(
+        "containerd",
+        (*CONTAINERDS, *containerds),
+        lambda version: binaries.containerd(settings, version) / "containerd",
+    )
+    others, failed = programs(
+        "kube-scheduler",
+        (settings.kubernetes, *schedulers),
+        lambda version: (
+            binaries.kubernetes(replace(settings, kubernetes=version), ["kube-scheduler"]) / "kube-scheduler"
+        ),
+    )
+    environment = {
+        "PATH": os.pathsep.join([*(str(program.parent) for program in found[:1]), os.environ["PATH"]]),
+        "CONTAINERDS": os.pathsep.join(map(str, found)),
+        "KUBE_SCHEDULERS": os.pathsep.join(map(str, others)),
+    }
+    return environment, status | failed
+
+
+def cluster(arguments: list[str]) -> int:
+    """Molecule scenarios: `default`, the lab end to end, and those that the change selects (ARGS="NAME ...": these)."""
+    choice = selected()
+    names = arguments or (
+        choice.scenarios if choice else [name for name in scenarios.known() if scenarios.has_cluster(name)]
+    )
+    return scenarios.run_all("cluster", names, faults=thorough())
+
+
+def machines(arguments: list[str]) -> int:
+    """Molecule scenarios on machines without Kubernetes (ARGS="NAME ...": these)."""
+    names = arguments or [name for name in scenarios.known() if not scenarios.has_cluster(name)]
+    return scenarios.run_all("machines", names)
+
+
+def lint(_arguments: list[str]) -> int:
+    """yamllint, ruff, shellcheck, and ansible-lint (profile production) on what changed"""
+    status = call("yamllint", "--strict", ".") | call("ruff", "check", "--output-format", "concise", ".")
+    status |= call("ruff", "format", "--check", ".") | shell.main()
+    choice = selected()
+    if choice is None or choice.concerns(".ansible-lint", "meta", "requirements-dev.txt"):
+        return status | call("ansible-lint", "--offline", "--strict", "--profile", "production")
+    changed = {
+        "/".join(Path(name).parts[:2])
+        for name in choice.changed
+        if name.startswith(("roles/", "playbooks/", "molecule/"))
+    }
+    paths = sorted(path for path in changed if (ROOT / path).exists())
+    return status | (call("ansible-lint", "--offline", "--strict", "--profile", "production", *paths) if paths else 0)
+
+
+def types(_arguments: list[str]) -> int:
+    """mypy: strict on the plugins, sensible on the tools"""
+    return call("mypy", "--package", PACKAGE) | call("mypy", "tests/gates", "tests/lab")
+
+
+def contract(_arguments: list[str]) -> int:
+    """Argument specs = defaults, licences, action groups, floors, tests/scenarios.yml, changelog"""
+    status = argument_specs.main() | licences.main() | action_groups.main() | floors.main()
+    status |= finish("scenarios.yml", selection.problems(), f"{len(selection.table())} scenarios")
+    return status | call("antsibull-changelog", "lint")
+
+
+def units(arguments: list[str]) -> int:
+    """Unit tests on the Python of .venv, with real containerds and kube-schedulers as judges"""
+    more = thorough() or "GATES_TIER" not in os.environ
+    environment, status = judges(*(OTHER_CONTAINERDS if more else ()), schedulers=OTHER_SCHEDULERS if more else ())
+    ignored = ("--ignore=tests/unit/roles", "--ignore=tests/unit/playbooks")
+    return status | pytest("units", *PARALLEL, *(arguments or ("tests/unit", *ignored)), **environment)
+
+
+def roles(arguments: list[str]) -> int:
+    """Tests that run roles and playbooks on fake machines, of the roles that changed"""
+    choice = selected()
+    if arguments or choice is None:
+        return pytest("roles", *PARALLEL, *(arguments or ("tests/unit/roles", "tests/unit/playbooks")))
+    paths = [f"tests/unit/roles/{role}" for role in choice.roles]
+    paths += ["tests/unit/playbooks"] if choice.concerns("playbooks", "tests/unit/playbooks") else []
+    if not paths:
+        print("no role and no playbook changed")
+        return 0
+    return pytest("roles", *PARALLEL, *paths)
+
+
+def nodes(_arguments: list[str]) -> int:
+    """Unit tests of what runs on nodes, on Python 3.8; in `make test-all` on all of NODE_PYTHONS"""
+    pythons = versions.NODE_PYTHONS if thorough() else versions.NODE_PYTHONS[:1]
+    with in_memory() as folder:
+        environment, status = judges()
+        del environment["PATH"]  # that of the Python under test
+        for python in pythons:
+            status |= versions.node_python(python, REPORTS / f"nodes-{python}", TMPDIR=folder, **environment)
+    return status
+
+
+def fakes(arguments: list[str]) -> int:
+    """The fakes of the lab: go vet, go test, pytest"""
+    if (choice := selected()) and not choice.concerns("tests/lab/standins", "tests/fakes", "tests/lab/versions.yml"):
+        print("no fake changed")
+        return 0
+    return go_tests.main("fakes-go") | pytest("fakes", *(arguments or ("tests/lab", "tests/fakes")))
+
+
+def toml_suite(arguments: list[str]) -> int:
+    """The TOML reader and writer against the public test suite"""
+    if (choice := selected()) and not choice.concerns("plugins/module_utils/_toml", "tests/toml_suite"):
+        print("neither the TOML editor nor its suite changed")
+        return 0
+    return call(sys.executable, "tests/toml_suite/run.py", *arguments)
+
+
+def documentation(_arguments: list[str]) -> int:
+    """Guides and reference as HTML in build/docs/html"""
+    return docs.main()
+
+
+def built(_arguments: list[str]) -> int:
+    """Build the collection, look into it, install it, show its documentation"""
+    return artifact.main()
+
+
+def sanity(core: str) -> Callable[[list[str]], int]:
+    """The gate that runs ansible-test sanity under one ansible-core."""
+
+    def run(_arguments: list[str]) -> int:
+        name = os.environ["GATES_NAME"]
+        return versions.sanity(core, REPORTS / name, quick=os.environ.get("GATES_TIER") == "merge")
+
+    run.__doc__ = f"ansible-test sanity under ansible-core {core}"
+    return run
+
+
+def core(version: str) -> Callable[[list[str]], int]:
+    """The gate that tests what imports Ansible under one ansible-core."""
+
+    def run(_arguments: list[str]) -> int:
+        name = f"core-{version}"
+        with in_memory() as folder:
+            environment, status = judges()
+            del environment["PATH"]  # that of the environment under test
+            status |= versions.units(version, REPORTS / f"{name}-units", TMPDIR=folder, **environment)
+        return status | scenarios.under(name, SCENARIO, versions.scenario_environment(version))
+
+    run.__doc__ = f"Units that import Ansible, syntax of playbooks and one scenario under ansible-core {version}"
+    return run
+
+
+OWN = versions.own_core()
+# In the order in which they begin: what fails fast first, what waits for programs that the first job builds last.
+GATES = {
+    gate.name: gate
+    for gate in (
+        Gate(MAIN, cluster),
+        Gate("lint", lint),
+        Gate("types", types),
+        Gate("contract", contract),
+        Gate("docs", documentation),
+        Gate("artifact", built),
+        Gate("sanity", sanity(OWN)),
+        Gate("roles", roles),
+        Gate("units", units),
+        Gate("nodes", nodes),
+        Gate("toml-suite", toml_suite),
+        Gate("fakes", fakes),
+        Gate("machines", machines, ALL),
+        *(Gate(f"core-{each}", core(each), ALL) for each in versions.CONTROLLERS if each != OWN),
+        *(Gate(f"sanity-{each}", sanity(each), ALL) for each in versions.CONTROLLERS if each != OWN),
+    )
+}
+
+
+def quick() -> int:
+    """ruff, mypy, the contract, and the unit tests of changed packages: the edit loop, under two minutes."""
+    choice = selection.select()
+    status = call("ruff", "check", "--output-format", "concise", ".") | call("ruff", "format", "--check", ".")
+    status |= types([]) | contract([])
+    folders = sorted({path for name in choice.changed if (path := tests_of(name))})
+    return status | (pytest("quick", *PARALLEL, *folders) if folders else 0)
+
+
+def tests_of(name: str) -> str:
+    """The unit tests that lie where a changed file lies: of a package of module_utils, or of a plugin; empty for other files."""
+    parts = Path(name).parts
+    if parts[:2] == ("tests", "unit"):
+        return str(Path(*parts[:5])) if (ROOT / name).exists() and parts[2:3] == ("plugins",) else ""
+    if parts[0] != "plugins":
+        return ""
+    folder = ROOT / "tests" / "unit" / Path(*parts[:2])
+    if parts[1] == "module_utils" and len(parts) > 3:
+        return str((folder / parts[2]).relative_to(ROOT)) if (folder / parts[2]).is_dir() else ""
+    test = folder / f"test_{Path(parts[-1]).stem}.py"
+    return str(test.relative_to(ROOT)) if test.is_file() else ""

@@ -1,0 +1,203 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run ends with: counts that hide nothing, and why something failed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from gates import _common, _report, go_tests
+from gates._report import Case
+
+GOOD = Case("a.b", "test_good", "passed")
+BAD = Case(
+    "a.b", "test_bad[1]", "failed", "def test():\n>   assert 1 == 2\nE   assert 1 == 2\n\nx.py:3: AssertionError"
+)
+SKIPPED = Case("a.b", "test_root", "skipped", "only root can")
+LACKING = Case("a.b", "test_real", "skipped", "there is no containerd here")
+
+
+@pytest.fixture(autouse=True)
+def reports(tmp_path, monkeypatch):
+    """A folder of reports, on a machine that is not CI."""
+    monkeypatch.delenv("CI", raising=False)
+    for module in (_common, _report):
+        monkeypatch.setattr(module, "REPORTS", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def summary(reports):
+    """The summary of gates (name -> verdict) and of what they left: its exit status and its lines."""
+
+    def make(verdicts, **cases):
+        for name, those in cases.items():
+            _report.write(name, those)
+        results = [_report.collect(name, verdict, 2.0, 1.0, reports) for name, verdict in verdicts.items()]
+        return _report.summarize(results, reports)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "cases", "line", "status"),
+    [
+        ({"units": "passed"}, [GOOD, GOOD, SKIPPED], "2 passed, 0 failed, 1 skipped", 0),
+        ({"units": "passed", "lint": "failed"}, [GOOD], "1 passed, 1 failed, 0 skipped", 1),
+        ({"units": "failed"}, [GOOD, BAD, BAD, BAD], "1 passed, 3 failed, 0 skipped", 1),
+        ({"units": "failed"}, [GOOD], "1 passed, 1 failed, 0 skipped", 1),
+        ({"units": "ended"}, [GOOD], "1 passed, 1 failed, 0 skipped", 1),
+        ({"units": "not run"}, [], "0 passed, 1 failed, 0 skipped", 1),
+        ({"units": "passed"}, [BAD], "0 passed, 1 failed, 0 skipped", 1),
+        ({"units": "passed"}, [SKIPPED], "0 passed, 0 failed, 1 skipped", 1),
+        ({"units": "passed"}, [GOOD, LACKING], "1 passed, 0 failed, 1 skipped", 0),
+        ({"units": "passed"}, [], "1 passed, 0 failed, 0 skipped", 0),
+        ({}, [], "0 passed, 0 failed, 0 skipped", 1),
+    ],
+)
+def test_summary_counts_decide_the_status(summary, verdicts, cases, line, status):
+    answer, lines = summary(verdicts, **({"units": cases} if cases else {}))
+    assert (answer, lines[-1]) == (status, line)
+
+
+def test_summary_report_cut_short_is_a_failure(summary, reports):
+    (reports / "units-3.8.xml").write_text("<testsuites><testsuite")
+    answer, lines = summary({"units": "passed"})
+    assert (answer, lines[-1]) == (1, "0 passed, 1 failed, 0 skipped")
+    assert "  failed: units-3.8.xml" in lines
+
+
+@pytest.mark.parametrize(
+    ("ci", "line", "status"), [("", "1 passed, 0 failed, 1 skipped", 0), ("1", "1 passed, 1 failed, 0 skipped", 1)]
+)
+def test_not_run_is_a_failure_on_ci_alone(summary, monkeypatch, ci, line, status):
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setenv("GATES_NAME", "units")
+    assert _common.not_run("no Python 3.13") == status
+    answer, lines = summary({"units": "failed" if ci else "passed"}, units=[GOOD])
+    assert (answer, lines[-1]) == (status, line)
+    assert any("no Python 3.13" in each for each in lines)
+
+
+def test_skip_for_want_of_a_tool_is_a_failure_on_ci(summary, monkeypatch):
+    monkeypatch.setenv("CI", "1")
+    answer, lines = summary({"units": "passed"}, units=[GOOD, SKIPPED, LACKING])
+    assert (answer, lines[-1]) == (1, "1 passed, 1 failed, 1 skipped")
+    assert "  failed: a.b test_real" in lines
+    assert "skipped in units: 1 x only root can" in lines
+
+
+def test_failed_tests_are_named_with_the_reason_of_the_first(summary):
+    other = Case("a.b", "test_other", "failed", "E   other")
+    lines = summary({"units": "failed"}, units=[BAD, other])[1]
+    assert lines[lines.index("✗ units (all it printed: units.log)") :] == [
+        "✗ units (all it printed: units.log)",
+        "  failed: a.b test_bad[1]",
+        "  failed: a.b test_other",
+        "    E   assert 1 == 2",
+        "    x.py:3: AssertionError",
+        "",
+        "0 passed, 2 failed, 0 skipped",
+    ]
+
+
+def test_many_failed_tests_are_named_in_part(summary):
+    lines = summary({"units": "failed"}, units=[BAD] * (_report.NAMES + 3))[1]
+    assert sum("failed: a.b" in line for line in lines) == _report.NAMES
+    assert "  and 3 more" in lines
+
+
+def test_gate_without_tests_shows_the_error_that_it_printed(summary, reports):
+    noise = "".join(f"noise {number}\n" for number in range(30))
+    (reports / "units.log").write_text("error: of another gate\n")
+    (reports / "lint.log").write_text(f"{noise}x.yml:1: \x1b[31merror: wrong\x1b[0m\nmore\n")
+    lines = summary({"units": "passed", "lint": "failed"}, units=[GOOD])[1]
+    assert lines[-4:-2] == ["    x.yml:1: error: wrong", "    more"]
+
+
+def test_slowest_checks_are_listed(summary):
+    lines = summary({"units": "passed"}, units=[GOOD, Case("a.b", "test_slow", "passed", seconds=7.5)])[1]
+    assert [line for line in lines if "test_" in line] == ["    7.5 s  units: a.b test_slow"]
+
+
+def test_json_has_the_facts_of_the_run_and_each_gate(summary, reports):
+    _report.write("units", [GOOD, SKIPPED])
+    result = _report.collect("units", "passed", 2.04, 1.0, reports)
+    assert json.loads(_report.as_json([result], commit="abc")) == {
+        "commit": "abc",
+        "passed": 1,
+        "failed": 0,
+        "skipped": 1,
+        "gates": [
+            {
+                "name": "units",
+                "verdict": "passed",
+                "seconds": 2.0,
+                "cpu_seconds": 1.0,
+                "passed": 1,
+                "failed": 0,
+                "skipped": 1,
+            }
+        ],
+    }
+
+
+def test_why_starts_at_the_first_error_and_is_short():
+    lines = ["ok: [a]", "  \x1b[2m│\x1b[0m fatal: [b]: FAILED! => no containerd", "  │ ", *(["later"] * 40)]
+    assert _report.why(lines) == ["  │ fatal: [b]: FAILED! => no containerd", *["later"] * (_report.DETAIL - 1)]
+    assert _report.why([*"abc"], 2) == ["b", "c"]
+    assert _report.why([]) == []
+
+
+def test_reports_leave_out_what_xml_cannot_hold(reports):
+    _report.write("units", [Case("a", "b", "failed", "\x1b[31mred\x1b[0m \x00 <&> ✗")])
+    assert _report.read(reports / "units.xml") == [Case("a", "b", "failed", "red  <&> ✗")]
+
+
+def test_run_prints_the_command_and_returns_its_lines(capsys):
+    code = "import sys; print('a'); print('b', file=sys.stderr); sys.exit(3)"
+    status, lines = _report.run([sys.executable, "-c", code])
+    assert (status, sorted(lines)) == (3, ["a", "b"])
+    assert capsys.readouterr().out.splitlines()[0].startswith(f"$ {sys.executable} -c")
+
+
+def events(*those):
+    return [json.dumps(dict(zip(("Package", "Test", "Action", "Output"), each))) for each in those]
+
+
+def test_go_tests_count_once_each():
+    found = go_tests.cases(
+        [
+            "go: downloading something",
+            *events(
+                ("p", "TestA/one", "pass"),
+                ("p", "TestA/two", "output", "x_test.go:1: wrong\n"),
+                ("p", "TestA/two", "fail"),
+                ("p", "TestA", "fail"),
+                ("p", "TestB", "skip"),
+                ("p", "", "fail"),
+                ("q", "TestC", "pass"),
+                ("q", "", "pass"),
+                ("empty", "", "skip"),
+            ),
+        ]
+    )
+    assert found == [
+        Case("p", "TestA/one", "passed"),
+        Case("p", "TestA/two", "failed", "x_test.go:1: wrong"),
+        Case("p", "TestB", "skipped"),
+        Case("q", "TestC", "passed"),
+    ]
+
+
+def test_go_package_that_does_not_build_is_a_failure():
+    built = json.dumps({"ImportPath": "p [p.test]", "Action": "build-output", "Output": "x.go:1: undefined: y\n"})
+    assert go_tests.cases([built, *events(("p", "", "fail"))]) == [
+        Case("p", "package", "failed", "x.go:1: undefined: y")
+    ]

@@ -1,0 +1,154 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Two jobs run the gates, and whatever ends a run, its last line is the count."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lab.wait import until
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from gates import machine, scenarios, versions
+
+TESTS = Path(__file__).resolve().parents[2]
+# Gates of a script: NAME prints, fails where it is called bad, and waits to be ended where it is called hangs.
+GATE = """
+import sys, time
+print("output of", sys.argv[1], flush=True)
+time.sleep(600 if "hangs" in sys.argv[1] else 0)
+sys.exit("bad" in sys.argv[1])
+"""
+RUN = """
+import sys
+from pathlib import Path
+from gates.runner import Runner
+main, *others = sys.argv[4:]
+limit = float(sys.argv[3])
+sys.exit(Runner("demo", main, others, limit, Path(sys.argv[1]), (sys.executable, sys.argv[2])).run())
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start a runner of gates with a limit in seconds."""
+    gate = tmp_path / "gate.py"
+    gate.write_text(GATE)
+
+    def run(limit, *gates):
+        command = [sys.executable, "-c", RUN, str(tmp_path), str(gate), str(limit), *gates]
+        return subprocess.Popen(
+            command, env={"PYTHONPATH": str(TESTS), "PATH": "/usr/bin:/bin"}, stdout=subprocess.PIPE, text=True
+        )
+
+    return run
+
+
+def verdicts(folder):
+    return {gate["name"]: gate["verdict"] for gate in json.loads((folder / "demo.json").read_text())["gates"]}
+
+
+def test_all_gates_run_whatever_the_others_do(start, tmp_path):
+    process = start(600, "main", "good", "bad", "better")
+    lines = process.communicate()[0].splitlines()
+    assert (process.returncode, lines[-1]) == (1, "3 passed, 1 failed, 0 skipped")
+    assert verdicts(tmp_path) == {"main": "passed", "good": "passed", "bad": "failed", "better": "passed"}
+    assert (tmp_path / "good.log").read_text() == "output of good\n"
+    assert "bad | output of bad" in lines
+    assert (tmp_path / "summary.txt").read_text() == f"{lines[-1]}\n"
+
+
+def test_run_without_a_failure_succeeds(start):
+    process = start(600, "main", "good")
+    assert process.communicate()[0].splitlines()[-1] == "2 passed, 0 failed, 0 skipped"
+    assert process.returncode == 0
+
+
+def test_run_over_its_limit_ends_with_a_summary(start, tmp_path):
+    process = start(2, "main-hangs", "good", "hangs", "later")
+    lines = process.communicate()[0].splitlines()
+    assert (process.returncode, lines[-1]) == (1, "1 passed, 3 failed, 0 skipped")
+    assert verdicts(tmp_path) == {"main-hangs": "ended", "good": "passed", "hangs": "ended", "later": "not run"}
+    assert any("the limit of a run" in line for line in lines)
+
+
+def test_terminated_run_ends_with_a_summary(start, tmp_path):
+    process = start(600, "main-hangs", "good")
+    until(lambda: (tmp_path / "good.log").exists() and (tmp_path / "main-hangs.log").exists())
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate()[0].splitlines()[-1].endswith("0 skipped")
+    assert process.returncode == 1
+    assert verdicts(tmp_path)["main-hangs"] == "ended"
+
+
+@pytest.mark.parametrize(
+    ("go", "pythons", "ci", "root", "status", "printed"),
+    [
+        ((1, 26), True, "1", True, 0, ""),
+        (None, True, "", True, 1, "lacks Go 1.24 or newer on PATH; install"),
+        ((1, 19), True, "", True, 1, "(it is 1.19)"),
+        ((1, 26), False, "1", True, 1, "lacks Python 3.8, 3.9"),
+        (None, False, "1", True, 1, "lacks Go 1.24 or newer on PATH and Python 3.8"),
+        ((1, 26), False, "", True, 0, "is left out and counted as skipped"),
+        ((1, 26), True, "", False, 1, "run the whole as root"),
+    ],
+)
+def test_machine_that_lacks_something_is_reported_first(monkeypatch, capsys, go, pythons, ci, root, status, printed):
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setattr(machine, "go_version", lambda: go)
+    monkeypatch.setattr(versions, "find_python", lambda _version: Path("/usr/bin/python") if pythons else None)
+    monkeypatch.setattr(machine.os, "geteuid", lambda: 0 if root else 1000)
+    assert machine.main() == status
+    captured = capsys.readouterr()
+    lines = (captured.out + captured.err).splitlines()
+    assert len(lines) == bool(printed)
+    assert printed in "".join(lines)
+
+
+@pytest.fixture
+def lab(monkeypatch, tmp_path):
+    """A lab that is not there: commands are noted, each scenario leaves the next list of differences."""
+    noted, prints = [], []
+    monkeypatch.setattr(scenarios, "CACHE", tmp_path)
+    monkeypatch.setattr(scenarios, "write", lambda *_words: None)
+    monkeypatch.setattr(scenarios.subprocess, "run", lambda command, **_more: noted.append(command[-1]))
+    monkeypatch.setattr(scenarios.fingerprint, "take", lambda _settings: {"node": "label a"})
+    monkeypatch.setattr(scenarios.fingerprint, "remaining", lambda *_words: prints.pop(0) if prints else [])
+
+    def run(command, env):
+        name = command[-1]
+        noted.append((name, env.get("LAB_GUEST"), env.get("LAB_FAULTS")) if command[0] == "molecule" else name)
+        return (1, ["fatal: why"]) if name == "kubelet_reserved" else (0, [])
+
+    monkeypatch.setattr(scenarios, "run", run)
+    return noted, prints
+
+
+def test_sharing_runs_on_the_cluster_of_default(lab):
+    noted, _prints = lab
+    assert scenarios.run_all("cluster", ["default", "sharing"]) == 0
+    assert noted == ["up", ("default", "sharing", None), "down"]
+
+
+def test_scenario_that_leaves_a_difference_fails_and_the_next_gets_a_new_lab(lab):
+    noted, prints = lab
+    prints += [["node: +label b"]]
+    assert scenarios.run_all("cluster", ["default", "kube_scheduler_extender"], faults=True) == 1
+    assert noted == ["up", ("default", None, "faults"), "down", "up", ("kube_scheduler_extender", None, None), "down"]
+
+
+def test_failed_scenario_is_followed_by_a_new_lab(lab):
+    noted, _prints = lab
+    assert scenarios.run_all("cluster", ["kubelet_reserved", "default"]) == 1
+    assert noted == ["up", ("kubelet_reserved", None, None), "down", "up", ("default", None, None), "down"]
+
+
+def test_scenario_that_does_not_exist_is_refused(capsys):
+    assert scenarios.run_all("cluster", ["nonsense"]) == 2
+    assert "There is no scenario nonsense; choose from default, " in capsys.readouterr().err

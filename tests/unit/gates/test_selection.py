@@ -1,0 +1,128 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which scenarios and playbook tests a change is tested by."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from gates import selection, table
+
+SCENARIOS = {
+    "default": ["playbooks/"],
+    "sharing": ["roles/gpushare", "plugins/module_utils/_gpushare"],
+    "scheduler": ["roles/kube_scheduler_extender", "plugins/modules/kube_scheduler_manifest"],
+    "kubelet": ["roles/kubelet_reserved"],
+}
+
+
+@pytest.mark.parametrize(
+    ("lines", "chosen", "left"),
+    [
+        ({"README.md": 5}, ["default"], []),
+        ({"playbooks/site.yml": 5}, ["default"], []),
+        ({"roles/gpushare/tasks/main.yml": 1}, ["default", "sharing"], []),
+        ({"roles/gpushare_report/tasks/main.yml": 1}, ["default"], []),
+        ({"plugins/modules/kube_scheduler_manifest.py": 1}, ["default", "scheduler"], []),
+        ({"molecule/kubelet/converge.yml": 1}, ["default", "kubelet"], []),
+        (
+            {
+                "roles/kubelet_reserved/a": 3,
+                "roles/gpushare/a": 1,
+                "plugins/module_utils/_gpushare/a.py": 8,
+                "roles/kube_scheduler_extender/a": 5,
+            },
+            ["default", "sharing", "scheduler"],
+            ["kubelet"],
+        ),
+        ({"tests/lab/nodes.py": 1}, ["default", "kube_scheduler_extender"], []),
+    ],
+)
+def test_choose_takes_the_two_scenarios_with_most_changed_lines(lines, chosen, left):
+    assert selection.choose(lines, SCENARIOS) == (chosen, left)
+
+
+def test_expand_names_each_alternative():
+    assert selection.expand("plugins/{modules,action}/kubelet_config") == [
+        "plugins/modules/kubelet_config",
+        "plugins/action/kubelet_config",
+    ]
+    assert selection.expand("roles/cuda") == ["roles/cuda"]
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A repository with one commit a day, main at the second; returns a function that runs git in it."""
+    monkeypatch.setattr(selection, "ROOT", tmp_path)
+    monkeypatch.delenv("CI_BASE", raising=False)
+
+    def git(*words, day="01"):
+        date = f"2026-01-{day}T12:00:00Z"
+        env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "GIT_COMMITTER_DATE": date, "GIT_AUTHOR_DATE": date}
+        command = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b", *words]
+        return subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "--quiet", "--initial-branch=main")
+    for day in ("01", "02"):
+        (tmp_path / f"day-{day}").write_text("a\nb\n")
+        git("add", ".", day=day)
+        git("commit", "--quiet", "--message", day, day=day)
+    return git
+
+
+def test_base_without_a_remote_is_the_commit_before_this_landing(checkout):
+    assert selection.base() == checkout("rev-parse", "HEAD~1")
+
+
+def test_base_on_a_branch_is_the_merge_base_with_main(checkout, tmp_path):
+    checkout("update-ref", "refs/remotes/origin/main", "HEAD~1")
+    (tmp_path / "new").write_text("a\n")
+    checkout("add", ".")
+    checkout("commit", "--quiet", "--message", "new", day="03")
+    assert selection.base() == checkout("rev-parse", "HEAD~2")
+
+
+def test_changed_counts_commits_working_tree_and_new_files(checkout, tmp_path):
+    (tmp_path / "day-01").write_text("a\nc\n")
+    (tmp_path / "untracked").write_text("a\nb\nc\n")
+    assert selection.changed(selection.base()) == {"day-01": 2, "day-02": 2, "untracked": 3}
+
+
+def test_every_role_module_and_package_is_on_a_line(monkeypatch):
+    assert selection.problems() == []
+    lines = selection.table()
+    lines["cuda"] = ["roles/nonsense"]
+    monkeypatch.setattr(selection, "table", lambda: lines)
+    assert selection.problems() == [
+        "roles/cuda: on no line of tests/scenarios.yml",
+        "roles/nonsense: in tests/scenarios.yml, and not there",
+    ]
+
+
+def test_changed_roles_are_all_where_shared_fixtures_changed():
+    every = selection.changed_roles(["tests/fakes/kubernetes_api.py"])
+    assert {"gpushare", "nvidia_driver"} <= set(every)
+    assert selection.changed_roles(["roles/gpushare/tasks/main.yml", "tests/unit/roles/cuda/test_cuda.py"]) == [
+        "cuda",
+        "gpushare",
+    ]
+    assert selection.changed_roles(["README.md", "plugins/modules/nvml_facts.py"]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "tests"),
+    [
+        ("plugins/module_utils/_toml/reader.py", "tests/unit/plugins/module_utils/_toml"),
+        ("plugins/modules/nvml_facts.py", "tests/unit/plugins/modules/test_nvml_facts.py"),
+        ("plugins/module_utils/_files.py", "tests/unit/plugins/module_utils/test__files.py"),
+        ("roles/cuda/tasks/main.yml", ""),
+    ],
+)
+def test_quick_runs_the_unit_tests_beside_a_changed_file(name, tests):
+    assert table.tests_of(name) == tests
