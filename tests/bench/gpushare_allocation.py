@@ -6,9 +6,8 @@
 
 An API server on the loopback, in a process of its own, sends the same pages to three clients, each in a fresh process: the module, with
 all that it does until its answer is written, one that parses each page and forgets it, and one that reads the bytes alone, so that the
-differences are the module's own. Told are seconds and the largest memory of the client. It exits with 1 if an amount is wrong, a page was
-fetched twice, anything but GET was used, the module was larger than MOST_MIB, or it took more than MOST_TIMES the processor of the one that
-parses.
+differences are the module's own. It prints seconds, the largest memory of the client, the processor time relative to the client that
+parses, and whatever is wrong with an answer.
 """
 
 from __future__ import annotations
@@ -31,10 +30,6 @@ from rich.table import Table
 GPUS, UNITS = 8, 80
 # So that a pod is as long as it was where the other tools were measured.
 POD_BYTES = 3891
-# 0.3 GB, which raw pages that are cut down as they arrive have been measured at.
-MOST_MIB = 286
-# It takes two to three times as long, more with all pods in its answer. Dynamic client objects take four times as long as that, typed ones eight.
-MOST_TIMES = 4.0
 FIELDS = {
     "f:metadata": {"f:annotations": {}, "f:labels": {"f:app": {}}},
     "f:spec": {"f:containers": {}},
@@ -225,23 +220,16 @@ def wrong(answer: dict[str, Any], asked: dict[str, Any], nodes: int, pods: int) 
     return found
 
 
-def dear(costs: dict[str, list[Cost]]) -> list[str]:
-    """Which of the module's costs are more than was promised; of the processor's seconds the best round counts."""
+def ratios(costs: dict[str, list[Cost]]) -> list[str]:
+    """What each module costs relative to parsing alone; of the processor's seconds the best round counts."""
     parsing = min(cost.cpu for cost in costs[PARSES])
-    found = []
-    for name in MODULES:
-        largest, least = max(cost.mib for cost in costs[name]), min(cost.cpu for cost in costs[name])
-        if largest > MOST_MIB:
-            found.append(f"{name} was {largest:.0f} MiB large, and {MOST_MIB} are the most")
-        if least > MOST_TIMES * parsing:
-            found.append(
-                f"{name} took {least / parsing:.1f} times as long as parsing alone, and {MOST_TIMES:g} are the most"
-            )
-    return found
+    return [
+        f"{name}: {min(cost.cpu for cost in costs[name]) / parsing:.1f} times as long as parsing" for name in MODULES
+    ]
 
 
-def main() -> int:
-    """Measure; 1 if the answer is wrong or dear."""
+def main() -> None:
+    """Measure and print."""
     parser = argparse.ArgumentParser(prog="bench.gpushare_allocation", description=__doc__)
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, default=100_000)
@@ -250,7 +238,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.serve:
         serve(arguments.nodes, arguments.pods)
-        return 0
+        return
     sizes = ["--nodes", str(arguments.nodes), "--pods", str(arguments.pods)]
     command = [sys.executable, "-m", "bench.gpushare_allocation", "--serve", *sizes]
     with (
@@ -277,10 +265,9 @@ def main() -> int:
                     found += wrong(answer, asked, arguments.nodes, arguments.pods)
                 view.add_row(name, *measured[-1].cells(), str(asked["requests"]))
         Console(width=None if sys.stdout.isatty() else 120).print(view)
-    for problem in (*found, *dear(costs)):
-        print(f"wrong: {problem}")
-    return 1 if found or dear(costs) else 0
+    for line in (*ratios(costs), *(f"wrong: {problem}" for problem in found)):
+        print(line)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -5,7 +5,7 @@
     make bench-facts
 
 Both as tasks of one playbook on this machine, many of each in turn, timed by a callback between their start and their end; the
-medians are compared. It exits with 1 if nvml_facts found other than eight GPUs, or took more than 1.5 times as long.
+medians are printed with their ratio.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fakes.nvml.simulated import Workshop
 from rich.console import Console
 
 ROOT = Path(__file__).resolve().parents[2]
-PROFILE, GPUS, MOST = "a100-40g", 8, 1.5
+PROFILE, GPUS = "a100-40g", 8
 CALLBACK = """
 import json, time
 from ansible.plugins.callback import CallbackBase
@@ -78,8 +78,8 @@ def measure(rounds: int, folder: Path) -> dict[str, list[float]]:
     return {name: seconds[1:] for name, seconds in times.items()}
 
 
-def main() -> int:
-    """Measure and tell."""
+def main() -> None:
+    """Measure and print."""
     parser = argparse.ArgumentParser(prog="bench.nvml_facts", description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
     with tempfile.TemporaryDirectory() as folder:
@@ -88,8 +88,7 @@ def main() -> int:
     Console().print(
         f"ping {ping * 1000:.0f} ms, nvml_facts with {GPUS} GPUs {facts * 1000:.0f} ms: {facts / ping:.2f} times as long"
     )
-    return int(facts > MOST * ping)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -6,8 +6,7 @@
 
 Both get a fresh copy of each sample of the unit tests, and are run twice. Told are the comments and settings of the file that are still
 there (nvidia-ctk writes a drop-in too, which counts), whether the second run wrote a file again, and milliseconds: of ours in this
-process, with and without writing (fsync is most of that), of nvidia-ctk as a process, beside one that does nothing. It exits with 1 if
-ours lost anything, or wrote in vain.
+process, with and without writing (fsync is most of that), of nvidia-ctk as a process, beside one that does nothing.
 """
 
 from __future__ import annotations
@@ -48,11 +47,6 @@ class Score:
     rewritten: int
     trouble: str = ""
     milliseconds: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def lossless(self) -> bool:
-        """Whether nothing was lost, nor written in vain."""
-        return not self.trouble and len({*self.comments}) == len({*self.settings}) == 1 and self.rewritten == 0
 
 
 def ours(config: Path, release: str, *, check_mode: bool = False) -> str:
@@ -154,20 +148,17 @@ def compare(name: str, program: Path) -> dict[str, Score]:
     return scores
 
 
-def main() -> int:
-    """Compare on every sample; 1 if ours lost or wrote something."""
+def main() -> None:
+    """Compare on every sample, and print."""
     program = binaries.toolkit(from_environment()) / "nvidia-ctk"
     view = Table("file", "lines", "program", "comments kept", "settings kept", "files written again", "ms", "trouble")
-    status = 0
     for name, (text, _release) in samples.FILES.items():
         for who, found in compare(name, program).items():
             times = ", ".join(f"{value:.1f} {what}" for what, value in found.milliseconds.items())
             numbers = [f"{some} of {all_}" for some, all_ in (found.comments, found.settings)]
             view.add_row(name, str(len(text.splitlines())), who, *numbers, str(found.rewritten), times, found.trouble)
-            status |= who == "gpu.kubernetes" and not found.lossless
     Console(width=None if sys.stdout.isatty() else 170).print(view)
-    return int(status)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

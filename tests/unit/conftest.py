@@ -38,7 +38,10 @@ def _find_collections() -> None:
 if "ansible_pytest_collections" not in sys.modules:
     _find_collections()
 
-from ansible_collections.gpu.kubernetes.tests.unit.effort import PROFILE  # noqa: E402 - found by the lines above
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import hear, made, refusals, run  # noqa: E402, F401 - found by the lines above
+
+# How hard the tests search: "merge" finds the same examples in each run, "thorough" prints what reproduces a failure.
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "merge")
 
 try:
     from hypothesis import HealthCheck, settings
@@ -46,10 +49,18 @@ except ImportError:  # the property tests say for themselves that they need it
     pass
 else:
     # Deadlines measure the machine, not the code.
-    settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.register_profile("thorough", parent=settings.get_profile("default"), max_examples=2000)
-    settings.register_profile("quick", parent=settings.get_profile("default"), max_examples=25)
+    common = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile("merge", parent=common, derandomize=True, max_examples=50)
+    settings.register_profile("thorough", parent=common, print_blob=True, max_examples=1000)
     settings.load_profile(PROFILE)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the tests that are marked thorough, unless HYPOTHESIS_PROFILE is thorough."""
+    left_out = [item for item in items if item.get_closest_marker("thorough")] if PROFILE != "thorough" else []
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(autouse=True)

@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-from pathlib import Path
 
 import pytest
+import yaml
 
-ROOT = Path(__file__).resolve().parents[3]
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
+
 LOCAL = "ansible_connection=local ansible_become=false"
 # This one asks the API server alone.
 NO_HOSTS = ("show_gpu_allocation.yml",)
@@ -22,9 +22,24 @@ ROLES = ("k8s_device_plugin", "gpu_smoke_test", "gpu_verify")
 pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
 
 
+def plays(name):
+    return yaml.safe_load((ROOT / "playbooks" / name).read_text())
+
+
+@pytest.mark.parametrize("playbook", PLAYBOOKS)
+def test_hosts_of_a_first_play_are_a_group_that_must_have_hosts(playbook):
+    first = plays(playbook)[0]
+    group = ELSEWHERE.get(playbook, "gpu_nodes")
+    assert (first["hosts"], first["vars_files"]) == (f"{{{{ __{group} }}}}", ["vars/hosts.yml"])
+
+
 @pytest.mark.parametrize(
     ("playbook", "inventory"),
-    [*((name, "[gpus]\nnode\n") for name in PLAYBOOKS), ("site.yml", "[gpu_nodes]\n[others]\nnode\n")],
+    [
+        ("label_gpu_nodes.yml", "[gpus]\nnode\n"),
+        ("patch_kube_scheduler.yml", "[gpus]\nnode\n"),
+        ("site.yml", "[gpu_nodes]\n[others]\nnode\n"),
+    ],
 )
 def test_group_without_hosts_is_an_error(run, playbook, inventory):
     code, said = run(inventory, ROOT / "playbooks" / playbook)
@@ -33,11 +48,26 @@ def test_group_without_hosts_is_an_error(run, playbook, inventory):
 
 
 @pytest.mark.parametrize(
-    "name", ["label_gpu_nodes", "deploy_device_plugin", "smoke_test_gpu_nodes", "remove_gpu_nodes"]
+    "name",
+    [
+        "label_gpu_nodes",
+        "deploy_device_plugin",
+        "smoke_test_gpu_nodes",
+        "smoke_test_gpushare",
+        "remove_gpu_nodes",
+        "show_gpu_allocation",
+    ],
 )
-def test_missing_kubeconfig_is_told_before_anything_else(run, name):
+def test_the_kubeconfig_is_checked_before_anything_else(name):
+    """Nothing comes before it but the end of hosts that the run is not about."""
+    first = next(task for task in plays(f"{name}.yml")[0]["pre_tasks"] if "ansible.builtin.meta" not in task)
+    assert first["ansible.builtin.import_role"] == {"name": "gpu.kubernetes.gpu_preflight", "tasks_from": "controller"}
+    assert "when" not in first
+
+
+def test_missing_kubeconfig_is_told(run):
     inventory = "[gpu_nodes]\nnode ansible_connection=local\n"
-    code, said = run(inventory, ROOT / "playbooks" / f"{name}.yml", gpu_kubeconfig="/nonexistent")
+    code, said = run(inventory, ROOT / "playbooks" / "label_gpu_nodes.yml", gpu_kubeconfig="/nonexistent")
     assert code != 0
     assert "node: the kubeconfig /nonexistent does not exist" in " ".join(said.split())
 
@@ -76,40 +106,49 @@ def test_helm_is_asked_for_where_it_is_needed(run, tmp_path, tag, asked):
 ALL = ["device_plugin", "gpushare", "nano_gpu", "scheduler"]
 
 
-@pytest.mark.parametrize(
-    ("options", "follows", "tags", "matters"),
-    [
-        ((), True, ALL, True),
-        (("--tags", "verify"), True, [], True),
-        (("--tags", "device_plugin"), False, ALL[:1], True),
-        (("--tags", "device_plugin,verify"), True, ALL[:1], True),
-        (("--tags", "gpushare,device_plugin"), False, ALL[:2], True),
-        (("--tags", "runtime"), False, [], True),
-        (("--skip-tags", "verify"), False, ALL, True),
-        (("--skip-tags", "smoke_test"), True, ALL, True),
-        (("--skip-tags", "device_plugin"), True, ALL[1:], True),
-        (("--skip-tags", "scheduler"), True, ALL[:3], True),
-        (("--tags", "labels"), False, [], False),
-        (("--tags", "labels,reserve"), False, [], False),
-        (("--tags", "labels,scheduler"), False, ALL[3:], True),
-        (("--skip-tags", "all"), False, [], False),
-    ],
-)
-def test_a_run_knows_what_it_is_about(run, tmp_path, options, follows, tags, matters):
+#: Tags that are asked for and skipped; whether the report follows, which tags change the sharing, and whether it matters to the run.
+RUNS = {
+    "everything": (["all"], [], True, ALL, True),
+    "verify": (["verify"], [], True, [], True),
+    "one": (["device_plugin"], [], False, ALL[:1], True),
+    "one-and-verify": (["device_plugin", "verify"], [], True, ALL[:1], True),
+    "two": (["gpushare", "device_plugin"], [], False, ALL[:2], True),
+    "runtime": (["runtime"], [], False, [], True),
+    "not-verify": (["all"], ["verify"], False, ALL, True),
+    "not-smoke-test": (["all"], ["smoke_test"], True, ALL, True),
+    "not-one": (["all"], ["device_plugin"], True, ALL[1:], True),
+    "not-scheduler": (["all"], ["scheduler"], True, ALL[:3], True),
+    "labels": (["labels"], [], False, [], False),
+    "labels-and-reserve": (["labels", "reserve"], [], False, [], False),
+    "labels-and-scheduler": (["labels", "scheduler"], [], False, ALL[3:], True),
+    "nothing": (["all"], ["all"], False, [], False),
+}
+
+
+def test_a_run_knows_what_it_is_about(hear, tmp_path):
     """A verdict is left to the report only if there is one, and the sharing is not changed by half."""
-    told = "follows={{ __gpu_report_follows | bool }} tags={{ __gpu_sharing_run_tags | join('+') }}"
-    told += " matters={{ __gpu_sharing_matters | bool }}."
+    text = (ROOT / "playbooks" / "vars" / "hosts.yml").read_text()
+    # Ansible's own names have one value in a run; each host has its own here.
+    for name in ("ansible_run_tags", "ansible_skip_tags"):
+        assert name in text
+        text = text.replace(name, f"its_{name}")
+    (tmp_path / "hosts.yml").write_text(text)
+    told = "[__gpu_report_follows | bool, __gpu_sharing_run_tags, __gpu_sharing_matters | bool]"
     play = {
         "hosts": "all",
         "gather_facts": False,
-        "vars_files": [str(ROOT / "playbooks" / "vars" / "hosts.yml")],
-        "tasks": [{"ansible.builtin.debug": {"msg": told}, "tags": ["always"]}],
+        "vars_files": [str(tmp_path / "hosts.yml")],
+        "tasks": [{"ansible.builtin.set_fact": {"told": "{{ " + told + " }}"}}],
     }
-    playbook = tmp_path / "play.yml"
-    playbook.write_text(json.dumps([play]))
-    code, said = run("node\n", playbook, *options)
-    assert code == 0, said
-    assert f"follows={follows} tags={'+'.join(tags)} matters={matters}." in said
+    found = hear(
+        {
+            name: {"its_ansible_run_tags": tags, "its_ansible_skip_tags": skipped}
+            for name, (tags, skipped, *_told) in RUNS.items()
+        },
+        [play],
+        "dict(groups.all | zip(groups.all | map('extract', hostvars, 'told')))",
+    )
+    assert found == {name: list(expected) for name, (_tags, _skipped, *expected) in RUNS.items()}
 
 
 LINKED = {
@@ -155,22 +194,27 @@ SHARED_DEFAULTS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("variables", "values"),
-    [
-        ({}, {name: values[0] for name, values in DEFAULTS.items()}),
-        (LINKED, {name: values[1] for name, values in DEFAULTS.items()}),
-        ({**LINKED, **SHARED}, SHARED_DEFAULTS),
-    ],
-    ids=["alone", "linked", "shared"],
-)
-def test_defaults_follow_what_was_declared_for_other_roles(hear, tmp_path, variables, values):
+#: The variables of a host, and the values of defaults there.
+HOSTS = {
+    "alone": ({}, {name: values[0] for name, values in DEFAULTS.items()}),
+    "linked": (LINKED, {name: values[1] for name, values in DEFAULTS.items()}),
+    "shared": ({**LINKED, **SHARED}, SHARED_DEFAULTS),
+}
+
+
+def test_defaults_follow_what_was_declared_for_other_roles(hear, tmp_path):
     # As role defaults, not play variables: whatever the inventory says goes before.
     for role in ROLES:
         for folder in ("defaults", "vars"):
             shutil.copytree(ROOT / "roles" / role / folder, tmp_path / "roles" / role / folder)
     tasks = [
-        {"ansible.builtin.set_fact": {"told": "{{ {" + ", ".join(f"'{name}': {name}" for name in values) + "} }}"}}
+        {"ansible.builtin.set_fact": {"told": "{{ {" + ", ".join(f"'{name}': {name}" for name in DEFAULTS) + "} }}"}}
     ]
     play = {"hosts": "all", "gather_facts": False, "roles": list(ROLES), "tasks": tasks}
-    assert hear({"node": {}}, [play], "told", **variables) == values
+    told = hear(
+        {name: variables for name, (variables, _values) in HOSTS.items()},
+        [play],
+        "dict(groups.all | zip(groups.all | map('extract', hostvars, 'told')))",
+    )
+    for name, (_variables, values) in HOSTS.items():
+        assert {key: told[name][key] for key in values} == values, name

@@ -1,0 +1,165 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fixtures that run ansible-playbook as users run it. The module imports no Ansible, so that the tests of plugins load it on nodes' Pythons."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import typing as t
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = {"ansible_connection": "local", "ansible_become": False}
+# Facts of the hosts; gathering them would take longer than all other tasks.
+FACTS = {"distribution": "Debian", "os_family": "Debian", "nodename": "{{ inventory_hostname }}", "cacheable": True}
+# The messages of a failed task; of a loop, those of its items.
+FAILURE = "{{ (ansible_failed_result.results | default([ansible_failed_result])) | map(attribute='msg', default='') | join(' ') }}"
+
+Mapping = t.Mapping[str, t.Any]
+Sequence = t.Sequence[t.Any]
+
+
+def ansible_playbook(*arguments: object, environment: Mapping | None = None) -> tuple[int, str]:
+    """Run ansible-playbook of this Python in the checkout: exit code, standard output and standard error in one text."""
+    surroundings = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_FORCE_COLOR": "0",
+        "ANSIBLE_PIPELINING": "1",
+        "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
+        **(environment or {}),
+    }
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("ansible-playbook")), *map(str, arguments)],
+        cwd=ROOT,
+        env=surroundings,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> t.Callable[..., tuple[int, str]]:
+    """Run a playbook on an inventory (text, or a mapping): exit code and output."""
+
+    def run_playbook(
+        inventory: str | Mapping,
+        playbook: str | Path,
+        *options: str,
+        environment: Mapping | None = None,
+        **extra: t.Any,
+    ) -> tuple[int, str]:
+        hosts = tmp_path / ("inventory" if isinstance(inventory, str) else "inventory.yml")
+        hosts.write_text(inventory if isinstance(inventory, str) else json.dumps(inventory))
+        arguments = ["--inventory", hosts, "--extra-vars", json.dumps(extra), *options, playbook]
+        return ansible_playbook(*arguments, environment=environment)
+
+    return run_playbook
+
+
+@pytest.fixture
+def hear(run: t.Callable[..., tuple[int, str]], tmp_path: Path) -> t.Callable[..., t.Any]:
+    """Run plays on hosts (a mapping to their variables) and return the value of an expression after them."""
+
+    def run_and_hear(
+        hosts: Mapping,
+        plays: Sequence,
+        expression: str,
+        facts: Mapping | None = None,
+        environment: Mapping | None = None,
+        **extra: t.Any,
+    ) -> t.Any:
+        playbook = tmp_path / "play.yml"
+        last = {"ansible.builtin.debug": {"msg": "{{ " + expression + " }}"}, "run_once": True}
+        first = {
+            "hosts": "all",
+            "gather_facts": False,
+            "tasks": [{"ansible.builtin.set_fact": {**FACTS, **(facts or {})}}],
+        }
+        playbook.write_text(json.dumps([first, *plays, {"hosts": "all", "gather_facts": False, "tasks": [last]}]))
+        _code, said = run(
+            {"all": {"hosts": hosts, "vars": HERE}},
+            playbook,
+            environment={"ANSIBLE_CALLBACK_RESULT_FORMAT": "json", **(environment or {})},
+            **extra,
+        )
+        told = re.findall(r"^ok: \[\S+\] => (\{.*?^\})$", said, re.MULTILINE | re.DOTALL)
+        assert told, said
+        return json.loads(told[-1])["msg"]
+
+    return run_and_hear
+
+
+@pytest.fixture
+def refusals(hear: t.Callable[..., t.Any]) -> t.Callable[..., dict[str, t.Any]]:
+    """Run files of a role's tasks on hosts, group by group: {host: why it failed, else what a fact is then, or empty}."""
+
+    def run_and_be_refused(
+        role: str,
+        parts: Sequence,
+        *groups: Mapping,
+        variables: Mapping | None = None,
+        fact: str = "",
+        extra: Mapping | None = None,
+        facts: Mapping | None = None,
+        **keywords: t.Any,
+    ) -> dict[str, t.Any]:
+        block: list[dict[str, t.Any]] = [
+            {"ansible.builtin.include_role": {"name": f"gpu.kubernetes.{role}", "tasks_from": part}} for part in parts
+        ]
+        block += [{"ansible.builtin.set_fact": {"why": "{{ " + fact + " }}"}}] if fact else []
+        rescue = [{"ansible.builtin.set_fact": {"why": FAILURE}}]
+        told = [{"ansible.builtin.set_fact": {"why": ""}}, {"block": block, "vars": variables or {}, "rescue": rescue}]
+        plays = [{"hosts": ",".join(group), "gather_facts": False, "tasks": told, **keywords} for group in groups]
+        hosts = {name: variables for group in groups for name, variables in group.items()}
+        answer: dict[str, t.Any] = hear(
+            hosts,
+            plays,
+            "dict(ansible_play_hosts | zip(ansible_play_hosts | map('extract', hostvars, 'why')))",
+            facts=facts,
+            **(extra or {}),
+        )
+        return answer
+
+    return run_and_be_refused
+
+
+@pytest.fixture
+def made(hear: t.Callable[..., t.Any], tmp_path: Path) -> t.Callable[..., dict[str, t.Any]]:
+    """Values of an expression by host, with the defaults and variables of a role; or why a task before it fails."""
+
+    def make(
+        role: str, hosts: Mapping, expression: str, task: Mapping | None = None, **more: t.Any
+    ) -> dict[str, t.Any]:
+        for folder in ("defaults", "vars"):
+            shutil.copytree(ROOT / "roles" / role / folder, tmp_path / "roles" / role / folder, dirs_exist_ok=True)
+        rescue = [{"ansible.builtin.set_fact": {"told": "{{ ansible_failed_result.msg }}"}}]
+        asked = {"ansible.builtin.set_fact": {"told": "{{ " + expression + " }}"}}
+        tasks = [{"block": [task, asked] if task else [asked], "rescue": rescue}]
+        play = {"hosts": "all", "gather_facts": False, "roles": [role], "tasks": tasks}
+        by_host = "dict(groups.all | zip(groups.all | map('extract', hostvars, 'told')))"
+        answer: dict[str, t.Any] = hear(hosts, [play], by_host, **more)
+        return answer
+
+    return make
+
+
+def task_of(role: str, file: str, name: str) -> dict[str, t.Any]:
+    """The task of a role's file with these words in its name."""
+    import yaml
+
+    tasks = yaml.safe_load((ROOT / "roles" / role / "tasks" / f"{file}.yml").read_text())
+    return next(task for task in tasks if name in task["name"])

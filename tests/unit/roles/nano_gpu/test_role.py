@@ -1,0 +1,236 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What nano-gpu is given by either of its names, and which hosts and nodes it does not get."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
+
+import yaml
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import extenders
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
+
+SERVICE = {"found": [[{"spec": {"clusterIP": "10.96.0.9"}}]]}
+
+
+@pytest.fixture
+def rendered(made):
+    """What the role makes of the variables of each host: the objects by kind and name, and what kube-scheduler is told."""
+
+    def render(**hosts):
+        found = made(
+            "nano_gpu",
+            {name: {"__nano_gpu_service": SERVICE, **variables} for name, variables in hosts.items()},
+            "[__nano_gpu_agent_objects + __nano_gpu_extender_objects, __nano_gpu_scheduler_extender]",
+        )
+        return [
+            ({(item["kind"], item["metadata"]["name"]): item for item in objects}, extender)
+            for objects, extender in (found[name] for name in hosts)
+        ]
+
+    return render
+
+
+def agent_of(objects):
+    return objects["DaemonSet", "nano-gpu-agent"]["spec"]["template"]["spec"]
+
+
+def extender_of(objects):
+    [container] = objects["Deployment", "nano-gpu-scheduler"]["spec"]["template"]["spec"]["containers"]
+    return container
+
+
+def test_accounts_and_containers_may_do_what_the_programs_do_and_no_more(rendered):
+    [(objects, told), (allowing, _told)] = rendered(plain={}, allowing={"nano_gpu_replace_host_binaries": True})
+    assert "runtimeClassName" not in agent_of(objects)
+    assert told["urlPrefix"] == "http://10.96.0.9:39999/scheduler"
+    assert [each["name"] for each in told["managedResources"]] == ["nano-gpu/gpu-percent"]
+    assert extenders.check([told]) == []
+    check_reach(agent_of(objects), agent_of(allowing))
+    check_rights(objects)
+
+
+def check_reach(agent, allowed):
+    """Programs of the host are out of reach unless that is allowed."""
+    assert "initContainers" not in agent
+    paths = {volume["name"]: volume["hostPath"]["path"] for volume in agent["volumes"]}
+    assert paths == {
+        "device-plugin": "/var/lib/kubelet/device-plugins",
+        "pod-resources": "/var/lib/kubelet/pod-resources",
+        "data": "/var/lib/nanogpu",
+        "dev": "/dev",
+    }
+    [installer] = allowed["initContainers"]
+    assert (installer["command"], installer["image"]) == (["/usr/bin/install.sh"], allowed["containers"][0]["image"])
+    [mount] = installer["volumeMounts"]
+    [volume] = [each for each in allowed["volumes"] if each["name"] == mount["name"]]
+    # Not all of the host, as upstream has it.
+    assert (volume["hostPath"]["path"], mount["mountPath"]) == ("/usr/bin", "/host/usr/bin")
+    for container in (installer, *allowed["containers"]):
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert "privileged" not in container["securityContext"]
+
+
+def check_rights(objects):
+    """The accounts may do what the programs call, and no more."""
+    may = {
+        name: {(resource, verb) for rule in item["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
+        for (kind, name), item in objects.items()
+        if kind == "ClusterRole"
+    }
+    reads = {("pods", verb) for verb in ("get", "list", "watch")}
+    assert may["nano-gpu-agent"] == reads
+    nodes = {("nodes", verb) for verb in ("get", "list", "watch")}
+    assert may["nano-gpu-scheduler"] == reads | nodes | {("pods", "update"), ("pods/binding", "create")}
+
+
+def test_other_names_builds_and_addresses(rendered):
+    service = {"found": [[{"spec": {"clusterIP": "fd00::9"}}]]}
+    image = {"registry": "registry.example.com:5000", "repository": "mine", "tag": "sha256:abc"}
+    own = {f"nano_gpu_extender_image_{name}": value for name, value in image.items()}
+    [(objects, told), (mine, elsewhere), (_objects, nowhere)] = rendered(
+        elastic={
+            "nano_gpu_api": "elasticgpu",
+            "nano_gpu_policy": "spread",
+            "nano_gpu_weight": 5,
+            "__nano_gpu_service": service,
+        },
+        own={**own, "nano_gpu_extender_url": "https://lb.example.com/scheduler"},
+        early={"__nano_gpu_service": {"found": [[]]}},
+    )
+    extender = extender_of(objects)
+    assert extender["image"] == "ccr.ccs.tencentyun.com/elasticai/elastic-gpu-scheduler:latest"
+    assert extender["command"][1:] == ["-v", "2", "-priority", "spread", "-mode", "gpushare"]
+    agent = agent_of(objects)
+    # Without this one its agent ends.
+    assert "-gpuPluginName=gpushare" in agent["containers"][0]["command"]
+    # It asks NVML.
+    assert agent["runtimeClassName"] == "nvidia"
+    assert (told["urlPrefix"], told["weight"]) == ("http://[fd00::9]:39999/scheduler", 5)
+    assert [each["name"] for each in told["managedResources"]] == ["elasticgpu.io/gpu-core", "elasticgpu.io/gpu-memory"]
+    assert extenders.check([told]) == []
+    assert extender_of(mine)["image"] == "registry.example.com:5000/mine@sha256:abc"
+    assert (elsewhere["urlPrefix"], elsewhere["enableHTTPS"]) == ("https://lb.example.com/scheduler", True)
+    assert nowhere["urlPrefix"] == ""
+
+
+def gpu(memory=40, **more):
+    return {"name": "GPU", "lost": False, "memory_total_bytes": memory * 2**30, **more}
+
+
+READY = {"nano_gpu_agent_needs_host_binaries": False}
+#: The GPUs of a host and its variables, and what is said of it, or how much it offers.
+HOSTS = {
+    "nobody-allowed-it": (
+        [gpu()],
+        {},
+        "without them pods are counted and placed, and see no GPU. Allow it with nano_gpu_replace_host_binaries",
+    ),
+    "no-gpu": ([], {}, "0"),
+    "own-agent": (
+        [gpu(), gpu(), gpu(lost=True)],
+        {**READY, "nano_gpu_extender_url": "https://lb.example.com/scheduler"},
+        "200",
+    ),
+    "no-address": (
+        [gpu()],
+        {**READY, "nano_gpu_extender_url": "10.96.0.9:39999/scheduler"},
+        "nano_gpu_extender_url is 10.96.0.9:39999/scheduler, which is no address; give one such as",
+    ),
+    "mig": ([gpu(mig_mode="enabled")], READY, "has GPUs in MIG mode, of which nano_gpu knows nothing"),
+    "percents-know-no-memory": ([gpu(180)] * 8, READY, "800"),
+    "memory": ([gpu(80)] * 2, {**READY, "nano_gpu_api": "elasticgpu"}, "200"),
+    "too-much-memory": (
+        [gpu(80)] * 4,
+        {**READY, "nano_gpu_api": "elasticgpu"},
+        "has 327680 MiB of GPU memory, of which elasticgpu.io/gpu-memory counts each one",
+    ),
+}
+
+
+def test_which_hosts_can_share(refusals):
+    groups = [{name: {"gpus": gpus, **variables}} for name, (gpus, variables, _words) in HOSTS.items()]
+    facts = {"nvml": {"source": "nvml", "error": None, "gpus": "{{ gpus }}"}}
+    told = refusals(
+        "nano_gpu",
+        ["facts"],
+        *groups,
+        facts=facts,
+        fact="__nano_gpu_host.expected",
+        variables={"gpu_preflight_gpus": {"ansible_facts": {}}},
+    )
+    for name, (_gpus, _variables, words) in HOSTS.items():
+        assert words in str(told[name]), told[name]
+        assert (str(told[name]) == words) is words.isdecimal()
+
+
+def toolkit(version="1.17.8", mode=""):
+    return {
+        "toolkit": {"toolkit": {"version": version}},
+        "mode": f'[nvidia-container-runtime]\nmode = "{mode}"' if mode else "",
+    }
+
+
+HOOK, TOOLKIT = "/usr/bin/nvidia-container-runtime-hook", "/usr/bin/nvidia-container-toolkit"
+THERE = {"known": False, "there": [HOOK, TOOLKIT]}
+#: What is on a host whose programs may be replaced, and what is said of it.
+PROGRAMS = {
+    "nothing-wrong": ({"kept": THERE, **toolkit()}, ""),
+    "hook-of-old": ({"kept": THERE, **toolkit(mode="auto")}, ""),
+    "hook-asked-for": ({"kept": THERE, **toolkit("1.18.0", "legacy")}, ""),
+    "without-a-hook": (
+        {"kept": THERE, **toolkit("1.18.0")},
+        "{}: NVIDIA's container toolkit 1.18.0 in the mode auto uses CDI",
+    ),
+    "cdi": ({"kept": THERE, **toolkit(mode="cdi")}, "in the mode cdi uses CDI and calls no hook"),
+    "no-toolkit": ({"kept": {"known": False, "there": [HOOK]}, **toolkit()}, "Host {}: there is no " + TOOLKIT),
+    "no-toolkit-yet": ({"kept": {"known": False, "there": []}, "__nano_gpu_prepared": False, **toolkit("1.18.0")}, ""),
+    "replaced-by-others": (
+        {"kept": {"known": False, "there": [HOOK, TOOLKIT, TOOLKIT + "-bak"]}, **toolkit()},
+        f"Host {{}}: {TOOLKIT}-bak was left by an agent that has replaced",
+    ),
+    "replaced-by-us": ({"kept": {"known": True, "there": [HOOK, TOOLKIT, TOOLKIT + "-bak"]}, **toolkit()}, ""),
+}
+
+
+def without(tasks, *modules):
+    return [task for task in tasks if not any(f"gpu.kubernetes.{module}" in task for module in modules)]
+
+
+def loaded(*parts):
+    return yaml.safe_load(ROOT.joinpath("roles", *parts).read_text())
+
+
+def role_variables(role):
+    files = [
+        *sorted((ROOT / "roles" / role / "vars" / "main").glob("*.yml")),
+        ROOT / "roles" / role / "defaults" / "main.yml",
+    ]
+    return {name: value for file in files for name, value in yaml.safe_load(file.read_text()).items()}
+
+
+def test_which_programs_may_be_replaced(hear):
+    tasks = without(loaded("nano_gpu", "tasks", "facts_programs.yml"), "kept_files", "container_runtime_info")
+    seen = {
+        "__nano_gpu_kept": "{{ kept }}",
+        "__nano_gpu_toolkit": "{{ toolkit }}",
+        "__gpu_sharing_toolkit_read": {"content": "{{ mode | b64encode }}"},
+    }
+    rescue = [{"ansible.builtin.set_fact": {"why": "{{ ansible_failed_result.msg }}"}}]
+    play = {
+        "hosts": "all",
+        "gather_facts": False,
+        "vars": {**role_variables("nano_gpu"), **seen},
+        "tasks": [{"block": tasks, "rescue": rescue}],
+    }
+    told = hear(
+        {name: host for name, (host, _words) in PROGRAMS.items()},
+        [play],
+        "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(attribute='why', default='')))",
+    )
+    for name, (_host, words) in PROGRAMS.items():
+        assert bool(told[name]) == bool(words), told[name]
+        assert words.format(name) in told[name]

@@ -1,0 +1,90 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What nvidia_driver_upgrade refuses before it touches a node."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
+
+DEBIAN = {
+    "distribution": "Debian",
+    "distribution_version": "12.15",
+    "distribution_major_version": "12",
+    "distribution_release": "bookworm",
+    "os_family": "Debian",
+    "architecture": "x86_64",
+    "kernel": "6.1.0-56-amd64",
+    "pkg_mgr": "apt",
+}
+
+
+NO_WAY_BACK = (
+    "{}: the driver that the host has could not be brought back if the other one failed: %s. "
+    "Set nvidia_driver_upgrade_rollback to false to go on without a way back."
+)
+NO_PACKAGES = (
+    "apt has no version 535.1.0 of nvidia-smi, libnvidia-ml1, libcuda1 and nvidia-kernel-dkms: ask for one that its repositories have, "
+    "or add a repository that has it"
+)
+#: What is asked of a host, the role's notes on it, and what is planned or said: its repository has the other driver alone.
+WAYS_BACK = {
+    "refused": ({}, {"packages-nvidia-driver": {}}, NO_WAY_BACK % NO_PACKAGES),
+    # It has to be brought to an end.
+    "begun": (
+        {},
+        {"packages-nvidia-driver": {}, "driver-upgrade": {"from": "535.1.0", "phase": "swapping"}},
+        "due",
+    ),
+    # As an earlier release has recorded it, without a place to have it from.
+    "installer": (
+        {
+            "nvidia_driver_method": "runfile",
+            "nvidia_driver_kernel_modules": "none",
+            "nvidia_driver_runfile": {"url": "file:///nonexistent/installer.run", "checksum": "sha256:" + "0" * 64},
+        },
+        {"driver-runfile": {"version": "535.1.0", "options": []}},
+        NO_WAY_BACK % "nobody has recorded where its installer can be had",
+    ),
+}
+PROGRAMS = {
+    "apt-cache": 'shift; for name; do echo "$name | 580.1.0-1 | http://deb.example.com bookworm/non-free amd64 Packages"; done',
+    "apt-get": "",
+    "apt-mark": "",
+    "dpkg-query": "exit 1",
+}
+
+
+def test_an_upgrade_needs_a_way_back(refusals, tmp_path):
+    for program, text in PROGRAMS.items():
+        (tmp_path / program).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / program).chmod(0o755)
+    hosts = {}
+    for name, (asked, notes, _words) in WAYS_BACK.items():
+        state = tmp_path / name / "state"
+        state.mkdir(parents=True)
+        for file, content in notes.items():
+            (state / f"{file}.json").write_text(json.dumps(content))
+        hosts[name] = {"nvidia_driver_state_dir": str(state.parent), **asked}
+    common = {
+        "nvidia_driver_version": "580.1.0",
+        "nvidia_driver_manage_repository": False,
+        "nvidia_driver_require_gpu": False,
+    }
+    driver = {"library_version": "535.1.0", "installed_module_version": "535.1.0", "secure_boot": False}
+    look = {"ansible_facts": {"nvml": {"gpus": [], "nvswitches": 0, "error": None, "driver": driver}}}
+    told = refusals(
+        "nvidia_driver_upgrade",
+        ["plan"],
+        hosts,
+        variables=common,
+        fact="nvidia_driver_upgrade_result.state",
+        facts=DEBIAN,
+        extra={"__nvidia_driver_look": look},
+        environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+    )
+    assert told == {name: words.format(name) for name, (*_given, words) in WAYS_BACK.items()}

@@ -1,0 +1,42 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What vendor_packages reports when a package manager cannot read its sources."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
+
+DEBIAN = {
+    "distribution": "Debian",
+    "distribution_version": "12.15",
+    "distribution_major_version": "12",
+    "distribution_release": "bookworm",
+    "os_family": "Debian",
+    "architecture": "x86_64",
+    "kernel": "6.1.0-56-amd64",
+    "pkg_mgr": "apt",
+}
+
+
+def test_a_check_says_that_it_cannot_take_away_what_keeps_apt_from_reading(refusals, tmp_path):
+    (tmp_path / "apt-get").write_text("#!/bin/sh\necho 'E: Conflicting values set' >&2\nexit 100\n")
+    (tmp_path / "apt-get").chmod(0o755)
+    source = tmp_path / "ours.sources"
+    source.touch()
+    told = refusals(
+        "vendor_packages",
+        ["repository_host"],
+        {"check": {}},
+        variables={"vendor_packages_manager": "apt", "vendor_packages_repository": {"suite": "bookworm"}},
+        facts=DEBIAN,
+        extra={"__vendor_packages_sources_file": str(source)},
+        environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        check_mode=True,
+    )
+    assert told["check"].startswith("check: apt cannot read its sources (E: Conflicting values set). ")
+    assert f"{source}, which an earlier run wrote, may be why;" in told["check"]
+    assert source.exists()
