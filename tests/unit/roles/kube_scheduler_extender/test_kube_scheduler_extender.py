@@ -301,6 +301,7 @@ def test_a_change_is_proved_only_when_one_that_was_changed_leads(tmp_path, apply
         assert "It works again as before." in said
 
 
+@pytest.mark.thorough
 def test_a_run_goes_on_with_what_nothing_has_proved(tmp_path, apply) -> None:
     """The second control plane is refused, so that the first one's change is left without a proof, and with its note."""
     planes = ControlPlanes(tmp_path, MANIFEST, "cp1", "cp2")

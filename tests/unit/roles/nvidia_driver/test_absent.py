@@ -63,15 +63,12 @@ def test_before_packages_that_have_to_stay_nothing_is_touched(machine, apply, in
     assert (machine.node.loaded(), machine.notes(), machine.is_("running")) == (loaded, notes, True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("installed", "step"),
     [
         ("runfile", "uninstall"),
-        *(
-            pytest.param(method, step, marks=pytest.mark.thorough)
-            for method in RECORDS
-            for step in ("removal", "repository", "initramfs")
-        ),
+        *((method, step) for method in RECORDS for step in ("removal", "repository", "initramfs")),
     ],
     indirect=["installed"],
 )

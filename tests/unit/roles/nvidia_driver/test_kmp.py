@@ -122,7 +122,7 @@ ASKED = {
 def test_libraries_come_in_the_version_of_the_kernel_modules_and_all_are_on_hold(suse, tmp_path, wish):
     asked, edition = ASKED[wish]
     version = edition.partition("_k")[0] + "-1"
-    if wish == "nothing":
+    if wish == "version":
         assert suse(check=True, **asked) == ("", {}, [])
     assert suse(**asked) == ("", {KMP: edition, LIBRARIES: version, DAEMON: version}, sorted([KMP, LIBRARIES, DAEMON]))
     calls = (tmp_path / "calls").read_text()

@@ -93,6 +93,7 @@ def test_the_node_is_given_back_once_it_offers_its_gpus_again(cluster, machine, 
     assert (code, machine.notes()) == (0, []), said
 
 
+@pytest.mark.thorough
 def test_a_removal_gives_the_node_back(cluster, machine, apply, asked):
     assert cluster.all("Node")[0]["spec"] == {"unschedulable": True}
     machine.note("packages-nvidia-driver")

@@ -125,7 +125,8 @@ def test_an_installer_that_succeeds_is_recorded_and_goes(machine, apply):
     assert [path.name for path in (machine.folder / "state").rglob("*")] == ["state", "driver-runfile.json"]
 
 
-@pytest.mark.parametrize("killed", [pytest.param(False, marks=pytest.mark.thorough), True])
+@pytest.mark.thorough
+@pytest.mark.parametrize("killed", [False, True])
 def test_somebody_elses_fabric_manager_comes_back_with_another_driver(machine, apply, killed):
     """Nothing else would start it: it is none of the services that the role has run."""
     machine.note("driver-runfile")
@@ -145,6 +146,7 @@ def test_somebody_elses_fabric_manager_comes_back_with_another_driver(machine, a
     assert f"driver-stopped-{FABRIC_MANAGER}" not in machine.notes()
 
 
+@pytest.mark.thorough
 def test_an_installer_of_which_only_the_packages_came_is_installed_anew(machine, apply):
     """A first installation that failed has left a note and no record of the installer."""
     machine.note("driver-begun-runfile", "packages-nvidia-driver-build")

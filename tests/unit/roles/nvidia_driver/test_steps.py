@@ -152,6 +152,7 @@ def test_without_persistence_ubuntus_daemon_is_left_as_it_comes(machine, apply):
     assert (code, again, machine.done(), machine.is_("running")) == (0, 0, [], True), said
 
 
+@pytest.mark.thorough
 def test_a_drop_in_that_a_run_has_only_written_comes_into_force_with_the_next(machine, apply):
     machine.start()
     code, _done, said = apply("services_drop_in", distribution="Ubuntu")

@@ -90,13 +90,12 @@ WAYS = {
         "no GPU answers. Node {} stays cordoned, because the way back to driver 570.1 failed as",
         "returning",
     ),
-    "forward": ({"nvidia_driver_method": "none", "nvidia_driver_upgrade_rollback": False}, "upgraded", ""),
     "neither": ({"nvidia_driver_upgrade_rollback": False}, "for nvidia_driver_upgrade_rollback is false", "swapping"),
 }
 
 
 def test_a_way_back_that_was_cut_off_is_gone_on_with(refusals, cluster, given, tmp_path):
-    """Where the host has no driver, one that somebody is to have installed fails, and none at all does not."""
+    """It fails here, for the host has no driver, and one that somebody is to have installed is asked for."""
     hosts, paths = {}, {}
     for name, (asked, *_result) in WAYS.items():
         state = tmp_path / name
