@@ -38,7 +38,8 @@ def _find_collections() -> None:
 if "ansible_pytest_collections" not in sys.modules:
     _find_collections()
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import hear, made, refusals, run  # noqa: E402, F401 - found by the lines above
+# Fixtures, and importable only after the lines above.
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import hear, made, refusals, run  # noqa: E402, F401 # pylint: disable=unused-import
 
 # How hard the tests search: "merge" finds the same examples in each run, "thorough" prints what reproduces a failure.
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "merge")

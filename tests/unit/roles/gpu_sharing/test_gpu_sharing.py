@@ -124,7 +124,9 @@ PLAYS = (
 
 def test_role_exports_the_decision_or_refuses_the_host(hear, tmp_path):
     hosts = {name: host for _play, hosts in PLAYS for name, host in hosts.items()}
-    nodes = [node(given.get("gpu_node_name", name), 2, labels=dict(label)) for name, (given, label, _) in hosts.items()]
+    nodes = [
+        node(given.get("gpu_node_name", name), 2, labels=dict(label)) for name, (given, label, _want) in hosts.items()
+    ]
     (named,) = (each for each in nodes if each["metadata"]["name"] == "named")
     named["status"] = {**named["status"], "capacity": {"nvidia.com/a100": "2"}}
     with serving(cluster_of(nodes, pod("a", on="held", gpus=1), pod("b", on="whole-0", gpus=1))) as server:
@@ -165,7 +167,10 @@ def test_look_exports_the_strategies_on_the_nodes(hear, tmp_path):
     look = {"ansible.builtin.include_role": {"name": ROLE, "tasks_from": "look"}}
     with serving(cluster_of([found for found, *_more in NODES.values()])) as server:
         results = hear(
-            {name: {"kept": kept, "nano_gpu_state_dir": str(tmp_path / name)} for name, (_, kept, _) in NODES.items()},
+            {
+                name: {"kept": kept, "nano_gpu_state_dir": str(tmp_path / name)}
+                for name, (_node, kept, *_want) in NODES.items()
+            },
             [{"hosts": "all", "gather_facts": False, "tasks": [keep, look]}],
             "dict(groups.all | zip(groups.all | map('extract', hostvars, 'gpu_sharing_has_gpushare')"
             " | zip(groups.all | map('extract', hostvars, 'gpu_sharing_has_nano_gpu'))))",

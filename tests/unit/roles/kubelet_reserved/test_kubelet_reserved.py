@@ -214,7 +214,11 @@ def test_a_kubelet_that_does_not_come_back_gets_its_former_file(machine, apply, 
     )
     assert (machine.config.read_text(), machine.node["status"]["allocatable"]["cpu"]) == (KUBEADM, "8000m")
     assert left_behind(tmp_path) == []
-    # and after a run that was cut off there
+
+
+@pytest.mark.thorough
+def test_a_kubelet_that_a_cut_off_run_left_down_comes_back_with_what_is_asked_for(machine, apply, tmp_path):
+    (tmp_path / "alone").touch()
     cut_off(machine.config, tmp_path, **{"ephemeral-storage": "1Ti"})
     machine.start()
     code, _changed, said = apply()

@@ -133,7 +133,7 @@ def play(run, machine):
         given = {
             "gpu_kubeconfig": str(machine.kubeconfig),
             "gpu_preflight_gpus": {"ansible_facts": {}},
-            "nano_gpu_wait_timeout": 6,
+            "nano_gpu_wait_timeout": 300,
             **machine.paths,
             **variables,
         }
@@ -172,6 +172,29 @@ def test_there_and_back(machine, play):
     assert machine.state() == machine.first
 
 
+def test_the_role_deploys_into_a_namespace_of_its_own_and_removes_it(machine, run):
+    given = {
+        **machine.paths,
+        "gpu_kubeconfig": str(machine.kubeconfig),
+        "gpu_preflight_gpus": {"ansible_facts": {}},
+        "nano_gpu_agent_needs_host_binaries": False,
+        "nano_gpu_namespace": "gpu-sharing",
+        "nano_gpu_wait_timeout": 300,
+    }
+    facts = {"nvml": NVML, "nodename": "{{ inventory_hostname }}", "cacheable": True}
+    role = {"ansible.builtin.include_role": {"name": "gpu.kubernetes.nano_gpu"}}
+    tasks = [{"ansible.builtin.set_fact": facts}, role]
+    machine.wrapper.write_text(json.dumps([{"hosts": "w1", "gather_facts": False, "tasks": tasks}]))
+    code, said = run(HOSTS, machine.wrapper, **given)
+    assert code == 0, said
+    assert ("Deployment", "gpu-sharing", "nano-gpu-scheduler") in machine.cluster.objects
+    assert machine.cluster.all("Node")[0]["status"]["capacity"] == {WHOLE: "0", RESOURCE: "200"}
+    code, said = run(HOSTS, machine.wrapper, nano_gpu_state="absent", **given)
+    assert code == 0, said
+    assert machine.state() == machine.first
+
+
+@pytest.mark.thorough
 def test_a_namespace_of_its_own_is_made_first_and_goes_last(machine, play):
     given = {"nano_gpu_namespace": "gpu-sharing", "nano_gpu_agent_needs_host_binaries": False}
     code, _changed, said = play("deploy_nano_gpu", **given)

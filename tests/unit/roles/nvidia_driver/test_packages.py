@@ -47,7 +47,7 @@ FACTS = {key: "{{ told['" + key + "'] }}" for key in facts("", "", "")}
 def decided(hear):
     """The value of an expression on hosts of these variables, with what the role decides by itself; or why a task before it fails."""
 
-    def decide(hosts, expression, task=None, look=LOOK, records=()):
+    def decide(hosts, expression, task=None, look=None, records=()):
         role = ROOT / "roles" / "nvidia_driver"
         names = ["main", "{{ told['os_family'] }}", "{{ told['distribution'] }}"]
         files = [*(f"{role}/vars/{name}.yml" for name in names), f"{ROOT}/roles/vendor_packages/vars/nvidia_keys.yml"]
@@ -56,7 +56,7 @@ def decided(hear):
             "loop": "{{ files | select('is_file') | unique }}",
             "vars": {"files": files},
         }
-        seen = {"__nvidia_driver_look": look, "__nvidia_driver_records": {"files": list(records)}}
+        seen = {"__nvidia_driver_look": look or LOOK, "__nvidia_driver_records": {"files": list(records)}}
         told = {"ansible.builtin.set_fact": {**FACTS, **seen, "cacheable": True}}
         defaults = yaml.safe_load((role / "defaults" / "main.yml").read_text(encoding="utf-8"))
         answer = {"ansible.builtin.set_fact": {"answer": "{{ " + expression + " }}"}}

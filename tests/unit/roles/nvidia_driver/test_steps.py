@@ -181,7 +181,9 @@ def test_several_nodes_that_need_a_reboot_are_not_begun_with(machine, apply):
     assert "node: the driver needs a reboot, because nouveau is loaded, and this run has 2 hosts at once" in said
 
 
-@pytest.mark.parametrize(("reboot", "fails"), [("never", True), ("report", False)])
+@pytest.mark.parametrize(
+    ("reboot", "fails"), [("never", True), pytest.param("report", False, marks=pytest.mark.thorough)]
+)
 def test_a_check_foresees_the_reboot_that_nouveau_makes_necessary(machine, apply, reboot, fails):
     machine.tell(nouveau_loaded=True)
     come = {"vendor_packages_result": {"changed": True}}
