@@ -205,7 +205,7 @@ def test_from_gpushare_to_nano_gpu_by_an_interrupted_run(
     """Killed when the one plugin has gone and the other has not come, while the extender of nano-gpu starts."""
     assert not gone(api, held)
     extra = {**FIRST_ALONE, **EVICTING, "gpu_sharing_strategy": "nano_gpu"}
-    killed_at("site", "nano_gpu : Extender | Wait for it", *TAGS, "-e", json.dumps(extra))
+    killed_at("site", "nano_gpu : Extender | Deploy it", *TAGS, "-e", json.dumps(extra))
     assert gone(api, held)
     # NVIDIA's device plugin may be back already; the node is cordoned, so that no pod gets its GPUs.
     assert seen()[1:] == (set(), [])

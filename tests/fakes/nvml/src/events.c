@@ -45,7 +45,7 @@ EXPORT nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
     nvmlReturn_t rc = require_init(set);
     for (unsigned i = 0; rc == NVML_SUCCESS && i < MAX_SETS; i++)
         if (!atomic_flag_test_and_set(&sets[i].taken)) {
-            sets[i].created_ms = now_ms();
+            sets[i].created_ms = now_ms() + 1; /* rounded up, so that no event comes before its time */
             memset(sets[i].wanted, 0, sizeof(sets[i].wanted));
             memset(sets[i].delivered, 0, sizeof(sets[i].delivered));
             *set = &sets[i];
