@@ -59,7 +59,13 @@ quick: venv ## For the edit loop: ruff, mypy, contract, unit tests of changed pa
 gates: venv ## List the gates; each is a target of its own too: make units ARGS="-k toml"
 	@$(PY) -m gates list
 
-$(GATES) core-% sanity-%: venv
+$(GATES): venv
+	@$(PY) -m gates $@ $(ARGS)
+
+core-%: venv
+	@$(PY) -m gates $@ $(ARGS)
+
+sanity-%: venv
 	@$(PY) -m gates $@ $(ARGS)
 
 bench: venv ## What a merge keeps and costs, beside nvidia-ctk on the same files

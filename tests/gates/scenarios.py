@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import yaml
 from lab import fingerprint
@@ -23,6 +23,7 @@ from lab.wait import LIMIT
 
 from ._common import CACHE, ROOT
 from ._report import Case, run, why, write
+from .versions import deprecations
 
 FIRST, GUEST = "default", "sharing"
 SETTINGS = ("LAB_NAME", "LAB_SUBNET")
@@ -55,18 +56,21 @@ def surroundings(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "ANSIBLE_HOME": str(ROOT / ".ansible"), **more}
 
 
-def molecule(gate: str, name: str, environment: Mapping[str, str], label: str = "") -> Case:
-    """Run one scenario from its first step to its last; with *environment* on top of this process's."""
+def molecule(
+    gate: str, name: str, environment: Mapping[str, str], check: Callable[[list[str]], list[str]] = lambda _lines: []
+) -> Case:
+    """Run one scenario from its first step to its last, with *environment* on top of this process's.
+
+    *check* returns what is wrong with the output of a run that passed.
+    """
     # Molecule keeps here what it has created: after a run that was killed it would create nothing.
-    scratch = CACHE / "molecule" / f"{gate}-{label or name}"
+    scratch = CACHE / "molecule" / f"{gate}-{name}"
     shutil.rmtree(scratch, ignore_errors=True)
     begin = time.monotonic()
-    settings = surroundings(
-        GATES_REPORT=f"{gate}-{label or name}", MOLECULE_EPHEMERAL_DIRECTORY=str(scratch), **environment
-    )
+    settings = surroundings(GATES_REPORT=f"{gate}-{name}", MOLECULE_EPHEMERAL_DIRECTORY=str(scratch), **environment)
     status, printed = run(["molecule", "test", "--scenario-name", name], env=settings)
-    detail = "\n".join(why(printed)) if status else ""
-    return Case("scenario", label or name, "failed" if status else "passed", detail, time.monotonic() - begin)
+    wrong = (why(printed) or ["it printed nothing"]) if status else check(printed)
+    return Case("scenario", name, "failed" if wrong else "passed", "\n".join(wrong), time.monotonic() - begin)
 
 
 def lab(command: str, settings: Mapping[str, str]) -> None:
@@ -91,7 +95,7 @@ def on_cluster(gate: str, names: Sequence[str], *, faults: bool) -> list[Case]:
             lab("up", settings)
             before = fingerprint.take(where)
             case = molecule(gate, name, environment)
-            left = fingerprint.remaining(before, where, LIMIT)
+            left = fingerprint.remaining(before, where, LIMIT) if case.outcome == "passed" else []
             if left:
                 print(f"{name} left differences on nodes or cluster:", *left, sep="\n  ", flush=True)
                 detail = "\n".join(filter(None, [case.detail, "error: it left differences:", *left]))
@@ -137,9 +141,9 @@ def run_all(gate: str, names: Sequence[str], *, faults: bool = False) -> int:
 
 
 def under(gate: str, name: str, environment: Mapping[str, str]) -> int:
-    """Run one machine scenario with *environment*, that of another ansible-core; exit status."""
+    """Run one machine scenario with *environment*, that of another ansible-core, which must announce no deprecation; exit status."""
     try:
-        case = molecule(gate, name, environment)
+        case = molecule(gate, name, environment, check=deprecations)
     finally:
         subprocess.run([sys.executable, "-m", "lab", "down"], cwd=ROOT, env=surroundings(**lab_of(name)), check=False)
     write(f"{gate}-scenarios", [case])

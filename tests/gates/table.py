@@ -237,6 +237,8 @@ def core(version: str) -> Callable[[list[str]], int]:
 
     def run(_arguments: list[str]) -> int:
         name = f"core-{version}"
+        if versions.find_python(versions.CONTROLLERS[version]) is None:
+            return not_run(f"ansible-core {version}: no Python {versions.CONTROLLERS[version]} on this machine")
         with in_memory() as folder:
             environment, status = judges()
             del environment["PATH"]  # that of the environment under test
