@@ -225,6 +225,14 @@ class TestBackup:
         paths = {_files.backup(str(tmp_path / name), str(tmp_path / "b")) for name in ("a", "a", "link")}
         assert len(paths) == 1
 
+    def test_damaged_copy_is_replaced(self, tmp_path: Path) -> None:
+        (tmp_path / "a").write_bytes(b"content")
+        copy = _files.backup(str(tmp_path / "a"), str(tmp_path / "b"))
+        assert copy is not None
+        Path(copy).write_bytes(b"con")
+        assert _files.backup(str(tmp_path / "a"), str(tmp_path / "b")) == copy
+        assert Path(copy).read_bytes() == b"content"
+
     def test_missing_file(self, tmp_path: Path) -> None:
         assert _files.backup(str(tmp_path / "a"), str(tmp_path / "b")) is None
         assert not (tmp_path / "b").exists()

@@ -67,6 +67,7 @@ def test_more_than_there_is() -> None:
     assert known["memory"].expected == 0
     assert allocatable.too_much(known.values()) == ["500.1Gi of memory, of which it has 31.34Gi"]
     assert allocatable.crowded([known["memory"]], [pod(memory="1Gi")]) == []
+    assert parts(kubeReserved={"cpu": "9"})["cpu"].expected == 0
 
 
 def test_pods_that_would_not_fit_any_more() -> None:

@@ -90,6 +90,10 @@ def test_what_is_taken_and_hurts_is_told(change: dict[str, t.Any], advice: str) 
     assert advice in told
 
 
+def test_an_ignorable_extender_without_resources_hurts_nobody() -> None:
+    assert extenders.check([{**GOOD, "managedResources": [], "ignorable": True}]) == []
+
+
 @pytest.mark.parametrize(
     ("change", "same"),
     [

@@ -123,6 +123,16 @@ def test_a_cycle_is_refused() -> None:
         dumps(cycle)
 
 
+@pytest.mark.parametrize(("names", "accepted"), [(100, True), (101, False)])
+def test_header_of_as_many_names_as_the_limit_is_read(names: int, accepted: bool) -> None:
+    text = f"[{'.'.join(['a'] * names)}]\n"
+    if accepted:
+        assert dumps(loads(text)) == text
+    else:
+        with pytest.raises(TomlError, match="too deeply"):
+            loads(text)
+
+
 def test_dumps_is_flat_and_in_order() -> None:
     tree = {"b": {"d": {"e": "x"}, "c": [1.0, True]}, "a": 1, "l": [{"m": {}}, {}]}
     assert dumps(tree) == 'a = 1\n\n[b]\nc = [1.0, true]\n\n[b.d]\ne = "x"\n\n[[l]]\n\n[l.m]\n\n[[l]]\n'
