@@ -14,10 +14,11 @@ THERE = {"path": "/usr/bin/there", "version": "1.0", "usable": True}
 NOT_THERE = {"path": None, "version": None, "usable": False}
 
 
-def host(containerd):
+def host(containerd, has_service=None):
+    exists = containerd["usable"] if has_service is None else has_service
     return {
         "program": containerd,
-        "service": {"name": "containerd", "exists": containerd["usable"], "state": "active"},
+        "service": {"name": "containerd", "exists": exists, "state": "active"},
         "toolkit": THERE,
         "packages": {"nvidia-container-toolkit": None},
     }
@@ -30,6 +31,7 @@ CONTAINERD = {
         {},
         "{}: there is no containerd program; install containerd with its service first",
     ),
+    "service-without-a-program": (host(NOT_THERE, has_service=True), {}, "{}: there is no containerd program; "),
     "no-containerd-on-the-way-back": (host(NOT_THERE), {"containerd_nvidia_state": "absent"}, ""),
     "containerd": (host(THERE), {}, ""),
     "malformed": (host(THERE), {"file": "malformed.toml"}, "{}: {path}, line 3, column 1: "),
