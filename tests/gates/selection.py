@@ -3,7 +3,7 @@
 """What a change needs to be tested by: paths changed since the merge base against tests/scenarios.yml.
 
 ``python -m gates selection`` prints it. The base is ``CI_BASE`` or the merge base with ``origin/main``. On main itself it is the newest commit that is
-six hours older than HEAD, so that all commits of one landing count; else HEAD~1.
+six hours older than HEAD, so that all commits of one landing count; else HEAD~1; else, as in a clone of one commit, no file at all.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 import yaml
 
@@ -23,16 +22,24 @@ from ._common import ROOT, plugin_names, roles
 ALWAYS = "default"
 MOST = 2  # scenarios beside `default` for one change
 LANDING_SECONDS = 6 * 3600
+NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name for the tree without files, in every repository
+# What the playbook tests of all roles stand on.
+SHARED = ("tests/fakes", "tests/unit/conftest.py", "tests/unit/ansible_runs.py")
 ALTERNATIVES = re.compile(r"\{([^}]*)\}")
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Scenarios and roles to test; *left* are scenarios that the change concerns and that only `make test-all` runs."""
+    """Scenarios and roles to test.
+
+    *left* are scenarios that the change concerns and that only `make test-all` runs. *sampled* are roles that stand on what changed, and did not change
+    themselves: the first playbook test of each of their files is run.
+    """
 
     scenarios: list[str]
     left: list[str]
     roles: list[str]
+    sampled: list[str]
     changed: dict[str, int]
 
     def concerns(self, *paths: str) -> bool:
@@ -64,12 +71,13 @@ def git(*words: str) -> str:
 
 
 def base() -> str:
-    """The commit that the change is compared with; empty where there is none."""
+    """The commit that the change is compared with."""
     head, merged = git("rev-parse", "HEAD"), git("merge-base", "HEAD", os.environ.get("CI_BASE", "origin/main"))
     if merged and merged != head:
         return merged
     before = int(git("show", "--no-patch", "--format=%ct", "HEAD") or 0) - LANDING_SECONDS
-    return git("rev-list", "-1", f"--before={before}", "HEAD") or git("rev-parse", "--verify", "--quiet", "HEAD~1")
+    earlier = git("rev-list", "-1", f"--before={before}", "HEAD") or git("rev-parse", "--verify", "--quiet", "HEAD~1")
+    return earlier or NO_FILES
 
 
 def changed(since: str) -> dict[str, int]:
@@ -101,35 +109,35 @@ def choose(lines: dict[str, int], scenarios: dict[str, list[str]]) -> tuple[list
     return [ALWAYS, *hit[:MOST]], hit[MOST:]
 
 
-def changed_roles(lines: Iterable[str]) -> list[str]:
-    """Roles whose playbook tests a change needs: those that changed, those whose tests did, and all where shared fixtures did."""
+def changed_roles(lines: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Roles that changed or whose playbook tests did, and the other roles where what their tests share changed."""
     tests = sorted(path.name for path in (ROOT / "tests" / "unit" / "roles").glob("*") if path.is_dir())
     names = list(lines)
-    shared = ("tests/fakes", "tests/unit/conftest.py", "tests/unit/ansible_runs.py", "requirements-dev.txt")
-    if any(is_below(name, path) for name in names for path in shared):
-        return tests
-    return [
+    if any(is_below(name, "requirements-dev.txt") for name in names):
+        return tests, []
+    whole = [
         role
         for role in tests
         if any(is_below(name, f"{folder}/{role}") for name in names for folder in ("roles", "tests/unit/roles"))
     ]
+    shared = any(is_below(name, path) for name in names for path in SHARED)
+    return whole, [role for role in tests if shared and role not in whole]
 
 
 def select() -> Selection:
-    """What the change of this checkout needs; without any base, everything."""
-    scenarios = table()
-    if not (since := base()):
-        every = sorted(path.name for path in (ROOT / "tests" / "unit" / "roles").glob("*") if path.is_dir())
-        return Selection(list(scenarios), [], every, {str(path): 1 for path in Path().glob("*")})
-    lines = changed(since)
-    return Selection(*choose(lines, scenarios), changed_roles(lines), lines)
+    """What the change of this checkout needs."""
+    lines = changed(base())
+    return Selection(*choose(lines, table()), *changed_roles(lines), lines)
 
 
 def report(selection: Selection) -> str:
     """What is run and what is left, as people read it."""
     told = [f"selected scenarios: {', '.join(selection.scenarios)}"]
     told += [f"LEFT TO make test-all: {', '.join(selection.left)}"] if selection.left else []
-    return "\n".join([*told, f"playbook tests of roles: {', '.join(selection.roles) or 'none'}"])
+    told += [f"playbook tests of roles: {', '.join(selection.roles) or 'none'}"]
+    if selection.sampled:
+        told.append(f"the first test of each file of: {', '.join(selection.sampled)}")
+    return "\n".join(told)
 
 
 def problems() -> list[str]:

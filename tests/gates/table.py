@@ -178,10 +178,11 @@ def roles(arguments: list[str]) -> int:
         return pytest("roles", *PARALLEL, *(arguments or ("tests/unit/roles", "tests/unit/playbooks")))
     paths = [f"tests/unit/roles/{role}" for role in choice.roles]
     paths += ["tests/unit/playbooks"] if choice.concerns("playbooks", "tests/unit/playbooks") else []
-    if not paths:
+    sampled = [f"tests/unit/roles/{role}" for role in choice.sampled]
+    if not (paths or sampled):
         print("no role and no playbook changed")
-        return 0
-    return pytest("roles", *PARALLEL, *paths)
+    status = pytest("roles", *PARALLEL, *paths) if paths else 0
+    return status | (pytest("roles-first", *PARALLEL, *sampled, FIRST_TESTS="1") if sampled else 0)
 
 
 def nodes(_arguments: list[str]) -> int:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import time
 from collections.abc import Mapping
 from typing import Any
 
 from . import cluster, nodes
 from .settings import Settings
+from .wait import poll
 
 GPU_RESOURCES = ("nvidia.com/", "aliyun.com/", "nano-gpu/", "elasticgpu.io/")
 MOST_LINES = 20
@@ -71,10 +71,7 @@ def remaining(before: Mapping[str, str], settings: Settings, seconds: float = 60
 
     Raises as ``take``.
     """
-    end = time.monotonic() + seconds
-    while (found := compare(before, take(settings))) and time.monotonic() < end:
-        time.sleep(5)
-    return found
+    return poll(lambda: compare(before, take(settings)), lambda found: not found, seconds, pause=5)
 
 
 def _objects(settings: Settings) -> dict[str, str]:

@@ -11,6 +11,16 @@ T = t.TypeVar("T")
 LIMIT = 300  # seconds; a limit is for what hangs, not for what is slow
 
 
+def poll(read: t.Callable[[], T], accept: t.Callable[[T], object], seconds: float, pause: float) -> T:
+    """Call *read* until *accept* holds for its value or *seconds* have passed, and return the value last read."""
+    end = time.monotonic() + seconds
+    while True:
+        value = read()
+        if accept(value) or time.monotonic() > end:
+            return value
+        time.sleep(pause)
+
+
 def until(
     read: t.Callable[[], T], accept: t.Callable[[T], object] = bool, *, seconds: float = LIMIT, pause: float = 0.5
 ) -> T:
@@ -18,11 +28,7 @@ def until(
 
     Raises AssertionError with the value last read when *seconds* have passed; the message is what a failed test shows.
     """
-    end = time.monotonic() + seconds
-    while True:
-        value = read()
-        if accept(value):
-            return value
-        if time.monotonic() > end:
-            raise AssertionError(f"waited {seconds:.0f} s; last seen: {value!r}")
-        time.sleep(pause)
+    value = poll(read, accept, seconds, pause)
+    if not accept(value):
+        raise AssertionError(f"waited {seconds:.0f} s; last seen: {value!r}")
+    return value

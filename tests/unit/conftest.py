@@ -57,11 +57,15 @@ else:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests that are marked thorough, unless HYPOTHESIS_PROFILE is thorough."""
-    left_out = [item for item in items if item.get_closest_marker("thorough")] if PROFILE != "thorough" else []
+    """Deselect the tests that are marked thorough, unless HYPOTHESIS_PROFILE is thorough; with FIRST_TESTS, all but the first of each file."""
+    kept = [item for item in items if PROFILE == "thorough" or not item.get_closest_marker("thorough")]
+    if os.environ.get("FIRST_TESTS"):
+        first: dict[Path, pytest.Item] = {}
+        kept = [item for item in kept if first.setdefault(item.path, item) is item]
+    left_out = [item for item in items if item not in kept]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+        items[:] = kept
 
 
 @pytest.fixture(autouse=True)

@@ -80,6 +80,13 @@ def test_base_without_a_remote_is_the_commit_before_this_landing(checkout):
     assert selection.base() == checkout("rev-parse", "HEAD~1")
 
 
+def test_base_of_a_single_commit_is_no_files(checkout):
+    checkout("checkout", "--quiet", "--orphan", "alone")
+    checkout("commit", "--quiet", "--message", "alone", day="03")
+    assert selection.base() == selection.NO_FILES
+    assert selection.changed(selection.NO_FILES) == {"day-01": 2, "day-02": 2}
+
+
 def test_base_on_a_branch_is_the_merge_base_with_main(checkout, tmp_path):
     checkout("update-ref", "refs/remotes/origin/main", "HEAD~1")
     (tmp_path / "new").write_text("a\n")
@@ -105,14 +112,14 @@ def test_every_role_module_and_package_is_on_a_line(monkeypatch):
     ]
 
 
-def test_changed_roles_are_all_where_shared_fixtures_changed():
-    every = selection.changed_roles(["tests/fakes/kubernetes_api.py"])
-    assert {"gpushare", "nvidia_driver"} <= set(every)
-    assert selection.changed_roles(["roles/gpushare/tasks/main.yml", "tests/unit/roles/cuda/test_cuda.py"]) == [
-        "cuda",
-        "gpushare",
-    ]
-    assert selection.changed_roles(["README.md", "plugins/modules/nvml_facts.py"]) == []
+def test_changed_roles_are_tested_whole_and_those_on_changed_fixtures_by_first_tests():
+    whole, sampled = selection.changed_roles(["tests/fakes/kubernetes_api.py", "roles/cuda/tasks/main.yml"])
+    assert whole == ["cuda"]
+    assert {"gpushare", "nvidia_driver"} <= set(sampled)
+    changed = ["roles/gpushare/tasks/main.yml", "tests/unit/roles/cuda/test_cuda.py"]
+    assert selection.changed_roles(changed) == (["cuda", "gpushare"], [])
+    assert selection.changed_roles(["README.md", "plugins/modules/nvml_facts.py"]) == ([], [])
+    assert selection.changed_roles(["requirements-dev.txt"]) == ([*sorted([*sampled, "cuda"])], [])
 
 
 @pytest.mark.parametrize(
