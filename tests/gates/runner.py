@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs gates as two jobs and ends with a summary, also where time is up or the run is terminated.
 
-The first job has the processors whenever it can use them; the second is nice. Each gate is a process of its own, whose output goes to
+The first job has the processors whenever it can use them; the second has what it leaves. Each gate is a process of its own, whose output goes to
 build/reports/GATE.log. Verdicts, counts and seconds go to build/reports/TIER.json.
 """
 
@@ -29,6 +29,9 @@ GRACE_SECONDS = 60  # for a gate that is terminated to take its lab down
 BUDGETS = {"test": 15 * 60, "test-all": 70 * 60}
 LIMITS = {"test": 75 * 60, "test-all": 150 * 60}
 NICE = ("nice", "-n", "5")
+# Linux may share processors by session, and each worker of Ansible is a session: then only a control group keeps the second job from slowing the first
+# one and its lab down. For version 1 and 2 of control groups: where they are, and the setting of a twentieth of the usual share.
+CONTROL_GROUPS = ((Path("/sys/fs/cgroup/cpu"), "cpu.shares", "51"), (Path("/sys/fs/cgroup"), "cpu.weight", "5"))
 FAILED_LINES = 200  # of the output of a failed gate, on the terminal
 
 
@@ -62,13 +65,20 @@ class Runner:
         )
         timer.daemon = True
         timer.start()
-        jobs = [threading.Thread(target=self._job, args=(first, nice)) for first, nice in ((self.main, ()), ("", NICE))]
+        group = make_control_group()
+        jobs = [
+            threading.Thread(target=self._job, args=(self.main, (), None)),
+            threading.Thread(target=self._job, args=("", NICE, group)),
+        ]
         for job in jobs:
             job.start()
         for job in jobs:
             while job.is_alive():  # a join without a limit would keep signals waiting
                 job.join(0.5)
         timer.cancel()
+        if group:
+            with contextlib.suppress(OSError):  # not empty: what a gate has left behind
+                group.rmdir()
         return self._finish(time.monotonic() - begin)
 
     def end(self, reason: str) -> None:
@@ -83,17 +93,17 @@ class Runner:
             killer.daemon = True
             killer.start()
 
-    def _job(self, first: str, nice: tuple[str, ...]) -> None:
+    def _job(self, first: str, nice: tuple[str, ...], group: Path | None) -> None:
         if first:
-            self._gate(first, nice)
+            self._gate(first, nice, group)
         while True:
             try:
                 name = self._waiting.get_nowait()
             except queue.Empty:
                 return
-            self._gate(name, nice)
+            self._gate(name, nice, group)
 
-    def _gate(self, name: str, nice: tuple[str, ...]) -> None:
+    def _gate(self, name: str, nice: tuple[str, ...], group: Path | None) -> None:
         begin = time.monotonic()
         log = self.reports / f"{name}.log"
         with self._lock:
@@ -111,6 +121,9 @@ class Runner:
                     start_new_session=True,
                 )
             self._running[name] = process
+        if group:
+            with contextlib.suppress(OSError):  # it has ended already
+                (group / "cgroup.procs").write_text(str(process.pid), encoding="ascii")
         self._print(f"{name}: started")
         _pid, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -150,6 +163,21 @@ class Runner:
         (self.reports / "summary.txt").write_text(f"{lines[-1]}\n", encoding="utf-8")
         print("\n".join(lines), flush=True)
         return 1 if self._ended else status
+
+
+def make_control_group() -> Path | None:
+    """A control group of this process with a small share of the processors; None where none can be made."""
+    for root, setting, share in CONTROL_GROUPS:
+        group = root / f"gpu-kubernetes-gates-{os.getpid()}"
+        with contextlib.suppress(OSError):
+            if not (root / "cgroup.procs").exists():
+                continue
+            group.mkdir()
+            (group / setting).write_text(share, encoding="ascii")
+            return group
+        with contextlib.suppress(OSError):
+            group.rmdir()
+    return None
 
 
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:

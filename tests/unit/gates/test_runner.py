@@ -15,7 +15,7 @@ from lab.wait import until
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from gates import machine, scenarios, versions
+from gates import machine, runner, scenarios, versions
 
 TESTS = Path(__file__).resolve().parents[2]
 # Gates of a script: NAME prints, fails where it is called bad, and waits to be ended where it is called hangs.
@@ -62,6 +62,16 @@ def test_all_gates_run_whatever_the_others_do(start, tmp_path):
     assert (tmp_path / "good.log").read_text() == "output of good\n"
     assert "bad | output of bad" in lines
     assert (tmp_path / "summary.txt").read_text() == f"{lines[-1]}\n"
+
+
+def test_second_job_has_a_small_share_of_the_processors(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        runner, "CONTROL_GROUPS", [(tmp_path / "missing", "cpu.shares", "51"), (tmp_path, "cpu.weight", "5")]
+    )
+    assert runner.make_control_group() is None
+    (tmp_path / "cgroup.procs").touch()
+    group = runner.make_control_group()
+    assert (group.parent, (group / "cpu.weight").read_text()) == (tmp_path, "5")
 
 
 def test_run_without_a_failure_succeeds(start):

@@ -66,6 +66,15 @@ MISTAKES = {
         {"given": FEDORA, **NVIDIAS, "cuda_versions": ["12.8"]},
         "fedora99/x86_64; name its key_url with its key_checksum, ",
     ),
+    "named-key": (
+        {
+            "given": FEDORA,
+            **NVIDIAS,
+            "cuda_versions": ["12.8"],
+            "cuda_repository": {"key_url": "https://x.example/key.pub", "key_checksum": "sha256:" + "0" * 64},
+        },
+        "",
+    ),
     "arch-runfile": (
         {"given": ARCH, **TWO, "cuda_versions": ["12.8"]},
         "Archlinux has no update-alternatives",
@@ -80,10 +89,13 @@ WITH_DRIVER = {
         f"runfile: {TOO_OLD}",
     ),
     "fits": ({**NVIDIAS, "cuda_versions": ["12.8"]}, ""),
+    # The distribution's package: CUDA 11.8.
+    "unversioned": (PACKAGE, ""),
 }
 #: The same where a package manager has to be asked which CUDA it has, with its answers.
 OFFERS = {
     "newer": ({"given": ARCH}, {"pacman": "Name : cuda\nVersion : 13.0.1-1"}, TOO_OLD),
+    "older": ({"given": ARCH}, {"pacman": "Name : cuda\nVersion : 12.8.1-3"}, ""),
     "asked": (
         {"given": ARCH, "cuda_versions": ["12.6"]},
         {"pacman": "Name : cuda\nVersion : 12.8.1-3"},

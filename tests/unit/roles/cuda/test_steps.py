@@ -92,6 +92,20 @@ def test_packages_do_not_replace_a_toolkit_of_somebody_else(machine, apply, mana
         assert code == 0, said
 
 
+@pytest.mark.thorough
+def test_toolkit_of_another_apt_package_is_accepted(machine, apply):
+    (machine.folder / "dpkg").touch()
+    machine.compiler("12.8", owned=True)
+    asked = {**NVIDIAS, "cuda_versions": ["12.8"]}
+    code, _done, said = apply("validate_package present", **asked)
+    assert (code, machine.registered(), machine.default()) == (0, ["cuda-12.8"], "cuda-12.8"), said
+    # From then on the role's record is sufficient.
+    (machine.folder / "owned").write_text("")
+    machine.done()
+    code, again, said = apply("validate_package present", **asked)
+    assert (code, again, machine.done()) == (0, 0, []), said
+
+
 def test_another_installer_that_fails_leaves_the_toolkit_that_was_there(machine, runfile):
     """One that cannot be had, and one that ends with an error."""
     code, _done, said = runfile(machine.installer(1))

@@ -169,6 +169,9 @@ def test_a_node_that_was_cordoned_before_stays_so(cluster, machine, apply, besid
     (node,) = cluster.all("Node")
     assert (node["spec"], node["metadata"].get("annotations") or {}) == ({"unschedulable": True}, {})
     assert "driver-reboot" not in machine.notes()
+    machine.done()
+    code, again, said = apply("present", **beside)
+    assert (code, again, machine.done()) == (0, 0, []), said
 
 
 @pytest.mark.thorough

@@ -160,6 +160,8 @@ def test_a_drop_in_that_a_run_has_only_written_comes_into_force_with_the_next(ma
     code, _done, said = apply("services_drop_in services", distribution="Ubuntu")
     assert (code, machine.done()) == (0, ["daemon-reload", f"enable {DAEMON}", f"restart {DAEMON}"]), said
     assert machine.notes() == [f"driver-enabled-{DAEMON}"]
+    code, again, said = apply("services_drop_in services", distribution="Ubuntu")
+    assert (code, again, machine.done()) == (0, 0, []), said
 
 
 def test_libraries_come_to_signed_kernel_modules_of_another_version(machine, apply):

@@ -91,11 +91,12 @@ WAYS = {
         "returning",
     ),
     "neither": ({"nvidia_driver_upgrade_rollback": False}, "for nvidia_driver_upgrade_rollback is false", "swapping"),
+    "forward": ({"nvidia_driver_upgrade_rollback": False, "nvidia_driver_method": "none"}, "upgraded", ""),
 }
 
 
 def test_a_way_back_that_was_cut_off_is_gone_on_with(refusals, cluster, given, tmp_path):
-    """It fails here, for the host has no driver, and one that somebody is to have installed is asked for."""
+    """The hosts have no driver: the method preinstalled fails, and the method none does not."""
     hosts, paths = {}, {}
     for name, (asked, *_result) in WAYS.items():
         state = tmp_path / name
@@ -121,6 +122,8 @@ def test_a_way_back_that_was_cut_off_is_gone_on_with(refusals, cluster, given, t
     for name, (_asked, said, phase) in WAYS.items():
         assert said.format(name) in told[name]
         assert (json.loads(paths[name].read_text())["phase"] if paths[name].exists() else "") == phase, name
+    cordoned = {item["metadata"]["name"] for item in cluster.all("Node") if item["spec"].get("unschedulable")}
+    assert cordoned == {"stuck", "neither"}
 
 
 # A service that runs is a file.

@@ -102,6 +102,29 @@ def test_a_pod_that_its_budget_keeps_is_named_and_the_node_given_back(refusals, 
     assert not path.exists()
 
 
+@pytest.mark.thorough
+def test_upgrade_with_wrong_installer_checksum_uncordons_the_node(refusals, cluster, given, tmp_path):
+    """An interrupted run had cordoned the node."""
+    maintenance = {"was_schedulable": True, "reason": "NVIDIA driver upgrade", "since": "2026-01-01T00:00:00Z"}
+    annotations = {"gpu-kubernetes/maintenance": json.dumps(maintenance)}
+    cluster.put(offering("w1", {"nvidia.com/gpu": "2"}, unschedulable=True, annotations=annotations))
+    path = note(tmp_path)
+    (tmp_path / "installer.run").write_text("an installer")
+    asked = {
+        "nvidia_driver_method": "runfile",
+        "nvidia_driver_runfile": {"url": (tmp_path / "installer.run").as_uri(), "checksum": "sha256:" + "0" * 64},
+        "nvidia_driver_state_dir": str(tmp_path),
+        "__nvidia_driver_upgrade_read": encoded(path),
+    }
+    told = refusals("nvidia_driver_upgrade", ["upgrade"], {"w1": {**given, **asked}})
+    assert "The checksum for" in told["w1"]
+    assert told["w1"].endswith("Driver 570.1 was not touched, and node w1 was given back.")
+    (node,) = cluster.all("Node")
+    assert not node["spec"].get("unschedulable")
+    assert not node["metadata"].get("annotations")
+    assert not path.exists()
+
+
 def test_who_has_the_driver_open_is_named_by_pod(refusals, cluster, given, tmp_path):
     note(tmp_path)
     cluster.put(offering("w1", {"nvidia.com/gpu": "2"}))
