@@ -46,6 +46,16 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.xmlpath = str(folder / f"{name}-{len(list(folder.glob(f'{name}-*.xml'))) + 1}.xml")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the tests that are marked thorough, in `make test`."""
+    left_out = [
+        item for item in items if os.environ.get("GATES_TIER") == "merge" and item.get_closest_marker("thorough")
+    ]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
 @pytest.fixture(scope="session")
 def settings() -> Settings:
     """The lab of the scenario."""

@@ -80,7 +80,7 @@ def lab(command: str, settings: Mapping[str, str]) -> None:
         raise LabError("\n".join(why(printed)))
 
 
-def on_cluster(gate: str, names: Sequence[str], *, faults: bool) -> list[Case]:
+def on_cluster(gate: str, names: Sequence[str]) -> list[Case]:
     """Run scenarios on the shared cluster and check that each leaves nodes and cluster as it found them."""
     settings = lab_of(FIRST)
     where = Settings(name=settings["LAB_NAME"], subnet=settings["LAB_SUBNET"])
@@ -88,10 +88,7 @@ def on_cluster(gate: str, names: Sequence[str], *, faults: bool) -> list[Case]:
     cases: list[Case] = []
     try:
         for name in (name for name in names if not (guest and name == GUEST)):
-            environment = {"LAB_KEEP": "1"}
-            if name == FIRST:
-                environment |= {"LAB_GUEST": GUEST} if guest else {}
-                environment |= {"LAB_FAULTS": "faults"} if faults else {}
+            environment = {"LAB_KEEP": "1", **({"LAB_GUEST": GUEST} if guest and name == FIRST else {})}
             lab("up", settings)
             before = fingerprint.take(where)
             case = molecule(gate, name, environment)
@@ -127,13 +124,13 @@ def on_machines(gate: str, names: Sequence[str]) -> list[Case]:
     return cases
 
 
-def run_all(gate: str, names: Sequence[str], *, faults: bool = False) -> int:
+def run_all(gate: str, names: Sequence[str]) -> int:
     """Run the named scenarios, those on the cluster first; exit status."""
     if unknown := set(names) - set(known()):
         print(f"There is no scenario {', '.join(sorted(unknown))}; choose from {', '.join(known())}.", file=sys.stderr)
         return 2
     cluster = [name for name in names if has_cluster(name)]
-    cases = on_cluster(gate, cluster, faults=faults) if cluster else []
+    cases = on_cluster(gate, cluster) if cluster else []
     cases += on_machines(f"{gate}-machines", [name for name in names if name not in cluster])
     for case in cases:
         print(f"scenario {case.name}: {case.outcome} in {case.seconds:.0f} s")

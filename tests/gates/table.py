@@ -126,7 +126,7 @@ def cluster(arguments: list[str]) -> int:
     names = arguments or (
         choice.scenarios if choice else [name for name in scenarios.known() if scenarios.has_cluster(name)]
     )
-    return scenarios.run_all("cluster", names, faults=thorough())
+    return scenarios.run_all("cluster", names)
 
 
 def machines(arguments: list[str]) -> int:

@@ -149,6 +149,7 @@ def test_a_pod_that_fits_no_gpu_is_pending_with_the_reason(gpu_pods: Any) -> Non
     gpu_pods(41, MEMORY, SHARED, waits="Insufficient GPU Memory in one device")
 
 
+@pytest.mark.thorough
 def test_without_the_extender_only_pods_that_share_are_pending(gpu_pods: Any, api: Any, apps: Any, site: Run) -> None:
     [former] = extenders(api)
     apps.delete_namespaced_daemon_set("gpushare-schd-extender", "kube-system", propagation_policy="Foreground")
@@ -162,6 +163,7 @@ def test_without_the_extender_only_pods_that_share_are_pending(gpu_pods: Any, ap
     gpu_pods(1, MEMORY, SHARED)
 
 
+@pytest.mark.thorough
 def test_another_node_restarts_the_extender_and_leaves_the_first_alone_when_it_goes(
     api: Any, offered: Any, apply: Run
 ) -> None:
@@ -188,6 +190,7 @@ def test_a_change_is_refused_while_pods_hold_gpus(held: Any, seen: Any, site: Ru
     assert seen() == STRATEGIES["gpushare"]
 
 
+@pytest.mark.thorough
 def test_a_wrong_extender_url_leaves_a_scheduler_that_schedules(gpu_pods: Any, apply: Run) -> None:
     wrong = {
         "gpushare_extender_url": "http://127.0.0.1:1/gpushare-scheduler",

@@ -133,7 +133,7 @@ def lab(monkeypatch, tmp_path):
 
     def run(command, env):
         name = command[-1]
-        noted.append((name, env.get("LAB_GUEST"), env.get("LAB_FAULTS")) if command[0] == "molecule" else name)
+        noted.append((name, env.get("LAB_GUEST")) if command[0] == "molecule" else name)
         return (1, ["fatal: why"]) if name == "kubelet_reserved" else (0, [])
 
     monkeypatch.setattr(scenarios, "run", run)
@@ -143,20 +143,20 @@ def lab(monkeypatch, tmp_path):
 def test_sharing_runs_on_the_cluster_of_default(lab):
     noted, _prints = lab
     assert scenarios.run_all("cluster", ["default", "sharing"]) == 0
-    assert noted == ["up", ("default", "sharing", None), "down"]
+    assert noted == ["up", ("default", "sharing"), "down"]
 
 
 def test_scenario_that_leaves_a_difference_fails_and_the_next_gets_a_new_lab(lab):
     noted, prints = lab
     prints += [["node: +label b"]]
-    assert scenarios.run_all("cluster", ["default", "kube_scheduler_extender"], faults=True) == 1
-    assert noted == ["up", ("default", None, "faults"), "down", "up", ("kube_scheduler_extender", None, None), "down"]
+    assert scenarios.run_all("cluster", ["default", "kube_scheduler_extender"]) == 1
+    assert noted == ["up", ("default", None), "down", "up", ("kube_scheduler_extender", None), "down"]
 
 
 def test_failed_scenario_is_followed_by_a_new_lab(lab):
     noted, _prints = lab
     assert scenarios.run_all("cluster", ["kubelet_reserved", "default"]) == 1
-    assert noted == ["up", ("kubelet_reserved", None, None), "down", "up", ("default", None, None), "down"]
+    assert noted == ["up", ("kubelet_reserved", None), "down", "up", ("default", None), "down"]
 
 
 def test_scenario_that_does_not_exist_is_refused(capsys):

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Faults on a finished cluster, which only `make test-all` runs (LAB_FAULTS)."""
+"""Faults on a finished cluster, which `make test` leaves to `make test-all`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+pytestmark = pytest.mark.thorough
 HOST = "molecule-worker-2"
 CONFIG = "/etc/containerd/config.toml"
 
