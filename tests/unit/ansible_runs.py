@@ -163,3 +163,22 @@ def task_of(role: str, file: str, name: str) -> dict[str, t.Any]:
 
     tasks = yaml.safe_load((ROOT / "roles" / role / "tasks" / f"{file}.yml").read_text())
     return next(task for task in tasks if name in task["name"])
+
+
+def check_pods(objects: t.Mapping[tuple[str, str], Mapping], extender: str, plugin: str) -> None:
+    """Require of a role's objects: resources of each container, all probes of the extender's, the priority that its users have of each pod."""
+    specs = {
+        name: item["spec"]["template"]["spec"]
+        for (_kind, name), item in objects.items()
+        if "template" in item.get("spec", {})
+    }
+    priorities = {name: spec["priorityClassName"] for name, spec in specs.items()}
+    assert priorities == {extender: "system-cluster-critical", plugin: "system-node-critical"}
+    probe = {"path": "/version", "port": "http"}
+    probes = dict.fromkeys(("startupProbe", "readinessProbe", "livenessProbe"), probe)
+    for name, spec in specs.items():
+        for container in [*spec.get("initContainers", []), *spec["containers"]]:
+            amounts = container["resources"]
+            assert {key for key in amounts if amounts[key].get("memory")} == {"requests", "limits"}
+            found = {key: value["httpGet"] for key, value in container.items() if key.endswith("Probe")}
+            assert found == (probes if name == extender else {})

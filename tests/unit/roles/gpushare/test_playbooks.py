@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import re
 from contextlib import ExitStack
 
 import pytest
@@ -14,11 +16,11 @@ pytest.importorskip("kubernetes")
 pytest.importorskip("yaml")
 
 import yaml
-from fakes.kubernetes_api import pod
+from fakes.kubernetes_api import node, pod
 from fakes.loopback_api import serving, write_kubeconfig
 from fakes.small_cluster import SmallCluster
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import HERE, ROOT
 
 MANIFEST = (
     ROOT / "tests" / "unit" / "plugins" / "module_utils" / "_scheduler" / "fixtures" / "kubeadm-1.34.4.yaml"
@@ -168,6 +170,64 @@ def test_a_control_plane_that_the_inventory_lacks_stops_the_run(run, tmp_path):
         "kube-scheduler runs on cp1, cp2, cp3, and the group kube_control_plane of the inventory has only cp1; add the"
     )
     assert told in " ".join(said.split())
+
+
+GPUS = [{"name": "GPU", "lost": False, "memory_total_bytes": 16 * 2**30}] * 2
+
+
+@pytest.fixture
+def play(run, tmp_path):
+    """Run the tag gpushare of a playbook on the host w1, in a cluster of these objects: exit code, output, whether an object has changed."""
+
+    def run_play(name, objects, *options):
+        facts = {"nvml": {"source": "nvml", "error": None, "gpus": GPUS}, "nodename": "w1", "cacheable": True}
+        tasks = [{"ansible.builtin.set_fact": facts}]
+        first = {"hosts": "all", "gather_facts": False, "tags": ["always"], "tasks": tasks}
+        playbook = {"ansible.builtin.import_playbook": str(ROOT / "playbooks" / f"{name}.yml")}
+        (tmp_path / "play.yml").write_text(json.dumps([first, playbook]))
+        cluster = SmallCluster({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system"}}, *objects)
+        before = copy.deepcopy(cluster.objects)
+        with serving(cluster) as server:
+            code, printed = run(
+                {"gpu_nodes": {"hosts": {"w1": {}}, "vars": HERE}},
+                tmp_path / "play.yml",
+                "--tags=gpushare",
+                *options,
+                gpu_kubeconfig=str(write_kubeconfig(server.url, tmp_path / "kubeconfig")),
+                gpu_preflight_gpus={"ansible_facts": {}},
+                gpushare_extender_image_tag="c0b6141",
+                # Nothing reacts here: a run that changes what it should not ends soon.
+                gpushare_wait_timeout=2,
+            )
+        return code, printed, cluster.objects != before
+
+    return run_play
+
+
+@pytest.mark.thorough
+def test_deploy_gpushare_in_check_mode_reports_changes_and_makes_none(play):
+    code, printed, changed = play("deploy_gpushare", [{"kind": "Node", "apiVersion": "v1", **node("w1", 2)}], "--check")
+    assert (code, changed) == (0, False), printed
+    items = re.findall(r"^changed: \[w1 -> localhost\](?: => \(item=(.*)\))?", printed, re.MULTILINE)
+    # The label of the node has no item.
+    assert items.count("") == 1, printed
+    for name in ("RuntimeClass nvidia", "DaemonSet gpushare-schd-extender", "DaemonSet gpushare-device-plugin-ds"):
+        assert name in ", ".join(items)
+
+
+@pytest.mark.thorough
+def test_remove_gpushare_while_pods_hold_memory_is_refused(play):
+    shared = node("w1", labels={"gpushare": "true"})
+    for key in ("capacity", "allocatable"):
+        shared["status"][key] = {"aliyun.com/gpu-mem": "32"}
+    main = {"name": "main", "resources": {"limits": {"aliyun.com/gpu-mem": "8"}}}
+    holder = pod("holder", on="w1", containers=[main], status={"phase": "Running"})
+    objects = [{"kind": "Node", "apiVersion": "v1", **shared}, {"kind": "Pod", "apiVersion": "v1", **holder}]
+    code, printed, changed = play("remove_gpushare", objects)
+    assert (code, changed) == (2, False), printed
+    assert "Node w1: pods hold aliyun.com/gpu-mem" in printed
+    # What names the pods.
+    assert "the playbook show_gpu_allocation with -e gpushare_report_details=true" in " ".join(printed.split())
 
 
 #: What a run knows of a host, whether an import for those that leave, or for what is found, leaves it out.

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT, task_of
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT, check_pods, task_of
 
 pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
 yaml = pytest.importorskip("yaml")
@@ -124,6 +124,8 @@ def test_accounts_and_containers_may_do_what_the_programs_do_and_no_more(made):
         assert container["securityContext"] == {**LOCKED, **unprivileged}
     plugin = objects["beside"]["DaemonSet", "gpushare-device-plugin-ds"]["spec"]["template"]["spec"]
     assert [container["securityContext"] for container in plugin["containers"]] == [LOCKED]
+    for items in objects.values():
+        check_pods(items, extender="gpushare-schd-extender", plugin="gpushare-device-plugin-ds")
     may = {
         (host, name): {
             (resource, verb) for rule in item["rules"] for resource in rule["resources"] for verb in rule["verbs"]
@@ -198,14 +200,24 @@ FACTS = {
         OWN,
         "Host large has 81920 MiB of GPU memory, and the kubelet refuses messages of more than 4 MiB",
     ),
+    "different": (
+        gpus(1, 6) + gpus(1, 4),
+        OWN,
+        "Host different has GPUs with 6.00 GB, 4.00 GB, and gpushare takes the memory of the first for that of each",
+    ),
+    "different-allowed": (gpus(1, 4) + gpus(1, 6), {**OWN, "gpushare_allow_unequal_gpus": True}, "[8192, 2, 4096]"),
 }
 
 
 def test_what_a_node_is_to_offer(refusals):
+    hosts = {name: {"gpus": found, **variables} for name, (found, variables, _words) in FACTS.items()}
+    # Hosts of one play have to agree on the extender.
+    published = {"published": hosts.pop("published")}
     told = refusals(
         "gpushare",
         ["facts"],
-        *[{name: {"gpus": found, **variables}} for name, (found, variables, _words) in FACTS.items()],
+        hosts,
+        published,
         facts={"nvml": {"source": "nvml", "error": None, "gpus": "{{ gpus }}"}},
         fact="[__gpushare_host.expected, __gpushare_host.gpus, __gpushare_host.each] | string",
         extra={
@@ -259,12 +271,28 @@ HELD = {
     "another-emptied": (offers(32, 16, held=8, __gpushare_emptied=["far"]), ["another-emptied"]),
 }
 HELD["other-unit"][0]["__gpushare_everywhere"]["nodes"][1]["allocated"] = 3
+ABSENT = {"gpushare_state": "absent"}
+#: The same where gpushare is removed, and whose pods would keep GPUs that others get.
+REMOVED = {
+    "removed-idle": (offers(16, 0, **ABSENT), []),
+    "removed-held": (offers(16, 0, held=8, **ABSENT), ["removed-held"]),
+    "removed-allowed": (offers(16, 0, held=8, gpushare_remove_used=True, **ABSENT), []),
+    "removed-emptied": (offers(16, 0, held=8, __gpushare_emptied=["removed-emptied"], **ABSENT), []),
+    "removed-another-emptied": (
+        offers(16, 0, held=8, __gpushare_emptied=["far"], **ABSENT),
+        ["removed-another-emptied"],
+    ),
+}
 
 
-def test_what_pods_hold_counts_the_same_afterwards(made):
-    task = task_of("gpushare", "check_present", "Require that what pods hold")
-    told = made("gpushare", {name: host for name, (host, _nodes) in HELD.items()}, "''", task)
-    for name, (_host, nodes) in HELD.items():
+def test_pods_that_hold_memory_stop_a_change_of_it_and_its_removal(made):
+    tasks = [
+        {**task_of("gpushare", f"check_{state}", words), "when": f"gpushare_state == '{state}'"}
+        for state, words in (("present", "Require that what pods hold"), ("absent", "Require that nobody uses"))
+    ]
+    rows = {**HELD, **REMOVED}
+    told = made("gpushare", {name: host for name, (host, _nodes) in rows.items()}, "''", {"block": tasks})
+    for name, (_host, nodes) in rows.items():
         assert bool(told[name]) == bool(nodes), (name, told[name])
         assert told[name] is None or told[name].startswith(f"Node {', '.join(nodes)}: pods hold" if nodes else "")
 

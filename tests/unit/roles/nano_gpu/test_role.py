@@ -11,7 +11,7 @@ pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is her
 import yaml
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import extenders
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT, check_pods
 
 SERVICE = {"found": [[{"spec": {"clusterIP": "10.96.0.9"}}]]}
 
@@ -51,6 +51,8 @@ def test_accounts_and_containers_may_do_what_the_programs_do_and_no_more(rendere
     assert extenders.check([told]) == []
     check_reach(agent_of(objects), agent_of(allowing))
     check_rights(objects)
+    for each in (objects, allowing):
+        check_pods(each, extender="nano-gpu-scheduler", plugin="nano-gpu-agent")
 
 
 def check_reach(agent, allowed):
