@@ -7,13 +7,11 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
 HOSTS = ("a", "b", "c", "d", "e")
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-yaml = pytest.importorskip("yaml")
 
 
 @pytest.fixture

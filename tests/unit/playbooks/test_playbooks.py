@@ -19,8 +19,6 @@ ELSEWHERE = {"patch_kube_scheduler.yml": "kube_control_plane"}
 PLAYBOOKS = sorted({path.name for path in (ROOT / "playbooks").glob("*.yml")} - {*NO_HOSTS})
 ROLES = ("k8s_device_plugin", "gpu_smoke_test", "gpu_verify")
 
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-
 
 def plays(name):
     return yaml.safe_load((ROOT / "playbooks" / name).read_text())

@@ -4,10 +4,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-
 THERE = {"path": "/usr/bin/there", "version": "1.0", "usable": True}
 
 

@@ -4,12 +4,9 @@
 
 from __future__ import annotations
 
-import pytest
 import yaml
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
 
 ROLE = ROOT / "roles" / "cuda"
 KEYS = ROLE.parent / "vendor_packages" / "vars" / "nvidia_keys.yml"

@@ -8,8 +8,6 @@ import os
 
 import pytest
 
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-
 DEBIAN = {
     "distribution": "Debian",
     "distribution_version": "12.15",

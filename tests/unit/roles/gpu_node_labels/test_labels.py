@@ -6,14 +6,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
 import yaml
 from fakes.kubelet_machine import Machine
 from fakes.loopback_api import listed, serving, write_kubeconfig
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
 
 WORKING = {"source": "nvml", "error": None, "gpus": [{"name": "Tesla T4", "memory_total_bytes": 2**34, "lost": False}]}
 
@@ -82,7 +79,6 @@ MASTERS = [
 
 
 def test_control_planes_are_masters_where_that_is_asked_for(hear, tmp_path):
-    pytest.importorskip("kubernetes")
     role = {"name": "gpu.kubernetes.gpu_node_labels", "tasks_from": "masters"}
     after = "{{ told + [__gpu_node_labels_masters.nodes | default({})] }}"
     tasks = [{"ansible.builtin.include_role": role}, {"ansible.builtin.set_fact": {"told": after}}]

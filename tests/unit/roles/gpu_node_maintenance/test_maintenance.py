@@ -4,17 +4,13 @@
 
 from __future__ import annotations
 
-import pytest
 import yaml
 from fakes.loopback_api import write_kubeconfig
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-
 
 def test_a_maintenance_that_fails_names_the_host(hear, tmp_path):
-    pytest.importorskip("kubernetes")
     ways = ("begin", "end", "main")
     plays = [
         {

@@ -6,10 +6,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-
 HERE = {"ansible_connection": "local", "ansible_become": False}
 
 T4 = {"name": "Tesla T4", "pci_device_id": "1eb8", "lost": False}

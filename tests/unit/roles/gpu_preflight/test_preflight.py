@@ -4,10 +4,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-
 
 def test_gpu_preflight_refuses_a_relative_kubeconfig(refusals):
     # It exists, seen from where Ansible runs.

@@ -4,11 +4,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-pytest.importorskip("kubernetes")
-
 from fakes.kubernetes_api import node, pod
 from fakes.loopback_api import LoopbackApi, listed, serving, write_kubeconfig
 from fakes.small_cluster import SmallCluster

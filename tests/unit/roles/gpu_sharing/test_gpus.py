@@ -4,11 +4,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import task_of
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
 
 SETTING = "accept-nvidia-visible-devices-envvar-when-unprivileged"
 #: The toolkit's settings, how GPUs reach containers, and whether that is refused.

@@ -10,8 +10,6 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-
 LOCAL = "ansible_connection=local ansible_become=false"
 
 

@@ -10,11 +10,6 @@ import re
 from contextlib import ExitStack
 
 import pytest
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-pytest.importorskip("kubernetes")
-pytest.importorskip("yaml")
-
 import yaml
 from fakes.kubernetes_api import node, pod
 from fakes.loopback_api import serving, write_kubeconfig

@@ -7,11 +7,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 import pytest
+import yaml
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT, check_pods, task_of
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-yaml = pytest.importorskip("yaml")
 
 NOW = datetime.now(timezone.utc)
 #: When the role runs.

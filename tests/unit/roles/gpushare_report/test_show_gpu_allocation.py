@@ -7,10 +7,6 @@ from __future__ import annotations
 import json
 
 import pytest
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-pytest.importorskip("kubernetes")
-
 from fakes.gpushare import share_node, share_pod
 from fakes.loopback_api import LoopbackApi, listed, serving, write_kubeconfig
 

@@ -7,10 +7,6 @@ from __future__ import annotations
 import json
 
 import pytest
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-pytest.importorskip("kubernetes")
-
 import yaml
 from fakes.gpushare import share_pod
 from fakes.gpushare_cluster import shared_node

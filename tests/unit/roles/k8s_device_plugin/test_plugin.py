@@ -4,12 +4,7 @@
 
 from __future__ import annotations
 
-import pytest
 import yaml
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-pytest.importorskip("kubernetes")
-
 from fakes.kubernetes_api import node
 from fakes.loopback_api import serving, write_kubeconfig
 from fakes.small_cluster import SmallCluster

@@ -12,11 +12,6 @@ import shutil
 
 import pytest
 import yaml
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-pytest.importorskip("kubernetes")
-pytest.importorskip("ruamel.yaml")
-
 from fakes.loopback_api import serving, write_kubeconfig
 from fakes.scheduler_machine import KUBEADM, ControlPlanes
 

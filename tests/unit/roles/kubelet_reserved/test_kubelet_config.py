@@ -11,8 +11,6 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
-pytest.importorskip("ruamel.yaml")
-
 FIXTURES = ROOT / "tests" / "unit" / "plugins" / "module_utils" / "_kubelet" / "fixtures"
 KUBEADM = (FIXTURES / "kubeadm-1.34.4.yaml").read_text()
 VALUES = {"kubeReserved": {"cpu": 1, "memory": "1Gi"}}

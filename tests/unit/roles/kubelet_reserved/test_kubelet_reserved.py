@@ -10,11 +10,6 @@ import re
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-pytest.importorskip("kubernetes")
-pytest.importorskip("ruamel.yaml")
-
 from fakes.kubelet_machine import Machine
 from fakes.loopback_api import serving, write_kubeconfig
 

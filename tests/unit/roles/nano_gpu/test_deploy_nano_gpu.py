@@ -13,10 +13,6 @@ import time
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-pytest.importorskip("kubernetes")
-
 from fakes.kubernetes_api import node
 from fakes.loopback_api import write_kubeconfig
 from fakes.small_cluster import SmallCluster

@@ -7,9 +7,6 @@ from __future__ import annotations
 import os
 
 import pytest
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-
 import yaml
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT

@@ -5,9 +5,6 @@
 from __future__ import annotations
 
 import pytest
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-
 import yaml
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import extenders

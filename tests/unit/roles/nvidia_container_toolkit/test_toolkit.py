@@ -6,10 +6,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-
 TOOLKIT = "nvidia-container-toolkit"
 
 

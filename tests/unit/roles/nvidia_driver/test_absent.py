@@ -7,9 +7,6 @@ from __future__ import annotations
 import os
 
 import pytest
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-
 from fakes.driver_machine import DAEMON, FABRIC_MANAGER
 
 if os.geteuid() != 0:

@@ -9,8 +9,6 @@ import os
 
 import pytest
 
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-
 KMP = "nvidia-open-driver-G06-signed-cuda-kmp-default"
 LIBRARIES = "nvidia-compute-utils-G06"
 DAEMON = "nvidia-persistenced"

@@ -7,11 +7,9 @@ from __future__ import annotations
 import os
 
 import pytest
+import yaml
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT, task_of
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-yaml = pytest.importorskip("yaml")
 
 WHERE = "https://developer.download.nvidia.com/compute/cuda/repos/"
 NOTHING = {"library_version": None, "installed_module_version": None, "loaded_module_version": None}

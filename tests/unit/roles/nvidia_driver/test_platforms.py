@@ -12,8 +12,6 @@ import yaml
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT, task_of
 
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-
 ROLE = ROOT / "roles" / "nvidia_driver"
 KEYS = ROLE.parent / "vendor_packages" / "vars" / "nvidia_keys.yml"
 STATE = "/var/lib/gpu-kubernetes"

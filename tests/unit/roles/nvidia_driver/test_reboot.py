@@ -13,10 +13,6 @@ import threading
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-pytest.importorskip("kubernetes")
-
 from fakes.driver_machine import DAEMON, NEXT_KERNEL
 from fakes.kubernetes_api import pod
 from fakes.loopback_api import write_kubeconfig

@@ -10,8 +10,6 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-
 DEBIAN = {
     "distribution": "Debian",
     "distribution_version": "12.15",

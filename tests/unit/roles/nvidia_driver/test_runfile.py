@@ -9,9 +9,6 @@ import json
 import os
 
 import pytest
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-
 from fakes.driver_machine import DAEMON, FABRIC_MANAGER
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import task_of

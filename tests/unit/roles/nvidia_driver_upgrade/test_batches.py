@@ -8,10 +8,6 @@ import os
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-pytest.importorskip("kubernetes")
-
 import yaml
 from fakes.loopback_api import write_kubeconfig
 

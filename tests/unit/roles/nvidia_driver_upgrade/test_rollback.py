@@ -11,10 +11,6 @@ import os
 import re
 
 import pytest
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-pytest.importorskip("kubernetes")
-
 import yaml
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT, task_of

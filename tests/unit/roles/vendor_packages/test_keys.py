@@ -4,11 +4,9 @@
 
 from __future__ import annotations
 
-import pytest
+import yaml
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
-
-yaml = pytest.importorskip("yaml")
 
 #: A release as NVIDIA names it, and the key that signs its repository.
 KEYS = {

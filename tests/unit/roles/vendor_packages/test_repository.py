@@ -6,10 +6,6 @@ from __future__ import annotations
 
 import os
 
-import pytest
-
-pytest.importorskip("ansible.playbook", reason="only ansible.module_utils is here")
-
 DEBIAN = {
     "distribution": "Debian",
     "distribution_version": "12.15",
