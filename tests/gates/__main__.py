@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 
 from . import machine, selection, table
@@ -48,6 +49,7 @@ def main(words: list[str]) -> int:
         print(f"There is no gate {name}; `make gates` lists them.", file=sys.stderr)
         return 2
     os.environ.setdefault("GATES_NAME", name)
+    signal.signal(signal.SIGTERM, lambda *_received: sys.exit(143))  # so that a gate that is terminated removes its lab
     return table.GATES[name].run(arguments)
 
 

@@ -49,7 +49,7 @@ class Runner:
 
     def __post_init__(self) -> None:
         self._waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal may come while it is held
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._ended = ""
 
@@ -149,6 +149,9 @@ class Runner:
 
     def _finish(self, seconds: float) -> int:
         order = [name for name in (self.main, *self.others) if name]
+        for name in set(order) - {result.name for result in self.results}:
+            lost = _report.Case(name, "gate", "failed", "the runner lost it; see its exception above")
+            self.results.append(_report.Result(name, "lost", 0, 0, [lost]))
         self.results.sort(key=lambda result: order.index(result.name))
         status, lines = _report.summarize(self.results, self.reports)
         if self._ended:

@@ -15,7 +15,7 @@ from typing import Any
 
 from . import cluster, nodes
 from .settings import Settings
-from .wait import poll
+from .wait import LIMIT, poll
 
 GPU_RESOURCES = ("nvidia.com/", "aliyun.com/", "nano-gpu/", "elasticgpu.io/")
 MOST_LINES = 20
@@ -66,7 +66,7 @@ def compare(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     return found[:MOST_LINES]
 
 
-def remaining(before: Mapping[str, str], settings: Settings, seconds: float = 60) -> list[str]:
+def remaining(before: Mapping[str, str], settings: Settings, seconds: float = LIMIT) -> list[str]:
     """Return the lines that still differ from BEFORE after SECONDS, as ``compare``: pods take a while to end, and kubelets to report.
 
     Raises as ``take``.

@@ -81,11 +81,30 @@ def test_run_without_a_failure_succeeds(start):
 
 
 def test_run_over_its_limit_ends_with_a_summary(start, tmp_path):
-    process = start(2, "main-hangs", "good", "hangs", "later")
+    process = start(1, "main-hangs", "hangs", "later")
     lines = process.communicate()[0].splitlines()
-    assert (process.returncode, lines[-1]) == (1, "1 passed, 3 failed, 0 skipped")
-    assert verdicts(tmp_path) == {"main-hangs": "ended", "good": "passed", "hangs": "ended", "later": "not run"}
+    assert (process.returncode, lines[-1]) == (1, "0 passed, 3 failed, 0 skipped")
+    assert set(verdicts(tmp_path).values()) <= {"ended", "not run"}
+    assert verdicts(tmp_path)["later"] == "not run"
     assert any("the limit of a run" in line for line in lines)
+
+
+def test_gate_that_the_runner_loses_is_a_failure(start, tmp_path):
+    (tmp_path / "good.log").mkdir()  # so that it cannot be written
+    process = start(600, "main", "good")
+    assert process.communicate()[0].splitlines()[-1] == "1 passed, 1 failed, 0 skipped"
+    assert (process.returncode, verdicts(tmp_path)) == (1, {"main": "passed", "good": "lost"})
+
+
+def test_scenario_whose_cluster_dies_fails_and_the_next_gets_a_new_lab(lab, monkeypatch):
+    noted, _prints, _guest_runs = lab
+
+    def die(*_words):
+        raise scenarios.LabError("no API server")
+
+    monkeypatch.setattr(scenarios.fingerprint, "remaining", die)
+    assert scenarios.run_all("cluster", ["default", "kube_scheduler_extender"]) == 1
+    assert noted[-4:] == ["up", ("kube_scheduler_extender", None), "down", "down"]
 
 
 def test_terminated_run_ends_with_a_summary(start, tmp_path):
@@ -124,7 +143,7 @@ def test_machine_that_lacks_something_is_reported_first(monkeypatch, capsys, go,
 @pytest.fixture
 def lab(monkeypatch, tmp_path):
     """A lab that is not there: commands are noted, each scenario leaves the next list of differences."""
-    noted, prints = [], []
+    noted, prints, guest_runs = [], [], [True]
     monkeypatch.setattr(scenarios, "CACHE", tmp_path)
     monkeypatch.setattr(scenarios, "write", lambda *_words: None)
     monkeypatch.setattr(scenarios.subprocess, "run", lambda command, **_more: noted.append(command[-1]))
@@ -134,29 +153,35 @@ def lab(monkeypatch, tmp_path):
     def run(command, env):
         name = command[-1]
         noted.append((name, env.get("LAB_GUEST")) if command[0] == "molecule" else name)
-        return (1, ["fatal: why"]) if name == "kubelet_reserved" else (0, [])
+        if name == "kubelet_reserved":
+            return 1, ["fatal: why"]
+        return 0, ["  /molecule/default/../sharing/present/test_sharing.py"] if guest_runs and env.get(
+            "LAB_GUEST"
+        ) else []
 
     monkeypatch.setattr(scenarios, "run", run)
-    return noted, prints
+    return noted, prints, guest_runs
 
 
 def test_sharing_runs_on_the_cluster_of_default(lab):
-    noted, _prints = lab
+    noted, _prints, guest_runs = lab
     assert scenarios.run_all("cluster", ["default", "sharing"]) == 0
-    assert noted == ["up", ("default", "sharing"), "down"]
+    assert noted == ["down", "up", ("default", "sharing"), "down"]
+    guest_runs.clear()
+    assert scenarios.run_all("cluster", ["default", "sharing"]) == 1
 
 
 def test_scenario_that_leaves_a_difference_fails_and_the_next_gets_a_new_lab(lab):
-    noted, prints = lab
+    noted, prints, _guest_runs = lab
     prints += [["node: +label b"]]
     assert scenarios.run_all("cluster", ["default", "kube_scheduler_extender"]) == 1
-    assert noted == ["up", ("default", None), "down", "up", ("kube_scheduler_extender", None), "down"]
+    assert noted == ["down", "up", ("default", None), "down", "up", ("kube_scheduler_extender", None), "down"]
 
 
 def test_failed_scenario_is_followed_by_a_new_lab(lab):
-    noted, _prints = lab
+    noted, _prints, _guest_runs = lab
     assert scenarios.run_all("cluster", ["kubelet_reserved", "default"]) == 1
-    assert noted == ["up", ("kubelet_reserved", None), "down", "up", ("default", None), "down"]
+    assert noted == ["down", "up", ("kubelet_reserved", None), "down", "up", ("default", None), "down"]
 
 
 def test_scenario_that_does_not_exist_is_refused(capsys):
