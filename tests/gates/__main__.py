@@ -5,12 +5,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sys
 
-from . import machine, selection, table
-from ._common import REPORTS
+from . import _report, machine, selection, table
+from ._common import NOT_RUN, REPORTS
 from .runner import LIMITS, Runner
 
 
@@ -19,16 +18,20 @@ def tier(name: str, gates: list[str]) -> int:
     if unknown := [gate for gate in gates if gate not in table.GATES]:
         print(f"There is no gate {', '.join(unknown)}; `make gates` lists them.", file=sys.stderr)
         return 2
-    shutil.rmtree(REPORTS, ignore_errors=True)
-    REPORTS.mkdir(parents=True)
+    os.environ["GATES_TIER"] = {"test": "merge", "test-all": "all"}[name]
+    every = [gate.name for gate in table.GATES.values() if name in gate.tiers]
+    names = gates or every
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    # The other gates' results stay, for a tier that is run in parts.
+    old = [path for each in names for path in _report.files_of(each, REPORTS)] + [REPORTS / NOT_RUN]
+    for path in old if gates else REPORTS.iterdir():
+        path.unlink(missing_ok=True)
     if machine.main():
         print("\n0 passed, 1 failed, 0 skipped")
         return 1
-    os.environ["GATES_TIER"] = {"test": "merge", "test-all": "all"}[name]
     print(selection.report(selection.select()) if name == "test" else "everything is selected", flush=True)
-    names = gates or [gate.name for gate in table.GATES.values() if name in gate.tiers]
     main = table.MAIN if table.MAIN in names else ""
-    return Runner(name, main, [each for each in names if each != main], LIMITS[name]).run()
+    return Runner(name, main, [each for each in names if each != main], LIMITS[name], every=every).run()
 
 
 def main(words: list[str]) -> int:

@@ -12,6 +12,9 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Iterable
 
+from lab.shell import DOWNLOAD_TRIES
+from lab.shell import run as shell
+
 from ._common import ROOT
 from ._report import Case, run, write
 
@@ -57,6 +60,7 @@ def test(report: str) -> int:
 
 
 def main(report: str) -> int:
-    """Vet, then test."""
+    """Download what the tests import, vet, then test. Raises LabError where the download fails."""
+    shell(["go", "mod", "download"], cwd=MODULE, retries=DOWNLOAD_TRIES)
     vetted, _said = run(["go", "vet", "./..."], cwd=MODULE, note=f"  # in {MODULE.relative_to(ROOT)}")
     return test(report) or vetted

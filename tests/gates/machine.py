@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from . import versions
-from ._common import missing_is_failure
+from ._common import missing_is_failure, thorough
 
 GO = (1, 24)
 ROOT_ONLY = (
@@ -37,7 +37,8 @@ def missing() -> tuple[list[str], list[str]]:
         tools.append(f"Go {wanted} or newer on PATH")
     elif go < GO:
         tools.append(f"Go {wanted} or newer on PATH (it is {'.'.join(map(str, go))})")
-    pythons = [version for version in versions.NEEDED if versions.find_python(version) is None]
+    needed = versions.NEEDED if thorough() else versions.NODE_PYTHONS[:1]
+    pythons = [version for version in needed if versions.find_python(version) is None]
     return tools, [f"Python {', '.join(pythons)} (on PATH, in pyenv or in uv)"] if pythons else []
 
 

@@ -45,6 +45,7 @@ class Runner:
     limit_seconds: float
     reports: Path = REPORTS
     command: tuple[str, ...] = (sys.executable, "-m", "gates")
+    every: Sequence[str] = ()  # gates of the tier, where this run has a part of them
     results: list[_report.Result] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -161,8 +162,9 @@ class Runner:
         if seconds > BUDGETS.get(self.tier, seconds):
             lines.insert(-1, f"WARNING: {self.tier} took longer than its budget of {BUDGETS[self.tier]} s")
         facts = {"tier": self.tier, "commit": git("rev-parse", "HEAD"), "modified": bool(git("status", "--porcelain"))}
-        document = _report.as_json(self.results, **facts, seconds=round(seconds, 1), ci=missing_is_failure())
-        (self.reports / f"{self.tier}.json").write_text(document, encoding="utf-8")
+        path = self.reports / f"{self.tier}.json"
+        parts = _report.gates_of(path, facts) + _report.as_gates(self.results, seconds)
+        path.write_text(_report.as_json(parts, self.every, **facts, ci=missing_is_failure()), encoding="utf-8")
         (self.reports / "summary.txt").write_text(f"{lines[-1]}\n", encoding="utf-8")
         print("\n".join(lines), flush=True)
         return 1 if self._ended else status

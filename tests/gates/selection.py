@@ -17,14 +17,23 @@ from itertools import product
 
 import yaml
 
-from ._common import ROOT, plugin_names, roles
+from ._common import ROOT, roles
 
 ALWAYS = "default"
 MOST = 2  # scenarios beside `default` for one change
 LANDING_SECONDS = 6 * 3600
 NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name for the tree without files, in every repository
 # What the playbook tests of all roles stand on.
-SHARED = ("tests/fakes", "tests/unit/conftest.py", "tests/unit/ansible_runs.py")
+SHARED = (
+    *("tests/fakes", "tests/unit/conftest.py", "tests/unit/ansible_runs.py", "playbooks/vars"),
+    *(f"roles/{role}" for role in ("gpu_node_maintenance", "gpu_preflight", "kube_objects", "vendor_packages")),
+)
+FOLDERS = (
+    "action",
+    "filter",
+    "modules",
+    "plugin_utils",
+)  # of plugins/, each file of which is on a line of scenarios.yml
 ALTERNATIVES = re.compile(r"\{([^}]*)\}")
 
 
@@ -32,10 +41,11 @@ ALTERNATIVES = re.compile(r"\{([^}]*)\}")
 class Selection:
     """Scenarios and roles to test.
 
-    *left* are scenarios that the change concerns and that only `make test-all` runs. *sampled* are roles that stand on what changed, and did not change
-    themselves: the first playbook test of each of their files is run.
+    *base* is the commit that they are selected against. *left* are scenarios that the change concerns and that only `make test-all` runs. *sampled* are
+    roles that stand on what changed, and did not change themselves: the first playbook test of each of their files is run.
     """
 
+    base: str
     scenarios: list[str]
     left: list[str]
     roles: list[str]
@@ -65,13 +75,15 @@ def table() -> dict[str, list[str]]:
     return {name: [path for line in patterns for path in expand(line)] for name, patterns in lines.items()}
 
 
-def git(*words: str) -> str:
-    """Output of git in the checkout; empty where it fails."""
-    return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False).stdout.strip()
+def git(*words: str, check: bool = False) -> str:
+    """Output of git in the checkout; where it fails, empty, or CalledProcessError with *check*."""
+    return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=check).stdout.strip()
 
 
 def base() -> str:
-    """The commit that the change is compared with."""
+    """The commit that the change is compared with. Raises SystemExit where ``CI_BASE`` is not one."""
+    if (named := os.environ.get("CI_BASE")) and not git("rev-parse", "--verify", "--quiet", f"{named}^{{commit}}"):
+        raise SystemExit(f"CI_BASE: {named} is not a commit of this checkout; fetch it, or unset CI_BASE")
     head, merged = git("rev-parse", "HEAD"), git("merge-base", "HEAD", os.environ.get("CI_BASE", "origin/main"))
     if merged and merged != head:
         return merged
@@ -83,10 +95,10 @@ def base() -> str:
 def changed(since: str) -> dict[str, int]:
     """Path -> changed lines, of commits since *since*, of the working tree, and of files that git does not know yet."""
     found: dict[str, int] = {}
-    for line in git("diff", "--numstat", "--no-renames", since).splitlines():
+    for line in git("diff", "--numstat", "--no-renames", since, check=True).splitlines():
         added, removed, name = line.split("\t")
         found[name] = 1 if added == "-" else int(added) + int(removed)
-    for name in git("ls-files", "--others", "--exclude-standard").splitlines():
+    for name in git("ls-files", "--others", "--exclude-standard", check=True).splitlines():
         found[name] = len((ROOT / name).read_bytes().splitlines()) or 1
     return found
 
@@ -109,8 +121,8 @@ def choose(lines: dict[str, int], scenarios: dict[str, list[str]]) -> tuple[list
     return [ALWAYS, *hit[:MOST]], hit[MOST:]
 
 
-def changed_roles(lines: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Roles that changed or whose playbook tests did, and the other roles where what their tests share changed."""
+def changed_roles(lines: Iterable[str], scenarios: dict[str, list[str]]) -> tuple[list[str], list[str]]:
+    """Roles that changed or whose playbook tests did; and other roles on the lines of *scenarios* that the change hits, all where it is in SHARED."""
     tests = sorted(path.name for path in (ROOT / "tests" / "unit" / "roles").glob("*") if path.is_dir())
     names = list(lines)
     if any(is_below(name, "requirements-dev.txt") for name in names):
@@ -121,36 +133,48 @@ def changed_roles(lines: Iterable[str]) -> tuple[list[str], list[str]]:
         if any(is_below(name, f"{folder}/{role}") for name in names for folder in ("roles", "tests/unit/roles"))
     ]
     shared = any(is_below(name, path) for name in names for path in SHARED)
-    return whole, [role for role in tests if shared and role not in whole]
+    hit = {
+        path.removeprefix("roles/")
+        for paths in scenarios.values()
+        if any(is_below(name, path) for name in names for path in paths)
+        for path in paths
+    }
+    return whole, [role for role in tests if role not in whole and (shared or role in hit)]
 
 
 def select() -> Selection:
     """What the change of this checkout needs."""
-    lines = changed(base())
-    return Selection(*choose(lines, table()), *changed_roles(lines), lines)
+    since, scenarios = base(), table()
+    lines = changed(since)
+    return Selection(since, *choose(lines, scenarios), *changed_roles(lines, scenarios), lines)
 
 
 def report(selection: Selection) -> str:
     """What is run and what is left, as people read it."""
-    told = [f"selected scenarios: {', '.join(selection.scenarios)}"]
-    told += [f"LEFT TO make test-all: {', '.join(selection.left)}"] if selection.left else []
-    told += [f"playbook tests of roles: {', '.join(selection.roles) or 'none'}"]
+    lines = [
+        f"changed since {selection.base[:12]}: {len(selection.changed)} files",
+        f"selected scenarios: {', '.join(selection.scenarios)}",
+        f"playbook tests of roles: {', '.join(selection.roles) or 'none'}",
+    ]
     if selection.sampled:
-        told.append(f"the first test of each file of: {', '.join(selection.sampled)}")
-    return "\n".join(told)
+        lines.append(f"the first playbook test of each file of: {', '.join(selection.sampled)}")
+    left = [f"scenarios {', '.join(selection.left)}"] if selection.left else []
+    left += ["tests marked thorough", "pylint", "other versions of ansible-core, Python, containerd and kube-scheduler"]
+    return "\n".join([*lines, f"LEFT TO make test-all: {'; '.join(left)}"])
 
 
 def problems() -> list[str]:
-    """Roles, modules and packages that no line of scenarios.yml names, names without a scenario, and paths without a file."""
+    """Roles, plugins and packages that no line of scenarios.yml names, names without a scenario, and paths without a file."""
     lines = table()
     named = {path for paths in lines.values() for path in paths}
-    packages = [path.stem for path in (ROOT / "plugins" / "module_utils").glob("_*") if path.stem != "__init__"]
-    wanted = [f"roles/{path.name}" for path in roles()]
-    wanted += [f"plugins/modules/{name}" for name in plugin_names("modules")]
-    wanted += [f"plugins/module_utils/{name}" for name in sorted(packages) if name != "__pycache__"]
+    packages = [path.stem for path in (ROOT / "plugins" / "module_utils").glob("_[!_]*")]
+    required = [f"roles/{path.name}" for path in roles()]
+    for folder in FOLDERS:
+        required += sorted(f"plugins/{folder}/{path.stem}" for path in (ROOT / "plugins" / folder).glob("*.py"))
+    required += [f"plugins/module_utils/{name}" for name in sorted(packages)]
     scenarios = {path.parent.name for path in (ROOT / "molecule").glob("*/molecule.yml")}
     return [
-        *(f"{path}: on no line of tests/scenarios.yml" for path in wanted if path not in named),
+        *(f"{path}: on no line of tests/scenarios.yml" for path in required if path not in named),
         *(f"{name}: a scenario without a line in tests/scenarios.yml" for name in sorted(scenarios - set(lines))),
         *(f"{name}: a line of tests/scenarios.yml without a scenario" for name in sorted(set(lines) - scenarios)),
         *(f"{path}: in tests/scenarios.yml, and not there" for path in sorted(named) if not exists(path)),

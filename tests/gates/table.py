@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The gates, a row each. A gate is a function of arguments (those of its tool) that returns an exit status.
 
-In `make test` a gate covers what the change selects; by itself and in `make test-all` it covers all.
+In `make test` (GATES_TIER=merge) a gate covers what the change selects; by itself and in `make test-all` it covers all.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from . import (
     versions,
 )
 from ._common import PARALLEL, REPORTS, ROOT, finish, not_run, thorough
+from ._report import UNCONCERNED, Case, write
 from .selection import Selection
 
 TIERS = ("test", "test-all")
@@ -59,7 +60,14 @@ class Gate:
 
 def selected() -> Selection | None:
     """What the change selects, in `make test`; None where everything is covered."""
-    return selection.select() if os.environ.get("GATES_TIER") == "merge" else None
+    return None if thorough() else selection.select()
+
+
+def left_out(gate: str, what: str, reason: str) -> int:
+    """Record what a gate leaves out as skipped, so that the summary prints it; exit status 0."""
+    print(f"{what}: {reason}")
+    write(gate, [Case(gate, what, "skipped", f"{UNCONCERNED}: {reason}")])
+    return 0
 
 
 def call(*command: str, **environment: str) -> int:
@@ -165,8 +173,8 @@ def contract(_arguments: list[str]) -> int:
 
 def units(arguments: list[str]) -> int:
     """Unit tests on the Python of .venv, with real containerds and kube-schedulers as judges"""
-    more = thorough() or "GATES_TIER" not in os.environ
-    environment, status = judges(*(OTHER_CONTAINERDS if more else ()), schedulers=OTHER_SCHEDULERS if more else ())
+    more = (OTHER_CONTAINERDS, OTHER_SCHEDULERS) if thorough() else ((), ())
+    environment, status = judges(*more[0], schedulers=more[1])
     ignored = ("--ignore=tests/unit/roles", "--ignore=tests/unit/playbooks")
     return status | pytest("units", *PARALLEL, *(arguments or ("tests/unit", *ignored)), **environment)
 
@@ -180,7 +188,7 @@ def roles(arguments: list[str]) -> int:
     paths += ["tests/unit/playbooks"] if choice.concerns("playbooks", "tests/unit/playbooks") else []
     sampled = [f"tests/unit/roles/{role}" for role in choice.sampled]
     if not (paths or sampled):
-        print("no role and no playbook changed")
+        return left_out("roles", "playbook tests", "no role and no playbook changed")
     status = pytest("roles", *PARALLEL, *paths) if paths else 0
     return status | (pytest("roles-first", *PARALLEL, *sampled, FIRST_TESTS="1") if sampled else 0)
 
@@ -199,16 +207,14 @@ def nodes(_arguments: list[str]) -> int:
 def fakes(arguments: list[str]) -> int:
     """The fakes of the lab: go vet, go test, pytest"""
     if (choice := selected()) and not choice.concerns("tests/lab/standins", "tests/fakes", "tests/lab/versions.yml"):
-        print("no fake changed")
-        return 0
+        return left_out("fakes", "tests of the fakes", "no fake changed")
     return go_tests.main("fakes-go") | pytest("fakes", *(arguments or ("tests/lab", "tests/fakes")))
 
 
 def toml_suite(arguments: list[str]) -> int:
     """The TOML reader and writer against the public test suite"""
     if (choice := selected()) and not choice.concerns("plugins/module_utils/_toml", "tests/toml_suite"):
-        print("neither the TOML editor nor its suite changed")
-        return 0
+        return left_out("toml-suite", "toml-test", "neither the TOML editor nor its suite changed")
     return call(sys.executable, "tests/toml_suite/run.py", *arguments)
 
 
@@ -227,7 +233,7 @@ def sanity(core: str) -> Callable[[list[str]], int]:
 
     def run(_arguments: list[str]) -> int:
         name = os.environ["GATES_NAME"]
-        return versions.sanity(core, REPORTS / name, quick=os.environ.get("GATES_TIER") == "merge")
+        return versions.sanity(core, REPORTS / name, quick=not thorough())
 
     run.__doc__ = f"ansible-test sanity under ansible-core {core}"
     return run
@@ -238,12 +244,12 @@ def core(version: str) -> Callable[[list[str]], int]:
 
     def run(_arguments: list[str]) -> int:
         name = f"core-{version}"
-        if versions.find_python(versions.CONTROLLERS[version]) is None:
-            return not_run(f"ansible-core {version}: no Python {versions.CONTROLLERS[version]} on this machine")
         with in_memory() as folder:
             environment, status = judges()
             del environment["PATH"]  # that of the environment under test
             status |= versions.units(version, REPORTS / f"{name}-units", TMPDIR=folder, **environment)
+        if versions.find_python(versions.CONTROLLERS[version]) is None:  # which has been reported
+            return status
         return status | scenarios.under(name, SCENARIO, versions.scenario_environment(version))
 
     run.__doc__ = f"Units that import Ansible, syntax of playbooks and one scenario under ansible-core {version}"
@@ -261,7 +267,7 @@ GATES = {
         Gate("contract", contract),
         Gate("docs", documentation),
         Gate("artifact", built),
-        Gate("sanity", sanity(OWN)),
+        Gate(f"sanity-{OWN}", sanity(OWN)),
         Gate("roles", roles),
         Gate("units", units),
         Gate("nodes", nodes),
@@ -276,6 +282,7 @@ GATES = {
 
 def quick() -> int:
     """ruff, mypy, the contract, and the unit tests of changed packages: the edit loop, under two minutes."""
+    os.environ["GATES_TIER"] = "merge"
     choice = selection.select()
     status = call("ruff", "check", "--output-format", "concise", ".") | call("ruff", "format", "--check", ".")
     status |= types([]) | contract([])
@@ -286,8 +293,9 @@ def quick() -> int:
 def tests_of(name: str) -> str:
     """The unit tests that lie where a changed file lies: of a package of module_utils, or of a plugin; empty for other files."""
     parts = Path(name).parts
-    if parts[:2] == ("tests", "unit"):
-        return str(Path(*parts[:5])) if (ROOT / name).exists() and parts[2:3] == ("plugins",) else ""
+    if parts[:3] == ("tests", "unit", "plugins"):
+        path = Path(*parts[:5]) if parts[-1].startswith("test_") else Path(*parts[:-1])
+        return str(path) if (ROOT / path).exists() else ""
     if parts[0] != "plugins":
         return ""
     folder = ROOT / "tests" / "unit" / Path(*parts[:2])

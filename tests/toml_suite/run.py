@@ -18,18 +18,22 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.append(str(HERE.parent))
+
+from lab.shell import DOWNLOAD_TRIES, LabError  # noqa: E402
+from lab.shell import run as shell  # noqa: E402
+from lab.wait import until  # noqa: E402
+
 MODULE = "github.com/toml-lang/toml-test/v2/cmd/toml-test"
 RELEASE = "v2.2.0"
 VERSIONS = ("1.0", "1.1")
 KINDS = ("valid", "encoder", "invalid")
-PATIENCE = 30  # seconds
 _COUNT = re.compile(r"^\s*(valid|encoder|invalid) tests:\s*([0-9]+) passed,\s*([0-9]+) failed", re.MULTILINE)
 
 
@@ -45,15 +49,14 @@ def suite_command(cache: Path) -> Path:
     go = shutil.which("go")
     if go is None:
         raise SuiteError("the toml-test suite is a Go program and there is no go command; install Go")
-    done = subprocess.run(
-        [go, "install", f"{MODULE}@{RELEASE}"],
-        env={**os.environ, "GOBIN": str(command.parent)},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        raise SuiteError(f"the toml-test suite does not build: {done.stderr.strip()}")
+    try:
+        shell(
+            [go, "install", f"{MODULE}@{RELEASE}"],
+            env={**os.environ, "GOBIN": str(command.parent)},
+            retries=DOWNLOAD_TRIES,
+        )
+    except LabError as error:
+        raise SuiteError(f"the toml-test suite does not build: {error}") from error
     return command
 
 
@@ -65,11 +68,9 @@ def codec() -> Iterator[str]:
         env = {**os.environ, "PYTHONPATH": str(ROOT / ".ansible" / "collections")}
         with subprocess.Popen([sys.executable, HERE / "codec.py", socket], env=env) as server:
             try:
-                until = time.monotonic() + PATIENCE
-                while not socket.exists():
-                    if server.poll() is not None or time.monotonic() > until:
-                        raise SuiteError("our reader and writer did not start")
-                    time.sleep(0.02)
+                until(lambda: socket.exists() or server.poll() is not None, pause=0.02)
+                if server.poll() is not None:
+                    raise SuiteError("our reader and writer did not start")
                 yield f"{sys.executable} -I -S {HERE / 'client.py'} {socket}"
             finally:
                 server.terminate()

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all unit tests share. Runs under plain pytest and under ``ansible-test units``, from Python 3.8 on."""
+"""What all unit tests share; on nodes' Pythons too, from 3.8 on."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ sys.path.append(str(ROOT / "tests"))
 def _find_collections() -> None:
     """Make ``ansible_collections.gpu.kubernetes`` and the installed collections importable side by side.
 
-    ansible-test brings a loader of its own; plain pytest imports through ``.ansible/collections`` (made by ``make venv``), which is a
-    regular package and would hide the collections in site-packages.
+    ``.ansible/collections``, which ``make venv`` makes, is a regular package and would hide the collections in site-packages.
     """
     link = ROOT / ".ansible" / "collections"
     if link.is_dir() and str(link) not in sys.path:
@@ -35,8 +34,7 @@ def _find_collections() -> None:
     ansible_collections.__path__ = pkgutil.extend_path(ansible_collections.__path__, "ansible_collections")
 
 
-if "ansible_pytest_collections" not in sys.modules:
-    _find_collections()
+_find_collections()
 
 # Fixtures, and importable only after the lines above.
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import hear, made, refusals, run  # noqa: E402, F401 # pylint: disable=unused-import

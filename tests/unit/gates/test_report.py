@@ -19,7 +19,7 @@ GOOD = Case("a.b", "test_good", "passed")
 BAD = Case(
     "a.b", "test_bad[1]", "failed", "def test():\n>   assert 1 == 2\nE   assert 1 == 2\n\nx.py:3: AssertionError"
 )
-SKIPPED = Case("a.b", "test_root", "skipped", "only root can")
+SKIPPED = Case("a.b", "test_kmod", "skipped", "not concerned: kmod is here")
 LACKING = Case("a.b", "test_real", "skipped", "there is no containerd here")
 
 
@@ -90,7 +90,7 @@ def test_skip_for_want_of_a_tool_is_a_failure_on_ci(summary, monkeypatch):
     answer, lines = summary({"units": "passed"}, units=[GOOD, SKIPPED, LACKING])
     assert (answer, lines[-1]) == (1, "1 passed, 1 failed, 1 skipped")
     assert "  failed: a.b test_real" in lines
-    assert "skipped in units: 1 x only root can" in lines
+    assert "skipped in units: 1 x not concerned: kmod is here" in lines
 
 
 def test_failed_tests_are_named_with_the_reason_of_the_first(summary):
@@ -129,8 +129,9 @@ def test_slowest_checks_are_listed(summary):
 def test_json_has_the_facts_of_the_run_and_each_gate(summary, reports):
     _report.write("units", [GOOD, SKIPPED])
     result = _report.collect("units", "passed", 2.04, 1.0, reports)
-    assert json.loads(_report.as_json([result], commit="abc")) == {
+    assert json.loads(_report.as_json(_report.as_gates([result], 3.0), ["units", "lint"], commit="abc")) == {
         "commit": "abc",
+        "missing": ["lint"],
         "passed": 1,
         "failed": 0,
         "skipped": 1,
@@ -140,12 +141,32 @@ def test_json_has_the_facts_of_the_run_and_each_gate(summary, reports):
                 "verdict": "passed",
                 "seconds": 2.0,
                 "cpu_seconds": 1.0,
+                "run_seconds": 3.0,
                 "passed": 1,
                 "failed": 0,
                 "skipped": 1,
             }
         ],
     }
+
+
+def test_json_of_a_run_in_parts_has_the_gates_of_all_parts_of_one_commit(reports):
+    path, facts = reports / "test-all.json", {"commit": "abc", "modified": False}
+    first, second = ([{"name": name, "passed": 1, "failed": 0, "skipped": 0}] for name in ("units", "lint"))
+    assert _report.gates_of(path, facts) == []
+    path.write_text(_report.as_json(first, **facts))
+    assert _report.gates_of(path, facts) == first
+    assert _report.gates_of(path, {**facts, "commit": "def"}) == []
+    assert _report.gates_of(path, {**facts, "modified": True}) == []
+    whole = json.loads(_report.as_json(first + second + second, ["lint", "units"], **facts))
+    assert (whole["passed"], whole["missing"], whole["gates"]) == (2, [], first + second)
+
+
+@pytest.mark.parametrize(("gate", "outcome"), [("units", "failed"), ("nodes", "skipped"), ("core-2.18", "skipped")])
+def test_skip_on_ci_is_a_failure_but_in_environments_that_lack_packages(monkeypatch, gate, outcome):
+    monkeypatch.setenv("CI", "1")
+    assert _report.judged(LACKING, gate).outcome == outcome
+    assert _report.judged(SKIPPED, gate) == SKIPPED
 
 
 def test_why_starts_at_the_first_error_and_is_short():

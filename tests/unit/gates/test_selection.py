@@ -80,6 +80,14 @@ def test_base_without_a_remote_is_the_commit_before_this_landing(checkout):
     assert selection.base() == checkout("rev-parse", "HEAD~1")
 
 
+def test_base_that_is_not_a_commit_is_refused(checkout, monkeypatch):
+    monkeypatch.setenv("CI_BASE", "HEAD~1")
+    assert selection.base() == checkout("rev-parse", "HEAD~1")
+    monkeypatch.setenv("CI_BASE", "origin/mian")
+    with pytest.raises(SystemExit, match="origin/mian is not a commit of this checkout"):
+        selection.base()
+
+
 def test_base_of_a_single_commit_is_no_files(checkout):
     checkout("checkout", "--quiet", "--orphan", "alone")
     checkout("commit", "--quiet", "--message", "alone", day="03")
@@ -113,13 +121,23 @@ def test_every_role_module_and_package_is_on_a_line(monkeypatch):
 
 
 def test_changed_roles_are_tested_whole_and_those_on_changed_fixtures_by_first_tests():
-    whole, sampled = selection.changed_roles(["tests/fakes/kubernetes_api.py", "roles/cuda/tasks/main.yml"])
+    whole, sampled = selection.changed_roles(["tests/fakes/kubernetes_api.py", "roles/cuda/tasks/main.yml"], {})
     assert whole == ["cuda"]
     assert {"gpushare", "nvidia_driver"} <= set(sampled)
+    assert selection.changed_roles(["roles/kube_objects/tasks/main.yml"], {}) == ([], sorted(["cuda", *sampled]))
     changed = ["roles/gpushare/tasks/main.yml", "tests/unit/roles/cuda/test_cuda.py"]
-    assert selection.changed_roles(changed) == (["cuda", "gpushare"], [])
-    assert selection.changed_roles(["README.md", "plugins/modules/nvml_facts.py"]) == ([], [])
-    assert selection.changed_roles(["requirements-dev.txt"]) == ([*sorted([*sampled, "cuda"])], [])
+    assert selection.changed_roles(changed, {}) == (["cuda", "gpushare"], [])
+    assert selection.changed_roles(["README.md", "plugins/modules/nvml_facts.py"], {}) == ([], [])
+    assert selection.changed_roles(["requirements-dev.txt"], {}) == (sorted(["cuda", *sampled]), [])
+
+
+def test_changed_roles_on_the_line_of_a_changed_plugin_are_tested_by_first_tests():
+    lines = {
+        "sharing": ["roles/gpushare", "roles/nano_gpu", "plugins/filter/sharing_decisions"],
+        "cuda": ["roles/cuda"],
+    }
+    changed = ["plugins/filter/sharing_decisions.py", "roles/gpushare/tasks/main.yml"]
+    assert selection.changed_roles(changed, lines) == (["gpushare"], ["nano_gpu"])
 
 
 @pytest.mark.parametrize(
@@ -129,6 +147,9 @@ def test_changed_roles_are_tested_whole_and_those_on_changed_fixtures_by_first_t
         ("plugins/modules/nvml_facts.py", "tests/unit/plugins/modules/test_nvml_facts.py"),
         ("plugins/module_utils/_files.py", "tests/unit/plugins/module_utils/test__files.py"),
         ("roles/cuda/tasks/main.yml", ""),
+        ("tests/unit/plugins/module_utils/_toml/test_reader.py", "tests/unit/plugins/module_utils/_toml"),
+        ("tests/unit/plugins/modules/test_nvml_facts.py", "tests/unit/plugins/modules/test_nvml_facts.py"),
+        ("tests/unit/plugins/modules/conftest.py", "tests/unit/plugins/modules"),
     ],
 )
 def test_quick_runs_the_unit_tests_beside_a_changed_file(name, tests):

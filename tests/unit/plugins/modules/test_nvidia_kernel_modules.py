@@ -273,7 +273,9 @@ class TestFaults:
             assert f"{words} {name}" in answer["msg"]
         assert node.commands() == []
 
-    @pytest.mark.skipif(shutil.which("modinfo", path="/usr/sbin:/sbin:/usr/bin:/bin") is not None, reason="has kmod")
+    @pytest.mark.skipif(
+        shutil.which("modinfo", path="/usr/sbin:/sbin:/usr/bin:/bin") is not None, reason="not concerned: kmod is here"
+    )
     def test_no_kmod(self, node: kernel_node.Node) -> None:
         (node.programs / "modinfo").unlink()
         assert run(node)["msg"].endswith("install kmod.")
