@@ -9,26 +9,34 @@ what a program writes between that second and its end (https://github.com/ansibl
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from typing import Mapping, Sequence
 
 
-def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[int, str, str]:
+def run(
+    command: Sequence[str], environment: Mapping[str, str] | None = None, seconds: float | None = None
+) -> tuple[int, str, str]:
     """Return the exit status, the output and the errors of *command*, run with *environment* on top of this process's own.
 
-    The status is negative if a signal ended it. Raises OSError if the program cannot be started.
+    The status is negative if a signal ended it. Raises OSError if the program cannot be started, and TimeoutError, which is an
+    OSError too, if it runs longer than *seconds*; it is killed then.
     """
     # In memory and not through pipes: a daemon that the program starts may keep its output open, and nobody waits for its end.
     with os.fdopen(os.memfd_create("output"), "w+b") as output, os.fdopen(os.memfd_create("errors"), "w+b") as errors:
-        # Not run_command, which can lose output: see above.
-        status = subprocess.call(  # pylint: disable=ansible-bad-function
-            list(command),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=errors,
-            env={**os.environ, **(environment or {})},
-        )
+        try:
+            # Not run_command, which can lose output: see above.
+            status = subprocess.call(  # pylint: disable=ansible-bad-function
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                env={**os.environ, **(environment or {})},
+                timeout=seconds,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), command[0]) from error
         output.seek(0)
         errors.seek(0)
         return status, output.read().decode("utf-8", "replace"), errors.read().decode("utf-8", "replace")

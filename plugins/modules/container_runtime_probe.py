@@ -8,14 +8,16 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: container_runtime_probe
-short_description: Ask a running containerd, CRI-O or Docker whether it works and with which runtimes
+short_description: Check whether containerd, CRI-O or Docker works and which runtimes it has
 version_added: 0.1.0
 description:
-  - Asks systemd for the unit and the daemon itself, over the Container Runtime Interface (CRI) or Docker's own API on its socket, and
-    waits until all is well or waiting is of no use.
-  - What is returned is what the running daemon uses, not what its file says now.
-  - A daemon that is not well is a result and not a failure of the module, so that a role can put a configuration back.
-  - Needs neither C(crictl) nor C(ctr).
+  - Queries systemd and the daemon until the daemon works, or until waiting longer does not help.
+  - containerd and CRI-O are queried with C(crictl), which reports the running configuration.
+  - On a node without a usable C(crictl), containerd is queried with C(ctr), else through systemd alone. Its runtimes are then those of
+    C(containerd config dump), which is what the daemon reads at its next start. CRI-O is queried over HTTP on its socket.
+  - Docker is queried over HTTP on its socket.
+  - RV(source) is the client that was used.
+  - A daemon that does not work is a result and not a failure of the module, so that a role can roll a configuration back.
 author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 extends_documentation_fragment:
@@ -34,21 +36,20 @@ options:
       - Left out, V(/run/containerd/containerd.sock), V(/run/crio/crio.sock) or V(/run/docker.sock).
     type: path
   service:
-    description: The daemon's systemd unit. Left out, it is called as the daemon. An empty string asks the socket only.
+    description: The daemon's systemd unit. The default is the daemon's name. With an empty string, systemd is not queried.
     type: str
   runtime:
     description: A runtime that the daemon has to offer.
     type: str
   runtime_path:
-    description: The program that O(runtime) has to run with. A daemon that does not tell it is not blamed.
+    description: The program that O(runtime) has to run with. It is not checked where the daemon does not report it.
     type: path
   default_runtime:
     description: The runtime that has to be the default.
     type: str
   reloaded:
     description:
-      - Whether the daemon was told to read its configuration again and may still be at it, so that the runtimes asked for are
-        waited for. A daemon that was restarted has them or never will.
+      - Whether the daemon may still be reading its configuration after a reload. The module then waits for the requested runtimes.
     type: bool
     default: false
   wait_timeout:
@@ -57,22 +58,23 @@ options:
     default: 0
 notes:
   - The sockets are open to root only.
+  - kubeadm's and kubespray's nodes have C(crictl), from the package C(cri-tools).
 seealso:
   - module: gpu.kubernetes.container_runtime_info
   - module: gpu.kubernetes.containerd_config
 """
 
 EXAMPLES = r"""
-- name: Ask containerd how it is
+- name: Check containerd
   gpu.kubernetes.container_runtime_probe:
   register: probe
 
-- name: Ask Docker how it is
+- name: Check Docker
   gpu.kubernetes.container_runtime_probe:
     daemon: docker
   register: probe
 
-- name: Wait until containerd offers the runtime nvidia
+- name: Wait until containerd has the runtime nvidia
   gpu.kubernetes.container_runtime_probe:
     runtime: nvidia
     wait_timeout: 60
@@ -82,49 +84,60 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ok:
-  description: Whether the daemon runs, answers, says that its runtime is ready and has what was asked for.
+  description: Whether the daemon runs, answers, is ready, and has the requested runtimes.
   returned: success
   type: bool
   sample: true
 cause:
-  description: Why it is not well; empty if it is.
+  description: Why RV(ok) is V(false); empty otherwise.
   returned: success
   type: str
   sample: containerd runs without the runtime nvidia (it has runc)
 remedy:
-  description: What to do about it; empty if it is well.
+  description: What to do about RV(cause).
   returned: success
   type: str
   sample: write it into the configuration and restart containerd
 msg:
-  description: Cause and remedy in one piece.
-  returned: when it is not well
+  description: Cause and remedy in one sentence.
+  returned: when RV(ok) is V(false)
   type: str
   sample: containerd runs without the runtime nvidia (it has runc); write it into the configuration and restart containerd
 service:
-  description: What systemd says; empty if it was not asked.
+  description: The unit's properties, from systemd; empty if it was not queried.
   returned: success
   type: dict
   sample:
     ActiveState: active
     SubState: running
+source:
+  description:
+    - The client that was used, V(none) without an answer.
+    - V(crictl) reports all values.
+    - V(ctr) reports the version, and whether containerd serves the CRI. The runtimes are those of C(containerd config dump).
+    - V(systemd) reports no more than that the service is active and its socket accepts a connection. The runtimes are those of
+      C(containerd config dump).
+    - V(http) is the interface of Docker and, without C(crictl), of CRI-O.
+  returned: success
+  type: str
+  sample: crictl
 runtime_name:
-  description: The name that the daemon gives itself; V(none) without an answer, as all of the following.
+  description: The name that the daemon reports; V(none) without an answer, as all of the following.
   returned: success
   type: str
   sample: containerd
 runtime_version:
-  description: The daemon's version.
+  description: The daemon's version; V(none) where RV(source) does not report it.
   returned: success
   type: str
   sample: 2.1.4
 api_version:
-  description: The version of the CRI that it speaks; V(none) for Docker.
+  description: The version of the CRI that it serves; V(none) unless RV(source) is V(crictl).
   returned: success
   type: str
   sample: v1
 default_runtime:
-  description: The runtime of pods that name none.
+  description: The runtime of pods without a runtime class.
   returned: success
   type: str
   sample: runc
@@ -134,7 +147,7 @@ enable_cdi:
   type: bool
   sample: true
 live_restore:
-  description: Whether containers go on while the daemon restarts; V(none) for others than Docker, with which they do.
+  description: Whether Docker's containers continue while it restarts. V(none) for other daemons, whose containers always do.
   returned: success
   type: bool
   sample: false
@@ -145,7 +158,7 @@ containers_running:
   sample: 12
 runtimes:
   description:
-    - The runtimes of the running configuration by name, each with its C(type), C(binary) and C(systemd_cgroup).
+    - The runtimes by name, each with its C(type), C(binary) and C(systemd_cgroup). Empty where they are unknown.
   returned: success
   type: dict
   sample:
@@ -154,7 +167,9 @@ runtimes:
       binary: /usr/bin/nvidia-container-runtime
       systemd_cgroup: true
 remarks:
-  description: What the daemon complains of although it works, as a pod network that is not there yet.
+  description:
+    - What does not make RV(ok) V(false), such as a missing pod network.
+    - Why a client was not used, such as C(crictl) that is not installed.
   returned: success
   type: list
   elements: str
@@ -173,12 +188,13 @@ waited_seconds:
 """
 
 import time
-import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
-from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import cri, crio, docker, grpc, http, unit, verdict
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import kubelet, unit, verdict
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.errors import QueryError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.query import Node, query
 
 SOCKETS = {
     "containerd": "/run/containerd/containerd.sock",
@@ -195,7 +211,8 @@ ARGUMENTS = {
     "reloaded": {"type": "bool", "default": False},
     "wait_timeout": {"type": "int", "default": 0},
 }
-CALL_SECONDS = 5.0
+# Where crictl and ctr are besides PATH, which sudo may shorten.
+PROGRAM_FOLDERS = ["/usr/local/bin", "/opt/bin"]
 
 
 def output_of(module: AnsibleModule, command: list[str]) -> str:
@@ -204,25 +221,32 @@ def output_of(module: AnsibleModule, command: list[str]) -> str:
     return _commands.run([path, *command[1:]])[1] if path else ""
 
 
-def ask(daemon: str, socket: str) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
-    """Ask the daemon; what it says of itself, and what it runs with. Raises CallError."""
-    if daemon == "docker":
-        return docker.ask(lambda target: http.get(socket, target, CALL_SECONDS))
-    answer = cri.ask(lambda method, message: grpc.call(socket, method, message, CALL_SECONDS))
-    if daemon == "crio":
-        return answer, crio.runtimes_of(http.get(socket, "/config", CALL_SECONDS))
-    return answer, cri.runtimes_of(answer["config"])
+def find_program(module: AnsibleModule, name: str) -> str | None:
+    """Return the path of the program, None if the host does not have it."""
+    # Folders that are given to get_bin_path would come before PATH.
+    path: str | None = module.get_bin_path(name) or module.get_bin_path(name, opt_dirs=PROGRAM_FOLDERS)
+    return path
 
 
-def look(module: AnsibleModule, service: str) -> verdict.Observation:
+def read_arguments(pid: str) -> list[str]:
+    """Return the arguments of the process, none if there is no such process."""
+    return (kubelet.look(f"/proc/{pid}/cmdline") or "").split("\0")[:-1] if pid.isdigit() else []
+
+
+def observe(module: AnsibleModule, service: str) -> verdict.Observation:
     """Look at the daemon once."""
     daemon = module.params["daemon"]
     api = "the API" if daemon == "docker" else "the CRI"
     shown = unit.parse_show(output_of(module, unit.show_command(service))) if service else {}
+    node = Node(
+        find=lambda name: find_program(module, name),
+        run=lambda command, seconds: _commands.run(command, seconds=seconds),
+        arguments_of=read_arguments,
+    )
     try:
-        answer, effective = ask(daemon, module.params["socket"] or SOCKETS[daemon])
-    except grpc.CallError as error:
-        return verdict.Observation(service or daemon, shown, refusal=error, api=api)
+        answer, effective = query(daemon, module.params["socket"] or SOCKETS[daemon], shown, node)
+    except QueryError as error:
+        return verdict.Observation(service or daemon, shown, failure=error, api=api)
     return verdict.Observation(service or daemon, shown, answer, effective, api=api)
 
 
@@ -236,10 +260,10 @@ def main() -> None:
     service = params["daemon"] if params["service"] is None else params["service"]
     begin = time.monotonic()
     seen, judged = verdict.watch(
-        lambda: look(module, service), wanted, params["wait_timeout"], time.monotonic, time.sleep
+        lambda: observe(module, service), wanted, params["wait_timeout"], time.monotonic, time.sleep
     )
     log: list[str] = []
-    if not judged.ok and seen.cri is None and service:
+    if not judged.ok and seen.answer is None and service:
         command = unit.journal_command(service, seen.unit)
         log = unit.telling_lines(output_of(module, command).splitlines())
     module.exit_json(

@@ -168,6 +168,13 @@ def runc(settings: Settings) -> Path:
     return _build(target, "github.com/opencontainers/runc", version, [""], cgo=True, tags="seccomp")
 
 
+def cri_tools(settings: Settings) -> Path:
+    """Folder with crictl, which kubeadm's packages bring to real nodes."""
+    version = VERSIONS["cri_tools"]
+    target = settings.cache / "bin" / f"cri-tools-{version}"
+    return _build(target, "sigs.k8s.io/cri-tools", version, ["cmd/crictl"])
+
+
 def etcd(settings: Settings) -> Path:
     """Folder with etcd, whose command is called ``server`` by its module."""
     version = VERSIONS["etcd"]

@@ -71,6 +71,7 @@ def _mounts(settings: Settings, node: Node) -> list[str]:
     if node.cluster:
         folder = binaries.kubernetes(settings)
         programs += [folder / command for command in ("kubelet", "kubeadm", "kubectl")]
+        programs.append(binaries.cri_tools(settings) / "crictl")
     mounts = [f"{program}:/usr/local/bin/{program.name}:ro" for program in programs]
     mounts += [f"{packages.repository(settings)}:/srv/lab/apt:ro", f"{settings.cache / 'images'}:/srv/lab/images:ro"]
     if settings.image_archives:
@@ -91,6 +92,8 @@ def build(settings: Settings, nodes: Iterable[Node]) -> None:
     binaries.runc(settings)
     for node in nodes:
         binaries.containerd(settings, node.containerd)
+        if node.cluster:
+            binaries.cri_tools(settings)
         gpus.library(settings)
         gpus.pci_tree(settings, node)
 

@@ -1,4 +1,4 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Private: asks a node's container runtime how it is, with the standard library alone."""
+"""Queries a node's container runtime, kubelet, kernel and programs, with the standard library alone."""

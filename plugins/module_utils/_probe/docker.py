@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks a running dockerd what it runs with. Private to this collection.
+"""Queries dockerd for its version, state and runtimes.
 
 Source: the Docker Engine API, https://docs.docker.com/reference/api/engine/ (``GET /info``, since 1.18).
 """
@@ -11,22 +11,23 @@ from __future__ import annotations
 import json
 from typing import Any, Callable, Mapping
 
-from .grpc import CallError
+from .errors import QueryError
 
-#: Takes the path of a request and returns the body of the answer; raises CallError.
+#: Takes the path of a request and returns the body of the answer; raises QueryError.
 Caller = Callable[[str], bytes]
 
 
-def ask(get: Caller) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what dockerd says of itself, as cri.ask does, and what it runs with, as cri.runtimes_of does. Raises CallError."""
+def query(get: Caller) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what dockerd reports of itself and its runtimes, as query.query does. Raises QueryError."""
     try:
         info = json.loads(get("/info"))
     except ValueError as error:
-        raise CallError("the answer is no JSON", "INTERNAL") from error
+        raise QueryError("the answer is not JSON") from error
     if not isinstance(info, dict):
-        raise CallError("the answer is no JSON object", "INTERNAL")
+        raise QueryError("the answer is not a JSON object")
     runtimes = info.get("Runtimes") or {}
     answer = {
+        "source": "http",
         "api_version": None,
         "runtime_name": "docker",
         "runtime_version": info.get("ServerVersion"),

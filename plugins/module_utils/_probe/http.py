@@ -1,14 +1,14 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One HTTP request over a Unix socket, as Docker and CRI-O answer them. Private to this collection."""
+"""One HTTP request over a Unix socket, as Docker and CRI-O answer them."""
 
 from __future__ import annotations
 
 import http.client
 import socket
 
-from .grpc import CallError
+from .errors import QueryError
 
 #: What an answer may hold in bytes; Docker's own is some 4 KiB.
 LIMIT = 4 * 1024 * 1024
@@ -26,7 +26,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 def get(path: str, target: str, timeout: float) -> bytes:
-    """Return the body of the answer to GET *target* on the socket *path*; *timeout* in seconds. Raises CallError."""
+    """Return the body of the answer to GET *target* on the socket *path*; *timeout* in seconds. Raises QueryError."""
     connection = _Connection(path, timeout)
     try:
         connection.request("GET", target)
@@ -34,9 +34,9 @@ def get(path: str, target: str, timeout: float) -> bytes:
         body = response.read(LIMIT)
     except (OSError, http.client.HTTPException) as error:
         words = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise CallError(f"{path}: {words}", "UNAVAILABLE") from error
+        raise QueryError(f"{path}: {words}") from error
     finally:
         connection.close()
     if response.status != 200:
-        raise CallError(f"{path}: {target} answered {response.status} {response.reason}", "INTERNAL")
+        raise QueryError(f"{path}: {target} answered {response.status} {response.reason}")
     return body

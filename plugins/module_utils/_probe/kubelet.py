@@ -55,8 +55,8 @@ def describe(processes: Sequence[Sequence[str]], read: Reader) -> dict[str, Any]
     words = running if running is not None else _kubeadm(read)
     if words is None:
         return {"running": False, "endpoint": None, "daemon": None}
-    left_out = DOCKERSHIM if _value(words, "--container-runtime") == "docker" else DEFAULT_ENDPOINT
-    endpoint = _value(words, _FLAG) or _configured(words, read) or left_out
+    left_out = DOCKERSHIM if flag_value(words, "--container-runtime") == "docker" else DEFAULT_ENDPOINT
+    endpoint = flag_value(words, _FLAG) or _configured(words, read) or left_out
     return {"running": running is not None, "endpoint": endpoint, "daemon": daemon_of(endpoint)}
 
 
@@ -89,7 +89,7 @@ def _kubeadm(read: Reader) -> list[str] | None:
         return [f"--config={KUBEADM_CONFIG}"]
 
 
-def _value(words: Sequence[str], flag: str) -> str | None:
+def flag_value(words: Sequence[str], flag: str) -> str | None:
     """Return the value of a flag, as one word or two; the last one counts."""
     found = None
     for number, word in enumerate(words):
@@ -107,7 +107,7 @@ def _configured(words: Sequence[str], read: Reader) -> str | None:
 
 
 def _files(words: Sequence[str], read: Reader) -> Iterator[str]:
-    main, folder = _value(words, "--config"), _value(words, "--config-dir")
+    main, folder = flag_value(words, "--config"), flag_value(words, "--config-dir")
     if main:
         yield main
     if folder:

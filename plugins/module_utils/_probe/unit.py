@@ -16,6 +16,7 @@ SHOW_PROPERTIES = (
     "ExecMainStatus",
     "NRestarts",
     "InvocationID",
+    "MainPID",
 )
 
 # A CRI plugin that cannot be loaded is a mere warning to containerd.

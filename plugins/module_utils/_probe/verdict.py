@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional
+from typing import Any, Callable, Iterator, Mapping, Optional
 
-if TYPE_CHECKING:
-    from .grpc import CallError
+from .errors import CriMissingError, QueryError
 
 
 @dataclass(frozen=True)
@@ -26,15 +25,15 @@ class Wanted:
 class Observation:
     """One look at the daemon.
 
-    ``unit`` is what unit.parse_show returns, empty if systemd was not asked. ``cri`` is what cri.ask returns, None if
-    the call failed with ``refusal``. ``effective`` is what cri.runtimes_of returns. ``api`` is what was asked, in words.
+    ``unit`` is what unit.parse_show returns, empty if systemd was not queried. ``answer`` and ``effective`` are what
+    query.query returns; ``answer`` is None if the query failed with ``failure``. ``api`` names the interface in words.
     """
 
     service: str
     unit: Mapping[str, str] = field(default_factory=dict)
-    cri: Mapping[str, Any] | None = None
+    answer: Mapping[str, Any] | None = None
     effective: Mapping[str, Any] = field(default_factory=dict)
-    refusal: CallError | None = None
+    failure: QueryError | None = None
     api: str = "the CRI"
 
 
@@ -72,22 +71,21 @@ def _unit_runs(seen: Observation, _wanted: Wanted) -> Verdict | None:
 
 
 def _cri_is_loaded(seen: Observation, _wanted: Wanted) -> Verdict | None:
-    if seen.refusal is None or seen.refusal.code != "UNIMPLEMENTED":
+    if not isinstance(seen.failure, CriMissingError):
         return None
-    cause = f"{seen.service} runs without its CRI plugin ({seen.refusal})"
+    cause = f"{seen.service} runs without its CRI plugin ({seen.failure})"
     return Verdict(False, cause, "look for cri in disabled_plugins and for errors of the plugin in its log")
 
 
 def _cri_answers(seen: Observation, _wanted: Wanted) -> Verdict | None:
-    if seen.refusal is None:
+    if seen.failure is None:
         return None
-    return Verdict(
-        False, f"{seen.api} does not answer ({seen.refusal})", f"read the log of {seen.service}", final=False
-    )
+    remedy = seen.failure.remedy or f"read the log of {seen.service}"
+    return Verdict(False, f"{seen.api} does not answer ({seen.failure})", remedy, final=False)
 
 
 def _runtime_is_ready(seen: Observation, _wanted: Wanted) -> Verdict | None:
-    ready = ((seen.cri or {}).get("conditions") or {}).get("RuntimeReady")
+    ready = ((seen.answer or {}).get("conditions") or {}).get("RuntimeReady")
     if ready and ready["status"]:
         return None
     words = (ready or {}).get("message") or "no reason given"
@@ -140,7 +138,7 @@ CHECKS: tuple[Check, ...] = (
 
 def handlers_of(seen: Observation) -> list[str]:
     """Return the names of the runtimes that the running daemon offers, from its answer or its configuration."""
-    answered = (seen.cri or {}).get("handlers") or []
+    answered = (seen.answer or {}).get("handlers") or []
     return sorted(set(answered) | set(seen.effective.get("runtimes") or {}))
 
 
@@ -151,9 +149,9 @@ def judge(seen: Observation, wanted: Wanted) -> Verdict:
 
 
 def remarks(seen: Observation) -> list[str]:
-    """Return what is worth saying although it is no failure: no pod network yet, deprecated settings."""
-    found = []
-    for name, condition in sorted(((seen.cri or {}).get("conditions") or {}).items()):
+    """Return what is not a failure: clients that were not used, no pod network yet, deprecated settings."""
+    found = list((seen.answer or {}).get("remarks") or [])
+    for name, condition in sorted(((seen.answer or {}).get("conditions") or {}).items()):
         if name != "RuntimeReady" and not condition["status"]:
             found.append(f"{name}: {condition['message'] or condition['reason'] or 'not given'}")
     return found
@@ -189,9 +187,10 @@ def _pauses() -> Iterator[float]:
 
 
 def facts(seen: Observation) -> dict[str, Any]:
-    """Return what the daemon said of itself; every value is None without an answer."""
-    answer = seen.cri or {}
+    """Return what the daemon reports of itself; every value is None without an answer."""
+    answer = seen.answer or {}
     return {
+        "source": answer.get("source"),
         "runtime_name": answer.get("runtime_name"),
         "runtime_version": answer.get("runtime_version"),
         "api_version": answer.get("api_version"),

@@ -47,5 +47,12 @@ def test_run_raises_where_there_is_no_program() -> None:
         _commands.run(["/nonexistent/program"])
 
 
+def test_run_kills_a_program_that_runs_too_long(tmp_path: Path) -> None:
+    with pytest.raises(TimeoutError, match="timed out"):
+        _commands.run(["sh", "-c", f"echo $$ > {tmp_path}/pid; exec sleep 3600"], seconds=1)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
 def test_no_plugin_uses_what_can_lose_output() -> None:
     assert [path.name for path in PLUGINS.rglob("*.py") if ".run_command(" in path.read_text(encoding="utf-8")] == []

@@ -1,12 +1,11 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module against a daemon that a few bytes stand for; the parts are tested with _probe."""
+"""The module with programs that stand in for those of a node; the parts are tested with _probe."""
 
 from __future__ import annotations
 
 import json
 import socket
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,82 +13,78 @@ import pytest
 
 pytest.importorskip("ansible.module_utils.basic")
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import grpc, hpack
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import node_module
 
 CONFIG = {"containerd": {"defaultRuntimeName": "runc", "runtimes": {"runc": {"runtimeType": "io.containerd.runc.v2"}}}}
+INFO = {"config": CONFIG, "status": {"conditions": [{"type": "RuntimeReady", "status": True}]}}
+# The command is the fifth word, after those for the socket and the time limit.
+CRICTL = f"""\
+#!/bin/sh
+case $5 in
+version) printf 'RuntimeName:  containerd\\nRuntimeVersion:  2.1.4\\nRuntimeApiVersion:  v1\\n';;
+info) echo '{json.dumps(INFO)}';;
+esac
+"""
+CTR = """\
+#!/bin/sh
+case $7 in
+version) printf 'Server:\\n  Version:  2.1.4\\n';;
+plugins) printf 'TYPE ID PLATFORMS STATUS\\nio.containerd.grpc.v1 cri - ok\\n';;
+esac
+"""
 
 
-def field(number: int, value: bytes) -> bytes:
-    size = bytes([len(value)]) if len(value) < 128 else bytes([len(value) & 0x7F | 0x80, len(value) >> 7])
-    return bytes([number << 3 | 2]) + size + value
-
-
-READY = field(1, field(1, field(1, b"RuntimeReady") + b"\x10\x01"))
-STATUS = READY + field(2, field(1, b"config") + field(2, json.dumps(CONFIG).encode()))
-VERSION = field(2, b"containerd") + field(3, b"2.1.4")
-
-
-def answer_of(request: bytes) -> bytes:
-    message = STATUS if b"/runtime.v1.RuntimeService/Status" in request else VERSION
-    body = b"\x00" + len(message).to_bytes(4, "big") + message
-    trailers = grpc.frame(grpc.HEADERS, grpc.END_HEADERS | grpc.END_STREAM, 1, hpack.encode([("grpc-status", "0")]))
-    return grpc.frame(grpc.DATA, 0, 1, body) + trailers
+def install(folder: Path, **programs: str) -> str:
+    """Write executable programs into *folder*; its path."""
+    for name, text in programs.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    return str(folder)
 
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[str]:
+    """Path of a socket that accepts connections."""
     path = str(tmp_path / "c.sock")
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(path)
-    listener.listen()
-
-    def serve() -> None:
-        while True:
-            try:
-                connection, _address = listener.accept()
-            except OSError:
-                return
-            with connection:
-                connection.sendall(answer_of(connection.recv(65536)))
-                connection.shutdown(socket.SHUT_WR)
-                while connection.recv(65536):
-                    pass
-
-    threading.Thread(target=serve, daemon=True).start()
-    yield path
-    listener.shutdown(socket.SHUT_RDWR)
-    listener.close()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        yield path
 
 
-def test_a_daemon_that_is_well(daemon: str) -> None:
-    answer = node_module.run("container_runtime_probe", {"socket": daemon, "service": "", "runtime": "runc"})
+def test_probe_of_a_working_daemon_is_ok(daemon: str, tmp_path: Path) -> None:
+    arguments = {"socket": daemon, "service": "", "runtime": "runc"}
+    answer = node_module.run("container_runtime_probe", arguments, folder=install(tmp_path, crictl=CRICTL))
     assert answer["ok"] is True
     assert (answer["cause"], answer["remedy"], answer["log"]) == ("", "", [])
+    assert (answer["source"], answer["remarks"]) == ("crictl", [])
     assert (answer["runtime_name"], answer["runtime_version"], answer["api_version"]) == ("containerd", "2.1.4", "v1")
     assert answer["default_runtime"] == "runc"
     assert answer["changed"] is False
 
 
-def test_a_daemon_without_the_runtime(daemon: str) -> None:
-    answer = node_module.run("container_runtime_probe", {"socket": daemon, "service": "", "runtime": "nvidia"})
+def test_probe_of_a_daemon_without_the_runtime_is_not_ok(daemon: str, tmp_path: Path) -> None:
+    arguments = {"socket": daemon, "service": "", "runtime": "nvidia"}
+    answer = node_module.run("container_runtime_probe", arguments, folder=install(tmp_path, crictl=CRICTL), check=True)
     assert (answer["ok"], answer.get("failed", False)) == (False, False)
     assert answer["cause"] == "containerd runs without the runtime nvidia (it has runc)"
 
 
-def test_a_daemon_that_has_failed_is_not_waited_for(tmp_path: Path) -> None:
-    systemctl = tmp_path / "systemctl"
-    systemctl.write_text(
-        "#!/bin/sh\nprintf 'LoadState=loaded\\nActiveState=failed\\nSubState=failed\\nInvocationID=a\\n'\n"
+def test_probe_with_a_crictl_that_prints_garbage_uses_ctr(daemon: str, tmp_path: Path) -> None:
+    folder = install(tmp_path, crictl="#!/bin/sh\necho garbage\n", ctr=CTR)
+    answer = node_module.run("container_runtime_probe", {"socket": daemon, "service": ""}, folder=folder)
+    assert (answer["ok"], answer["source"], answer["runtime_version"], answer["runtimes"]) == (True, "ctr", "2.1.4", {})
+    assert answer["remarks"][0] == "crictl version printed no RuntimeName"
+
+
+def test_probe_of_a_failed_daemon_does_not_wait(tmp_path: Path) -> None:
+    folder = install(
+        tmp_path,
+        systemctl="#!/bin/sh\nprintf 'LoadState=loaded\\nActiveState=failed\\nSubState=failed\\nInvocationID=a\\n'\n",
+        journalctl="#!/bin/sh\necho 'containerd: failed to load TOML: line 3'\necho 'containerd.service: Failed'\n",
     )
-    journalctl = tmp_path / "journalctl"
-    journalctl.write_text(
-        "#!/bin/sh\necho 'containerd: failed to load TOML: line 3'\necho 'containerd.service: Failed'\n"
-    )
-    for program in (systemctl, journalctl):
-        program.chmod(0o755)
     arguments = {"socket": str(tmp_path / "none"), "wait_timeout": 3600}
-    answer = node_module.run("container_runtime_probe", arguments, folder=str(tmp_path))
+    answer = node_module.run("container_runtime_probe", arguments, folder=folder)
     assert answer["ok"] is False
     assert answer["cause"] == "the service containerd is failed (failed)"
     assert answer["log"] == ["containerd: failed to load TOML: line 3"]

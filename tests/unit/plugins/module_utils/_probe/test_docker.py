@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Docker and CRI-O tell over HTTP, as data."""
+"""What Docker and CRI-O report over HTTP, as data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import crio, docker, http
-from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.grpc import CallError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.errors import QueryError
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._probe import samples
 
 #: As Docker 20.10 answers, shortened.
 INFO = {
@@ -31,7 +32,7 @@ INFO = {
 
 
 def test_docker_in_the_words_of_the_others() -> None:
-    answer, effective = docker.ask(lambda target: json.dumps(INFO).encode() if target == "/info" else b"")
+    answer, effective = docker.query(lambda target: json.dumps(INFO).encode() if target == "/info" else b"")
     assert (answer["runtime_name"], answer["runtime_version"], answer["api_version"]) == (
         "docker",
         "20.10.24+dfsg1",
@@ -51,30 +52,17 @@ def test_docker_in_the_words_of_the_others() -> None:
 @pytest.mark.parametrize(("folders", "enabled"), [([], False), (["/etc/cdi"], True)])
 def test_docker_tells_of_cdi_since_25(folders: list[str], enabled: bool) -> None:
     told = json.dumps({**INFO, "CDISpecDirs": folders}).encode()
-    assert docker.ask(lambda _target: told)[1]["enable_cdi"] is enabled
+    assert docker.query(lambda _target: told)[1]["enable_cdi"] is enabled
 
 
 @pytest.mark.parametrize("body", [b"no JSON", b"[]", b"\xff"])
 def test_what_is_no_answer_of_docker(body: bytes) -> None:
-    with pytest.raises(CallError, match="the answer is no JSON"):
-        docker.ask(lambda _target: body)
-
-
-CONFIG = b"""
-[crio.runtime]
-default_runtime = "crun"
-cgroup_manager = "systemd"
-[crio.runtime.runtimes.crun]
-runtime_path = "/usr/libexec/crio/crun"
-runtime_type = ""
-[crio.runtime.runtimes.nvidia]
-runtime_path = "/usr/bin/nvidia-container-runtime"
-runtime_type = "oci"
-"""
+    with pytest.raises(QueryError, match="the answer is not"):
+        docker.query(lambda _target: body)
 
 
 def test_crio_in_the_words_of_the_others() -> None:
-    found = crio.runtimes_of(CONFIG)
+    found = crio.read_runtimes(samples.CRIO_CONFIG)
     assert (found["default_runtime"], found["enable_cdi"]) == ("crun", True)
     assert found["runtimes"] == {
         "crun": {"type": "oci", "binary": "/usr/libexec/crio/crun", "systemd_cgroup": True},
@@ -84,8 +72,8 @@ def test_crio_in_the_words_of_the_others() -> None:
 
 @pytest.mark.parametrize("body", [b"\xff", b"a = [", b"a = 1", b"[crio]\nruntime = 1", b"[crio.runtime]\nruntimes = 1"])
 def test_what_is_no_answer_of_crio(body: bytes) -> None:
-    with pytest.raises(CallError, match="cannot be read"):
-        crio.runtimes_of(body)
+    with pytest.raises(QueryError, match="cannot be read"):
+        crio.read_runtimes(body)
 
 
 @pytest.fixture
@@ -124,10 +112,10 @@ def test_one_request(server: t.Callable[[bytes], str]) -> None:
     ],
 )
 def test_what_is_no_good_answer(server: t.Callable[[bytes], str], told: bytes, words: str) -> None:
-    with pytest.raises(CallError, match=words):
+    with pytest.raises(QueryError, match=words):
         http.get(server(told), "/info", 5)
 
 
 def test_nobody_there(tmp_path: Path) -> None:
-    with pytest.raises(CallError, match="No such file or directory"):
+    with pytest.raises(QueryError, match="No such file or directory"):
         http.get(str(tmp_path / "none"), "/info", 5)

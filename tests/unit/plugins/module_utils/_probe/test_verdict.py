@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.grpc import CallError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.errors import CriMissingError, QueryError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.verdict import (
     Observation,
     Wanted,
@@ -24,14 +24,18 @@ READY = {"RuntimeReady": {"status": True, "reason": "", "message": ""}}
 
 def seen(
     unit: dict[str, str] | None = None,
-    refusal: CallError | None = None,
+    failure: QueryError | None = None,
     conditions: dict[str, Any] | None = None,
     runtimes: Iterable[str] | Mapping[str, str | None] = ("runc",),
 ) -> Observation:
-    if refusal:
-        return Observation("containerd", unit or ACTIVE, refusal=refusal)
+    if failure:
+        return Observation("containerd", unit or ACTIVE, failure=failure)
     programs = runtimes if isinstance(runtimes, Mapping) else dict.fromkeys(runtimes)
-    answer = {"conditions": READY if conditions is None else conditions, "handlers": [], "runtime_version": "2.1.4"}
+    answer: dict[str, Any] = {
+        "conditions": READY if conditions is None else conditions,
+        "handlers": [],
+        "runtime_version": "2.1.4",
+    }
     effective = {
         "default_runtime": "runc",
         "enable_cdi": None,
@@ -43,8 +47,9 @@ def seen(
 STARTING = {**ACTIVE, "ActiveState": "activating", "SubState": "auto-restart", "Result": "exit-code"}
 FAILED = {**ACTIVE, "ActiveState": "failed", "SubState": "failed", "Result": "exit-code"}
 MISSING = {"LoadState": "not-found", "ActiveState": "inactive"}
-NO_SOCKET = CallError("/run/c.sock: No such file or directory")
-NO_CRI = CallError("unknown service runtime.v1.RuntimeService", "UNIMPLEMENTED")
+NO_SOCKET = QueryError("/run/c.sock: No such file or directory")
+NO_CLIENT = QueryError("crictl is not installed", "install crictl")
+NO_CRI = CriMissingError("unknown service runtime.v1.RuntimeService")
 NOT_READY = {"RuntimeReady": {"status": False, "reason": "x", "message": "no runtime"}}
 
 
@@ -54,10 +59,11 @@ NOT_READY = {"RuntimeReady": {"status": False, "reason": "x", "message": "no run
         (seen(), Wanted(), True, True, ""),
         (seen(runtimes=("nvidia", "runc")), Wanted("nvidia", "runc"), True, True, ""),
         (seen(unit=MISSING), Wanted(), False, True, "systemd knows no service containerd"),
-        (seen(unit=FAILED, refusal=NO_SOCKET), Wanted(), False, True, "is failed (failed, exit-code)"),
-        (seen(unit=STARTING, refusal=NO_SOCKET), Wanted(), False, False, "is activating (auto-restart, exit-code)"),
-        (seen(refusal=NO_SOCKET), Wanted(), False, False, "No such file or directory"),
-        (seen(refusal=NO_CRI), Wanted(), False, True, "without its CRI plugin"),
+        (seen(unit=FAILED, failure=NO_SOCKET), Wanted(), False, True, "is failed (failed, exit-code)"),
+        (seen(unit=STARTING, failure=NO_SOCKET), Wanted(), False, False, "is activating (auto-restart, exit-code)"),
+        (seen(failure=NO_SOCKET), Wanted(), False, False, "No such file or directory"),
+        (seen(failure=NO_CLIENT), Wanted(), False, False, "does not answer (crictl is not installed)"),
+        (seen(failure=NO_CRI), Wanted(), False, True, "without its CRI plugin"),
         (seen(conditions=NOT_READY), Wanted(), False, False, "not ready (no runtime)"),
         (seen(conditions={}), Wanted(), False, False, "no reason given"),
         (seen(), Wanted("nvidia"), False, True, "without the runtime nvidia (it has runc)"),
@@ -115,24 +121,24 @@ def forever(observation: Observation) -> Iterator[Observation]:
 
 
 def test_watch_waits_for_a_start() -> None:
-    ok, took, looks = run(iter([seen(refusal=NO_SOCKET)] * 3 + [seen()]), 60)
+    ok, took, looks = run(iter([seen(failure=NO_SOCKET)] * 3 + [seen()]), 60)
     assert (ok, looks) == (True, 4)
     assert 0 < took < 2
 
 
 def test_watch_looks_once_without_time() -> None:
-    assert run(forever(seen(refusal=NO_SOCKET)), 0) == (False, 0.0, 1)
+    assert run(forever(seen(failure=NO_SOCKET)), 0) == (False, 0.0, 1)
 
 
 def test_watch_ends_with_its_time() -> None:
-    ok, took, _looks = run(forever(seen(refusal=NO_SOCKET)), 10)
+    ok, took, _looks = run(forever(seen(failure=NO_SOCKET)), 10)
     assert not ok
     assert 8 < took <= 10
 
 
-@pytest.mark.parametrize("last", [seen(unit=FAILED, refusal=NO_SOCKET), seen(refusal=NO_CRI), seen()])
+@pytest.mark.parametrize("last", [seen(unit=FAILED, failure=NO_SOCKET), seen(failure=NO_CRI), seen()])
 def test_watch_does_not_wait_for_what_cannot_come(last: Observation) -> None:
-    ok, _took, looks = run(iter([seen(refusal=NO_SOCKET), last]), 60, Wanted("nvidia"))
+    ok, _took, looks = run(iter([seen(failure=NO_SOCKET), last]), 60, Wanted("nvidia"))
     assert (ok, looks) == (False, 2)
 
 
@@ -143,7 +149,7 @@ def test_watch_waits_for_a_reload() -> None:
 
 
 def test_watch_gives_up_on_a_daemon_that_crashes_again_and_again() -> None:
-    states = [seen(unit={**STARTING, "NRestarts": str(3 + count // 10)}, refusal=NO_SOCKET) for count in range(60)]
+    states = [seen(unit={**STARTING, "NRestarts": str(3 + count // 10)}, failure=NO_SOCKET) for count in range(60)]
     ok, _took, looks = run(iter(states), 600)
     assert (ok, looks) == (False, 21)
 
@@ -154,4 +160,16 @@ def test_facts_remarks_and_handlers() -> None:
     assert remarks(observation) == ["NetworkReady: no CNI"]
     assert handlers_of(observation) == ["nvidia", "runc"]
     assert facts(observation)["default_runtime"] == "runc"
-    assert set(facts(seen(refusal=NO_SOCKET)).values()) == {None}
+    assert set(facts(seen(failure=NO_SOCKET)).values()) == {None}
+
+
+def test_judge_without_a_client_returns_its_remedy() -> None:
+    assert judge(seen(failure=NO_CLIENT), Wanted()).remedy == "install crictl"
+    assert judge(seen(failure=NO_SOCKET), Wanted()).remedy == "read the log of containerd"
+
+
+def test_facts_and_remarks_name_the_client_that_was_used() -> None:
+    answer = {"conditions": READY, "source": "ctr", "remarks": ["crictl is not installed"]}
+    observation = Observation("containerd", ACTIVE, answer)
+    assert facts(observation)["source"] == "ctr"
+    assert remarks(observation) == ["crictl is not installed"]
