@@ -23,7 +23,7 @@ ALWAYS = "default"
 MOST = 2  # scenarios beside `default` for one change
 LANDING_SECONDS = 6 * 3600
 NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name for the tree without files, in every repository
-# What the playbook tests of all roles stand on.
+# What the playbook tests of all roles use, beside the internal roles (roles/_*).
 SHARED = ("tests/fakes", "tests/unit/conftest.py", "tests/unit/ansible_runs.py")
 ALTERNATIVES = re.compile(r"\{([^}]*)\}")
 
@@ -120,7 +120,7 @@ def changed_roles(lines: Iterable[str]) -> tuple[list[str], list[str]]:
         for role in tests
         if any(is_below(name, f"{folder}/{role}") for name in names for folder in ("roles", "tests/unit/roles"))
     ]
-    shared = any(is_below(name, path) for name in names for path in SHARED)
+    shared = any(name.startswith("roles/_") or is_below(name, path) for name in names for path in SHARED)
     return whole, [role for role in tests if shared and role not in whole]
 
 

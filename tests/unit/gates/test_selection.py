@@ -118,6 +118,7 @@ def test_changed_roles_are_tested_whole_and_those_on_changed_fixtures_by_first_t
     assert {"gpushare", "nvidia_driver"} <= set(sampled)
     changed = ["roles/gpushare/tasks/main.yml", "tests/unit/roles/cuda/test_cuda.py"]
     assert selection.changed_roles(changed) == (["cuda", "gpushare"], [])
+    assert selection.changed_roles(["roles/_cluster_api/tasks/main.yml"]) == ([], sorted([*sampled, "cuda"]))
     assert selection.changed_roles(["README.md", "plugins/modules/nvml_facts.py"]) == ([], [])
     assert selection.changed_roles(["requirements-dev.txt"]) == ([*sorted([*sampled, "cuda"])], [])
 
