@@ -95,8 +95,8 @@ def api_modules() -> list[str]:
 
 
 def roles() -> list[Path]:
-    """Folders of the public roles, sorted by name."""
-    return sorted(path for path in (ROOT / "roles").glob("[!_.]*") if path.is_dir())
+    """Folders of all roles, sorted by name; the name of an internal one begins with an underscore."""
+    return sorted(path for path in (ROOT / "roles").glob("[!.]*") if path.is_dir())
 
 
 def finish(title: str, findings: Iterable[str], checked: str) -> int:

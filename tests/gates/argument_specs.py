@@ -141,6 +141,12 @@ def names_of(role: Path) -> tuple[set[str], set[str]]:
     return read, given
 
 
+def read_by_internal_roles(role: Path, words: set[str]) -> set[str]:
+    """Words that internal roles read which *role* includes; an internal role is one whose name begins with an underscore."""
+    used = (each for each in role.parent.glob("_*") if each != role and {each.name, f"the_plugin_{each.name}"} & words)
+    return {word for each in used for word in names_of(each)[0]}
+
+
 def problems_of_entry_point(name: str, spec: Mapping[str, Any], main: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with an entry point; its options are those of ``main``."""
     for key in ("short_description", "description", "author", "version_added"):
@@ -159,6 +165,7 @@ def problems_of_role(role: Path) -> tuple[int, list[str]]:
         return 0, [f"{role.name}: meta/argument_specs.yml has no entry point main"]
     options: dict[str, Any] = main.get("options", {})
     defaults, (read, given) = load(role / "defaults" / "main.yml"), names_of(role)
+    passed_on = read_by_internal_roles(role, read)
     # What begins with the longer name of another role is that one's.
     others = tuple(f"{other.name}_" for other in role.parent.iterdir() if other.name.startswith(f"{role.name}_"))
     found = [
@@ -170,7 +177,7 @@ def problems_of_role(role: Path) -> tuple[int, list[str]]:
     for name, option in options.items():
         if not name.startswith(f"{role.name}_") and name not in SHARED:
             found.append(f"{name}: public names start with {role.name}_")
-        if name not in read:
+        if name not in read | passed_on:
             found.append(f"{name}: nothing in the role reads it")
         found += problems_of_option(name, option, defaults.get(name, MISSING))
     for name, spec in specs.items():

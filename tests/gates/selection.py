@@ -132,7 +132,7 @@ def changed_roles(lines: Iterable[str], scenarios: dict[str, list[str]]) -> tupl
         for role in tests
         if any(is_below(name, f"{folder}/{role}") for name in names for folder in ("roles", "tests/unit/roles"))
     ]
-    shared = any(is_below(name, path) for name in names for path in SHARED)
+    shared = any(name.startswith("roles/_") or is_below(name, path) for name in names for path in SHARED)
     hit = {
         path.removeprefix("roles/")
         for paths in scenarios.values()

@@ -148,7 +148,9 @@ def lint(_arguments: list[str]) -> int:
     status = call("yamllint", "--strict", ".") | call("ruff", "check", "--output-format", "concise", ".")
     status |= call("ruff", "format", "--check", ".") | shell.main()
     choice = selected()
-    if choice is None or choice.concerns(".ansible-lint", "meta", "requirements-dev.txt"):
+    if choice is None or choice.concerns(
+        ".ansible-lint", ".config/ansible-lint-ignore.txt", "meta", "requirements-dev.txt"
+    ):
         return status | call("ansible-lint", "--offline", "--strict", "--profile", "production")
     changed = {
         "/".join(Path(name).parts[:2])

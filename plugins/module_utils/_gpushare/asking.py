@@ -11,7 +11,7 @@ from .allocation import Allocation, allocate
 from .cut import PodShare, cut_node, cut_pod
 
 if TYPE_CHECKING:
-    from .._kubernetes.api import Cluster
+    from .._kube_api import Cluster
 
 # What the server need not even send.
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"

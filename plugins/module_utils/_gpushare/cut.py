@@ -85,6 +85,7 @@ def cut_pod(pod: Mapping[str, Any]) -> PodShare | None:
     spec, phase = pod.get("spec") or {}, str((pod.get("status") or {}).get("phase") or "")
     if not spec.get("nodeName") or phase in FINISHED_PHASES:
         return None
+    # As gpushare counts: the limits of the containers, without init containers and overhead (kube-scheduler's rule is in requests.py).
     request = sum(map(_limit, spec.get("containers") or []))
     if request <= 0:
         return None

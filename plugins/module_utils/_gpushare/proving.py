@@ -9,9 +9,9 @@ moment all the same, but for the pods of the test itself: one that has ended wel
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
-from .._kubernetes.api import ApiError, Cluster, in_parallel
+from .._kubernetes.api import ApiError, in_parallel
 from .._kubernetes.objects import Object, full_name_of, name_of
 from .._kubernetes.pod_trouble import Evidence
 from .._kubernetes.smoke import Smoke, labels_for
@@ -22,6 +22,9 @@ from .cut import PodShare, cut_pod
 from .placing import has_run, has_trouble, is_placed, is_refused, judge_end, judge_step, judge_too_much
 from .room import Row
 from .sharing import NAME, Fault, Share, Sharing, SharingResult, Trial, too_large, trial_of
+
+if TYPE_CHECKING:
+    from .._kube_api import Cluster
 
 
 def run_sharing_test(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from .._kubernetes import quantities
-from .._kubernetes.requests import requested
+from .._kubernetes.requests import sum_requests
 from .settings import RESERVED, percentage
 
 #: Resources of a node of which a part can be kept from pods; the kubelet tells nobody of its processes.
@@ -73,7 +73,7 @@ def different(known: t.Iterable[Part]) -> list[str]:
 
 def crowded(known: t.Iterable[Part], pods: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
     """Return, in words, where the *pods* of the node ask for more than it would have left."""
-    sums = ((part, sum((requested(pod, part.resource) for pod in pods), Fraction(0))) for part in known)
+    sums = ((part, sum((sum_requests(pod, part.resource) for pod in pods), Fraction(0))) for part in known)
     return [
         f"{part.told(asked)} of {part.resource}, of which {part.told(part.expected)} would be left"
         for part, asked in sums

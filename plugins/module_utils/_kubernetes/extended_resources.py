@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
-from typing import Mapping, Sequence
+from typing import TYPE_CHECKING, Mapping, Sequence
 
-from .api import Cluster, in_parallel
+from .api import in_parallel
 from .objects import Object, name_of
+
+if TYPE_CHECKING:
+    from .._kube_api import Cluster
 
 # Where a resource is written: the kubelet copies the one to the other.
 FIELDS = ("capacity", "allocatable")

@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
-from .api import ApiError, Cluster, in_parallel, read_nodes
+from .api import ApiError, in_parallel, read_nodes
 from .labels import LabelError, Plan, YieldRule, check_labels, plan
 from .objects import Object, name_of
+
+if TYPE_CHECKING:
+    from .._kube_api import Cluster
 
 # Somebody else, usually the kubelet, changed the node between our list and our patch.
 ATTEMPTS = 5

@@ -12,9 +12,9 @@ import time
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
-from typing import Any, Callable, Sequence, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Sequence, TypeVar
 
-from .api import ApiError, Cluster
+from .api import ApiError
 from .maintenance import (
     ANNOTATION,
     Blocker,
@@ -36,6 +36,9 @@ from .maintenance import (
     uid_of,
 )
 from .objects import Object, full_name_of
+
+if TYPE_CHECKING:
+    from .._kube_api import Cluster
 
 # The server may have done what was asked, and its answer was lost on the way.
 _UNANSWERED = frozenset({0, 502, 503, 504})

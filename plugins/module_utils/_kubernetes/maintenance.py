@@ -23,9 +23,9 @@ from .objects import (
     full_name_of,
     is_schedulable,
     name_of,
-    resources_of,
     tolerates,
 )
+from .requests import list_requested_resources
 
 ANNOTATION = "gpu-kubernetes/maintenance"
 GPU_RESOURCES = (
@@ -186,7 +186,7 @@ def sort_pods(pods: Iterable[Object], rules: Rules) -> Sorted:
     for pod in sorted(pods, key=full_name_of):
         if (pod.get("status") or {}).get("phase") in FINISHED_PHASES:
             continue
-        holds = any(fnmatchcase(name, pattern) for name in resources_of(pod) for pattern in rules.resources)
+        holds = any(fnmatchcase(name, pattern) for name in list_requested_resources(pod) for pattern in rules.resources)
         if _stays(pod):
             if holds:
                 found.left.append(pod)

@@ -17,7 +17,6 @@ from .gpu_resources import amounts
 from .objects import (
     Object,
     allocatable_of,
-    allocated_on,
     annotations_of,
     capacity_of,
     condition_of,
@@ -31,6 +30,7 @@ from .objects import (
     untolerated,
 )
 from .pod_trouble import Evidence, newest, one_line, telling_line, trouble, unread, with_remedy
+from .requests import count_allocated
 
 PRESENT_LABEL = "nvidia.com/gpu.present"
 OPERATOR_LABEL = "nvidia.com/gpu.deploy.device-plugin"
@@ -231,7 +231,7 @@ def _report(view: _View, on_node: Sequence[Object]) -> NodeReport:
         expected=view.expected,
         capacity=view.capacity,
         allocatable=view.allocatable,
-        allocated=allocated_on(on_node, view.question.resource),
+        allocated=count_allocated(on_node, view.question.resource),
         ready=is_ready(node),
         schedulable=view.node is not None and is_schedulable(node),
         ok=view.ok,

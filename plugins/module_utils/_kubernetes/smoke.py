@@ -13,9 +13,7 @@ from typing import Any, Iterable, Mapping, Sequence
 from .objects import (
     Object,
     allocatable_of,
-    allocated_on,
     condition_of,
-    holders_on,
     is_ready,
     is_schedulable,
     name_of,
@@ -23,6 +21,7 @@ from .objects import (
     untolerated,
 )
 from .pod_trouble import HOPELESS, Evidence, one_line, telling_line, trouble, unread, waiting_reason, with_remedy
+from .requests import count_allocated, list_holders
 
 NAME_LABEL = "app.kubernetes.io/name"
 MANAGER_LABEL = "app.kubernetes.io/managed-by"
@@ -219,14 +218,14 @@ def barred(result: Verdict, node: Object, smoke: Smoke) -> bool:
 def _precheck_devices(
     result: Result, node: Object, pods: Sequence[Object], smoke: Smoke, check_mode: bool
 ) -> Result | None:
-    offered, used = allocatable_of(node, smoke.resource), allocated_on(pods, smoke.resource)
+    offered, used = allocatable_of(node, smoke.resource), count_allocated(pods, smoke.resource)
     if offered < smoke.count:
         result.reason = f"offers {offered} {smoke.resource}, so a device plugin has to be deployed or repaired first"
         if check_mode:
             result.skipped, result.reason = True, f"check mode: nothing was proved, and as it is now it {result.reason}"
         return result
     if offered - used < smoke.count:
-        result.skipped, result.reason = True, _busy(offered, used, holders_on(pods, smoke.resource), smoke)
+        result.skipped, result.reason = True, _busy(offered, used, list_holders(pods, smoke.resource), smoke)
         return result
     return None
 

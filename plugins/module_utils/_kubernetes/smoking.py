@@ -10,9 +10,9 @@ import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, Callable, Generic, Mapping, Sequence, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Generic, Mapping, Sequence, TypeVar
 
-from .api import ApiError, Cluster, in_parallel
+from .api import ApiError, in_parallel
 from .objects import Object, allocatable_of, name_of, pods_by_node
 from .pod_trouble import Evidence
 from .smoke import (
@@ -31,6 +31,9 @@ from .smoke import (
     verdict,
 )
 from .watching import UNFINISHED, collect
+
+if TYPE_CHECKING:
+    from .._kube_api import Cluster
 
 LOG_LINES = 200
 CLEANUP_SECONDS = 30

@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Callable, Mapping, Sequence
 
 from .affinity import leaving
-from .api import ApiError, Cluster, in_parallel, read_nodes
+from .api import ApiError, in_parallel, read_nodes
 from .objects import Object, full_name_of, name_of
 from .pod_trouble import Evidence, container_states, events_by_pod
 from .readiness import NodeReport, Question, assess
+
+if TYPE_CHECKING:
+    from .._kube_api import Cluster
 
 LOG_LINES = 30
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"

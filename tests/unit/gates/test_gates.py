@@ -124,6 +124,22 @@ def test_argument_specs_know_what_the_role_reads(role, tasks, problems):
     assert argument_specs.problems_of_role(role({"demo_x": DESCRIBED}, {}, tasks)) == (1, problems)
 
 
+@pytest.mark.parametrize(
+    ("tasks", "problems"),
+    [
+        ("- include_tasks: ../../_inner/tasks/main.yml\n", []),
+        ("- include_role: {name: gpu.kubernetes._inner}\n", []),
+        ("- include_role: {name: gpu.kubernetes.other}\n", ["demo: gpu_kubeconfig: nothing in the role reads it"]),
+    ],
+)
+def test_argument_specs_option_read_by_an_internal_role_counts_where_it_is_included(role, tasks, problems):
+    folder = role({"gpu_kubeconfig": {**DESCRIBED, "type": "path"}}, {}, tasks)
+    inner = folder.parent / "_inner" / "tasks" / "main.yml"
+    inner.parent.mkdir(parents=True)
+    inner.write_text("- debug:\n    var: gpu_kubeconfig\n")
+    assert argument_specs.problems_of_role(folder) == (1, problems)
+
+
 def test_argument_specs_look_at_every_entry_point(role):
     check = {
         "description": "x",

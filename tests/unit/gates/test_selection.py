@@ -124,7 +124,8 @@ def test_changed_roles_are_tested_whole_and_those_on_changed_fixtures_by_first_t
     whole, sampled = selection.changed_roles(["tests/fakes/kubernetes_api.py", "roles/cuda/tasks/main.yml"], {})
     assert whole == ["cuda"]
     assert {"gpushare", "nvidia_driver"} <= set(sampled)
-    assert selection.changed_roles(["roles/kube_objects/tasks/main.yml"], {}) == ([], sorted(["cuda", *sampled]))
+    for internal in ("kube_objects", "_cluster_api"):
+        assert selection.changed_roles([f"roles/{internal}/tasks/main.yml"], {}) == ([], sorted(["cuda", *sampled]))
     changed = ["roles/gpushare/tasks/main.yml", "tests/unit/roles/cuda/test_cuda.py"]
     assert selection.changed_roles(changed, {}) == (["cuda", "gpushare"], [])
     assert selection.changed_roles(["README.md", "plugins/modules/nvml_facts.py"], {}) == ([], [])

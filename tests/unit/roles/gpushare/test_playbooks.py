@@ -85,7 +85,7 @@ def test_every_task_of_the_role_belongs_to_a_step():
         path.stem for path in tasks.glob("*.yml") if f"_tasks: {path.name}" not in text and path.stem not in entries
     } - steps_by_name
     assert unused == {"service"}
-    assert "__gpushare_step: service" in text
+    assert "_cluster_api_tasks: service" in text
 
 
 def test_no_control_plane_is_changed_while_another_would_be_refused(run, tmp_path):

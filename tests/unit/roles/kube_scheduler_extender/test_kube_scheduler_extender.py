@@ -23,8 +23,10 @@ if os.geteuid() != 0:
 MANIFEST = (
     ROOT / "tests" / "unit" / "plugins" / "module_utils" / "_scheduler" / "fixtures" / "kubeadm-1.34.4.yaml"
 ).read_text()
+# The connection that _cluster_api sets, for parts of the role that a test includes on their own.
+CONNECTED = {"module_defaults": {"group/gpu.kubernetes.api": {"kubeconfig": "{{ gpu_kubeconfig }}"}}}
 # What a run has done that was cut off before the proof.
-CUT_OFF = ("check", "api", "note", "manifest")
+CUT_OFF = ("check", "api_look", "note", "manifest")
 NOTE = "state/kube-scheduler-change.json"
 # Of a run that fails: there is no use in waiting for what does not come.
 FAILS = {"kube_scheduler_extender_keep": False, "kube_scheduler_extender_timeout": 1}
@@ -70,8 +72,8 @@ def apply(run, tmp_path):
         role = "gpu.kubernetes.kube_scheduler_extender"
         tasks = [
             {
-                "ansible.builtin.include_role": {"name": role, "tasks_from": part},
-                "vars": {"__kube_scheduler_extender_step": "look", "__kube_scheduler_extender_writes": True},
+                "ansible.builtin.include_role": {"name": role, "tasks_from": part, "apply": CONNECTED if parts else {}},
+                "vars": {"__kube_scheduler_extender_writes": True},
             }
             for part in parts or ["main"]
         ]

@@ -272,8 +272,16 @@ def test_the_undo_gives_a_node_back_whose_upgrade_was_cut_off(run, cluster, give
 
     def play(*parts, check=False):
         vars_ = {**given, "nvidia_driver_upgrade_labels": {"theirs": "paused"}, "gpu_node_maintenance_scope": "none"}
+        connected = {"module_defaults": {"group/gpu.kubernetes.api": {"kubeconfig": "{{ gpu_kubeconfig }}"}}}
         tasks = [
-            {"ansible.builtin.include_role": {"name": ROLE, "tasks_from": part}, "vars": more} for part, more in parts
+            {
+                "ansible.builtin.include_role": {
+                    "name": ROLE,
+                    "tasks_from": part,
+                    "apply": connected if part == "api_pause" else {},
+                }
+            }
+            for part in parts
         ]
         playbook = tmp_path / "undo.yml"
         playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "vars": vars_, "tasks": tasks}]))
@@ -287,16 +295,16 @@ def test_the_undo_gives_a_node_back_whose_upgrade_was_cut_off(run, cluster, give
         return item["spec"], item["metadata"].get("labels"), item["metadata"].get("annotations") or {}
 
     before = state()
-    play(("begin", {}), ("api", {"__nvidia_driver_upgrade_step": "pause"}))
+    play("begin", "api_pause")
     path, paused = note(tmp_path, phase="swapping"), copy.deepcopy(state())
     assert paused[0]["unschedulable"]
     assert paused[1] == {"theirs": "paused", "gpu-kubernetes/paused": "nvidia-driver-upgrade"}
-    assert play(("absent", {}), check=True) == 3
+    assert play("absent", check=True) == 3
     assert (state(), path.exists()) == (paused, True)
-    assert play(("absent", {})) == 3
+    assert play("absent") == 3
     assert (state(), path.exists()) == (before, False)
     assert kept["metadata"]["labels"] == {"theirs": "1"}
     # Nothing is left to be taken off one that has left the cluster.
     cluster.objects.clear()
     path = note(tmp_path, phase="swapping")
-    assert (play(("absent", {})), path.exists()) == (1, False)
+    assert (play("absent"), path.exists()) == (1, False)

@@ -7,15 +7,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fakes.kubernetes_api import GPU, node, pod
+from fakes.kubernetes_api import node, pod
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import (
-    allocated_on,
-    holders_on,
     node_of,
     pods_by_node,
     quantity,
-    requested_by,
     taint_text,
     tolerates,
     untolerated,
@@ -107,29 +104,3 @@ def pinned(*values: str) -> dict[str, Any]:
 def test_node_of(made: dict[str, Any], name: str) -> None:
     assert node_of(made) == name
     assert list(pods_by_node([made])) == ([name] if name else [])
-
-
-def container(units: int, **more: Any) -> dict[str, Any]:
-    return {"resources": {"limits": {GPU: str(units)}}, **more}
-
-
-@pytest.mark.parametrize(
-    ("containers", "inits", "phase", "units"),
-    [
-        ([container(1), container(2)], [], "Running", 3),
-        ([container(1)], [container(4)], "Running", 4),
-        ([container(1)], [container(1, restartPolicy="Always")], "Running", 2),
-        ([container(1)], [], "Succeeded", 0),
-        ([{"resources": {"requests": {GPU: "2"}}}], [], "Pending", 2),
-        ([{}], [], "Running", 0),
-    ],
-)
-def test_requested_by(containers: Any, inits: Any, phase: str, units: int) -> None:
-    made = {"spec": {"containers": containers, "initContainers": inits}, "status": {"phase": phase}}
-    assert requested_by(made, GPU) == units
-
-
-def test_only_scheduled_pods_hold_devices() -> None:
-    pods = [pod("a", on="w", gpus=2), pod("b", gpus=4), pod("c", on="w")]
-    assert allocated_on(pods, GPU) == 2
-    assert holders_on(pods, GPU) == ["default/a"]
