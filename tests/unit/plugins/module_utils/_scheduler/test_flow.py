@@ -99,27 +99,6 @@ def test_the_configuration_has_what_the_flags_said(tmp_path: Path) -> None:
     assert warnings
 
 
-#: The version of Kubernetes, and what the configuration says of the election that the flags turn off; from 1.23 on these count themselves.
-ELECTIONS = {"1.22.4": ["leaderElection:", "  leaderElect: false", "  leaseDuration: '30s'"], "1.23.1": []}
-
-
-@pytest.mark.parametrize("version", ELECTIONS)
-def test_before_1_23_the_election_of_a_leader_is_the_configurations(plane: ControlPlane, version: str) -> None:
-    flags = ["--leader-elect=false", "--leader-elect-lease-duration=30s", "--leader-elect-retry-period=2s"]
-    given = plane.text.replace("v1.34.4", f"v{version}")
-    plane.manifest.write_text(
-        given.replace("    - --leader-elect=true\n", "".join(f"    - {flag}\n" for flag in flags))
-    )
-    plane.run()
-    lines = plane.config.read_text().splitlines()
-    election = [line for line in lines if line.lstrip().startswith("lea")]
-    assert election == ELECTIONS[version]
-    assert "retryPeriod" not in plane.config.read_text()
-    plane.manifest.write_text(plane.manifest.read_text().replace("elect=false", "elect=true"))
-    told = [text for text in plane.run()["warnings"] if "--leader-elect=true" in text]
-    assert len(told) == (version == "1.22.4")
-
-
 def test_a_configuration_that_is_there_is_merged(configured: ControlPlane) -> None:
     before = configured.config.read_text()
     done = configured.run(config_path=None)
@@ -264,7 +243,11 @@ def test_an_image_without_a_version_needs_one(plane: ControlPlane) -> None:
     plane.manifest.write_text(plane.text.replace(":v1.34.4", "@sha256:" + "0" * 64))
     with pytest.raises(EditError, match="give kubernetes_version"):
         plane.run()
-    assert plane.run(kubernetes_version="1.24.17")["api_version"] == "kubescheduler.config.k8s.io/v1beta3"
+    with pytest.raises(
+        EditError, match=r"kubernetes_version is 1\.24\.17, and Kubernetes before 1\.25 is not supported"
+    ):
+        plane.run(kubernetes_version="1.24.17")
+    assert plane.run(kubernetes_version="1.25.0")["api_version"] == "kubescheduler.config.k8s.io/v1"
 
 
 def test_a_version_that_is_not_the_images_is_told(plane: ControlPlane) -> None:
