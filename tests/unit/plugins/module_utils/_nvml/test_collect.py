@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 from lab import wait
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect, isolation, pci
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.collect import Options
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def test_an_amd_gpu_is_detected_on_the_pci_bus(tmp_path: Path) -> None:
 
 def test_a_pci_bus_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bus = put_gpu(tmp_path, "0x1002")
-    monkeypatch.setattr(collect.pci, "others", lambda _path: time.sleep(wait.LIMIT))
+    monkeypatch.setattr(pci, "others", lambda _path: time.sleep(wait.LIMIT))
     assert collect.others(bus, 0.2) == (
         [],
         [f"GPUs of AMD and Intel are not reported, because {bus} did not answer in time; look into the kernel log."],
@@ -217,5 +217,5 @@ def test_a_pci_bus_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_pci_bus_without_other_vendors_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bus = put_gpu(tmp_path, "0x10de")
-    monkeypatch.setattr(collect.isolation, "call", lambda *_arguments: pytest.fail("a process was started"))
+    monkeypatch.setattr(isolation, "call", lambda *_arguments: pytest.fail("a process was started"))
     assert collect.others(bus, wait.LIMIT) == ([], [])
