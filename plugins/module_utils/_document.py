@@ -1,10 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What lossless documents of all formats have in common: their face, their one exception, when two values are the same.
-
-Private to this collection.
-"""
+"""What documents of all formats have in common: their interface, their exception, and when two values are the same."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ class DocumentError(ValueError):
 
 
 class Document(t.Protocol):
-    """A text and its meaning. An edit changes only the lines concerned; one that fails raises DocumentError and changes nothing."""
+    """A text and its meaning. An edit that fails raises DocumentError and changes nothing."""
 
     @property
     def text(self) -> str:
@@ -42,8 +39,8 @@ class Document(t.Protocol):
     def remove(self, path: t.Sequence[t.Any]) -> bool:
         """Take out what is at *path*; returns whether there was anything."""
 
-    def merge(self, tree: t.Mapping[str, t.Any]) -> list[tuple[str, ...]]:
-        """Set everything in *tree* and leave all else as it is; returns the paths that had to change."""
+    def merge(self, tree: t.Mapping[str, t.Any]) -> object:
+        """Set everything in *tree* and leave all else as it is."""
 
     def to_bytes(self) -> bytes:
         """The content of the file."""

@@ -4,7 +4,7 @@
 """Files on a node: read, replace atomically, keep the first version, one run at a time.
 
 A reader of a file written here sees the old bytes or the new ones, never a mixture,
-also when the process is killed or the disk is full.  Private to this collection.
+also when the process is killed or the disk is full.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import typing as t
 
 STATE_DIR = "/var/lib/gpu-kubernetes"
 BACKUP_DIR = STATE_DIR + "/backups"
-# Not under /run/lock: everybody may write there, so that anybody could take the place of our folder.
+# Not under /run/lock, where every user may write and could hold the lock.
 LOCK_DIR = "/run/gpu-kubernetes"
 
 #: Middle part of the name of a temporary file: `.NAME.gpu-kubernetes-XXXX`.
@@ -28,7 +28,6 @@ TEMP_TAG = ".gpu-kubernetes-"
 
 # The kernel signs these over the content of the file: a copy would be wrong for new content.
 _CONTENT_XATTRS = frozenset(["security.ima", "security.evm"])
-_NO_XATTRS = frozenset([errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS])
 
 
 class FilesError(Exception):
@@ -169,9 +168,8 @@ def lock(
 ) -> t.Iterator[str]:
     """Hold the lock for *path*; yields the path of the lock file.
 
-    The first of *directories* that can be used holds the lock file; one that somebody else owns or may
-    write to cannot, because he could hold the lock for ever.  The kernel releases the lock when the
-    process ends, however it ends.  Raises FilesError after *timeout* seconds.
+    The first of *directories* that can be written to holds the lock file.  The kernel releases the lock when
+    the process ends, however it ends.  Raises FilesError after *timeout* seconds.
     """
     handle, name = _open_lock(path, directories)
     try:
@@ -194,40 +192,18 @@ def lock(
 def remove_stale_temps(path: str) -> list[str]:
     """Remove the temporary files that killed runs left beside *path*, or above its folder; return their paths.
 
-    A live writer holds a lock on its own, so that it is left alone.
+    One run at a time writes a file. If two do, one of them fails, and the file is as the other wrote it.
     """
     target = os.path.realpath(path)
     directory, name = os.path.split(target)
-    places = dict.fromkeys([directory, _scratch(target)])
-    return [temp for place in places for temp in _sweep(place, "." + name + TEMP_TAG)]
-
-
-def sweep(directory: str) -> list[str]:
-    """Remove such temporary files of any name in *directory*, which has to be ours alone; return their paths."""
-    return _sweep(directory, ".")
-
-
-def _sweep(directory: str, prefix: str) -> list[str]:
-    try:
-        names = [name for name in os.listdir(directory) if name.startswith(prefix) and TEMP_TAG in name]
-    except OSError:
-        return []
-    return [temp for temp in (os.path.join(directory, name) for name in names) if _unlink_if_idle(temp)]
-
-
-def _unlink_if_idle(path: str) -> bool:
-    try:
-        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.unlink(path)
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(handle)
+    removed = []
+    for place in dict.fromkeys([directory, _scratch(target)]):
+        with contextlib.suppress(OSError):
+            for temp in sorted(os.listdir(place)):
+                if temp.startswith("." + name + TEMP_TAG):
+                    os.unlink(os.path.join(place, temp))
+                    removed.append(os.path.join(place, temp))
+    return removed
 
 
 def _open_lock(path: str, directories: t.Sequence[str]) -> tuple[int, str]:
@@ -235,39 +211,14 @@ def _open_lock(path: str, directories: t.Sequence[str]) -> tuple[int, str]:
     for directory in directories:
         name = os.path.join(directory, flat_name(os.path.realpath(path)) + ".lock")
         try:
-            return _open_lock_in(directory, name), name
+            make_dirs(os.path.dirname(directory))
+            make_dirs(directory, 0o700)
+            return os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), name
         except OSError as exc:
             problems.append(f"{name}: {exc.strerror}")
         except FilesError as exc:
             problems.append(str(exc).rstrip("."))
     raise FilesError(f"Cannot take the lock for {path}: " + ("; ".join(problems) or "no directory was given") + ".")
-
-
-def _open_lock_in(directory: str, name: str) -> int:
-    make_dirs(os.path.dirname(directory))
-    make_dirs(directory, 0o700)
-    folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        _refuse_foreign(folder, directory)
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        handle = os.open(os.path.basename(name), flags, 0o600, dir_fd=folder)
-    finally:
-        os.close(folder)
-    try:
-        _refuse_foreign(handle, name)
-    except FilesError:
-        os.close(handle)
-        raise
-    return handle
-
-
-def _refuse_foreign(handle: int, name: str) -> None:
-    """Raise FilesError if the open file or directory is not ours, or if others may write to it."""
-    found, user = os.fstat(handle), os.geteuid()
-    if found.st_uid != user:
-        raise FilesError(f"{name} belongs to the user {found.st_uid} and not to {user}: remove it, then run again.")
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise FilesError(f"{name} can be written to by others: remove it, then run again.")
 
 
 def _scratch(target: str) -> str:
@@ -289,7 +240,6 @@ def _replace(target: str, data: bytes, before: os.stat_result | None, mode: int,
     temp = os.path.join(_scratch(target), f".{name}{TEMP_TAG}{os.urandom(6).hex()}")
     handle = os.open(temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         view = memoryview(data)
         while view:
             view = view[os.write(handle, view) :]
@@ -320,24 +270,21 @@ def _copy_attributes(source: str, before: os.stat_result, handle: int) -> None:
     try:
         names = os.listxattr(source)
     except OSError as exc:
-        if exc.errno in _NO_XATTRS:
+        if exc.errno == errno.ENOTSUP:
             return
         raise
     for name in names:
-        if name not in _CONTENT_XATTRS:
-            _copy_xattr(source, handle, name)
+        value = os.getxattr(source, name)
+        # A context that the directory gave to the new file may not be set again without a right of its own.
+        if name not in _CONTENT_XATTRS and _xattr(handle, name) != value:
+            os.setxattr(handle, name, value)
 
 
-def _copy_xattr(source: str, handle: int, name: str) -> None:
-    value = os.getxattr(source, name)
+def _xattr(handle: int, name: str) -> bytes | None:
     try:
-        os.setxattr(handle, name, value)
+        return os.getxattr(handle, name)
     except OSError:
-        # A context that the directory already gave to the new file need not be set again.
-        with contextlib.suppress(OSError):
-            if os.getxattr(handle, name) == value:
-                return
-        raise
+        return None
 
 
 def sync_dir(directory: str) -> None:

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: docker_daemon_config
-short_description: Merge the NVIDIA runtime into Docker's configuration, without loss
+short_description: Merge the NVIDIA runtime into Docker's configuration
 version_added: 0.1.0
 author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 description:
   - Adds a runtime such as C(nvidia) to Docker's C(daemon.json), as an administrator would by hand.
-  - Only the lines concerned change. Order of keys, indentation, line endings, the end of the file, file mode, owner, extended attributes
-    (ACL, SELinux context) and symbolic links stay as they are, and the file is replaced in one step.
+  - Settings of others, the order of keys, indentation, line endings, the end of the file, file mode, owner, extended attributes
+    (ACL, SELinux context) and symbolic links stay as they are, and the file is replaced in one step. Other white space is normalised.
   - What an existing entry of the runtime has, such as C(runtimeArgs), and other C(features) are kept.
-  - A file with anything that Docker and other readers take differently is refused, with line and column. Such are keys that
-    are there twice, comments and text after the end of the document.
+  - A file that is not valid JSON is refused with line and column, a key that is in one object twice with its name.
   - Where C(dockerd) is on the node, it has to accept the candidate (C(dockerd --validate), Docker 23.0 and newer) before the
     file is replaced.
   - What was put in is recorded leaf by leaf, so that O(state=absent) takes out just that. A file that nobody else changed gets its

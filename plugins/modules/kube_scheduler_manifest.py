@@ -15,11 +15,11 @@ author:
 description:
   - Makes the kube-scheduler of one control plane, which runs as a static pod, use a C(KubeSchedulerConfiguration) with extenders such as
     those of gpushare and nano-gpu.
-  - A configuration that kube-scheduler has already is merged and never replaced. Profiles and the extenders of others stay, an API version
-    that the cluster does not read any more is migrated, and settings that would keep kube-scheduler from starting, such as C(enableHttps), are
-    repaired. What cannot be migrated without changing where pods run is an error that names it.
-  - Both files are edited as data, on the controller. Comments, order, quoting, indentation and line endings stay as they are, the result is
-    read again and has to mean what was asked, and each file is replaced in one step, with its mode and owner.
+  - A configuration that kube-scheduler has already is merged and never replaced. Profiles and the extenders of others stay. C(v1beta2) and
+    C(v1beta3) are migrated to C(v1), and settings that would keep kube-scheduler from starting, such as C(enableHttps), are repaired. What
+    cannot be migrated without changing where pods run is an error that names it, and older API versions are refused.
+  - Both files are edited as data, on the controller. Comments, order, quoting and indentation stay as they are, the result is read
+    again and has to mean what was requested, and each file is replaced in one step, with its mode and owner.
   - Flags that kube-scheduler ignores beside C(--config), such as C(--kubeconfig), C(--profiling) and C(--kube-api-qps), are carried into the
     configuration when it gets C(--config). They stay on the command line as well, where kubeadm writes them anew with each upgrade, where
     audits look for them, and where they count again without C(--config). Flags with which its version does not start
@@ -62,7 +62,7 @@ options:
     default: /var/lib/gpu-kubernetes
   kubernetes_version:
     description:
-      - Version of Kubernetes, 1.19 or newer, such as V(v1.34.4). It decides the API version of the configuration.
+      - Version of Kubernetes, 1.25 or newer, such as V(v1.34.4). It decides which plugins a configuration can have.
       - Left out, the tag of kube-scheduler's image tells it. An image that is named by digest alone needs this option.
     type: str
   extenders:
@@ -97,7 +97,8 @@ notes:
     says what to do there.
   - On a node of kubespray, whose runs write the configuration anew, a warning tells what its variable C(kube_scheduler_extenders) has to have.
   - C(kubeadm upgrade) writes the manifest anew. Run the module again afterwards, or give kubeadm the flag and the volume, too.
-  - YAML is edited where it is plain. Merge keys (C(<<)) are refused, as are anchors that share what has to be changed.
+  - YAML is edited where it is plain. Refused are merge keys (C(<<)), tags, several documents, line ends of Windows, a byte order mark, and
+    anchors that share what has to be changed.
 seealso:
   - module: gpu.kubernetes.config_snapshot
   - name: KubeSchedulerConfiguration

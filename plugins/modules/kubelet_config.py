@@ -15,8 +15,8 @@ author:
 description:
   - Merges settings such as C(kubeReserved), C(systemReserved) and C(evictionHard) into the C(KubeletConfiguration) that a node's kubelet
     reads. All else in the file stays, and only what was given is taken back.
-  - The file is edited as data, on the controller. Comments, order, quoting, indentation and line endings stay as they are, the result is
-    read again and has to mean what was asked, and the file is replaced in one step, with its mode and owner. A setting that means the same
+  - The file is edited as data, on the controller. Comments, order, quoting and indentation stay as they are, the result is read
+    again and has to mean what was requested, and the file is replaced in one step, with its mode and owner. A setting that means the same
     already, such as V(1024Mi) for V(1Gi), stays as it is written.
   - What the kubelet would refuse is refused first. That is a quantity or a percentage that is none, a resource or signal that the kubelet
     does not know, and memory in thousandths of a byte (V(512m)).
@@ -81,7 +81,8 @@ notes:
   - C(kubeadm upgrade node) writes the file anew from the ConfigMap C(kubelet-config) in C(kube-system) and from its own patches. Run the
     module again afterwards.
   - k3s, RKE2, k0s and MicroK8s give the kubelet its configuration themselves. The module says where.
-  - YAML is edited where it is plain. Merge keys (C(<<)) are refused, as are anchors that share what has to be changed.
+  - YAML is edited where it is plain. Refused are merge keys (C(<<)), tags, several documents, line ends of Windows, a byte order mark, and
+    anchors that share what has to be changed.
 seealso:
   - plugin: gpu.kubernetes.node_allocatable
     plugin_type: filter

@@ -15,8 +15,7 @@ description:
   - Where the library cannot be loaded, C(nvidia-smi) is asked; where neither answers, the PCI bus still tells which GPUs there are.
   - The driver is asked in a process of its own, so a driver that hangs or crashes fails nothing. That takes at most O(timeout), half a second
     for what the system shows of the driver, and two seconds more where the kernel does not let go of what was to be ended.
-  - GPUs of AMD and Intel are asked about in the same way, and within as much time again. Where the system does not tell name or memory of one of
-    AMD's and C(rocm-smi) is installed, that is asked; if it fails, a warning says so. It was not tried with a real C(rocm-smi).
+  - GPUs of AMD and Intel are read from the PCI bus in the same way, and within as much time again.
   - Having no GPU, or no driver, is a fact and no failure. What is wrong is told in RV(ansible_facts.nvml.error).
 options:
   gather_subset:
@@ -127,7 +126,7 @@ ansible_facts:
           sample: amd
         name:
           description:
-            - Product name, by the GPU's own driver, the list of PCI devices of the system or C(rocm-smi). V(none) if none of them knows it.
+            - Product name, by the GPU's own driver or the list of PCI devices of the system. V(none) if neither knows it.
           type: str
           returned: always
           sample: AMD Instinct MI210
@@ -138,8 +137,7 @@ ansible_facts:
           sample: "0000:c1:00.0"
         memory_total_bytes:
           description:
-            - Memory of the GPU in bytes, which AMD's driver or C(rocm-smi) tells, or Intel's drivers xe and, as Intel brings it itself, i915.
-              V(none) if nobody does.
+            - Memory of the GPU in bytes, as AMD's driver or Intel's drivers xe and, from Intel itself, i915 report it. V(none) if none does.
           type: int
           returned: always
           sample: 68702699520

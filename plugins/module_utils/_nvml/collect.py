@@ -9,7 +9,7 @@ import contextlib
 import time
 from typing import Any, NamedTuple, Sequence
 
-from . import binding, driver, isolation, library, pci, rocm_smi, smi, xid
+from . import binding, driver, isolation, library, pci, smi, xid
 from .details import KEYS, OPT_IN, TOPICS
 from .model import Facts, Gpu
 
@@ -67,29 +67,18 @@ def gather(options: Options) -> Facts:
 
 
 def others(pci_path: str, timeout: float) -> tuple[list[dict[str, Any]], list[str]]:
-    """GPUs of other vendors as ``pci.others`` tells them, with what rocm-smi adds, and a sentence for each that did not answer."""
+    """GPUs of other vendors as ``pci.others`` returns them, and a warning if the PCI bus does not answer in *timeout* seconds."""
     if not pci.has_others(pci_path):
         return [], []
-    begin = time.monotonic()
     try:
-        found: list[dict[str, Any]] = isolation.call(lambda: pci.others(pci_path), timeout)
-    except (isolation.Hung, isolation.Crashed, isolation.Failed) as error:
-        return [], [f"GPUs of AMD and Intel are not told, for {pci_path} {_silence(error)}; look into the kernel log."]
-    program = rocm_smi.find() if rocm_smi.lacks(found) else None
-    if program is None:
-        return found, []
-    left = max(timeout - (time.monotonic() - begin), LAST_SECONDS)
-    try:
-        return isolation.call(lambda: rocm_smi.completed(found, rocm_smi.read(program)), left), []
-    except (isolation.Hung, isolation.Crashed, isolation.Failed) as error:
-        return found, [f"{program} {_silence(error)}; what it adds to GPUs of AMD is missing. Repair it, or remove it."]
-
-
-def _silence(error: Exception) -> str:
-    """Why a question in a process of its own has no answer."""
-    if isinstance(error, isolation.Hung):
-        return "did not answer in time"
-    return str(error) if isinstance(error, isolation.Crashed) else f"failed ({error})"
+        return isolation.call(lambda: pci.others(pci_path), timeout), []
+    except isolation.Hung:
+        problem = "did not answer in time"
+    except isolation.Crashed as error:
+        problem = str(error)
+    except isolation.Failed as error:
+        problem = f"failed ({error})"
+    return [], [f"GPUs of AMD and Intel are not reported, because {pci_path} {problem}; look into the kernel log."]
 
 
 def _place(gpu: Gpu, keys: Sequence[str], options: Options) -> dict[str, Any]:

@@ -45,8 +45,8 @@ def parse(path: str, data: bytes, syntax: Format) -> Document:
         owner = owners.owner_of_broken(path, as_text(data))
         if owner:
             raise ConfigError(owner.message) from exc
-        cause = exc.message.rstrip(".")
-        raise ConfigError(f"{path}, line {exc.line}, column {exc.column}: {cause}; correct it and run again.") from exc
+        place = path if exc.line is None else f"{path}, line {exc.line}, column {exc.column}"
+        raise ConfigError(f"{place}: {exc.message.rstrip('.')}; correct it and run again.") from exc
 
 
 def as_text(data: bytes | None) -> str:

@@ -92,12 +92,11 @@ class Places:
 
     @contextlib.contextmanager
     def exclusive(self, path: str, check_mode: bool = False) -> t.Iterator[None]:
-        """Keep other runs off the file *path*, and sweep up what killed ones left; in check mode nothing is touched."""
+        """Hold the lock for the file *path*, and remove the temporary files of killed runs; in check mode do nothing."""
         if check_mode:
             yield
             return
         with _files.lock(path, (*self.lock_dirs, os.path.join(self.state_dir, "lock"))):
-            _files.remove_stale_temps(path)
-            for directory in (self.copies, self.records, self.snapshots, self.pending):
-                _files.sweep(directory)
+            for file in (path, self.record(path), self.snapshot(path)):
+                _files.remove_stale_temps(file)
             yield

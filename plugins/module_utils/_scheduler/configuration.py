@@ -15,8 +15,7 @@ from .migration import migrate, version_of
 KUBECONFIG = "/etc/kubernetes/scheduler.conf"
 
 # Flags that count no more once there is a --config: where the file has the same, its type, and what it is if the file has none.
-_Silenced = t.Dict[str, t.Tuple[str, str, type, t.Any]]
-_SILENCED: _Silenced = {
+_SILENCED: dict[str, tuple[str, str, type, t.Any]] = {
     "kubeconfig": ("clientConnection", "kubeconfig", str, None),
     "kube-api-content-type": ("clientConnection", "contentType", str, "application/vnd.kubernetes.protobuf"),
     "kube-api-qps": ("clientConnection", "qps", float, 50),
@@ -26,19 +25,8 @@ _SILENCED: _Silenced = {
     "lock-object-namespace": ("leaderElection", "resourceNamespace", str, "kube-system"),
     "lock-object-name": ("leaderElection", "resourceName", str, "kube-scheduler"),
 }
-# Up to Kubernetes 1.22 these too; from 1.23 on they count beside the file, and before it.
-_HONOURED = 23
-_ELECTION: _Silenced = {
-    "leader-elect": ("leaderElection", "leaderElect", bool, True),
-    "leader-elect-lease-duration": ("leaderElection", "leaseDuration", str, "15s"),
-    "leader-elect-renew-deadline": ("leaderElection", "renewDeadline", str, "10s"),
-    "leader-elect-retry-period": ("leaderElection", "retryPeriod", str, "2s"),
-    "leader-elect-resource-lock": ("leaderElection", "resourceLock", str, None),
-    "leader-elect-resource-name": ("leaderElection", "resourceName", str, "kube-scheduler"),
-    "leader-elect-resource-namespace": ("leaderElection", "resourceNamespace", str, "kube-system"),
-}
-# Those for which the file has no place.
-_LOST = ("master", "scheduler-name", "algorithm-provider", "hard-pod-affinity-symmetric-weight")
+# One for which the file has no place.
+_LOST = "master"
 
 Identities = t.Sequence[t.Mapping[str, t.Any]]
 
@@ -64,7 +52,7 @@ def change(
     Raises EditError for what cannot be, naming it.
     """
     notes = migrate(tree, minor, what)
-    notes += _take_over(tree, minor, silenced, what)
+    notes += _take_over(tree, silenced, what)
     connection = made(tree, "clientConnection", dict)
     if not meaning(connection.get("kubeconfig")):
         connection["kubeconfig"] = kubeconfig or KUBECONFIG
@@ -74,9 +62,9 @@ def change(
     return notes
 
 
-def new_tree(minor: int) -> dict[str, t.Any]:
+def new_tree() -> dict[str, t.Any]:
     """Return the beginning of a new configuration."""
-    return {"apiVersion": f"{versions.GROUP}/{versions.wanted(minor)}", "kind": versions.KIND}
+    return {"apiVersion": f"{versions.GROUP}/{versions.VERSION}", "kind": versions.KIND}
 
 
 def clear(tree: dict[str, t.Any], minor: int, ours: Identities, what: str) -> list[str]:
@@ -119,13 +107,13 @@ def is_sound(syntax: Syntax, data: bytes, minor: int, ours: Identities, what: st
         return False
 
 
-def ignored_flags(tree: t.Mapping[str, t.Any], minor: int, given: t.Sequence[flags.Flag], what: str) -> list[str]:
+def ignored_flags(tree: t.Mapping[str, t.Any], given: t.Sequence[flags.Flag], what: str) -> list[str]:
     """Return warnings of flags that say other than the file, which alone counts."""
-    warnings, silenced = [], _silenced_by(minor)
+    warnings = []
     for name in dict.fromkeys(flag.name for flag in given):
         value = flags.last(given, name)
-        if name in silenced and value is not None:
-            section, key, kind, default = silenced[name]
+        if name in _SILENCED and value is not None:
+            section, key, kind, default = _SILENCED[name]
             there = (mapping(tree, section, what) if section else tree).get(key, default)
             if not equal(there, _value(name, value, kind)):
                 told = f"{section}.{key}".lstrip(".")
@@ -135,25 +123,19 @@ def ignored_flags(tree: t.Mapping[str, t.Any], minor: int, given: t.Sequence[fla
     return warnings
 
 
-def _silenced_by(minor: int) -> _Silenced:
-    return _SILENCED if minor >= _HONOURED else {**_SILENCED, **_ELECTION}
-
-
-def _take_over(tree: dict[str, t.Any], minor: int, silenced: t.Sequence[flags.Flag], what: str) -> list[str]:
-    for name, (section, key, kind, default) in _silenced_by(minor).items():
+def _take_over(tree: dict[str, t.Any], silenced: t.Sequence[flags.Flag], what: str) -> list[str]:
+    for name, (section, key, kind, _default) in _SILENCED.items():
         text = flags.last(silenced, name)
-        value = None if text is None else _value(name, text, kind)
-        there = mapping(tree, section, what) if section else tree
-        # kubeadm always says that there is an election, which is so without its saying.
-        if value is None or (name in _ELECTION and equal(there.get(key, default), value)):
+        if text is None:
             continue
         place = made(tree, section, dict) if section else tree
+        value = _value(name, text, kind)
         if not equal(place.get(key), value):
             place[key] = value
-    lost = [name for name in _LOST if flags.last(silenced, name)]
+    if not flags.last(silenced, _LOST):
+        return []
     return [
-        f"kube-scheduler ignores its flag --{name} from now on, and {what} has no setting like it: see whether it is needed."
-        for name in lost
+        f"kube-scheduler ignores its flag --{_LOST} from now on, and {what} has no setting like it: see whether it is needed."
     ]
 
 

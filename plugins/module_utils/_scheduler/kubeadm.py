@@ -15,7 +15,7 @@ from .manifest import VOLUME, Pod, host_path
 WHAT = "kubeadm's ClusterConfiguration"
 _GROUP = "kubeadm.k8s.io/"
 #: How each version writes extraArgs.
-_KINDS: t.Mapping[str, type] = {"v1beta1": dict, "v1beta2": dict, "v1beta3": dict, "v1beta4": list}
+_KINDS: t.Mapping[str, type] = {"v1beta2": dict, "v1beta3": dict, "v1beta4": list}
 
 
 def with_config(text: str, path: str, syntax: Syntax) -> str:

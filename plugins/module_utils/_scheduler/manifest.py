@@ -20,15 +20,15 @@ READ = "gpu-kubernetes/scheduler-config-read"
 #: Name of the volume, if the pod does not have one already through which it sees the configuration.
 VOLUME = "gpu-kubernetes-scheduler-config"
 
-# Flags that kube-scheduler does not know any more: since which minor version.
-_REFUSED = {
-    "policy-config-file": 23,
-    "policy-configmap": 23,
-    "policy-configmap-namespace": 23,
-    "use-legacy-policy-config": 23,
-    "address": 24,
-    "port": 24,
-}
+# Flags of former releases, with which kube-scheduler does not start any more.
+_REFUSED = (
+    "policy-config-file",
+    "policy-configmap",
+    "policy-configmap-namespace",
+    "use-legacy-policy-config",
+    "address",
+    "port",
+)
 _POLICY = ("policy-config-file", "policy-configmap")
 
 
@@ -138,14 +138,14 @@ def container_path(found: Pod, path: str) -> str:
     return path
 
 
-def apply(found: Pod, path: str, minor: int, checksum: str) -> list[str]:
+def apply(found: Pod, path: str, checksum: str) -> list[str]:
     """Make kube-scheduler read the node's file *path*; return what has to be told. Raises EditError.
 
     The file itself is mounted, and not its folder: kube-scheduler sees nothing else of the node by it. That the mount keeps the file's
     old content when the file is replaced does not matter, since the pod is made anew with each checksum. The type File keeps the kubelet
     from starting the pod, or making an empty file, where there is none.
     """
-    notes = _drop_refused(found, minor)
+    notes = _drop_refused(found)
     inside = container_path(found, path)
     if [flag.value for flag in found.flags if flag.name == "config"] != [inside]:
         flags.put(found.container, "config", inside, found.what)
@@ -185,25 +185,17 @@ def without_us(found: Pod, ref: str | None, mine: str, kubeconfig: str, bare: bo
         _drop_named(found.spec, "volumes", found.what)
 
 
-def refused_flags(found: Pod, minor: int) -> list[flags.Flag]:
-    """Return the flags with which Kubernetes 1.*minor* does not start."""
-    return [flag for flag in found.flags if minor >= _REFUSED.get(flag.name, minor + 1)]
+def refused_flags(found: Pod) -> list[flags.Flag]:
+    """Return the flags with which kube-scheduler does not start."""
+    return [flag for flag in found.flags if flag.name in _REFUSED]
 
 
-def _drop_refused(found: Pod, minor: int) -> list[str]:
-    policy = next((flag for flag in found.flags if flag.name in _POLICY), None)
-    refused = refused_flags(found, minor)
-    if policy is not None and policy not in refused:
-        raise EditError(
-            f"{found.what} uses a policy (--{policy.name}={policy.value}), which kube-scheduler 1.{minor} ignores beside a configuration:"
-            " write its rules as profiles of a KubeSchedulerConfiguration, take the flag out, then run again."
-        )
+def _drop_refused(found: Pod) -> list[str]:
+    refused = refused_flags(found)
     for place in flags.PLACES:
         flags.remove(found.container, [flag for flag in refused if flag.place == place])
-    notes = [
-        f"{found.what}: --{flag.name} is taken out, with which kube-scheduler 1.{minor} does not start."
-        for flag in refused
-    ]
+    notes = [f"{found.what}: --{flag.name} is taken out, with which kube-scheduler does not start." for flag in refused]
+    policy = next((flag for flag in refused if flag.name in _POLICY), None)
     if policy is not None:
         notes.append(
             f"What {policy.value} rules besides the extenders given is not taken over: write it as profiles where it is needed."

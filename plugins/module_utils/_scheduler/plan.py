@@ -61,13 +61,13 @@ def present(asked: Asked, seen: Seen, record: Record | None, syntax: Syntax) -> 
     _refuse_place(path, seen.path)
     config, said = _configuration(asked, seen, record, syntax, pod, source, path, minor)
     checksum = str(_files.sha256(config))
-    said += manifest.apply(pod, path, minor, checksum)
+    said += manifest.apply(pod, path, checksum)
     after = syntax.edited(
         seen.manifest,
         seen.path,
-        lambda tree: _forget(manifest.apply(manifest.Pod(tree, seen.path), path, minor, checksum)),
+        lambda tree: _forget(manifest.apply(manifest.Pod(tree, seen.path), path, checksum)),
     )
-    said += configuration.ignored_flags(syntax.read(config, path), minor, pod.flags, path)
+    said += configuration.ignored_flags(syntax.read(config, path), pod.flags, path)
     steps = [Step(path, seen.file(path), config, pod.owner), Step(seen.path, seen.manifest, after)]
     base = _base(syntax, record, seen, minor)
     if record is not None and record.path != path and base.config != seen.file(record.path):
@@ -184,7 +184,7 @@ def _configuration(
             tree, minor, asked.extenders, ours, silenced, flags.last(pod.flags, "kubeconfig"), path
         )
 
-    tree = configuration.new_tree(minor) if data is None or blank else syntax.read(data, source)
+    tree = configuration.new_tree() if data is None or blank else syntax.read(data, source)
     notes = change(tree)
     if data is None or blank:
         return syntax.written(tree), notes

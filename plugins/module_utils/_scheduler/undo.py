@@ -43,11 +43,7 @@ def undone(syntax: Syntax, record: Record, seen: Seen, minor: int) -> Undone:
     first = _first_pod(syntax, record, seen)
     ref = _goal(syntax, record, seen, pod, first, alone, minor)
     config, notes = _config(syntax, record, now, alone, minor, ref == record.ref)
-    good = (
-        first is not None
-        and (first.image, first.config) == (pod.image, ref)
-        and not manifest.refused_flags(first, minor)
-    )
+    good = first is not None and (first.image, first.config) == (pod.image, ref) and not manifest.refused_flags(first)
     if good and _files.sha256(seen.manifest) in record.manifest.written:
         return Undone(record.manifest.first, config, ref == record.ref, notes)
     bare = first is None or "annotations" not in first.metadata

@@ -190,15 +190,6 @@ class TestStaleTemps:
         assert _files.remove_stale_temps(str(tmp_path / "a")) == [str(tmp_path / ".a.gpu-kubernetes-12")]
         assert listing(tmp_path) == [".a.swp", ".b.gpu-kubernetes-12", "a"]
 
-    def test_one_in_use_stays(self, tmp_path: Path) -> None:
-        import fcntl
-
-        temp = tmp_path / ".a.gpu-kubernetes-12"
-        with temp.open("wb") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX)
-            assert _files.remove_stale_temps(str(tmp_path / "a")) == []
-        assert temp.exists()
-
     def test_no_directory_is_no_error(self, tmp_path: Path) -> None:
         assert _files.remove_stale_temps(str(tmp_path / "none" / "a")) == []
 
@@ -279,34 +270,6 @@ class TestLock:
         assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o755
         assert stat.S_IMODE((tmp_path / "run" / "locks").stat().st_mode) == 0o700
 
-    @pytest.mark.parametrize(("kind", "words"), [("mode", "written to by"), ("link", "locks"), ("file", "locks")])
-    def test_a_folder_that_others_made_is_refused(self, tmp_path: Path, kind: str, words: str) -> None:
-        locks, other = tmp_path / "locks", tmp_path / "other"
-        other.mkdir()
-        if kind == "mode":
-            locks.mkdir()
-            locks.chmod(0o777)
-        else:
-            locks.symlink_to(other) if kind == "link" else locks.write_bytes(b"")
-        foreign = _files.lock("/etc/x", (str(locks),))
-        with pytest.raises(_files.FilesError, match=words) as caught:
-            foreign.__enter__()
-        assert str(caught.value).startswith("Cannot take the lock for /etc/x: ")
-        assert listing(other) == []
-
-    @pytest.mark.parametrize("place", ["folder", "file"])
-    def test_another_owner_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-        user, looked = os.geteuid(), []
-
-        def geteuid() -> int:
-            looked.append(1)
-            return user + 1 if len(looked) == (1 if place == "folder" else 2) else user
-
-        monkeypatch.setattr(os, "geteuid", geteuid)
-        foreign = _files.lock("/etc/x", (str(tmp_path / "locks"),))
-        with pytest.raises(_files.FilesError, match=f"belongs to the user {user} and not to {user + 1}"), foreign:
-            pytest.fail("took a foreign lock")
-
     def test_a_link_in_place_of_the_file_is_refused(self, tmp_path: Path) -> None:
         locks = tmp_path / "locks"
         with _files.lock("/etc/x", (str(locks),)) as name:
@@ -314,7 +277,7 @@ class TestLock:
         os.unlink(name)
         os.symlink(str(tmp_path / "victim"), name)
         linked = _files.lock("/etc/x", (str(locks),))
-        with pytest.raises(_files.FilesError, match="symbolic links"), linked:
+        with pytest.raises(_files.FilesError, match=r"Cannot take the lock for /etc/x: .*symbolic links"), linked:
             pytest.fail("followed a link")
         assert not (tmp_path / "victim").exists()
 

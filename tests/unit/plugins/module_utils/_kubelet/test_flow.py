@@ -25,7 +25,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._kubelet
 )
 
 JSON = json.dumps({"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "maxPods": 50})
-TEXTS = {"kubeadm": KUBEADM, "by hand": CARED_FOR, "dos": KUBEADM.replace("\n", "\r\n"), "json": JSON}
+TEXTS = {"kubeadm": KUBEADM, "by hand": CARED_FOR, "json": JSON}
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -230,6 +230,7 @@ def test_kubesprays_file_is_edited_with_a_warning(node: Node) -> None:
         ("kind: KubeletConfiguration", "kind: Pod", "but has kubelet.config.k8s.io/v1beta1 Pod"),
         (KUBEADM, "- 1\n", "neither apiVersion nor kind"),
         (KUBEADM, "", "neither apiVersion nor kind"),
+        (KUBEADM, KUBEADM.replace("\n", "\r\n"), "line ends of Windows"),
         (KUBEADM, KUBEADM + "kubeReserved: [cpu]\n", "kubeReserved has to be a mapping"),
         ("authentication:\n", "authentication: &all\n  <<: {}\n", "merge key"),
         (KUBEADM, KUBEADM + "kubeReserved: &r {}\nsystemReserved: *r\n", "anchor"),

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import re
 import shutil
+import time
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
+from lab import wait
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect, isolation, pci
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.collect import Options
 
 if TYPE_CHECKING:
@@ -188,3 +190,32 @@ def test_gpus_that_the_driver_does_not_serve(
     lost = [gpu.pci_address for gpu in facts.gpus if gpu.lost]
     assert ("0000:9f:00.0" in lost) is missed
     assert (f"The NVIDIA driver does not serve {len(lost)} of {len(facts.gpus)} GPUs" in str(facts.error)) is bool(lost)
+
+
+def put_gpu(folder: Path, vendor: str) -> str:
+    """Put a GPU on a PCI bus in *folder*; return the bus."""
+    device = folder / "devices" / "0000:c1:00.0"
+    device.mkdir(parents=True)
+    for name, value in (("vendor", vendor), ("class", "0x038000"), ("device", "0xffff")):
+        (device / name).write_text(f"{value}\n", encoding="ascii")
+    return str(device.parent)
+
+
+def test_an_amd_gpu_is_detected_on_the_pci_bus(tmp_path: Path) -> None:
+    [found], warnings = collect.others(put_gpu(tmp_path, "0x1002"), wait.LIMIT)
+    assert (found["vendor"], found["pci_address"], warnings) == ("amd", "0000:c1:00.0", [])
+
+
+def test_a_pci_bus_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bus = put_gpu(tmp_path, "0x1002")
+    monkeypatch.setattr(pci, "others", lambda _path: time.sleep(wait.LIMIT))
+    assert collect.others(bus, 0.2) == (
+        [],
+        [f"GPUs of AMD and Intel are not reported, because {bus} did not answer in time; look into the kernel log."],
+    )
+
+
+def test_a_pci_bus_without_other_vendors_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bus = put_gpu(tmp_path, "0x10de")
+    monkeypatch.setattr(isolation, "call", lambda *_arguments: pytest.fail("a process was started"))
+    assert collect.others(bus, wait.LIMIT) == ([], [])

@@ -23,7 +23,6 @@ FILES = {
     "kubeadm": KUBEADM,
     "CRLF and tabs": KUBEADM.replace("  ", "\t").replace("\n", "\r\n"),
     "no end of line": KUBEADM.rstrip("\n"),
-    "byte order mark": "\ufeff" + KUBEADM,
     "by nvidia-ctk": json.dumps({"runtimes": {"nvidia": {"args": [], "path": "nvidia-container-runtime"}}}, indent=4),
     "other runtimes": '{\n  "default-runtime": "crun",\n  "runtimes": {"crun": {"path": "/usr/bin/crun"}}\n}\n',
     "shim": '{"runtimes": {"kata": {"runtimeType": "io.containerd.kata.v2", "options": {"ConfigPath": "/k"}}}}\n',

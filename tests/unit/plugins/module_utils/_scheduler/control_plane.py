@@ -52,7 +52,7 @@ extenders:
 BROKEN = {
     "an API version that is gone": (CONFIG.format(version="v1beta2"), "v1beta2 became v1"),
     "gpushare as the old guides have it": (
-        CONFIG.format(version="v1beta1")
+        CONFIG.format(version="v1beta3")
         + "extenders:\n    - urlPrefix: http://127.0.0.1:32766/gpushare-scheduler\n      filterVerb: filter\n      bindVerb: bind\n"
         "      enableHttps: false\n      nodeCacheCapable: true\n      managedResources:\n          - name: aliyun.com/gpu-mem\n"
         "            ignoredByScheduler: false\n      ignorable: false\n",

@@ -121,7 +121,7 @@ def test_an_edit_changes_nothing_else_and_can_be_taken_back(
     before = meaning(RT.read(data, "m"))
 
     def put(node: t.Any) -> None:
-        manifest.apply(manifest.pod(node, "m"), PATH, 34, "1e3")
+        manifest.apply(manifest.pod(node, "m"), PATH, "1e3")
 
     def take_back(node: t.Any) -> None:
         manifest.without_us(manifest.pod(node, "m"), None, PATH, "/k", True)
@@ -168,7 +168,7 @@ def test_which_file_of_the_node_the_container_sees(
 
 def test_a_mount_that_covers_the_configuration_is_used() -> None:
     found = pod([{"name": "c", "mountPath": "/in"}], [FOLDER])
-    manifest.apply(found, "/host/c/s.yaml", 34, "0")
+    manifest.apply(found, "/host/c/s.yaml", "0")
     assert found.config == "/in/s.yaml"
     assert len(found.spec["volumes"]) == 1
 
@@ -176,17 +176,12 @@ def test_a_mount_that_covers_the_configuration_is_used() -> None:
 def test_a_mount_in_the_way_is_named() -> None:
     found = pod([{"name": "e", "mountPath": "/etc/kubernetes"}], [{"name": "e", "emptyDir": {}}])
     with pytest.raises(EditError, match=r"something else at /etc/kubernetes.*another config_path"):
-        manifest.apply(found, PATH, 34, "0")
+        manifest.apply(found, PATH, "0")
 
 
-@pytest.mark.parametrize(("minor", "left"), [(22, None), (23, ["--port=0"]), (24, [])])
-def test_flags_go_from_the_version_on_that_refuses_them(minor: int, left: list[str] | None) -> None:
+def test_flags_of_former_releases_are_removed() -> None:
     found = pod([], [])
     found.container["command"] += ["--policy-config-file", "/p.json", "--port=0"]
-    if left is None:
-        with pytest.raises(EditError, match=r"uses a policy .*write its rules as profiles"):
-            manifest.apply(found, PATH, minor, "0")
-        return
-    notes = manifest.apply(found, PATH, minor, "0")
-    assert found.container["command"] == ["kube-scheduler", *left, REF]
+    notes = manifest.apply(found, PATH, "0")
+    assert found.container["command"] == ["kube-scheduler", REF]
     assert "What /p.json rules" in notes[-1]
