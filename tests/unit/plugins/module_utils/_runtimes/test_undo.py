@@ -43,6 +43,13 @@ class TestOthersWriteToo:
         node.absent()
         assert node.text() == (samples.DEFAULT_V3 % 3).replace("name = 'runc'", "name = 'runc' # back")
 
+    def test_their_value_of_what_the_runtime_inherited_goes_with_it(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, samples.KUBEADM_V3.replace("true", "false"))
+        node.present()
+        node.config.write_text(node.text().replace("SystemdCgroup = false", "SystemdCgroup = true"), encoding="utf-8")
+        node.absent()
+        assert node.text() == samples.KUBEADM_V3
+
     def test_file_written_anew_by_another_tool_is_met_anew(self, tmp_path: Path) -> None:
         node = Node(tmp_path, samples.KUBEADM_V3)
         first = node.present().backup_file
