@@ -22,7 +22,7 @@ from .draft import Owned
 from .errors import ConfigError
 from .formats import TOML
 from .schema import follow_migration
-from .trees import MISSING, Path, Tree, changed_leaves, drop, get, put, table
+from .trees import MISSING, Path, Tree, changed_leaves, dotted, drop, get, put, table
 
 FORMAT = 1
 
@@ -82,6 +82,20 @@ class Journal:
         """
         exact, record = self._lookup(sha)
         return record if exact or record is None else _keep_applied(record, tree)
+
+    def refuse_conflicts(self, sha: str | None, tree: Tree, runtime: str) -> None:
+        """Raise ConfigError if others changed a setting that an undo of *runtime* would remove or restore."""
+        exact, record = self._lookup(sha)
+        if exact or record is None:
+            return
+        conflicts = find_conflicts(release(record, runtime)[0], tree)
+        if conflicts:
+            settings = " and ".join(map(dotted, conflicts))
+            backup = f", or restore the former value from {record.copy}" if record.copy else ""
+            raise ConfigError(
+                f"{self.target} was left as it is, because others changed {settings} after this module set it: remove"
+                f" that setting{backup}, then run again."
+            )
 
     def _lookup(self, sha: str | None) -> tuple[bool, Record | None]:
         """Return whether the content with hash *sha* is on record, and its record or else the latest one."""
@@ -238,6 +252,29 @@ def undone(
         if useless and essential not in useless and get(original, runtime) is MISSING:
             drop(result, runtime, keep=empty_before)
     return result
+
+
+def find_conflicts(changes: t.Sequence[Change], tree: Tree) -> list[Path]:
+    """Return the settings of *changes* that others gave a third value: neither the one before nor the one after.
+
+    A setting that others removed is not a conflict.
+    """
+    found = {follow_migration(change.path, tree): change for change in changes if _can_conflict(change)}
+    return [
+        path
+        for path, change in found.items()
+        if not any(same(get(tree, path), value) for value in (MISSING, change.before, change.after))
+    ]
+
+
+def _can_conflict(change: Change) -> bool:
+    """Whether another value of the setting prevents an undo.
+
+    The version does not, for the whole file is written in it.  A setting that a runtime inherited is removed with the runtime.
+    """
+    if change.kind == "inherit":
+        return change.path[-1] == "runtime_type"
+    return change.kind not in ("version", _ADDING) and not isinstance(change.before, dict)
 
 
 def _added(change: Change) -> list[t.Any]:

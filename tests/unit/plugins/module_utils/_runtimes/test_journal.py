@@ -103,6 +103,31 @@ class TestUndone:
         undo()
 
 
+@pytest.mark.parametrize(
+    ("change", "now", "conflicts"),
+    [
+        (Change(A, "settings", MISSING, 1), 1, False),
+        (Change(A, "settings", MISSING, 1), MISSING, False),
+        (Change(A, "settings", MISSING, 1), 2, True),
+        (Change(A, "settings", MISSING, 1), True, True),
+        (Change(A, "settings", MISSING, 1), {"x": 1}, True),
+        (Change(A, "settings", 1, 2), 1, False),
+        (Change(A, "settings", 1, 2), MISSING, False),
+        (Change(A, "settings", 1, 2), 3, True),
+        (Change(A, "default", 1, MISSING), MISSING, False),
+        (Change(A, "default", 1, MISSING), 1, False),
+        (Change(A, "default", 1, MISSING), 2, True),
+        (Change(A, "settings", {}, MISSING), {"x": 1}, False),
+        (Change(A, "import", MISSING, ["x"]), ["y"], False),
+        (Change(A, "version", MISSING, 2), 3, False),
+        (Change(A, "inherit", MISSING, False), True, False),
+    ],
+)
+def test_conflict_is_a_third_value(change: Change, now: t.Any, conflicts: bool) -> None:
+    tree = {} if now is MISSING else {"t": {"a": now}}
+    assert journal.find_conflicts([change], tree) == ([A] if conflicts else [])
+
+
 class TestJournal:
     def make(self, tmp_path: Path) -> Journal:
         return Journal(str(tmp_path / "config.toml"), str(tmp_path / "state" / "config.json"))
@@ -167,6 +192,34 @@ class TestJournal:
         assert book.load(sha256(b"old"), {"t": {"a": 1}}) is not None
         assert book.load(sha256(b"edited by others"), {"t": {"a": 1}}) == old
 
+    @pytest.mark.parametrize(
+        ("copy", "words"),
+        [
+            (
+                "/backups/config",
+                r"t\.a and t\.b .* remove that setting, or restore the former value from /backups/config, ",
+            ),
+            (None, r"t\.a and t\.b .* remove that setting, then run again\.$"),
+        ],
+    )
+    def test_refusal_names_file_settings_and_backup(self, tmp_path: Path, copy: str | None, words: str) -> None:
+        book, changes = self.make(tmp_path), [Change(path, "settings", MISSING, 1) for path in (A, B, C)]
+        book.note("x", {"x": record(*changes, copy=copy)}, keep=False)
+        tree = {"t": {"a": 2, "b": 2, "c": 1}}
+        book.refuse_conflicts("x", tree, "nvidia")
+        book.refuse_conflicts("other", tree, "nvidia-cdi")
+        with pytest.raises(ConfigError, match=words) as caught:
+            book.refuse_conflicts("other", tree, "nvidia")
+        assert str(caught.value).startswith(f"{book.target} was left as it is")
+        assert "\n" not in str(caught.value)
+
+    def test_another_runtime_takes_over_shared_settings_and_their_conflicts(self, tmp_path: Path) -> None:
+        book = self.make(tmp_path)
+        both = {"one": (Change(A, "cgroup", False, True),), "two": (Change(B, "runtime", MISSING, 1),)}
+        book.note("x", {"x": Record(b"met", b"w", runtimes=both)}, keep=False)
+        book.refuse_conflicts("other", {"t": {"a": "auto", "b": 1}}, "one")
+        assert not (book.load("other", {"t": {"a": "auto", "b": 1}}) or record()).runtimes.get("one")
+
     def test_changes_follow_a_migration_to_version_3(self, tmp_path: Path) -> None:
         book = self.make(tmp_path)
         book.note("x", {"x": record(Change(("plugins", V2, "containerd", "x"), "k", MISSING, 1))}, keep=False)
@@ -174,6 +227,9 @@ class TestJournal:
         found = book.load("other", tree)
         assert found is not None
         assert found.runtimes["nvidia"][0].path == ("plugins", V3, "containerd", "x")
+        tree["plugins"][V3]["containerd"]["x"] = 2
+        with pytest.raises(ConfigError, match=r'plugins\."io\.containerd\.cri\.v1\.runtime"\.containerd\.x'):
+            book.refuse_conflicts("other", tree, "nvidia")
 
     def test_contents_that_a_rollback_can_bring_back(self, tmp_path: Path) -> None:
         book, one, two = self.make(tmp_path), record(Change(A, "k", MISSING, 1)), record(Change(A, "k", MISSING, 2))
