@@ -17,8 +17,11 @@ options:
   state:
     description:
       - V(present) merges the runtime into the configuration.
-      - V(absent) takes out what earlier runs of this module put in for O(runtime_name) and leaves what others wrote since.
-        A file that was replaced since is left as it is.
+      - V(absent) removes what earlier runs of this module set for O(runtime_name) and restores the former values. What others wrote
+        since stays.
+        If others changed a setting that this module had set, nothing is written, and the run fails. The message names the file,
+        the setting and the backup. Remove the setting or restore its former value, then run again.
+        A file from which others removed the runtime is left as it is.
     type: str
     choices: [present, absent]
     default: present

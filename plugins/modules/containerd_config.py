@@ -20,8 +20,8 @@ description:
     table of the runtime has is kept.
   - Where C(containerd) is on the node, it has to accept the candidate (C(containerd config dump)) and to make of it what
     was asked before the file is replaced.
-  - What was put in is recorded leaf by leaf, so that O(state=absent) takes out just that. A file that nobody else changed gets its
-    first bytes back.
+  - Each changed setting is recorded, so that O(state=absent) undoes these changes only. If others did not change the file, its first
+    content is restored byte for byte.
   - This module restarts nothing. See RV(restart_required).
 extends_documentation_fragment:
   - gpu.kubernetes.attributes
@@ -58,10 +58,14 @@ options:
   state:
     description:
       - V(present) merges the runtime into the file.
-      - V(absent) takes out what earlier runs of this module put in for O(runtime_name) and leaves what others wrote since.
-        Where others have written settings into a table C(runc) of ours, or have changed a file in which CRI was switched off
-        before, C(runc) and CRI stay, with a warning. A file that was replaced since is left as it is. A drop-in goes with its last
-        setting, and its import with it.
+      - V(absent) removes what earlier runs of this module set for O(runtime_name) and restores the former values. What others wrote
+        since stays.
+        If others changed a setting that this module had set, nothing is written, and the run fails. The message names the file,
+        the setting and the backup. Remove the setting or restore its former value, then run again.
+        Settings that the runtime inherited are removed with it, whatever their value.
+        If others added settings to a table C(runc) that this module made, C(runc) stays, with a warning. If others changed a file
+        in which CRI was disabled before, CRI stays enabled, with a warning. A file from which others removed the runtime is left as
+        it is. A drop-in is removed with its last setting, and its import with it.
     type: str
     choices: [present, absent]
     default: present

@@ -20,8 +20,8 @@ description:
   - If the drop-in is there already, only the lines concerned change. Comments, order, quoting, file mode, owner, extended attributes
     (ACL, SELinux context) and symbolic links stay as they are, and the file is replaced in one step.
   - Where C(crio) is on the node, it has to accept the candidate beside all other files (C(crio config)) before it is put in place.
-  - What was put in is recorded leaf by leaf, so that O(state=absent) takes out just that. A drop-in of which nothing was there before, and
-    that nobody else changed, is removed.
+  - Each changed setting is recorded, so that O(state=absent) undoes these changes only. A drop-in that this module created, and that
+    others did not change, is removed.
   - This module restarts nothing. See RV(restart_required).
 extends_documentation_fragment:
   - gpu.kubernetes.attributes

@@ -19,8 +19,8 @@ description:
   - A file that is not valid JSON is refused with line and column, a key that is in one object twice with its name.
   - Where C(dockerd) is on the node, it has to accept the candidate (C(dockerd --validate), Docker 23.0 and newer) before the
     file is replaced.
-  - What was put in is recorded leaf by leaf, so that O(state=absent) takes out just that. A file that nobody else changed gets its
-    first bytes back.
+  - Each changed setting is recorded, so that O(state=absent) undoes these changes only. If others did not change the file, its first
+    content is restored byte for byte.
   - This module restarts nothing. See RV(restart_required).
 extends_documentation_fragment:
   - gpu.kubernetes.attributes

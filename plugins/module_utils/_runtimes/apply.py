@@ -97,10 +97,12 @@ def ensure_present(daemon: Daemon, host: Host) -> Outcome:
 
 
 def ensure_absent(daemon: Daemon, host: Host) -> Outcome:
-    """Take out what earlier runs put in for the runtime, and only that; raises as ensure_present."""
+    """Undo what earlier runs changed for the runtime, and only that; raises as ensure_present, and for a conflict."""
     with host.exclusive(daemon.path, host.check_mode):
         file = _read(daemon)
         journal = host.journal(daemon.path, daemon.syntax)
+        if daemon.has_runtime(file.tree):
+            journal.refuse_conflicts(file.sha, file.tree, daemon.runtime_name)
         record = journal.load(file.sha, file.tree)
         if record is None or daemon.runtime_name not in record.runtimes:
             if record is None and not host.check_mode and not host.can_roll_back(daemon.path):

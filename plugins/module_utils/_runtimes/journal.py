@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The record of what was put into a file, leaf by leaf, from which it can be taken out again.
+"""The record of the settings that this collection changed in a file, from which they can be undone.
 
-What holds for the new content is written down before the file is replaced, beside what holds for the old one, so that a
-run that is killed between any two steps, and a rollback, leave a record that tells the truth.  Private to this collection.
+The record for the new content is written before the file is replaced, beside the record for the old content.  A run that
+is killed between any two steps, and a rollback, therefore leave a record that fits the file.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from .._document import DocumentError, Format, same
 from .draft import Owned
 from .errors import ConfigError
 from .formats import TOML
-from .schema import CRI_V2, CRI_V3
-from .trees import MISSING, Path, Tree, changed_leaves, drop, get, put, table
+from .schema import follow_migration
+from .trees import MISSING, Path, Tree, changed_leaves, dotted, drop, get, put, table
 
 FORMAT = 1
 
-#: Decisions that other runtimes in the same file rely on: they stay until the last of ours goes.
+#: Decisions that other runtimes in the same file rely on: they stay until the last runtime on record is removed.
 _SHARED_KINDS = frozenset(["version", "cri", "runc", "cgroup", "cdi"])
 
-#: Decisions about our runtime itself: a file with nothing of these was replaced since.
-_OWN_KINDS = frozenset(["runtime", "inherit", "default", "import"])
+#: Decisions about the runtime itself. Without any of their settings, the runtime is not in the file.
+_RUNTIME_KINDS = frozenset(["runtime", "inherit", "default", "import"])
 
-#: The decision that adds to a list: only what was added is ours, whatever else others put in or take out.
+#: The decision that adds to a list: only the items that it added are undone.
 _ADDING = "import"
 
 
@@ -63,10 +63,10 @@ class Record:
 
 
 class Journal:
-    """The file in which the record of one configuration file is kept (mode 0600: it can hold credentials).
+    """The file with the records of one configuration file (mode 0600: it can hold credentials).
 
-    It knows a record for each content that the file may have, by its hash: the one before and the one after a change,
-    because a run may be killed in between, and those that a snapshot can still bring back.
+    There is one record for each content that the file can have, by its hash: for those before and after a change, because a
+    run can be killed in between, and for those that a snapshot can still restore.
     """
 
     def __init__(self, target: str, file: str, syntax: Format = TOML) -> None:
@@ -75,13 +75,37 @@ class Journal:
         self.syntax = syntax
 
     def load(self, sha: str | None, tree: Tree) -> Record | None:
-        """Return the record as it holds for the file with hash *sha*, which means *tree*; None if nothing of ours is in it.
+        """Return the record for the file with hash *sha*, which means *tree*; None if nothing in it is managed.
 
-        Raises ConfigError if the journal cannot be read.
+        A record whose hash is *sha* is returned unchanged.  Of a file that others changed, the latest record is returned,
+        without the settings that are no longer as it left them.  Raises ConfigError for an unreadable record.
         """
+        exact, record = self._lookup(sha)
+        return record if exact or record is None else _keep_applied(record, tree)
+
+    def refuse_conflicts(self, sha: str | None, tree: Tree, runtime: str) -> None:
+        """Raise ConfigError if others changed a setting that an undo of *runtime* would remove or restore."""
+        exact, record = self._lookup(sha)
+        if exact or record is None:
+            return
+        conflicts = find_conflicts(release(record, runtime)[0], tree)
+        if conflicts:
+            settings = " and ".join(map(dotted, conflicts))
+            backup = f", or restore the former value from {record.copy}" if record.copy else ""
+            raise ConfigError(
+                f"{self.target} was left as it is, because others changed {settings} after this module set it: remove"
+                f" that setting{backup}, then run again."
+            )
+
+    def _lookup(self, sha: str | None) -> tuple[bool, Record | None]:
+        """Return whether the content with hash *sha* is on record, and its record or else the latest one."""
         records = {known: self._decoded(content) for known, content in self._read()[1].items()}
-        record = records[sha] if sha in records else _likeliest(list(records.values()), tree)
-        return None if record is None else _still_true(record, sha, tree)
+        if sha in records:
+            return True, records[sha]
+        known = [record for record in records.values() if record is not None]
+        if any(sha == _files.sha256(record.base) for record in known):
+            return True, None
+        return False, known[-1] if known else None
 
     @property
     def runtimes(self) -> set[str]:
@@ -95,9 +119,9 @@ class Journal:
         return self._read()[0]
 
     def note(self, written: str | None, records: t.Mapping[str | None, Record | None], keep: bool) -> None:
-        """Write down which content we wrote last, and what holds for each content; *keep* what holds for other contents.
+        """Write which content was written last, and the record for each content, the latest one last.
 
-        All contents are named by their hash, None for no file.
+        The records for other contents are kept if *keep*.  All contents are named by their hash, None for no file.
         """
         fresh = {sha: _encode(record, self.syntax) for sha, record in records.items()}
         others = {sha: content for sha, content in self._read()[1].items() if keep and sha not in fresh}
@@ -205,24 +229,19 @@ def undone(
     runtimes: t.Sequence[Path],
     original: Tree | None = None,
     essential: str = "runtime_type",
-) -> tuple[Tree, list[Path]]:
-    """Return what *tree* means without *changes*, and the leaves left because others changed them since.
+) -> Tree:
+    """Return what *tree* means without *changes*; a setting that is not as they left it stays.
 
-    *runtimes* are the paths of tables of runtimes: one that loses the setting *essential* that we gave it is none, and goes
-    as a whole, unless it was there before us (*original*).
+    *runtimes* are the paths of tables of runtimes.  A runtime that loses the setting *essential* is removed as a whole, unless
+    it was there before the first change (*original*).
     """
     result = copy.deepcopy(tree)
-    left: list[Path] = []
     empty_before = {change.path for change in changes if change.before == {}}
     for change in changes:
-        now = get(result, change.path)
         if change.kind == _ADDING:
             _take_out(result, change, original)
+        elif isinstance(change.before, dict) or not same(get(result, change.path), change.after):
             continue
-        if isinstance(change.before, dict) or (now is MISSING and change.before is MISSING):
-            continue
-        if not same(now, change.after):
-            left.append(change.path)
         elif change.before is MISSING:
             drop(result, change.path, keep=empty_before)
         else:
@@ -232,7 +251,30 @@ def undone(
         useless = change.path[-1] == essential and runtime[:-1] in runtimes and table(result, runtime)
         if useless and essential not in useless and get(original, runtime) is MISSING:
             drop(result, runtime, keep=empty_before)
-    return result, [path for path in left if get(result, path) is not MISSING]
+    return result
+
+
+def find_conflicts(changes: t.Sequence[Change], tree: Tree) -> list[Path]:
+    """Return the settings of *changes* that others gave a third value: neither the one before nor the one after.
+
+    A setting that others removed is not a conflict.
+    """
+    found = {follow_migration(change.path, tree): change for change in changes if _can_conflict(change)}
+    return [
+        path
+        for path, change in found.items()
+        if not any(same(get(tree, path), value) for value in (MISSING, change.before, change.after))
+    ]
+
+
+def _can_conflict(change: Change) -> bool:
+    """Whether another value of the setting prevents an undo.
+
+    The version does not, for the whole file is written in it.  A setting that a runtime inherited is removed with the runtime.
+    """
+    if change.kind == "inherit":
+        return change.path[-1] == "runtime_type"
+    return change.kind not in ("version", _ADDING) and not isinstance(change.before, dict)
 
 
 def _added(change: Change) -> list[t.Any]:
@@ -249,55 +291,30 @@ def _take_out(tree: Tree, change: Change, original: Tree | None) -> None:
         drop(tree, change.path)
 
 
-def _likeliest(records: t.Sequence[Record | None], tree: Tree) -> Record | None:
-    """Others changed the file: tell from what it means for which of *records*, oldest first, they did."""
-    known = [record for record in records if record is not None]
-    for record in reversed(known):
-        if all(_holds(change, get(tree, change.path)) for change in everything(record)):
-            return record
-    return known[0] if known else None
+def _keep_applied(record: Record, tree: Tree) -> Record | None:
+    """Return the part of *record* that others have left in *tree*; None if they removed the runtime itself.
 
-
-def _still_true(record: Record, sha: str | None, tree: Tree) -> Record | None:
-    """Return what of *record* still holds for a file that others may have changed or replaced; None if nothing does."""
-    if sha == _files.sha256(record.base):
+    Without the runtime, a table such as runc cannot be told from one that others wrote, so that it counts as theirs.
+    """
+    own = [change for change in everything(record) if change.kind in _RUNTIME_KINDS]
+    if own and not any(_is_applied(change, tree) for change in own):
         return None
-    if sha == _files.sha256(record.written):
-        return record
-    if _replaced(record, tree):
+    if not own and not all(_is_applied(change, tree) for change in everything(record)):
         return None
-    runtimes = {}
-    for name, changes in record.runtimes.items():
-        kept = [found for found in (_find(change, tree) for change in changes) if found]
-        if kept:
-            runtimes[name] = tuple(kept)
+    applied = {
+        name: tuple(replace(c, path=follow_migration(c.path, tree)) for c in changes if _is_applied(c, tree))
+        for name, changes in record.runtimes.items()
+    }
+    runtimes = {name: changes for name, changes in applied.items() if changes}
     return replace(record, runtimes=runtimes) if runtimes else None
 
 
-def _replaced(record: Record, tree: Tree) -> bool:
-    """Whether the file is another one by now, in which a value like ours (a table runc, say) is no proof of being ours."""
-    changes = everything(record)
-    own = [change for change in changes if change.kind in _OWN_KINDS]
-    own = own or [change for change in changes if change.kind == "settings"]
-    if own:
-        return not any(_find(change, tree) for change in own)
-    return not all(_find(change, tree) for change in changes)
-
-
-def _find(change: Change, tree: Tree) -> Change | None:
-    """Return *change* where it is in *tree* now: `containerd config migrate` moves it to another plugin id."""
-    for path in (change.path, tuple(CRI_V3 if key == CRI_V2 else key for key in change.path)):
-        now = get(tree, path)
-        if _holds(change, now) or (isinstance(change.before, dict) and isinstance(now, dict)):
-            return replace(change, path=path)
-    return None
-
-
-def _holds(change: Change, now: t.Any) -> bool:
-    """Whether *now*, the leaf as it is, is what *change* made it."""
+def _is_applied(change: Change, tree: Tree) -> bool:
+    """Whether *tree* has what *change* made of the setting."""
+    now = get(tree, follow_migration(change.path, tree))
     if change.kind == _ADDING:
         return isinstance(now, list) and all(value in now for value in _added(change))
-    return same(now, change.after)
+    return same(now, change.after) or (isinstance(change.before, dict) and isinstance(now, dict))
 
 
 def _encode(record: Record | None, syntax: Format) -> dict[str, t.Any] | None:

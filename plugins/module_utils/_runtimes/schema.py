@@ -12,6 +12,8 @@ import re
 import typing as t
 from dataclasses import dataclass
 
+from .trees import MISSING, Path, Tree, get
+
 CRI_V2 = "io.containerd.grpc.v1.cri"
 CRI_V3 = "io.containerd.cri.v1.runtime"
 IMAGES_V3 = "io.containerd.cri.v1.images"
@@ -71,6 +73,17 @@ def schema_of(tree: t.Mapping[str, t.Any]) -> Schema | None:
     """Return the schema of a file that means *tree*; None if it states no version, or none from 2 on."""
     version: t.Any = tree.get("version")
     return schema(version) if is_version(version, 2) else None
+
+
+def follow_migration(path: Path, tree: Tree) -> Path:
+    """Return where the setting *path* is in *tree*: `containerd config migrate` renames CRI's plugin for version 3.
+
+    Version 3 still has a plugin of the former name, with other settings.  A setting found there was not renamed.
+    """
+    layout = schema_of(tree)
+    if layout is None or get(tree, path) is not MISSING:
+        return path
+    return tuple(layout.cri if key == CRI_V2 else key for key in path)
 
 
 @dataclass(frozen=True, order=True)

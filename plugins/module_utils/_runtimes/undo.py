@@ -12,7 +12,7 @@ from .config_file import ConfigFile, edited, meaning, read
 from .journal import Change, Record, everything, undone
 from .patch import revert
 from .schema import CRI_NAMES, NEUTRAL_KEYS, Schema, schema_of
-from .trees import MISSING, Path, Tree, dotted, drop, get, leaves, put, table
+from .trees import MISSING, Path, Tree, drop, get, leaves, put, table
 
 if t.TYPE_CHECKING:
     from .daemon import Daemon
@@ -30,7 +30,7 @@ def without(path: str, tree: Tree, changes: t.Sequence[Change], original: Tree |
     warnings = []
     if stay:
         warnings.append(f"{path}: runtime runc stays, because others have written settings into its table.")
-    target, left = undone(tree, _but(changes, stay), runtimes, original)
+    target = undone(tree, _but(changes, stay), runtimes, original)
     if same(target, original):
         return target, warnings
     cri = [change for change in changes if change.kind == "cri" or _switched_cri_on(change)]
@@ -39,8 +39,7 @@ def without(path: str, tree: Tree, changes: t.Sequence[Change], original: Tree |
     if cri or ("version" not in target and not NEUTRAL_KEYS.issuperset(target)):
         # Names and settings of today's plugins need the version.
         stay += cri + [change for change in changes if change.kind == "version"]
-    target, left = undone(tree, _but(changes, stay), runtimes, original)
-    warnings += [f"{path}: {dotted(leaf)} was changed by others since and is left as it is." for leaf in left]
+    target = undone(tree, _but(changes, stay), runtimes, original)
     if layout and "version" in target:
         warnings += _keep_runc(path, tree, target, layout) + keep_default(
             path, tree, target, (*layout.containerd, "default_runtime_name"), layout.runtimes
@@ -63,11 +62,10 @@ def taken_out(
     *runtimes* and *default* are the paths of the table of runtimes and of the default runtime; a runtime without the
     setting *essential* is none.  *builtin* is the default of a file that names none; None: other files decide.
     """
-    target, left = undone(tree, changes, [runtimes], original, essential)
+    target = undone(tree, changes, [runtimes], original, essential)
     if same(target, original):
         return target, []
-    warnings = [f"{path}: {dotted(leaf)} was changed by others since and is left as it is." for leaf in left]
-    return target, warnings + keep_default(path, tree, target, default, runtimes, builtin)
+    return target, keep_default(path, tree, target, default, runtimes, builtin)
 
 
 def without_us(daemon: Daemon, file: ConfigFile, record: Record) -> bytes | None:

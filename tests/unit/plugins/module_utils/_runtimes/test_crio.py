@@ -26,6 +26,20 @@ if t.TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [(f'"{PATH}"', '"/opt/theirs"'), ('default_runtime = "nvidia"', 'default_runtime = "kata"')]
+)
+def test_a_third_value_of_others_is_refused(tmp_path: Path, ours: str, theirs: str) -> None:
+    node = CrioNode(tmp_path, SHIPPED + KATA.replace(default("kata"), ""))
+    node.present(set_default=True)
+    edited = node.text().replace(ours, theirs)
+    assert edited != node.text()
+    node.config.write_text(edited, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"others changed crio\.runtime\..*: remove that setting, then run again"):
+        node.absent()
+    assert node.text() == edited
+
+
 def test_check_run_again_and_undo(tmp_path: Path) -> None:
     node = CrioNode(tmp_path, "# ours\n", _10_crio=SHIPPED)
     before = node.snapshot()

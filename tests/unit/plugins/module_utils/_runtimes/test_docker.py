@@ -114,12 +114,41 @@ class TestOthersWriteToo:
         node.absent()
         assert node.text() == KUBEADM.replace("{\n", '{\n  "debug": true,\n', 1)
 
-    def test_their_value_of_our_key_stays(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("way", ["remove the setting", "restore the former value"])
+    def test_their_value_of_our_key_stays(self, tmp_path: Path, way: str) -> None:
+        text = KUBEADM.replace("{\n", '{\n  "log-level": "info",\n', 1)
+        node = DockerNode(tmp_path, text)
+        backup = node.present(settings={"log-level": "debug"}).backup_file
+        theirs = node.text().replace('"debug"', '"warn"')
+        node.config.write_text(theirs, encoding="utf-8")
+        for check in (True, False):
+            with pytest.raises(ConfigError, match="others changed log-level after this module set it") as caught:
+                node.absent(check=check)
+            assert node.text() == theirs
+        assert str(node.config) in str(caught.value)
+        assert str(backup) in str(caught.value)
+        removed = way == "remove the setting"
+        line = '  "log-level": "warn",\n'
+        node.config.write_text(theirs.replace(line, "" if removed else line.replace("warn", "info")), encoding="utf-8")
+        node.absent()
+        assert node.text() == (KUBEADM if removed else text)
+
+    def test_their_value_comes_back_after_another_run_of_ours(self, tmp_path: Path) -> None:
         node = DockerNode(tmp_path, KUBEADM)
         node.present(settings={"log-level": "debug"})
         node.config.write_text(node.text().replace('"debug"', '"warn"'), encoding="utf-8")
+        assert node.present(settings={"log-level": "debug"}).changed
         node.absent()
         assert loads(node.text()) == {**loads(KUBEADM), "log-level": "warn"}
+
+    def test_their_path_of_our_runtime_is_refused(self, tmp_path: Path) -> None:
+        node = DockerNode(tmp_path, KUBEADM)
+        node.present()
+        theirs = node.text().replace(BINARY, "/opt/theirs")
+        node.config.write_text(theirs, encoding="utf-8")
+        with pytest.raises(ConfigError, match=r"runtimes\.nvidia\.path"):
+            node.absent()
+        assert node.text() == theirs
 
     def test_a_runtime_that_loses_its_path_goes_as_a_whole(self, tmp_path: Path) -> None:
         node = DockerNode(tmp_path, KUBEADM)

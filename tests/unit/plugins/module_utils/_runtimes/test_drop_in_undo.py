@@ -60,6 +60,17 @@ class TestAbsent:
         assert node.text() == KUBEADM_V3 + "# theirs\n"
         assert not node.file.exists()
 
+    @pytest.mark.parametrize("drop_in", [None, ""])
+    def test_a_conflict_leaves_both_files(self, tmp_path: Path, drop_in: str | None) -> None:
+        node = DropInNode(tmp_path, KUBEADM_V3)
+        node.run("present")
+        text = node.file.read_text(encoding="utf-8")
+        node.file.write_text(text.replace("/usr/bin/nvidia-container-runtime", "/opt/theirs"), encoding="utf-8")
+        files = [node.file.read_bytes(), node.config.read_bytes()]
+        with pytest.raises(ConfigError, match=r"50-nvidia\.toml .*BinaryName.* remove that setting, then run again\.$"):
+            node.run("absent", drop_in=drop_in)
+        assert [node.file.read_bytes(), node.config.read_bytes()] == files
+
     def test_a_drop_in_that_others_removed_leaves_no_import(self, tmp_path: Path) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
         node.run("present")

@@ -12,11 +12,12 @@ import typing as t
 
 import pytest
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._document import same
 from ansible_collections.gpu.kubernetes.plugins.module_utils._files import sha256
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import journal
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.journal import Change, Journal, Record
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.trees import MISSING, same
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.trees import MISSING
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.samples import V2, V3
 
 if t.TYPE_CHECKING:
@@ -62,27 +63,25 @@ class TestRelease:
 
 class TestUndone:
     @pytest.mark.parametrize(
-        ("tree", "changes", "expected", "left"),
+        ("tree", "changes", "expected"),
         [
-            ({"t": {"a": 2, "b": 1}}, [Change(A, "", 1, 2), Change(B, "", MISSING, 1)], {"t": {"a": 1}}, []),
-            ({"t": {"a": 2}}, [Change(A, "", MISSING, 2)], {}, []),
-            ({"t": {"a": 2}}, [Change(("t",), "", {}, MISSING), Change(A, "", MISSING, 2)], {"t": {}}, []),
-            ({"t": {"a": 9, "b": 1}}, [Change(A, "", 1, 2), Change(B, "", MISSING, 1)], {"t": {"a": 9}}, [A]),
-            ({"t": {"b": 1}}, [Change(A, "", 1, MISSING)], {"t": {"a": 1, "b": 1}}, []),
-            ({"t": {"b": 1}}, [Change(A, "", MISSING, 2)], {"t": {"b": 1}}, []),
-            ({}, [Change(A, "", 1, MISSING)], {"t": {"a": 1}}, []),
-            ({"t": {"a": True}}, [Change(A, "", MISSING, 1)], {"t": {"a": True}}, [A]),
+            ({"t": {"a": 2, "b": 1}}, [Change(A, "", 1, 2), Change(B, "", MISSING, 1)], {"t": {"a": 1}}),
+            ({"t": {"a": 2}}, [Change(A, "", MISSING, 2)], {}),
+            ({"t": {"a": 2}}, [Change(("t",), "", {}, MISSING), Change(A, "", MISSING, 2)], {"t": {}}),
+            ({"t": {"a": 9, "b": 1}}, [Change(A, "", 1, 2), Change(B, "", MISSING, 1)], {"t": {"a": 9}}),
+            ({"t": {"b": 1}}, [Change(A, "", 1, MISSING)], {"t": {"a": 1, "b": 1}}),
+            ({"t": {"b": 1}}, [Change(A, "", MISSING, 2)], {"t": {"b": 1}}),
+            ({}, [Change(A, "", 1, MISSING)], {"t": {"a": 1}}),
+            ({"t": {"a": True}}, [Change(A, "", MISSING, 1)], {"t": {"a": True}}),
         ],
     )
-    def test_table(self, tree: t.Any, changes: list[Change], expected: t.Any, left: t.Any) -> None:
-        result, remaining = journal.undone(tree, changes, [])
-        assert same(result, expected)
-        assert remaining == left
+    def test_table(self, tree: t.Any, changes: list[Change], expected: t.Any) -> None:
+        assert same(journal.undone(tree, changes, []), expected)
 
     def test_runtime_that_loses_its_type_goes_whole(self) -> None:
         tree = {"r": {"nvidia": {"runtime_type": "x", "site": 1}, "kata": {"runtime_type": "k"}}}
         change = Change(("r", "nvidia", "runtime_type"), "runtime", MISSING, "x")
-        assert journal.undone(tree, [change], [("r",)])[0] == {"r": {"kata": {"runtime_type": "k"}}}
+        assert journal.undone(tree, [change], [("r",)]) == {"r": {"kata": {"runtime_type": "k"}}}
 
     def test_undoes_any_step_on_an_untouched_tree(self) -> None:
         hypothesis = pytest.importorskip("hypothesis")
@@ -99,11 +98,34 @@ class TestUndone:
             after = copy.deepcopy(before)
             _merge_tables_only(after, other)
             done = journal.extend(Record(b"met", b"w"), "nvidia", before, after, {})
-            result, left = journal.undone(after, done.runtimes["nvidia"], [])
-            assert same(result, before)
-            assert left == []
+            assert same(journal.undone(after, done.runtimes["nvidia"], []), before)
 
         undo()
+
+
+@pytest.mark.parametrize(
+    ("change", "now", "conflicts"),
+    [
+        (Change(A, "settings", MISSING, 1), 1, False),
+        (Change(A, "settings", MISSING, 1), MISSING, False),
+        (Change(A, "settings", MISSING, 1), 2, True),
+        (Change(A, "settings", MISSING, 1), True, True),
+        (Change(A, "settings", MISSING, 1), {"x": 1}, True),
+        (Change(A, "settings", 1, 2), 1, False),
+        (Change(A, "settings", 1, 2), MISSING, False),
+        (Change(A, "settings", 1, 2), 3, True),
+        (Change(A, "default", 1, MISSING), MISSING, False),
+        (Change(A, "default", 1, MISSING), 1, False),
+        (Change(A, "default", 1, MISSING), 2, True),
+        (Change(A, "settings", {}, MISSING), {"x": 1}, False),
+        (Change(A, "import", MISSING, ["x"]), ["y"], False),
+        (Change(A, "version", MISSING, 2), 3, False),
+        (Change(A, "inherit", MISSING, False), True, False),
+    ],
+)
+def test_conflict_is_a_third_value(change: Change, now: t.Any, conflicts: bool) -> None:
+    tree = {} if now is MISSING else {"t": {"a": now}}
+    assert journal.find_conflicts([change], tree) == ([A] if conflicts else [])
 
 
 class TestJournal:
@@ -125,7 +147,7 @@ class TestJournal:
         changes = tuple(Change(("t", str(n)), "k", MISSING, value) for n, value in enumerate(values))
         book = self.make(tmp_path)
         book.note("x", {"x": Record(None, b"\xff", "/copy", ("/a", "/a/b"), "/root", {"nvidia": changes})}, keep=False)
-        loaded = book.load(sha256(b"\xff"), {})
+        loaded = book.load("x", {})
         assert loaded is not None
         assert (loaded.base, loaded.written, loaded.copy) == (None, b"\xff", "/copy")
         assert (loaded.made_dirs, loaded.root) == (("/a", "/a/b"), "/root")
@@ -141,24 +163,25 @@ class TestJournal:
         assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.parametrize(
-        ("content", "tree", "expected"),
+        ("content", "value", "expected"),
         [
-            (b"old", {}, "settled"),
-            (b"new", {}, "intended"),
-            (b"foreign", {"t": {"a": "intended"}}, "intended"),
-            (b"foreign", {"t": {"a": "settled"}}, "settled"),
-            (b"foreign", {}, None),
-            (b"met", {"t": {"a": "settled"}}, None),
+            # A known content has its record, whatever it means; any other has what is left of the latest record.
+            (b"old", None, "settled"),
+            (b"new", None, "intended"),
+            (b"met", "settled", None),
+            (b"foreign", "intended", "intended"),
+            (b"foreign", "settled", None),
+            (b"foreign", None, None),
         ],
     )
-    def test_killed_run_is_told_from_the_file(
-        self, tmp_path: Path, content: bytes, tree: dict[str, t.Any], expected: str | None
+    def test_record_is_chosen_by_hash(
+        self, tmp_path: Path, content: bytes, value: str | None, expected: str | None
     ) -> None:
         book = self.make(tmp_path)
         old = Record(b"met", b"old", runtimes={"nvidia": (Change(A, "k", MISSING, "settled"),)})
         new = Record(b"met", b"new", runtimes={"nvidia": (Change(A, "k", MISSING, "intended"),)})
         book.note("x", {sha256(b"old"): old, sha256(b"new"): new}, keep=True)
-        found = book.load(sha256(content), tree)
+        found = book.load(sha256(content), {"t": {"a": value}} if value else {})
         assert (found.runtimes["nvidia"][0].after if found else None) == expected
 
     def test_killed_removal(self, tmp_path: Path) -> None:
@@ -167,27 +190,59 @@ class TestJournal:
         book.note("x", {sha256(b"old"): old, sha256(b"gone"): None}, keep=True)
         assert book.load(sha256(b"gone"), {}) is None
         assert book.load(sha256(b"old"), {"t": {"a": 1}}) is not None
+        assert book.load(sha256(b"edited by others"), {"t": {"a": 1}}) == old
+
+    @pytest.mark.parametrize(
+        ("copy", "words"),
+        [
+            (
+                "/backups/config",
+                r"t\.a and t\.b .* remove that setting, or restore the former value from /backups/config, ",
+            ),
+            (None, r"t\.a and t\.b .* remove that setting, then run again\.$"),
+        ],
+    )
+    def test_refusal_names_file_settings_and_backup(self, tmp_path: Path, copy: str | None, words: str) -> None:
+        book, changes = self.make(tmp_path), [Change(path, "settings", MISSING, 1) for path in (A, B, C)]
+        book.note("x", {"x": record(*changes, copy=copy)}, keep=False)
+        tree = {"t": {"a": 2, "b": 2, "c": 1}}
+        book.refuse_conflicts("x", tree, "nvidia")
+        book.refuse_conflicts("other", tree, "nvidia-cdi")
+        with pytest.raises(ConfigError, match=words) as caught:
+            book.refuse_conflicts("other", tree, "nvidia")
+        assert str(caught.value).startswith(f"{book.target} was left as it is")
+        assert "\n" not in str(caught.value)
+
+    def test_another_runtime_takes_over_shared_settings_and_their_conflicts(self, tmp_path: Path) -> None:
+        book = self.make(tmp_path)
+        both = {"one": (Change(A, "cgroup", False, True),), "two": (Change(B, "runtime", MISSING, 1),)}
+        book.note("x", {"x": Record(b"met", b"w", runtimes=both)}, keep=False)
+        book.refuse_conflicts("other", {"t": {"a": "auto", "b": 1}}, "one")
+        assert not (book.load("other", {"t": {"a": "auto", "b": 1}}) or record()).runtimes.get("one")
 
     def test_changes_follow_a_migration_to_version_3(self, tmp_path: Path) -> None:
         book = self.make(tmp_path)
         book.note("x", {"x": record(Change(("plugins", V2, "containerd", "x"), "k", MISSING, 1))}, keep=False)
-        found = book.load("other", {"version": 3, "plugins": {V3: {"containerd": {"x": 1}}}})
+        tree: t.Any = {"version": 3, "plugins": {V3: {"containerd": {"x": 1}}}}
+        found = book.load("other", tree)
         assert found is not None
         assert found.runtimes["nvidia"][0].path == ("plugins", V3, "containerd", "x")
+        tree["plugins"][V3]["containerd"]["x"] = 2
+        with pytest.raises(ConfigError, match=r'plugins\."io\.containerd\.cri\.v1\.runtime"\.containerd\.x'):
+            book.refuse_conflicts("other", tree, "nvidia")
 
     def test_contents_that_a_rollback_can_bring_back(self, tmp_path: Path) -> None:
         book, one, two = self.make(tmp_path), record(Change(A, "k", MISSING, 1)), record(Change(A, "k", MISSING, 2))
         book.note("s1", {"s0": None, "s1": one}, keep=True)
         book.note("s2", {"s1": one, "s2": two}, keep=True)
         assert book.written == "s2"
-        assert [book.load(sha, {}) for sha in ("s0", "s1", "s2")] == [None, None, None], "their values are not there"
-        loaded = [book.load(sha, {"t": {"a": value}}) for sha, value in (("s0", 1), ("s1", 1), ("s2", 2))]
-        assert [found and found.runtimes["nvidia"][0].after for found in loaded] == [None, 1, 2]
+        assert [book.load(sha, {}) for sha in ("s0", "s1", "s2")] == [None, one, two]
         book.settle("unknown")
-        assert book.load("s2", {"t": {"a": 2}})
+        assert book.load("s2", {}) == two
         book.settle("s1")
         assert book.written == "s2"
-        assert book.load("s1", {"t": {"a": 1}})
+        assert book.load("s1", {}) == one
+        assert book.load("s2", {"t": {"a": 2}}) is None
         book.note("s3", {"s1": one, "s3": None}, keep=True)
         book.settle("s3")
         assert not os.path.exists(book.file)

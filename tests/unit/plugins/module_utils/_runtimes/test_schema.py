@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import Release, parse_release, schema
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import (
+    CRI_V2,
+    CRI_V3,
+    Release,
+    follow_migration,
+    parse_release,
+    schema,
+)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +60,20 @@ def test_release(release: Release, new: int, highest: int | None, merges: bool) 
 def test_schema(version: int, plugin: str) -> None:
     assert schema(version).version == version
     assert schema(version).runtimes == ("plugins", plugin, "containerd", "runtimes")
+
+
+@pytest.mark.parametrize(
+    ("tree", "plugin"),
+    [
+        ({}, CRI_V2),
+        ({"version": 2}, CRI_V2),
+        ({"version": 3}, CRI_V3),
+        ({"version": 3, "plugins": {CRI_V3: {"x": 1}}}, CRI_V3),
+        ({"version": 3, "plugins": {CRI_V2: {"x": 1}}}, CRI_V2),
+    ],
+)
+def test_setting_after_a_migration(tree: dict[str, object], plugin: str) -> None:
+    assert follow_migration(("plugins", CRI_V2, "x"), tree) == ("plugins", plugin, "x")
 
 
 def test_no_schema_for_version_1() -> None:

@@ -6,6 +6,7 @@ import typing as t
 
 import pytest
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import samples
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import NVIDIA_V3, Node
@@ -42,6 +43,31 @@ class TestOthersWriteToo:
         )
         node.absent()
         assert node.text() == (samples.DEFAULT_V3 % 3).replace("name = 'runc'", "name = 'runc' # back")
+
+    @pytest.mark.parametrize(
+        ("ours", "theirs", "setting"),
+        [
+            ("name = 'nvidia'", "name = 'kata' # why", r"containerd\.default_runtime_name"),
+            ("/usr/bin/nvidia-container-runtime", "/opt/theirs", r"runtimes\.nvidia\.options\.BinaryName"),
+        ],
+    )
+    def test_their_third_value_is_refused(self, tmp_path: Path, ours: str, theirs: str, setting: str) -> None:
+        node = Node(tmp_path, samples.DEFAULT_V3 % 3)
+        node.present(set_default=True)
+        edited = node.text().replace(ours, theirs)
+        assert edited != node.text()
+        node.config.write_text(edited, encoding="utf-8")
+        for check in (True, False):
+            with pytest.raises(ConfigError, match=rf"{setting} after .* former value from .*/backups/"):
+                node.absent(check=check)
+        assert node.text() == edited
+
+    def test_their_value_of_what_the_runtime_inherited_goes_with_it(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, samples.KUBEADM_V3.replace("true", "false"))
+        node.present()
+        node.config.write_text(node.text().replace("SystemdCgroup = false", "SystemdCgroup = true"), encoding="utf-8")
+        node.absent()
+        assert node.text() == samples.KUBEADM_V3
 
     def test_file_written_anew_by_another_tool_is_met_anew(self, tmp_path: Path) -> None:
         node = Node(tmp_path, samples.KUBEADM_V3)
