@@ -56,7 +56,7 @@ def test_daemon_that_does_not_come_back_gets_its_file_back(machines: Machines, c
     code, recap, said = converge("-e", wrong)
     assert code != 0
     assert all(counts["failed"] == 1 for counts in recap.values()), said
-    assert " ".join(said.split()).count("the former one was put back and works") >= len(machines), said
+    assert " ".join(said.split()).count("the former one was restored and works") >= len(machines), said
     assert "/proc/no" in said, "the daemon's own words are missing"
     assert _configurations(machines) == before
     assert all(machine.service("containerd").is_running for machine in machines)

@@ -92,7 +92,7 @@ def test_docker_that_does_not_come_back_gets_its_file_back(host: Any, playbook: 
     allowed = json.dumps({**wrong, "container_runtime_restart_interrupt": True})
     code, _recap, said = playbook(CONVERGE, "-e", allowed)
     assert code != 0
-    assert "the former one was put back and works" in " ".join(said.split()), said
+    assert "the former one was restored and works" in " ".join(said.split()), said
     assert "no-such" in said, "Docker's own words are missing"
     assert host.file(CONFIG).content == before
     assert "nvidia" in info(host)["Runtimes"]

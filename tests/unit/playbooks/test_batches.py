@@ -45,7 +45,7 @@ def test_a_batch_is_finished_and_the_next_one_not_begun(play, name):
     assert code != 0
     words = " ".join(said.split())
     assert "[c]: restarted" in words
-    assert "c: this host is done, but b failed, so that the next hosts are not begun" in words
+    assert "c: this host is finished, but b failed, so the next batch is not begun" in words
     assert "[d]" not in said
     assert "later play" not in said
 
