@@ -44,7 +44,7 @@ TOOLKITS = {
         host(NOT_THERE, "1.0-1"),
         True,
         {"nvidia_container_toolkit_runtime_path": "/wrong"},
-        "{}: the program /wrong is missing or does not run and the packages that should bring it are installed already; ",
+        "{}: the program /wrong is missing or does not run and the packages with it are installed already; ",
     ),
     "path-that-a-package-may-bring": (
         host(NOT_THERE),
