@@ -9,7 +9,7 @@ def test_gpu_preflight_refuses_a_relative_kubeconfig(refusals):
     # It exists, seen from where Ansible runs.
     hosts = {"node": {"gpu_kubeconfig": "galaxy.yml", "gpu_preflight_require_helm": False}}
     told = refusals("gpu_preflight", ["controller"], hosts)
-    assert "the kubeconfig galaxy.yml is given by a relative path; set gpu_kubeconfig to its whole path" in told["node"]
+    assert "the kubeconfig galaxy.yml is a relative path; set gpu_kubeconfig to the absolute path" in told["node"]
 
 
 def kubelet(endpoint=None, daemon=None, distribution=None):
@@ -47,7 +47,7 @@ RUNTIMES = {
     "no-kubelet": (kubelet(), "containerd"),
     "odd-socket": (
         ODD,
-        "odd-socket: the kubelet uses unix:///run/odd.sock, and the name does not tell what listens there; set ",
+        "odd-socket: the kubelet uses unix:///run/odd.sock, whose name does not identify the container runtime; set ",
     ),
     "odd-socket-told": ({**ODD, "container_runtime": "containerd"}, "containerd"),
     "k0s": (
