@@ -50,7 +50,7 @@ def test_a_broken_driver_does_not_take_the_labels(hear):
         facts={"nvml": "{{ seen }}"},
     )
     for name, nvml in nodes.items():
-        words = f"keeps the labels of node {name}, for its GPUs cannot be told: {nvml['error']}"
+        words = f"the labels of node {name} are unchanged, since its GPUs are unknown: {nvml['error']}"
         assert (words in told[name]) is (name in {"on-the-bus", "silent"}), told
         assert bool(told[name]) is (name in {"on-the-bus", "silent"}), told
 
