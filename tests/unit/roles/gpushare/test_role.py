@@ -356,7 +356,7 @@ REFUSED = {"spec": {}, "status": {"conditions": [{"type": "PodScheduled", "messa
 #: The pods of a workload that is not ready, and what is told of them.
 TROUBLES = {
     "no-pod": ([], "it has no pod"),
-    "no-scheduler": ([UNSEEN], "no scheduler has looked at its pods; see whether kube-scheduler is up"),
+    "no-scheduler": ([UNSEEN], "no scheduler has processed its pods; check that kube-scheduler runs"),
     "refused": ([REFUSED], "0/3 nodes"),
     "waits": ([WAITING, UNSEEN], "ErrImage"),
 }
