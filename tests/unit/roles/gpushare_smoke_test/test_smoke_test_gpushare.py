@@ -64,7 +64,7 @@ def test_skipped_nodes_count_as_failed_where_that_is_asked_for(made):
 def test_a_host_without_a_gpu_is_left_out_with_a_word(prove):
     code, said = prove([node("w1")], [], inventory=f"[gpu_nodes]\nw1 {LOCAL} gpu_node_name=w1\n", gpus=[])
     assert code == 0, said
-    assert "SKIPPED: host w1 has no GPU, so there is nothing to prove." in said
+    assert "SKIPPED: host w1 has no GPU, so there is nothing to test." in said
 
 
 def test_amounts_and_unit_are_heeded(prove):
