@@ -99,10 +99,10 @@ def test_what_a_second_scheduler_places_is_proved_only_by_its_name(prove):
     second = {"gpu_sharing_second_scheduler": "gpushare"}
     code, said = prove([], [], **second)
     assert code == 0, said
-    assert "NOT PROVED: pods have to name the second scheduler" in said
+    assert "NOT VERIFIED: pods need the name of gpushare's second scheduler" in said
     code, said = prove([], [], gpushare_smoke_test_scheduler_name="theirs", **second)
     assert code != 0, said
-    assert "NOT PROVED: pods have to name" not in said
+    assert "NOT VERIFIED: pods need the name" not in said
 
 
 PASSED = {
