@@ -111,9 +111,9 @@ def test_a_refused_configuration_is_rolled_back_and_an_interrupted_run_resumed(
     refused = {**OTHER, "tlsConfig": {"caFile": "/nowhere/ca.crt"}}
     code, _changed, printed = apply(kube_scheduler_extender_extenders=[refused])
     assert code != 0
-    log = printed.partition("The scheduler said last: ")[2]
+    log = printed.partition("The scheduler's last log lines: ")[2]
     assert "open /nowhere/ca.crt: no such file or directory" in log, printed
-    assert "It works again as before." in printed
+    assert "It works again." in printed
     assert (files(control_plane), control_plane.file(NOTE).exists) == (absent, False)
     schedules(api)
     killed_at(CONVERGE, "Wait | Wait until the kubelet")

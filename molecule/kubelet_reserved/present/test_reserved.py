@@ -123,10 +123,10 @@ def test_a_kubelet_that_does_not_come_back_gets_its_former_file(
     before = machine.file(CONFIG).content
     code, said = apply(kubelet_reserved_kube_reserved={"cpu": "111m", "memory": "256Mi"})
     assert code != 0
-    assert "so that its former configuration was put back" in said
-    told = said.partition("The kubelet said last: ")[2]
+    assert "so its former configuration was restored" in said
+    told = said.partition("The kubelet's last log lines: ")[2]
     assert "grace period must be specified for the soft eviction threshold memory.available" in told
-    assert "It works again as before." in said
+    assert "It works again." in said
     assert machine.file(CONFIG).content == before
     assert not unproved(machine)
     until(lambda: kept(api, names[0]), lambda amounts: amounts[0] == 0.15)
@@ -141,7 +141,7 @@ def test_what_kubeadm_writes_anew_gets_it_again_also_by_a_run_that_was_killed(
     assert "kubeReserved" not in configuration(machine)
     # what the undo has to give back
     machine.check_output(f"cp -p {CONFIG} {BEFORE}")
-    killed_at(CONVERGE, "Steady | Wait until the kubelet has stayed up", "--limit", names[0])
+    killed_at(CONVERGE, "Steady | Wait until the kubelet has run", "--limit", names[0])
     assert unproved(machine)
     code, said = apply()
     assert code == 0, said

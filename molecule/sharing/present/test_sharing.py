@@ -176,7 +176,7 @@ def test_another_node_restarts_the_extender_and_leaves_the_first_alone_when_it_g
     assert present.metadata.uid != former.metadata.uid
     code, _changed, printed = apply("remove_gpushare", gpu_nodes_group=WHOLE)
     assert code == 0, printed
-    assert f"extender and device plugin, which {SHARED} still needs." in printed
+    assert f"extender and device plugin; {SHARED} still needs them." in printed
     shares = STRATEGIES["gpushare"][0]
     until(lambda: (offered(SHARED), offered(WHOLE)), lambda found: found == (shares, {GPU: "2"}))
 

@@ -17,7 +17,7 @@ TOOLKITS = {
 
 
 def test_a_toolkit_that_does_not_heed_the_plugin_is_refused(made):
-    task = task_of("gpu_sharing", "gpus", "Require that the container toolkit heeds the plugin")
+    task = task_of("gpu_sharing", "gpus", "Require that the container toolkit accepts")
     hosts = {
         name: {
             "__gpu_sharing_way": "gpushare",
@@ -30,4 +30,4 @@ def test_a_toolkit_that_does_not_heed_the_plugin_is_refused(made):
     told = made("gpu_sharing", hosts, "''", task)
     assert {name for name, why in told.items() if why} == {"does-not"}
     assert f"Host does-not: {SETTING} is false" in told["does-not"]
-    assert "gpushare gives GPUs to containers by that variable" in told["does-not"]
+    assert "gpushare assigns GPUs to containers by that variable" in told["does-not"]

@@ -220,7 +220,7 @@ def test_remove_gpushare_while_pods_hold_memory_is_refused(play):
     objects = [{"kind": "Node", "apiVersion": "v1", **shared}, {"kind": "Pod", "apiVersion": "v1", **holder}]
     code, printed, changed = play("remove_gpushare", objects)
     assert (code, changed) == (2, False), printed
-    assert "Node w1: pods hold aliyun.com/gpu-mem" in printed
+    assert "Node w1: pods use aliyun.com/gpu-mem" in printed
     # What names the pods.
     assert "the playbook show_gpu_allocation with -e gpushare_report_details=true" in " ".join(printed.split())
 

@@ -196,12 +196,12 @@ FACTS = {
     "large": (
         gpus(1, 80),
         OWN,
-        "Host large has 81920 MiB of GPU memory, and the kubelet refuses messages of more than 4 MiB",
+        "Host large has 81920 MiB of GPU memory, and the kubelet rejects messages of more than 4 MiB",
     ),
     "different": (
         gpus(1, 6) + gpus(1, 4),
         OWN,
-        "Host different has GPUs with 6.00 GB, 4.00 GB, and gpushare takes the memory of the first for that of each",
+        "Host different has GPUs with 6.00 GB, 4.00 GB, and gpushare counts the memory of the first GPU for each",
     ),
     "different-allowed": (gpus(1, 4) + gpus(1, 6), {**OWN, "gpushare_allow_unequal_gpus": True}, "[8192, 2, 4096]"),
 }
@@ -286,13 +286,13 @@ REMOVED = {
 def test_pods_that_hold_memory_stop_a_change_of_it_and_its_removal(made):
     tasks = [
         {**task_of("gpushare", f"check_{state}", words), "when": f"gpushare_state == '{state}'"}
-        for state, words in (("present", "Require that what pods hold"), ("absent", "Require that nobody uses"))
+        for state, words in (("present", "Require that the unit of allocated"), ("absent", "Require that no pod uses"))
     ]
     rows = {**HELD, **REMOVED}
     told = made("gpushare", {name: host for name, (host, _nodes) in rows.items()}, "''", {"block": tasks})
     for name, (_host, nodes) in rows.items():
         assert bool(told[name]) == bool(nodes), (name, told[name])
-        assert told[name] is None or told[name].startswith(f"Node {', '.join(nodes)}: pods hold" if nodes else "")
+        assert told[name] is None or told[name].startswith(f"Node {', '.join(nodes)}: pods use" if nodes else "")
 
 
 def counted(ready=True, ok=True, pod="p"):
@@ -315,7 +315,7 @@ def test_the_plugin_starts_anew_where_it_has_not_told_its_gpus(made):
 
 def test_a_node_that_has_lost_its_gpus_keeps_no_number_of_them(made):
     """The argument of the task, as Ansible computes it."""
-    task = task_of("gpushare", "present", "Take the number of GPUs")
+    task = task_of("gpushare", "present", "Remove the GPU count")
     nodes = task["gpu.kubernetes.node_extended_resources"]["nodes"]
     hosts = {
         name: {"__gpushare_host": {"node": name, "expected": memory}} for name, memory in (("has", 32), ("lost", 0))
@@ -340,12 +340,12 @@ RUNTIMES = {
 
 
 def test_pods_that_cannot_ask_for_a_runtime_have_to_get_nvidias(made):
-    task = task_of("gpushare", "facts_runtime", "Require that they get NVIDIA's")
+    task = task_of("gpushare", "facts_runtime", "Require NVIDIA's runtime")
     told = made("gpushare", {name: host for name, (host, _refused) in RUNTIMES.items()}, "''", task)
     assert {name for name, why in told.items() if why} == {
         name for name, (_host, refused) in RUNTIMES.items() if refused
     }
-    assert "Host runc: pods get the runtime runc and see no GPU, for the extender acs/" in told["runc"]
+    assert "Host runc: pods get the runtime runc and see no GPU, because the extender acs/" in told["runc"]
     assert "set containerd_nvidia_set_default to true" in told["runc"]
     assert "the runtime of a daemon that does not answer" in told["nobody-answers"]
 

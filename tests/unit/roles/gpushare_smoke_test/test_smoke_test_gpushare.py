@@ -64,7 +64,7 @@ def test_skipped_nodes_count_as_failed_where_that_is_asked_for(made):
 def test_a_host_without_a_gpu_is_left_out_with_a_word(prove):
     code, said = prove([node("w1")], [], inventory=f"[gpu_nodes]\nw1 {LOCAL} gpu_node_name=w1\n", gpus=[])
     assert code == 0, said
-    assert "SKIPPED: host w1 has no GPU, so there is nothing to prove." in said
+    assert "SKIPPED: host w1 has no GPU, so there is nothing to test." in said
 
 
 def test_amounts_and_unit_are_heeded(prove):
@@ -99,10 +99,10 @@ def test_what_a_second_scheduler_places_is_proved_only_by_its_name(prove):
     second = {"gpu_sharing_second_scheduler": "gpushare"}
     code, said = prove([], [], **second)
     assert code == 0, said
-    assert "NOT PROVED: pods have to name the second scheduler" in said
+    assert "NOT VERIFIED: pods need the name of gpushare's second scheduler" in said
     code, said = prove([], [], gpushare_smoke_test_scheduler_name="theirs", **second)
     assert code != 0, said
-    assert "NOT PROVED: pods have to name" not in said
+    assert "NOT VERIFIED: pods need the name" not in said
 
 
 PASSED = {

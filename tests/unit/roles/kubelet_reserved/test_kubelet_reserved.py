@@ -34,12 +34,12 @@ BUSY = {
 
 
 TOO_MUCH = (
-    "much: kubeReserved, systemReserved and evictionHard together would keep from the pods of node node 500.1Gi of memory, of which it has"
-    " 16Gi, and its kubelet would not start; ask for less."
+    "much: kubeReserved, systemReserved and evictionHard together would reserve on node node 500.1Gi of memory, of which it has"
+    " 16Gi, and its kubelet would not start; reserve less."
 )
 CROWDED = (
-    "busy: the pods of node node ask for 7.8 of cpu, of which 7.5 would be left, and a kubelet that starts ends pods that do not fit; move"
-    " some away, ask for less, or set kubelet_reserved_interrupt to true."
+    "busy: the pods of node node request 7.8 of cpu, of which 7.5 would be left, and a restarted kubelet stops pods that do not fit; move"
+    " some away, reserve less, or set kubelet_reserved_interrupt to true."
 )
 
 
@@ -147,7 +147,7 @@ def test_check_run_cut_off_run_drift_and_back(machine, apply, tmp_path):
     machine.node = node
     code, changed, said = apply("--check")
     assert (code, changed) == (0, 1), said
-    assert "the node offers 8 of cpu instead of 7.5" in said
+    assert "the node reports 8 of cpu instead of 7.5" in said
     code, changed, said = apply(kubelet_reserved_state="absent")
     assert (code, changed > 1, machine.starts, machine.config.read_text()) == (0, True, 3, KUBEADM), said
     assert left_behind(tmp_path) == []
@@ -164,7 +164,7 @@ def test_what_is_refused_is_refused_before_anything_is_written(machine, apply_ro
             'evictionHard."memory.available" is nonsense: give',
         ),
         "other": ({"gpu_node_name": "other"}, "other: the cluster has no node other; join"),
-        "sick": ({"gpu_node_name": "sick"}, "sick: node sick is not Ready (no CNI), so that nothing would show"),
+        "sick": ({"gpu_node_name": "sick"}, "sick: node sick is not Ready (no CNI), so that the kubelet's restart"),
         "busy": ({}, CROWDED),
     }
     given = {"kubelet_reserved_kube_reserved": ASKED, "kubelet_reserved_state_dir": str(tmp_path / "state")}
@@ -192,7 +192,7 @@ def test_a_host_that_has_left_the_cluster_gets_its_file_back(machine, apply_role
     (tmp_path / "reset" / "config.yaml").unlink()
     code, said = apply_role(hosts)
     assert (code, machine.starts) == (0, 0), said
-    assert "WARNING: deleted: the cluster has no node deleted, so that the kubelet" in " ".join(said.split())
+    assert "WARNING: deleted: the cluster has no node deleted, so the kubelet" in " ".join(said.split())
     assert (tmp_path / "deleted" / "config.yaml").read_text() == KUBEADM
     assert [left_behind(tmp_path / name) for name in hosts] == [[], []]
 
@@ -202,10 +202,10 @@ def test_a_kubelet_that_does_not_come_back_gets_its_former_file(machine, apply, 
     (tmp_path / "alone").touch()
     code, _changed, said = apply(kubelet_reserved_kube_reserved={"cpu": "250m", "ephemeral-storage": "1Ti"})
     assert code != 0
-    assert "does not stay up (it is activating, auto-restart, and systemd has started it again 2 times)" in said
-    told = said.partition("The kubelet said last: ")[2]
+    assert "does not keep running (it is activating, auto-restart, and systemd has restarted it 2 times)" in said
+    told = said.partition("The kubelet's last log lines: ")[2]
     assert told.startswith(
-        '"Failed to start ContainerManager" err="invalid Node Allocatable configuration" It works again as before.'
+        '"Failed to start ContainerManager" err="invalid Node Allocatable configuration" It works again.'
     )
     assert (machine.config.read_text(), machine.node["status"]["allocatable"]["cpu"]) == (KUBEADM, "8000m")
     assert left_behind(tmp_path) == []
@@ -225,16 +225,17 @@ def test_a_node_that_offers_something_else_gets_its_former_file(machine, apply, 
     (tmp_path / "lies").touch()
     code, _changed, said = apply(kubelet_reserved_ready_timeout=4)
     assert code != 0
-    assert "the node offers 7.499 of cpu instead of 7.5." in said
+    assert "the node reports 7.499 of cpu instead of 7.5." in said
     assert (machine.config.read_text(), left_behind(tmp_path)) == (KUBEADM, [])
     # where others edit meanwhile, both causes are told
     (tmp_path / "meddles").touch()
     code, _changed, said = apply(kubelet_reserved_ready_timeout=4)
     assert code != 0
-    told = said.partition("host: the kubelet did not come back as it should: ")[2]
-    assert told.startswith("host: after 4 seconds the node offers 7.499 of cpu instead of 7.5. The kubelet said last:")
+    told = said.partition("host: the kubelet does not work as expected: ")[2]
+    why = "host: after 4 seconds the node reports 7.499 of cpu instead of 7.5. The kubelet's last log lines:"
+    assert told.startswith(why)
     assert (
-        f"Its former configuration was not put back: {machine.config} is not as this collection wrote it last" in told
+        f"Its former configuration was not restored: {machine.config} is not as this collection wrote it last" in told
     )
     assert "# theirs" in machine.config.read_text()
 

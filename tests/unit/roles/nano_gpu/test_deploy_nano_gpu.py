@@ -244,7 +244,7 @@ def test_a_scheduler_that_cannot_ask_is_found_before_anything_is_touched(machine
     code, more, said = play("deploy_nano_gpu", "--check", scheduler=True, **given)
     assert (code, changed, more > 0) == (0, 0, True), said
     assert (
-        "NOT FORESEEN: plane: kube-scheduler would be told the address of a Service that a run would make first."
+        "UNKNOWN IN CHECK MODE: plane: kube-scheduler gets the address of a Service that a run creates first."
         in said
     )
     assert machine.state() == machine.first

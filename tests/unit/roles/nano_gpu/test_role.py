@@ -139,7 +139,7 @@ HOSTS = {
         {**READY, "nano_gpu_extender_url": "10.96.0.9:39999/scheduler"},
         "nano_gpu_extender_url is 10.96.0.9:39999/scheduler, which is no address; give one such as",
     ),
-    "mig": ([gpu(mig_mode="enabled")], READY, "has GPUs in MIG mode, of which nano_gpu knows nothing"),
+    "mig": ([gpu(mig_mode="enabled")], READY, "has GPUs in MIG mode, which nano_gpu does not support"),
     "percents-know-no-memory": ([gpu(180)] * 8, READY, "800"),
     "memory": ([gpu(80)] * 2, {**READY, "nano_gpu_api": "elasticgpu"}, "200"),
     "too-much-memory": (
