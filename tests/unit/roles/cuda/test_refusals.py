@@ -62,7 +62,7 @@ MISTAKES = {
     "nothing-wrong": (TWO, ""),
     "unknown-key": (
         {"given": FEDORA, **NVIDIAS, "cuda_versions": ["12.8"]},
-        "fedora99/x86_64; name its key_url with its key_checksum, ",
+        "fedora99/x86_64; set its key_url with its key_checksum, ",
     ),
     "named-key": (
         {

@@ -87,7 +87,7 @@ def test_a_key_that_nobody_knows_has_to_be_named(refusals):
         facts=facts("Fedora", "99", "RedHat", "7.9.9-100.fc99.x86_64"),
         extra={"__nvidia_driver_look": LOOK},
     )
-    words = f" is not given, and none is known for {WHERE}fedora99/x86_64; name its key_url with its key_checksum, "
+    words = f" is not set, and none is known for {WHERE}fedora99/x86_64; set its key_url with its key_checksum, "
     for name, (_named, refused) in NAMED.items():
         assert bool(told[name]) == refused, told[name]
         assert words in told[name] or not refused, told[name]
