@@ -98,7 +98,7 @@ def test_a_wrong_checksum_stops_before_anything_is_executed(host: Any, apply: Ap
     runfile = {"version": "13.0", "checksum": f"sha256:{'0' * 64}", place: where}
     code, _changed, said = apply(cuda_versions=["13.0"], cuda_default="13.0", cuda_runfiles=[runfile])
     assert code != 0
-    assert "nothing of it was executed; correct its place or its checksum in cuda_runfiles." in said
+    assert "and was not executed; correct its location or its checksum in cuda_runfiles." in said
     assert executed(host) == before
     assert not host.file(SCRATCH).exists
     assert installed(host) == ["/usr/local/cuda-12.8", "/usr/local/cuda-12.9"]
@@ -164,7 +164,7 @@ def test_another_installer_that_fails_leaves_the_toolkit(host: Any, apply: Apply
     host.check_output("touch /root/stand-in-fails")
     code, _changed, said = apply(cuda_runfiles=runfiles)
     assert code != 0, said
-    assert "The toolkit that was there is there again." in said
+    assert "The former toolkit is restored." in said
     assert default(host) == "12.8"
     assert host.file("/usr/local/cuda-12.8/lib64/libcudart.so").exists
     code, changed, said = apply()
@@ -187,12 +187,12 @@ def test_a_toolkit_of_somebody_else_stays(host: Any, apply: Apply) -> None:
     host.check_output("mkdir -p /usr/local/cuda-13.0/bin")
     code, changed, said = apply(cuda_versions=["12.8", "12.9", "13.0"])
     assert (code != 0, changed) == (True, 0), said
-    assert "/usr/local/cuda-13.0 is there, was not made by this role, and has no compiler of CUDA 13.0" in said
+    assert "/usr/local/cuda-13.0 exists, was not created by this role, and has no compiler of CUDA 13.0" in said
     host.check_output("sed 's/12[.]9/13.0/' /usr/local/cuda-12.9/bin/nvcc > /usr/local/cuda-13.0/bin/nvcc")
     host.check_output("chmod 755 /usr/local/cuda-13.0/bin/nvcc")
     code, changed, said = apply(cuda_method="package", cuda_versions=["13.0"], cuda_default="")
     assert (code != 0, changed) == (True, 0), said
-    assert "/usr/local/cuda-13.0/bin/nvcc is there, and neither a package nor this role brought it" in said
+    assert "/usr/local/cuda-13.0/bin/nvcc exists, but neither a package nor this role installed it" in said
     before = executed(host)
     code, _changed, said = apply(cuda_versions=["12.8", "12.9", "13.0"])
     assert code == 0, said

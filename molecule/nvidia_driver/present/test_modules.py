@@ -197,7 +197,7 @@ def test_an_installer_that_gives_up_leaves_the_former_driver_at_work(host: Any, 
     before = look(host)
     code, _done, said = run(playbook, host, runfile_options=["--no-such-option"])
     assert code != 0
-    assert "unrecognized option: --no-such-option Put that right and run again." in said
+    assert "unrecognized option: --no-such-option Fix that and run again." in said
     after = swapped(host, before)
     assert after.without_numbers() == before.without_numbers()
     code, _done, said = run(playbook, host)
@@ -209,9 +209,9 @@ def test_somebody_who_uses_the_gpus_keeps_them(host: Any, playbook: Playbook, so
     before = look(host)
     code, done, said = run(playbook, host, runfile_version=SECOND)
     assert code != 0
-    assert f"the driver cannot be taken away, because nvidia-persiste (pid {before.daemon}) uses the GPUs" in said
+    assert f"the driver cannot be unloaded, because nvidia-persiste (pid {before.daemon}) uses the GPUs" in said
     assert IN_USE.format(somebody) in said
-    assert "swap it with the playbook upgrade_nvidia_driver" in said
+    assert "replace it with the playbook upgrade_nvidia_driver" in said
     assert (done, look(host)) == (0, before)
 
 
@@ -238,7 +238,7 @@ def test_modules_that_the_firmware_would_refuse_are_not_begun_with(
     code, done, said = run(playbook, host, runfile_version=SECOND)
     assert code != 0
     key = "/var/lib/dkms/mok.pub"
-    assert f"Secure Boot is on, and the kernel would refuse a driver that DKMS signs with {key}" in said
+    assert f"Secure Boot is on, and the kernel would reject a driver that DKMS signs with {key}" in said
     assert f"({key} is not enrolled); enrol it (mokutil --import {key}, then confirm it at the console" in said
     assert (done, look(host)) == (0, before)
 
@@ -250,7 +250,7 @@ def test_a_mokutil_that_is_missing_is_named(host: Any, playbook: Playbook) -> No
     before = look(host)
     code, done, said = run(playbook, host, runfile_version=SECOND)
     assert code != 0
-    assert "Secure Boot is on, and there is no mokutil to ask whether the firmware knows /var/lib/dkms/mok.pub" in said
+    assert "mokutil is not installed, so that it is unknown whether the firmware trusts /var/lib/dkms/mok.pub" in said
     assert (done, look(host)) == (0, before)
 
 

@@ -67,7 +67,7 @@ def test_a_failure_is_told_in_the_installers_words(host: Any, playbook: Playbook
     code, _done, said = run(playbook, host, runfile_options=["--no-such-option"])
     assert code != 0
     assert "the installer ended with status 1 and wrote last: stand-in for nvidia-installer" in said
-    assert "unrecognized option: --no-such-option Put that right and run again." in said
+    assert "unrecognized option: --no-such-option Fix that and run again." in said
     assert leftovers(host) == ""
     code, _done, said = run(playbook, host)
     assert (code, installed(host)) == (0, [FIRST]), said
@@ -87,4 +87,4 @@ def test_an_installation_that_was_cut_off_is_made_up_for(host: Any, playbook: Pl
 def test_a_driver_of_another_method_is_not_put_over_it(host: Any, playbook: Playbook) -> None:
     code, _done, said = run(playbook, host, nvidia_driver_method="package")
     assert code != 0
-    assert "was installed by this role with the method runfile, and package is asked for; remove it first" in said
+    assert "this role installed the driver with the method runfile, but nvidia_driver_method is package; remove" in said

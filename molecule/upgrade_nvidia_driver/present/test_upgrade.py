@@ -30,7 +30,7 @@ LOADER = [f"{LIBRARIES}/ld-linux-x86-64.so.2", "--library-path", LIBRARIES]
 FORMER, NEWER = "570.124.06", "570.195.03"
 VARIABLES = ("-e", f"@{HERE / 'files' / 'driver.yml'}")
 PLAYBOOK = "upgrade_nvidia_driver"
-CORDON = "gpu_node_maintenance : Begin | Cordon the node and empty it"
+CORDON = "gpu_node_maintenance : Begin | Cordon and drain the node"
 SERVICES = ("nvidia-dcgm", "dcgm-exporter")
 NOTE = "/var/lib/gpu-kubernetes/state/driver-upgrade.json"
 Playbook = Callable[..., tuple[int, dict[str, dict[str, int]], str]]
@@ -223,7 +223,7 @@ def test_a_pod_that_its_budget_keeps_is_named(
     code, _recap, printed = upgrade(NEWER, gpu_node_maintenance_evict_timeout=3)  # which has to run out
     assert code != 0
     assert f"default/{name} is kept by a PodDisruptionBudget" in printed
-    assert f"Driver {FORMER} was not touched, and node {first} was given back." in printed
+    assert f"Driver {FORMER} was not changed, and the maintenance of node {first} has ended." in printed
     assert api.read_namespaced_pod(name, "default").status.phase == "Running"
     until(state, lambda now: now == before)
 
@@ -302,7 +302,7 @@ def test_a_node_that_is_not_proved_gets_its_former_driver_and_the_others_keep_th
     workers[first].check_output(f"mv /root/away /root/stand-in-installer-{NEWER}.run")
     assert code != 0
     assert "what this driver never brings about" in printed
-    assert f"Driver {NEWER} is back, and node {first} was given back with it." in printed
+    assert f"Driver {NEWER} is restored, and the maintenance of node {first} has ended." in printed
     assert f"{first}: failed, and rolled back ({NEWER} -> {FORMER})" in printed
     assert f"{second}: not reached ({NEWER} -> {FORMER})" in printed
     assert recap[second]["changed"] == 0
@@ -326,7 +326,7 @@ def test_runs_that_are_killed_in_the_swap_are_gone_on_with(
     driver, schedulable, _gpus, services, left = state()[first]
     assert (driver, schedulable, services) == (NEWER, False, ["inactive"] * 2)
     assert NOTE in left
-    killed_at(PLAYBOOK, "Resume | Wait until the node offers its GPUs", *words)
+    killed_at(PLAYBOOK, "Resume | Wait until the node reports its GPUs", *words)
     driver, schedulable, _gpus, services, left = state()[first]
     assert (driver, schedulable, services) == (FORMER, False, ["active"] * 2)
     assert left == [NOTE, "gpu-kubernetes/maintenance"]

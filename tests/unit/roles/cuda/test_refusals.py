@@ -40,16 +40,16 @@ NEWER = {"cuda_versions": ["13.0"], "cuda_default": "13.0"}
 TOO_OLD = "Driver 570.124.06 is too old for programs of CUDA 13.0"
 #: A mistake in what is asked of cuda, and what is said of it. Debian has one toolkit; 12.8 and 12.9 have an installer.
 MISTAKES = {
-    "no-release": ({**TWO, "cuda_versions": ["12"]}, "which is no release of CUDA; write it as"),
+    "no-release": ({**TWO, "cuda_versions": ["12"]}, "which is not a release of CUDA; write it as"),
     "default-of-none": (
         {**TWO, "cuda_default": "13.0"},
-        "cuda_default is 13.0, which is none of cuda_versions (12.8, 12.9)",
+        "cuda_default is 13.0, which is not in cuda_versions (12.8, 12.9)",
     ),
     "no-installer": ({**TWO, "cuda_versions": ["12.6"], "cuda_default": ""}, "has no installer for CUDA 12.6"),
     "weak-checksum": ({**TWO, "cuda_runfiles": [runfile("12.8", "md5:1")]}, "has no checksum for CUDA 12.8"),
     "not-in-the-distribution": (
         {**TWO, **PACKAGE, "cuda_provider": "distribution"},
-        "Debian 12.15 has CUDA 11.8, and cuda_versions wants 12.8 and 12.9; leave cuda_versions empty",
+        "Debian 12.15 has CUDA 11.8, and cuda_versions requests 12.8 and 12.9; leave cuda_versions empty",
     ),
     "with-a-driver": (
         {**TWO, **PACKAGE, "cuda_packages": ["cuda-{version}"]},
@@ -62,7 +62,7 @@ MISTAKES = {
     "nothing-wrong": (TWO, ""),
     "unknown-key": (
         {"given": FEDORA, **NVIDIAS, "cuda_versions": ["12.8"]},
-        "fedora99/x86_64; name its key_url with its key_checksum, ",
+        "fedora99/x86_64; set its key_url with its key_checksum, ",
     ),
     "named-key": (
         {
@@ -97,7 +97,7 @@ OFFERS = {
     "asked": (
         {"given": ARCH, "cuda_versions": ["12.6"]},
         {"pacman": "Name : cuda\nVersion : 12.8.1-3"},
-        "has CUDA 12.8, and cuda_versions wants 12.6",
+        "has CUDA 12.8, and cuda_versions requests 12.6",
     ),
     "sid-installed": (
         {"given": SID},

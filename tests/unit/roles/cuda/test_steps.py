@@ -78,7 +78,7 @@ def test_packages_do_not_replace_a_toolkit_of_somebody_else(machine, apply, mana
     machine.compiler("12.8", owned=False)
     code, done, said = apply("validate_package present", **asked)
     assert (code != 0, done, machine.toolkits()) == (True, 0, ["cuda-12.8"]), said
-    assert "cuda-12.8/bin/nvcc is there, and neither a package nor this role brought it" in said
+    assert "cuda-12.8/bin/nvcc exists, but neither a package nor this role installed it" in said
     (machine.folder / "owned").write_text(f"{machine.local}/cuda-12.8/bin/nvcc\n")
     code, _done, said = apply("validate_package" if manager == "apt" else "validate_package present", **asked)
     assert code == 0, said
@@ -115,7 +115,7 @@ def test_another_installer_that_fails_leaves_the_toolkit_that_was_there(machine,
     code, _done, said = runfile(machine.installer(2))
     assert code != 0, said
     assert "failed with status 9" in said
-    assert "The toolkit that was there is there again." in said
+    assert "The former toolkit is restored." in said
     assert (machine.toolkits(), machine.default()) == (["cuda", "cuda-12.8"], "cuda-12.8")
     assert (machine.local / "cuda-12.8" / "whole").read_text() == "1\n"
     assert machine.record() == first
@@ -167,7 +167,7 @@ def test_a_run_that_was_killed_and_one_without_its_installer_give_back_what_was_
     kill("put-aside")
     code, _done, said = runfile({**machine.installer(2), "checksum": "sha256:" + "0" * 64})
     assert code != 0, said
-    assert "nothing of it was executed" in said
+    assert "and was not executed" in said
     assert machine.toolkits() == ["cuda", "cuda-12.8"]
     assert (machine.local / "cuda-12.8" / "whole").read_text() == "1\n"
     assert machine.record()["checksum"] == machine.installer(1)["checksum"]

@@ -135,7 +135,7 @@ def test_kernel_modules_that_were_there_are_put_on_hold_as_they_are(suse):
 def test_a_version_that_the_distribution_has_not_built_is_refused(suse):
     told, there, held = suse(nvidia_driver_version="580.105.08")
     assert told.startswith(
-        f"node: the distribution has {KMP} of the driver 580.82.07, 580.95.05, and not of 580.105.08; ask for one that it"
+        f"node: the distribution has {KMP} of the driver 580.82.07, 580.95.05, and not of 580.105.08; request one of these"
     )
     assert (there, held) == ({}, [])
 
@@ -143,9 +143,7 @@ def test_a_version_that_the_distribution_has_not_built_is_refused(suse):
 def test_libraries_that_an_update_has_left_behind_are_told(suse):
     there = {KMP: NEW, LIBRARIES: "580.82.07-1", DAEMON: "580.82.07-1"}
     told, after, _held = suse(library="580.82.07", there=there)
-    assert told.startswith(
-        f"node: {KMP} is there in the version 580.95.05 of the driver, and the libraries in 580.82.07, "
-    )
+    assert told.startswith(f"node: {KMP} has version 580.95.05 of the driver, but the libraries have 580.82.07, ")
     assert after == there
 
 
@@ -154,11 +152,11 @@ SWAPS = {
     "same": ({"nvidia_driver_branch": "580"}, ""),
     "newer": (
         {"nvidia_driver_version": "580.95.05"},
-        f"{{}}: the host has the driver 580.82.07, and 580.95.05 is asked for; {KMP}, which the distribution builds, is",
+        f"{{}}: the host has the driver 580.82.07, and 580.95.05 is requested; {KMP}, which the distribution builds, cannot",
     ),
     "generation": (
         {"nvidia_driver_branch": "595"},
-        "{}: the host has the driver 580.82.07, and 595.* is asked for; nvidia-open-driver-G07-signed-cuda-kmp-default, ",
+        "{}: the host has the driver 580.82.07, and 595.* is requested; nvidia-open-driver-G07-signed-cuda-kmp-default, ",
     ),
     "libraries-alone": ({"nvidia_driver_version": "580.95.05", "nvidia_driver_kernel_modules": "none"}, ""),
 }

@@ -87,7 +87,7 @@ def test_a_key_that_nobody_knows_has_to_be_named(refusals):
         facts=facts("Fedora", "99", "RedHat", "7.9.9-100.fc99.x86_64"),
         extra={"__nvidia_driver_look": LOOK},
     )
-    words = f" is not given, and none is known for {WHERE}fedora99/x86_64; name its key_url with its key_checksum, "
+    words = f" is not set, and none is known for {WHERE}fedora99/x86_64; set its key_url with its key_checksum, "
     for name, (_named, refused) in NAMED.items():
         assert bool(told[name]) == refused, told[name]
         assert words in told[name] or not refused, told[name]
@@ -140,7 +140,7 @@ def test_a_fabric_manager_of_the_former_name_is_refused(decided):
     records = [{"path": "/s/state/packages-nvidia-driver.json"}]
     told = decided(hosts, "''", task, {"ansible_facts": {"nvml": nvml}}, records)
     for name, (installed, _asked, refused) in FORMER.items():
-        words = f"{name}: the host has the driver {installed} with nvidia-fabric-manager, and from the branch 580 on "
+        words = f"{name}: the host has the driver {installed} with nvidia-fabric-manager, which dnf does not replace"
         assert bool(told[name]) is refused, told[name]
         assert (told[name] or "").startswith(words) is refused, told[name]
 
@@ -199,5 +199,5 @@ def test_kernel_modules_that_arch_has_not(refusals, tmp_path):
         assert bool(told[name]) == bool(words), (name, told[name])
         assert words in told[name], told[name]
     lacking = told["impossible-now"]
-    assert "in the AUR: name packages that a repository of this host has in nvidia_driver_packages" in lacking
+    assert "in the AUR: set nvidia_driver_packages to packages of this host's repositories" in lacking
     assert "set nvidia_driver_kernel_modules" not in lacking, "the open ones do not know such a GPU"

@@ -79,7 +79,7 @@ def test_the_node_is_given_back_once_it_offers_its_gpus_again(cluster, machine, 
     code, _done, said = apply("reboot_wait", **asked)
     assert code != 0, said
     assert "node: Waited 1 s in vain for allocatable nvidia.com/gpu: node node: 1 of 2" in said
-    assert "Node node stays cordoned until then; run again, which gives it back." in said
+    assert "Node node stays cordoned until then; run again to end its maintenance." in said
     cluster.put(offering("2", boot="before"))
     code, _done, said = apply("reboot_wait", **asked)
     assert code != 0, said
@@ -145,10 +145,7 @@ def test_a_boot_that_brings_the_former_driver_again_is_refused(cluster, machine,
     (machine.folder / f"{DAEMON}.enabled").touch()
     code, _done, said = apply("present", **beside)
     assert code != 0, said
-    assert (
-        "node: the host was rebooted, and yet the driver cannot be used, because the loaded kernel module is 570.2"
-        in said
-    )
+    assert "node: the driver cannot be used even after a reboot, because the loaded kernel module is 570.2" in said
     assert machine.done()[1:] == ["initramfs", "cordoned", "evict train", "boot", f"start {DAEMON}"]
     assert "driver-reboot" in machine.notes()
     code, _done, said = apply("present", **beside)
@@ -189,6 +186,6 @@ def test_an_installer_does_not_run_beside_nouveau_that_comes_again(machine, appl
     asked = {**machine.installer(INSTALLER.format(folder=machine.folder)), "nvidia_driver_blacklist_nouveau": False}
     code, _done, said = apply("present", **rebooting, **asked)
     assert code != 0, said
-    assert "node: the host was rebooted, and yet nouveau is loaded, beside which the installer cannot run" in said
+    assert "node: the installer cannot run, because nouveau is loaded even after a reboot" in said
     assert [line for line in machine.done() if "modprobe" not in line] == ["cordoned", "evict train", "boot"]
     assert "driver-reboot" in machine.notes()

@@ -135,7 +135,7 @@ def test_dkms_is_in_a_repository_apart(refusals, tmp_path, parts, mode):
         environment={"PATH": "{{ path }}"},
         check_mode=mode,
     )
-    words = "{}: DKMS, which builds the driver's kernel modules, is in EPEL on this distribution, which has to be enabled before. "
+    words = "{}: DKMS, which builds the driver's kernel modules, is in EPEL on this distribution; enable that repository first. "
     for name, (*_given, refused) in cases.items():
         assert bool(told[name]) == refused, told[name]
         assert told[name].startswith(words.format(name)) or not refused, told[name]
@@ -176,12 +176,12 @@ def test_a_driver_that_nobody_has_named_is_judged_when_it_is_there(refusals, wor
 BROUGHT = {
     "nothing-there": (
         {"gpus": []},
-        "nothing-there: nvidia_driver_method is preinstalled, and there is no NVIDIA driver and no NVIDIA GPU; take",
+        "nothing-there: nvidia_driver_method is preinstalled, and the host has no NVIDIA driver and no NVIDIA GPU; remove",
     ),
     "nothing-needed": ({"gpus": [], "nvidia_driver_require_gpu": False}, "False"),
     "driver-missing": (
         {"gpus": [{"name": "Tesla T4", "lost": False}]},
-        "driver-missing: nvidia_driver_method is preinstalled, and there is no NVIDIA driver; install it, or set",
+        "driver-missing: nvidia_driver_method is preinstalled, and the host has no NVIDIA driver; install it, or set",
     ),
     # That is left alone, whatever else is asked.
     "none": (
@@ -232,11 +232,11 @@ FOREIGN = {
     "absent": ({"nvidia_driver_state": "absent"}, "kept"),
     "newer": (
         {"nvidia_driver_method": "package", "nvidia_driver_version": "580.1.0"},
-        "newer: the driver 570.124.06 was not installed by this role, and 580.1.0 is asked for; remove the driver that is there, or",
+        "newer: the driver 570.124.06 was not installed by this role, and 580.1.0 is requested; remove the installed driver, or",
     ),
     "no-prefix": (
         {"nvidia_driver_method": "preinstalled", "nvidia_driver_version": "570.124.0"},
-        "no-prefix: the driver 570.124.06 was not installed by this role, and 570.124.0 is asked for",
+        "no-prefix: the driver 570.124.06 was not installed by this role, and 570.124.0 is requested",
     ),
 }
 

@@ -28,7 +28,7 @@ def test_a_login_is_not_shown(machine, apply):
     (machine.folder / "state" / "state" / "driver-runfile.json").write_text(record)
     code, _done, said = apply("plan", "-v", **asked)
     assert code == 0, said
-    assert "Tell what would be swapped for what" in said
+    assert "Export the planned driver change" in said
     assert "secret" not in said
     assert base64.b64encode(record.encode()).decode() not in said
 
@@ -59,9 +59,7 @@ def test_the_installer_of_another_version_is_refused_and_one_that_was_cut_off_is
         hosts[name] = {**asked, "__nvidia_driver_runfile_recorded": {"content": content}}
     told = made("nvidia_driver", hosts, "''", task)
     for name, (*_record, refused) in RECORDS.items():
-        words = (
-            f"{name}: nvidia_driver_runfile is the installer of driver 570.2, which is there, and nvidia_driver_vers"
-        )
+        words = f"{name}: nvidia_driver_runfile is the installer of the installed driver 570.2, but nvidia_driver_vers"
         assert (told[name] or "").startswith(words) is refused, told[name]
         assert bool(told[name]) is refused, told[name]
 
@@ -82,7 +80,7 @@ def test_nothing_is_fetched_for_a_driver_that_somebody_uses(machine, apply):
     machine.node.process(4712, "/dev/nvidia0", "train")
     code, done, said = apply("runfile_install", **machine.installer("exit 0"))
     assert (code != 0, done, machine.done()) == (True, 0, []), said
-    assert "train (pid 4712) uses the GPUs; swap it with the playbook" in said
+    assert "train (pid 4712) uses the GPUs; replace it with the playbook" in said
 
 
 def test_nothing_is_touched_without_the_headers_that_an_installer_needs(machine, apply):
@@ -90,7 +88,7 @@ def test_nothing_is_touched_without_the_headers_that_an_installer_needs(machine,
     (machine.folder / "modules" / "6.1.0-56-amd64" / "build").rmdir()
     code, done, said = apply("runfile_install", **machine.installer(f"touch {machine.folder}/ran"))
     assert (code != 0, done, machine.done(), (machine.folder / "ran").exists()) == (True, 0, [], False), said
-    assert "node: the headers of the running kernel 6.1.0-56-amd64 are not there" in said
+    assert "because the headers of the running kernel 6.1.0-56-amd64 are not installed" in said
     code, _done, said = apply("runfile_install", "--check", **machine.installer("exit 0"))
     assert code == 0, "they are still to come: " + said
 

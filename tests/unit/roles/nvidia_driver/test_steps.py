@@ -25,9 +25,7 @@ def test_a_reload_is_foreseen_that_only_the_daemon_is_in_the_way_of(machine, app
     machine.update()
     code, told, said = apply("kernel_modules", "--check")
     assert (code, told > 0, machine.done()) == (0, True, []), said
-    assert (
-        "the kernel modules would be loaded again, because the loaded kernel module is another build of 570.2" in said
-    )
+    assert "the kernel modules would be reloaded, because the loaded kernel module is another build of 570.2" in said
     code, done, said = apply("kernel_modules")
     assert (code, done > 0, machine.is_("running")) == (0, True, True), said
     assert machine.done()[-2:] == [f"stop {DAEMON}", f"start {DAEMON}"]
@@ -44,7 +42,7 @@ def test_a_daemon_that_was_stopped_comes_back_where_the_modules_do_not(machine, 
     assert code != 0, said
     assert machine.done()[-1] == f"start {DAEMON}"
     assert machine.is_("running") is not broken
-    assert said.rpartition("Tell why they are not loaded")[2].count(BROKEN) == 1
+    assert said.rpartition("Report why the kernel modules are not loaded")[2].count(BROKEN) == 1
 
 
 @pytest.mark.thorough
@@ -87,9 +85,9 @@ def test_parts_of_different_versions_are_not_brought_to_one_under_a_job(
     machine.differ(*different)
     machine.node.process(4712, "/dev/nvidia0", "train")
     code, done, said = apply("present", *mode, **asked)
-    words = f"of which {' and '.join(different)} would be replaced, cannot be taken away, because train (pid"
+    words = f"of which {' and '.join(different)} would be replaced, cannot be unloaded, because train (pid"
     assert (code != 0, words in said) == (refused, refused), said
-    assert ("and has to be told nvidia_driver_version" in said) == (refused and len(asked.keys() & NAMING) == 0), said
+    assert ("and needs nvidia_driver_version" in said) == (refused and len(asked.keys() & NAMING) == 0), said
     assert (done == 0, machine.installed() == []) == (refused, refused), said
 
 
@@ -103,8 +101,8 @@ def test_packages_of_another_provider_do_not_come_under_a_job(machine, apply, mo
     machine.node.process(4712, "/dev/nvidia0", "train")
     code, done, said = apply("present", *mode, **asked)
     assert (code != 0, done, machine.installed()) == (True, 0, []), said
-    assert "in the place of which nvidia-smi and libnvidia-ml1 and" in said
-    assert "would come, cannot be taken away, because train (pid 4712)" in said
+    assert "node: the driver, which nvidia-smi and libnvidia-ml1 and" in said
+    assert "would replace, cannot be unloaded, because train (pid 4712)" in said
 
 
 def test_other_parts_are_a_reason_for_an_upgrade(machine, apply):
@@ -119,7 +117,7 @@ def test_other_parts_are_a_reason_for_an_upgrade(machine, apply):
         code, _done, said = apply("plan", nvidia_driver_branch="570", then=[due], expected=expected, way="")
         assert code == 0, said
     machine.have_others()
-    way = "other packages are asked for than those that are there."
+    way = "the requested packages differ from the installed ones."
     code, _done, said = apply("plan", nvidia_driver_branch="570", then=[due], expected=True, way=way)
     assert code == 0, said
 
@@ -224,10 +222,10 @@ def test_a_missing_mokutil_is_named(run, machine):
     said = " ".join(said.split())
     assert code != 0
     assert (
-        "node: Secure Boot is on, and there is no mokutil to ask whether the firmware knows /var/lib/dkms/mok.pub"
+        "node: Secure Boot is on, and mokutil is not installed, so that it is unknown whether the firmware trusts /var/lib/dkms/mok.pub"
         in said
     )
-    assert "mok.pub; install mokutil, then, if the firmware does not know the key, enrol it (mokutil --import" in said
+    assert "mok.pub; install mokutil, then, if the firmware does not trust the key, enrol it (mokutil --import" in said
 
 
 def test_what_is_included_in_a_loop_can_have_loops_of_its_own():
@@ -242,4 +240,4 @@ def test_who_stays_on_an_emptied_node_is_named(machine, apply):
     machine.node.process(4712, "/dev/nvidia0", "train")
     code, done, said = apply("users", __nvidia_driver_rolling=True)
     assert (code != 0, done) == (True, 0), said
-    assert "node: the driver cannot be taken away, because train (pid 4712) uses the GPUs; swap it" in said
+    assert "node: the driver cannot be unloaded, because train (pid 4712) uses the GPUs; replace it" in said

@@ -35,12 +35,12 @@ def test_nodes_that_take_no_work_already_count(refusals, cluster, given):
     cluster.put(offering("no-gpu", {}, unschedulable=True))
     #: Hosts whose turn it is, by their nodes, and the limit; what is said, if anything.
     batches = [
-        ({"a": "w1"}, 2, "with w1 more GPU nodes", "2", "are away, sick", "3"),
+        ({"a": "w1"}, 2, "with w1 more GPU nodes", "2", "away, sick are", "3"),
         ({"b": "w1"}, 3, ""),
         ({"c": "away", "d": "sick"}, 1, ""),
-        ({"e": "w1", "f": "w2"}, "50%", "with w1, w2 more GPU nodes", "1", "are away, sick", "4"),
+        ({"e": "w1", "f": "w2"}, "50%", "with w1, w2 more GPU nodes", "1", "away, sick are", "4"),
         ({"g": "w1", "h": "sick"}, 3, ""),
-        ({"i": "w1", "j": "sick"}, 2, "with w1, sick more GPU nodes", "2", "is away", "3"),
+        ({"i": "w1", "j": "sick"}, 2, "with w1, sick more GPU nodes", "2", "away is", "3"),
     ]
     groups = [
         {
@@ -61,8 +61,8 @@ def test_nodes_that_take_no_work_already_count(refusals, cluster, given):
             if words:
                 limit, others, needed = more
                 assert told[host] == (
-                    f"{host}: not begun, for {words} would take no work than the {limit} of nvidia_driver_upgrade_max_unavailable: "
-                    f"cordoned or not Ready already {others}. Bring back what can be brought back, or set it to {needed} with -e."
+                    f"{host}: not started, because {words} would be unavailable than the {limit} of nvidia_driver_upgrade_max_unavailable: "
+                    f"{others} already cordoned or not Ready. Make them available, or set the limit to {needed} with -e."
                 )
 
 

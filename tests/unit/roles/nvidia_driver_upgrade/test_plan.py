@@ -20,8 +20,8 @@ DEBIAN = {
 
 
 NO_WAY_BACK = (
-    "{}: the driver that the host has could not be brought back if the other one failed: %s. "
-    "Set nvidia_driver_upgrade_rollback to false to go on without a way back."
+    "{}: the installed driver could not be restored if the new one failed: %s. "
+    "Set nvidia_driver_upgrade_rollback to false to upgrade without a rollback."
 )
 NO_PACKAGES = (
     "apt has no version 535.1.0 of nvidia-smi, libnvidia-ml1, libcuda1 and nvidia-kernel-dkms: ask for one that its repositories have, "
@@ -44,7 +44,7 @@ WAYS_BACK = {
             "nvidia_driver_runfile": {"url": "file:///nonexistent/installer.run", "checksum": "sha256:" + "0" * 64},
         },
         {"driver-runfile": {"version": "535.1.0", "options": []}},
-        NO_WAY_BACK % "nobody has recorded where its installer can be had",
+        NO_WAY_BACK % "the source of its installer is not recorded",
     ),
 }
 PROGRAMS = {

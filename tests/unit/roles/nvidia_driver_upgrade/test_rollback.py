@@ -44,7 +44,7 @@ WANTS = {
 
 def test_an_upgrade_without_a_way_back(made, tmp_path):
     """One that is half way has its own; one that has only to give the node back needs none, and one that begins anew after that does."""
-    task = task_of("nvidia_driver_upgrade", "plan", "Refuse an upgrade without a way back")
+    task = task_of("nvidia_driver_upgrade", "plan", "Refuse an upgrade without a rollback")
     hosts = {}
     for name, (phase, due, _refused) in WANTS.items():
         plan = {**PLAN, "due": due, "no_way_back": f"{name}: it is gone"}
@@ -56,8 +56,8 @@ def test_an_upgrade_without_a_way_back(made, tmp_path):
     told = made("nvidia_driver_upgrade", hosts, "''", task)
     for name, (*_what, refused) in {**WANTS, "given-up": (None, True, False)}.items():
         assert (told[name] or "") == (
-            f"{name}: the driver that the host has could not be brought back if the other one failed: it is gone. "
-            "Set nvidia_driver_upgrade_rollback to false to go on without a way back."
+            f"{name}: the installed driver could not be restored if the new one failed: it is gone. "
+            "Set nvidia_driver_upgrade_rollback to false to upgrade without a rollback."
             if refused
             else ""
         )
@@ -75,7 +75,7 @@ def test_mig_devices_that_nobody_sets_up_again(refusals, given, tmp_path, worksh
             "gpu.kubernetes.nvml_facts": {"library": workshop.library("h100-mig"), "pci_path": workshop.pci("h100-mig")}
         },
     )
-    assert re.match("lost: MIG is enabled on 0000:[0-9a-f:.]+(, [0-9a-f:.]+)*, and MIG devices go", told["lost"]), told
+    assert re.match("lost: MIG is enabled on 0000:[0-9a-f:.]+(, [0-9a-f:.]+)*, and MIG devices are", told["lost"]), told
     assert told["kept"] == ""
 
 
@@ -83,10 +83,10 @@ def test_mig_devices_that_nobody_sets_up_again(refusals, given, tmp_path, worksh
 WAYS = {
     "stuck": (
         {},
-        "no GPU answers. Node {} stays cordoned, because the way back to driver 570.1 failed as",
+        "no GPU answers. Node {} stays cordoned, because the rollback to driver 570.1 failed too",
         "returning",
     ),
-    "neither": ({"nvidia_driver_upgrade_rollback": False}, "for nvidia_driver_upgrade_rollback is false", "swapping"),
+    "neither": ({"nvidia_driver_upgrade_rollback": False}, "because nvidia_driver_upgrade_rollback is", "swapping"),
     "forward": ({"nvidia_driver_upgrade_rollback": False, "nvidia_driver_method": "none"}, "upgraded", ""),
 }
 
@@ -177,7 +177,7 @@ def test_services_that_a_killed_run_has_stopped_are_started_again(refusals, clus
     )
     assert told == {
         "releasing": "upgraded",
-        "returning": "no GPU answers. Driver 570.1 is back, and node returning was given back with it.",
+        "returning": "no GPU answers. Driver 570.1 is restored, and the maintenance of node returning has ended.",
     }
     for phase, (_noted, started) in STOPPED.items():
         asked = (tmp_path / phase / "asked").read_text().splitlines()
@@ -219,17 +219,17 @@ def test_a_check_of_a_way_back_tells_that_the_former_driver_would_come(run, clus
     code, said = run({"all": {"hosts": hosts}}, playbook, "--check")
     assert code != 0
     said = " ".join(said.split())
-    assert "w1: driver 570.1 would be brought back." in said
-    assert "no GPU answers. Driver 570.1 would come back, and node w1 would be given back with it." in said
+    assert "w1: driver 570.1 would be restored." in said
+    assert "no GPU answers. Driver 570.1 would be restored, and the maintenance of node w1 would end." in said
     assert "w1: would be rolled back (570.1 -> 580.1)" in said
     assert "w2: not reached (570.1 -> 580.1)" in said
-    assert "would be swapped for" not in said
+    assert "would be replaced with" not in said
     assert json.loads(path.read_text())["phase"] == "returning"
     code, said = run({"all": {"hosts": hosts}}, playbook, "--check", nvidia_driver_upgrade_rollback=False)
     said = " ".join(said.split())
     assert code == 0, said
     for name in ("w1", "w2"):
-        assert f"{name}: driver 570.1 would be swapped for 580.1." in said
+        assert f"{name}: driver 570.1 would be replaced with 580.1." in said
         assert f"{name}: would be upgraded (570.1 -> 580.1)" in said
 
 
@@ -237,7 +237,7 @@ def test_a_check_of_a_way_back_tells_that_the_former_driver_would_come(run, clus
 INSTALLERS = {
     "gone": (
         {"url": "file:///nonexistent/former.run", "checksum": "sha256:" + "0" * 64},
-        "which is the way back, cannot",
+        "which a rollback needs, is not",
     ),
     "not-needed": ({}, ""),
 }

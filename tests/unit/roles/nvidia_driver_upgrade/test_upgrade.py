@@ -61,7 +61,7 @@ PHASES = {"noted": True, "releasing": True, "swapping": True, "returning": False
 
 
 def test_a_run_that_goes_on_has_to_be_told_where_to(made, tmp_path):
-    task = task_of("nvidia_driver_upgrade", "plan", "Refuse an upgrade to nothing in particular")
+    task = task_of("nvidia_driver_upgrade", "plan", "Require a version or a branch")
     hosts = {}
     for phase in PHASES:
         (tmp_path / phase).mkdir()
@@ -69,11 +69,9 @@ def test_a_run_that_goes_on_has_to_be_told_where_to(made, tmp_path):
         hosts[phase] = {"nvidia_driver_plan": {**PLAN, "to": ""}, "__nvidia_driver_upgrade_read": read}
     hosts["not-begun"] = {"nvidia_driver_plan": {**PLAN, "to": ""}}
     told = made("nvidia_driver_upgrade", hosts, "''", task)
-    assert told["not-begun"].startswith("not-begun: no other driver than 570.1 is asked for; set nvidia_driver_version")
+    assert told["not-begun"].startswith("not-begun: no other driver than 570.1 is requested; set nvidia_driver_version")
     for phase, refused in PHASES.items():
-        words = (
-            f"{phase}: an upgrade from driver 570.1 was begun and cut off, and it has to be told again where to; set"
-        )
+        words = f"{phase}: an upgrade from driver 570.1 was interrupted, and needs its target again to resume; set"
         assert (told[phase] or "").startswith(words) is refused, told
         assert bool(told[phase]) is refused, told
 
@@ -91,7 +89,7 @@ def test_a_pod_that_its_budget_keeps_is_named_and_the_node_given_back(refusals, 
         {"w1": {**given, **asked, "gpu_node_maintenance_evict_timeout": 1}},
     )
     assert "default/web is kept by a PodDisruptionBudget (The disruption budget web needs 1 healthy pods)" in told["w1"]
-    assert told["w1"].endswith("Driver 570.1 was not touched, and node w1 was given back.")
+    assert told["w1"].endswith("Driver 570.1 was not changed, and the maintenance of node w1 has ended.")
     (now,) = cluster.all("Node")
     assert (now["spec"], now["metadata"].get("annotations") or {}) == (first["spec"], {})
     assert len(cluster.all("Pod")) == 1
@@ -114,7 +112,7 @@ def test_upgrade_with_wrong_installer_checksum_uncordons_the_node(refusals, clus
     }
     told = refusals("nvidia_driver_upgrade", ["upgrade"], {"w1": {**given, **asked}})
     assert "The checksum for" in told["w1"]
-    assert told["w1"].endswith("Driver 570.1 was not touched, and node w1 was given back.")
+    assert told["w1"].endswith("Driver 570.1 was not changed, and the maintenance of node w1 has ended.")
     (node,) = cluster.all("Node")
     assert not node["spec"].get("unschedulable")
     assert not node["metadata"].get("annotations")
@@ -212,9 +210,9 @@ PROOFS = {
         {"aliyun.com/gpu-mem": 31, "aliyun.com/gpu-count": 2},
         {},
         "",
-        "the node offers aliyun.com/gpu-count, aliyun.com/gpu-mem again, which the test asks for none of",
+        "the node reports aliyun.com/gpu-count, aliyun.com/gpu-mem, which the test does not request",
     ),
-    "nothing": ({}, {}, "", "the node offered no GPUs before"),
+    "nothing": ({}, {}, "", "the node reported no GPUs before"),
     "untested": (
         {"nvidia.com/gpu": 2},
         {"nvidia_driver_upgrade_smoke_test": False},
@@ -258,6 +256,6 @@ def test_what_no_pod_has_proved_is_told(hear):
     assert heard["told"] == {name: list(expected) for name, (_offered, _asked, *expected) in PROOFS.items()}
     assert heard["report"][0] == "whole: upgraded (570.1 -> 580.1)"
     assert heard["report"][4:] == [
-        "nothing: upgraded (570.1 -> 580.1); NOT PROVED by a pod: the node offered no GPUs before",
-        "untested: upgraded (570.1 -> 580.1); NOT PROVED by a pod: nvidia_driver_upgrade_smoke_test is false",
+        "nothing: upgraded (570.1 -> 580.1); NOT VERIFIED by a pod: the node reported no GPUs before",
+        "untested: upgraded (570.1 -> 580.1); NOT VERIFIED by a pod: nvidia_driver_upgrade_smoke_test is false",
     ]

@@ -34,5 +34,5 @@ def test_a_check_says_that_it_cannot_take_away_what_keeps_apt_from_reading(refus
         check_mode=True,
     )
     assert told["check"].startswith("check: apt cannot read its sources (E: Conflicting values set). ")
-    assert f"{source}, which an earlier run wrote, may be why;" in told["check"]
+    assert f"{source} of an earlier run may be the cause;" in told["check"]
     assert source.exists()
