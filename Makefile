@@ -21,7 +21,7 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 # Without compiled files, each of the hundreds of starts of Ansible takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-GATES := cluster lint types contract docs artifact nodes roles units toml-suite fakes machines
+GATES := cluster lint types contract docs artifact nodes roles units toml-suite fakes
 
 .PHONY: help venv lab lab-down test test-all quick gates $(GATES) bench bench-facts bench-gpushare build format clean
 
@@ -62,10 +62,7 @@ gates: venv ## List the gates; each is a target of its own too: make units ARGS=
 $(GATES): venv
 	@$(PY) -m gates $@ $(ARGS)
 
-core-%: venv
-	@$(PY) -m gates $@ $(ARGS)
-
-sanity-%: venv
+core-% sanity-% machine-%: venv
 	@$(PY) -m gates $@ $(ARGS)
 
 bench: venv ## What a merge keeps and costs, beside nvidia-ctk on the same files

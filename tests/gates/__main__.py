@@ -41,7 +41,7 @@ def main(words: list[str]) -> int:
         return tier(name, arguments)
     if name == "list":
         for gate in table.GATES.values():
-            print(f"  {gate.name:<14} {gate.run.__doc__.splitlines()[0] if gate.run.__doc__ else ''}")
+            print(f"  {gate.name:<26} {gate.run.__doc__.splitlines()[0] if gate.run.__doc__ else ''}")
         return 0
     if name == "selection":
         print(selection.report(selection.select()))

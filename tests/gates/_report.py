@@ -171,10 +171,10 @@ def reasons(result: Result, printed: Sequence[str]) -> list[str]:
 
 def table(results: Sequence[Result]) -> list[str]:
     """The gates with their seconds and counts, one a line."""
-    rows = [f"{'gate':<18}{'verdict':<10}{'wall s':>8}{'CPU s':>8}{'passed':>8}{'failed':>8}{'skipped':>8}"]
+    rows = [f"{'gate':<26}{'verdict':<10}{'wall s':>8}{'CPU s':>8}{'passed':>8}{'failed':>8}{'skipped':>8}"]
     for result in results:
         counts = "".join(f"{result.count(outcome):>8}" for outcome in OUTCOMES)
-        rows.append(f"{result.name:<18}{result.verdict:<10}{result.seconds:>8.0f}{result.cpu_seconds:>8.0f}{counts}")
+        rows.append(f"{result.name:<26}{result.verdict:<10}{result.seconds:>8.0f}{result.cpu_seconds:>8.0f}{counts}")
     return rows
 
 

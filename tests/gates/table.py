@@ -137,10 +137,14 @@ def cluster(arguments: list[str]) -> int:
     return scenarios.run_all("cluster", names)
 
 
-def machines(arguments: list[str]) -> int:
-    """Molecule scenarios on machines without Kubernetes (ARGS="NAME ...": these)."""
-    names = arguments or [name for name in scenarios.known() if not scenarios.has_cluster(name)]
-    return scenarios.run_all("machines", names)
+def machine(name: str) -> Callable[[list[str]], int]:
+    """The gate of one Molecule scenario that has machines of its own."""
+
+    def run(_arguments: list[str]) -> int:
+        return scenarios.run_all(f"machine-{name}", [name])
+
+    run.__doc__ = f"Molecule scenario {name}, on machines without Kubernetes"
+    return run
 
 
 def lint(_arguments: list[str]) -> int:
@@ -275,7 +279,7 @@ GATES = {
         Gate("nodes", nodes),
         Gate("toml-suite", toml_suite),
         Gate("fakes", fakes),
-        Gate("machines", machines, ALL),
+        *(Gate(f"machine-{name}", machine(name), ALL) for name in scenarios.known() if not scenarios.has_cluster(name)),
         *(Gate(f"core-{each}", core(each), ALL) for each in versions.CONTROLLERS if each != OWN),
         *(Gate(f"sanity-{each}", sanity(each), ALL) for each in versions.CONTROLLERS if each != OWN),
     )

@@ -130,6 +130,7 @@ def test_terminated_run_ends_with_a_summary(start, tmp_path):
 )
 def test_machine_that_lacks_something_is_reported_first(monkeypatch, capsys, go, pythons, ci, root, status, printed):
     monkeypatch.setenv("CI", ci)
+    monkeypatch.delenv("GATES_TIER", raising=False)
     monkeypatch.setattr(machine, "go_version", lambda: go)
     monkeypatch.setattr(versions, "find_python", lambda _version: Path("/usr/bin/python") if pythons else None)
     monkeypatch.setattr(machine.os, "geteuid", lambda: 0 if root else 1000)
@@ -138,6 +139,14 @@ def test_machine_that_lacks_something_is_reported_first(monkeypatch, capsys, go,
     lines = (captured.out + captured.err).splitlines()
     assert len(lines) == bool(printed)
     assert printed in "".join(lines)
+
+
+def test_machine_needs_fewer_pythons_for_make_test(monkeypatch):
+    monkeypatch.setattr(versions, "find_python", lambda version: Path("/usr/bin/python") if version == "3.8" else None)
+    monkeypatch.setenv("GATES_TIER", "merge")
+    assert machine.missing()[1] == []
+    monkeypatch.setenv("GATES_TIER", "all")
+    assert machine.missing()[1] == ["Python 3.9, 3.11, 3.12, 3.13 (on PATH, in pyenv or in uv)"]
 
 
 @pytest.fixture
