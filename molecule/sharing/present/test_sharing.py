@@ -217,6 +217,10 @@ def test_from_gpushare_to_nano_gpu_by_an_interrupted_run(
     assert (code, changed > 0) == (0, True), printed
     assert seen() == STRATEGIES["nano_gpu"]
     assert not api.read_node(SHARED).spec.unschedulable
+
+
+@pytest.mark.thorough
+def test_nano_gpu_again_changes_nothing(site: Run) -> None:
     code, changed, printed = site("nano_gpu", **EVICTING)
     assert (code, changed) == (0, 0), printed
 
