@@ -28,12 +28,8 @@ SHARED = (
     *("tests/fakes", "tests/unit/conftest.py", "tests/unit/ansible_runs.py", "playbooks/vars"),
     *(f"roles/{role}" for role in ("gpu_node_maintenance", "gpu_preflight", "kube_objects", "vendor_packages")),
 )
-FOLDERS = (
-    "action",
-    "filter",
-    "modules",
-    "plugin_utils",
-)  # of plugins/, each file of which is on a line of scenarios.yml
+# Of plugins/; each of their files is on a line of scenarios.yml.
+FOLDERS = ("action", "filter", "modules", "plugin_utils")
 ALTERNATIVES = re.compile(r"\{([^}]*)\}")
 
 
