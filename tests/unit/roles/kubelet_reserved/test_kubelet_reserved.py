@@ -13,7 +13,7 @@ import pytest
 from fakes.kubelet_machine import Machine
 from fakes.loopback_api import serving, write_kubeconfig
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import face
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import controller
 from ansible_collections.gpu.kubernetes.plugins.modules import kubelet_config
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
@@ -108,7 +108,7 @@ def cut_off(config: Path, folder: Path, **kept: str) -> None:
     def ask(request):
         return kubelet_config.answer(request, False, lambda _command: (1, ""))
 
-    assert face.run(given, RoundTrip(), ask, False)["changed"]
+    assert controller.run(given, RoundTrip(), ask, False)["changed"]
 
 
 def test_run_again_and_back(machine, apply, tmp_path):
