@@ -49,7 +49,8 @@ options:
       dropped: Discard the snapshots.
   pending_marker:
     description:
-      - While this file exists, a change to O(paths) is not verified yet, so that O(state=taken) keeps an existing snapshot, unless others have changed its file since that change.
+      - While this file exists, a change to O(paths) is not verified yet, so that O(state=taken) keeps an existing
+        snapshot, unless others have changed its file since that change.
     type: path
   state_dir:
     description: Directory of this collection on the node.

@@ -188,38 +188,18 @@ backup_files:
       /var/lib/gpu-kubernetes/backups/etc-kubernetes-manifests-kube-scheduler.yaml.93e1f0a2c4b5.0f343b0931126a20
 """
 
-import typing as t
-
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files import FilesError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.node import write
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import node
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import run_node_half
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.controller import ARGUMENTS
-
-
-def answer(request: t.Mapping[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
-    """Return what the controller requests; raises FilesError."""
-    if request["do"] == "read":
-        return node.read(request["path"], request["more"], request["state_dir"])
-    if check_mode:
-        return {"backups": {}}
-    arguments = {name: request[name] for name in ("path", "orders", "expected", "state_dir", "backup_dir")}
-    return {"backups": write(**arguments)}
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.node import read
 
 
 def main() -> None:
     """Be the node's half; the controller's is the action plugin of this name."""
     # Requests hold whole files, which do not belong in the system log.
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True, no_log=True)
-    if module.params["_request"] is None:
-        module.fail_json(
-            msg="The action plugin gpu.kubernetes.kube_scheduler_manifest was not found: run this as a task of Ansible."
-        )
-    try:
-        module.exit_json(changed=False, answer=answer(module.params["_request"], module.check_mode))
-    except FilesError as error:
-        module.fail_json(msg=str(error))
+    run_node_half(module, "kube_scheduler_manifest", read)
 
 
 if __name__ == "__main__":

@@ -164,46 +164,28 @@ backup_files:
     /var/lib/kubelet/config.yaml: /var/lib/gpu-kubernetes/backups/var-lib-kubelet-config.yaml.0a4cf2d0c7f1.0f343b0931126a20
 """
 
+import functools
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files import FilesError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.node import write
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import node
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import run_node_half
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.controller import ARGUMENTS
-from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.host import Runner
-
-
-def answer(request: t.Mapping[str, t.Any], check_mode: bool, run: Runner) -> dict[str, t.Any]:
-    """Return what the controller requests; raises FilesError."""
-    if request["do"] == "read":
-        return node.read(request["path"], request["state_dir"], run)
-    if check_mode:
-        return {"backups": {}}
-    arguments = {name: request[name] for name in ("path", "orders", "expected", "state_dir", "backup_dir")}
-    return {"backups": write(**arguments)}
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.node import read
 
 
 def main() -> None:
     """Be the node's half; the controller's is the action plugin of this name."""
     # Requests hold whole files, which do not belong in the system log.
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True, no_log=True)
-    if module.params["_request"] is None:
-        module.fail_json(
-            msg="The action plugin gpu.kubernetes.kubelet_config was not found: run this as a task of Ansible."
-        )
 
     def run(command: t.Sequence[str]) -> tuple[int, str]:
         if not module.get_bin_path(command[0]):
             return 127, ""
         return _commands.run(command)[:2]
 
-    try:
-        module.exit_json(changed=False, answer=answer(module.params["_request"], module.check_mode, run))
-    except FilesError as error:
-        module.fail_json(msg=str(error))
+    run_node_half(module, "kubelet_config", functools.partial(read, run=run))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What modules that edit a daemon's configuration file on a node do in their main()."""
+"""What modules that edit a daemon's configuration file do in their main()."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typing as t
 from .apply import Host, Outcomes, build_result
 from .errors import ConfigError
 from .files import FilesError
+from .node import Read, answer
 from .redact import list_secrets
 from .validate import find_program
 
@@ -40,3 +41,14 @@ def run(module: AnsibleModule, program: str, act: Act) -> None:
         for warning in outcome.warnings:
             module.warn(warning)
     module.exit_json(**build_result(outcomes, module._diff))
+
+
+def run_node_half(module: AnsibleModule, name: str, read: Read) -> None:
+    """Exit with what the action plugin *name* requests, or fail with one sentence."""
+    request = module.params["_request"]
+    if request is None:
+        module.fail_json(msg=f"The action plugin gpu.kubernetes.{name} was not found: run this as a task of Ansible.")
+    try:
+        module.exit_json(changed=False, answer=answer(request, module.check_mode, read))
+    except FilesError as error:
+        module.fail_json(msg=str(error))

@@ -13,6 +13,17 @@ from .files import FilesError
 from .paths import StatePaths
 from .record import decode_bytes, encode_bytes
 
+#: Reads what the controller requests, by the keys of its request.
+Read = t.Callable[..., t.Dict[str, t.Any]]
+
+
+def answer(request: t.Mapping[str, t.Any], check_mode: bool, read: Read) -> dict[str, t.Any]:
+    """Return what the controller requests; raises FilesError."""
+    arguments = {key: value for key, value in request.items() if key != "do"}
+    if request["do"] == "read":
+        return read(**arguments)
+    return {"backups": {} if check_mode else write(**arguments)}
+
 
 def read_files(path: str, kind: str, state_dir: str, more: t.Iterable[str] = ()) -> dict[str, t.Any]:
     """Return the file *path*, the record of changes to it by modules of this *kind*, and *more* files, as the controller gets them.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import typing as t
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .._config import files
 from .._config.config_file import ConfigFile, parse
@@ -24,8 +24,7 @@ from .._config.schema_checks import check_types
 from .._config.tree import MISSING, Path, Tree, drop, format_path, get, leaves, merge, table
 from .._config.validate import Run, Verdict, try_candidate
 from .._document import is_same
-from . import owners
-from .runtime import RuntimeDraft, build_rules, check_handler, is_nvidia_path, remove_runtime
+from .runtime import RuntimeDraft, RuntimeFile, build_rules, is_nvidia_path, remove_runtime
 
 if t.TYPE_CHECKING:
     from .._config.change_log import Change
@@ -56,46 +55,29 @@ File = t.Tuple[str, Tree]
 
 
 @dataclass(frozen=True)
-class Crio:
-    """CRI-O with the parameters for its drop-in. None means: not requested, the setting stays as it is.
+class Crio(RuntimeFile):
+    """CRI-O's drop-in, with the parameters for it. *path* is written, *main*, the main file, is only read.
 
-    *path* is the drop-in, which is written, *main* the main file, which is only read. Raises ConfigError for what no
-    runtime can have and for what CRI-O has no setting for.
+    Raises ConfigError also for a parameter for which CRI-O has no setting.
     """
 
-    path: str
-    main: str
-    runtime_name: str = "nvidia"
-    runtime_path: str = "/usr/bin/nvidia-container-runtime"
-    set_default: bool | None = None
-    enable_cdi: bool | None = None
-    settings: t.Mapping[str, t.Any] = field(default_factory=dict)
+    main: str = "/etc/crio/crio.conf"
     name = "crio"
     syntax = TOML
     rules = build_rules("runtime_path")
-    imported_by = None
+    runtimes = RUNTIMES
 
     def __post_init__(self) -> None:
-        check_handler(self.runtime_name)
+        super().__post_init__()
         if self.enable_cdi is False:
             raise ConfigError("enable_cdi is false, but CRI-O has no switch for CDI, which is always on: leave it out.")
         if not os.path.abspath(self.path).startswith(os.path.join(self.folder, "")):
             raise ConfigError(f"drop_in {self.path} lies where CRI-O does not read it: give a file in {self.folder}.")
 
     @property
-    def entry(self) -> str:
-        """The runtime."""
-        return self.runtime_name
-
-    @property
     def folder(self) -> str:
         """The folder of drop-ins, all of which CRI-O reads."""
         return os.path.join(os.path.dirname(os.path.abspath(self.main)), "crio.conf.d")
-
-    def check_owner(self, _text: str) -> list[str]:
-        """Refuse a template."""
-        owners.refuse_rendered(self.path)
-        return []
 
     def check_types(self, tree: Tree) -> None:
         """Refuse a file with settings of types that they cannot have."""
@@ -164,13 +146,6 @@ class Crio:
                 f"{self.path} would not give CRI-O the runtime {self.runtime_name} with {self.runtime_path}, but with"
                 f" {'none' if found is MISSING else found}; search for another file beside it that describes that runtime."
             )
-
-    def check_default(self, _verdict: Verdict) -> None:
-        """Nothing: CRI-O refuses a default runtime that is not there."""
-
-    def has_entry(self, tree: Tree) -> bool:
-        """Whether the runtime is in *tree*."""
-        return get(tree, (*RUNTIMES, self.runtime_name)) is not MISSING
 
     def facts(self, tree: Tree) -> dict[str, t.Any]:
         """What the module returns of the configuration as a whole."""

@@ -9,7 +9,7 @@ Source: Docker's documentation of `dockerd` and its behaviour.
 from __future__ import annotations
 
 import typing as t
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .._config.draft import Managed, Plan
 from .._config.errors import ConfigError
@@ -17,8 +17,7 @@ from .._config.formats import JSON
 from .._config.schema_checks import check_types
 from .._config.tree import MISSING, Path, Tree, format_path, get, table
 from .._config.validate import Run, Verdict, try_candidate
-from . import owners
-from .runtime import RuntimeDraft, build_rules, check_handler, remove_runtime
+from .runtime import RuntimeDraft, RuntimeFile, build_rules, remove_runtime
 
 if t.TYPE_CHECKING:
     from .._config.change_log import Change
@@ -40,39 +39,20 @@ _TYPES: list[tuple[Path, str]] = [
 
 
 @dataclass(frozen=True)
-class Docker:
-    """Docker with the parameters for its file. None means: not requested, the setting stays as it is.
+class Docker(RuntimeFile):
+    """daemon.json, with the parameters for it."""
 
-    Raises ConfigError for a name that no runtime can have.
-    """
-
-    path: str
-    runtime_name: str = "nvidia"
-    runtime_path: str = "/usr/bin/nvidia-container-runtime"
-    set_default: bool | None = None
-    enable_cdi: bool | None = None
-    settings: t.Mapping[str, t.Any] = field(default_factory=dict)
     name = "docker"
     syntax = JSON
     rules = build_rules("path")
-    imported_by = None
+    runtimes = RUNTIMES
 
     def __post_init__(self) -> None:
-        check_handler(self.runtime_name)
+        super().__post_init__()
         if self.runtime_name == "runc":
             raise ConfigError(
                 "runtime_name runc is reserved by Docker for its own runtime: give another, such as nvidia."
             )
-
-    @property
-    def entry(self) -> str:
-        """The runtime."""
-        return self.runtime_name
-
-    def check_owner(self, _text: str) -> list[str]:
-        """Refuse a template."""
-        owners.refuse_rendered(self.path)
-        return []
 
     def check_types(self, tree: Tree) -> None:
         """Refuse a file with settings of types that they cannot have."""
@@ -100,13 +80,6 @@ class Docker:
 
     def check_effect(self, _verdict: Verdict) -> None:
         """Nothing: dockerd imports no other file, so that what it accepts is what it does."""
-
-    def check_default(self, _verdict: Verdict) -> None:
-        """Nothing: dockerd reports only whether it accepts a file."""
-
-    def has_entry(self, tree: Tree) -> bool:
-        """Whether the runtime is in *tree*."""
-        return get(tree, (*RUNTIMES, self.runtime_name)) is not MISSING
 
     def facts(self, tree: Tree) -> dict[str, t.Any]:
         """What the module returns of the file."""

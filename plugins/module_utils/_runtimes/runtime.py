@@ -8,12 +8,17 @@ from __future__ import annotations
 import os.path
 import re
 import typing as t
+from dataclasses import dataclass, field
 
 from .._config.change_log import Change, Rules, undo_changes
 from .._config.draft import Draft
 from .._config.errors import ConfigError
 from .._config.tree import MISSING, Path, Tree, drop, get, put, table
 from .._document import is_same
+from . import owners
+
+if t.TYPE_CHECKING:
+    from .._config.validate import Verdict
 
 #: What Kubernetes accepts as the handler of a RuntimeClass.
 _HANDLER = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\Z")
@@ -44,6 +49,44 @@ def check_handler(name: str) -> None:
 def is_nvidia_path(binary: t.Any) -> bool:
     """Whether *binary* is the path of one of NVIDIA's wrappers."""
     return os.path.basename(str(binary)).startswith("nvidia-container-runtime")
+
+
+@dataclass(frozen=True)
+class RuntimeFile:
+    """A file with runtimes, and the parameters for one of them. None means: not requested, the setting stays as it is.
+
+    Raises ConfigError for a name that no runtime can have.
+    """
+
+    path: str
+    runtime_name: str = "nvidia"
+    runtime_path: str = "/usr/bin/nvidia-container-runtime"
+    set_default: bool | None = None
+    enable_cdi: bool | None = None
+    settings: t.Mapping[str, t.Any] = field(default_factory=dict)
+    imported_by = None
+    #: Path of the table of runtimes.
+    runtimes: t.ClassVar[Path]
+
+    def __post_init__(self) -> None:
+        check_handler(self.runtime_name)
+
+    @property
+    def entry(self) -> str:
+        """The runtime."""
+        return self.runtime_name
+
+    def check_owner(self, _text: str) -> list[str]:
+        """Refuse a template."""
+        owners.refuse_rendered(self.path)
+        return []
+
+    def check_default(self, _verdict: Verdict) -> None:
+        """Nothing: the daemon refuses a default runtime that is not there, or does not print what it makes of the file."""
+
+    def has_entry(self, tree: Tree) -> bool:
+        """Whether the runtime is in *tree*."""
+        return get(tree, (*self.runtimes, self.runtime_name)) is not MISSING
 
 
 class RuntimeDraft(Draft):
