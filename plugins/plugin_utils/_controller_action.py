@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.controller import Ask
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.controller import Send
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.yaml_nodes import Syntax
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils import _yaml
@@ -22,7 +22,7 @@ class Controller(Protocol):
 
     ARGUMENTS: dict[str, Any]
 
-    def run(self, arguments: Mapping[str, Any], syntax: Syntax, ask: Ask, check_mode: bool) -> dict[str, Any]:
+    def run(self, arguments: Mapping[str, Any], syntax: Syntax, send: Send, check_mode: bool) -> dict[str, Any]:
         """Bring one node to what the arguments request; return the result. Raises ConfigError."""
 
 
@@ -55,7 +55,7 @@ class ControllerAction(ActionBase):
             )
         _unused, arguments = self.validate_argument_spec(argument_spec=self.CONTROLLER.ARGUMENTS)
 
-        def ask(request: dict[str, Any]) -> dict[str, Any]:
+        def send(request: dict[str, Any]) -> dict[str, Any]:
             reported = self._execute_module(
                 module_name=self.MODULE, module_args={"_request": request}, task_vars=task_vars, wrap_async=False
             )
@@ -65,7 +65,7 @@ class ControllerAction(ActionBase):
             return answer
 
         try:
-            return {**result, **self.CONTROLLER.run(arguments, _yaml.RoundTrip(), ask, self._task.check_mode)}
+            return {**result, **self.CONTROLLER.run(arguments, _yaml.RoundTrip(), send, self._task.check_mode)}
         except ConfigError as error:
             raise AnsibleActionFail(str(error)) from error
         except _NoAnswer as none:

@@ -20,7 +20,7 @@ if t.TYPE_CHECKING:
     from .yaml_nodes import Syntax
 
 #: Sends a request to the node and returns its answer.
-Ask = t.Callable[[t.Dict[str, t.Any]], t.Mapping[str, t.Any]]
+Send = t.Callable[[t.Dict[str, t.Any]], t.Mapping[str, t.Any]]
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def build_result(
 
 
 def write(
-    orders: t.Sequence[t.Mapping[str, t.Any]], answer: Answer, ask: Ask, state_dir: str, backup_dir: str
+    orders: t.Sequence[t.Mapping[str, t.Any]], answer: Answer, send: Send, state_dir: str, backup_dir: str
 ) -> dict[str, str]:
     """Have the node follow the orders, unless one of the files that were read has changed; return the backups, by file."""
     request = {
@@ -142,7 +142,7 @@ def write(
         "state_dir": state_dir,
         "backup_dir": backup_dir,
     }
-    return dict(ask(request)["backups"])
+    return dict(send(request)["backups"])
 
 
 def _difference(step: Step, syntax: Syntax, secret: str) -> dict[str, str]:

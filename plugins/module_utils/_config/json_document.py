@@ -23,7 +23,7 @@ class JsonError(DocumentError):
 class Document:
     """A JSON text and its meaning, which is an object; a text of nothing but space means an empty one.
 
-    After each edit the text is written and read again. Unless it means what the edit asks for, JsonError is raised and the document
+    After each edit the text is written and read again. Unless it means what the edit requires, JsonError is raised and the document
     stays as it was.
     """
 
@@ -69,7 +69,7 @@ class Document:
 
     def merge(self, tree: t.Mapping[str, t.Any]) -> bool:
         """Set everything in *tree*: mappings merge, lists and scalars replace. Returns whether anything changed."""
-        return self.become(_merged(self.tree, tree))
+        return self.become(_merge(self.tree, tree))
 
     def become(self, tree: dict[str, t.Any]) -> bool:
         """Make the document mean *tree*. Returns whether anything changed."""
@@ -163,9 +163,9 @@ def _refused(name: str) -> t.NoReturn:
     raise JsonError(f"{name} is not a value of JSON")
 
 
-def _merged(tree: t.Mapping[str, t.Any], other: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def _merge(tree: t.Mapping[str, t.Any], other: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     result = dict(tree)
     for key, value in other.items():
-        mine = result.get(key)
-        result[key] = _merged(mine, value) if isinstance(mine, dict) and isinstance(value, dict) else value
+        known = result.get(key)
+        result[key] = _merge(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
     return result

@@ -71,7 +71,7 @@ def table(tree: Tree, path: Path) -> Tree:
 
 
 def put(tree: Tree, path: Path, value: t.Any) -> None:
-    """Set *value* at *path* in place, making tables on the way; raises NotATableError."""
+    """Set *value* at *path* in place, creating tables on the way; raises NotATableError."""
     for depth, key in enumerate(path[:-1], 1):
         tree = tree.setdefault(key, {})
         if not isinstance(tree, dict):

@@ -10,7 +10,7 @@ import posixpath
 import typing as t
 
 from .._config import controller, files
-from .._config.controller import Answer, Ask, to_plain
+from .._config.controller import Answer, Send, to_plain
 from .._config.yaml_nodes import Syntax
 from . import plan
 from .command import Flag
@@ -30,11 +30,11 @@ ARGUMENTS: dict[str, t.Any] = {
 _MASKED = "staticPodURLHeader"
 
 
-def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, ask: Ask, check_mode: bool) -> dict[str, t.Any]:
+def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, send: Send, check_mode: bool) -> dict[str, t.Any]:
     """Bring one node to what the arguments request; return the result with its warnings. Raises ConfigError."""
     arguments = to_plain(arguments, "values")
     state_dir = arguments["state_dir"]
-    reported = ask({"do": "read", "path": arguments["path"], "state_dir": state_dir})
+    reported = send({"do": "read", "path": arguments["path"], "state_dir": state_dir})
     answer = Answer.parse(reported)
     record = Record.decode(answer.record, answer.record_path)
     decided = _decide(arguments, _node_state(answer, reported), record, syntax)
@@ -42,7 +42,7 @@ def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, ask: Ask, check_mode: 
     result = controller.build_result(decided, orders, syntax, _MASKED)
     if orders and not check_mode:
         backup_dir = posixpath.join(state_dir, "backups")
-        result["backup_files"] = controller.write(orders, answer, ask, state_dir, backup_dir)
+        result["backup_files"] = controller.write(orders, answer, send, state_dir, backup_dir)
     return result
 
 

@@ -43,9 +43,9 @@ _TYPES: list[tuple[Path, str]] = [
     ((*RUNTIMES, "*", "runtime_type"), "text"),
     ((*RUNTIMES, "*", "inherit_default_runtime"), "switch"),
 ]
-#: Settings of a runtime with which CRI-O takes another program than runtime_path, or none.
+#: Settings of a runtime with which CRI-O starts another program than runtime_path, or none.
 _OVERRIDES = ("inherit_default_runtime", "platform_runtime_paths", "runtime_config_path")
-#: Settings of a runtime that say which program it is.
+#: Settings of a runtime that name its program.
 _PROGRAM = frozenset(["runtime_path", "runtime_type", *_OVERRIDES])
 #: Runtimes of which one is CRI-O's own default: crun since 1.31, runc before.
 _OWN_DEFAULTS = ("crun", "runc")
@@ -168,7 +168,7 @@ class Crio(RuntimeFile):
         return [(path, read(path)) for path in before], [(path, read(path)) for path in others if _order(path) > here]
 
     def _check_settings(self, tree: Tree, before: t.Sequence[File]) -> None:
-        """Refuse settings in a table of an earlier file, whose other settings would be gone."""
+        """Refuse settings in a table of an earlier file, whose other settings would be lost."""
         for place in (RUNTIMES, WORKLOADS):
             for name in get(self.settings, place, {}):
                 path = (*place, name)

@@ -41,7 +41,7 @@ class Owner:
 
 
 def owner_of_path(path: str) -> Owner | None:
-    """Tell from the *path* alone (as given or with links resolved) whether a program renders that file."""
+    """Return the program that renders the file *path* (as given or with links resolved), recognised by the path alone."""
     if "/microk8s/" in path:
         return Owner(
             "MicroK8s",
@@ -64,7 +64,7 @@ def refuse_rendered(path: str) -> None:
 
 
 def owner_of_text(path: str, text: str) -> Owner | None:
-    """Tell from marks in the *text* of a file who owns it."""
+    """Return the owner of a file, recognised by marks in its *text*."""
     found = _RANCHER.search(text)
     if found:
         return _rancher(found.group(1).lower(), path)
@@ -80,7 +80,7 @@ def owner_of_text(path: str, text: str) -> Owner | None:
 
 
 def owner_of_tree(path: str, tree: Tree) -> Owner | None:
-    """Tell from the settings of a file who owns it (kubespray leaves no mark but the name of its runtime spec)."""
+    """Return the owner of a file, recognised by its settings (kubespray leaves no mark but the name of its runtime spec)."""
     plugins = tree.get("plugins", {})
     for plugin in plugins.values() if isinstance(plugins, dict) else ():
         runtimes = get(plugin, ("containerd", "runtimes"), {})

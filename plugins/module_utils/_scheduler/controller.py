@@ -12,7 +12,7 @@ import posixpath
 import typing as t
 
 from .._config import controller, files
-from .._config.controller import Answer, Ask, to_plain
+from .._config.controller import Answer, Send, to_plain
 from .._config.errors import ConfigError
 from .._config.record import decode_bytes
 from .._config.redact import mask_setting
@@ -52,12 +52,12 @@ _MASKED = "keyData"
 _MOST_READS = 6
 
 
-def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, ask: Ask, check_mode: bool) -> dict[str, t.Any]:
+def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, send: Send, check_mode: bool) -> dict[str, t.Any]:
     """Bring one node to what the arguments request; return the result with its warnings. Raises ConfigError."""
     arguments = to_plain(arguments, "extenders")
     state_dir = arguments["state_dir"]
     backup_dir = arguments["backup_dir"] or posixpath.join(state_dir, "backups")
-    reported, decided = _decide(arguments, syntax, ask)
+    reported, decided = _decide(arguments, syntax, send)
     answer = Answer.parse(reported)
     _refuse_beside(answer.path, state_dir=state_dir, backup_dir=backup_dir)
     orders = controller.list_orders(decided, answer, Record.decode(answer.record, answer.record_path))
@@ -68,19 +68,19 @@ def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, ask: Ask, check_mode: 
     result["warnings"] += [*warnings, *_warn_kubespray(arguments, reported, decided)]
     result["checksums"] = {order["path"]: files.sha256(decode_bytes(order["data"])) for order in orders}
     if orders and not check_mode:
-        result["backup_files"] = controller.write(orders, answer, ask, state_dir, backup_dir)
+        result["backup_files"] = controller.write(orders, answer, send, state_dir, backup_dir)
     return result
 
 
 def _decide(
-    arguments: t.Mapping[str, t.Any], syntax: Syntax, ask: Ask
+    arguments: t.Mapping[str, t.Any], syntax: Syntax, send: Send
 ) -> tuple[t.Mapping[str, t.Any], controller.Plan]:
     """Read what is needed of the node, for which one request suffices unless a manifest is written in an unusual way."""
     path, more = arguments["path"], [arguments["config_path"] or plan.CONFIG_PATH]
     params = plan.Params(arguments["extenders"], arguments["config_path"], arguments["kubernetes_version"])
     is_present = arguments["state"] == "present"
     for _attempt in range(_MOST_READS):
-        reported = ask({"do": "read", "path": path, "more": more, "state_dir": arguments["state_dir"]})
+        reported = send({"do": "read", "path": path, "more": more, "state_dir": arguments["state_dir"]})
         path = _manifest_path(path, reported, syntax)
         answer = Answer.parse(reported)
         node, record = _node_state(answer, reported), Record.decode(answer.record, answer.record_path)

@@ -4,7 +4,7 @@
 """Extenders, in KubeSchedulerConfiguration's own spelling.
 
 Source: https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/#kubescheduler-config-k8s-io-v1-Extender, whose rules
-kube-scheduler applies when it starts: what is refused here would take the scheduler down there.
+kube-scheduler applies when it starts: it would not start with what is refused here.
 """
 
 from __future__ import annotations

@@ -45,10 +45,10 @@ def tag_of(image: str) -> str | None:
 
 
 def of_image(image: str) -> int:
-    """Return the minor version of Kubernetes that the tag of *image* tells; raises ConfigError."""
+    """Return the minor version of Kubernetes that the tag of *image* names; raises ConfigError."""
     tag = tag_of(image)
     if tag is None or not _VERSION.fullmatch(tag):
         raise ConfigError(
-            f"The image {image} does not tell the version of Kubernetes by its tag: give kubernetes_version."
+            f"The image {image} does not name the version of Kubernetes by its tag: give kubernetes_version."
         )
     return parse(tag, f"The tag of the image {image}")

@@ -50,7 +50,7 @@ class Request:
 
 @dataclass
 class ContainerdPlan(Plan):
-    """What the file should mean, and the version in which it says so."""
+    """What the file should mean, and the version in which it is written."""
 
     schema: Schema
 
@@ -131,7 +131,7 @@ class _Draft(RuntimeDraft):
             raise ConfigError(_version_1(request.path, "states no configuration version and so is read as version 1"))
         if request.release is None:
             raise ConfigError(
-                f"{request.path} states no configuration version and there is no containerd to ask: set"
+                f"{request.path} states no configuration version and there is no containerd that states its release: set"
                 " containerd_version (for example 2.1) or install containerd first."
             )
         for key in ("disabled_plugins", "required_plugins"):
@@ -148,7 +148,7 @@ class _Draft(RuntimeDraft):
         if name in _SNAPSHOTTERS:
             return f"io.containerd.snapshotter.v1.{name}"
         raise ConfigError(
-            f"{self.request.path} names {name} in {key}, which only configuration version 1 knows: write its long"
+            f"{self.request.path} names {name} in {key}, which only configuration version 1 has: write its long"
             " plugin name (`ctr plugins ls`) and run again."
         )
 
@@ -175,7 +175,7 @@ class _Draft(RuntimeDraft):
         return (*self.schema.runtimes, name)
 
     def _known(self) -> Tree:
-        """Return the runtimes as containerd sees them: of this file, with what imported files say of them, which wins.
+        """Return the runtimes as containerd sees them: of this file, with what imported files set, which overrides it.
 
         containerd 2 completes a table runc without a type, in a file of any version.
         """
@@ -260,7 +260,7 @@ class _Draft(RuntimeDraft):
             return
         self.put(path, requested, "cdi", "switch CDI %s" % ("on" if requested else "off"))
         if requested is False and self.request.release and self.request.release >= Release(2, 4):
-            self.warnings.append(f"containerd {self.request.release} no longer knows enable_cdi: CDI stays on.")
+            self.warnings.append(f"containerd {self.request.release} no longer has enable_cdi: CDI stays on.")
 
 
 def _version_1(path: str, cause: str) -> str:

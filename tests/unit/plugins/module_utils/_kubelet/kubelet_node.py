@@ -61,8 +61,8 @@ class Node:
         self.before_write: t.Callable[[], None] = lambda: None
         self.writes_left: int | None = None
 
-    def ask(self, request: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Be the node."""
+    def answer(self, request: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Answer as the node."""
         self.requests.append(request["do"])
         given = copy.deepcopy({key: value for key, value in request.items() if key != "do"})
         if request["do"] == "write":
@@ -94,7 +94,7 @@ class Node:
             "keep_former": False,
             **options,
         }
-        return controller.run(arguments, RT, self.ask, check)
+        return controller.run(arguments, RT, self.answer, check)
 
     def run_and_die(self, writes: int, **options: t.Any) -> None:
         """Run the module, which is killed after so many writes, if there are more."""

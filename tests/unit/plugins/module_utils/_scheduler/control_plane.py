@@ -82,8 +82,8 @@ class ControlPlane:
         self.requests: list[str] = []
         self.before_write: t.Callable[[], None] = lambda: None
 
-    def ask(self, request: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Be the node."""
+    def answer(self, request: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Answer as the node."""
         self.requests.append(request["do"])
         given = copy.deepcopy({key: value for key, value in request.items() if key != "do"})
         if request["do"] == "read":
@@ -104,7 +104,7 @@ class ControlPlane:
             "state": "present",
             **options,
         }
-        return controller.run(arguments, RT, self.ask, check)
+        return controller.run(arguments, RT, self.answer, check)
 
     def files(self) -> dict[str, bytes]:
         """Return all files but for state and backups."""
