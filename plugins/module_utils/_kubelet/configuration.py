@@ -54,7 +54,7 @@ def undo_values(tree: Tree, values: t.Mapping[str, t.Any], original: Tree) -> li
         if not is_equal(path, now, value):
             changed.append(path)
         elif former is not MISSING:
-            put(tree, path, None)  # in its place ruamel.yaml would write the text in the former quotes
+            put(tree, path, None)  # otherwise ruamel.yaml would write the text in the quotes of the managed value
             put(tree, path, former)
         else:
             drop(
