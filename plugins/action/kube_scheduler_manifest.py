@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import face
-from ansible_collections.gpu.kubernetes.plugins.plugin_utils._two_halves import TwoHalves
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import controller
+from ansible_collections.gpu.kubernetes.plugins.plugin_utils._controller_action import ControllerAction
 
 
-class ActionModule(TwoHalves):
+class ActionModule(ControllerAction):
     """Asks the control plane for the files of kube-scheduler, decides, and has them written."""
 
-    NODE_SIDE = "gpu.kubernetes.kube_scheduler_manifest"
-    FACE = face
+    MODULE = "gpu.kubernetes.kube_scheduler_manifest"
+    CONTROLLER = controller

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import face
-from ansible_collections.gpu.kubernetes.plugins.plugin_utils._two_halves import TwoHalves
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import controller
+from ansible_collections.gpu.kubernetes.plugins.plugin_utils._controller_action import ControllerAction
 
 
-class ActionModule(TwoHalves):
+class ActionModule(ControllerAction):
     """Asks the node for its kubelet's configuration, decides, and has it written."""
 
-    NODE_SIDE = "gpu.kubernetes.kubelet_config"
-    FACE = face
+    MODULE = "gpu.kubernetes.kubelet_config"
+    CONTROLLER = controller

@@ -37,33 +37,33 @@ options:
   set_default:
     description:
       - V(true) makes O(runtime_name) the default runtime.
-      - V(false) puts back the default runtime that was there before, or the daemon's own, if O(runtime_name) is the default now.
+      - V(false) restores the default runtime that was there before, or the daemon's own, if O(runtime_name) is the default now.
       - Left out, the default runtime stays as it is.
     type: bool
   enable_cdi:
-    description: Whether devices are taken from the Container Device Interface. Left out, it stays as it is.
+    description: Whether devices are read from the Container Device Interface. Left out, it stays as it is.
     type: bool
   validate:
-    description: Whether the daemon has to accept the candidate before the file is replaced. Nothing is asked where its program is not there.
+    description: Whether the daemon has to accept the candidate before the file is replaced. Without its program on the node, nothing is checked.
     type: bool
     default: true
   settings:
     description:
       - Further settings, deep-merged at the root of the document. Tables or objects are merged, all other values (lists too) are replaced.
-      - The other options of this module win over settings for the same key.
+      - The other options of this module override settings for the same key.
       - Use C(no_log) on the task if they hold credentials that must not be logged on the node.
     type: dict
     default: {}
   backup:
     description:
-      - Whether to keep a copy of the file as first met in C(backups) below O(state_dir), for people to look at. It stays there
+      - Whether to keep a copy of the file as first found in C(backups) below O(state_dir), for people to read. It stays there
         after O(state=absent), too.
-      - The record of changes below O(state_dir), from which O(state=absent) gives the first bytes back, holds the content of
-        the file (mode V(0600), for root only) whatever this says, as long as something of this module is in the file.
+      - The record of changes below O(state_dir), from which O(state=absent) restores the original bytes, holds the content of
+        the file (mode V(0600), for root only) in any case, as long as the file has a change of this module.
     type: bool
     default: true
   state_dir:
-    description: Directory for backups, the record of changes and the mark for a pending restart. No daemon may read it.
+    description: Directory for backups, the record of changes and the marker for a pending restart. No daemon may read it.
     type: path
     default: /var/lib/gpu-kubernetes
 """

@@ -56,9 +56,9 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.controller import to_plain
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.kubeadm import with_config, without_config
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.steps import plain
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils import _yaml
 
 
@@ -75,8 +75,8 @@ def kubeadm_scheduler(text: str, config_path: str = "", state: str = "present") 
     try:
         if state == "absent":
             return without_config(str(text), _yaml.RoundTrip())
-        return with_config(str(text), plain(config_path, "config_path"), _yaml.RoundTrip())
-    except EditError as error:
+        return with_config(str(text), to_plain(config_path, "config_path"), _yaml.RoundTrip())
+    except ConfigError as error:
         raise AnsibleFilterError(f"kubeadm_scheduler: {error}") from error
 
 

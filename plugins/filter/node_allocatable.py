@@ -84,10 +84,10 @@ def node_allocatable(
         raise AnsibleFilterError("node_allocatable needs a Node, and what kubelet_config returns as reserved.")
     known = allocatable.parts(node, reserved, resources)
     return {
-        "expected": {part.resource: part.told(part.expected) for part in known},
-        "too_much": allocatable.too_much(known),
-        "different": allocatable.different(known),
-        "crowded": allocatable.crowded(known, pods),
+        "expected": {part.resource: part.format(part.expected) for part in known},
+        "too_much": allocatable.find_excess(known),
+        "different": allocatable.find_differences(known),
+        "crowded": allocatable.find_shortages(known, pods),
     }
 
 

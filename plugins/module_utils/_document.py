@@ -62,14 +62,14 @@ def position(text: str, offset: int) -> tuple[int, int]:
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
-def same(left: t.Any, right: t.Any) -> bool:
+def is_same(left: t.Any, right: t.Any) -> bool:
     """Whether two plain values are equal in type and meaning: true is not 1, 1 is not 1.0, order of keys is no meaning."""
     if type(left) is not type(right):
         return False
     if isinstance(left, dict):
-        return left.keys() == right.keys() and all(same(left[name], right[name]) for name in left)
+        return left.keys() == right.keys() and all(is_same(left[name], right[name]) for name in left)
     if isinstance(left, list):
-        return len(left) == len(right) and all(map(same, left, right))
+        return len(left) == len(right) and all(map(is_same, left, right))
     if isinstance(left, float):
         return (isnan(left) and isnan(right)) or (left == right and copysign(1, left) == copysign(1, right))
     if isinstance(left, (datetime, time)):

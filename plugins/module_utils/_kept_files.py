@@ -17,8 +17,8 @@ import stat
 import typing as t
 from dataclasses import asdict, dataclass, replace
 
-from . import _files
-from ._files import FilesError
+from ._config import files
+from ._config.files import FilesError
 
 FILE, LINK, NOTHING = "file", "link", "nothing"
 
@@ -96,27 +96,27 @@ def look(path: str) -> tuple[Entry, bytes | None]:
         raise FilesError(f"Cannot read {path}: {exc.strerror}.") from exc
     if stat.S_ISLNK(found.st_mode):
         return Entry(LINK, os.readlink(path)), None
-    data = _files.read_bytes(path)
-    return Entry(FILE, str(_files.sha256(data)), stat.S_IMODE(found.st_mode), (found.st_uid, found.st_gid)), data
+    data = files.read_bytes(path)
+    return Entry(FILE, str(files.sha256(data)), stat.S_IMODE(found.st_mode), (found.st_uid, found.st_gid)), data
 
 
 def put(path: str, entry: Entry, data: bytes | None) -> None:
     """Make *path* what *entry* says, in one step and on disk. Raises FilesError; the path then is as it was."""
     folder, name = os.path.split(path)
     # One name for all runs: what a killed run has left is overwritten by the one that goes on.
-    staged = os.path.join(folder, f".{name}{_files.TEMP_TAG}kept")
+    staged = os.path.join(folder, f".{name}{files.TEMP_TAG}kept")
     try:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path if entry.kind == NOTHING else staged)
         if entry.kind == LINK:
             os.symlink(entry.content, staged)
         elif entry.kind == FILE:
-            _files.write_atomic(staged, data or b"", mode=entry.mode)
+            files.write_atomic(staged, data or b"", mode=entry.mode)
             os.chown(staged, *entry.owner)  # owner first: a change of owner clears bits of the mode
             os.chmod(staged, entry.mode)
         if entry.kind != NOTHING:
             os.replace(staged, path)
-        _files.sync_dir(folder)
+        files.sync_dir(folder)
     except OSError as exc:
         raise FilesError(f"Cannot write {path}: {exc.strerror}; put that right and run again.") from exc
 
@@ -130,7 +130,7 @@ class Record:
 
     def read(self) -> dict[str, Kept] | None:
         """Return what is kept, by path; None for nothing. Raises FilesError for a damaged record."""
-        data = _files.read_bytes(self.file)
+        data = files.read_bytes(self.file)
         if data is None:
             return None
         try:
@@ -143,14 +143,14 @@ class Record:
     def write(self, kept: t.Mapping[str, Kept]) -> None:
         """Write down what is kept."""
         content = json.dumps({path: asdict(each) for path, each in kept.items()}, sort_keys=True, indent=1)
-        _files.write_atomic(self.file, content.encode("utf-8") + b"\n", mode=0o600, dir_mode=0o700)
+        files.write_atomic(self.file, content.encode("utf-8") + b"\n", mode=0o600, dir_mode=0o700)
 
     def copy(self, path: str, data: bytes) -> str:
         """Keep a content and return where."""
-        copy = _files.backup_path(path, data, self.copies)
-        if _files.read_bytes(copy) != data:
-            _files.make_dirs(self.copies, 0o700)
-            _files.write_atomic(copy, data, mode=0o600)
+        copy = files.backup_path(path, data, self.copies)
+        if files.read_bytes(copy) != data:
+            files.make_dirs(self.copies, 0o700)
+            files.write_atomic(copy, data, mode=0o600)
         return copy
 
 
@@ -172,8 +172,8 @@ def _entry(each: t.Mapping[str, t.Any]) -> Entry:
 
 def release_of(package_files: t.Sequence[str]) -> str:
     """Return what changes whenever the content of one of these files does (links followed). Raises FilesError."""
-    found = [(path, _files.sha256(_files.read_bytes(path))) for path in package_files]
-    return str(_files.sha256(json.dumps(found).encode("utf-8")))
+    found = [(path, files.sha256(files.read_bytes(path))) for path in package_files]
+    return str(files.sha256(json.dumps(found).encode("utf-8")))
 
 
 def keep(
@@ -230,7 +230,7 @@ def give_back(record: Record, release: str = "", check_mode: bool = False) -> Re
             if data is not None and kept[path].original.kind != NOTHING and not now.same(kept[path].replacement):
                 record.copy(path, data)
             put(path, kept[path].original, contents[path])
-        _files.remove_file(record.file)
+        files.remove_file(record.file)
     outdated = [path for path in back if kept[path].original.kind != NOTHING and kept[path].release != release]
     return Returned(back, outdated, [path for path, answer in answers.items() if answer is None])
 
@@ -238,8 +238,8 @@ def give_back(record: Record, release: str = "", check_mode: bool = False) -> Re
 def _content(kept: Kept, path: str) -> bytes | None:
     if kept.original.kind != FILE:
         return None
-    data = _files.read_bytes(str(kept.copy))
-    if _files.sha256(data) != kept.original.content:
+    data = files.read_bytes(str(kept.copy))
+    if files.sha256(data) != kept.original.content:
         raise FilesError(
             f"{kept.copy}, which keeps {path}, is missing or damaged: install the package of {path} anew, then run again."
         )

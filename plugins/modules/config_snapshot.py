@@ -8,16 +8,16 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: config_snapshot
-short_description: Keep files until a change to them has proved itself
+short_description: Keep files until a change to them is verified
 version_added: 0.1.0
 description:
-  - Keeps files of a daemon as they are before a change, so that they can be put back if the daemon does not start with the
-    change, and forgets them once the daemon has shown that it works.
+  - Keeps files of a daemon as they are before a change, so that they can be restored if the daemon does not start with the
+    change, and discards them once the daemon is verified.
   - Each file's snapshot is kept below O(state_dir) with mode V(0600), never beside the file. It keeps content, mode and owner, and
     also that a file does not exist.
-  - While there is a snapshot, M(gpu.kubernetes.containerd_config) keeps its record of the content that the snapshot can bring
-    back, so that what it did before can be undone after a rollback, too.
-  - This is no backup. What was there when this collection first met a file is kept elsewhere, and longer.
+  - While there is a snapshot, M(gpu.kubernetes.containerd_config) keeps its record of the content that the snapshot can
+    restore, so that what it did before can be undone after a rollback, too.
+  - This is no backup. The file as this collection first found it is kept elsewhere, and longer.
 author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 extends_documentation_fragment:
@@ -44,13 +44,13 @@ options:
     choices:
       taken: Keep the files as they are now.
       restored: >-
-        Put the files back as they were; does nothing without a snapshot. Content that others have written since the change
-        is kept first, with a warning that tells where.
-      dropped: Forget the snapshots.
+        Restore the files as they were; does nothing without a snapshot. Content that others have written since the change
+        is kept first, with a warning that names the backup.
+      dropped: Discard the snapshots.
   pending_marker:
     description:
-      - While this file exists, a change to O(paths) still waits for its proof, so that O(state=taken) leaves a snapshot
-        that there is from before, unless others have changed its file since that change.
+      - While this file exists, a change to O(paths) is not verified yet, so that O(state=taken) keeps an existing
+        snapshot, unless others have changed its file since that change.
     type: path
   state_dir:
     description: Directory of this collection on the node.
@@ -66,7 +66,7 @@ EXAMPLES = r"""
     paths: [/etc/containerd/config.toml]
     state: taken
 
-- name: Put the configuration of containerd back
+- name: Restore the configuration of containerd
   gpu.kubernetes.config_snapshot:
     paths: [/etc/containerd/config.toml]
     state: restored
@@ -79,7 +79,7 @@ exists:
   type: bool
   sample: true
 backup_files:
-  description: Where the content is kept that others had written since the change and that was replaced, by the file.
+  description: Backups of the content that others had written since the change and that was replaced, by file.
   returned: O(state=restored), not in check mode
   type: dict
   sample:
@@ -91,10 +91,11 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils import _snapshot
-from ansible_collections.gpu.kubernetes.plugins.module_utils._files import STATE_DIR, FilesError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.places import Places, recorded_drop_ins
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config import snapshot
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.change_log import list_imported_files
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files import STATE_DIR, FilesError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.paths import StatePaths
 
 ARGUMENTS = {
     "paths": {"type": "list", "elements": "path", "required": True},
@@ -105,30 +106,30 @@ ARGUMENTS = {
 
 
 def act(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
-    """Do what the parameters ask and return the result; raises FilesError or ConfigError."""
-    places, changed, exists, backups = Places(params["state_dir"]), False, False, {}
+    """Do what the parameters request and return the result; raises FilesError or ConfigError."""
+    paths, changed, exists, backups = StatePaths(params["state_dir"]), False, False, {}
     known = [os.path.realpath(path) for path in params["paths"]]
-    drop_ins = [each for path in known for each in recorded_drop_ins(params["state_dir"], path)]
+    drop_ins = [each for path in known for each in list_imported_files(params["state_dir"], path)]
     for path in [*params["paths"], *(each for each in drop_ins if each not in known)]:
-        with places.exclusive(path, check_mode):
-            snapshot = _snapshot.Snapshot(path, places)
-            exists = exists or snapshot.exists
-            steps, backup = _planned(snapshot, params)
+        with paths.lock(path, check_mode):
+            one = snapshot.Snapshot(path, paths)
+            exists = exists or one.exists
+            steps, backup = _plan(one, params)
             changed = changed or bool(steps)
             if backup:
                 backups[path] = backup
             if not check_mode:
-                _snapshot.apply(steps, places)
+                snapshot.apply(steps, paths)
                 if params["state"] == "dropped":
-                    snapshot.settle()
+                    one.prune_record()
     restored = params["state"] == "restored" and not check_mode
     return {"changed": changed, "exists": exists, **({"backup_files": backups} if restored else {})}
 
 
-def _planned(snapshot: _snapshot.Snapshot, params: dict[str, t.Any]) -> tuple[list[_snapshot.Step], str | None]:
+def _plan(one: snapshot.Snapshot, params: dict[str, t.Any]) -> tuple[list[snapshot.Step], str | None]:
     if params["state"] == "taken":
-        return snapshot.take(params["pending_marker"]), None
-    return snapshot.restore() if params["state"] == "restored" else (snapshot.drop(), None)
+        return one.take(params["pending_marker"]), None
+    return one.restore() if params["state"] == "restored" else (one.drop(), None)
 
 
 def main() -> None:
@@ -138,8 +139,8 @@ def main() -> None:
         result = act(module.params, module.check_mode)
     except (FilesError, ConfigError) as error:
         module.fail_json(msg=str(error))
-    for path, kept in result.get("backup_files", {}).items():
-        module.warn(f"{path} was changed by others since; what it held is kept in {kept}.")
+    for path, backup in result.get("backup_files", {}).items():
+        module.warn(f"{path} was changed by others since; what it held is kept in {backup}.")
     module.exit_json(**result)
 
 

@@ -176,9 +176,9 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
-from ansible_collections.gpu.kubernetes.plugins.module_utils._files import STATE_DIR
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.change_log import list_changed_files
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files import STATE_DIR
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import host, kubelet, unit
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.places import recorded_files
 
 PROGRAMS = {"containerd": "containerd", "crio": "crio", "docker": "dockerd"}
 ARGUMENTS = {
@@ -226,7 +226,7 @@ def main() -> None:
         toolkit=host.program(find(params["toolkit_runtime"]), attempt),
         package_manager=manager,
         packages={name: host.package_version(manager, name, attempt) for name in params["packages"]},
-        other_configurations=recorded_files(params["state_dir"], besides=params["config_path"]),
+        other_configurations=list_changed_files(params["state_dir"], besides=params["config_path"]),
         files_found=host.found(params["files"]),
         kubelet=kubelet.describe(kubelet.processes(), kubelet.look),
         kubernetes_distribution=kubelet.distribution(os.path.exists),

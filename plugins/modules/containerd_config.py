@@ -15,11 +15,11 @@ description:
   - Adds a runtime such as C(nvidia) to containerd's C(config.toml), as an administrator would by hand.
   - Only the lines concerned change. Comments, order, quoting, indentation, line endings, file mode, owner, extended attributes
     (ACL, SELinux context) and symbolic links stay as they are, and the file is replaced in one step.
-  - The new runtime takes over what C(runc) (or another runtime of runc's type that is the default) has, such as
+  - The new runtime inherits what C(runc) (or another runtime of runc's type that is the default) has, such as
     C(runtime_type), C(SystemdCgroup) and C(base_runtime_spec), and nothing from Kata Containers or gVisor. What an existing
     table of the runtime has is kept.
   - Where C(containerd) is on the node, it has to accept the candidate (C(containerd config dump)) and to make of it what
-    was asked before the file is replaced.
+    is requested before the file is replaced.
   - Each changed setting is recorded, so that O(state=absent) undoes these changes only. If others did not change the file, its first
     content is restored byte for byte.
   - This module restarts nothing. See RV(restart_required).
@@ -40,20 +40,20 @@ options:
   path:
     description:
       - The configuration file. A missing or empty one is created with what is needed and nothing else.
-      - Files that k3s, rke2, k0s or MicroK8s render, and templates, are refused with the way that program offers.
+      - Files that k3s, rke2, k0s or MicroK8s render, and templates, are refused with the remedy that program offers.
         A file that looks like kubespray's is changed, with a warning that names kubespray's variables.
     type: path
     default: /etc/containerd/config.toml
   drop_in:
     description:
-      - A file of its own for what is asked, which O(path) comes to import by its absolute path, unless it does already, such as
+      - A file of its own for the runtime, which O(path) imports by its absolute path, unless it does already, such as
         through C(/etc/containerd/conf.d/*.toml). Nothing else is written to O(path) but the configuration version, if there is none.
-      - Needs containerd 2.0 or newer, which merges imported files setting by setting; 1.x would take the whole CRI section from the
+      - Needs containerd 2.0 or newer, which merges imported files setting by setting; 1.x would read the whole CRI section from the
         drop-in, and is refused. So is what a drop-in cannot do, such as switching CRI on that O(path) switches off, and O(settings)
         other than those of C(plugins), which containerd does not merge leaf by leaf.
       - The drop-in has the settings that differ from those of O(path) and of the files that containerd reads before it, and the
         configuration version of O(path).
-      - To change from one way to the other, take the runtime out with O(state=absent) first, which needs no O(drop_in) for that.
+      - To move the runtime between the two files, remove it with O(state=absent) first, which needs no O(drop_in) for that.
     type: path
   state:
     description:
@@ -75,25 +75,25 @@ options:
     default: /usr/bin/nvidia-container-runtime
   enable_cdi:
     description:
-      - Whether the CRI plugin takes devices from the Container Device Interface. Left out, it stays as it is.
-      - containerd 2.0 and newer have it on unless the file says otherwise, so that nothing is written there in vain.
+      - Whether the CRI plugin reads devices from the Container Device Interface. Left out, it stays as it is.
+      - containerd 2.0 and newer have it on unless the file says otherwise, so that it is written there only if it differs.
     type: bool
   systemd_cgroup:
     description:
       - Whether containers are put into cgroups through systemd (C(SystemdCgroup)). It has to agree with the kubelet's
         C(cgroupDriver).
-      - If given, it is applied to O(runtime_name) and to every other runtime of runc's type, because containerd tells the kubelet
+      - If given, it is applied to O(runtime_name) and to every other runtime of runc's type, because containerd reports to the kubelet
         the driver of one of them only.
-      - Left out, O(runtime_name) takes over what runc has.
+      - Left out, O(runtime_name) inherits what runc has.
     type: bool
   containerd_version:
     description:
-      - Release of containerd, such as V(1.7.28) or V(2.1). Decides the configuration version of a new file and what imported files do.
-      - Left out, C(containerd --version) is asked.
+      - Release of containerd, such as V(1.7.28) or V(2.1). Decides the configuration version of a new file and the effect of imported files.
+      - Left out, C(containerd --version) is run.
     type: str
   containerd_binary:
     description:
-      - Path of C(containerd). Left out, it is looked for in E(PATH) and the usual directories.
+      - Path of C(containerd). Left out, it is searched for in E(PATH) and the usual directories.
     type: path
 seealso:
   - module: gpu.kubernetes.docker_daemon_config
@@ -124,7 +124,7 @@ EXAMPLES = r"""
   gpu.kubernetes.containerd_config:
     drop_in: /etc/containerd/conf.d/99-nvidia.toml
 
-- name: Take it all out again
+- name: Undo all changes
   gpu.kubernetes.containerd_config:
     state: absent
 """
@@ -143,19 +143,19 @@ plugin_id:
 default_runtime_name:
   description:
     - Default runtime that the file names, with O(drop_in) that of all files together; null if it names none (containerd then
-      takes runc).
+      uses runc).
   returned: success
   type: str
   sample: nvidia
 restart_required:
   description:
     - Whether containerd has to be restarted to take over the file. True if this run changed what the file means, or an earlier run did
-      and nobody confirmed a good restart since.
+      and no restart was confirmed since.
     - To confirm, remove C(pending/containerd.restart) below O(state_dir).
   returned: success
   type: bool
 backup_file:
-  description: Where the file as first met is kept, that of O(path) if both it and O(drop_in) were changed.
+  description: Backup of the file as first found, that of O(path) if both it and O(drop_in) were changed.
   returned: changed, not in check mode, and O(backup=true)
   type: str
   sample: /var/lib/gpu-kubernetes/backups/etc-containerd-config.toml.93e1f0a2c4b5.0f343b0931126a20
@@ -167,7 +167,7 @@ reasons:
   sample: [make nvidia the default runtime]
 files:
   description:
-    - The files that hold what was asked for, or held it, in the order in which they are written. More than one with O(drop_in), of
+    - The files that hold what was requested, or held it, in the order in which they are written. More than one with O(drop_in), of
       which the first is the drop-in and the last O(path).
   returned: success
   type: list
@@ -179,45 +179,46 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import face, proof
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.apply import Steps
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import Request
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd_drop_in import steps
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import Release, parse_release
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.apply import Host, Outcomes
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import run
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.arguments import ARGUMENTS as COMMON_ARGUMENTS
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import drop_in
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.plan import Request
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.schema import Release, parse_release
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.validate import read_release
 
 ARGUMENTS = {
-    **face.ARGUMENTS,
+    **COMMON_ARGUMENTS,
     "path": {"type": "path", "default": "/etc/containerd/config.toml"},
     "drop_in": {"type": "path"},
     "systemd_cgroup": {"type": "bool"},
     "containerd_version": {"type": "str"},
     "containerd_binary": {"type": "path"},
 }
-ASKED = ("path", "runtime_name", "runtime_path", "set_default", "enable_cdi", "systemd_cgroup", "settings")
+REQUESTED = ("path", "runtime_name", "runtime_path", "set_default", "enable_cdi", "systemd_cgroup", "settings")
 
 
-def known_release(given: str | None, binary: str | None) -> Release | None:
-    """Return the release given, else the one that *binary* states, else None; raises ConfigError for no version."""
+def find_release(given: str | None, binary: str | None) -> Release | None:
+    """Return the release given, else the one that *binary* states, else None; raises ConfigError for text that is not a version."""
     if given is None:
-        return proof.ask_release(binary) if binary else None
+        return read_release(binary) if binary else None
     release = parse_release(given)
     if release is None:
-        raise ConfigError(f"containerd_version {given} is no version: give one such as 1.7.28 or 2.1.")
+        raise ConfigError(f"containerd_version {given} is not a version: give one such as 1.7.28 or 2.1.")
     return release
 
 
-def interpret(params: t.Mapping[str, t.Any]) -> tuple[Steps, str | None]:
-    """Return what the parameters ask for, and containerd's program; raises ConfigError."""
-    binary = proof.find_binary(params["containerd_binary"])
-    asked = {name: params[name] for name in ASKED}
-    request = Request(release=known_release(params["containerd_version"], binary), **asked)
-    return steps(request, params["drop_in"], params["state"]), binary
+def act(params: t.Mapping[str, t.Any], host: Host) -> Outcomes:
+    """Bring the files to what the parameters request; raises ConfigError or FilesError."""
+    release = find_release(params["containerd_version"], host.binary)
+    request = Request(release=release, **{name: params[name] for name in REQUESTED})
+    return drop_in.apply(request, params["drop_in"], params["state"], host)
 
 
 def main() -> None:
     """Run the module."""
-    face.run(AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True), interpret)
+    run(AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True), "containerd", act)
 
 
 if __name__ == "__main__":

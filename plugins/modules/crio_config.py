@@ -13,13 +13,13 @@ author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 description:
   - Adds a runtime such as C(nvidia) to CRI-O by a drop-in file of its own. C(crio.conf) is read, and never written.
-  - The new runtime takes over what CRI-O's files say of the default runtime (else of C(crun) or C(runc)), such as C(runtime_root),
-    C(monitor_path) and C(allowed_annotations), and what an earlier file says of a runtime of this name. What the drop-in has already is kept.
-  - A file that CRI-O reads later and that would hide the result is named, and nothing is written. One that it reads earlier and that
-    describes the runtime too, such as C(99-nvidia.conf) of NVIDIA's GPU Operator, is told in a warning.
-  - If the drop-in is there already, only the lines concerned change. Comments, order, quoting, file mode, owner, extended attributes
+  - The new runtime inherits what CRI-O's files set for the default runtime (else of C(crun) or C(runc)), such as C(runtime_root),
+    C(monitor_path) and C(allowed_annotations), and what an earlier file sets for a runtime of this name. What the drop-in already has is kept.
+  - A file that CRI-O reads later and that would override the result is named, and nothing is written. A warning names one that it reads
+    earlier and that describes the runtime too, such as C(99-nvidia.conf) of NVIDIA's GPU Operator.
+  - If the drop-in already exists, only the lines concerned change. Comments, order, quoting, file mode, owner, extended attributes
     (ACL, SELinux context) and symbolic links stay as they are, and the file is replaced in one step.
-  - Where C(crio) is on the node, it has to accept the candidate beside all other files (C(crio config)) before it is put in place.
+  - Where C(crio) is on the node, it has to accept the candidate beside all other files (C(crio config)) before the file is replaced.
   - Each changed setting is recorded, so that O(state=absent) undoes these changes only. A drop-in that this module created, and that
     others did not change, is removed.
   - This module restarts nothing. See RV(restart_required).
@@ -47,11 +47,11 @@ options:
       - Left out, it is C(99-nvidia.toml) there, where NVIDIA's C(nvidia-ctk) puts it too.
     type: path
   enable_cdi:
-    description: CRI-O takes devices from the Container Device Interface always, so that V(true) changes nothing and V(false) is refused.
+    description: CRI-O always reads devices from the Container Device Interface, so that V(true) changes nothing and V(false) is refused.
     type: bool
   crio_binary:
     description:
-      - Path of C(crio). Left out, it is looked for in E(PATH) and the usual directories.
+      - Path of C(crio). Left out, it is searched for in E(PATH) and the usual directories.
     type: path
 notes:
   - Written for CRI-O 1.26 and newer. Older ones drop the runtime C(runc) once another one is the default, and 1.23 has no CDI.
@@ -83,14 +83,14 @@ EXAMPLES = r"""
         runtime:
           pids_limit: 4096
 
-- name: Take it all out again
+- name: Undo all changes
   gpu.kubernetes.crio_config:
     state: absent
 """
 
 RETURN = r"""
 default_runtime:
-  description: Default runtime that CRI-O's files name together, null if they name none (CRI-O then takes its own).
+  description: Default runtime that CRI-O's files name together, null if they name none (CRI-O then uses its own).
   returned: success
   type: str
   sample: crun
@@ -102,12 +102,12 @@ drop_in:
 restart_required:
   description:
     - Whether CRI-O has to be restarted to take over the file. True if this run changed what the file means, or an earlier run did
-      and nobody confirmed a good restart since.
+      and no restart was confirmed since.
     - To confirm, remove C(pending/crio.restart) below O(state_dir).
   returned: success
   type: bool
 backup_file:
-  description: Where the drop-in as first met is kept. Nothing is kept of one that was not there.
+  description: Backup of the drop-in as first found, if it was there.
   returned: changed, not in check mode, the drop-in was there before, and O(backup=true)
   type: str
   sample: /var/lib/gpu-kubernetes/backups/etc-crio-crio.conf.d-99-nvidia.toml.93e1f0a2c4b5.0f343b0931126a20
@@ -118,7 +118,7 @@ reasons:
   elements: str
   sample: [name the NVIDIA runtime's binary, give the runtime its type, inherit from runtime crun]
 files:
-  description: The files that hold what was asked for, or held it.
+  description: The files that hold what was requested, or held it.
   returned: success
   type: list
   elements: str
@@ -130,30 +130,30 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import face, proof
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.apply import Steps, one_file
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.apply import Host, Outcomes, ensure
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import run
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.arguments import ARGUMENTS as COMMON_ARGUMENTS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.crio import Crio
 
 ARGUMENTS = {
-    **face.ARGUMENTS,
+    **COMMON_ARGUMENTS,
     "path": {"type": "path", "default": "/etc/crio/crio.conf"},
     "drop_in": {"type": "path"},
     "crio_binary": {"type": "path"},
 }
-ASKED = ("runtime_name", "runtime_path", "set_default", "enable_cdi", "settings")
+REQUESTED = ("runtime_name", "runtime_path", "set_default", "enable_cdi", "settings")
 
 
-def interpret(params: t.Mapping[str, t.Any]) -> tuple[Steps, str | None]:
-    """Return what the parameters ask for, and the daemon's program; raises ConfigError."""
+def act(params: t.Mapping[str, t.Any], host: Host) -> Outcomes:
+    """Bring the drop-in to what the parameters request; raises ConfigError or FilesError."""
     main = params["path"]
     drop_in = params["drop_in"] or os.path.join(os.path.dirname(main), "crio.conf.d", "99-nvidia.toml")
-    daemon = Crio(path=drop_in, main=main, **{name: params[name] for name in ASKED})
-    return one_file(daemon, params["state"]), proof.find_binary(params["crio_binary"], "crio")
+    return ensure(Crio(path=drop_in, main=main, **{name: params[name] for name in REQUESTED}), params["state"], host)
 
 
 def main() -> None:
     """Run the module."""
-    face.run(AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True), interpret)
+    run(AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True), "crio", act)
 
 
 if __name__ == "__main__":

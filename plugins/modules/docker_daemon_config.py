@@ -50,11 +50,11 @@ options:
     type: path
     default: /usr/bin/nvidia-container-runtime
   enable_cdi:
-    description: Whether Docker takes devices from the Container Device Interface (C(features.cdi)). Left out, it stays as it is.
+    description: Whether Docker reads devices from the Container Device Interface (C(features.cdi)). Left out, it stays as it is.
     type: bool
   dockerd_binary:
     description:
-      - Path of C(dockerd). Left out, it is looked for in E(PATH) and the usual directories.
+      - Path of C(dockerd). Left out, it is searched for in E(PATH) and the usual directories.
     type: path
 seealso:
   - module: gpu.kubernetes.containerd_config
@@ -68,7 +68,7 @@ EXAMPLES = r"""
 - name: Add the NVIDIA runtime beside runc
   gpu.kubernetes.docker_daemon_config:
 
-- name: Make it the default runtime, as Kubernetes with cri-dockerd and older device plugins need it
+- name: Make it the default runtime, as Kubernetes with cri-dockerd and older device plugins requires
   gpu.kubernetes.docker_daemon_config:
     set_default: true
   register: __docker_config
@@ -81,26 +81,26 @@ EXAMPLES = r"""
       log-opts:
         max-size: 10m
 
-- name: Take it all out again
+- name: Undo all changes
   gpu.kubernetes.docker_daemon_config:
     state: absent
 """
 
 RETURN = r"""
 default_runtime:
-  description: Default runtime that the file names, null if it names none (Docker then takes runc).
+  description: Default runtime that the file names, null if it names none (Docker then uses runc).
   returned: success
   type: str
   sample: nvidia
 restart_required:
   description:
     - Whether Docker has to be restarted to take over the file. True if this run changed what the file means, or an earlier run did
-      and nobody confirmed a good restart since.
+      and no restart was confirmed since.
     - To confirm, remove C(pending/docker.restart) below O(state_dir).
   returned: success
   type: bool
 backup_file:
-  description: Where the file as first met is kept.
+  description: Backup of the file as first found.
   returned: changed, not in check mode, and O(backup=true)
   type: str
   sample: /var/lib/gpu-kubernetes/backups/etc-docker-daemon.json.5e0b9d3c7a41.0f343b0931126a20
@@ -111,7 +111,7 @@ reasons:
   elements: str
   sample: [make nvidia the default runtime]
 files:
-  description: The files that hold what was asked for, or held it.
+  description: The files that hold what was requested, or held it.
   returned: success
   type: list
   elements: str
@@ -122,27 +122,27 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import face, proof
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.apply import Steps, one_file
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.apply import Host, Outcomes, ensure
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import run
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.arguments import ARGUMENTS as COMMON_ARGUMENTS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.docker import Docker
 
 ARGUMENTS = {
-    **face.ARGUMENTS,
+    **COMMON_ARGUMENTS,
     "path": {"type": "path", "default": "/etc/docker/daemon.json"},
     "dockerd_binary": {"type": "path"},
 }
-ASKED = ("path", "runtime_name", "runtime_path", "set_default", "enable_cdi", "settings")
+REQUESTED = ("path", "runtime_name", "runtime_path", "set_default", "enable_cdi", "settings")
 
 
-def interpret(params: t.Mapping[str, t.Any]) -> tuple[Steps, str | None]:
-    """Return what the parameters ask for, and the daemon's program; raises ConfigError."""
-    daemon = Docker(**{name: params[name] for name in ASKED})
-    return one_file(daemon, params["state"]), proof.find_binary(params["dockerd_binary"], "dockerd")
+def act(params: t.Mapping[str, t.Any], host: Host) -> Outcomes:
+    """Bring the file to what the parameters request; raises ConfigError or FilesError."""
+    return ensure(Docker(**{name: params[name] for name in REQUESTED}), params["state"], host)
 
 
 def main() -> None:
     """Run the module."""
-    face.run(AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True), interpret)
+    run(AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True), "dockerd", act)
 
 
 if __name__ == "__main__":

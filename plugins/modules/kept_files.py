@@ -132,8 +132,8 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _kept_files
-from ansible_collections.gpu.kubernetes.plugins.module_utils._files import STATE_DIR, FilesError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.places import Places
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files import STATE_DIR, FilesError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.paths import StatePaths
 
 ARGUMENTS = {
     "name": {"type": "str", "required": True},
@@ -148,7 +148,7 @@ def act(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
     """Do what the parameters ask and return the result; raises FilesError."""
     record = _kept_files.Record(params["name"], params["state_dir"])
     result: dict[str, t.Any] = {"unreplaced": [], "outdated": [], "left": []}
-    with Places(params["state_dir"]).exclusive(record.file, check_mode):
+    with StatePaths(params["state_dir"]).lock(record.file, check_mode):
         known = record.read() is not None
         release = _kept_files.release_of(params["package_files"])
         if params["state"] == "kept":

@@ -92,7 +92,13 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands, _files
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files import (
+    FilesError,
+    read_bytes,
+    remove_file,
+    write_atomic,
+)
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import kernel
 
 ARGUMENTS = {
@@ -167,14 +173,14 @@ def contents(params: t.Mapping[str, t.Any], wanted: dict[str, str]) -> dict[str,
 
 def set_files(files: dict[str, bytes | None], check_mode: bool) -> dict[str, bytes | None]:
     """Write or remove the files that differ; return them with what they held.  Raises FilesError."""
-    before = {path: _files.read_bytes(path) for path in files if os.path.realpath(path) != os.devnull}
+    before = {path: read_bytes(path) for path in files if os.path.realpath(path) != os.devnull}
     differing = [path for path in before if before[path] != files[path]]
     for path in [] if check_mode else differing:
         data = files[path]
         if data is None:
-            _files.remove_file(path)
+            remove_file(path)
         else:
-            _files.write_atomic(path, data, mode=0o644)
+            write_atomic(path, data, mode=0o644)
     return {path: before[path] for path in differing}
 
 
@@ -187,7 +193,7 @@ def main() -> None:
     files = contents(params, wanted)
     try:
         changed_files = set_files(files, module.check_mode)
-    except _files.FilesError as error:
+    except FilesError as error:
         module.fail_json(msg=str(error))
     now = {
         "before": "".join(f"{name} = {value}\n" for name, value in differing.items())

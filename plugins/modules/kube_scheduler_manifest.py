@@ -20,13 +20,13 @@ description:
     cannot be migrated without changing where pods run is an error that names it, and older API versions are refused.
   - Both files are edited as data, on the controller. Comments, order, quoting and indentation stay as they are, the result is read
     again and has to mean what was requested, and each file is replaced in one step, with its mode and owner.
-  - Flags that kube-scheduler ignores beside C(--config), such as C(--kubeconfig), C(--profiling) and C(--kube-api-qps), are carried into the
-    configuration when it gets C(--config). They stay on the command line as well, where kubeadm writes them anew with each upgrade, where
-    audits look for them, and where they count again without C(--config). Flags with which its version does not start
-    (C(--policy-config-file), C(--port)) are taken out.
-  - An annotation with the checksum of the configuration makes the kubelet run the pod anew, which is the only way for kube-scheduler to
-    read it.
-  - This module waits for nothing. Run it on one control plane after the other, and see each time that kube-scheduler is healthy.
+  - Flags that kube-scheduler ignores beside C(--config), such as C(--kubeconfig), C(--profiling) and C(--kube-api-qps), are copied into the
+    configuration when it gets C(--config). They stay on the command line as well, where kubeadm writes them again with each upgrade, where
+    audits search for them, and where they have an effect again without C(--config). Flags with which its version does not start
+    (C(--policy-config-file), C(--port)) are removed.
+  - An annotation with the checksum of the configuration makes the kubelet restart the pod, because kube-scheduler reads it only when it
+    starts.
+  - This module waits for nothing. Run it on one control plane after the other, and verify each time that kube-scheduler is healthy.
 extends_documentation_fragment:
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.node
@@ -44,8 +44,8 @@ options:
     description:
       - The manifest of the static pod. Other files in its folder that hold a kube-scheduler, too, or look like backups, are warned of,
         since the kubelet reads every file there.
-      - Left out, it is C(kube-scheduler.yaml) in the C(staticPodPath) of the kubelet's configuration, which is what the kubelet that runs was given by
-        C(--config) and C(--config-dir), or else kubeadm's C(/var/lib/kubelet/config.yaml); where none says it, in C(/etc/kubernetes/manifests).
+      - Left out, it is C(kube-scheduler.yaml) in the C(staticPodPath) of the kubelet's configuration, which is what the running kubelet was given by
+        C(--config) and C(--config-dir), or else kubeadm's C(/var/lib/kubelet/config.yaml); where none names it, in C(/etc/kubernetes/manifests).
     type: path
   config_path:
     description:
@@ -54,7 +54,7 @@ options:
       - If it is given and C(--config) names another file, that file stays and its content is merged into this one.
     type: path
   backup_dir:
-    description: Where content of others is kept that is replaced, for people to look at. Left out, it is C(backups) below O(state_dir).
+    description: Where replaced content of others is kept, for people to read. Left out, it is C(backups) below O(state_dir).
     type: path
   state_dir:
     description: Directory for the record of changes and for backups. The kubelet must not read it.
@@ -69,8 +69,8 @@ options:
     description:
       - The extenders, in the spelling of C(KubeSchedulerConfiguration), with C(urlPrefix), C(filterVerb), C(bindVerb), C(managedResources)
         and so on.
-      - One that manages the same resources as an extender in the configuration, or has its C(urlPrefix), takes its place. Those of earlier
-        runs that are not asked for any more go, with a warning if they bound pods.
+      - One that manages the same resources as an extender in the configuration, or has its C(urlPrefix), is replaced. Those of earlier
+        runs that are no longer requested are removed, with a warning if they bound pods.
       - One whose host kube-scheduler reaches through a proxy only, by C(HTTP_PROXY) and C(NO_PROXY) of its pod, is warned of.
       - What kube-scheduler would refuse is refused here first. At most one of all extenders may have a C(bindVerb).
       - Needed for O(state=present), ignored for O(state=absent).
@@ -80,23 +80,23 @@ options:
   state:
     description:
       - V(present) gives kube-scheduler the extenders.
-      - V(absent) takes out what earlier runs put in. A file that nobody else edited since gets its first bytes back, if they are good for the
-        kube-scheduler that runs now and hold none of the extenders; otherwise just what is ours is taken out. A manifest
-        from before an upgrade and a configuration that kube-scheduler refuses never come back. Extenders that were there before and have been
-        asked for since go, too, and a warning names them.
+      - V(absent) undoes what earlier runs changed. A file that others did not edit since is restored to its original bytes, if the running
+        kube-scheduler accepts them and they hold none of the extenders; otherwise only the managed settings are removed. A manifest
+        from before an upgrade and a configuration that kube-scheduler refuses are never restored. Extenders that were there before and have
+        been requested since are removed, too, and a warning names them.
     type: str
     choices: [present, absent]
     default: present
   _request:
-    description: What the controller tells the node. Not for playbooks.
+    description: What the controller requests of the node. Not for playbooks.
     type: dict
 requirements:
   - ruamel.yaml >= 0.17.21 on the controller
 notes:
-  - Clusters of k3s, RKE2, k0s and MicroK8s, and those with a managed control plane, have no static pod whose edits would stay. The module
-    says what to do there.
-  - On a node of kubespray, whose runs write the configuration anew, a warning tells what its variable C(kube_scheduler_extenders) has to have.
-  - C(kubeadm upgrade) writes the manifest anew. Run the module again afterwards, or give kubeadm the flag and the volume, too.
+  - Clusters of k3s, RKE2, k0s and MicroK8s, and those with a managed control plane, have no static pod whose edits would stay. The error
+    names the remedy.
+  - On a node of kubespray, whose runs rewrite the configuration, a warning names what its variable C(kube_scheduler_extenders) has to have.
+  - C(kubeadm upgrade) rewrites the manifest. Run the module again afterwards, or give kubeadm the flag and the volume, too.
   - YAML is edited where it is plain. Refused are merge keys (C(<<)), tags, several documents, line ends of Windows, a byte order mark, and
     anchors that share what has to be changed.
 seealso:
@@ -121,7 +121,7 @@ EXAMPLES = r"""
         ignorable: false
   become: true
 
-- name: Take it out again
+- name: Undo all changes
   gpu.kubernetes.kube_scheduler_manifest:
     state: absent
   become: true
@@ -134,7 +134,7 @@ path:
   type: str
   sample: /etc/kubernetes/manifests/kube-scheduler.yaml
 config_path:
-  description: The configuration on the node that kube-scheduler has with extenders; null if none is left of ours.
+  description: The configuration on the node that kube-scheduler has with extenders; null if none is managed any more.
   returned: success
   type: str
   sample: /etc/kubernetes/gpu-kubernetes-scheduler.yaml
@@ -146,8 +146,8 @@ api_version:
 config_checksum:
   description:
     - SHA-256 of the configuration, null as RV(config_path).
-    - With O(state=present) the pod bears it in the annotation C(gpu-kubernetes/scheduler-config-checksum), so that the mirror pod shows when the
-      kubelet has run kube-scheduler anew.
+    - With O(state=present) the pod has it in the annotation C(gpu-kubernetes/scheduler-config-checksum), so that the mirror pod shows when the
+      kubelet has restarted kube-scheduler.
   returned: success
   type: str
   sample: 0f343b0931126a20f133d67c2b018a3b5ff2ee0f3a1c1d2f9e8e6a4c1f0b2d3e
@@ -162,8 +162,8 @@ files:
     - /etc/kubernetes/manifests/kube-scheduler.yaml
 other_manifests:
   description:
-    - Other files in the folder of the manifest that hold a pod C(kube-scheduler). The kubelet runs the one whose name is the last, and takes it
-      back at its next scan. A warning tells of each.
+    - Other files in the folder of the manifest that hold a pod C(kube-scheduler). The kubelet runs the one whose name is the last, also after
+      its next scan. A warning names each.
   returned: success
   type: list
   elements: str
@@ -180,7 +180,7 @@ diff:
   type: list
   elements: dict
 backup_files:
-  description: Where the content of others that was replaced is kept, by file.
+  description: Backups of content of others that was replaced, by file.
   returned: changed, not in check mode
   type: dict
   sample:
@@ -188,38 +188,18 @@ backup_files:
       /var/lib/gpu-kubernetes/backups/etc-kubernetes-manifests-kube-scheduler.yaml.93e1f0a2c4b5.0f343b0931126a20
 """
 
-import typing as t
-
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._files import FilesError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import node
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.face import ARGUMENTS
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.node import write
-
-
-def answer(request: t.Mapping[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
-    """Return what the controller asks for; raises FilesError."""
-    if request["do"] == "read":
-        return node.read(request["path"], request["more"], request["state_dir"])
-    if check_mode:
-        return {"copies": {}}
-    arguments = {name: request[name] for name in ("path", "steps", "expected", "state_dir", "backup_dir")}
-    return {"copies": write(**arguments)}
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import run_node_half
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.controller import ARGUMENTS
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.node import read
 
 
 def main() -> None:
     """Be the node's half; the controller's is the action plugin of this name."""
-    # What it is sent are whole files, which nobody wants in the system log.
+    # Requests hold whole files, which do not belong in the system log.
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True, no_log=True)
-    if module.params["_request"] is None:
-        module.fail_json(
-            msg="The action plugin gpu.kubernetes.kube_scheduler_manifest was not found: run this as a task of Ansible."
-        )
-    try:
-        module.exit_json(changed=False, answer=answer(module.params["_request"], module.check_mode))
-    except FilesError as error:
-        module.fail_json(msg=str(error))
+    run_node_half(module, "kube_scheduler_manifest", read)
 
 
 if __name__ == "__main__":

@@ -14,13 +14,13 @@ author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 description:
   - Merges settings such as C(kubeReserved), C(systemReserved) and C(evictionHard) into the C(KubeletConfiguration) that a node's kubelet
-    reads. All else in the file stays, and only what was given is taken back.
+    reads. All else in the file stays, and an undo removes only what was given.
   - The file is edited as data, on the controller. Comments, order, quoting and indentation stay as they are, the result is read
     again and has to mean what was requested, and the file is replaced in one step, with its mode and owner. A setting that means the same
     already, such as V(1024Mi) for V(1Gi), stays as it is written.
-  - What the kubelet would refuse is refused first. That is a quantity or a percentage that is none, a resource or signal that the kubelet
+  - What the kubelet would refuse is refused first. That is text that is not a quantity or a percentage, a resource or signal that the kubelet
     does not know, and memory in thousandths of a byte (V(512m)).
-  - What would keep a setting from counting is refused, too, and named with the place where it is. That is a flag of the kubelet's command
+  - What would override a setting is refused, too, and named with its place. That is a flag of the kubelet's command
     line, as in C(KUBELET_EXTRA_ARGS), C(KUBELET_KUBEADM_ARGS) or the unit itself, and a drop-in of C(--config-dir) that sets something else.
   - This module restarts nothing. The kubelet reads its configuration when it starts; see RV(needs_restart) and O(keep_former).
 extends_documentation_fragment:
@@ -40,26 +40,26 @@ options:
     description:
       - The configuration.
       - Left out, it is the file that C(--config) names in the systemd unit C(kubelet.service), with its drop-ins and environment files, else
-        in the arguments of the kubelet that runs, else C(/var/lib/kubelet/config.yaml).
+        in the arguments of the running kubelet, else C(/var/lib/kubelet/config.yaml).
     type: path
   values:
     description:
       - A part of a C(KubeletConfiguration), which is merged mapping by mapping; lists are replaced as a whole.
-      - It takes the place of what was given in earlier runs, so that settings that are not given any more get their former values back. Empty
-        mappings ask for nothing.
-      - Where the kubelet wants text, as in C(kubeReserved), numbers are written as text.
-      - C(evictionHard) replaces all thresholds that the kubelet has by default; a warning names those that get lost.
+      - It replaces what was given in earlier runs, so that settings that are no longer given get their former values. Empty
+        mappings request nothing.
+      - Where the kubelet reads text, as in C(kubeReserved), numbers are written as text.
+      - C(evictionHard) replaces all thresholds that the kubelet has by default; a warning names those that are lost.
       - For O(state=present) alone.
     type: dict
     default: {}
   state:
     description:
       - V(present) has the file hold O(values).
-      - V(absent) gives back what was there before. A file that nobody else edited since gets its first bytes back; otherwise each setting of
-        ours gets its former value, where nobody else has changed it since.
-      - V(restored) puts back the file as it was before a change with O(keep_former=true), however many runs have made it. Where others have
+      - V(absent) undoes what earlier runs changed. A file that others did not edit since is restored to its original bytes; otherwise each
+        managed setting gets its former value, unless others have changed it since.
+      - V(restored) restores the file as it was before a change with O(keep_former=true), however many runs have made it. Where others have
         edited the file since, the task fails, and their edits stay.
-      - V(confirmed) forgets what there was before such a change, once the kubelet is proved with it, or with what was put back.
+      - V(confirmed) discards what there was before such a change, once the kubelet is verified with it, or with what was restored.
     type: str
     choices: [present, absent, restored, confirmed]
     default: present
@@ -73,14 +73,14 @@ options:
     type: path
     default: /var/lib/gpu-kubernetes
   _request:
-    description: What the controller tells the node. Not for playbooks.
+    description: What the controller requests of the node. Not for playbooks.
     type: dict
 requirements:
   - ruamel.yaml >= 0.17.21 on the controller
 notes:
-  - C(kubeadm upgrade node) writes the file anew from the ConfigMap C(kubelet-config) in C(kube-system) and from its own patches. Run the
+  - C(kubeadm upgrade node) rewrites the file from the ConfigMap C(kubelet-config) in C(kube-system) and from its own patches. Run the
     module again afterwards.
-  - k3s, RKE2, k0s and MicroK8s give the kubelet its configuration themselves. The module says where.
+  - k3s, RKE2, k0s and MicroK8s give the kubelet its configuration themselves. The error names where.
   - YAML is edited where it is plain. Refused are merge keys (C(<<)), tags, several documents, line ends of Windows, a byte order mark, and
     anchors that share what has to be changed.
 seealso:
@@ -104,7 +104,7 @@ EXAMPLES = r"""
         memory: 1Gi
   become: true
 
-- name: Give back what was there before
+- name: Undo all changes
   gpu.kubernetes.kubelet_config:
     state: absent
   become: true
@@ -117,20 +117,20 @@ path:
   type: str
   sample: /var/lib/kubelet/config.yaml
 needs_restart:
-  description: Whether the kubelet has to be restarted for the change, that is, whether the file means something else by it.
+  description: Whether the kubelet has to be restarted for the change, that is, whether it changes what the file means.
   returned: success
   type: bool
   sample: true
 unproved:
-  description: Whether there was a change with O(keep_former=true) already that has not been confirmed, as after a run that was cut off.
+  description: Whether there was a change with O(keep_former=true) already that has not been confirmed, as after an interrupted run.
   returned: success
   type: bool
   sample: false
 reserved:
   description:
-    - What the kubelet keeps from pods once it has read the file, with drop-ins, flags and its own defaults; for the filter
+    - What the kubelet reserves once it has read the file, with drop-ins, flags and its own defaults; for the filter
       P(gpu.kubernetes.node_allocatable#filter).
-    - Empty where nothing was asked for and nothing is on record.
+    - Empty where nothing was requested and nothing is on record.
   returned: success
   type: dict
   sample:
@@ -138,7 +138,7 @@ reserved:
     systemReserved: {}
     evictionHard: {memory.available: 100Mi, nodefs.available: 10%}
 resources:
-  description: Of C(cpu), C(memory) and C(ephemeral-storage), those of which pods get more or less by the settings.
+  description: Of C(cpu), C(memory) and C(ephemeral-storage), those whose allocatable amount depends on the settings.
   returned: success
   type: list
   elements: str
@@ -157,53 +157,35 @@ diff:
   type: list
   elements: dict
 backup_files:
-  description: Where the content of others that was replaced is kept, by file.
+  description: Backups of content of others that was replaced, by file.
   returned: changed, not in check mode
   type: dict
   sample:
     /var/lib/kubelet/config.yaml: /var/lib/gpu-kubernetes/backups/var-lib-kubelet-config.yaml.0a4cf2d0c7f1.0f343b0931126a20
 """
 
+import functools
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
-from ansible_collections.gpu.kubernetes.plugins.module_utils._files import FilesError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import node
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.face import ARGUMENTS
-from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.host import Runner
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.node import write
-
-
-def answer(request: t.Mapping[str, t.Any], check_mode: bool, run: Runner) -> dict[str, t.Any]:
-    """Return what the controller asks for; raises FilesError."""
-    if request["do"] == "read":
-        return node.read(request["path"], request["state_dir"], run)
-    if check_mode:
-        return {"copies": {}}
-    arguments = {name: request[name] for name in ("path", "steps", "expected", "state_dir", "backup_dir")}
-    return {"copies": write(**arguments)}
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import run_node_half
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.controller import ARGUMENTS
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.node import read
 
 
 def main() -> None:
     """Be the node's half; the controller's is the action plugin of this name."""
-    # What it is sent are whole files, which nobody wants in the system log.
+    # Requests hold whole files, which do not belong in the system log.
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True, no_log=True)
-    if module.params["_request"] is None:
-        module.fail_json(
-            msg="The action plugin gpu.kubernetes.kubelet_config was not found: run this as a task of Ansible."
-        )
 
     def run(command: t.Sequence[str]) -> tuple[int, str]:
         if not module.get_bin_path(command[0]):
             return 127, ""
         return _commands.run(command)[:2]
 
-    try:
-        module.exit_json(changed=False, answer=answer(module.params["_request"], module.check_mode, run))
-    except FilesError as error:
-        module.fail_json(msg=str(error))
+    run_node_half(module, "kubelet_config", functools.partial(read, run=run))
 
 
 if __name__ == "__main__":

@@ -96,7 +96,13 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands, _files
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files import (
+    FilesError,
+    read_bytes,
+    remove_file,
+    write_atomic,
+)
 from ansible_collections.gpu.kubernetes.plugins.module_utils._driver import initramfs
 from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modprobe import ModprobeError, dropped, render
 
@@ -119,7 +125,7 @@ def main() -> None:
     due = os.path.join(params["state_dir"], "state", "initramfs-due")
     try:
         wanted = render(params["blacklist"], params["options"]) if params["state"] == "present" else None
-        before = _files.read_bytes(params["path"])
+        before = read_bytes(params["path"])
         differs = before != wanted
         note = os.path.join(params["state_dir"], "state", "parameters-due.json")
         left = dropped(before, wanted, remembered(note)) if params["state"] == "present" else {}
@@ -130,7 +136,7 @@ def main() -> None:
         if not module.check_mode:
             if command:
                 # Written first: a run that is killed on the way must not leave RAM disks with the former file.
-                _files.write_atomic(due, b"", mode=0o600, dir_mode=0o700)
+                write_atomic(due, b"", mode=0o600, dir_mode=0o700)
             if differs or not left:
                 # Before the file too, which alone tells what was given before.
                 remember(note, left)
@@ -140,10 +146,10 @@ def main() -> None:
                 rebuild(module, command)
             if command or forgotten:
                 # A run that makes none anew leaves them due.
-                _files.remove_file(due)
+                remove_file(due)
     except ModprobeError as error:
         module.fail_json(msg=f"{error}.")
-    except _files.FilesError as error:
+    except FilesError as error:
         module.fail_json(msg=str(error))
     module.exit_json(
         changed=differs or forgotten or bool(command),
@@ -160,13 +166,13 @@ def main() -> None:
 
 def boot_id() -> str:
     """What is another one after each boot of the host."""
-    return (_files.read_bytes(BOOT_ID) or b"").decode("ascii", "replace").strip()
+    return (read_bytes(BOOT_ID) or b"").decode("ascii", "replace").strip()
 
 
 def remembered(note: str) -> dict[str, dict[str, str]]:
     """Return what was given before in this boot; nothing if that is not known."""
     try:
-        known = json.loads(_files.read_bytes(note) or b"{}")
+        known = json.loads(read_bytes(note) or b"{}")
     except ValueError:
         return {}
     return t.cast("dict[str, dict[str, str]]", known["parameters"]) if known.get("boot_id") == boot_id() else {}
@@ -176,17 +182,17 @@ def remember(note: str, parameters: dict[str, dict[str, str]]) -> None:
     """Have the next run know of parameters that were given before, if there are any."""
     if parameters:
         text = json.dumps({"boot_id": boot_id(), "parameters": parameters}, sort_keys=True)
-        _files.write_atomic(note, text.encode("utf-8"), mode=0o600, dir_mode=0o700)
+        write_atomic(note, text.encode("utf-8"), mode=0o600, dir_mode=0o700)
     else:
-        _files.remove_file(note)
+        remove_file(note)
 
 
 def write(path: str, data: bytes | None) -> None:
     """Write the file, or remove it."""
     if data is None:
-        _files.remove_file(path)
+        remove_file(path)
     else:
-        _files.write_atomic(path, data, mode=0o644)
+        write_atomic(path, data, mode=0o644)
 
 
 def rebuilding(module: AnsibleModule) -> list[str]:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""YAML files of Kubernetes, edited on the controller: all that is not changed stays, to the byte where that is possible.
+"""YAML files of Kubernetes, edited on the controller: what is not changed stays, to the byte where that is possible.
 
 ruamel.yaml reads and writes. Plain scalars stay the text that they are. Of what ruamel.yaml writes, only the lines that differ by the
 change go into the file. The result is read again, and has to mean what was requested. JSON keeps its indentation and order of keys.
@@ -17,11 +17,11 @@ import re
 import typing as t
 from difflib import SequenceMatcher
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils import _json
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config import json_document
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.patch import revert
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.yaml_nodes import Plain, is_equal, is_safe, meaning
 from ansible_collections.gpu.kubernetes.plugins.module_utils._document import DocumentError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.patch import revert
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.scalars import Plain, equal, is_safe, meaning
 
 try:
     from ruamel.yaml import YAML, YAMLError
@@ -35,7 +35,7 @@ else:
     MISSING_LIBRARY = None
 
     class _Resolver(VersionedResolver):
-        """Takes every plain scalar for text, but for the empty one."""
+        """Reads every plain scalar as text, except the empty one."""
 
         def resolve(self, kind: t.Any, value: t.Any, implicit: t.Any) -> t.Any:
             if kind is ScalarNode and value != "" and implicit[0]:
@@ -43,7 +43,7 @@ else:
             return super().resolve(kind, value, implicit)
 
     class _Constructor(RoundTripConstructor):
-        """Makes Plain of a plain scalar."""
+        """Constructs Plain from a plain scalar."""
 
         def construct_scalar(self, node: t.Any) -> t.Any:
             if isinstance(node, ScalarNode) and not node.style:
@@ -51,7 +51,7 @@ else:
             return super().construct_scalar(node)
 
     class _Representer(RoundTripRepresenter):
-        """Writes Plain as it is, and what this collection adds so that all readers agree on it."""
+        """Writes Plain as it is, and what this collection adds so that all readers read it alike."""
 
         def plain(self, data: t.Any) -> t.Any:
             return self.represent_scalar("tag:yaml.org,2002:str", str(data))
@@ -70,11 +70,11 @@ else:
 
 NO_WRAPPING = 1 << 20
 _COMMENT = re.compile(r"[ \t]*(?:#.*)?\n?")
-# A key with nothing but comments up to its mapping or list: how far is that indented?
+# A key with only comments up to its mapping or list, and the indentation of that.
 _KEY = r"^( *)[^\s#-].*:[ \t]*(?:#.*)?\n(?:[ \t]*(?:#.*)?\n)*\1"
 _MAPPING = re.compile(_KEY + r"( +)[^\s#-]", re.MULTILINE)
 _LIST = re.compile(_KEY + r"( *)- ", re.MULTILINE)
-Change = t.Callable[[t.Any], None]
+Change = t.Callable[[t.Any], object]
 
 
 def _yaml(mapping: int = 2, offset: int = 0) -> YAML:
@@ -90,40 +90,40 @@ class RoundTrip:
     """The syntax of manifests and configurations: YAML, or JSON if the text begins with a brace."""
 
     def read(self, data: bytes, what: str) -> t.Any:
-        """Return the tree of the first document as plain dictionaries and lists. Raises EditError."""
-        return _copied(_tree(data, what))
+        """Return the tree of the first document as plain dictionaries and lists. Raises ConfigError."""
+        return _copy(_tree(data, what))
 
-    def edited(self, data: bytes, what: str, change: Change) -> bytes:
-        """Return *data* with the tree as *change* leaves it. Raises EditError, also for more than one document."""
-        wanted = self.read(data, what)
-        change(wanted)
-        if equal(wanted, self.read(data, what)):
+    def edit(self, data: bytes, what: str, change: Change) -> bytes:
+        """Return *data* with the tree as *change* leaves it. Raises ConfigError, also for more than one document."""
+        target = self.read(data, what)
+        change(target)
+        if is_equal(target, self.read(data, what)):
             return data
         text = _text(data, what)
         if _is_json(text):
-            return _json_edited(text, what, wanted)
+            return _edit_json(text, what, target)
         if "\r" in text or text.startswith("\ufeff"):
-            raise EditError(
+            raise ConfigError(
                 f"{what} has line ends of Windows or a byte order mark: convert it (dos2unix --remove-bom), then run again."
             )
         for candidate in _candidates(text, what, change):
-            if candidate is not None and self._means(candidate.encode("utf-8"), wanted):
+            if candidate is not None and self._means(candidate.encode("utf-8"), target):
                 return candidate.encode("utf-8")
-        raise EditError(
+        raise ConfigError(
             f"{what} cannot be edited, because what has to be changed is shared through an anchor (& and *) or written in an unusual way:"
             " write it out as plain YAML, then run again."
         )
 
-    def written(self, tree: t.Any) -> bytes:
+    def render(self, tree: t.Any) -> bytes:
         """Return a new YAML file that means *tree*."""
         stream = io.StringIO()
         _yaml().dump(tree, stream)
         return stream.getvalue().encode("utf-8")
 
-    def _means(self, data: bytes, wanted: t.Any) -> bool:
+    def _means(self, data: bytes, target: t.Any) -> bool:
         try:
-            return equal(self.read(data, ""), wanted)
-        except EditError:
+            return is_equal(self.read(data, ""), target)
+        except ConfigError:
             return False
 
 
@@ -131,28 +131,28 @@ def _text(data: bytes, what: str) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as exc:
-        raise EditError(f"{what} is not written in UTF-8: convert it, then run again.") from exc
+        raise ConfigError(f"{what} is not written in UTF-8: convert it, then run again.") from exc
 
 
 def _is_json(text: str) -> bool:
     return text.lstrip().startswith("{")
 
 
-def _json_edited(text: str, what: str, wanted: t.Any) -> bytes:
+def _edit_json(text: str, what: str, target: t.Any) -> bytes:
     try:
-        document = _json.Document(text)
-        document.become(meaning(wanted))
+        document = json_document.Document(text)
+        document.become(meaning(target))
     except DocumentError as exc:
-        raise EditError(f"{what} cannot be edited ({exc}): write it as YAML, then run again.") from exc
+        raise ConfigError(f"{what} cannot be edited ({exc}): write it as YAML, then run again.") from exc
     return document.to_bytes()
 
 
-def _refused(what: str, exc: Exception) -> EditError:
+def _explain(what: str, exc: Exception) -> ConfigError:
     place = getattr(exc, "problem_mark", None)
     parts = (getattr(exc, "context", None), getattr(exc, "problem", None))
     problem = " ".join(" ".join(part for part in parts if part).split()) or str(exc) or type(exc).__name__
     where = f" in line {place.line + 1}, column {place.column + 1}" if place else ""
-    return EditError(f"{what} cannot be read as YAML ({problem}{where}): correct it, then run again.")
+    return ConfigError(f"{what} cannot be read as YAML ({problem}{where}): correct it, then run again.")
 
 
 def _candidates(text: str, what: str, change: Change) -> t.Iterator[str | None]:
@@ -162,18 +162,18 @@ def _candidates(text: str, what: str, change: Change) -> t.Iterator[str | None]:
     offsets = dict.fromkeys(len(found.group(2)) for found in _LIST.finditer(text)) or {0: None}
     after = ""
     for offset in offsets:
-        before = _dumped(text, what, step, offset, lambda _tree: None)
-        after = _dumped(text, what, step, offset, change)
-        yield _merged(text, before, _beside_comments(before, after))
+        before = _dump(text, what, step, offset, lambda _tree: None)
+        after = _dump(text, what, step, offset, change)
+        yield _merge(text, before, _beside_comments(before, after))
     yield after
 
 
-def _dumped(text: str, what: str, step: int, offset: int, change: Change) -> str:
+def _dump(text: str, what: str, step: int, offset: int, change: Change) -> str:
     yaml, stream = _yaml(step, offset), io.StringIO()
     try:
         tree = yaml.load(text)
     except (YAMLError, ValueError) as exc:
-        raise _refused(what, exc) from exc
+        raise _explain(what, exc) from exc
     change(tree)
     yaml.dump(tree, stream)
     return stream.getvalue()
@@ -185,31 +185,31 @@ def _tree(data: bytes, what: str) -> t.Any:
     text = _text(data, what)
     try:
         if _is_json(text):
-            return _json.loads(text)
+            return json_document.loads(text)
         return _native(next(_yaml().load_all(text), None), what)
     except DocumentError as exc:
-        raise EditError(f"{what} begins as JSON and is not JSON ({exc}): correct it, then run again.") from exc
+        raise ConfigError(f"{what} begins as JSON and is not JSON ({exc}): correct it, then run again.") from exc
     except RecursionError as exc:
-        raise EditError(f"{what} is nested too deeply, or contains itself: correct it, then run again.") from exc
+        raise ConfigError(f"{what} is nested too deeply, or contains itself: correct it, then run again.") from exc
     except (YAMLError, ValueError, NotImplementedError) as exc:
-        raise _refused(what, exc) from exc
+        raise _explain(what, exc) from exc
 
 
-def _copied(node: t.Any) -> t.Any:
+def _copy(node: t.Any) -> t.Any:
     if isinstance(node, dict):
-        return {key: _copied(value) for key, value in node.items()}
-    return [_copied(value) for value in node] if isinstance(node, list) else node
+        return {key: _copy(value) for key, value in node.items()}
+    return [_copy(value) for value in node] if isinstance(node, list) else node
 
 
 def _native(node: t.Any, what: str) -> t.Any:
     """Return a copy in plain dictionaries and lists, in which nothing is shared."""
     if isinstance(node, dict):
         if "<<" in node:
-            raise EditError(
+            raise ConfigError(
                 f"{what} uses a merge key (<<), which its readers do not agree on: write it out, then run again."
             )
         if not all(isinstance(key, str) for key in node):
-            raise EditError(f"{what} has a key that is not text: correct it, then run again.")
+            raise ConfigError(f"{what} has a key that is not text: correct it, then run again.")
         return {str(key): _native(value, what) for key, value in node.items()}
     if isinstance(node, list):
         return [_native(value, what) for value in node]
@@ -217,7 +217,9 @@ def _native(node: t.Any, what: str) -> t.Any:
         return node
     if isinstance(node, str):
         return str(node)
-    raise EditError(f"{what} uses a tag (!) of YAML, which is not supported here: write the value out, then run again.")
+    raise ConfigError(
+        f"{what} uses a tag (!) of YAML, which is not supported here: write the value out, then run again."
+    )
 
 
 def _beside_comments(before: str, after: str) -> str:
@@ -238,7 +240,7 @@ def _beside_comments(before: str, after: str) -> str:
     return "".join(result)
 
 
-def _merged(text: str, before: str, after: str) -> str | None:
+def _merge(text: str, before: str, after: str) -> str | None:
     """Return *text* with what makes *before* into *after*; None if that has no place in it."""
     if text == before:
         return after

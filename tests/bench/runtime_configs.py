@@ -28,11 +28,11 @@ from lab.settings import from_environment
 from rich.console import Console
 from rich.table import Table
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.apply import Host, ensure_present
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import Request
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd_daemon import Containerd
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import parse_release
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.trees import leaves, merge
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.apply import Host, ensure_present
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.tree import leaves, merge
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.daemon import Containerd
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.plan import Request
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.schema import parse_release
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import samples
 
 ROUNDS = 15

@@ -70,7 +70,7 @@ def configuration(machine: Any) -> Any:
 
 def unproved(machine: Any) -> bool:
     """Whether a change has not been proved; there has to be a record of it."""
-    return json.loads(machine.check_output(f"cat {RECORDS}"))["former"] is not None
+    return json.loads(machine.check_output(f"cat {RECORDS}"))["record"]["former"] is not None
 
 
 def write(machine: Any, path: str, text: str) -> None:

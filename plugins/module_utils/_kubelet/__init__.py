@@ -1,7 +1,8 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kubelet's configuration: found, merged, judged, and the way back.
+"""The kubelet's configuration: what `_config` has to know of it.
 
-All functions work on trees of dictionaries and lists, so that this floor needs no YAML library. Private to this collection.
+`node` reads a node, `node_state` is what was read, `plan` decides on it, `controller` runs that. All functions work on trees of
+dictionaries and lists, so that this floor needs no YAML library.
 """

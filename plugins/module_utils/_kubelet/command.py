@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command line with which the kubelet starts next, and where each word of it is written. Private to this collection.
+"""The command line with which the kubelet starts next, and where each word of it is written.
 
 systemd's unit comes first: what a running kubelet was started with may be older than the files. Sources: systemd.exec(5),
 systemd.service(5), spf13/pflag as the kubelet uses it.
@@ -19,7 +19,7 @@ from .._probe.host import Runner
 from .._probe.kubelet import KUBEADM_CONFIG, KUBEADM_FLAGS, Reader
 
 PROGRAM = "kubelet"
-# Where packages and people leave flags besides.
+# Where packages and administrators add flags.
 DEFAULTS = ("/etc/default/kubelet", "/etc/sysconfig/kubelet")
 SHOW_UNIT = ("systemctl", "cat", "--no-pager", PROGRAM)
 
@@ -47,14 +47,14 @@ class Flag:
 
 @dataclass
 class _Service:
-    """What the files of a unit say together: values with the file that they are from."""
+    """What the files of a unit set together: values with the file that they are from."""
 
     start: list[Word] = field(default_factory=list)
     variables: list[Word] = field(default_factory=list)
     files: list[Word] = field(default_factory=list)
 
-    def take(self, name: str, value: str, file: str) -> None:
-        """Add a setting; an empty one takes back those before it."""
+    def add(self, name: str, value: str, file: str) -> None:
+        """Add a setting; an empty one removes those before it."""
         known = {"ExecStart": self.start, "Environment": self.variables, "EnvironmentFile": self.files}.get(name)
         if known is None:
             return
@@ -65,21 +65,21 @@ class _Service:
 
 
 def find(run: Runner, read: Reader, processes: t.Sequence[t.Sequence[str]]) -> list[Word] | None:
-    """Return the words behind the program's name; None on a host that shows no kubelet."""
+    """Return the words behind the program's name; None on a host without a kubelet."""
     status, unit = run(SHOW_UNIT)
-    words = from_unit(unit, read) if status == 0 else None
+    words = read_unit(unit, read) if status == 0 else None
     if words is None:
         running = next((words for words in processes if words and os.path.basename(words[0]) == PROGRAM), None)
-        words = None if running is None else [Word(text, "the kubelet that runs") for text in running[1:]]
-    return _from_kubeadm(read) if words is None else words
+        words = None if running is None else [Word(text, "the running kubelet") for text in running[1:]]
+    return _read_kubeadm(read) if words is None else words
 
 
-def from_unit(unit: str, read: Reader) -> list[Word] | None:
+def read_unit(unit: str, read: Reader) -> list[Word] | None:
     """Return the words behind the program's name as the *unit*, as ``systemctl cat`` prints it, has them; None without a kubelet."""
-    service = _parsed(unit)
+    service = _parse(unit)
     known = _environment(service, read)
     for line in reversed(service.start):
-        words = [word for text in _split(line.text.lstrip("@-:+!")) for word in _expanded(text, line.source, known)]
+        words = [word for text in _split(line.text.lstrip("@-:+!")) for word in _expand(text, line.source, known)]
         place = next((at for at, word in enumerate(words) if os.path.basename(word.text) == PROGRAM), None)
         if place is not None:
             return words[place + 1 :]
@@ -87,7 +87,7 @@ def from_unit(unit: str, read: Reader) -> list[Word] | None:
 
 
 def flags(words: t.Iterable[Word]) -> list[Flag]:
-    """Return the flags among the words, in their order. The kubelet takes no words but flags and their values."""
+    """Return the flags among the words, in their order. The kubelet accepts only flags and their values."""
     found: list[Flag] = []
     for text, source in words:
         if text.startswith("--"):
@@ -103,8 +103,8 @@ def last(given: t.Sequence[Flag], name: str) -> str | None:
     return next((flag.value for flag in reversed(given) if flag.name == name), None) or None
 
 
-def _from_kubeadm(read: Reader) -> list[Word] | None:
-    """Return what kubeadm has the kubelet started with, None if it wrote nothing."""
+def _read_kubeadm(read: Reader) -> list[Word] | None:
+    """Return the words with which kubeadm starts the kubelet, None if kubeadm wrote nothing."""
     texts = {path: read(path) for path in (KUBEADM_FLAGS, *DEFAULTS)}
     if texts[KUBEADM_FLAGS] is None and read(KUBEADM_CONFIG) is None:
         return None
@@ -115,7 +115,7 @@ def _from_kubeadm(read: Reader) -> list[Word] | None:
     return words
 
 
-def _parsed(unit: str) -> _Service:
+def _parse(unit: str) -> _Service:
     service, file, section = _Service(), "the unit kubelet.service", ""
     for line in unit.replace("\\\n", " ").splitlines():
         header = _HEADER.fullmatch(line)
@@ -125,7 +125,7 @@ def _parsed(unit: str) -> _Service:
             section = line.strip()
         elif section == "[Service]" and not line.startswith(("#", ";")):
             name, _sign, value = line.partition("=")
-            service.take(name.strip(), value.strip(), file)
+            service.add(name.strip(), value.strip(), file)
     return service
 
 
@@ -154,7 +154,7 @@ def _assignments(text: str) -> t.Iterator[tuple[str, str]]:
             yield name.strip(), value[1:-1] if quoted else value
 
 
-def _expanded(text: str, source: str, known: t.Mapping[str, Word]) -> list[Word]:
+def _expand(text: str, source: str, known: t.Mapping[str, Word]) -> list[Word]:
     """Return what becomes of a word: a variable alone may be several, one within a word is a part of it."""
     alone = _VARIABLE.match(text)
     if alone:

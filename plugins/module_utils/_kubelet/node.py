@@ -1,17 +1,18 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the node's half of the module reads. Private to this collection."""
+"""What the node's half of the module kubelet_config reads."""
 
 from __future__ import annotations
 
 import os
 import typing as t
 
-from .. import _files
+from .._config import files
+from .._config.node import read_files
+from .._config.record import encode_bytes
 from .._probe.host import Runner
 from .._probe.kubelet import KUBEADM_CONFIG, Reader, distribution, look, processes
-from .._yaml_files.node import described, encoded, record_path
 from . import command
 
 _DROP_IN = ".conf"
@@ -25,9 +26,9 @@ def read(
     look_at: Reader = look,
     list_processes: t.Callable[[], t.Sequence[t.Sequence[str]]] = processes,
 ) -> dict[str, t.Any]:
-    """Return what the controller has to know: files as {data (base64, None: no file), sha256}, flags as [name, value, source].
+    """Return what the controller needs: files as `read_files` returns them, flags as [name, value, source].
 
-    *path* is the configuration, None to take the one that the kubelet is started with. Raises FilesError.
+    *path* is the configuration, None for the one that the kubelet is started with. Raises FilesError.
     """
     words = command.find(run, look_at, list_processes())
     flags = None if words is None else command.flags(words)
@@ -35,15 +36,11 @@ def read(
     # A relative one starts where systemd starts services.
     named = named and os.path.join("/", named)
     place = path or named or KUBEADM_CONFIG
-    record = record_path(state_dir, "kubelet", place)
     folder = command.last(flags or (), "config-dir")
     return {
-        "path": place,
+        **read_files(place, "kubelet", state_dir),
         "named": named,
         "is_named": named is None or os.path.realpath(named) == os.path.realpath(place),
-        "config": described(_files.read_bytes(place)),
-        "record_path": record,
-        "record": described(_files.read_bytes(record)),
         "flags": None if flags is None else [[flag.name, flag.value, flag.source] for flag in flags],
         "drop_ins": _drop_ins(os.path.join("/", folder)) if folder else [],
         "processes": _limit(look_at),
@@ -52,7 +49,7 @@ def read(
 
 
 def _drop_ins(folder: str) -> list[list[str]]:
-    """Return the drop-ins with their content, in the order in which the kubelet goes through them: folder by folder, by name."""
+    """Return the drop-ins with their content, in the order in which the kubelet reads them: folder by folder, by name."""
     found: list[list[str]] = []
     try:
         names = sorted(os.listdir(folder))
@@ -63,12 +60,12 @@ def _drop_ins(folder: str) -> list[list[str]]:
         if os.path.isdir(path) and not os.path.islink(path):
             found += _drop_ins(path)
         elif name.endswith(_DROP_IN):
-            data = _files.read_bytes(path)
-            found += [] if data is None else [[path, encoded(data)]]
+            data = encode_bytes(files.read_bytes(path))
+            found += [] if data is None else [[path, data]]
     return found
 
 
 def _limit(look_at: Reader) -> int | None:
     """Return how many processes the node can have."""
-    told = [str(look_at(path) or "").strip() for path in _LIMITS]
-    return min((int(text) for text in told if text.isdigit()), default=None)
+    limits = [str(look_at(path) or "").strip() for path in _LIMITS]
+    return min((int(text) for text in limits if text.isdigit()), default=None)

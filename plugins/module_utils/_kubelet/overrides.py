@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What goes before the kubelet's configuration file: drop-ins of --config-dir, and flags before those. Private to this collection.
+"""What overrides the kubelet's configuration file: drop-ins of --config-dir, and flags, which override those too.
 
 Sources: cmd/kubelet/app/server.go (mergeKubeletConfigurations, kubeletConfigFlagPrecedence) and options.go (AddKubeletConfigFlags).
 """
@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import typing as t
 
-from .._runtimes.trees import MISSING, Path, Tree, dotted, get, leaves
-from .._yaml_files.errors import EditError
-from .._yaml_files.scalars import meaning, text_of
+from .._config.errors import ConfigError
+from .._config.tree import MISSING, Path, Tree, format_path, get, leaves
+from .._config.yaml_nodes import meaning, text_of
 from .command import Flag
-from .configuration import alike
+from .configuration import is_equal
 from .settings import RESERVED
 
-# Flags with another name than the setting has. All others are its name with hyphens.
-_NAMED_OTHERWISE: t.Mapping[str, Path] = {
+# Flags that are not named like their setting. All others are its name with hyphens.
+_OTHER_NAMES: t.Mapping[str, Path] = {
     "anonymous-auth": ("authentication", "anonymous", "enabled"),
     "authentication-token-webhook": ("authentication", "webhook", "enabled"),
     "authentication-token-webhook-cache-ttl": ("authentication", "webhook", "cacheTTL"),
@@ -42,7 +42,7 @@ _NAMED_OTHERWISE: t.Mapping[str, Path] = {
     "resolv-conf": ("resolvConf",),
     "rotate-server-certificates": ("serverTLSBootstrap",),
 }
-# What the kubelet has where its file says nothing of it at all (pkg/kubelet/eviction/defaults_linux.go).
+# What the kubelet has where its file has no such setting (pkg/kubelet/eviction/defaults_linux.go).
 DEFAULT_EVICTION_HARD = {
     "memory.available": "100Mi",
     "nodefs.available": "10%",
@@ -55,24 +55,26 @@ Files = t.Mapping[str, t.Any]
 
 
 def refuse(values: t.Mapping[str, t.Any], flags: t.Sequence[Flag], drop_ins: Files, what: str) -> None:
-    """Raise EditError for what would keep *values* in the file *what* from counting. *drop_ins* are trees by path, in the kubelet's order."""
+    """Raise ConfigError for what would override *values* in the file *what*. *drop_ins* are trees by path, in the kubelet's order."""
     paths = list(leaves(dict(values)))
     for flag in flags:
-        hidden = next((path for path in paths if _is_about(flag, path)), None)
-        if hidden:
-            raise EditError(
-                f"The kubelet is started with --{flag.name}={flag.value} ({flag.source}), which goes before {dotted(hidden)} of {what}: take"
-                " the flag out there, and run again."
+        overridden = next((path for path in paths if _is_about(flag, path)), None)
+        if overridden:
+            raise ConfigError(
+                f"The kubelet is started with --{flag.name}={flag.value} ({flag.source}), which overrides {format_path(overridden)} of {what}: remove"
+                " the flag there, and run again."
             )
     for file, tree in reversed(list(drop_ins.items())):
         for path, value in leaves(dict(values)).items():
             other = _overriding(tree, path)
-            if other is not MISSING and not alike(path, other, value):
-                raise EditError(f"{file} goes before {what} and sets {dotted(path)}: take it out there, and run again.")
+            if other is not MISSING and not is_equal(path, other, value):
+                raise ConfigError(
+                    f"{file} overrides {what} and sets {format_path(path)}: remove it there, and run again."
+                )
 
 
 def effective(tree: Tree, flags: t.Sequence[Flag], drop_ins: Files) -> dict[str, dict[str, str]]:
-    """Return what the kubelet keeps from pods: {kubeReserved, systemReserved, evictionHard} with all that is said of them."""
+    """Return what the kubelet reserves: {kubeReserved, systemReserved, evictionHard} as the file, drop-ins and flags set them."""
     found = {name: _texts(tree.get(name)) for name in (*RESERVED, "evictionHard")}
     merges = meaning(tree.get("mergeDefaultEvictionSettings")) is True
     if "evictionHard" not in tree or meaning(tree["evictionHard"]) is None or merges:
@@ -92,14 +94,14 @@ def _is_about(flag: Flag, path: Path) -> bool:
     """Whether a flag sets what is at *path*, above or below it. Of feature gates it sets those that it names."""
     if flag.name == "feature-gates":
         return path[0] == "featureGates" and path[-1] in _pairs(flag.value, "=")
-    named = _NAMED_OTHERWISE.get(flag.name)
+    named = _OTHER_NAMES.get(flag.name)
     if named is None:
         return flag.name.replace("-", "").lower() == path[0].lower()
-    return all(mine == other for mine, other in zip(named, path))
+    return all(key == other for key, other in zip(named, path))
 
 
 def _overriding(tree: t.Any, path: Path) -> t.Any:
-    """Return what a drop-in says of the setting at *path*, MISSING for nothing; null and other things above it take it away."""
+    """Return what a drop-in sets at *path*, MISSING for nothing; null and other values above it remove it."""
     for depth in range(1, len(path)):
         above = get(tree, path[:depth])
         if above is MISSING:
@@ -114,7 +116,7 @@ def _texts(node: t.Any) -> dict[str, str]:
 
 
 def _patch(known: dict[str, str], other: t.Any) -> None:
-    """Lay a drop-in over what is known, as RFC 7396 has it: null takes away."""
+    """Apply a drop-in to what is known as a JSON merge patch (RFC 7396): null removes."""
     if not isinstance(other, dict):
         known.clear()
         return
@@ -131,13 +133,13 @@ def _pairs(text: str, sign: str) -> dict[str, str]:
 
 
 def _reserved_cpus(tree: Tree, flags: t.Sequence[Flag], drop_ins: Files) -> str:
-    said = [text_of(each.get("reservedSystemCPUs")) for each in (tree, *drop_ins.values()) if isinstance(each, dict)]
-    said += [flag.value for flag in flags if flag.name == "reserved-cpus"]
-    return next((text for text in reversed(said) if text), "")
+    lists = [text_of(each.get("reservedSystemCPUs")) for each in (tree, *drop_ins.values()) if isinstance(each, dict)]
+    lists += [flag.value for flag in flags if flag.name == "reserved-cpus"]
+    return next((text for text in reversed(lists) if text), "")
 
 
 def _with_listed_cpus(found: dict[str, dict[str, str]], cpus: str) -> dict[str, dict[str, str]]:
-    """CPUs that are listed one by one count instead of any amount."""
+    """Return *found* with CPUs that are listed one by one instead of any amount."""
     if cpus:
         found["kubeReserved"].pop("cpu", None)
         found["systemReserved"]["cpu"] = str(sum(_width(part) for part in cpus.split(",")))
@@ -155,10 +157,10 @@ def _width(part: str) -> int:
 def refuse_listed_cpus(
     values: t.Mapping[str, t.Any], tree: Tree, flags: t.Sequence[Flag], drop_ins: Files, what: str
 ) -> None:
-    """Raise EditError if an amount of CPUs is asked for that does not count, since CPUs are listed one by one."""
+    """Raise ConfigError if an amount of CPUs is requested that has no effect, since CPUs are listed one by one."""
     cpus = _reserved_cpus(tree, flags, drop_ins)
     named = next((name for name in RESERVED if "cpu" in values.get(name, {})), None)
     if cpus and named:
-        raise EditError(
-            f"reservedSystemCPUs is {cpus}, beside which the kubelet ignores {named}.cpu of {what}: change that list instead, or take it out."
+        raise ConfigError(
+            f"reservedSystemCPUs is {cpus}, beside which the kubelet ignores {named}.cpu of {what}: change that list instead, or remove it."
         )

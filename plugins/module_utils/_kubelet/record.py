@@ -1,26 +1,21 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is on record of a kubelet's configuration: the file as it would be without us, what we set in it, and what there was before a change
-that nobody has proved yet. Private to this collection.
-"""
+"""What is on record of a kubelet's configuration."""
 
 from __future__ import annotations
 
-import base64
 import typing as t
 from dataclasses import dataclass
 
-from .._yaml_files.errors import EditError
-from .._yaml_files.record import DAMAGED, Kept, content_of_record, text_of_record
+from .._config.record import DAMAGED, FileRecord, decode_bytes, describe_damage, encode_bytes, load
 
-FORMAT = 1
 Values = t.Mapping[str, t.Any]
 
 
 @dataclass(frozen=True)
 class Former:
-    """What there was before a change that is not proved: the file, and what was on record of it."""
+    """What there was before a change that is not verified: the file, and what was on record of it."""
 
     content: bytes
     record: Record | None
@@ -28,50 +23,43 @@ class Former:
 
 @dataclass(frozen=True)
 class Record:
-    """What we did to one file: *values* are what was asked for, mapping in mapping; *tried* what may be there yet if runs were killed."""
+    """What was done to one file: *values* are the requested ones; *tried* are those that killed runs may have written."""
 
-    file: Kept
+    file: FileRecord
     values: Values
     tried: tuple[Values, ...] = ()
     former: Former | None = None
 
-    def encode(self) -> bytes:
-        """Return the record as text in JSON."""
-        return text_of_record({"format": FORMAT, **self._content()})
+    @property
+    def written(self) -> tuple[str | None, ...]:
+        """The SHA-256 of what was written."""
+        return self.file.written
 
-    def _content(self) -> dict[str, t.Any]:
-        content: dict[str, t.Any] = {
-            "file": self.file.encode(),
-            "values": self.values,
-            "tried": self.tried,
-            "former": None,
+    def encode(self) -> dict[str, t.Any]:
+        """Return the record as JSON can hold it."""
+        former = self.former and {
+            "content": encode_bytes(self.former.content),
+            "record": self.former.record and self.former.record.encode(),
         }
-        if self.former is not None:
-            data = base64.b64encode(self.former.content).decode("ascii")
-            before = self.former.record
-            content["former"] = {"content": data, "record": None if before is None else before._content()}
-        return content
+        return {"file": self.file.encode(), "values": self.values, "tried": self.tried, "former": former}
 
     @staticmethod
     def decode(data: bytes | None, file: str) -> Record | None:
-        """Return the record in *file*, None if there is none. Raises EditError if it cannot be read."""
+        """Return the record in *file*, None if there is none. Raises ConfigError if it cannot be read."""
         if data is None:
             return None
-        what = f"{file}, the record of changes to the kubelet's configuration"
+        subject = "the kubelet's configuration"
         try:
-            return _read(content_of_record(data, FORMAT, what))
+            return _read(load(data, file, subject))
         except DAMAGED as exc:
-            raise EditError(
-                f"{what}, is damaged: put back a good copy, or move it away and take the settings out by hand; then run again."
-            ) from exc
+            raise describe_damage(file, subject, exc) from exc
 
 
 def _read(content: t.Mapping[str, t.Any]) -> Record:
-    """Read what a record holds; raises one of DAMAGED."""
-    former, said = None, content["former"]
-    if said is not None:
-        before = said["record"]
-        former = Former(base64.b64decode(said["content"], validate=True), None if before is None else _read(before))
-    return Record(
-        Kept.decode(content["file"]), dict(content["values"]), tuple(dict(each) for each in content["tried"]), former
-    )
+    """Read what encode() returns; raises one of DAMAGED."""
+    former = content["former"]
+    if former is not None:
+        before = former["record"]
+        former = Former(decode_bytes(former["content"]) or b"", None if before is None else _read(before))
+    values, tried = dict(content["values"]), tuple(dict(each) for each in content["tried"])
+    return Record(FileRecord.decode(content["file"]), values, tried, former)

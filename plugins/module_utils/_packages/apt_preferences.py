@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Iterator
 
-from .. import _files
+from .._config import files as _files
 from .request import PackageError, Request
 
 OWN = "/etc/apt/preferences"

@@ -9,7 +9,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Iterable, Mapping
 
-from .. import _files
+from .._config import files as _files
 from .request import PackageError, Request, upstream
 
 

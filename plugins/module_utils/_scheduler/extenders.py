@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Extenders, in KubeSchedulerConfiguration's own spelling. Private to this collection.
+"""Extenders, in KubeSchedulerConfiguration's own spelling.
 
 Source: https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/#kubescheduler-config-k8s-io-v1-Extender, whose rules
-kube-scheduler applies when it starts: what is refused here would take the scheduler down there.
+kube-scheduler applies when it starts: it would not start with what is refused here.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import re
 import typing as t
 from urllib.parse import urlsplit
 
-from .._yaml_files.errors import EditError
-from .._yaml_files.scalars import meaning, text_of
+from .._config.errors import ConfigError
+from .._config.yaml_nodes import meaning, text_of
 
 Extender = t.Mapping[str, t.Any]
 
@@ -53,44 +53,44 @@ _CACHING = ("aliyun.com/", "nano-gpu/", "nano-gpu.io/", "elasticgpu.io/")
 
 
 def check(extenders: t.Sequence[Extender]) -> list[str]:
-    """Return advice on what is asked for. Raises EditError, naming the extender, for what kube-scheduler refuses."""
+    """Return warnings about the requested extenders. Raises ConfigError, naming the extender, for what kube-scheduler refuses."""
     if not extenders:
-        raise EditError("extenders is empty: give at least one, or state: absent to take out those of earlier runs.")
-    advice = [text for index, extender in enumerate(extenders) for text in _check(extender, f"extenders[{index}]")]
+        raise ConfigError("extenders is empty: give at least one, or state: absent to remove those of earlier runs.")
+    warnings = [text for index, extender in enumerate(extenders) for text in _check(extender, f"extenders[{index}]")]
     check_together(extenders)
     prefixes = [_url(extender) for extender in extenders]
     twice = next((prefix for prefix in prefixes if prefixes.count(prefix) > 1), None)
     if twice:
-        raise EditError(f"extenders names {twice} twice as urlPrefix: give each extender once.")
-    return advice
+        raise ConfigError(f"extenders names {twice} twice as urlPrefix: give each extender once.")
+    return warnings
 
 
 def check_together(extenders: t.Sequence[Extender]) -> None:
-    """Raise EditError if one kube-scheduler cannot have these extenders together."""
+    """Raise ConfigError if one kube-scheduler cannot have these extenders together."""
     binders = [_url(extender) for extender in extenders if extender.get("bindVerb")]
     if len(binders) > 1:
-        raise EditError(
-            f"The extenders {' and '.join(binders)} both have a bindVerb, and kube-scheduler takes at most one: take one of them out, or run"
+        raise ConfigError(
+            f"The extenders {' and '.join(binders)} both have a bindVerb, and kube-scheduler accepts at most one: remove one of them, or run"
             " a second scheduler for it."
         )
     owners: dict[str, str] = {}
     for extender in extenders:
         for name in resources(extender):
             if owners.setdefault(name, _url(extender)) != _url(extender):
-                raise EditError(
-                    f"The extenders {owners[name]} and {_url(extender)} both manage {name}, and kube-scheduler takes one for each resource:"
-                    " take one of them out."
+                raise ConfigError(
+                    f"The extenders {owners[name]} and {_url(extender)} both manage {name}, and kube-scheduler accepts one for each resource:"
+                    " remove one of them."
                 )
 
 
 def check_timeouts(extenders: t.Sequence[Extender], what: str) -> None:
-    """Raise EditError for an httpTimeout that is no duration, with which kube-scheduler does not start."""
+    """Raise ConfigError for an httpTimeout that is not a duration, with which kube-scheduler does not start."""
     for index, extender in enumerate(extenders):
         timeout = extender.get("httpTimeout")
         number = isinstance(meaning(timeout), (int, float))
         if meaning(timeout) is not None and (number or not _GO_DURATION.fullmatch(text_of(timeout))):
-            raise EditError(
-                f"{what}: extenders[{index}].httpTimeout is {text_of(timeout) or 'empty'}, which is no duration, and kube-scheduler does not start with it:"
+            raise ConfigError(
+                f"{what}: extenders[{index}].httpTimeout is {text_of(timeout) or 'empty'}, which is not a duration, and kube-scheduler does not start with it:"
                 " give a number with its unit, such as 5s, then run again."
             )
 
@@ -104,21 +104,21 @@ def resources(extender: Extender) -> list[str]:
 
 
 def identity(extender: Extender) -> dict[str, t.Any]:
-    """Return by what an extender is known again: its address and the resources that it manages."""
+    """Return by what an extender is recognised: its address and the resources that it manages."""
     return {"urlPrefix": _url(extender), "managedResources": sorted(resources(extender))}
 
 
 def is_one_of(extender: Extender, identities: t.Iterable[t.Mapping[str, t.Any]]) -> bool:
     """Whether *extender* is one of *identities*: it manages the same resources, or has the same address."""
-    mine = identity(extender)
+    this = identity(extender)
     return any(
-        mine["urlPrefix"] == known["urlPrefix"]
-        or (mine["managedResources"] and mine["managedResources"] == known["managedResources"])
+        this["urlPrefix"] == known["urlPrefix"]
+        or (this["managedResources"] and this["managedResources"] == known["managedResources"])
         for known in identities
     )
 
 
-def told(extender: Extender) -> str:
+def describe(extender: Extender) -> str:
     """Return an extender in words."""
     managed = f" for {', '.join(resources(extender))}" if resources(extender) else ""
     return f"the extender {_url(extender)}{managed}"
@@ -132,38 +132,38 @@ def _check(extender: Extender, where: str) -> list[str]:
     _check_kinds(extender, _KINDS, where)
     _check_address(extender, where)
     if not any(extender.get(verb) for verb in VERBS):
-        raise EditError(f"{where} does nothing: give it at least one of {', '.join(VERBS)}.")
+        raise ConfigError(f"{where} does nothing: give it at least one of {', '.join(VERBS)}.")
     if extender.get("prioritizeVerb") and extender.get("weight", 0) <= 0:
-        raise EditError(
-            f"{where} has a prioritizeVerb, for which kube-scheduler asks a weight above 0: give it a weight."
+        raise ConfigError(
+            f"{where} has a prioritizeVerb, for which kube-scheduler requires a weight above 0: give it a weight."
         )
     if not 0 <= extender.get("weight", 0) < 2**63:
-        raise EditError(f"{where}.weight is {extender['weight']}: give a whole number above 0.")
+        raise ConfigError(f"{where}.weight is {extender['weight']}: give a whole number above 0.")
     timeout = extender.get("httpTimeout", "1s")
     if not _DURATION.fullmatch(timeout):
-        raise EditError(
-            f"{where}.httpTimeout is {timeout}, which is no duration: give a number with its unit, such as 5s or 500ms."
+        raise ConfigError(
+            f"{where}.httpTimeout is {timeout}, which is not a duration: give a number with its unit, such as 5s or 500ms."
         )
     if "tlsConfig" in extender:
         _check_kinds(extender["tlsConfig"], _TLS, f"{where}.tlsConfig")
     _check_resources(extender, where)
-    return _advice(extender, where)
+    return _find_warnings(extender, where)
 
 
 def _check_kinds(given: t.Any, kinds: t.Mapping[str, tuple[type, str]], where: str) -> None:
     if not isinstance(given, dict):
-        raise EditError(f"{where} has to be a mapping.")
+        raise ConfigError(f"{where} has to be a mapping.")
     for key, value in given.items():
         if key not in kinds:
             close = {name.lower(): name for name in kinds}
             near = difflib.get_close_matches(str(key).lower(), close, n=1)
-            remedy = f"write {close[near[0]]}" if near else f"it takes {', '.join(kinds)}"
-            raise EditError(
+            remedy = f"write {close[near[0]]}" if near else f"it has {', '.join(kinds)}"
+            raise ConfigError(
                 f"{where} has no setting {key}, and kube-scheduler does not start with one that it does not know: {remedy}."
             )
         kind, word = kinds[key]
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise EditError(f"{where}.{key} is {value!r} and has to be {word}.")
+            raise ConfigError(f"{where}.{key} is {value!r} and has to be {word}.")
 
 
 def _check_address(extender: Extender, where: str) -> None:
@@ -174,7 +174,7 @@ def _check_address(extender: Extender, where: str) -> None:
     except ValueError:
         good = False
     if not good or re.search(r"\s", prefix):
-        raise EditError(
+        raise ConfigError(
             f"{where}.urlPrefix is {prefix or 'missing'}: give the address of the extender, such as http://10.96.0.20:12345/gpushare-scheduler."
         )
 
@@ -188,22 +188,22 @@ def _check_resources(extender: Extender, where: str) -> None:
         domain = name.partition("/")[0]
         native = domain == "kubernetes.io" or domain.endswith(".kubernetes.io") or name.startswith("requests.")
         if not _RESOURCE_NAME.fullmatch(name) or native or len(name.partition("/")[2]) > 63:
-            raise EditError(
-                f"{place}.name is {name or 'missing'}, which is no extended resource: give one with a domain of its own, such as"
+            raise ConfigError(
+                f"{place}.name is {name or 'missing'}, which is not an extended resource: give one with a domain of its own, such as"
                 " aliyun.com/gpu-mem."
             )
         if name in names:
-            raise EditError(f"{where} manages {name} twice: name each resource once.")
+            raise ConfigError(f"{where} manages {name} twice: name each resource once.")
         names.append(name)
 
 
-def _advice(extender: Extender, where: str) -> list[str]:
+def _find_warnings(extender: Extender, where: str) -> list[str]:
     caching = [name for name in resources(extender) if name.startswith(_CACHING)]
-    advice = []
+    warnings = []
     if caching and extender.get("nodeCacheCapable") is not True:
-        advice.append(f"{where} manages {caching[0]}, and extenders for that fail without nodeCacheCapable: true.")
+        warnings.append(f"{where} manages {caching[0]}, and extenders for that fail without nodeCacheCapable: true.")
     if not extender.get("managedResources") and not extender.get("ignorable"):
-        advice.append(
-            f"{where} names no managedResources, so that it is asked for every pod: while it does not answer, no pod at all is scheduled."
+        warnings.append(
+            f"{where} names no managedResources, so that kube-scheduler calls it for every pod: while it does not answer, no pod is scheduled."
         )
-    return advice
+    return warnings

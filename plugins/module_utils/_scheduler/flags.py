@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command line of kube-scheduler in a container. Private to this collection.
+"""The command line of kube-scheduler in a container.
 
 Source: spf13/pflag, as kube-scheduler uses it: names with underscores count, one dash does not, the last of several values wins.
 """
@@ -12,8 +12,8 @@ import posixpath
 import typing as t
 from dataclasses import dataclass
 
-from .._yaml_files.errors import EditError
-from .._yaml_files.scalars import sequence, text_of
+from .._config.errors import ConfigError
+from .._config.yaml_nodes import sequence, text_of
 
 PROGRAM = "kube-scheduler"
 PLACES = ("command", "args")
@@ -57,7 +57,7 @@ class Flag:
 
 
 def parse(container: t.Mapping[str, t.Any], where: str) -> list[Flag]:
-    """Return the flags of kube-scheduler, in their order. Raises EditError if it is not started directly."""
+    """Return the flags of kube-scheduler, in their order. Raises ConfigError if it is not started directly."""
     flags: list[Flag] = []
     for place, first in _starts(container, where):
         items = [text_of(item) for item in sequence(container, place, where)]
@@ -76,14 +76,14 @@ def last(flags: t.Sequence[Flag], name: str) -> str | None:
 
 
 def switch(value: str, name: str) -> bool:
-    """Return the value of a switch; raises EditError for what the scheduler would not take."""
+    """Return the value of a switch; raises ConfigError for text that kube-scheduler does not accept."""
     if value not in _TRUE + _FALSE:
-        raise EditError(f"The flag --{name} has the value {value}: give it true or false.")
+        raise ConfigError(f"The flag --{name} has the value {value}: give it true or false.")
     return value in _TRUE
 
 
 def remove(container: dict[str, t.Any], flags: t.Sequence[Flag]) -> None:
-    """Take *flags* out of the lists that they are in."""
+    """Remove *flags* from the lists that they are in."""
     for flag in sorted(flags, key=lambda flag: flag.index, reverse=True):
         del container[flag.place][flag.index : flag.index + flag.size]
 
@@ -114,7 +114,7 @@ def _starts(container: t.Mapping[str, t.Any], where: str) -> list[tuple[str, int
                 return [(place, index + 1), ("args", 0)] if place == "command" else [(place, index + 1)]
     if command or not args:
         what = text_of(command[0]) if command else "its image alone"
-        raise EditError(
+        raise ConfigError(
             f"{where}: kube-scheduler is started by {what}, so that its flags cannot be edited: give it a command with"
             " kube-scheduler and its flags as items of their own."
         )

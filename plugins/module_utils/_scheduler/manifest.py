@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The manifest of kube-scheduler's static pod, edited item by item. Private to this collection."""
+"""The manifest of kube-scheduler's static pod, edited item by item."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import posixpath
 import typing as t
 from dataclasses import dataclass
 
-from .._yaml_files.errors import EditError
-from .._yaml_files.scalars import equal, made, mapping, mappings, meaning, text_of
+from .._config.errors import ConfigError
+from .._config.yaml_nodes import ensure, is_equal, mapping, mappings, meaning, text_of
 from . import flags
 
-#: Changes with the configuration, since kube-scheduler reads that only when it starts: the kubelet makes a pod anew that changes.
+#: Changes with the configuration, since kube-scheduler reads that only when it starts: the kubelet restarts a pod that changes.
 CHECKSUM = "gpu-kubernetes/scheduler-config-checksum"
-# The same without us, where only that has the kubelet make the pod anew.
+# The same after an undo, where only that makes the kubelet restart the pod.
 READ = "gpu-kubernetes/scheduler-config-read"
-#: Name of the volume, if the pod does not have one already through which it sees the configuration.
+#: Name of the volume, if the pod does not already have one through which it sees the configuration.
 VOLUME = "gpu-kubernetes-scheduler-config"
 
-# Flags of former releases, with which kube-scheduler does not start any more.
+# Flags of former releases, with which kube-scheduler does not start.
 _REFUSED = (
     "policy-config-file",
     "policy-configmap",
@@ -34,7 +34,7 @@ _POLICY = ("policy-config-file", "policy-configmap")
 
 @dataclass(frozen=True)
 class Pod:
-    """The parts of a manifest that count here."""
+    """The parts of a manifest that are edited."""
 
     tree: dict[str, t.Any]
     what: str
@@ -78,7 +78,7 @@ class Pod:
 
     @property
     def owner(self) -> tuple[int, int] | None:
-        """User and group as whom kube-scheduler runs; None for root, as which it runs unless the manifest says otherwise."""
+        """User and group as whom kube-scheduler runs; None for root, as which it runs unless the manifest names another user."""
         user, group = (self._runs_as(key) for key in ("runAsUser", "runAsGroup"))
         return (user, group or 0) if user else None
 
@@ -98,13 +98,13 @@ def is_scheduler(tree: t.Any) -> bool:
 
 
 def pod(tree: t.Any, what: str) -> Pod:
-    """Return the pod of a manifest. Raises EditError if there is no kube-scheduler in it that can be edited."""
+    """Return the pod of a manifest. Raises ConfigError if there is no kube-scheduler in it that can be edited."""
     if not isinstance(tree, dict) or text_of(tree.get("kind")) != "Pod":
-        raise EditError(f"{what} is no manifest of a Pod: give the path of kube-scheduler's manifest.")
+        raise ConfigError(f"{what} is not a manifest of a Pod: give the path of kube-scheduler's manifest.")
     found = Pod(tree, what)
     names = [text_of(each.get("name")) for each in mappings(found.spec, "containers", what)]
     if names.count(flags.PROGRAM) != 1:
-        raise EditError(
+        raise ConfigError(
             f"{what} has no container kube-scheduler ({', '.join(names) or 'none'}): give the path of kube-scheduler's manifest."
         )
     flags.parse(found.container, what)  # raises if they cannot be edited
@@ -112,15 +112,15 @@ def pod(tree: t.Any, what: str) -> Pod:
 
 
 def host_path(found: Pod, path: str) -> str | None:
-    """Return the file of the node that the container sees as *path*; None if that is no file of the node."""
+    """Return the file of the node that the container sees as *path*; None if that is not a file of the node."""
     mount = _mount_of(found, path)
     return None if mount is None else _on_host(found, mount, path)
 
 
 def container_path(found: Pod, path: str) -> str:
-    """Return as what the container can see the node's file *path*: through a mount that it has, else by the same path.
+    """Return the path by which the container can see the node's file *path*: through a mount that it has, else the same path.
 
-    Raises EditError if another mount is in the way.
+    Raises ConfigError if another mount hides it.
     """
     for mount in mappings(found.container, "volumeMounts", found.what):
         inside, source = text_of(mount.get("mountPath")), _source(found, mount)
@@ -132,55 +132,55 @@ def container_path(found: Pod, path: str) -> str:
             return _join(inside, below)
     other = _mount_of(found, path)
     if other is not None:
-        raise EditError(
-            f"{found.what} mounts something else at {text_of(other.get('mountPath'))}, which is in the way of {path}: give another config_path."
+        raise ConfigError(
+            f"{found.what} mounts something else at {text_of(other.get('mountPath'))}, which hides {path}: give another config_path."
         )
     return path
 
 
 def apply(found: Pod, path: str, checksum: str) -> list[str]:
-    """Make kube-scheduler read the node's file *path*; return what has to be told. Raises EditError.
+    """Make kube-scheduler read the node's file *path*; return warnings. Raises ConfigError.
 
-    The file itself is mounted, and not its folder: kube-scheduler sees nothing else of the node by it. That the mount keeps the file's
-    old content when the file is replaced does not matter, since the pod is made anew with each checksum. The type File keeps the kubelet
-    from starting the pod, or making an empty file, where there is none.
+    The file itself is mounted, and not its folder, so that kube-scheduler sees nothing else of the node. The mount keeps the file's
+    old content when the file is replaced, until the new checksum restarts the pod. The type File keeps the kubelet
+    from starting the pod, or creating an empty file, where there is none.
     """
-    notes = _drop_refused(found)
+    warnings = _drop_refused(found)
     inside = container_path(found, path)
     if [flag.value for flag in found.flags if flag.name == "config"] != [inside]:
         flags.put(found.container, "config", inside, found.what)
     if _mount_of(found, inside) is None:
         _mount(found, path, inside)
-    mark(found, CHECKSUM, checksum)
-    return notes
+    set_annotation(found, CHECKSUM, checksum)
+    return warnings
 
 
-def mark(found: Pod, key: str, checksum: str) -> None:
-    """Have the kubelet make the pod anew where it has not read the configuration of this checksum."""
-    annotations = made(made(found.tree, "metadata", dict), "annotations", dict, first=True)
-    if not equal(annotations.get(key), checksum):
+def set_annotation(found: Pod, key: str, checksum: str) -> None:
+    """Make the kubelet restart the pod where it has not read the configuration of this checksum."""
+    annotations = ensure(ensure(found.tree, "metadata", dict), "annotations", dict, first=True)
+    if not is_equal(annotations.get(key), checksum):
         annotations[key] = checksum
 
 
-def without_us(found: Pod, ref: str | None, mine: str, kubeconfig: str, bare: bool) -> None:
-    """Take what is ours out, so that kube-scheduler reads the file *ref* afterwards, or none.
+def undo(found: Pod, ref: str | None, managed: str, kubeconfig: str, bare: bool) -> None:
+    """Remove what `apply` added, so that kube-scheduler reads the file *ref* afterwards, or none.
 
-    *mine* is the file that we made it read. *kubeconfig* is given by flag where no file tells it any more. *bare*: annotations,
-    once empty, were not there before us.
+    *managed* is the file that it reads because of this collection. *kubeconfig* is given by flag where no file names it any more.
+    *bare*: there were no annotations originally, so that empty ones go.
     """
     annotations = mapping(found.metadata, "annotations", found.what)
     if CHECKSUM in annotations:
         del annotations[CHECKSUM]
         if not annotations and bare:
             del found.metadata["annotations"]
-    if found.config == mine and ref != mine:
+    if found.config == managed and ref != managed:
         if ref is not None:
             flags.put(found.container, "config", ref, found.what)
         else:
             flags.remove(found.container, [flag for flag in found.flags if flag.name == "config"])
             if not flags.last(found.flags, "kubeconfig"):
                 flags.put(found.container, "kubeconfig", kubeconfig, found.what)
-    if found.config != mine:
+    if found.config != managed:
         _drop_named(found.container, "volumeMounts", found.what)
         _drop_named(found.spec, "volumes", found.what)
 
@@ -194,13 +194,15 @@ def _drop_refused(found: Pod) -> list[str]:
     refused = refused_flags(found)
     for place in flags.PLACES:
         flags.remove(found.container, [flag for flag in refused if flag.place == place])
-    notes = [f"{found.what}: --{flag.name} is taken out, with which kube-scheduler does not start." for flag in refused]
+    warnings = [
+        f"{found.what}: --{flag.name} is removed, with which kube-scheduler does not start." for flag in refused
+    ]
     policy = next((flag for flag in refused if flag.name in _POLICY), None)
     if policy is not None:
-        notes.append(
-            f"What {policy.value} rules besides the extenders given is not taken over: write it as profiles where it is needed."
+        warnings.append(
+            f"The rules of {policy.value} besides the extenders given are not migrated: write them as profiles where they are needed."
         )
-    return notes
+    return warnings
 
 
 def _mount(found: Pod, path: str, inside: str) -> None:
@@ -210,7 +212,7 @@ def _mount(found: Pod, path: str, inside: str) -> None:
         (found.spec, "volumes", {"hostPath": {"path": path, "type": "File"}, "name": VOLUME}),
     ):
         _drop_named(parent, key, found.what, keep_empty=True)
-        made(parent, key, list).append(entry)
+        ensure(parent, key, list).append(entry)
 
 
 def _drop_named(parent: dict[str, t.Any], key: str, what: str, keep_empty: bool = False) -> None:
@@ -236,7 +238,7 @@ def _on_host(found: Pod, mount: t.Mapping[str, t.Any], path: str) -> str | None:
 
 
 def _source(found: Pod, mount: t.Mapping[str, t.Any]) -> str | None:
-    """Return the file or folder of the node behind a mount, None if it is none."""
+    """Return the file or folder of the node behind a mount, None for a mount of something else."""
     name = text_of(mount.get("name"))
     for volume in mappings(found.spec, "volumes", found.what):
         if text_of(volume.get("name")) == name and "hostPath" in volume and not mount.get("subPathExpr"):

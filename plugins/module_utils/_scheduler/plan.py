@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What has to be written on a node, and in which order, so that its kube-scheduler has the extenders or has them no more.
+"""What has to be written on a node, and in which order, so that its kube-scheduler has the extenders or no longer has them.
 
 A run may be killed between any two steps: each of the files then is old or new, kube-scheduler starts with every such pair, and the
-next run goes on from there. Private to this collection.
+next run resumes from there.
 """
 
 from __future__ import annotations
@@ -13,128 +13,120 @@ import posixpath
 import typing as t
 from dataclasses import dataclass
 
-from .. import _files
-from .._yaml_files.errors import EditError
-from .._yaml_files.record import Kept
-from .._yaml_files.steps import Step
+from .._config.controller import Plan, Step
+from .._config.errors import ConfigError
+from .._config.files import sha256
+from .._config.record import FileRecord
 from . import configuration, extenders, flags, manifest, proxy, versions
+from .node_state import NodeState
 from .record import Record
-from .seen import Seen
-from .undo import Undone, undone
+from .undo import Original, undo
 
 if t.TYPE_CHECKING:
-    from .._yaml_files.scalars import Syntax
+    from .._config.yaml_nodes import Syntax
 
-_NOTHING: list[str] = []
 CONFIG_PATH = "/etc/kubernetes/gpu-kubernetes-scheduler.yaml"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the module's options ask for."""
+class Params:
+    """What the module's options request."""
 
     extenders: t.Sequence[extenders.Extender] = ()
     config_path: str | None = None
     kubernetes_version: str | None = None
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The files to change, in their order, the record to be written before them (None: to be removed after them), and facts."""
-
-    steps: tuple[Step, ...]
-    record: Record | None
-    facts: t.Mapping[str, t.Any]
-    notes: tuple[str, ...] = ()
-    keep_record: bool = False  # it is right as it is
-
-
-def present(asked: Asked, seen: Seen, record: Record | None, syntax: Syntax) -> Plan:
-    """Plan to give kube-scheduler the extenders. Raises EditError, or Unread for a file that has to be read first."""
-    if seen.manifest is None:
-        raise EditError(f"There is no manifest {seen.path}.")
-    notes = extenders.check(asked.extenders)
-    pod = manifest.pod(syntax.read(seen.manifest, seen.path), seen.path)
-    minor, told = _minor(asked.kubernetes_version, pod.image)
-    notes += proxy.advice(pod.environment, [each["urlPrefix"] for each in asked.extenders], pod.what)
-    source, path = _paths(pod, asked.config_path)
-    _refuse_place(path, seen.path)
-    config, said = _configuration(asked, seen, record, syntax, pod, source, path, minor)
-    checksum = str(_files.sha256(config))
-    said += manifest.apply(pod, path, checksum)
-    after = syntax.edited(
-        seen.manifest,
-        seen.path,
-        lambda tree: _forget(manifest.apply(manifest.Pod(tree, seen.path), path, checksum)),
+def present(params: Params, node: NodeState, record: Record | None, syntax: Syntax) -> Plan:
+    """Plan to give kube-scheduler the extenders. Raises ConfigError, or Unread for a file that has to be read first."""
+    if node.manifest is None:
+        raise ConfigError(f"There is no manifest {node.path}.")
+    warnings = extenders.check(params.extenders)
+    pod = manifest.pod(syntax.read(node.manifest, node.path), node.path)
+    warnings += proxy.find_warnings(pod.environment, [each["urlPrefix"] for each in params.extenders], pod.what)
+    minor = _minor(params.kubernetes_version, pod.image, warnings)
+    source, path = _paths(pod, params.config_path)
+    _refuse_place(path, node.path)
+    config = _configuration(params, node, record, syntax, pod, source, path, minor, warnings)
+    checksum = str(sha256(config))
+    warnings += manifest.apply(pod, path, checksum)
+    after = syntax.edit(
+        node.manifest, node.path, lambda tree: manifest.apply(manifest.Pod(tree, node.path), path, checksum)
     )
-    said += configuration.ignored_flags(syntax.read(config, path), pod.flags, path)
-    steps = [Step(path, seen.file(path), config, pod.owner), Step(seen.path, seen.manifest, after)]
-    base = _base(syntax, record, seen, minor)
-    if record is not None and record.path != path and base.config != seen.file(record.path):
-        steps.append(Step(record.path, seen.file(record.path), base.config))
+    warnings += configuration.warn_ignored_flags(syntax.read(config, path), pod.flags, path)
+    steps = [Step(path, node.file(path), config, pod.owner), Step(node.path, node.manifest, after)]
+    original = Original(node.manifest, None, False) if record is None else undo(syntax, record, node, minor)
+    if record is not None and record.config_path != path and original.config != node.file(record.config_path):
+        steps.append(Step(record.config_path, node.file(record.config_path), original.config))
     facts = {
         "api_version": configuration.api_version(syntax, config, path),
         "config_checksum": checksum,
         "config_path": path,
-        "path": seen.path,
+        "path": node.path,
     }
-    fresh = _record(record, base, steps, asked, str(pod.config), minor)
+    fresh = _record(record, original, steps, params, str(pod.config), minor)
     changing = tuple(step for step in steps if step.before != step.after)
-    same = not changing and record is not None and (record.extenders, record.path) == (fresh.extenders, fresh.path)
-    return Plan(changing, fresh, facts, (*notes, *told, *said), keep_record=same)
+    keep = not changing and record is not None and _is_current(record, fresh)
+    return Plan(changing, fresh, facts, tuple(warnings), keep_record=keep)
 
 
-def absent(asked: Asked, seen: Seen, record: Record | None, syntax: Syntax) -> Plan:
-    """Plan to take out what earlier runs put in; raises as present()."""
-    facts: dict[str, t.Any] = {"api_version": None, "config_checksum": None, "config_path": None, "path": seen.path}
+def absent(params: Params, node: NodeState, record: Record | None, syntax: Syntax) -> Plan:
+    """Plan to undo what earlier runs changed; raises as present()."""
+    facts: dict[str, t.Any] = {"api_version": None, "config_checksum": None, "config_path": None, "path": node.path}
     if record is None:
-        return Plan((), None, facts, tuple(_unrecorded(seen, syntax)), keep_record=True)
-    minor, told = record.minor, _NOTHING
-    if seen.manifest is not None:
-        pod = manifest.pod(syntax.read(seen.manifest, seen.path), seen.path)
-        minor, told = _minor(asked.kubernetes_version, pod.image, record.minor)
-    back = undone(syntax, record, seen, minor)
-    now, after = seen.file(record.path), back.manifest
-    # As it was, but for a run that was cut off before its end, which has brought that back.
-    anew = back.config != now or _files.sha256(after) != _files.sha256(record.manifest.first)
-    if back.in_use and back.config is not None and after is not None and after == seen.manifest and anew:
-        # kubeadm has written it anew: nothing of ours is there to go, and the pod would go on with the configuration that it has read.
-        checksum = str(_files.sha256(back.config))
-        after = syntax.edited(
-            after, seen.path, lambda tree: manifest.mark(manifest.Pod(tree, seen.path), manifest.READ, checksum)
+        return Plan((), None, facts, tuple(_warn_unrecorded(node, syntax)), keep_record=True)
+    warnings: list[str] = []
+    minor, path = record.minor, record.config_path
+    if node.manifest is not None:
+        pod = manifest.pod(syntax.read(node.manifest, node.path), node.path)
+        minor = _minor(params.kubernetes_version, pod.image, warnings, record.minor)
+    original = undo(syntax, record, node, minor)
+    now, after, config = node.file(path), original.manifest, original.config
+    in_use = original.in_use and config is not None
+    if in_use and after is not None and after == node.manifest and _needs_restart(record, now, after, config):
+        after = syntax.edit(
+            after,
+            node.path,
+            lambda tree: manifest.set_annotation(manifest.Pod(tree, node.path), manifest.READ, str(sha256(config))),
         )
-    steps = [Step(record.path, now, back.config), Step(seen.path, seen.manifest, after)]
-    if back.in_use and back.config is not None:
-        facts.update(
-            api_version=configuration.api_version(syntax, back.config, record.path),
-            config_checksum=_files.sha256(back.config),
-            config_path=record.path,
-        )
+    steps = [Step(path, now, config), Step(node.path, node.manifest, after)]
+    if in_use and config is not None:
+        api_version = configuration.api_version(syntax, config, path)
+        facts.update(api_version=api_version, config_checksum=sha256(config), config_path=path)
     else:
-        steps.reverse()  # kube-scheduler must not be left with a --config that is gone
+        steps.reverse()  # kube-scheduler must not be left with a --config whose file is removed
     changing = tuple(step for step in steps if step.before != step.after)
-    return Plan(changing, None, facts, (*told, *back.notes))
+    return Plan(changing, None, facts, (*warnings, *original.warnings))
 
 
-def _minor(given: str | None, image: str, known: int | None = None) -> tuple[int, list[str]]:
-    """Return the minor version of Kubernetes, as *given* or as the image tells it, and what has to be told."""
+def _needs_restart(record: Record, now: bytes | None, after: bytes, config: bytes | None) -> bool:
+    """Whether the pod has to be restarted although nothing of its manifest has to be removed.
+
+    kubeadm has rendered the manifest again, and the pod would keep the configuration that it has read. Only where an
+    interrupted run has restored both files is that done already.
+    """
+    return config != now or sha256(after) != sha256(record.manifest.original)
+
+
+def _minor(given: str | None, image: str, warnings: list[str], known: int | None = None) -> int:
+    """Return the minor version of Kubernetes, as *given* or as the tag of the image names it; adds to *warnings*."""
     if given is None:
         try:
-            return versions.of_image(image), []
-        except EditError:
+            return versions.of_image(image)
+        except ConfigError:
             if known is None:
                 raise
-            return known, []
+            return known
     minor = versions.parse(given, "kubernetes_version")
     try:
         tagged = versions.of_image(image)
-    except EditError:
-        return minor, []
-    if tagged == minor:
-        return minor, []
-    return minor, [
-        f"kubernetes_version is {given}, and the image of kube-scheduler is {image}: the first counts, see whether it is right."
-    ]
+    except ConfigError:
+        return minor
+    if tagged != minor:
+        warnings.append(
+            f"kubernetes_version is {given}, and the image of kube-scheduler is {image}: the former is used, check whether it is right."
+        )
+    return minor
 
 
 def _paths(pod: manifest.Pod, given: str | None) -> tuple[str, str]:
@@ -143,8 +135,8 @@ def _paths(pod: manifest.Pod, given: str | None) -> tuple[str, str]:
         return given or CONFIG_PATH, given or CONFIG_PATH
     source = manifest.host_path(pod, pod.config)
     if source is None:
-        raise EditError(
-            f"{pod.what} names the configuration {pod.config}, which is no file of the node: mount it with a hostPath, then run again."
+        raise ConfigError(
+            f"{pod.what} names the configuration {pod.config}, which is not a file of the node: mount it with a hostPath, then run again."
         )
     return source, given or source
 
@@ -152,79 +144,79 @@ def _paths(pod: manifest.Pod, given: str | None) -> tuple[str, str]:
 def _refuse_place(path: str, beside: str) -> None:
     folder = posixpath.dirname(posixpath.normpath(beside))
     if posixpath.normpath(path).startswith(folder + "/"):
-        raise EditError(
-            f"config_path {path} lies in {folder}, where the kubelet takes every file for a pod: give another place."
+        raise ConfigError(
+            f"config_path {path} lies in {folder}, where the kubelet reads every file as a pod: give another place."
         )
 
 
 def _configuration(
-    asked: Asked,
-    seen: Seen,
+    params: Params,
+    node: NodeState,
     record: Record | None,
     syntax: Syntax,
     pod: manifest.Pod,
     source: str,
     path: str,
     minor: int,
-) -> tuple[bytes, list[str]]:
-    """Return the new configuration, and what has to be told."""
-    data = seen.file(source)
-    if source != path and seen.file(path) is not None and (record is None or record.path != path):
-        raise EditError(
+    warnings: list[str],
+) -> bytes:
+    """Return the new configuration; adds to *warnings*."""
+    data = node.file(source)
+    if source != path and node.file(path) is not None and (record is None or record.config_path != path):
+        raise ConfigError(
             f"kube-scheduler reads {source}, and config_path {path} is there, too: leave config_path out to edit the first, or remove the"
             " second."
         )
-    blank = configuration.is_blank(syntax, data, source)
-    # They stay where they are, since kubeadm writes them anew with each upgrade, and since they count again without --config.
-    silenced = pod.flags if pod.config is None or blank else []
-    ours = record.extenders if record else ()
+    blank = data is None or configuration.is_blank(syntax, data, source)
+    # They stay where they are, since kubeadm writes them again at each upgrade, and since they have an effect again without --config.
+    ignored = pod.flags if pod.config is None or blank else []
+    managed = record.extenders if record else ()
+    kubeconfig = flags.last(pod.flags, "kubeconfig")
 
     def change(tree: t.Any) -> list[str]:
-        return configuration.change(
-            tree, minor, asked.extenders, ours, silenced, flags.last(pod.flags, "kubeconfig"), path
-        )
+        return configuration.set_extenders(tree, minor, params.extenders, managed, ignored, kubeconfig, path)
 
-    tree = configuration.new_tree() if data is None or blank else syntax.read(data, source)
-    notes = change(tree)
     if data is None or blank:
-        return syntax.written(tree), notes
-    return syntax.edited(data, source, lambda node: _forget(change(node))), notes
+        tree = configuration.new_tree()
+        warnings += change(tree)
+        return syntax.render(tree)
+    warnings += change(syntax.read(data, source))
+    return syntax.edit(data, source, change)
 
 
-def _forget(_notes: list[str]) -> None:
-    """The edit is made on more than one tree, and told of once."""
-
-
-def _base(syntax: Syntax, record: Record | None, seen: Seen, minor: int) -> Undone:
-    """Return both files as they would be without us; without a record they are so."""
-    return Undone(seen.manifest, None, False) if record is None else undone(syntax, record, seen, minor)
-
-
-def _record(record: Record | None, base: Undone, steps: t.Sequence[Step], asked: Asked, ref: str, minor: int) -> Record:
-    """Return what holds once the first two of *steps* are made; what we wrote before may still be there, if the run is killed."""
+def _record(
+    record: Record | None, original: Original, steps: t.Sequence[Step], params: Params, ref: str, minor: int
+) -> Record:
+    """Return what holds once the first two of *steps* are made, and also if the run is killed before: earlier content may still be there."""
     config, pod = steps[:2]
-    same = record is not None and record.path == config.path
-    first = base.config if same else config.before
-    known = (record.config.written if same else (), record.manifest.written) if record else ((), ())
-    fresh = [
-        Kept(first_bytes, (_files.sha256(step.after), *_still(step, written)))
-        for step, first_bytes, written in zip((config, pod), (first, base.manifest), known)
-    ]
-    identities = tuple(extenders.identity(each) for each in asked.extenders)
-    return Record(fresh[1], fresh[0], config.path, ref, identities, minor)
+    known = record if record and record.config_path == config.path else None
+    identities = tuple(extenders.identity(each) for each in params.extenders)
+    return Record(
+        _file_record(pod, original.manifest, record.manifest if record else None),
+        _file_record(config, original.config if known else config.before, known.config if known else None),
+        config.path,
+        ref,
+        identities,
+        minor,
+    )
 
 
-def _still(step: Step, written: tuple[str | None, ...]) -> list[str | None]:
-    now = _files.sha256(step.before)
-    return [now] if now in written and step.before != step.after else []
+def _file_record(step: Step, original: bytes | None, known: FileRecord | None) -> FileRecord:
+    now = sha256(step.before)
+    is_managed = known is not None and now in known.written and step.before != step.after
+    return FileRecord(original, (sha256(step.after), *([now] if is_managed else [])))
 
 
-def _unrecorded(seen: Seen, syntax: Syntax) -> list[str]:
-    if seen.manifest is None:
+def _is_current(record: Record, fresh: Record) -> bool:
+    return (record.extenders, record.config_path) == (fresh.extenders, fresh.config_path)
+
+
+def _warn_unrecorded(node: NodeState, syntax: Syntax) -> list[str]:
+    if node.manifest is None:
         return []
-    pod = manifest.pod(syntax.read(seen.manifest, seen.path), seen.path)
+    pod = manifest.pod(syntax.read(node.manifest, node.path), node.path)
     if manifest.CHECKSUM not in (pod.metadata.get("annotations") or {}):
         return []
     return [
-        f"{seen.path} was edited by this module, but there is no record of it: it is left as it is; take the extenders out by hand."
+        f"{node.path} was edited by this module, but there is no record of it: it is left as it is; remove the extenders by hand."
     ]

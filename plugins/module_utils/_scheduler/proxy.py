@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether kube-scheduler asks an extender through a proxy. Private to this collection.
+"""Whether kube-scheduler calls an extender through a proxy.
 
-Source: the rules of golang.org/x/net/http/httpproxy, by which kube-scheduler's HTTP client goes.
+Source: the rules of golang.org/x/net/http/httpproxy, which kube-scheduler's HTTP client follows.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from urllib.parse import SplitResult, urlsplit
 _PORTS = {"http": 80, "https": 443}
 
 
-def advice(environment: t.Mapping[str, str], urls: t.Iterable[str], what: str) -> list[str]:
-    """Return warnings of those addresses (http or https) that are asked through the proxy of a container's *environment*."""
+def find_warnings(environment: t.Mapping[str, str], urls: t.Iterable[str], what: str) -> list[str]:
+    """Return warnings of the addresses (http or https) that are called through the proxy of a container's *environment*."""
     warnings = []
     for url in urls:
         parts = urlsplit(url)
         name = f"{parts.scheme.upper()}_PROXY"
         if _value(environment, name) and _is_proxied(parts, _value(environment, "NO_PROXY")):
             warnings.append(
-                f"{what} has {name} in its environment, and NO_PROXY does not cover {parts.hostname}: kube-scheduler asks {url} through the"
+                f"{what} has {name} in its environment, and NO_PROXY does not cover {parts.hostname}: kube-scheduler calls {url} through the"
                 f" proxy, and pods for this extender stay Pending. Add {parts.hostname} to NO_PROXY there, and where kubeadm is run, which"
                 " writes its own environment into the manifest with each upgrade."
             )

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The way back: both files as they would be without us. Private to this collection.
+"""Both files as they would be without this collection.
 
-Undone means that no extender of ours is in force, and that kube-scheduler starts. So the first bytes of a file come back only if nobody
-else edited it since, and if they are good for the kube-scheduler that runs now; otherwise only what is ours is taken out.
+After an undo, no managed extender is in force, and kube-scheduler starts. So the original bytes of a file are restored only if others did
+not edit it since, and if the running kube-scheduler accepts them; otherwise only the managed settings are removed.
 """
 
 from __future__ import annotations
@@ -12,94 +12,104 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass
 
-from .. import _files
-from .._yaml_files.errors import EditError
-from .._yaml_files.scalars import Syntax, mapping, text_of
+from .._config.errors import ConfigError
+from .._config.files import sha256
+from .._config.yaml_nodes import Syntax, mapping, text_of
 from . import configuration, manifest
-from .seen import Seen
+from .node_state import NodeState
 
 if t.TYPE_CHECKING:
     from .record import Record
 
 
 @dataclass(frozen=True)
-class Undone:
-    """The files without us (None: no file), whether kube-scheduler reads the configuration still, and what has to be told."""
+class Original:
+    """The files without this collection (None: no file), whether kube-scheduler still reads the configuration, and warnings."""
 
     manifest: bytes | None
     config: bytes | None
     in_use: bool
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
-def undone(syntax: Syntax, record: Record, seen: Seen, minor: int) -> Undone:
-    """Return the files of *record* without us. Raises EditError, or Unread for a file that has to be read first."""
-    now = seen.file(record.path)
-    alone = _files.sha256(now) in record.config.written
-    if seen.manifest is None:
-        config, notes = _config(syntax, record, now, alone, minor, in_use=False)
-        return Undone(None, config, False, notes)
-    pod = manifest.pod(syntax.read(seen.manifest, seen.path), seen.path)
-    first = _first_pod(syntax, record, seen)
-    ref = _goal(syntax, record, seen, pod, first, alone, minor)
-    config, notes = _config(syntax, record, now, alone, minor, ref == record.ref)
-    good = first is not None and (first.image, first.config) == (pod.image, ref) and not manifest.refused_flags(first)
-    if good and _files.sha256(seen.manifest) in record.manifest.written:
-        return Undone(record.manifest.first, config, ref == record.ref, notes)
-    bare = first is None or "annotations" not in first.metadata
-    kubeconfig = _kubeconfig(syntax, now, record.path)
-    text = syntax.edited(
-        seen.manifest,
-        seen.path,
-        lambda tree: manifest.without_us(manifest.Pod(tree, seen.path), ref, record.ref, kubeconfig, bare),
+def undo(syntax: Syntax, record: Record, node: NodeState, minor: int) -> Original:
+    """Return the files of *record* without the changes. Raises ConfigError, or Unread for a file that has to be read first."""
+    now = node.file(record.config_path)
+    unchanged = sha256(now) in record.config.written
+    if node.manifest is None:
+        config, warnings = _undo_config(syntax, record, now, unchanged, minor, in_use=False)
+        return Original(None, config, False, warnings)
+    pod = manifest.pod(syntax.read(node.manifest, node.path), node.path)
+    original = _original_pod(syntax, record, node)
+    ref = _find_ref(syntax, record, node, pod, original, unchanged, minor)
+    config, warnings = _undo_config(syntax, record, now, unchanged, minor, ref == record.ref)
+    restorable = (
+        original is not None
+        and (original.image, original.config) == (pod.image, ref)
+        and not manifest.refused_flags(original)
     )
-    return Undone(text, config, ref == record.ref, notes)
+    if restorable and sha256(node.manifest) in record.manifest.written:
+        return Original(record.manifest.original, config, ref == record.ref, warnings)
+    bare = original is None or "annotations" not in original.metadata
+    kubeconfig = _kubeconfig(syntax, now, record.config_path)
+    text = syntax.edit(
+        node.manifest,
+        node.path,
+        lambda tree: manifest.undo(manifest.Pod(tree, node.path), ref, record.ref, kubeconfig, bare),
+    )
+    return Original(text, config, ref == record.ref, warnings)
 
 
-def _first_pod(syntax: Syntax, record: Record, seen: Seen) -> manifest.Pod | None:
+def _original_pod(syntax: Syntax, record: Record, node: NodeState) -> manifest.Pod | None:
     try:
-        first = record.manifest.first
-        return None if first is None else manifest.pod(syntax.read(first, seen.path), seen.path)
-    except EditError:
+        original = record.manifest.original
+        return None if original is None else manifest.pod(syntax.read(original, node.path), node.path)
+    except ConfigError:
         return None
 
 
-def _goal(
-    syntax: Syntax, record: Record, seen: Seen, pod: manifest.Pod, first: manifest.Pod | None, alone: bool, minor: int
+def _find_ref(
+    syntax: Syntax,
+    record: Record,
+    node: NodeState,
+    pod: manifest.Pod,
+    original: manifest.Pod | None,
+    unchanged: bool,
+    minor: int,
 ) -> str | None:
     """Return the file that --config is to name afterwards, None for no such flag."""
-    before = first.config if first else None
-    if pod.config != record.ref or before == record.ref or not alone:
-        return pod.config  # others chose it, it always was so, or others rely on it by now
+    before = original.config if original else None
+    if pod.config != record.ref or before == record.ref or not unchanged:
+        return pod.config  # others chose it, it always was so, or others have edited the file since
     if before is None:
         return None
     other = manifest.host_path(pod, before)
-    data = seen.file(other) if other else None
-    sound = data is not None and configuration.is_sound(syntax, data, minor, record.extenders, str(other))
-    return before if sound else record.ref
+    data = node.file(other) if other else None
+    restorable = data is not None and configuration.is_restorable(syntax, data, minor, record.extenders, str(other))
+    return before if restorable else record.ref
 
 
-def _config(
-    syntax: Syntax, record: Record, now: bytes | None, alone: bool, minor: int, in_use: bool
+def _undo_config(
+    syntax: Syntax, record: Record, now: bytes | None, unchanged: bool, minor: int, in_use: bool
 ) -> tuple[bytes | None, tuple[str, ...]]:
-    first = record.config.first
-    if alone and not in_use and configuration.is_blank(syntax, first, record.path):
-        return first, ()
-    if alone and first is not None and configuration.is_sound(syntax, first, minor, record.extenders, record.path):
-        return first, ()
-    if now is None or configuration.is_blank(syntax, now, record.path):
+    path, original = record.config_path, record.config.original
+    if unchanged and not in_use and configuration.is_blank(syntax, original, path):
+        return original, ()
+    if (
+        unchanged
+        and original is not None
+        and configuration.is_restorable(syntax, original, minor, record.extenders, path)
+    ):
+        return original, ()
+    if now is None or configuration.is_blank(syntax, now, path):
         return now, ()
-    tree = syntax.read(now, record.path)
-    notes = configuration.clear(tree, minor, record.extenders, record.path)
-    data = syntax.edited(
-        now, record.path, lambda node: _forget(configuration.clear(node, minor, record.extenders, record.path))
-    )
-    notes += configuration.taken_out(syntax, first, now, record.extenders, record.path)
-    return data, tuple(notes)
 
+    def change(tree: t.Any) -> list[str]:
+        return configuration.remove_extenders(tree, minor, record.extenders, path)
 
-def _forget(_notes: list[str]) -> None:
-    """The edit is made on more than one tree, and told of once."""
+    warnings = change(syntax.read(now, path))
+    warnings += configuration.warn_removed(syntax, original, now, record.extenders, path)
+    return syntax.edit(now, path, change), tuple(warnings)
 
 
 def _kubeconfig(syntax: Syntax, data: bytes | None, what: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from .._yaml_files.errors import EditError
+from .._config.errors import ConfigError
 
 GROUP = "kubescheduler.config.k8s.io"
 KIND = "KubeSchedulerConfiguration"
@@ -27,13 +27,13 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.\d+)?(?:[-+].*)?")
 
 
 def parse(text: t.Any, what: str) -> int:
-    """Return the minor version of a Kubernetes version such as v1.34.4, v1.34.4-eks-1 or 1.34; raises EditError."""
+    """Return the minor version of a Kubernetes version such as v1.34.4, v1.34.4-eks-1 or 1.34; raises ConfigError."""
     found = _VERSION.fullmatch(str(text).strip())
     if isinstance(text, float) or found is None:
-        raise EditError(f"{what} {text} is not a version of Kubernetes: give one such as v1.34.4, as a text.")
+        raise ConfigError(f"{what} {text} is not a version of Kubernetes: give one such as v1.34.4, as a text.")
     major, minor = int(found.group(1)), int(found.group(2))
     if major != 1 or minor < OLDEST:
-        raise EditError(f"{what} is {text}, and Kubernetes before 1.{OLDEST} is not supported: upgrade the cluster.")
+        raise ConfigError(f"{what} is {text}, and Kubernetes before 1.{OLDEST} is not supported: upgrade the cluster.")
     return minor
 
 
@@ -45,10 +45,10 @@ def tag_of(image: str) -> str | None:
 
 
 def of_image(image: str) -> int:
-    """Return the minor version of Kubernetes that the tag of *image* tells; raises EditError."""
+    """Return the minor version of Kubernetes that the tag of *image* names; raises ConfigError."""
     tag = tag_of(image)
     if tag is None or not _VERSION.fullmatch(tag):
-        raise EditError(
-            f"The image {image} does not tell the version of Kubernetes by its tag: give kubernetes_version."
+        raise ConfigError(
+            f"The image {image} does not name the version of Kubernetes by its tag: give kubernetes_version."
         )
     return parse(tag, f"The tag of the image {image}")

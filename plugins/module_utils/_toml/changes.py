@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Sequence, cast
 
-from .._document import same
+from .._document import is_same
 from .edits import Edits, insert_items
 from .nodes import INLINE, Header, Node, Pair, Path, Table, TableArray, Value, lookup, plain
 from .place import append_tables, insert, leaves_of
@@ -30,7 +30,7 @@ class Change(NamedTuple):
 
 def differences(node: Node, wanted: Any, path: Path) -> list[Change]:
     """The changes that make the node at ``path`` mean ``wanted``, those further back in an array first."""
-    if same(plain(node), wanted):
+    if is_same(plain(node), wanted):
         return []
     if isinstance(node, Table) and isinstance(wanted, dict):
         return _table_differences(node, wanted, path)
@@ -88,10 +88,10 @@ def align(old: Sequence[Any], new: Sequence[Any]) -> list[tuple[int | None, int 
     """Match two lists in order: (old index, new index), with None for what is dropped or added."""
     shortest = min(len(old), len(new))
     head = 0
-    while head < shortest and same(old[head], new[head]):
+    while head < shortest and is_same(old[head], new[head]):
         head += 1
     tail = 0
-    while tail < shortest - head and same(old[-1 - tail], new[-1 - tail]):
+    while tail < shortest - head and is_same(old[-1 - tail], new[-1 - tail]):
         tail += 1
     first = [(index, index) for index in range(head)]
     last = [(len(old) - tail + index, len(new) - tail + index) for index in range(tail)]
@@ -116,7 +116,7 @@ def _found_in(few: list[Any], many: list[Any]) -> list[int] | None:
     places: list[int] = []
     start = 0
     for item in few:
-        place = next((index for index in range(start, len(many)) if same(many[index], item)), None)
+        place = next((index for index in range(start, len(many)) if is_same(many[index], item)), None)
         if place is None:
             return None
         places.append(place)
@@ -169,7 +169,7 @@ def _align(edits: Edits, array: Value, wanted: list[Any]) -> None:
         place = old + 1
         if new is None:
             edits.drop_item(array, old)
-        elif not same(have[old], wanted[new]):
+        elif not is_same(have[old], wanted[new]):
             edits.replace(items[old].start, items[old].end, render_value(wanted[new], quote))
     if pending:
         insert_items(edits, array, place, pending, eol_before(edits.text, array.end))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, Set, cast
 
-from .._document import same
+from .._document import is_same
 from .changes import Change, additions, differences, make
 from .edits import ConflictError, Edits
 from .errors import TomlError
@@ -75,7 +75,7 @@ class Document:
         path, value = checked_path(path), plain_data(value)
         old = lookup(self._syntax.root, path)
         self._made.discard(path)
-        if old is not None and same(plain(old), value):
+        if old is not None and is_same(plain(old), value):
             return False
         anew = [Change("insert", path[:-1], {path[-1]: value})]
         changes = anew
@@ -167,7 +167,7 @@ class Document:
                     problem = error
                     continue
                 tree = plain(syntax.root)
-                if same(tree, expected):
+                if is_same(tree, expected):
                     self._note_made(syntax, paths)
                     self._syntax, self._tree = syntax, tree
                     return
@@ -240,5 +240,5 @@ def _changed(tree: dict[str, Any], wanted: dict[str, Any], path: tuple[str, ...]
         old = tree.get(name)
         if isinstance(old, dict) and isinstance(value, dict):
             yield from _changed(old, value, (*path, name))
-        elif name not in tree or not same(old, value):
+        elif name not in tree or not is_same(old, value):
             yield (*path, name)

@@ -146,7 +146,7 @@ def test_changed_roles_on_the_line_of_a_changed_plugin_are_tested_by_first_tests
     [
         ("plugins/module_utils/_toml/reader.py", "tests/unit/plugins/module_utils/_toml"),
         ("plugins/modules/nvml_facts.py", "tests/unit/plugins/modules/test_nvml_facts.py"),
-        ("plugins/module_utils/_files.py", "tests/unit/plugins/module_utils/test__files.py"),
+        ("plugins/module_utils/_commands.py", "tests/unit/plugins/module_utils/test__commands.py"),
         ("roles/cuda/tasks/main.yml", ""),
         ("tests/unit/plugins/module_utils/_toml/test_reader.py", "tests/unit/plugins/module_utils/_toml"),
         ("tests/unit/plugins/modules/test_nvml_facts.py", "tests/unit/plugins/modules/test_nvml_facts.py"),

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils import _files, _kept_files
-from ansible_collections.gpu.kubernetes.plugins.module_utils._files import FilesError
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _kept_files
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config import files
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files import FilesError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kept_files import Entry, Kept, Record
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import deaths
 
@@ -245,7 +246,7 @@ def test_a_lost_copy_is_told_and_nothing_is_touched(node: Node) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", '{"/usr/bin/x": {}}', '{"/usr/bin/x": {"original": 1}}'])
 def test_a_damaged_record_is_told(node: Node, text: str) -> None:
-    _files.write_atomic(node.record.file, text.encode())
+    files.write_atomic(node.record.file, text.encode())
     with pytest.raises(FilesError, match="is damaged"):
         node.keep()
 

@@ -13,15 +13,16 @@ pytest.importorskip("ansible.module_utils.basic")
 
 import yaml
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils import _files
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.places import Places, recorded_files
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config import files
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.change_log import list_changed_files
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.paths import StatePaths
 from ansible_collections.gpu.kubernetes.plugins.modules import config_snapshot
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import DropInNode
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.samples import KUBEADM_V3
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import node_module
 
 
-def test_the_way_of_a_snapshot(tmp_path: Path) -> None:
+def test_snapshot_is_taken_restored_and_dropped(tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text("good")
 
@@ -46,14 +47,14 @@ def test_the_way_of_a_snapshot(tmp_path: Path) -> None:
 
 
 def test_several_files_at_once(tmp_path: Path) -> None:
-    files = [tmp_path / "config.toml", tmp_path / "drop-in.toml"]
-    files[0].write_text("good")
-    arguments = {"paths": [str(file) for file in files], "state_dir": str(tmp_path / "state")}
+    paths = [tmp_path / "config.toml", tmp_path / "drop-in.toml"]
+    paths[0].write_text("good")
+    arguments = {"paths": [str(file) for file in paths], "state_dir": str(tmp_path / "state")}
     assert node_module.run("config_snapshot", {**arguments, "state": "taken"})["changed"]
-    files[1].write_text("new")
+    paths[1].write_text("new")
     assert node_module.run("config_snapshot", {**arguments, "state": "restored"})["changed"]
-    assert files[0].read_text() == "good"
-    assert not files[1].exists()
+    assert paths[0].read_text() == "good"
+    assert not paths[1].exists()
     assert node_module.run("config_snapshot", {**arguments, "state": "dropped"})["exists"]
     assert not node_module.run("config_snapshot", {**arguments, "state": "dropped"})["exists"]
 
@@ -79,14 +80,14 @@ def test_a_change_of_mind_before_a_restart_leaves_nothing_behind(tmp_path: Path)
     """In a drop-in, out again, in place, and only then a restart that is confirmed."""
     node = DropInNode(tmp_path, KUBEADM_V3)
     arguments = {"paths": [str(node.file), str(node.config)], "state_dir": node.host.state_dir}
-    arguments["pending_marker"] = node.host.mark("containerd")
+    arguments["pending_marker"] = node.host.restart_marker("containerd")
     for state, drop_in in (("present", ""), ("absent", None), ("present", None)):
         node_module.run("config_snapshot", {**arguments, "state": "taken"})
         answer = node.run(state, drop_in=drop_in)
         assert answer["changed"]
         arguments["paths"] = answer["files"]
     node_module.run("config_snapshot", {**arguments, "state": "dropped"})
-    assert recorded_files(node.host.state_dir) == [str(node.config)]
+    assert list_changed_files(node.host.state_dir) == [str(node.config)]
     node.run("absent")
     assert not list(tmp_path.rglob("*.json"))
 
@@ -116,7 +117,7 @@ def test_one_run_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         held.append(path)
         yield path
 
-    monkeypatch.setattr(_files, "lock", lock)
+    monkeypatch.setattr(files, "lock", lock)
     path = str(tmp_path / "config.toml")
     arguments = {"paths": [path], "pending_marker": None, "state_dir": str(tmp_path / "state")}
     for state in ("taken", "restored", "dropped"):
@@ -128,7 +129,7 @@ def test_one_run_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_damaged_record_of_changes_is_a_failure(tmp_path: Path) -> None:
     path = str(tmp_path / "config.toml")
-    record = Path(Places(str(tmp_path / "state")).record(path))
+    record = Path(StatePaths(str(tmp_path / "state")).record(path))
     record.parent.mkdir(parents=True)
     record.write_text("{")
     answer = node_module.run(

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import Release
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.schema import Release
 from ansible_collections.gpu.kubernetes.plugins.modules import containerd_config
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import samples
 
@@ -62,14 +62,14 @@ class TestDocumentation:
         assert set(answer) - general == set(yaml.safe_load(containerd_config.RETURN))
 
 
-class TestKnownRelease:
+class TestFindRelease:
     @pytest.mark.parametrize(("given", "expected"), [("2.1.4", Release(2, 1)), ("1.7", Release(1, 7)), (None, None)])
     def test_given(self, given: str | None, expected: Release | None) -> None:
-        assert containerd_config.known_release(given, None) == expected
+        assert containerd_config.find_release(given, None) == expected
 
     def test_nonsense(self) -> None:
         with pytest.raises(ConfigError, match="containerd_version newest"):
-            containerd_config.known_release("newest", None)
+            containerd_config.find_release("newest", None)
 
 
 def test_quartet_and_undo(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_without_a_copy_the_record_still_makes_undo_exact(tmp_path: Path) -> Non
         ("version = 3\nplugins = 5\n", {"state": "absent"}, "plugins has to be a table"),
         (None, {"runtime_name": ""}, "cannot be the handler"),
         (None, {"runtime_name": "../nvidia", "state": "absent"}, "cannot be the handler"),
-        (None, {"containerd_version": "newest"}, "is no version"),
+        (None, {"containerd_version": "newest"}, "is not a version"),
         (samples.KUBEADM_V3, {"containerd_binary": "/nowhere/containerd", "validate": True}, "/nowhere/containerd"),
     ],
 )
@@ -149,11 +149,11 @@ def test_failure_is_one_sentence(tmp_path: Path, text: str | None, arguments: di
     assert "Traceback" not in json.dumps(answer)
 
 
-def test_binary_is_asked_and_has_the_last_word(tmp_path: Path) -> None:
+def test_program_that_refuses_the_file_prevents_the_change(tmp_path: Path) -> None:
     fake = tmp_path / "containerd"
     fake.write_text(
         '#!/bin/sh\n[ "$1" = --version ] && { echo "containerd x 2.1.0 y"; exit 0; }\n'
-        'grep -q nvidia "$2" && { echo "containerd: I do not want $2" >&2; exit 1; }\nexit 0\n',
+        'grep -q nvidia "$2" && { echo "containerd: I cannot read $2" >&2; exit 1; }\nexit 0\n',
         encoding="utf-8",
     )
     fake.chmod(0o755)
@@ -161,6 +161,6 @@ def test_binary_is_asked_and_has_the_last_word(tmp_path: Path) -> None:
     for check in (True, False):
         answer = node(check=check)
         assert answer["failed"]
-        assert f"I do not want {node.config}" in answer["msg"]
+        assert f"I cannot read {node.config}" in answer["msg"]
     assert not node.config.exists()
     assert node(validate=False)["config_version"] == 3

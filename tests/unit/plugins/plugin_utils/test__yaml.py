@@ -12,8 +12,8 @@ pytest.importorskip("ruamel.yaml")
 
 import yaml as pyyaml
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.scalars import meaning
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.yaml_nodes import meaning
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
 
 RT = RoundTrip()
@@ -61,26 +61,26 @@ def add(tree: t.Any) -> None:
     tree["t"].append("--config=/etc/a.yaml")
 
 
-def take_out(items: int | slice, tree: t.Any) -> None:
+def remove(items: int | slice, tree: t.Any) -> None:
     del tree["t"][items]
 
 
 def test_only_the_lines_concerned_change() -> None:
-    after = RT.edited(ODD.encode(), "m", add).decode()
+    after = RT.edit(ODD.encode(), "m", add).decode()
     assert after == ODD.replace("- x\n", "- x\n- --config=/etc/a.yaml\n")
 
 
 def test_comments_of_others_stay_where_they_are_and_when_lines_go() -> None:
     before = "t:\n- x # one\n# two\n\nu: 1\n"
-    after = RT.edited(before.encode(), "m", add)
+    after = RT.edit(before.encode(), "m", add)
     assert after.decode() == "t:\n- x # one\n- --config=/etc/a.yaml\n# two\n\nu: 1\n"
     for last in (1, slice(1, 2)):
-        assert RT.edited(after, "m", functools.partial(take_out, last)).decode() == before
+        assert RT.edit(after, "m", functools.partial(remove, last)).decode() == before
 
 
 def test_a_text_that_is_not_changed_stays_the_same_bytes() -> None:
     for data in (ODD.encode(), ODD.replace("\n", "\r\n").encode(), b"", b"# nothing\n", b"\xef\xbb\xbfa: 1"):
-        assert RT.edited(data, "m", lambda _tree: None) == data
+        assert RT.edit(data, "m", lambda _tree: None) == data
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_text_that_is_not_changed_stays_the_same_bytes() -> None:
     ],
 )
 def test_forms_of_files(before: str, after: str) -> None:
-    assert RT.edited(before.encode(), "m", add).decode() == after
+    assert RT.edit(before.encode(), "m", add).decode() == after
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_forms_of_files(before: str, after: str) -> None:
 )
 def test_what_is_not_edited_is_named(text: str | bytes, message: str) -> None:
     data = text if isinstance(text, bytes) else text.encode()
-    with pytest.raises(EditError, match=f"^m .*{message}"):
-        RT.edited(data, "m", add if "t:" in str(data) else lambda tree: tree.update(new=1))
+    with pytest.raises(ConfigError, match=f"^m .*{message}"):
+        RT.edit(data, "m", add if "t:" in str(data) else lambda tree: tree.update(new=1))
 
 
 @pytest.mark.parametrize(
@@ -150,17 +150,17 @@ def test_what_is_not_edited_is_named(text: str | bytes, message: str) -> None:
     ],
 )
 def test_a_text_that_is_added_is_text_for_every_reader(value: str) -> None:
-    after = RT.edited(b"a: 1\n", "m", lambda tree: tree.update(new={"k": value}))
+    after = RT.edit(b"a: 1\n", "m", lambda tree: tree.update(new={"k": value}))
     assert pyyaml.safe_load(after) == {"a": 1, "new": {"k": value}}
     assert meaning(RT.read(after, "m")) == {"a": 1, "new": {"k": value}}
-    assert pyyaml.safe_load(RT.written({"k": [value]})) == {"k": [value]}
+    assert pyyaml.safe_load(RT.render({"k": [value]})) == {"k": [value]}
 
 
 def test_a_list_that_contains_itself_ends() -> None:
-    with contextlib.suppress(EditError):
-        RT.edited(b"a: &a [*a]\n", "m", lambda tree: tree.update(new=1))
+    with contextlib.suppress(ConfigError):
+        RT.edit(b"a: &a [*a]\n", "m", lambda tree: tree.update(new=1))
 
 
 def test_values_that_are_added_keep_their_types() -> None:
     added = {"a": True, "b": 5, "c": [1.5, False], "d": {"e": "x"}}
-    assert pyyaml.safe_load(RT.edited(b"z: 1\n", "m", lambda tree: tree.update(added))) == {"z": 1, **added}
+    assert pyyaml.safe_load(RT.edit(b"z: 1\n", "m", lambda tree: tree.update(added))) == {"z": 1, **added}

@@ -52,12 +52,12 @@ def scheduler(tmp_path: Path, hear):
 
 
 def test_check_run_check_run_and_back(scheduler, tmp_path: Path) -> None:
-    [foreseen] = scheduler({}, check=True)
+    [predicted] = scheduler({}, check=True)
     assert scheduler.manifest.read_text() == MANIFEST
     assert not (tmp_path / "state").exists()
     done, again = scheduler({}, {})
-    assert [foreseen["changed"], done["changed"], again["changed"]] == [True, True, False]
-    assert done["diff"] == foreseen["diff"]
+    assert [predicted["changed"], done["changed"], again["changed"]] == [True, True, False]
+    assert done["diff"] == predicted["diff"]
     assert (done["api_version"], done["path"]) == ("kubescheduler.config.k8s.io/v1", str(scheduler.manifest))
     assert done["config_checksum"] in scheduler.manifest.read_text()
     assert "invocation" not in done
@@ -69,7 +69,7 @@ def test_check_run_check_run_and_back(scheduler, tmp_path: Path) -> None:
     assert not (tmp_path / "scheduler.yaml").exists()
 
 
-def test_mistakes_and_troubles_are_told_in_one_sentence(scheduler, tmp_path: Path) -> None:
+def test_mistakes_are_reported_in_one_sentence(scheduler, tmp_path: Path) -> None:
     (tmp_path / "manifests" / "kube-scheduler.yaml.bak").write_text(MANIFEST)
     (tmp_path / "file").write_text("")
     spelt, stray, nowhere = scheduler(
@@ -89,9 +89,9 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     from ansible.errors import AnsibleActionFail
 
     from ansible_collections.gpu.kubernetes.plugins.action.kube_scheduler_manifest import ActionModule
-    from ansible_collections.gpu.kubernetes.plugins.plugin_utils import _two_halves
+    from ansible_collections.gpu.kubernetes.plugins.plugin_utils import _controller_action
 
-    monkeypatch.setattr(_two_halves._yaml, "MISSING_LIBRARY", ImportError("No module named 'ruamel'"))
-    monkeypatch.setattr(_two_halves.ActionBase, "run", lambda *_arguments: {})
+    monkeypatch.setattr(_controller_action._yaml, "MISSING_LIBRARY", ImportError("No module named 'ruamel'"))
+    monkeypatch.setattr(_controller_action.ActionBase, "run", lambda *_arguments: {})
     with pytest.raises(AnsibleActionFail, match=r"No module named 'ruamel'.*pip install 'ruamel.yaml"):
         ActionModule.__new__(ActionModule).run()

@@ -22,13 +22,13 @@ def kubelet(tmp_path: Path, hear):
     config = tmp_path / "config.yaml"
     config.write_text(KUBEADM)
 
-    def run(*asked, check=False):
+    def run(*requested, check=False):
         tasks = []
-        for number, options in enumerate(asked):
+        for number, options in enumerate(requested):
             given = {"path": str(config), "state_dir": str(tmp_path / "state"), "values": VALUES, **options}
             task = {"gpu.kubernetes.kubelet_config": given, "register": f"said_{number}"}
             tasks.append({**task, "ignore_errors": True, "check_mode": check})
-        said = ", ".join(f"said_{number}" for number in range(len(asked)))
+        said = ", ".join(f"said_{number}" for number in range(len(requested)))
         return hear({"node": {}}, [{"hosts": "all", "gather_facts": False, "tasks": tasks}], f"[{said}]")
 
     run.config = config
@@ -36,19 +36,19 @@ def kubelet(tmp_path: Path, hear):
 
 
 def test_check_run_check_run_and_back(kubelet, tmp_path: Path) -> None:
-    [foreseen] = kubelet({}, check=True)
+    [predicted] = kubelet({}, check=True)
     assert kubelet.config.read_text() == KUBEADM
     assert not (tmp_path / "state").exists()
     done, again, back, nothing = kubelet({}, {}, {"state": "absent"}, {"state": "absent"})
-    assert [said["changed"] for said in (foreseen, done, again, back, nothing)] == [True, True, False, True, False]
-    assert done["diff"] == foreseen["diff"]
+    assert [said["changed"] for said in (predicted, done, again, back, nothing)] == [True, True, False, True, False]
+    assert done["diff"] == predicted["diff"]
     assert done["needs_restart"]
     assert done["reserved"]["kubeReserved"] == {"cpu": "1", "memory": "1Gi"}
     assert "invocation" not in done
     assert kubelet.config.read_text() == KUBEADM
 
 
-def test_mistakes_and_troubles_are_told_in_one_sentence(kubelet, tmp_path: Path) -> None:
+def test_mistakes_are_reported_in_one_sentence(kubelet, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     wrong, folder, lost = kubelet(
         {"values": {"kubeReserved": {"memory": "512m"}}},
@@ -56,7 +56,7 @@ def test_mistakes_and_troubles_are_told_in_one_sentence(kubelet, tmp_path: Path)
         {"values": {"evictionHard": {"memory.available": "1Gi"}}},
     )
     assert wrong["failed"]
-    assert "kubeReserved.memory is 512m, which is no whole number" in json.dumps(wrong["msg"])
+    assert "kubeReserved.memory is 512m, which is not a whole number" in json.dumps(wrong["msg"])
     assert folder["failed"]
     assert "folder is not a regular file" in json.dumps(folder["msg"])
     assert not lost.get("failed")

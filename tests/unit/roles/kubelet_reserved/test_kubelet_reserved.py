@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -13,8 +14,9 @@ import pytest
 from fakes.kubelet_machine import Machine
 from fakes.loopback_api import serving, write_kubeconfig
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import face
-from ansible_collections.gpu.kubernetes.plugins.modules import kubelet_config
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.node import answer
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import controller
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.node import read
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
@@ -106,9 +108,9 @@ def cut_off(config: Path, folder: Path, **kept: str) -> None:
     given.update(state="present", keep_former=True)
 
     def ask(request):
-        return kubelet_config.answer(request, False, lambda _command: (1, ""))
+        return answer(request, False, functools.partial(read, run=lambda _command: (1, "")))
 
-    assert face.run(given, RoundTrip(), ask, False)["changed"]
+    assert controller.run(given, RoundTrip(), ask, False)["changed"]
 
 
 def test_run_again_and_back(machine, apply, tmp_path):

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes for the tests of the whole way; they need ruamel.yaml, which nodes do not have."""
+"""Nodes for the tests of whole runs; they need ruamel.yaml, which nodes do not have."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def node(tmp_path: Path) -> Node:
 
 @pytest.fixture
 def cared_for(tmp_path: Path) -> Node:
-    """A node whose configuration somebody wrote by hand."""
+    """A node whose configuration was written by hand."""
     from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._kubelet.kubelet_node import CARED_FOR, Node
 
     return Node(tmp_path, CARED_FOR)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node in a folder: the node's half of the module on real files, and the controller's on top of it."""
+"""A node in a folder: the node's half of the module on real files, and the controller's above it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 
 pytest.importorskip("ruamel.yaml")
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import face, node
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.node import write
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.node import write
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import controller, node
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -25,7 +25,7 @@ VALUES: dict[str, t.Any] = {
     "kubeReserved": {"cpu": "500m", "memory": "1Gi"},
     "systemReserved": {"cpu": 1, "memory": "512Mi"},
 }
-# A file that somebody cares for, with what a round trip through a library would change.
+# A file maintained by hand, with what a round trip through a library would change.
 CARED_FOR = """\
 # ours for years
 apiVersion: "kubelet.config.k8s.io/v1beta1"
@@ -42,7 +42,7 @@ systemReserved:
 
 
 class Killed(BaseException):
-    """The run is gone."""
+    """The run is killed."""
 
 
 class Node:
@@ -61,16 +61,16 @@ class Node:
         self.before_write: t.Callable[[], None] = lambda: None
         self.writes_left: int | None = None
 
-    def ask(self, request: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Be the node."""
+    def answer(self, request: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Answer as the node."""
         self.requests.append(request["do"])
         given = copy.deepcopy({key: value for key, value in request.items() if key != "do"})
         if request["do"] == "write":
             self.before_write()
-            if self.writes_left is not None and self.writes_left < len(given["steps"]):
-                write(**{**given, "steps": given["steps"][: self.writes_left]})
+            if self.writes_left is not None and self.writes_left < len(given["orders"]):
+                write(**{**given, "orders": given["orders"][: self.writes_left]})
                 raise Killed
-            return {"copies": write(**given)}
+            return {"backups": write(**given)}
         return node.read(**given, run=self._systemctl, look_at=self._look, list_processes=list)
 
     def _systemctl(self, _command: t.Sequence[str]) -> tuple[int, str]:
@@ -94,7 +94,7 @@ class Node:
             "keep_former": False,
             **options,
         }
-        return face.run(arguments, RT, self.ask, check)
+        return controller.run(arguments, RT, self.answer, check)
 
     def run_and_die(self, writes: int, **options: t.Any) -> None:
         """Run the module, which is killed after so many writes, if there are more."""
@@ -118,7 +118,7 @@ class Node:
         }
 
     def change(self, old: str, new: str) -> None:
-        """Be somebody else who edits the configuration."""
+        """Edit the configuration as others do."""
         text = self.config.read_text()
         assert old in text
         self.config.write_text(text.replace(old, new))

@@ -36,7 +36,7 @@ def pod(phase: str = "Running", **requests: str) -> dict[str, t.Any]:
 
 
 def test_a_node_that_keeps_nothing_of_its_own_offers_what_the_kubelet_says() -> None:
-    assert allocatable.different(parts().values()) == []
+    assert allocatable.find_differences(parts().values()) == []
 
 
 def test_what_is_kept_is_taken_away() -> None:
@@ -48,8 +48,8 @@ def test_what_is_kept_is_taken_away() -> None:
     assert known["cpu"].expected * 10 == 65
     assert known["memory"].expected == (32865216 - (1 << 20)) * 1024 - int(32865216 * 1024 * 0.009999999776482582)
     assert known["ephemeral-storage"].expected == (61255492 - (1 << 20)) * 1024
-    assert allocatable.too_much(known.values()) == []
-    assert allocatable.different(known.values()) == [
+    assert allocatable.find_excess(known.values()) == []
+    assert allocatable.find_differences(known.values()) == [
         "8 of cpu instead of 6.5",
         "31.25Gi of memory instead of 30.03Gi",
         "52.58Gi of ephemeral-storage instead of 57.42Gi",
@@ -59,25 +59,25 @@ def test_what_is_kept_is_taken_away() -> None:
 def test_a_small_difference_is_told_exactly() -> None:
     node = {"status": {"capacity": {"memory": "4Gi"}, "allocatable": {"memory": "4194303Ki"}}}
     known = allocatable.parts(node, {}, ["memory"])
-    assert allocatable.different(known) == ["4294966272 of memory instead of 4294967296"]
+    assert allocatable.find_differences(known) == ["4294966272 of memory instead of 4294967296"]
 
 
 def test_more_than_there_is() -> None:
     known = parts(kubeReserved={"memory": "500Gi", "cpu": "4"}, systemReserved={"cpu": "4"})
     assert known["memory"].expected == 0
-    assert allocatable.too_much(known.values()) == ["500.1Gi of memory, of which it has 31.34Gi"]
-    assert allocatable.crowded([known["memory"]], [pod(memory="1Gi")]) == []
+    assert allocatable.find_excess(known.values()) == ["500.1Gi of memory, of which it has 31.34Gi"]
+    assert allocatable.find_shortages([known["memory"]], [pod(memory="1Gi")]) == []
     assert parts(kubeReserved={"cpu": "9"})["cpu"].expected == 0
 
 
 def test_pods_that_would_not_fit_any_more() -> None:
     pods = [pod(cpu="3", memory="1Gi"), pod(cpu="3500m"), pod("Succeeded", cpu="8"), pod()]
-    assert allocatable.crowded(parts(kubeReserved={"cpu": "1500m"}).values(), pods) == []
-    assert allocatable.crowded(parts(kubeReserved={"cpu": "1501m"}).values(), pods) == [
+    assert allocatable.find_shortages(parts(kubeReserved={"cpu": "1500m"}).values(), pods) == []
+    assert allocatable.find_shortages(parts(kubeReserved={"cpu": "1501m"}).values(), pods) == [
         "6.5 of cpu, of which 6.499 would be left"
     ]
     # they do not fit as it is, and get no less
-    assert allocatable.crowded(parts().values(), [*pods, *pods]) == []
+    assert allocatable.find_shortages(parts().values(), [*pods, *pods]) == []
 
 
 def test_huge_pages_are_no_memory_for_pods() -> None:

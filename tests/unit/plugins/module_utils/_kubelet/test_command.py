@@ -20,7 +20,7 @@ NOTHING: dict[str, t.Any] = {}
 
 def found(unit: str, files: t.Mapping[str, t.Any] | None = None) -> dict[str, tuple[str, str]]:
     """Return the flags that a unit comes to."""
-    words = command.from_unit(unit, (files or NOTHING).get)
+    words = command.read_unit(unit, (files or NOTHING).get)
     assert words is not None
     return {flag.name: (flag.value, flag.source) for flag in command.flags(words)}
 
@@ -49,7 +49,7 @@ def test_the_packages_unit_and_where_each_flag_is_written() -> None:
 @pytest.mark.parametrize(
     ("more", "files", "expected"),
     [
-        # a later file goes before an earlier one, and a file before the unit
+        # a later file overrides an earlier one, and a file the unit
         (
             "Environment=A=--config=/a\nEnvironmentFile=/1\nEnvironmentFile=-/2",
             {"/1": "A=--config=/b"},
@@ -60,7 +60,7 @@ def test_the_packages_unit_and_where_each_flag_is_written() -> None:
             {"/1": "A=--config=/b", "/2": "# A=x\n; A=x\nA='--config=/c'\n"},
             ("/c", "A in /2"),
         ),
-        # an empty one takes back those before it
+        # an empty one removes those before it
         (
             "EnvironmentFile=/1\nEnvironmentFile=\nEnvironment=A=--config=/a",
             {"/1": "A=--config=/b"},
@@ -70,7 +70,7 @@ def test_the_packages_unit_and_where_each_flag_is_written() -> None:
         ("Environment=A=--config=/a \\\n  B=1", {}, ("/a", "A in /x.conf")),
         ("EnvironmentFile=/1", {"/1": "A=--v=2 \\\n--config=/a\n"}, ("/a", "A in /1")),
         ("Environment=A=--config=/a%%b", {}, ("/a%b", "A in /x.conf")),
-        # a folder is no file
+        # a folder is not a file
         ("Environment=A=--config=/a\nEnvironmentFile=/1", {"/1": ["x"]}, ("/a", "A in /x.conf")),
     ],
 )
@@ -94,19 +94,19 @@ def test_variables(more: str, files: dict[str, t.Any], expected: tuple[str, str]
 )
 def test_ways_to_start_it(start: str, value: str | None) -> None:
     unit = f"# /k.service\n[Service]\nEnvironment=F=/f/c.yaml\nExecStart={start}\n"
-    words = command.from_unit(unit, NOTHING.get)
+    words = command.read_unit(unit, NOTHING.get)
     assert words is not None
     assert command.last(command.flags(words), "config") == value
 
 
-def test_a_kubelet_that_systemd_does_not_know_is_asked_itself() -> None:
+def test_a_kubelet_without_a_unit_is_found_among_processes() -> None:
     processes = [["/sbin/init"], [], ["/opt/kubelet", "--config", "/c"]]
     for answer in ((1, ""), (127, ""), (0, "# /k.service\n[Service]\nExecStart=/bin/sh -c start-it\n")):
         words = command.find(lambda _command, answer=answer: answer, NOTHING.get, processes)
-        assert words == [("--config", "the kubelet that runs"), ("/c", "the kubelet that runs")]
+        assert words == [("--config", "the running kubelet"), ("/c", "the running kubelet")]
 
 
-def test_without_either_it_is_what_kubeadm_and_people_left() -> None:
+def test_without_either_the_files_of_kubeadm_are_read() -> None:
     files = {FLAGS: KUBEADM_FLAGS, "/etc/default/kubelet": "KUBELET_EXTRA_ARGS='--max-pods=5'"}
     words = command.find(lambda _command: (1, ""), files.get, [])
     assert words is not None
@@ -117,23 +117,23 @@ def test_without_either_it_is_what_kubeadm_and_people_left() -> None:
     assert command.find(lambda _command: (1, ""), {"/var/lib/kubelet/config.yaml": ""}.get, []) == words[:1]
 
 
-def test_what_the_node_tells(tmp_path: Path) -> None:
+def test_what_the_node_returns(tmp_path: Path) -> None:
     config, folder = tmp_path / "config.yaml", tmp_path / "more"
     config.write_bytes(b"kind: x\n")
     (folder / "b").mkdir(parents=True)
     for name in ("c.conf", "a.conf", "b/z.conf", "b/y.yaml", ".conf"):
         (folder / name).write_text(name)
     unit = f"# /k.service\n[Service]\nExecStart=/usr/bin/kubelet --config={config} --config-dir={folder}\n"
-    seen = node.read(None, str(tmp_path / "state"), lambda _command: (0, unit), list_processes=list)
-    assert (seen["path"], seen["named"], seen["is_named"]) == (str(config), str(config), True)
-    assert base64.b64decode(seen["config"]["data"]) == b"kind: x\n"
-    assert [Path(path).name for path, _data in seen["drop_ins"]] == [".conf", "a.conf", "z.conf", "c.conf"]
-    assert isinstance(seen["processes"], int)
-    assert seen["record"] == {"data": None, "sha256": None}
-    assert Path(seen["record_path"]).parent == tmp_path / "state" / "state" / "kubelet"
+    answer = node.read(None, str(tmp_path / "state"), lambda _command: (0, unit), list_processes=list)
+    assert (answer["path"], answer["named"], answer["is_named"]) == (str(config), str(config), True)
+    assert base64.b64decode(answer["files"][answer["path"]]["data"]) == b"kind: x\n"
+    assert [Path(path).name for path, _data in answer["drop_ins"]] == [".conf", "a.conf", "z.conf", "c.conf"]
+    assert isinstance(answer["processes"], int)
+    assert answer["files"][answer["record_path"]] == {"data": None, "sha256": None}
+    assert Path(answer["record_path"]).parent == tmp_path / "state" / "state" / "kubelet"
 
 
 def test_a_relative_path_begins_where_systemd_does(tmp_path: Path) -> None:
     unit = "# /k.service\n[Service]\nExecStart=/usr/bin/kubelet --config=etc/none.yaml --config-dir=none\n"
-    seen = node.read(None, str(tmp_path), lambda _command: (0, unit), look_at=NOTHING.get, list_processes=list)
-    assert (seen["path"], seen["drop_ins"], seen["processes"]) == ("/etc/none.yaml", [], None)
+    answer = node.read(None, str(tmp_path), lambda _command: (0, unit), look_at=NOTHING.get, list_processes=list)
+    assert (answer["path"], answer["drop_ins"], answer["processes"]) == ("/etc/none.yaml", [], None)

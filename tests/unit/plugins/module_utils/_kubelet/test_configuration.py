@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whatever is merged into whatever file can be taken back out of it."""
+"""Values merged into any file can be undone."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ pytest.importorskip("hypothesis")
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._document import same
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.tree import get, leaves
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.yaml_nodes import Plain, meaning
+from ansible_collections.gpu.kubernetes.plugins.module_utils._document import is_same
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import configuration
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.trees import get, leaves
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.scalars import Plain, meaning
 
 AMOUNTS = st.sampled_from(["1Gi", "1024Mi", "500m", "0.5", "1", "2", "1000m", "nonsense"])
 WRITTEN = st.one_of(AMOUNTS, AMOUNTS.map(Plain))
@@ -52,20 +52,20 @@ def fit(tree: t.Any, values: t.Any) -> bool:
 
 
 @given(tree=trees(WRITTEN, empty=True), values=trees(AMOUNTS, empty=False))
-def test_merging_sets_what_is_asked_and_nothing_else_and_can_be_taken_back(tree: t.Any, values: t.Any) -> None:
+def test_merge_sets_the_requested_values_alone_and_can_be_undone(tree: t.Any, values: t.Any) -> None:
     assume(fit(tree, values))
     first = copy.deepcopy(tree)
     configuration.merge(tree, values, "file")
-    asked = leaves(values)
-    assert all(configuration.alike(path, get(tree, path), value) for path, value in asked.items())
+    requested = leaves(values)
+    assert all(configuration.is_equal(path, get(tree, path), value) for path, value in requested.items())
     for path, value in leaves(first).items():
-        if path not in asked and not any(path == each[: len(path)] for each in asked):
-            assert same(get(tree, path), value)
+        if path not in requested and not any(path == each[: len(path)] for each in requested):
+            assert is_same(get(tree, path), value)
     again = copy.deepcopy(tree)
     configuration.merge(again, values, "file")
-    assert same(again, tree)
-    assert configuration.take_back(tree, values, first) == []
-    assert same(configuration.means(tree), configuration.means(first))
+    assert is_same(again, tree)
+    assert configuration.undo_values(tree, values, first) == []
+    assert is_same(configuration.normalize(tree), configuration.normalize(first))
 
 
 @given(tree=trees(WRITTEN, empty=True), amount=AMOUNTS)
@@ -74,9 +74,9 @@ def test_what_others_changed_since_stays(tree: t.Any, amount: str) -> None:
     values = {"systemReserved": {"cpu": "123m"}}
     configuration.merge(tree, values, "file")
     tree["systemReserved"]["cpu"] = amount
-    foreign = configuration.take_back(tree, values, first)
-    was_so = configuration.alike(("systemReserved", "cpu"), get(first, ("systemReserved", "cpu")), amount)
-    assert foreign == ([] if was_so else [("systemReserved", "cpu")])
+    changed = configuration.undo_values(tree, values, first)
+    was_so = configuration.is_equal(("systemReserved", "cpu"), get(first, ("systemReserved", "cpu")), amount)
+    assert changed == ([] if was_so else [("systemReserved", "cpu")])
     assert tree["systemReserved"]["cpu"] == amount
 
 
@@ -85,17 +85,17 @@ def test_what_others_changed_since_stays(tree: t.Any, amount: str) -> None:
     [
         ("1Gi", Plain("1024Mi"), True),
         (Plain("500m"), "0.5", True),
-        (Plain("1"), "1", False),  # a number, which the kubelet does not take here
+        (Plain("1"), "1", False),  # a number, which the kubelet does not accept here
         ("x", "x", True),
         ("1Gi", "1G", False),
     ],
 )
 def test_amounts(left: t.Any, right: t.Any, same_meaning: bool) -> None:
-    assert configuration.alike(("kubeReserved", "cpu"), left, right) is same_meaning
+    assert configuration.is_equal(("kubeReserved", "cpu"), left, right) is same_meaning
 
 
 @pytest.mark.parametrize(
-    ("written", "asked", "same_meaning"),
+    ("written", "requested", "same_meaning"),
     [
         ("10s", "10s", True),
         ("1h0m0s", "1h0m0s", True),
@@ -104,5 +104,5 @@ def test_amounts(left: t.Any, right: t.Any, same_meaning: bool) -> None:
         ("on", "on", False),
     ],
 )
-def test_texts_without_quotes(written: str, asked: str, same_meaning: bool) -> None:
-    assert configuration.alike(("syncFrequency",), Plain(written), asked) is same_meaning
+def test_texts_without_quotes(written: str, requested: str, same_meaning: bool) -> None:
+    assert configuration.is_equal(("syncFrequency",), Plain(written), requested) is same_meaning

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The whole way on one node: what is written, what is merged, and what is refused."""
+"""Whole runs on one node: what is written, what is merged, and what is refused."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ pytest.importorskip("ruamel.yaml")
 
 import yaml as pyyaml
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import node as node_half
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._kubelet.kubelet_node import (
     CARED_FOR,
     KUBEADM,
@@ -29,18 +29,18 @@ TEXTS = {"kubeadm": KUBEADM, "by hand": CARED_FOR, "json": JSON}
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_check_run_check_run_and_back_to_the_byte(tmp_path: Path, text: str) -> None:
+def test_check_run_check_run_and_undo_to_the_byte(tmp_path: Path, text: str) -> None:
     node = Node(tmp_path)
     node.config.write_bytes(TEXTS[text].encode())
     first = node.files()
-    foreseen = node.run(check=True)
-    assert foreseen["changed"]
-    assert foreseen["needs_restart"]
+    predicted = node.run(check=True)
+    assert predicted["changed"]
+    assert predicted["needs_restart"]
     assert node.files() == first
     assert not node.state.exists()
     done = node.run()
     assert node.requests == ["read", "write"]
-    assert {**done, "backup_files": 0} == {**foreseen, "backup_files": 0}
+    assert {**done, "backup_files": 0} == {**predicted, "backup_files": 0}
     assert done["files"] == [*map(str, node.records()), str(node.config)]
     after = node.files()
     for check in (True, False):
@@ -80,14 +80,14 @@ def test_what_means_the_same_stays_as_it_is_written(cared_for: Node, written: t.
     assert not cared_for.state.exists()
 
 
-def test_a_number_is_written_as_the_text_that_the_kubelet_wants(node: Node) -> None:
+def test_a_number_is_written_as_the_text_that_the_kubelet_reads(node: Node) -> None:
     node.run({"kubeReserved": {"cpu": 2, "memory": 1e9}, "systemReserved": {"cpu": 0.5}, "maxPods": 50})
     tree = pyyaml.safe_load(node.config.read_text())
     assert tree["kubeReserved"] == {"cpu": "2", "memory": "1000000000"}
     assert (tree["systemReserved"], tree["maxPods"]) == ({"cpu": "0.5"}, 50)
 
 
-def test_what_is_not_asked_for_any_more_goes(cared_for: Node) -> None:
+def test_values_no_longer_requested_are_undone(cared_for: Node) -> None:
     cared_for.run()
     assert cared_for.run({"kubeReserved": {"cpu": "500m"}})["changed"]
     assert pyyaml.safe_load(cared_for.config.read_text()) == {
@@ -100,7 +100,7 @@ def test_what_is_not_asked_for_any_more_goes(cared_for: Node) -> None:
     assert cared_for.records() == []
 
 
-def test_nothing_asked_for_is_nothing_done_even_without_a_kubelet(node: Node) -> None:
+def test_no_values_change_nothing_even_without_a_kubelet(node: Node) -> None:
     node.config.unlink()
     node.started_with = None
     done = node.run({"kubeReserved": {}})
@@ -120,20 +120,23 @@ def test_defaults_that_get_lost_are_named(node: Node) -> None:
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
-        ("--kube-reserved=cpu=100m", r"--kube-reserved=cpu=100m \(/lib/kubelet\.service\).* kubeReserved\.cpu .*take"),
+        (
+            "--kube-reserved=cpu=100m",
+            r"--kube-reserved=cpu=100m \(/lib/kubelet\.service\).* kubeReserved\.cpu .*remove",
+        ),
         ("--system_reserved cpu=100m", r"--system-reserved=cpu=100m"),
         ("--reserved-cpus=0-1", r"reservedSystemCPUs is 0-1, beside which the kubelet ignores kubeReserved\.cpu"),
     ],
 )
-def test_a_flag_that_goes_before_the_file_is_named(node: Node, flag: str, message: str) -> None:
+def test_a_flag_that_overrides_the_file_is_named(node: Node, flag: str, message: str) -> None:
     node.started_with = f"{node.started_with} {flag}"
-    with pytest.raises(EditError, match=message):
+    with pytest.raises(ConfigError, match=message):
         node.run()
     assert node.files() == {"kubelet/config.yaml": KUBEADM.encode()}
     assert not node.run(state="absent")["changed"]
 
 
-def test_flags_of_other_settings_are_no_obstacle(node: Node) -> None:
+def test_flags_of_other_settings_are_accepted(node: Node) -> None:
     node.started_with = (
         f"{node.started_with} --v=2 --kube-reserved-cgroup=/x --max-pods 50 --eviction-hard=memory.available<1Gi"
     )
@@ -152,7 +155,7 @@ def test_flags_of_other_settings_are_no_obstacle(node: Node) -> None:
         ("maxPods: 5", ""),
     ],
 )
-def test_a_drop_in_that_goes_before_the_file_is_named(node: Node, text: str, named: str) -> None:
+def test_a_drop_in_that_overrides_the_file_is_named(node: Node, text: str, named: str) -> None:
     folder = node.folder / "kubelet.conf.d"
     (folder / "deep").mkdir(parents=True)
     drop_in = folder / "deep" / "20-more.conf"
@@ -162,7 +165,7 @@ def test_a_drop_in_that_goes_before_the_file_is_named(node: Node, text: str, nam
     if not named:
         assert node.run()["reserved"]["kubeReserved"]["cpu"] == "500m"
         return
-    with pytest.raises(EditError, match=rf"^{drop_in} goes before {node.config} and sets {named}: take it out there"):
+    with pytest.raises(ConfigError, match=rf"^{drop_in} overrides {node.config} and sets {named}: remove it there"):
         node.run()
 
 
@@ -178,7 +181,7 @@ def test_a_file_that_the_kubelet_does_not_read_is_refused(
     node: Node, started_with: str, path: str | None, message: str
 ) -> None:
     node.started_with = started_with
-    with pytest.raises(EditError, match=message):
+    with pytest.raises(ConfigError, match=message):
         node.run(path=path and path.format(config=node.config))
 
 
@@ -194,7 +197,7 @@ def test_a_path_alone_is_enough_and_a_link_is_the_same_file(node: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    ("distribution", "way"),
+    ("distribution", "remedy"),
     [
         ("k3s", "/etc/rancher/k3s/config.yaml"),
         ("rke2", "/etc/rancher/rke2/config.yaml"),
@@ -202,20 +205,20 @@ def test_a_path_alone_is_enough_and_a_link_is_the_same_file(node: Node) -> None:
         ("MicroK8s", "args/kubelet"),
     ],
 )
-def test_distributions_with_a_kubelet_of_their_own_name_their_way(
-    node: Node, monkeypatch: pytest.MonkeyPatch, distribution: str, way: str
+def test_distributions_with_a_kubelet_of_their_own_name_the_remedy(
+    node: Node, monkeypatch: pytest.MonkeyPatch, distribution: str, remedy: str
 ) -> None:
     node.started_with = None
     monkeypatch.setattr(node_half, "distribution", lambda _exists: distribution)
-    with pytest.raises(EditError, match=f"a part of {distribution}.*{way}"):
+    with pytest.raises(ConfigError, match=f"a part of {distribution}.*{remedy}"):
         node.run()
     assert not node.run(state="absent")["changed"]
 
 
 def test_kubesprays_file_is_edited_with_a_warning(node: Node) -> None:
-    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.seen import Seen, advice
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.node_state import NodeState, warn_rewritten
 
-    assert "kube_memory_reserved" in advice(Seen("/etc/kubernetes/kubelet-config.yaml", b""))[0]
+    assert "kube_memory_reserved" in warn_rewritten(NodeState("/etc/kubernetes/kubelet-config.yaml", b""))[0]
     assert node.run()["warnings"] == []
 
 
@@ -225,7 +228,7 @@ def test_kubesprays_file_is_edited_with_a_warning(node: Node) -> None:
         (
             "kubelet.config.k8s.io/v1beta1",
             "kubelet.config.k8s.io/v2",
-            "is no KubeletConfiguration of .*v1beta1, but has",
+            "is not a KubeletConfiguration of .*v1beta1, but has",
         ),
         ("kind: KubeletConfiguration", "kind: Pod", "but has kubelet.config.k8s.io/v1beta1 Pod"),
         (KUBEADM, "- 1\n", "neither apiVersion nor kind"),
@@ -239,14 +242,14 @@ def test_kubesprays_file_is_edited_with_a_warning(node: Node) -> None:
 def test_a_file_that_cannot_be_edited_is_refused(node: Node, old: str, new: str, message: str) -> None:
     node.config.write_text(KUBEADM.replace(old, new, 1) if old else new)
     before = node.files()
-    with pytest.raises(EditError, match=message):
+    with pytest.raises(ConfigError, match=message):
         node.run()
     assert node.files() == before
 
 
 def test_more_processes_than_there_can_be_are_refused(cared_for: Node) -> None:
     cared_for.change("ephemeral-storage: 1Gi", "pid: '32000'")
-    with pytest.raises(EditError, match=r"32768 processes .* and the node can have 32768 at all"):
+    with pytest.raises(ConfigError, match=r"32768 processes .* and the node can have 32768 in all"):
         cared_for.run({"systemReserved": {"pid": 768}})
     assert cared_for.run({"systemReserved": {"pid": 767}})["changed"]
 
@@ -262,7 +265,7 @@ def test_a_token_is_masked(node: Node) -> None:
     assert "c2VjcmV0" not in shown["before"] + shown["after"]
 
 
-def test_backups_are_of_others_content_alone(node: Node) -> None:
+def test_only_content_of_others_is_backed_up(node: Node) -> None:
     [copy] = node.run()["backup_files"].values()
     assert Path(copy).read_text() == KUBEADM
     assert node.run({"kubeReserved": {"cpu": 1}})["backup_files"] == {}

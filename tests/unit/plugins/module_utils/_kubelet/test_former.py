@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What there was before a change stays at hand until the kubelet is proved, whatever kills the runs and whoever edits in between."""
+"""The former file is kept until the kubelet is verified, whatever kills the runs and whoever edits in between."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ pytest.importorskip("hypothesis")
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.record import Record
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._kubelet.kubelet_node import CARED_FOR, Node
 
 BASE = """\
@@ -41,27 +41,27 @@ STEPS: tuple[dict[str, t.Any], ...] = (
 )
 
 
-def wanted(name: str) -> dict[str, t.Any]:
+def change(name: str) -> dict[str, t.Any]:
     return {"from nothing": STEPS[0], "to another": STEPS[1], "back": ABSENT}[name]
 
 
 @pytest.fixture
 def held(cared_for: Node) -> Node:
-    """A node with a change that is proved."""
+    """A node with a change that is verified."""
     cared_for.run(**STEPS[0])
     assert cared_for.run(state="confirmed")["unproved"]
     return cared_for
 
 
-def test_a_change_is_put_back_or_forgotten(held: Node) -> None:
+def test_a_change_is_restored_or_confirmed(held: Node) -> None:
     before = held.config.read_bytes()
     again = held.run(**STEPS[0])
     assert (again["unproved"], again["files"]) == (False, [])
     assert not held.run(**STEPS[1])["unproved"]
     assert held.run(**STEPS[1])["unproved"]
-    foreseen = held.run(state="restored", check=True)
+    predicted = held.run(state="restored", check=True)
     done = held.run(state="restored")
-    assert foreseen["changed"] is done["changed"] is done["needs_restart"] is True
+    assert predicted["changed"] is done["changed"] is done["needs_restart"] is True
     assert (done["files"], held.config.read_bytes()) == ([str(held.config)], before)
     assert not held.run(state="restored")["changed"]
     confirmed = held.run(state="confirmed")
@@ -74,7 +74,7 @@ def test_a_change_is_put_back_or_forgotten(held: Node) -> None:
     assert (held.config.read_text(), held.records()) == (CARED_FOR, [])
 
 
-def test_nothing_is_kept_of_what_needs_no_restart_or_no_proof(node: Node) -> None:
+def test_nothing_is_kept_without_a_restart_or_without_keep_former(node: Node) -> None:
     node.run(**{**STEPS[0], "keep_former": False})
     node.change("'1'", "1000m")
     node.run(**{**STEPS[0], "values": {"kubeReserved": {"cpu": 1}}})
@@ -82,14 +82,14 @@ def test_nothing_is_kept_of_what_needs_no_restart_or_no_proof(node: Node) -> Non
 
 
 @pytest.mark.parametrize("edit", ["changed", "removed"])
-def test_edits_of_others_are_never_overwritten_by_what_was_before(held: Node, edit: str) -> None:
+def test_edits_of_others_are_never_overwritten_by_the_former_file(held: Node, edit: str) -> None:
     held.run(**STEPS[1])
     if edit == "removed":
         held.config.unlink()
     else:
         held.change("maxPods:   250", "maxPods:   200")
     before = held.files()
-    with pytest.raises(EditError, match=rf"^{held.config} is not as .* Take out by hand .*, and run again\.$"):
+    with pytest.raises(ConfigError, match=rf"^{held.config} is not as .* Remove by hand .*, and run again\.$"):
         held.run(state="restored")
     assert held.files() == before
     if edit == "changed":  # from here on theirs is what there was before
@@ -101,9 +101,9 @@ def test_edits_of_others_are_never_overwritten_by_what_was_before(held: Node, ed
 
 @pytest.mark.parametrize("edited", [False, True], ids=["alone", "edited"])
 @pytest.mark.parametrize("name", ["from nothing", "to another", "back"])
-def test_killed_anywhere_the_way_back_is_open(tmp_path: Path, name: str, edited: bool) -> None:
+def test_killed_anywhere_it_can_be_restored(tmp_path: Path, name: str, edited: bool) -> None:
     """A change, a restoration and its end, killed after each of its writes; then the same without a kill."""
-    steps = (wanted(name), {"state": "restored"}, {"state": "confirmed"})
+    steps = (change(name), {"state": "restored"}, {"state": "confirmed"})
     for number, death in enumerate(itertools.product(range(3), range(3))):
         node = Node(tmp_path / str(number), BASE)
         if name != "from nothing":
@@ -120,8 +120,8 @@ def test_killed_anywhere_the_way_back_is_open(tmp_path: Path, name: str, edited:
         node.run(state="confirmed")
         assert node.config.read_bytes() == before, death
         assert [Record.decode(path.read_bytes(), "").values for path in node.records()] == values, death
-        node.run_and_die(death[1], **wanted(name))
-        done = node.run(**wanted(name))
+        node.run_and_die(death[1], **change(name))
+        done = node.run(**change(name))
         assert done["warnings"] == []
         node.run(state="confirmed")
         node.run(**ABSENT)
@@ -140,7 +140,7 @@ def test_no_order_of_runs_kills_and_edits_loses_anything(steps: list[tuple[dict[
                 node.change(f"maxPods: {edits} #", f"maxPods: {edits + 1} #")
                 edits += 1
                 continue
-            with contextlib.suppress(EditError):
+            with contextlib.suppress(ConfigError):
                 node.run_and_die(writes, **step)
             assert f"maxPods: {edits} # theirs" in node.config.read_text()
         for state in ("absent", "confirmed"):

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.yaml_nodes import Plain
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import overrides
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.command import Flag
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.scalars import Plain
 
 LINES = (Path(__file__).parent / "fixtures" / "flags-1.34.4.txt").read_text().split()
 SETTINGS = dict(zip(LINES[::2], LINES[1::2]))
@@ -31,12 +31,12 @@ def given(**flags: str) -> list[Flag]:
 def test_every_flag_of_the_kubelet_is_known_by_its_setting() -> None:
     assert len(SETTINGS) == 99
     for flag, setting in SETTINGS.items():
-        said = [Flag(flag, "X=true", "there")]
+        given = [Flag(flag, "X=true", "there")]
         overridden = nested(setting + (".X" if flag == "feature-gates" else ""))  # other gates than those named stay
-        with pytest.raises(EditError, match=f"--{flag}=X=true "):
-            overrides.refuse(overridden, said, {}, "file")
+        with pytest.raises(ConfigError, match=f"--{flag}=X=true "):
+            overrides.refuse(overridden, given, {}, "file")
         for other in set(SETTINGS.values()) - {setting}:
-            overrides.refuse(nested(other), said, {}, f"--{flag}, {other}")
+            overrides.refuse(nested(other), given, {}, f"--{flag}, {other}")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_every_flag_of_the_kubelet_is_known_by_its_setting() -> None:
             {},
             ({"cpu": "500m"}, {}, {"memory.available": "5%"}),
         ),
-        # drop-ins are merged one after the other, and null takes away
+        # drop-ins are merged one after the other, and null removes
         (
             {"kubeReserved": {"cpu": "1", "memory": "1Gi"}, "systemReserved": {"cpu": "1"}},
             {},
@@ -95,5 +95,5 @@ def test_a_flag_that_is_given_twice_counts_with_both_values() -> None:
 
 def test_the_last_drop_in_is_named() -> None:
     drop_ins = {"/d/1.conf": {"maxPods": 1}, "/d/2.conf": {"maxPods": 2}}
-    with pytest.raises(EditError, match=r"^/d/2\.conf goes before"):
+    with pytest.raises(ConfigError, match=r"^/d/2\.conf overrides"):
         overrides.refuse({"maxPods": 3}, [], drop_ins, "file")

@@ -7,8 +7,8 @@ import typing as t
 
 import pytest
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import settings
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors 
         ({"kubeReserved": {"memory": "1gb"}}, "kubeReserved.memory is 1gb: give a quantity such as 500m, 2 or 1Gi"),
         ({"kubeReserved": {"memory": ""}}, "kubeReserved.memory is empty: give"),
         ({"kubeReserved": {"memory": " 1Gi"}}, "give a quantity"),
-        ({"kubeReserved": {"memory": "512m"}}, "which is no whole number (m is a thousandth, Mi is MiB)"),
+        ({"kubeReserved": {"memory": "512m"}}, "which is not a whole number (m is a thousandth, Mi is MiB)"),
         ({"kubeReserved": {"cpu": "-1"}}, "give an amount that is not below 0"),
         ({"kubeReserved": {"cpu": True}}, "has to be a mapping of names to texts"),
         ({"kubeReserved": {"cpu": float("nan")}}, "give a quantity"),
@@ -27,12 +27,12 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors 
         ({"kubeReserved": None}, "kubeReserved has no value"),
         (
             {"systemReserved": {"nvidia.com/gpu": 1}},
-            "the kubelet reserves cpu, memory, ephemeral-storage, pid, and no nvidia.com/gpu",
+            "the kubelet reserves cpu, memory, ephemeral-storage, pid, and not nvidia.com/gpu",
         ),
-        ({"kube-reserved": {"cpu": 1}}, "knows no setting kube-reserved: write kubeReserved"),
+        ({"kube-reserved": {"cpu": 1}}, "has no setting kube-reserved: write kubeReserved"),
         ({"systemreserved": {"cpu": 1}}, "write systemReserved"),
         ({"eviction_hard": {"memory.available": "1Gi"}}, "write evictionHard"),
-        ({"evictionHard": {"memory": "1Gi"}}, "evictionHard.memory: the kubelet knows the signals memory.available, "),
+        ({"evictionHard": {"memory": "1Gi"}}, "evictionHard.memory: the kubelet has the signals memory.available, "),
         (
             {"evictionHard": {"memory.available": "nonsense"}},
             "give a quantity such as 500Mi or a percentage such as 10%",
@@ -43,14 +43,14 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors 
         ({"evictionHard": {"memory.available": "%"}}, "or a percentage"),
         ({"evictionHard": {"memory.available": "1_0%"}}, "or a percentage"),
         ({"evictionHard": {"memory.available": 0}}, "give an amount above 0, or 0% for none"),
-        ({"apiVersion": "v1"}, "apiVersion says what the file is"),
-        ({"kind": "KubeletConfiguration"}, "kind says what the file is"),
+        ({"apiVersion": "v1"}, "apiVersion states what the file is"),
+        ({"kind": "KubeletConfiguration"}, "kind states what the file is"),
         ({"maxPods": None}, "maxPods has no value"),
     ],
 )
 def test_what_the_kubelet_would_refuse_is_named(values: t.Any, message: str) -> None:
-    with pytest.raises(EditError, match=re.escape(message)):
-        settings.checked(values)
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        settings.check_values(values)
 
 
 @pytest.mark.parametrize(
@@ -67,5 +67,5 @@ def test_what_the_kubelet_would_refuse_is_named(values: t.Any, message: str) -> 
         ({"memorySwap": {"swapBehavior": "NoSwap"}}, {"memorySwap": {"swapBehavior": "NoSwap"}}),
     ],
 )
-def test_what_is_asked_for(values: t.Any, tree: t.Any) -> None:
-    assert settings.checked(values) == tree
+def test_accepted_values(values: t.Any, tree: t.Any) -> None:
+    assert settings.check_values(values) == tree

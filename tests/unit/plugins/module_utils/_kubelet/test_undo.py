@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The way back: first bytes where nobody else edited, and what is ours where somebody did."""
+"""Undo: the original bytes where others did not edit, and the managed settings where they did."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("ruamel.yaml")
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._files import FilesError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files import FilesError
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._kubelet.kubelet_node import (
     CARED_FOR,
     KUBEADM,
@@ -32,7 +32,7 @@ def test_edits_of_others_are_kept(cared_for: Node) -> None:
     assert cared_for.config.read_text() == CARED_FOR.replace("maxPods:   250", "maxPods:   200")
 
 
-def test_settings_that_others_have_changed_since_stay_and_are_told(cared_for: Node) -> None:
+def test_settings_that_others_have_changed_since_stay_with_a_warning(cared_for: Node) -> None:
     cared_for.run()
     cared_for.change("'1Gi'", "'4Gi'")
     done = cared_for.run(state="absent")
@@ -45,7 +45,7 @@ def test_settings_that_others_have_changed_since_stay_and_are_told(cared_for: No
     assert cared_for.records() == []
 
 
-def test_what_others_wrote_in_another_way_is_still_ours(node: Node) -> None:
+def test_what_others_wrote_in_another_spelling_is_still_managed(node: Node) -> None:
     node.run()
     node.change("'1Gi'", "1024Mi # one")
     assert not node.run()["changed"]
@@ -61,7 +61,7 @@ def test_edits_between_two_runs_survive_the_undo(node: Node) -> None:
     assert node.config.read_text() == KUBEADM.replace("rotateCertificates: true", "rotateCertificates: false")
 
 
-def test_a_file_that_kubeadm_wrote_anew_gets_the_settings_again(node: Node) -> None:
+def test_a_file_that_kubeadm_rewrote_gets_the_settings_again(node: Node) -> None:
     """As `kubeadm upgrade node` does."""
     node.run()
     upgraded = KUBEADM.replace("syncFrequency: 0s", "syncFrequency: 1s")
@@ -73,7 +73,7 @@ def test_a_file_that_kubeadm_wrote_anew_gets_the_settings_again(node: Node) -> N
     assert node.config.read_text() == upgraded
 
 
-def test_an_undo_after_kubeadm_wrote_the_file_anew_changes_nothing_but_the_record(node: Node) -> None:
+def test_an_undo_after_kubeadm_rewrote_the_file_changes_the_record_alone(node: Node) -> None:
     node.run()
     node.config.write_text(KUBEADM)
     done = node.run(state="absent")
@@ -92,12 +92,12 @@ def test_a_node_that_lost_its_file_loses_the_record(node: Node) -> None:
 def test_a_damaged_record_is_named(node: Node) -> None:
     node.run()
     [record] = node.records()
-    for text in ("{", "[]", '{"format": 1}', '{"format": 1, "file": {"first": "?", "written": []}, "values": {}}'):
+    for text in ("{", "[]", '{"format": 1}', '{"format": 1, "record": {"file": {"original": "?", "written": []}}}'):
         record.write_text(text)
-        with pytest.raises(EditError, match=f"{record.name}.* is damaged"):
+        with pytest.raises(ConfigError, match=f"{record.name}.* is damaged"):
             node.run(state="absent")
     record.write_text('{"format": 2}')
-    with pytest.raises(EditError, match="is of format 2 and not 1"):
+    with pytest.raises(ConfigError, match="is of format 2 and not 1"):
         node.run()
 
 
@@ -106,21 +106,21 @@ def test_a_change_by_others_between_reading_and_writing_is_refused(node: Node) -
         node.config.write_text(KUBEADM + "# now\n")
 
     node.before_write = edit
-    with pytest.raises(FilesError, match=r"config\.yaml was changed by somebody else meanwhile"):
+    with pytest.raises(FilesError, match=r"config\.yaml was changed by others meanwhile"):
         node.run()
     assert node.files() == {"kubelet/config.yaml": (KUBEADM + "# now\n").encode()}
     assert node.records() == []
 
 
-@pytest.mark.parametrize("wanted", ["present", "changed", "absent"])
-def test_a_run_killed_anywhere_leaves_old_or_new_and_the_next_one_heals(tmp_path: Path, wanted: str) -> None:
-    values = {"kubeReserved": {"cpu": 2}} if wanted == "changed" else VALUES
-    state = "absent" if wanted == "absent" else "present"
+@pytest.mark.parametrize("run", ["present", "changed", "absent"])
+def test_a_run_killed_anywhere_leaves_old_or_new_and_the_next_one_resumes(tmp_path: Path, run: str) -> None:
+    values = {"kubeReserved": {"cpu": 2}} if run == "changed" else VALUES
+    state = "absent" if run == "absent" else "present"
 
     def prepared() -> Node:
         shutil.rmtree(tmp_path / "node", ignore_errors=True)
         node = Node(tmp_path / "node", CARED_FOR)
-        if wanted != "present":
+        if run != "present":
             node.run()
         return node
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Configuration files of Docker, and what is asked of them."""
+"""Configuration files of Docker, and what is requested of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FILES = {
     "empty": "",
     "only space": "\n \n",
 }
-ASKED: list[dict[str, t.Any]] = [
+REQUESTED: list[dict[str, t.Any]] = [
     {},
     {"set_default": True, "enable_cdi": True},
     {"set_default": False, "enable_cdi": False},

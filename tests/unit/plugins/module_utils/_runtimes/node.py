@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node in a directory, on which the tests merge and take out."""
+"""A node in a directory, on which the tests merge and undo."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import stat
 import typing as t
 from dataclasses import replace
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils import _files
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.apply import (
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config import files
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.apply import (
     Host,
     Outcome,
-    answer,
+    build_result,
     ensure_absent,
     ensure_present,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import Request
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd_daemon import Containerd
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd_drop_in import steps
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.daemon import Containerd
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.drop_in import apply
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.plan import Request
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.schema import CRI_V3, parse_release
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.crio import Crio
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.docker import Docker
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.schema import CRI_V3, parse_release
 from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
 
 if t.TYPE_CHECKING:
     from pathlib import Path
 
-    from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.daemon import Daemon
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._config.daemon import Daemon
 
 NVIDIA_V3 = """\
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia]
@@ -62,14 +62,14 @@ class Node:
             self.config.write_bytes(content if isinstance(content, bytes) else content.encode())
         self.host = Host(state_dir=str(root / "state"), lock_dirs=(str(root / "lock"),))
 
-    def present(self, check: bool = False, **asked: t.Any) -> Outcome:
-        return ensure_present(self.daemon(asked), self._host(check))
+    def present(self, check: bool = False, **requested: t.Any) -> Outcome:
+        return ensure_present(self.daemon(requested), self._host(check))
 
-    def absent(self, check: bool = False, **asked: t.Any) -> Outcome:
-        return ensure_absent(self.daemon(asked), self._host(check))
+    def absent(self, check: bool = False, **requested: t.Any) -> Outcome:
+        return ensure_absent(self.daemon(requested), self._host(check))
 
-    def daemon(self, asked: dict[str, t.Any]) -> Daemon:
-        return Containerd(Request(path=str(self.config), release=self.release, **asked))
+    def daemon(self, requested: dict[str, t.Any]) -> Daemon:
+        return Containerd(Request(path=str(self.config), release=self.release, **requested))
 
     def _host(self, check: bool) -> Host:
         return replace(self.host, check_mode=check)
@@ -86,10 +86,10 @@ class Node:
         return found
 
     def confirm(self) -> None:
-        os.unlink(self.host.mark(self.daemon({}).name))
+        os.unlink(self.host.restart_marker(self.daemon({}).name))
 
     def without_temps(self) -> bool:
-        return not [place for place in self.root.rglob("*") if _files.TEMP_TAG in place.name]
+        return not [place for place in self.root.rglob("*") if files.TEMP_TAG in place.name]
 
 
 class DockerNode(Node):
@@ -97,8 +97,8 @@ class DockerNode(Node):
 
     place = ("docker", "daemon.json")
 
-    def daemon(self, asked: dict[str, t.Any]) -> Daemon:
-        return Docker(path=str(self.config), **asked)
+    def daemon(self, requested: dict[str, t.Any]) -> Daemon:
+        return Docker(path=str(self.config), **requested)
 
 
 class CrioNode(Node):
@@ -116,8 +116,8 @@ class CrioNode(Node):
         for name, text in others.items():
             self.beside[name].write_text(text, encoding="utf-8")
 
-    def daemon(self, asked: dict[str, t.Any]) -> Daemon:
-        return Crio(path=str(self.config), main=str(self.main), **asked)
+    def daemon(self, requested: dict[str, t.Any]) -> Daemon:
+        return Crio(path=str(self.config), main=str(self.main), **requested)
 
 
 class DropInNode(Node):
@@ -133,16 +133,16 @@ class DropInNode(Node):
             (self.folder / f"{name[1:]}.toml").write_text(text, encoding="utf-8")
 
     def steps(
-        self, state: str, check: bool = False, drop_in: str | None = "", **asked: t.Any
+        self, state: str, check: bool = False, drop_in: str | None = "", **requested: t.Any
     ) -> t.Iterator[tuple[Daemon, Outcome]]:
         """What the module does, one file after the other; *drop_in*: None for none, empty for the usual one."""
-        request = Request(path=str(self.config), release=self.release, **asked)
-        return steps(request, str(self.file) if drop_in == "" else drop_in, state)(self._host(check))
+        request = Request(path=str(self.config), release=self.release, **requested)
+        return apply(request, str(self.file) if drop_in == "" else drop_in, state, self._host(check))
 
-    def run(self, state: str, **asked: t.Any) -> dict[str, t.Any]:
+    def run(self, state: str, **requested: t.Any) -> dict[str, t.Any]:
         """What the module answers."""
-        done = list(self.steps(state, **asked))
+        done = list(self.steps(state, **requested))
         return {
-            **answer(done, True),
+            **build_result(done, True),
             "warnings": [warning for _daemon, outcome in done for warning in outcome.warnings],
         }

@@ -7,9 +7,9 @@ import typing as t
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._files import TEMP_TAG
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files import TEMP_TAG
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.crio import Crio
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.crio_files import (
     KATA,
@@ -27,17 +27,17 @@ if t.TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs"), [(f'"{PATH}"', '"/opt/theirs"'), ('default_runtime = "nvidia"', 'default_runtime = "kata"')]
+    ("managed", "edited"), [(f'"{PATH}"', '"/opt/theirs"'), ('default_runtime = "nvidia"', 'default_runtime = "kata"')]
 )
-def test_a_third_value_of_others_is_refused(tmp_path: Path, ours: str, theirs: str) -> None:
+def test_a_third_value_of_others_is_refused(tmp_path: Path, managed: str, edited: str) -> None:
     node = CrioNode(tmp_path, SHIPPED + KATA.replace(default("kata"), ""))
     node.present(set_default=True)
-    edited = node.text().replace(ours, theirs)
-    assert edited != node.text()
-    node.config.write_text(edited, encoding="utf-8")
+    text = node.text().replace(managed, edited)
+    assert text != node.text()
+    node.config.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"others changed crio\.runtime\..*: remove that setting, then run again"):
         node.absent()
-    assert node.text() == edited
+    assert node.text() == text
 
 
 def test_check_run_again_and_undo(tmp_path: Path) -> None:
@@ -129,8 +129,8 @@ def test_what_was_inherited_follows_its_source(tmp_path: Path) -> None:
     node = CrioNode(tmp_path, SHIPPED)
     node.present(settings={"crio": {"runtime": {"runtimes": {"nvidia": {"no_sync_log": True}}}}})
     node.main.write_text(SHIPPED.replace("/run/crun", "/run/moved").replace("monitor_path", "# monitor_path"))
-    asked = {"settings": {"crio": {"runtime": {"runtimes": {"nvidia": {"no_sync_log": True}}}}}}
-    assert node.present(**asked).changed
+    requested = {"settings": {"crio": {"runtime": {"runtimes": {"nvidia": {"no_sync_log": True}}}}}}
+    assert node.present(**requested).changed
     assert nvidia(node.text()) == {
         "runtime_path": PATH,
         "runtime_type": "oci",
@@ -138,10 +138,10 @@ def test_what_was_inherited_follows_its_source(tmp_path: Path) -> None:
         "allowed_annotations": ["io.containers.trace-syscall"],
         "no_sync_log": True,
     }
-    assert not node.present(**asked).changed
+    assert not node.present(**requested).changed
 
 
-def test_a_drop_in_that_is_there_is_edited_and_given_back(tmp_path: Path) -> None:
+def test_an_existing_drop_in_is_edited_and_restored(tmp_path: Path) -> None:
     text = "# by nvidia-ctk\n\n" + table(path="/old", more='monitor_env = ["A=1"] # ours\n')
     node = CrioNode(tmp_path, SHIPPED)
     node.config.write_text(text)
@@ -197,7 +197,7 @@ def test_warnings_about_other_files(tmp_path: Path, name: str, text: str, words:
 
 
 @pytest.mark.parametrize(
-    ("text", "asked"),
+    ("text", "requested"),
     [
         (table(path="/old"), {}),
         (default("crun"), {"set_default": True}),
@@ -207,41 +207,41 @@ def test_warnings_about_other_files(tmp_path: Path, name: str, text: str, words:
         ("[crio.runtime]\npids_limit = 1\n", {"settings": {"crio": {"runtime": {"pids_limit": 4096}}}}),
     ],
 )
-def test_what_would_be_hidden_is_refused(tmp_path: Path, text: str, asked: dict[str, t.Any]) -> None:
+def test_what_would_be_overridden_is_refused(tmp_path: Path, text: str, requested: dict[str, t.Any]) -> None:
     node = CrioNode(tmp_path, SHIPPED, _99_zeta=text)
     before = node.snapshot()
     with pytest.raises(ConfigError, match=f"{node.beside['_99_zeta']} is read after .* give drop_in: "):
-        node.present(**asked)
+        node.present(**requested)
     assert {name: found for name, found in node.snapshot().items() if "/etc" in name} == {
         name: found for name, found in before.items() if "/etc" in name
     }
 
 
-def test_a_default_that_is_no_runtime_is_doubted(tmp_path: Path) -> None:
+def test_a_default_that_is_not_a_runtime_is_warned_of(tmp_path: Path) -> None:
     [warning] = CrioNode(tmp_path, default("lost")).present().warnings
     assert "default runtime is lost, but there is no such runtime" in warning
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("requested", "words"),
     [
         ({"enable_cdi": False}, "no switch for CDI"),
         ({"runtime_name": "No"}, "runtime_name 'No'"),
         (
             {"settings": {"crio": {"runtime": {"runtimes": {"nvidia": {"inherit_default_runtime": True}}}}}},
-            "take it out",
+            "remove it",
         ),
         ({"settings": {"crio": 5}}, "settings: crio has to be a table"),
         (
             {"settings": {"crio": {"runtime": {"runtimes": {"runc": {"no_sync_log": True}}}}}},
-            "crio.conf, and CRI-O would take the drop-in's table in its place as a whole: set that there.",
+            "crio.conf, and CRI-O would read the drop-in's table instead, as a whole: set that there.",
         ),
     ],
 )
-def test_refusals(tmp_path: Path, asked: dict[str, t.Any], words: str) -> None:
+def test_refusals(tmp_path: Path, requested: dict[str, t.Any], words: str) -> None:
     node = CrioNode(tmp_path, SHIPPED)
     with pytest.raises(ConfigError) as caught:
-        node.present(**asked)
+        node.present(**requested)
     assert words in str(caught.value)
     assert not node.config.exists()
 
@@ -279,7 +279,7 @@ def test_killed_at_every_step(tmp_path: Path) -> None:
 
 
 def test_a_drop_in_that_crio_does_not_read_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="lies where CRI-O does not look: give a file in /etc/crio/"):
+    with pytest.raises(ConfigError, match="lies where CRI-O does not read it: give a file in /etc/crio/"):
         Crio(path="/etc/crio/nvidia.toml", main="/etc/crio/crio.conf")
     Crio(path="/etc/crio/crio.conf.d/below/nvidia.toml", main="/etc/crio/crio.conf")
 
@@ -342,11 +342,11 @@ class TestUndo:
 def test_what_overrides_the_program_is_refused(tmp_path: Path, more: str) -> None:
     node = CrioNode(tmp_path, SHIPPED)
     node.config.write_text(table(more=more))
-    with pytest.raises(ConfigError, match="with which CRI-O does not start runtime_path: take it out"):
+    with pytest.raises(ConfigError, match="with which CRI-O does not start runtime_path: remove it"):
         node.present()
 
 
-def test_what_a_killed_run_left_is_no_drop_in(tmp_path: Path) -> None:
+def test_temporary_file_of_a_killed_run_is_not_a_drop_in(tmp_path: Path) -> None:
     node = CrioNode(tmp_path, SHIPPED)
     left = node.config.with_name(f".{node.config.name}{TEMP_TAG}abcdef")
     left.write_text("broken = [")

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Docker's daemon.json: edits, undo, proof."""
+"""Docker's daemon.json: edits, undo, validation."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from dataclasses import replace
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._json import loads
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes import proof
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.change_log import Change, ChangeLog, Record
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.formats import JSON
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.json_document import loads
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.redact import redact_pair
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.validate import Verdict
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.docker import Docker
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.formats import JSON
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.journal import Change, Journal, Record
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.masking import shown_pair
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.proof import Verdict
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.docker_files import (
-    ASKED,
     BINARY,
     FILES,
     KUBEADM,
     NVIDIA,
+    REQUESTED,
 )
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import DockerNode
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import deaths
@@ -34,14 +33,14 @@ if t.TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("asked", ASKED, ids=["plain", "all", "off", "settings"])
-def test_quartet_and_undo(tmp_path: Path, name: str, asked: dict[str, t.Any]) -> None:
+@pytest.mark.parametrize("requested", REQUESTED, ids=["plain", "all", "off", "settings"])
+def test_quartet_and_undo(tmp_path: Path, name: str, requested: dict[str, t.Any]) -> None:
     text = FILES[name]
     node = DockerNode(tmp_path, text)
     start = node.snapshot()
-    predicted = node.present(check=True, **asked)
+    predicted = node.present(check=True, **requested)
     assert node.snapshot() == start, "check mode touched something"
-    done = node.present(**asked)
+    done = node.present(**requested)
     assert (done.changed, done.after, done.restart_required) == (True, predicted.after, True)
     assert node.config.read_bytes() == done.after
     assert (tmp_path / "state" / "pending" / "docker.restart").exists()
@@ -55,11 +54,11 @@ def test_quartet_and_undo(tmp_path: Path, name: str, asked: dict[str, t.Any]) ->
         "log-level": 0,
         "big": 0,
     }
-    assert not node.present(check=True, **asked).changed
-    again = node.present(**asked)
+    assert not node.present(check=True, **requested).changed
+    again = node.present(**requested)
     assert (again.changed, again.restart_required) == (False, True)
     node.confirm()
-    assert not node.present(**asked).restart_required
+    assert not node.present(**requested).restart_required
     gone = node.absent(check=True)
     assert node.config.read_bytes() == done.after
     back = node.absent()
@@ -69,10 +68,10 @@ def test_quartet_and_undo(tmp_path: Path, name: str, asked: dict[str, t.Any]) ->
     assert not list((tmp_path / "state" / "state").rglob("*.json"))
 
 
-def test_only_our_lines(tmp_path: Path) -> None:
+def test_only_managed_lines_are_added(tmp_path: Path) -> None:
     node = DockerNode(tmp_path, KUBEADM)
     node.present(set_default=True, enable_cdi=True)
-    ours = """\
+    managed = """\
   "storage-driver": "overlay2",
   "default-runtime": "nvidia",
   "features": {
@@ -84,7 +83,7 @@ def test_only_our_lines(tmp_path: Path) -> None:
     }
   }
 """
-    assert node.text() == KUBEADM.replace('  "storage-driver": "overlay2"\n', ours)
+    assert node.text() == KUBEADM.replace('  "storage-driver": "overlay2"\n', managed)
 
 
 def test_missing_file_is_made_and_goes_again_with_its_directory(tmp_path: Path) -> None:
@@ -98,7 +97,7 @@ def test_missing_file_is_made_and_goes_again_with_its_directory(tmp_path: Path) 
 
 
 class TestOthersWriteToo:
-    def test_a_member_after_ours_stays(self, tmp_path: Path) -> None:
+    def test_a_member_after_the_managed_one_stays(self, tmp_path: Path) -> None:
         node = DockerNode(tmp_path, KUBEADM)
         node.present(set_default=True)
         node.config.write_text(node.text()[: -len("\n}\n")] + ',\n  "debug": true\n}\n', encoding="utf-8")
@@ -106,7 +105,7 @@ class TestOthersWriteToo:
         node.absent()
         assert node.text() == KUBEADM.replace('"overlay2"\n', '"overlay2",\n  "debug": true\n')
 
-    def test_a_member_before_ours_stays(self, tmp_path: Path) -> None:
+    def test_a_member_before_the_managed_one_stays(self, tmp_path: Path) -> None:
         node = DockerNode(tmp_path, KUBEADM)
         node.present()
         node.config.write_text(node.text().replace("{\n", '{\n  "debug": true,\n', 1), encoding="utf-8")
@@ -114,8 +113,8 @@ class TestOthersWriteToo:
         node.absent()
         assert node.text() == KUBEADM.replace("{\n", '{\n  "debug": true,\n', 1)
 
-    @pytest.mark.parametrize("way", ["remove the setting", "restore the former value"])
-    def test_their_value_of_our_key_stays(self, tmp_path: Path, way: str) -> None:
+    @pytest.mark.parametrize("remedy", ["remove the setting", "restore the former value"])
+    def test_their_value_of_a_managed_key_is_refused(self, tmp_path: Path, remedy: str) -> None:
         text = KUBEADM.replace("{\n", '{\n  "log-level": "info",\n', 1)
         node = DockerNode(tmp_path, text)
         backup = node.present(settings={"log-level": "debug"}).backup_file
@@ -127,13 +126,13 @@ class TestOthersWriteToo:
             assert node.text() == theirs
         assert str(node.config) in str(caught.value)
         assert str(backup) in str(caught.value)
-        removed = way == "remove the setting"
+        removed = remedy == "remove the setting"
         line = '  "log-level": "warn",\n'
         node.config.write_text(theirs.replace(line, "" if removed else line.replace("warn", "info")), encoding="utf-8")
         node.absent()
         assert node.text() == (KUBEADM if removed else text)
 
-    def test_their_value_comes_back_after_another_run_of_ours(self, tmp_path: Path) -> None:
+    def test_their_value_is_restored_after_another_run(self, tmp_path: Path) -> None:
         node = DockerNode(tmp_path, KUBEADM)
         node.present(settings={"log-level": "debug"})
         node.config.write_text(node.text().replace('"debug"', '"warn"'), encoding="utf-8")
@@ -141,7 +140,7 @@ class TestOthersWriteToo:
         node.absent()
         assert loads(node.text()) == {**loads(KUBEADM), "log-level": "warn"}
 
-    def test_their_path_of_our_runtime_is_refused(self, tmp_path: Path) -> None:
+    def test_their_path_of_the_runtime_is_refused(self, tmp_path: Path) -> None:
         node = DockerNode(tmp_path, KUBEADM)
         node.present()
         theirs = node.text().replace(BINARY, "/opt/theirs")
@@ -166,7 +165,7 @@ class TestOthersWriteToo:
         node.absent()
         assert node.text() == text + "\n"
 
-    def test_default_that_others_gave_to_our_runtime_goes_with_it(self, tmp_path: Path) -> None:
+    def test_default_that_others_gave_to_the_runtime_goes_with_it(self, tmp_path: Path) -> None:
         node = DockerNode(tmp_path, FILES["other runtimes"])
         node.present()
         node.config.write_text(node.text().replace('"crun",', '"nvidia",'), encoding="utf-8")
@@ -174,7 +173,7 @@ class TestOthersWriteToo:
         assert gone.facts == {"default_runtime": None}
         assert any("runc again" in warning for warning in gone.warnings)
 
-    def test_what_nobody_recorded_is_left(self, tmp_path: Path) -> None:
+    def test_unrecorded_runtime_stays(self, tmp_path: Path) -> None:
         node = DockerNode(tmp_path, FILES["by nvidia-ctk"])
         gone = node.absent()
         assert not gone.changed
@@ -192,10 +191,10 @@ class TestOthersWriteToo:
 
 
 def test_record_keeps_what_only_json_has(tmp_path: Path) -> None:
-    record = Record(b"a", b"b", runtimes={"nvidia": (Change(("x",), "settings", None, [None, 10**30, "\ud800"]),)})
-    journal = Journal(str(tmp_path / "d.json"), str(tmp_path / "record.json"), JSON)
-    journal.note("sha", {"sha": record}, keep=False)
-    assert journal.load("sha", {"x": [None, 10**30, "\ud800"]}) == record
+    record = Record(b"a", b"b", entries={"nvidia": (Change(("x",), "settings", None, [None, 10**30, "\ud800"]),)})
+    log = ChangeLog(str(tmp_path / "d.json"), str(tmp_path / "record.json"), JSON, Docker.rules)
+    log.write("sha", {"sha": record}, keep=False)
+    assert log.load("sha", {"x": [None, 10**30, "\ud800"]}) == record
 
 
 @pytest.mark.parametrize(
@@ -222,11 +221,11 @@ def test_files_that_are_refused(tmp_path: Path, content: bytes, words: str) -> N
 
 def test_template_is_refused_by_its_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is a template"):
-        Docker(str(tmp_path / "daemon.json.j2")).admit("")
+        Docker(str(tmp_path / "daemon.json.j2")).check_owner("")
 
 
-class TestProof:
-    """With a stand-in for dockerd's answers."""
+class TestValidate:
+    """With a fake of dockerd's answers."""
 
     def node(self, tmp_path: Path, *answers: tuple[int, str, str]) -> DockerNode:
         replies = list(answers)
@@ -273,9 +272,9 @@ class TestProof:
             ("", "exit status 1"),
         ],
     )
-    def test_judge(self, tmp_path: Path, errors: str, refusal: str | None) -> None:
+    def test_refusal_quotes_dockerd(self, tmp_path: Path, errors: str, refusal: str | None) -> None:
         data = b'{"proxies": {"http-proxy": "http://me:opensesame@proxy.example"}}'
-        verdict = proof.judge_docker("dockerd", "/d.json", data, str(tmp_path), lambda _command: (1, "", errors))
+        verdict = Docker("/d.json").validate("dockerd", data, str(tmp_path), lambda _command: (1, "", errors))
         assert verdict == Verdict(refusal, {})
         assert not list(tmp_path.iterdir())
 
@@ -288,7 +287,7 @@ def test_credentials_are_masked() -> None:
   "exec-opts": ["x.password=opensesame", "shown"]
 }
 """
-    before, after = shown_pair(
+    before, after = redact_pair(
         text.encode(), text.replace('splunk-token": "opensesame', 'splunk-token": "new').encode(), JSON
     )
     assert "opensesame" not in before + after
@@ -297,7 +296,7 @@ def test_credentials_are_masked() -> None:
     assert [line for line in after.splitlines() if line not in before.splitlines()] == [
         '    "splunk-token": "******** (changed)",'
     ]
-    assert shown_pair(b"{", None, JSON) == ("# 1 bytes, withheld because they are not valid JSON\n", "")
+    assert redact_pair(b"{", None, JSON) == ("# 1 bytes, withheld because they are not valid JSON\n", "")
 
 
 def test_killed_at_every_step_of_a_run(tmp_path: Path) -> None:
@@ -326,7 +325,7 @@ def test_any_sequence_of_runs_can_be_undone(tmp_path_factory: pytest.TempPathFac
             "set_default": switch,
             "enable_cdi": switch,
             "runtime_name": st.sampled_from(["nvidia", "nvidia-cdi"]),
-            "settings": st.sampled_from([{}, ASKED[3]["settings"]]),
+            "settings": st.sampled_from([{}, REQUESTED[3]["settings"]]),
         }
     )
 
@@ -334,10 +333,10 @@ def test_any_sequence_of_runs_can_be_undone(tmp_path_factory: pytest.TempPathFac
     def check(name: str, sequence: list[dict[str, t.Any]], foreign: bool) -> None:
         text = FILES[name]
         node = DockerNode(tmp_path_factory.mktemp("node"), text)
-        for step, asked in enumerate(sequence):
-            predicted = node.present(check=True, **asked).after
-            assert node.present(**asked).after == predicted
-            assert not node.present(**asked).changed
+        for step, requested in enumerate(sequence):
+            predicted = node.present(check=True, **requested).after
+            assert node.present(**requested).after == predicted
+            assert not node.present(**requested).changed
             if step == 0 and foreign:
                 node.config.write_bytes(node.config.read_bytes().replace(b"{", b'{"mine": 1, ', 1))
         for runtime in ("nvidia", "nvidia-cdi"):

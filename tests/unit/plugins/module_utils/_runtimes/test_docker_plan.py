@@ -8,11 +8,11 @@ import typing as t
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._json import dumps
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.draft import Managed
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.json_document import dumps
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.tree import MISSING
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.docker import Docker, plan
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.draft import Owned
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.errors import ConfigError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.trees import MISSING
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.docker_files import (
     BINARY,
     KUBEADM,
@@ -26,7 +26,7 @@ if t.TYPE_CHECKING:
 
 class TestPlan:
     @pytest.mark.parametrize(
-        ("tree", "asked", "expected"),
+        ("tree", "requested", "expected"),
         [
             ({}, {}, {"runtimes": {"nvidia": NVIDIA}}),
             ({}, {"runtime_path": "/x"}, {"runtimes": {"nvidia": {"path": "/x"}}}),
@@ -52,11 +52,11 @@ class TestPlan:
             ({}, {"settings": {"runtimes": {"nvidia": {"path": "/y"}}}}, {"runtimes": {"nvidia": NVIDIA}}),
         ],
     )
-    def test_target(self, tree: dict[str, t.Any], asked: dict[str, t.Any], expected: dict[str, t.Any]) -> None:
-        decision = plan(tree, Docker("/d.json", **asked))
+    def test_target(self, tree: dict[str, t.Any], requested: dict[str, t.Any], expected: dict[str, t.Any]) -> None:
+        decision = plan(tree, Docker("/d.json", **requested))
         assert decision.target == expected
         assert decision.reasons
-        again = plan(decision.target, Docker("/d.json", **asked))
+        again = plan(decision.target, Docker("/d.json", **requested))
         assert (again.target, again.reasons) == (expected, [])
 
     @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ class TestPlan:
     )
     def test_default_goes_back_to_what_it_was(self, before: t.Any, runtimes: t.Any, expected: t.Any) -> None:
         tree = {"default-runtime": "nvidia", "runtimes": {"nvidia": NVIDIA, **runtimes}}
-        owned = {("default-runtime",): Owned("default", before)}
-        decision = plan(tree, Docker("/d.json", set_default=False), owned)
+        managed = {("default-runtime",): Managed("default", before)}
+        decision = plan(tree, Docker("/d.json", set_default=False), managed)
         assert decision.target.get("default-runtime", MISSING) == expected
 
     @pytest.mark.parametrize(
@@ -83,7 +83,9 @@ class TestPlan:
             Docker("/d.json", runtime_name=name)
 
     def test_runtime_of_a_shim_is_refused(self) -> None:
-        with pytest.raises(ConfigError, match=r"runtimes\.nvidia has runtimeType x, beside which Docker takes no path"):
+        with pytest.raises(
+            ConfigError, match=r"runtimes\.nvidia has runtimeType x, beside which Docker accepts no path"
+        ):
             plan({"runtimes": {"nvidia": {"runtimeType": "x"}}}, Docker("/d.json"))
 
 
@@ -115,9 +117,9 @@ def test_odd_types_are_refused_in_one_sentence_or_merged(
 ) -> None:
     text = dumps(at(path, value)) if place == "file" else KUBEADM
     node = DockerNode(tmp_path, text)
-    asked = {"settings": at(path, value)} if place == "settings" else {}
+    requested = {"settings": at(path, value)} if place == "settings" else {}
     try:
-        node.present(set_default=False, enable_cdi=True, **asked)
+        node.present(set_default=False, enable_cdi=True, **requested)
     except ConfigError as error:
         message = str(error)
         assert message.startswith((f"{node.config}: ", "settings: "))

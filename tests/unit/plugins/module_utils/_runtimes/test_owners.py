@@ -61,10 +61,3 @@ def test_kubespray_by_its_runtime_spec() -> None:
 @pytest.mark.parametrize("tree", [{}, {"plugins": 1}, {"plugins": {"x": 1}}, loads(samples.KUBEADM_V2)])
 def test_others_are_not_kubesprays(tree: dict[str, object]) -> None:
     assert owners.owner_of_tree("/c", tree) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"), [("version = {{ .Version }}\n", True), ("{{- range .Runtimes }}\n", True), ("a = {\n", False)]
-)
-def test_templates_among_what_is_no_toml(text: str, expected: bool) -> None:
-    assert (owners.owner_of_broken("/c", text) is not None) is expected

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Control planes for the tests of the whole way; they need ruamel.yaml, which nodes do not have."""
+"""Control planes for the tests of whole runs; they need ruamel.yaml, which nodes do not have."""
 
 from __future__ import annotations
 

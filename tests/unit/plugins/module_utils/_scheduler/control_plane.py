@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A control plane in a folder: the node's half of the module on real files, and the controller's on top of it."""
+"""A control plane in a folder: the node's half of the module on real files, and the controller's above it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 
 pytest.importorskip("ruamel.yaml")
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import face, node
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.node import write
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.node import write
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import controller, node
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -48,7 +48,7 @@ extenders:
       filterVerb: f
 """
 
-# What does not start, and what is told of it.
+# Configurations with which kube-scheduler does not start, and the warnings.
 BROKEN = {
     "an API version that is gone": (CONFIG.format(version="v1beta2"), "v1beta2 became v1"),
     "gpushare as the old guides have it": (
@@ -60,7 +60,7 @@ BROKEN = {
     ),
     "an address of the insecure port": (
         CONFIG.format(version="v1") + "healthzBindAddress: 0.0.0.0:10251\n",
-        "10251 is taken out",
+        "10251 is removed",
     ),
     "no kubeconfig": (CONFIG.format(version="v1").replace("kubeconfig: ", "contentType: "), ""),
 }
@@ -82,14 +82,14 @@ class ControlPlane:
         self.requests: list[str] = []
         self.before_write: t.Callable[[], None] = lambda: None
 
-    def ask(self, request: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Be the node."""
+    def answer(self, request: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Answer as the node."""
         self.requests.append(request["do"])
         given = copy.deepcopy({key: value for key, value in request.items() if key != "do"})
         if request["do"] == "read":
             return node.read(**given)
         self.before_write()
-        return {"copies": write(**given)}
+        return {"backups": write(**given)}
 
     def run(self, *extenders: dict[str, t.Any], check: bool = False, **options: t.Any) -> dict[str, t.Any]:
         """Run the module; without extenders, give it gpushare's."""
@@ -104,7 +104,7 @@ class ControlPlane:
             "state": "present",
             **options,
         }
-        return face.run(arguments, RT, self.ask, check)
+        return controller.run(arguments, RT, self.answer, check)
 
     def files(self) -> dict[str, bytes]:
         """Return all files but for state and backups."""

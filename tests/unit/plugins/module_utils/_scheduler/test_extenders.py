@@ -6,8 +6,8 @@ import typing as t
 
 import pytest
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import extenders
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
 
 GOOD: dict[str, t.Any] = {
     "urlPrefix": "http://[fd00::1]:12345/x",
@@ -24,7 +24,7 @@ GOOD: dict[str, t.Any] = {
 BAD: list[tuple[dict[str, t.Any], str]] = [
     ({"enableHttps": True}, r"no setting enableHttps.*write enableHTTPS"),
     ({"bindverb": "b"}, "write bindVerb"),
-    ({"nonsense": 1}, "it takes urlPrefix"),
+    ({"nonsense": 1}, "it has urlPrefix"),
     ({"urlPrefix": ""}, r"extenders\[0\].urlPrefix is missing"),
     ({"urlPrefix": "127.0.0.1:12345"}, "urlPrefix"),
     ({"urlPrefix": "http://a b/"}, "urlPrefix"),
@@ -34,13 +34,13 @@ BAD: list[tuple[dict[str, t.Any], str]] = [
     ({"weight": "5"}, "weight is '5' and has to be a whole number"),
     ({"weight": True}, "whole number"),
     ({"weight": 1.5}, "whole number"),
-    ({"httpTimeout": "15"}, "is no duration.*such as 5s"),
+    ({"httpTimeout": "15"}, "is not a duration.*such as 5s"),
     ({"httpTimeout": 15}, "has to be a text"),
-    ({"httpTimeout": "-5s"}, "no duration"),
+    ({"httpTimeout": "-5s"}, "not a duration"),
     ({"nodeCacheCapable": "yes"}, "true or false"),
-    ({"managedResources": [{"name": "gpu-mem"}]}, "no extended resource"),
-    ({"managedResources": [{"name": "kubernetes.io/gpu"}]}, "no extended resource"),
-    ({"managedResources": [{"name": "node.kubernetes.io/gpu"}]}, "no extended resource"),
+    ({"managedResources": [{"name": "gpu-mem"}]}, "not an extended resource"),
+    ({"managedResources": [{"name": "kubernetes.io/gpu"}]}, "not an extended resource"),
+    ({"managedResources": [{"name": "node.kubernetes.io/gpu"}]}, "not an extended resource"),
     ({"managedResources": [{"name": "a.b/c"}, {"name": "a.b/c"}]}, "twice"),
     ({"managedResources": [{"ignoredByScheduler": True}]}, "is missing"),
     ({"managedResources": ["a.b/c"]}, "has to be a mapping"),
@@ -49,13 +49,13 @@ BAD: list[tuple[dict[str, t.Any], str]] = [
 ]
 
 
-def test_a_full_extender_is_taken() -> None:
+def test_a_full_extender_is_accepted() -> None:
     assert extenders.check([GOOD]) == []
 
 
 @pytest.mark.parametrize(("change", "message"), BAD)
 def test_what_kube_scheduler_would_refuse_is_refused_and_named(change: dict[str, t.Any], message: str) -> None:
-    with pytest.raises(EditError, match=message):
+    with pytest.raises(ConfigError, match=message):
         extenders.check([{**GOOD, **change}])
 
 
@@ -72,25 +72,25 @@ def test_what_kube_scheduler_would_refuse_is_refused_and_named(change: dict[str,
 )
 def test_what_cannot_be_together(second: dict[str, t.Any], message: str) -> None:
     other = {"urlPrefix": "http://b", "filterVerb": "f", "managedResources": [{"name": "x.io/y"}], **second}
-    with pytest.raises(EditError, match=message):
+    with pytest.raises(ConfigError, match=message):
         extenders.check([GOOD, other])
 
 
-def test_none_is_refused_with_the_other_way() -> None:
-    with pytest.raises(EditError, match="state: absent"):
+def test_no_extenders_are_refused_with_the_remedy() -> None:
+    with pytest.raises(ConfigError, match="state: absent"):
         extenders.check([])
 
 
 @pytest.mark.parametrize(
-    ("change", "advice"),
-    [({"nodeCacheCapable": False}, "nodeCacheCapable: true"), ({"managedResources": []}, "no pod at all")],
+    ("change", "words"),
+    [({"nodeCacheCapable": False}, "nodeCacheCapable: true"), ({"managedResources": []}, "no pod is scheduled")],
 )
-def test_what_is_taken_and_hurts_is_told(change: dict[str, t.Any], advice: str) -> None:
-    [told] = extenders.check([{**GOOD, **change}])
-    assert advice in told
+def test_harmful_settings_are_warned_of(change: dict[str, t.Any], words: str) -> None:
+    [warning] = extenders.check([{**GOOD, **change}])
+    assert words in warning
 
 
-def test_an_ignorable_extender_without_resources_hurts_nobody() -> None:
+def test_an_ignorable_extender_without_resources_is_accepted() -> None:
     assert extenders.check([{**GOOD, "managedResources": [], "ignorable": True}]) == []
 
 

@@ -6,8 +6,8 @@ import typing as t
 
 import pytest
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import flags
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
 
 CASES: list[tuple[list[str], str, str | None]] = [
     (["--config=/a"], "config", "/a"),
@@ -72,5 +72,5 @@ def test_flags_of_a_wrapper_are_not_those_of_kube_scheduler() -> None:
     ],
 )
 def test_another_start_is_refused(container: dict[str, t.Any]) -> None:
-    with pytest.raises(EditError, match=r"^m: "):
+    with pytest.raises(ConfigError, match=r"^m: "):
         flags.parse(container, "m")

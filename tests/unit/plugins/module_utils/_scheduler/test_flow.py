@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The whole way on one node: what is written, what is merged, and what is refused."""
+"""Whole runs on one node: what is written, what is merged, and what is refused."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 
 pytest.importorskip("ruamel.yaml")
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import node
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.manifest import CHECKSUM
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._scheduler.control_plane import (
     CONFIG,
     GPUSHARE,
@@ -28,20 +28,20 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._schedul
 
 
 @pytest.mark.parametrize("manifest", MANIFESTS)
-def test_check_run_check_run_and_back_to_the_byte(tmp_path: Path, manifest: str) -> None:
+def test_check_run_check_run_and_undo_to_the_byte(tmp_path: Path, manifest: str) -> None:
     node = ControlPlane(tmp_path, manifest)
     if "config" in manifest:
         node.config = tmp_path / "sched" / "config.yaml"
         node.config.parent.mkdir()
         node.config.write_text(CONFIG.format(version="v1"))
     first = node.files()
-    foreseen = node.run(check=True)
-    assert foreseen["changed"]
+    predicted = node.run(check=True)
+    assert predicted["changed"]
     assert node.files() == first
     assert not node.state.exists()
     done = node.run()
     assert node.requests == ["read", "write"]
-    assert (done["diff"], done["config_checksum"]) == (foreseen["diff"], foreseen["config_checksum"])
+    assert (done["diff"], done["config_checksum"]) == (predicted["diff"], predicted["config_checksum"])
     assert done["config_checksum"] == hashlib.sha256(node.config.read_bytes()).hexdigest()
     after = node.files()
     for check in (True, False):
@@ -126,33 +126,33 @@ def test_another_place_is_given_the_content_of_the_first(configured: ControlPlan
 
 def test_a_place_that_is_taken_is_refused(configured: ControlPlane, tmp_path: Path) -> None:
     (tmp_path / "new.yaml").write_text(CONFIG.format(version="v1"))
-    with pytest.raises(EditError, match=r"new\.yaml is there, too"):
+    with pytest.raises(ConfigError, match=r"new\.yaml is there, too"):
         configured.run(config_path=str(tmp_path / "new.yaml"))
 
 
-def test_extenders_follow_what_is_asked(plane: ControlPlane) -> None:
+def test_extenders_follow_the_request(plane: ControlPlane) -> None:
     plane.run(GPUSHARE, OTHER)
     assert plane.urls() == [GPUSHARE["urlPrefix"], OTHER["urlPrefix"]]
     moved = {**GPUSHARE, "urlPrefix": "http://10.96.0.20:12345/gpushare-scheduler", "httpTimeout": "5s"}
     done = plane.run(moved)
     assert done["changed"]
-    assert done["warnings"] == []  # it goes, and binds nothing
+    assert done["warnings"] == []  # it is removed, and binds nothing
     assert plane.urls() == [moved["urlPrefix"]]
     assert "httpTimeout: '5s'" in plane.config.read_text()
     plane.run(state="absent")
     assert plane.files() == {"manifests/kube-scheduler.yaml": plane.text.encode()}
 
 
-def test_an_extender_that_binds_does_not_go_without_a_word(plane: ControlPlane) -> None:
+def test_an_extender_that_binds_is_removed_with_a_warning(plane: ControlPlane) -> None:
     plane.run()
     for check in (True, False):
         warning = plane.run(OTHER, check=check)["warnings"][1]
-        assert f"the extender {GPUSHARE['urlPrefix']} for aliyun.com/gpu-mem is taken out" in warning
+        assert f"the extender {GPUSHARE['urlPrefix']} for aliyun.com/gpu-mem is removed" in warning
     assert plane.urls() == [OTHER["urlPrefix"]]
-    assert not any("taken out" in warning for warning in plane.run(OTHER)["warnings"])
+    assert not any("is removed" in warning for warning in plane.run(OTHER)["warnings"])
 
 
-def test_an_extender_behind_a_proxy_is_told_of(plane: ControlPlane) -> None:
+def test_an_extender_behind_a_proxy_is_warned_of(plane: ControlPlane) -> None:
     plane.manifest.write_text(
         plane.text.replace("    image: ", "    env:\n    - name: HTTP_PROXY\n      value: http://proxy\n    image: ", 1)
     )
@@ -166,18 +166,18 @@ def test_kubespray_is_given_its_variable(plane: ControlPlane, tmp_path: Path, mo
     assert plane.run(check=True)["warnings"] == []
     plane.state.mkdir()
     (plane.state / "kubelet-config.yaml").touch()
-    assert plane.run(state="absent")["warnings"] == []  # nothing of ours, nothing to tell
+    assert plane.run(state="absent")["warnings"] == []  # nothing is managed
     for _again in range(2):
         [warning] = plane.run({**GPUSHARE, "tlsConfig": {"keyData": "c2VjcmV0"}})["warnings"]
-        told = json.loads(warning.partition("kube_scheduler_extenders in its inventory ")[2].rstrip("."))
-        assert told == [{**GPUSHARE, "tlsConfig": {"keyData": "********"}}]
+        setting = json.loads(warning.partition("kube_scheduler_extenders in its inventory ")[2].rstrip("."))
+        assert setting == [{**GPUSHARE, "tlsConfig": {"keyData": "********"}}]
     assert "c2VjcmV0" in plane.config.read_text()
     [warning] = plane.run(state="absent")["warnings"]
-    assert "out of kube_scheduler_extenders" in warning
+    assert "from kube_scheduler_extenders" in warning
 
 
 def test_a_change_of_the_record_alone_is_one(configured: ControlPlane) -> None:
-    """An extender of others that is asked for becomes ours, and no file of kube-scheduler changes by that."""
+    """An extender of others that is requested becomes managed, which changes no file of kube-scheduler."""
     configured.run(config_path=None)
     for check in (True, False):
         done = configured.run(GPUSHARE, OTHER, config_path=None, check=check)
@@ -194,17 +194,17 @@ def test_a_change_of_the_configuration_alone_restarts_the_pod(plane: ControlPlan
     assert done["config_checksum"] in plane.manifest.read_text()
 
 
-def test_a_missing_manifest_names_the_way(plane: ControlPlane) -> None:
+def test_a_missing_manifest_names_the_remedy(plane: ControlPlane) -> None:
     plane.manifest.rename(plane.manifest.with_suffix(".yml"))
     with pytest.raises(
-        EditError, match=r"which path names.*kube-scheduler\.yml in the same folder may be it.*second scheduler"
+        ConfigError, match=r"which path names.*kube-scheduler\.yml in the same folder may be it.*second scheduler"
     ):
         plane.run()
     assert not plane.run(state="absent")["changed"]
 
 
 @pytest.mark.parametrize(
-    ("distribution", "way"),
+    ("distribution", "remedy"),
     [
         ("k3s", "/etc/rancher/k3s/config.yaml"),
         ("rke2", "kube-scheduler-extra-mount"),
@@ -212,20 +212,20 @@ def test_a_missing_manifest_names_the_way(plane: ControlPlane) -> None:
         ("MicroK8s", "args/kube-scheduler"),
     ],
 )
-def test_distributions_without_a_static_pod_name_their_way(
-    plane: ControlPlane, monkeypatch: pytest.MonkeyPatch, distribution: str, way: str
+def test_distributions_without_a_static_pod_name_the_remedy(
+    plane: ControlPlane, monkeypatch: pytest.MonkeyPatch, distribution: str, remedy: str
 ) -> None:
     kubelet = plane.folder / "kubelet.yaml"
     kubelet.write_text(f"staticPodPath: {plane.manifest.parent}\n")
-    monkeypatch.setattr(node, "configurations", lambda *_seen: [str(kubelet)])
+    monkeypatch.setattr(node, "configurations", lambda *_arguments: [str(kubelet)])
     monkeypatch.setattr(node, "distribution", lambda _exists: distribution)
-    # RKE2 has one, and writes it anew.
-    with pytest.raises(EditError, match=f"is not edited: .*second scheduler with a schedulerName.*{way}"):
+    # RKE2 has one, and rewrites it.
+    with pytest.raises(ConfigError, match=f"is not edited: .*second scheduler with a schedulerName.*{remedy}"):
         plane.run(path=None)
     assert plane.run()["changed"]
     assert plane.run(path=None, state="absent")["changed"]
     plane.manifest.unlink()
-    with pytest.raises(EditError, match=f"second scheduler with a schedulerName.*{way}"):
+    with pytest.raises(ConfigError, match=f"second scheduler with a schedulerName.*{remedy}"):
         plane.run()
 
 
@@ -234,30 +234,30 @@ def test_the_kubelets_configuration_is_read_as_yaml(
 ) -> None:
     kubelet = tmp_path / "kubelet.yaml"
     kubelet.write_text(f"'staticPodPath': {plane.manifest.parent}\n")
-    monkeypatch.setattr(node, "configurations", lambda *_seen: [str(kubelet)])
+    monkeypatch.setattr(node, "configurations", lambda *_arguments: [str(kubelet)])
     assert plane.run(path=None)["path"] == str(plane.manifest)
     assert plane.requests == ["read", "read", "write"]
 
 
 def test_an_image_without_a_version_needs_one(plane: ControlPlane) -> None:
     plane.manifest.write_text(plane.text.replace(":v1.34.4", "@sha256:" + "0" * 64))
-    with pytest.raises(EditError, match="give kubernetes_version"):
+    with pytest.raises(ConfigError, match="give kubernetes_version"):
         plane.run()
     with pytest.raises(
-        EditError, match=r"kubernetes_version is 1\.24\.17, and Kubernetes before 1\.25 is not supported"
+        ConfigError, match=r"kubernetes_version is 1\.24\.17, and Kubernetes before 1\.25 is not supported"
     ):
         plane.run(kubernetes_version="1.24.17")
     assert plane.run(kubernetes_version="1.25.0")["api_version"] == "kubescheduler.config.k8s.io/v1"
 
 
-def test_a_version_that_is_not_the_images_is_told(plane: ControlPlane) -> None:
-    assert "the first counts" in plane.run(kubernetes_version="v1.33.0")["warnings"][0]
+def test_a_version_that_is_not_the_images_is_warned_of(plane: ControlPlane) -> None:
+    assert "the former is used" in plane.run(kubernetes_version="v1.33.0")["warnings"][0]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("kind: Pod\n", "kind: Deployment\n", "no manifest of a Pod"),
+        ("kind: Pod\n", "kind: Deployment\n", "not a manifest of a Pod"),
         ("    name: kube-scheduler\n", "    name: scheduler\n", "has no container kube-scheduler"),
         ("    - kube-scheduler\n", "    - /bin/sh\n    - -c\n    - kube-scheduler --v=2\n", "is started by /bin/sh"),
         ("  containers:\n", "\tcontainers:\n", "cannot be read as YAML"),
@@ -268,7 +268,7 @@ def test_a_version_that_is_not_the_images_is_told(plane: ControlPlane) -> None:
 def test_a_manifest_that_cannot_be_edited_is_refused(plane: ControlPlane, old: str, new: str, message: str) -> None:
     plane.manifest.write_bytes(plane.text.replace(old, new, 1).encode())
     before = plane.files()
-    with pytest.raises(EditError, match=message):
+    with pytest.raises(ConfigError, match=message):
         plane.run()
     assert plane.files() == before
 
@@ -288,10 +288,10 @@ def test_a_timeout_of_others_that_crashes_is_refused(configured: ControlPlane, t
     good = configured.config.read_text()
     configured.config.write_text(f"{good}      httpTimeout: {timeout}\n")
     before = configured.files()
-    with pytest.raises(EditError, match=r"extenders\[0\]\.httpTimeout is .*no duration"):
+    with pytest.raises(ConfigError, match=r"extenders\[0\]\.httpTimeout is .*not a duration"):
         configured.run(config_path=None)
     assert configured.files() == before
-    # One that is brought to what is asked for is none of others.
+    # An extender that is requested is corrected.
     configured.run({**OTHER, "httpTimeout": "5s"}, config_path=None)
     assert "httpTimeout: '5s'" in configured.config.read_text()
 

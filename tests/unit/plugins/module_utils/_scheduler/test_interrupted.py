@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Killed runs, others who edit meanwhile, and what lies about in the kubelet's folder."""
+"""Killed runs, others who edit meanwhile, and other files in the kubelet's folder."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 
 pytest.importorskip("ruamel.yaml")
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._files import FilesError, sha256
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files import FilesError, sha256
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._scheduler.control_plane import (
     CONFIG,
     GPUSHARE,
@@ -25,15 +25,15 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._schedul
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import deaths
 
 
-@pytest.mark.parametrize("wanted", ["present", "changed", "absent"])
-def test_a_run_killed_anywhere_leaves_old_or_new_and_the_next_one_heals(tmp_path: Path, wanted: str) -> None:
-    extenders = [GPUSHARE, OTHER] if wanted == "changed" else [GPUSHARE]
-    state = "absent" if wanted == "absent" else "present"
+@pytest.mark.parametrize("run", ["present", "changed", "absent"])
+def test_a_run_killed_anywhere_leaves_old_or_new_and_the_next_one_resumes(tmp_path: Path, run: str) -> None:
+    extenders = [GPUSHARE, OTHER] if run == "changed" else [GPUSHARE]
+    state = "absent" if run == "absent" else "present"
 
     def prepared() -> ControlPlane:
         shutil.rmtree(tmp_path / "node", ignore_errors=True)
         node = ControlPlane(tmp_path / "node")
-        if wanted != "present":
+        if run != "present":
             node.run()
         return node
 
@@ -56,14 +56,14 @@ def test_a_run_killed_anywhere_leaves_old_or_new_and_the_next_one_heals(tmp_path
 
 
 @pytest.mark.parametrize("state", ["present", "absent"])
-def test_what_will_be_written_is_foretold(plane: ControlPlane, state: str) -> None:
-    """So that a run that is cut off has noted what is ours."""
+def test_what_will_be_written_is_predicted(plane: ControlPlane, state: str) -> None:
+    """So that an interrupted run has recorded what is managed."""
     if state == "absent":
         plane.run()
-    foretold = plane.run(check=True, state=state)["checksums"]
-    assert plane.run(state=state)["checksums"] == foretold
-    there = {path: sha256(Path(path).read_bytes()) if Path(path).exists() else None for path in foretold}
-    assert (foretold, len(there)) == (there, 3)
+    predicted = plane.run(check=True, state=state)["checksums"]
+    assert plane.run(state=state)["checksums"] == predicted
+    there = {path: sha256(Path(path).read_bytes()) if Path(path).exists() else None for path in predicted}
+    assert (predicted, len(there)) == (there, 3)
 
 
 def assert_startable(node: ControlPlane) -> None:
@@ -79,7 +79,7 @@ def test_a_change_by_others_between_reading_and_writing_is_refused(plane: Contro
         plane.manifest.write_text(plane.text + "# now\n")
 
     plane.before_write = edit
-    with pytest.raises(FilesError, match=r"kube-scheduler\.yaml was changed by somebody else meanwhile"):
+    with pytest.raises(FilesError, match=r"kube-scheduler\.yaml was changed by others meanwhile"):
         plane.run()
     assert plane.files() == {"manifests/kube-scheduler.yaml": (plane.text + "# now\n").encode()}
 
@@ -105,13 +105,13 @@ def test_files_of_the_same_pod_in_the_folder_are_reported(plane: ControlPlane) -
 
 
 @pytest.mark.parametrize("option", ["config_path", "backup_dir", "state_dir"])
-def test_nothing_is_put_where_the_kubelet_takes_it_for_a_pod(plane: ControlPlane, option: str) -> None:
-    with pytest.raises(EditError, match=f"{option} .* lies in .*manifests"):
+def test_nothing_is_written_where_the_kubelet_reads_it_as_a_pod(plane: ControlPlane, option: str) -> None:
+    with pytest.raises(ConfigError, match=f"{option} .* lies in .*manifests"):
         plane.run(check=False, **{option: str(plane.manifest.parent / "x.yaml")})
     assert plane.files() == {"manifests/kube-scheduler.yaml": plane.text.encode()}
 
 
-def test_backups_are_of_others_content_alone(plane: ControlPlane, tmp_path: Path) -> None:
+def test_only_content_of_others_is_backed_up(plane: ControlPlane, tmp_path: Path) -> None:
     done = plane.run(backup_dir=str(tmp_path / "state" / "kept"))
     [copy] = done["backup_files"].values()
     assert Path(copy).read_text() == plane.text

@@ -7,9 +7,9 @@ import yaml
 
 pytest.importorskip("ruamel.yaml")
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.kubeadm import with_config, without_config
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.manifest import VOLUME
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
 
 PATH, SYNTAX = "/etc/kubernetes/scheduler-config.yaml", RoundTrip()
@@ -47,7 +47,7 @@ VOLUMES = [{"name": VOLUME, "hostPath": PATH, "mountPath": PATH, "readOnly": Tru
 
 
 @pytest.mark.parametrize("text", [BARE, LIST, MAP, BARE.replace("scheduler: {}\n", "")])
-def test_it_is_added_once_and_taken_out_again(text: str) -> None:
+def test_it_is_added_once_and_removed_again(text: str) -> None:
     kept = with_config(text, PATH, SYNTAX)
     assert with_config(kept, PATH, SYNTAX) == kept
     before, after = yaml.safe_load(text), yaml.safe_load(kept)
@@ -75,7 +75,7 @@ def test_what_others_wrote_stays_to_the_letter() -> None:
 
 def test_another_configuration_is_not_replaced() -> None:
     other = with_config(BARE, "/etc/kubernetes/other.yaml", SYNTAX).replace(VOLUME, "theirs")
-    with pytest.raises(EditError, match=r"gives kube-scheduler the configuration /etc/kubernetes/other\.yaml"):
+    with pytest.raises(ConfigError, match=r"gives kube-scheduler the configuration /etc/kubernetes/other\.yaml"):
         with_config(other, PATH, SYNTAX)
     assert without_config(other, SYNTAX) == other
 
@@ -101,12 +101,14 @@ def test_a_file_that_is_seen_by_another_path_is_the_same(host: str, mount: str, 
     path = "/etc/kubernetes/sched/c.yaml"
     assert with_config(theirs, path, SYNTAX) == theirs
     assert without_config(theirs, SYNTAX) == theirs
-    with pytest.raises(EditError, match=r"the configuration /etc/kubernetes/sched/c\.yaml, and /etc/other\.yaml is to"):
+    with pytest.raises(
+        ConfigError, match=r"the configuration /etc/kubernetes/sched/c\.yaml, and /etc/other\.yaml is to"
+    ):
         with_config(theirs, "/etc/other.yaml", SYNTAX)
 
 
 @pytest.mark.parametrize("text", [BARE, LIST, MAP])
-def test_one_of_ours_gives_way_to_another(text: str) -> None:
+def test_a_managed_one_is_replaced_by_another(text: str) -> None:
     moved = with_config(with_config(text, "/etc/kubernetes/first.yaml", SYNTAX), PATH, SYNTAX)
     assert yaml.safe_load(moved) == yaml.safe_load(with_config(text, PATH, SYNTAX))
     assert yaml.safe_load(without_config(moved, SYNTAX)) == {"scheduler": {}, **yaml.safe_load(text)}
@@ -116,12 +118,12 @@ def test_one_of_ours_gives_way_to_another(text: str) -> None:
     ("text", "words"),
     [
         ("a: [", "cannot be read as YAML"),
-        ("kind: InitConfiguration\n", "no ClusterConfiguration"),
-        (BARE.replace("v1beta4", "v1beta9"), "kubeadm.k8s.io/v1beta9, which is not known"),
+        ("kind: InitConfiguration\n", "not a ClusterConfiguration"),
+        (BARE.replace("v1beta4", "v1beta9"), "kubeadm.k8s.io/v1beta9, which this collection does not know"),
         (LIST.replace("v1beta4", "v1beta3"), "has to be a mapping"),
         (MAP.replace("v1beta3", "v1beta4"), "has to be a list"),
     ],
 )
-def test_what_is_not_understood_is_refused(text: str, words: str) -> None:
-    with pytest.raises(EditError, match=words):
+def test_what_is_not_known_is_refused(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
         with_config(text, PATH, SYNTAX)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An edit of any manifest changes what it is about and nothing else."""
+"""An edit of any manifest changes its subject and nothing else."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.yaml_nodes import meaning
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import manifest
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.scalars import meaning
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
 
 RT = RoundTrip()
@@ -81,8 +81,8 @@ def pods(draw: st.DrawFn) -> dict[str, t.Any]:
     }
 
 
-def without_ours(tree: dict[str, t.Any]) -> dict[str, t.Any]:
-    """Take out by hand what an edit puts in."""
+def without_managed(tree: dict[str, t.Any]) -> dict[str, t.Any]:
+    """Remove by hand what an edit adds."""
     tree = copy.deepcopy(tree)
     container = next(each for each in tree["spec"]["containers"] if each["name"] == "kube-scheduler")
     for place in ("command", "args"):
@@ -107,7 +107,7 @@ def bare(tree: dict[str, t.Any]) -> dict[str, t.Any]:
 
 @settings(max_examples=settings().max_examples // 2)  # each reads YAML seven times
 @given(pods(), st.booleans(), st.sampled_from([2, 3, 4]), st.sampled_from([40, 80, 10000]), st.booleans())
-def test_an_edit_changes_nothing_else_and_can_be_taken_back(
+def test_an_edit_changes_nothing_else_and_can_be_undone(
     tree: dict[str, t.Any], sort: bool, indent: int, width: int, flow: bool
 ) -> None:
     style: dict[str, t.Any] = {
@@ -123,14 +123,14 @@ def test_an_edit_changes_nothing_else_and_can_be_taken_back(
     def put(node: t.Any) -> None:
         manifest.apply(manifest.pod(node, "m"), PATH, "1e3")
 
-    def take_back(node: t.Any) -> None:
-        manifest.without_us(manifest.pod(node, "m"), None, PATH, "/k", True)
+    def undo(node: t.Any) -> None:
+        manifest.undo(manifest.pod(node, "m"), None, PATH, "/k", True)
 
-    after = RT.edited(data, "m", put)
-    assert bare(without_ours(meaning(RT.read(after, "m")))) == bare(before)
-    assert bare(without_ours(yaml.safe_load(after))) == bare(yaml.safe_load(data))
-    assert RT.edited(after, "m", put) == after
-    back = meaning(RT.read(RT.edited(after, "m", take_back), "m"))
+    after = RT.edit(data, "m", put)
+    assert bare(without_managed(meaning(RT.read(after, "m")))) == bare(before)
+    assert bare(without_managed(yaml.safe_load(after))) == bare(yaml.safe_load(data))
+    assert RT.edit(after, "m", put) == after
+    back = meaning(RT.read(RT.edit(after, "m", undo), "m"))
     for place in ("command", "args"):  # without a configuration it needs a kubeconfig
         container = next(each for each in back["spec"]["containers"] if each["name"] == "kube-scheduler")
         if place in container:
@@ -175,13 +175,13 @@ def test_a_mount_that_covers_the_configuration_is_used() -> None:
 
 def test_a_mount_in_the_way_is_named() -> None:
     found = pod([{"name": "e", "mountPath": "/etc/kubernetes"}], [{"name": "e", "emptyDir": {}}])
-    with pytest.raises(EditError, match=r"something else at /etc/kubernetes.*another config_path"):
+    with pytest.raises(ConfigError, match=r"something else at /etc/kubernetes.*another config_path"):
         manifest.apply(found, PATH, "0")
 
 
 def test_flags_of_former_releases_are_removed() -> None:
     found = pod([], [])
     found.container["command"] += ["--policy-config-file", "/p.json", "--port=0"]
-    notes = manifest.apply(found, PATH, "0")
+    warnings = manifest.apply(found, PATH, "0")
     assert found.container["command"] == ["kube-scheduler", REF]
-    assert "What /p.json rules" in notes[-1]
+    assert "The rules of /p.json" in warnings[-1]

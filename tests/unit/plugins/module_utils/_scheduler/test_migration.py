@@ -7,8 +7,8 @@ import typing as t
 
 import pytest
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.migration import migrate
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
 
 GROUP = "kubescheduler.config.k8s.io"
 
@@ -119,22 +119,28 @@ def test_a_configuration_is_brought_to_what_its_scheduler_reads(case: str) -> No
 @pytest.mark.parametrize("name", ["NodeLabel", "ServiceAffinity"])
 def test_a_plugin_that_decides_where_pods_run_is_not_dropped(name: str) -> None:
     with pytest.raises(
-        EditError, match=rf"profiles\[0\].plugins.score enables the plugin {name}.* instead, then run again"
+        ConfigError, match=rf"profiles\[0\].plugins.score enables the plugin {name}.* instead, then run again"
     ):
         migrate(configuration("v1beta2", **enabled(name)), 34, "c")
 
 
-#: What is enabled and disabled at a point, and everywhere; whether the heir of the plugin that is gone works.
+#: What is enabled and disabled at a point, and everywhere; whether the replacement of the plugin works.
 SCORING: dict[str, tuple[dict[str, t.Any], bool]] = {
     "all are disabled": ({"score": {"disabled": ["*"], "enabled": ["SelectorSpread", "ImageLocality"]}}, False),
-    "the heir is disabled": ({"score": {"disabled": ["PodTopologySpread"], "enabled": ["SelectorSpread"]}}, False),
+    "the replacement is disabled": (
+        {"score": {"disabled": ["PodTopologySpread"], "enabled": ["SelectorSpread"]}},
+        False,
+    ),
     "another is disabled": ({"score": {"disabled": ["ImageLocality"], "enabled": ["SelectorSpread"]}}, True),
-    "the heir is enabled": ({"score": {"disabled": ["*"], "enabled": ["SelectorSpread", "PodTopologySpread"]}}, True),
+    "the replacement is enabled": (
+        {"score": {"disabled": ["*"], "enabled": ["SelectorSpread", "PodTopologySpread"]}},
+        True,
+    ),
     "all are disabled everywhere": (
         {"score": {"enabled": ["SelectorSpread"]}, "multiPoint": {"disabled": ["*"]}},
         False,
     ),
-    "the heir is enabled everywhere": (
+    "the replacement is enabled everywhere": (
         {"score": {"enabled": ["SelectorSpread"]}, "multiPoint": {"disabled": ["*"], "enabled": ["PodTopologySpread"]}},
         True,
     ),
@@ -142,7 +148,7 @@ SCORING: dict[str, tuple[dict[str, t.Any], bool]] = {
 
 
 @pytest.mark.parametrize("case", SCORING)
-def test_a_plugin_that_is_gone_goes_only_if_its_heir_works(case: str) -> None:
+def test_a_plugin_is_removed_only_if_its_replacement_works(case: str) -> None:
     points, works = SCORING[case]
     plugins = {
         point: {key: [{"name": name} for name in names] for key, names in lists.items()}
@@ -150,10 +156,10 @@ def test_a_plugin_that_is_gone_goes_only_if_its_heir_works(case: str) -> None:
     }
     tree = configuration("v1beta3", profiles=[{"plugins": plugins}])
     if works:
-        assert any("does its work" in note for note in migrate(tree, 34, "c"))
+        assert any("replaces it" in warning for warning in migrate(tree, 34, "c"))
     else:
         with pytest.raises(
-            EditError, match=r"profiles\[0\]\.plugins\.score enables .* PodTopologySpread, .* is disabled"
+            ConfigError, match=r"profiles\[0\]\.plugins\.score enables .* PodTopologySpread, .* is disabled"
         ):
             migrate(tree, 34, "c")
 
@@ -171,9 +177,9 @@ def test_a_plugin_that_is_gone_goes_only_if_its_heir_works(case: str) -> None:
         (configuration("v2"), "v2, which is not supported"),
         (configuration("v1", profiles={}), "profiles has to be a list"),
         (configuration("v1", extenders=["x"]), "extenders has to be a list of mappings"),
-        (configuration("v1", extenders=[{"enableHttps": True, "enableHTTPS": False}]), "means different things"),
+        (configuration("v1", extenders=[{"enableHttps": True, "enableHTTPS": False}]), "different values"),
     ],
 )
 def test_what_cannot_be_migrated_is_an_error_that_names_it(tree: t.Any, message: str) -> None:
-    with pytest.raises(EditError, match=message):
+    with pytest.raises(ConfigError, match=message):
         migrate(tree, 34, "c")

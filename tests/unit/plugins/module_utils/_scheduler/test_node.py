@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._files import FilesError, sha256
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files import sha256
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import node
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.node import write
 
 
 @pytest.mark.parametrize(
@@ -24,12 +23,12 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.node im
         (["staticPodPath: /first\n", "staticPodPath: /opt/pods\n", "a: 1\n"], "/opt/pods"),
     ],
 )
-def test_where_the_kubelet_looks_for_static_pods(texts: list[str], folder: str) -> None:
+def test_folder_of_static_pods(texts: list[str], folder: str) -> None:
     assert node.static_pods([text.encode() for text in texts]) == folder
 
 
 @pytest.mark.parametrize("single_file", [False, True])
-def test_the_manifest_is_found_by_the_configuration_of_the_kubelet_that_runs(
+def test_the_manifest_is_found_by_the_configuration_of_the_running_kubelet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, single_file: bool
 ) -> None:
     manifest = tmp_path / "pods" / "kube-scheduler.yaml"
@@ -41,11 +40,11 @@ def test_the_manifest_is_found_by_the_configuration_of_the_kubelet_that_runs(
     drop_in.write_text(f"staticPodPath: {manifest if single_file else manifest.parent}\n")
     words = ["/usr/bin/kubelet", f"--config={kubelet}", f"--config-dir={drop_in.parent}"]
     monkeypatch.setattr(node, "processes", lambda: [words])
-    seen = node.read(None, [], str(tmp_path / "state"))
-    assert seen["path"] == str(manifest)
-    assert base64.b64decode(seen["manifest"]["data"]) == b"x"
-    assert [file for file, _data in seen["kubelet"]] == [str(kubelet), str(drop_in)]
-    assert base64.b64decode(seen["kubelet"][0][1]) == kubelet.read_bytes()
+    answer = node.read(None, [], str(tmp_path / "state"))
+    assert answer["path"] == str(manifest)
+    assert base64.b64decode(answer["files"][str(manifest)]["data"]) == b"x"
+    assert [file for file, _data in answer["kubelet"]] == [str(kubelet), str(drop_in)]
+    assert base64.b64decode(answer["kubelet"][0][1]) == kubelet.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -64,22 +63,22 @@ def test_the_configuration_comes_with_the_first_answer(tmp_path: Path, flag: str
     config.parent.mkdir()
     config.write_text("here")
     manifest.write_text((flag + "\n" + mount).format(config=config, folder=config.parent))
-    seen = node.read(str(manifest), [], str(tmp_path / "state"))
-    assert seen["files"] == {str(config): {"data": base64.b64encode(b"here").decode(), "sha256": sha256(b"here")}}
+    answer = node.read(str(manifest), [], str(tmp_path / "state"))
+    assert answer["files"][str(config)] == {"data": base64.b64encode(b"here").decode(), "sha256": sha256(b"here")}
 
 
-def test_what_is_asked_for_is_answered_also_if_it_is_not_there(tmp_path: Path) -> None:
-    seen = node.read(str(tmp_path / "m.yaml"), [str(tmp_path / "none")], str(tmp_path / "state"))
-    assert seen["manifest"] == {"data": None, "sha256": None}
-    assert seen["files"] == {str(tmp_path / "none"): {"data": None, "sha256": None}}
+def test_requested_files_are_returned_also_if_they_do_not_exist(tmp_path: Path) -> None:
+    answer = node.read(str(tmp_path / "m.yaml"), [str(tmp_path / "none")], str(tmp_path / "state"))
+    assert [Path(name).name for name in answer["files"]] == ["m.yaml", Path(answer["record_path"]).name, "none"]
+    assert all(file == {"data": None, "sha256": None} for file in answer["files"].values())
 
 
-def test_only_files_that_the_kubelet_reads_are_told_of(tmp_path: Path) -> None:
+def test_only_files_that_the_kubelet_reads_are_returned(tmp_path: Path) -> None:
     for name, text in {"kube-scheduler.yaml": "", "a": "kube-scheduler", "b": "other", ".c": "kube-scheduler"}.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "folder").mkdir()
-    seen = node.read(str(tmp_path / "kube-scheduler.yaml"), [], str(tmp_path / "state"))
-    assert seen["neighbours"] == {"a": base64.b64encode(b"kube-scheduler").decode(), "b": None}
+    answer = node.read(str(tmp_path / "kube-scheduler.yaml"), [], str(tmp_path / "state"))
+    assert answer["neighbours"] == {"a": base64.b64encode(b"kube-scheduler").decode(), "b": None}
 
 
 def test_beside_a_link_the_kubelet_looks_beside_the_link(tmp_path: Path) -> None:
@@ -90,24 +89,3 @@ def test_beside_a_link_the_kubelet_looks_beside_the_link(tmp_path: Path) -> None
     (real / "scheduler").write_text("kube-scheduler")
     (pods / "kube-scheduler.yaml").symlink_to(real / "scheduler")
     assert list(node.read(str(pods / "kube-scheduler.yaml"), [], str(tmp_path / "state"))["neighbours"]) == ["in-pods"]
-
-
-def test_nothing_is_written_unless_all_is_as_it_was_read(tmp_path: Path) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    first.write_text("1")
-    step = {
-        "path": str(first),
-        "data": base64.b64encode(b"2").decode(),
-        "owner": None,
-        "backup": True,
-        "private": False,
-    }
-    arguments = (str(first), [step])
-    places = (str(tmp_path / "state"), str(tmp_path / "backups"))
-    with pytest.raises(FilesError, match="second was changed by somebody else"):
-        write(*arguments, {str(first): sha256(b"1"), str(second): sha256(b"x")}, *places)
-    assert first.read_text() == "1"
-    assert not (tmp_path / "backups").exists()
-    copies = write(*arguments, {str(first): sha256(b"1"), str(second): None}, *places)
-    assert first.read_text() == "2"
-    assert Path(copies[str(first)]).read_text() == "1"

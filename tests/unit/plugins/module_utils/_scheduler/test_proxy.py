@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.proxy import advice
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.proxy import find_warnings
 
 PROXY = "http://me:opensesame@proxy:3128"
 
@@ -12,7 +12,7 @@ PROXY = "http://me:opensesame@proxy:3128"
 @pytest.mark.parametrize(
     ("url", "no_proxy"),
     [
-        # Never through a proxy, whatever is said of them.
+        # Never through a proxy, whatever NO_PROXY is.
         ("http://127.0.0.1:12345/x", ""),
         ("http://localhost:12345/x", ""),
         ("http://[::1]:12345/x", ""),
@@ -31,10 +31,10 @@ PROXY = "http://me:opensesame@proxy:3128"
         ("http://example.com/x", "example.com"),
     ],
 )
-def test_what_is_asked_directly(url: str, no_proxy: str) -> None:
+def test_what_is_called_directly(url: str, no_proxy: str) -> None:
     environment = {"HTTP_PROXY": PROXY, "HTTPS_PROXY": PROXY, "NO_PROXY": no_proxy}
-    assert advice(environment, [url], "m") == []
-    assert advice({name.lower(): value for name, value in environment.items()}, [url], "m") == []
+    assert find_warnings(environment, [url], "m") == []
+    assert find_warnings({name.lower(): value for name, value in environment.items()}, [url], "m") == []
 
 
 @pytest.mark.parametrize(
@@ -49,14 +49,14 @@ def test_what_is_asked_directly(url: str, no_proxy: str) -> None:
         ("https://a.example.com/x", "example.com:80"),
     ],
 )
-def test_what_goes_to_the_proxy_is_told_without_its_password(url: str, no_proxy: str) -> None:
-    [warning] = advice({"HTTP_PROXY": PROXY, "https_proxy": PROXY, "NO_PROXY": no_proxy}, [url], "the manifest")
+def test_what_goes_to_the_proxy_is_warned_of_without_its_password(url: str, no_proxy: str) -> None:
+    [warning] = find_warnings({"HTTP_PROXY": PROXY, "https_proxy": PROXY, "NO_PROXY": no_proxy}, [url], "the manifest")
     assert warning.startswith("the manifest has HTTP")
-    assert f"asks {url} through the proxy" in warning
+    assert f"calls {url} through the proxy" in warning
     assert "opensesame" not in warning
 
 
 def test_each_scheme_has_its_proxy() -> None:
     urls = ["http://10.0.0.1/x", "https://10.0.0.1/x"]
-    assert [url for url in urls if advice({"HTTPS_PROXY": PROXY}, [url], "m")] == urls[1:]
-    assert advice({"NO_PROXY": "a", "HTTP_PROXY": ""}, urls, "m") == []
+    assert [url for url in urls if find_warnings({"HTTPS_PROXY": PROXY}, [url], "m")] == urls[1:]
+    assert find_warnings({"NO_PROXY": "a", "HTTP_PROXY": ""}, urls, "m") == []

@@ -98,8 +98,8 @@ def test_a_real_kube_scheduler_reads_it_there_and_back(tmp_path: Path, program: 
     if case == "no kubeconfig":
         node.config.write_text(node.config.read_text().replace("/etc/kubernetes/scheduler.conf", str(kubeconfig)))
     tree = understood(program, node)
-    [ours] = [each for each in tree["extenders"] if each["urlPrefix"] == GPUSHARE["urlPrefix"]]
-    assert without_false(ours).items() >= without_false(GPUSHARE).items()
+    [managed] = [each for each in tree["extenders"] if each["urlPrefix"] == GPUSHARE["urlPrefix"]]
+    assert without_false(managed).items() >= without_false(GPUSHARE).items()
     if case == "flags":
         connection = tree["clientConnection"]
         assert (tree["enableProfiling"], connection["qps"], connection["burst"]) == (False, 0.5, 7)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The way back: first bytes where nobody else edited, and what is ours where somebody did."""
+"""Undo: the original bytes where others did not edit, and the managed settings where they did."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("ruamel.yaml")
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.manifest import CHECKSUM, READ
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._scheduler.control_plane import (
     BROKEN,
     GPUSHARE,
@@ -48,7 +48,7 @@ def test_edits_between_two_runs_survive_the_undo(plane: ControlPlane) -> None:
     assert plane.files() == {"manifests/kube-scheduler.yaml": plane.text.replace("cpu: 100m", "cpu: 200m").encode()}
 
 
-def test_a_manifest_from_before_an_upgrade_never_comes_back(plane: ControlPlane) -> None:
+def test_a_manifest_from_before_an_upgrade_is_never_restored(plane: ControlPlane) -> None:
     plane.run()
     upgraded = plane.text.replace("v1.34.4", "v1.35.0")
     plane.manifest.write_text(upgraded)
@@ -64,7 +64,7 @@ def test_an_upgrade_that_kept_the_flag_is_undone_without_the_old_image(plane: Co
     assert plane.files() == {"manifests/kube-scheduler.yaml": plane.text.replace("v1.34.4", "v1.35.0").encode()}
 
 
-def test_after_an_upgrade_a_second_run_brings_all_back(plane: ControlPlane) -> None:
+def test_after_an_upgrade_a_second_run_restores_everything(plane: ControlPlane) -> None:
     plane.run()
     done = plane.manifest.read_text()
     plane.manifest.write_text(plane.text)
@@ -74,7 +74,7 @@ def test_after_an_upgrade_a_second_run_brings_all_back(plane: ControlPlane) -> N
     assert plane.manifest.read_text() == plane.text
 
 
-def test_after_an_upgrade_a_configuration_of_others_is_read_anew(configured: ControlPlane) -> None:
+def test_after_an_upgrade_a_configuration_of_others_is_read_again(configured: ControlPlane) -> None:
     """kubeadm writes the flag that was always there, and no checksum; without one the pod would stay."""
     before = configured.files()
     configured.run()
@@ -86,13 +86,13 @@ def test_after_an_upgrade_a_configuration_of_others_is_read_anew(configured: Con
     assert (configured.manifest.read_text().count(CHECKSUM), configured.manifest.read_text().count(READ)) == (0, 1)
     again = configured.run(state="absent")
     assert (again["changed"], again["warnings"]) == (False, [])
-    # With another run there and back nothing more is left.
+    # Another run and its undo leave nothing more.
     configured.run()
     configured.run(state="absent")
     assert configured.files() == after
 
 
-def test_a_removal_after_an_upgrade_that_was_cut_off_is_made_up_for(configured: ControlPlane) -> None:
+def test_an_interrupted_removal_after_an_upgrade_resumes(configured: ControlPlane) -> None:
     config = configured.config.read_bytes()
     configured.run()
     configured.manifest.write_text(configured.text.replace("v1.34.4", "v1.34.5"))
@@ -110,16 +110,16 @@ def test_a_run_after_an_upgrade_remembers_no_checksum(configured: ControlPlane) 
     assert configured.files() == before
 
 
-def test_an_extender_of_others_that_was_asked_for_does_not_go_without_a_word(configured: ControlPlane) -> None:
+def test_a_requested_extender_of_others_is_removed_with_a_warning(configured: ControlPlane) -> None:
     configured.run(GPUSHARE, OTHER, config_path=None)
     for check in (True, False):
         [warning] = configured.run(state="absent", config_path=None, check=check)["warnings"]
-        assert "the extender http://10.0.0.9/other was there before the first run, and goes" in warning
+        assert "the extender http://10.0.0.9/other was there before the first run, and is removed" in warning
     assert "10.0.0.9" not in configured.config.read_text()
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-def test_a_broken_configuration_is_repaired_and_never_comes_back(configured: ControlPlane, broken: str) -> None:
+def test_a_broken_configuration_is_repaired_and_never_restored(configured: ControlPlane, broken: str) -> None:
     text, note = BROKEN[broken]
     configured.config.write_text(text)
     done = configured.run(config_path=None)
@@ -137,7 +137,7 @@ def test_a_broken_configuration_is_repaired_and_never_comes_back(configured: Con
         assert word not in after
 
 
-def test_flags_that_crash_are_taken_out_and_stay_out(plane: ControlPlane) -> None:
+def test_flags_that_crash_are_removed(plane: ControlPlane) -> None:
     plane.manifest.write_text(
         plane.text.replace(
             "    - --leader-elect=true\n",
@@ -158,7 +158,7 @@ def test_an_empty_file_left_by_the_kubelet_is_filled(plane: ControlPlane) -> Non
     assert plane.manifest.read_text() == plane.text
 
 
-def test_the_kubeconfig_that_others_took_off_comes_back_as_a_flag(plane: ControlPlane) -> None:
+def test_the_kubeconfig_that_others_removed_is_restored_as_a_flag(plane: ControlPlane) -> None:
     plane.run()
     plane.manifest.write_text(
         plane.manifest.read_text().replace("    - --kubeconfig=/etc/kubernetes/scheduler.conf\n", "")
@@ -184,7 +184,7 @@ def test_a_damaged_record_is_named(plane: ControlPlane) -> None:
     plane.run()
     [record] = plane.state.rglob("*.json")
     record.write_text("{")
-    with pytest.raises(EditError, match=f"{record.name}.* is damaged"):
+    with pytest.raises(ConfigError, match=f"{record.name}.* is damaged"):
         plane.run(state="absent")
 
 

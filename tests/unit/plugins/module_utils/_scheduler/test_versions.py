@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import versions
-from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors import EditError
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._yaml_files.errors 
         ("kube-scheduler:1.29.7-build.3@sha256:" + "a" * 64, 29),
     ],
 )
-def test_the_tag_of_the_image_tells_the_version(image: str, minor: int) -> None:
+def test_the_tag_of_the_image_is_the_version(image: str, minor: int) -> None:
     assert versions.of_image(image) == minor
 
 
@@ -31,12 +31,12 @@ def test_the_tag_of_the_image_tells_the_version(image: str, minor: int) -> None:
         "kube-scheduler:v1",
     ],
 )
-def test_an_image_that_tells_none_asks_for_it(image: str) -> None:
-    with pytest.raises(EditError, match="give kubernetes_version"):
+def test_an_image_without_a_version_is_refused(image: str) -> None:
+    with pytest.raises(ConfigError, match="give kubernetes_version"):
         versions.of_image(image)
 
 
 @pytest.mark.parametrize("text", ["v1.24.17", "1.3", "2.0.0", "34", "v1.34.x", 1.34, ""])
 def test_other_versions_are_refused(text: object) -> None:
-    with pytest.raises(EditError, match="kubernetes_version"):
+    with pytest.raises(ConfigError, match="kubernetes_version"):
         versions.parse(text, "kubernetes_version")

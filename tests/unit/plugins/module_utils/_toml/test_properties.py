@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import Document, TomlError, dumps, loads
-from ansible_collections.gpu.kubernetes.plugins.module_utils._toml.changes import same
+from ansible_collections.gpu.kubernetes.plugins.module_utils._toml.changes import is_same
 
 from .toml_texts import NAMES, TABLES, VALUES, documents
 
@@ -53,15 +53,15 @@ def expected_after_set(tree: dict[str, Any], path: list[str], value: Any) -> dic
 @given(documents())
 def test_reads_like_the_standard_library(document: tuple[str, dict[str, Any]]) -> None:
     text, _tree = document
-    assert same(loads(text), meaning(text))
-    assert same(loads(text), loads(dumps(loads(text))))
+    assert is_same(loads(text), meaning(text))
+    assert is_same(loads(text), loads(dumps(loads(text))))
     assert Document.parse(text).text == text
 
 
 @RELAXED
 @given(TABLES)
 def test_dumps_can_be_read_back(tree: dict[str, Any]) -> None:
-    assert same(meaning(dumps(tree)), tree)
+    assert is_same(meaning(dumps(tree)), tree)
 
 
 @RELAXED
@@ -73,7 +73,7 @@ def test_judges_noise_like_the_standard_library(text: str) -> None:
         with pytest.raises(TomlError):
             loads(text)
     else:
-        assert same(loads(text), wanted)
+        assert is_same(loads(text), wanted)
 
 
 @RELAXED
@@ -88,7 +88,7 @@ def test_set_changes_exactly_what_was_asked(document: tuple[str, Any], path: lis
         assert edited.text == text
         return
     edited.set(path, value)
-    assert same(meaning(edited.text), expected_after_set(tree, path, value))
+    assert is_same(meaning(edited.text), expected_after_set(tree, path, value))
     assert edited.set(path, value) is False
     if Document.parse(text).get(path) is None:
         assert notes(edited.text) == notes(text)
@@ -115,7 +115,7 @@ def test_remove_takes_out_exactly_one_thing(document: tuple[str, Any], data: st.
     assert edited.get(path) is None
     result = meaning(edited.text)
     for size in range(len(path), 0, -1):  # tables that existed only through it may be gone as well
-        if same(result, without(tree, path[:size])):
+        if is_same(result, without(tree, path[:size])):
             return
     pytest.fail(f"removing {path} gave {edited.text!r}")
 
@@ -132,7 +132,7 @@ def test_merge_adds_and_replaces_and_is_done_at_once(document: tuple[str, Any], 
     text, _tree = document
     edited = Document.parse(text)
     changed = edited.merge(wanted)
-    assert same(meaning(edited.text), merged(loads(text), wanted))
+    assert is_same(meaning(edited.text), merged(loads(text), wanted))
     assert bool(changed) == (edited.text != text)
     assert edited.merge(wanted) == []
 

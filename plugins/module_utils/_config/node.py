@@ -1,0 +1,71 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The node's half of modules that decide on the controller: reads files and writes them, and decides nothing."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+from . import files
+from .files import FilesError
+from .paths import StatePaths
+from .record import decode_bytes, encode_bytes
+
+#: Reads what the controller requests, by the keys of its request.
+Read = t.Callable[..., t.Dict[str, t.Any]]
+
+
+def answer(request: t.Mapping[str, t.Any], check_mode: bool, read: Read) -> dict[str, t.Any]:
+    """Return what the controller requests; raises FilesError."""
+    arguments = {key: value for key, value in request.items() if key != "do"}
+    if request["do"] == "read":
+        return read(**arguments)
+    return {"backups": {} if check_mode else write(**arguments)}
+
+
+def read_files(path: str, kind: str, state_dir: str, more: t.Iterable[str] = ()) -> dict[str, t.Any]:
+    """Return the file *path*, the record of changes to it by modules of this *kind*, and *more* files, as the controller gets them.
+
+    {path, record_path, files: {path: {data (base64, None: no file), sha256}}}. Raises FilesError.
+    """
+    record = StatePaths(state_dir).record(path, kind)
+    return {"path": path, "record_path": record, "files": {name: _describe(name) for name in [path, record, *more]}}
+
+
+def _describe(path: str) -> dict[str, str | None]:
+    data = files.read_bytes(path)
+    return {"data": encode_bytes(data), "sha256": files.sha256(data)}
+
+
+def write(
+    path: str,
+    orders: t.Sequence[t.Mapping[str, t.Any]],
+    expected: t.Mapping[str, str | None],
+    state_dir: str,
+    backup_dir: str,
+) -> dict[str, str]:
+    """Follow the orders, one after the other: {path, data (base64, None: no file), owner, backup, private}; return the backups, by file.
+
+    Nothing is written if one of the files is not as it was *expected*. Raises FilesError.
+    """
+    with files.lock(path, (files.LOCK_DIR, os.path.join(state_dir, "lock"))):
+        for name, sha256 in expected.items():
+            if files.sha256(files.read_bytes(name)) != sha256:
+                raise FilesError(f"{name} was changed by others meanwhile: nothing was written; run again.")
+        files.make_dirs(state_dir)
+        backups = {each["path"]: files.backup(each["path"], backup_dir) for each in orders if each["backup"]}
+        for each in orders:
+            _replace(each)
+    return {name: copy for name, copy in backups.items() if copy}
+
+
+def _replace(order: t.Mapping[str, t.Any]) -> None:
+    path, data = order["path"], decode_bytes(order["data"])
+    if data is None:
+        files.remove_file(path)
+        return
+    if order["private"]:
+        files.make_dirs(os.path.dirname(path), 0o700)
+    files.write_atomic(path, data, mode=0o600, owner=order["owner"])

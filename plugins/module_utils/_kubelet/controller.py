@@ -1,0 +1,71 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller's half of the module kubelet_config."""
+
+from __future__ import annotations
+
+import base64
+import posixpath
+import typing as t
+
+from .._config import controller, files
+from .._config.controller import Answer, Send, to_plain
+from .._config.yaml_nodes import Syntax
+from . import plan
+from .command import Flag
+from .node_state import NodeState
+from .record import Record
+
+ARGUMENTS: dict[str, t.Any] = {
+    "path": {"type": "path"},
+    "values": {"type": "dict", "default": {}},
+    "state": {"type": "str", "choices": ["present", "absent", "restored", "confirmed"], "default": "present"},
+    "keep_former": {"type": "bool", "default": False},
+    "state_dir": {"type": "path", "default": files.STATE_DIR},
+    "_request": {"type": "dict"},
+}
+
+# Headers of requests for static pods may hold a token.
+_MASKED = "staticPodURLHeader"
+
+
+def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, send: Send, check_mode: bool) -> dict[str, t.Any]:
+    """Bring one node to what the arguments request; return the result with its warnings. Raises ConfigError."""
+    arguments = to_plain(arguments, "values")
+    state_dir = arguments["state_dir"]
+    reported = send({"do": "read", "path": arguments["path"], "state_dir": state_dir})
+    answer = Answer.parse(reported)
+    record = Record.decode(answer.record, answer.record_path)
+    decided = _decide(arguments, _node_state(answer, reported), record, syntax)
+    orders = controller.list_orders(decided, answer, record)
+    result = controller.build_result(decided, orders, syntax, _MASKED)
+    if orders and not check_mode:
+        backup_dir = posixpath.join(state_dir, "backups")
+        result["backup_files"] = controller.write(orders, answer, send, state_dir, backup_dir)
+    return result
+
+
+def _decide(
+    arguments: t.Mapping[str, t.Any], node: NodeState, record: Record | None, syntax: Syntax
+) -> controller.Plan:
+    params = plan.Params(arguments["values"], arguments["path"] is not None, arguments["keep_former"])
+    if arguments["state"] == "present":
+        return plan.present(params, node, record, syntax)
+    if arguments["state"] == "absent":
+        return plan.absent(params, node, record, syntax)
+    return {"restored": plan.restored, "confirmed": plan.confirmed}[arguments["state"]](node, record)
+
+
+def _node_state(answer: Answer, reported: t.Mapping[str, t.Any]) -> NodeState:
+    flags = reported["flags"]
+    return NodeState(
+        path=answer.path,
+        config=answer.content,
+        flags=None if flags is None else tuple(Flag(*flag) for flag in flags),
+        named=reported["named"],
+        is_named=reported["is_named"],
+        drop_ins={path: base64.b64decode(data) for path, data in reported["drop_ins"]},
+        processes=reported["processes"],
+        distribution=reported["distribution"],
+    )

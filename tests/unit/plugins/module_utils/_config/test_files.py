@@ -1,0 +1,309 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import tempfile
+import typing as t
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config import files
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import deaths
+
+
+def listing(directory: Path) -> list[str]:
+    return sorted(entry.name for entry in directory.iterdir())
+
+
+class TestReadBytes:
+    def test_content(self, tmp_path: Path) -> None:
+        (tmp_path / "a").write_bytes(b"\xff\r\n")
+        assert files.read_bytes(str(tmp_path / "a")) == b"\xff\r\n"
+
+    def test_missing_is_none(self, tmp_path: Path) -> None:
+        assert files.read_bytes(str(tmp_path / "none" / "a")) is None
+
+    @pytest.mark.parametrize("kind", ["directory", "loop", "pipe", "device"])
+    def test_what_is_no_file(self, tmp_path: Path, kind: str) -> None:
+        place = tmp_path / "a"
+        if kind == "directory":
+            place.mkdir()
+        elif kind == "pipe":  # nobody writes into it: a reader would wait for ever
+            os.mkfifo(place)
+        else:
+            place.symlink_to(place if kind == "loop" else "/dev/zero")
+        with pytest.raises(files.FilesError, match=str(place)):
+            files.read_bytes(str(place))
+
+
+@pytest.fixture
+def on_disk() -> t.Iterator[Path]:
+    """A folder beside the checkout: where the gates have their temporary files, in memory, old kernels know no attributes."""
+    cache = Path(__file__).resolve().parents[4] / ".cache"
+    cache.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=str(cache)) as folder:
+        yield Path(folder)
+
+
+class TestWriteAtomic:
+    def test_new_file_in_new_directories(self, tmp_path: Path) -> None:
+        previous = os.umask(0o077)
+        try:
+            made = files.write_atomic(str(tmp_path / "x" / "y" / "a"), b"1")
+        finally:
+            os.umask(previous)
+        assert made == [str(tmp_path / "x"), str(tmp_path / "x" / "y")]
+        assert stat.S_IMODE((tmp_path / "x" / "y").stat().st_mode) == 0o755
+        assert stat.S_IMODE((tmp_path / "x" / "y" / "a").stat().st_mode) == 0o644
+
+    @pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o755])
+    def test_mode_is_kept(self, tmp_path: Path, mode: int) -> None:
+        target = tmp_path / "a"
+        target.write_bytes(b"old")
+        target.chmod(mode)
+        files.write_atomic(str(target), b"new")
+        assert target.read_bytes() == b"new"
+        assert stat.S_IMODE(target.stat().st_mode) == mode
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+    def test_owner_is_kept(self, tmp_path: Path) -> None:
+        target = tmp_path / "a"
+        target.write_bytes(b"old")
+        os.chown(target, 1234, 4321)
+        files.write_atomic(str(target), b"new")
+        assert (target.stat().st_uid, target.stat().st_gid) == (1234, 4321)
+
+    def test_a_new_file_has_its_owner_before_it_is_there(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        done: list[t.Any] = []
+        monkeypatch.setattr(os, "fchown", lambda _handle, *owner: done.append(owner))
+        replace = os.replace
+        monkeypatch.setattr(os, "replace", lambda *paths: done.append("replace") or replace(*paths))
+        for data in (b"1", b"2"):
+            files.write_atomic(str(tmp_path / "f"), data, owner=[996, 995])
+        # What is there keeps its own.
+        assert done == [(996, 995), "replace", "replace"]
+
+    def test_extended_attributes_are_kept(self, on_disk: Path) -> None:
+        target = on_disk / "a"
+        target.write_bytes(b"old")
+        try:
+            os.setxattr(target, "user.note", b"kept")
+        except OSError as exc:
+            pytest.skip(f"no extended attributes here: {exc}")
+        files.write_atomic(str(target), b"new")
+        assert os.getxattr(target, "user.note") == b"kept"
+
+    def test_attribute_that_cannot_be_kept_stops_the_write(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        target = tmp_path / "a"
+        target.write_bytes(b"old")
+        monkeypatch.setattr(os, "listxattr", lambda _path: ["security.ima", "security.selinux"])
+        monkeypatch.setattr(os, "getxattr", lambda place, _name: b"on file" if isinstance(place, str) else b"other")
+        monkeypatch.setattr(os, "setxattr", _refuse)
+        with pytest.raises(files.FilesError, match="not permitted"):
+            files.write_atomic(str(target), b"new")
+        assert target.read_bytes() == b"old"
+        assert listing(tmp_path) == ["a"]
+
+    def test_context_given_by_the_directory_is_enough(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        target = tmp_path / "a"
+        target.write_bytes(b"old")
+        monkeypatch.setattr(os, "listxattr", lambda _path: ["security.selinux"])
+        monkeypatch.setattr(os, "getxattr", lambda _place, _name: b"etc_t")
+        monkeypatch.setattr(os, "setxattr", _refuse)
+        files.write_atomic(str(target), b"new")
+        assert target.read_bytes() == b"new"
+
+    def test_link_stays_and_its_target_changes(self, tmp_path: Path) -> None:
+        (tmp_path / "real").mkdir()
+        (tmp_path / "real" / "a").write_bytes(b"old")
+        (tmp_path / "hop").symlink_to("real/a")
+        (tmp_path / "link").symlink_to("hop")
+        files.write_atomic(str(tmp_path / "link"), b"new")
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "hop").is_symlink()
+        assert (tmp_path / "real" / "a").read_bytes() == b"new"
+        assert listing(tmp_path / "real") == ["a"]
+
+    def test_directory_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(files.FilesError, match="not a regular file"):
+            files.write_atomic(str(tmp_path), b"new")
+
+    @pytest.mark.parametrize(
+        ("number", "words"),
+        [
+            (errno.EROFS, "read-only"),
+            (errno.ENOSPC, "no space"),
+            (errno.EDQUOT, "quota"),
+            (errno.EBUSY, "mount point"),
+            (errno.EACCES, "run as root"),
+            (errno.EPERM, "lsattr"),
+            (errno.EIO, "Input/output error"),
+        ],
+    )
+    @pytest.mark.parametrize("step", ["write", "fsync", "replace"])
+    def test_failure_leaves_the_old_file_and_nothing_else(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, number: int, words: str
+    ) -> None:
+        target = tmp_path / "a"
+        target.write_bytes(b"old")
+
+        def fail(*_args: t.Any) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, step, fail)
+        with pytest.raises(files.FilesError, match=words) as caught:
+            files.write_atomic(str(target), b"new")
+        assert str(target) in str(caught.value)
+        assert target.read_bytes() == b"old"
+        assert listing(tmp_path) == ["a"]
+
+    def test_short_writes_are_continued(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        real = os.write
+        monkeypatch.setattr(os, "write", lambda handle, data: real(handle, data[:3]))
+        files.write_atomic(str(tmp_path / "a"), b"0123456789")
+        assert (tmp_path / "a").read_bytes() == b"0123456789"
+
+    def test_killed_at_every_step_is_old_or_new_and_heals(self, tmp_path: Path) -> None:
+        target = tmp_path / "folder" / "a"
+        target.parent.mkdir()
+        target.write_bytes(b"old")
+        seen = []
+        for at in deaths(lambda: files.write_atomic(str(target), b"new"), target.parent):
+            seen.append(target.read_bytes())
+            files.write_atomic(str(target), b"next")
+            assert target.read_bytes() == b"next", at
+            assert listing(target.parent) == ["a"], at
+        # as it was, an empty file beside it, a file with the content beside it, another mode of that; then the new one
+        assert seen == [b"old"] * 4 + [b"new"]
+
+
+class TestStaleTemps:
+    def test_only_ours_of_that_file_go(self, tmp_path: Path) -> None:
+        for name in (".a.gpu-kubernetes-12", ".b.gpu-kubernetes-12", ".a.swp", "a"):
+            (tmp_path / name).write_bytes(b"")
+        assert files.remove_stale_temps(str(tmp_path / "a")) == [str(tmp_path / ".a.gpu-kubernetes-12")]
+        assert listing(tmp_path) == [".a.swp", ".b.gpu-kubernetes-12", "a"]
+
+    def test_no_directory_is_no_error(self, tmp_path: Path) -> None:
+        assert files.remove_stale_temps(str(tmp_path / "none" / "a")) == []
+
+
+class TestBackup:
+    def test_first_version_is_never_overwritten(self, tmp_path: Path) -> None:
+        target, store = tmp_path / "a", tmp_path / "state" / "backups"
+        target.write_bytes(b"first")
+        target.chmod(0o644)
+        first = files.backup(str(target), str(store))
+        target.write_bytes(b"second")
+        second = files.backup(str(target), str(store))
+        assert first is not None
+        assert second is not None
+        assert first != second
+        with open(first, "rb") as stream:
+            assert stream.read() == b"first"
+        assert stat.S_IMODE(os.stat(first).st_mode) == 0o600
+        assert stat.S_IMODE(store.stat().st_mode) == 0o700
+
+    def test_same_content_once(self, tmp_path: Path) -> None:
+        (tmp_path / "a").write_bytes(b"x")
+        (tmp_path / "link").symlink_to("a")
+        paths = {files.backup(str(tmp_path / name), str(tmp_path / "b")) for name in ("a", "a", "link")}
+        assert len(paths) == 1
+
+    def test_damaged_copy_is_replaced(self, tmp_path: Path) -> None:
+        (tmp_path / "a").write_bytes(b"content")
+        copy = files.backup(str(tmp_path / "a"), str(tmp_path / "b"))
+        assert copy is not None
+        Path(copy).write_bytes(b"con")
+        assert files.backup(str(tmp_path / "a"), str(tmp_path / "b")) == copy
+        assert Path(copy).read_bytes() == b"content"
+
+    def test_missing_file(self, tmp_path: Path) -> None:
+        assert files.backup(str(tmp_path / "a"), str(tmp_path / "b")) is None
+        assert not (tmp_path / "b").exists()
+
+    @pytest.mark.parametrize("other", ["/etc/b/config.toml", "/etc-a/config.toml", "/etc/a-config.toml"])
+    def test_names_do_not_collide(self, other: str) -> None:
+        assert files.flat_name("/etc/a/config.toml") != files.flat_name(other)
+
+
+class TestLock:
+    def test_excludes_a_second_holder(self, tmp_path: Path) -> None:
+        now = [0.0]
+        second = files.lock(
+            "/etc/x",
+            (str(tmp_path),),
+            timeout=5,
+            clock=lambda: now[0],
+            pause=lambda seconds: now.__setitem__(0, now[0] + seconds),
+        )
+        with files.lock("/etc/x", (str(tmp_path),)), pytest.raises(files.FilesError, match="for 5 seconds"), second:
+            pytest.fail("two holders")
+
+    def test_is_free_again(self, tmp_path: Path) -> None:
+        for _turn in range(2):
+            with files.lock("/etc/x", (str(tmp_path),), timeout=0):
+                pass
+
+    def test_other_files_do_not_wait(self, tmp_path: Path) -> None:
+        with files.lock("/etc/x", (str(tmp_path),)), files.lock("/etc/y", (str(tmp_path),), timeout=0):
+            pass
+
+    def test_falls_back_to_the_next_directory(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_bytes(b"")
+        with files.lock("/etc/x", (str(tmp_path / "file" / "locks"), str(tmp_path / "good"))) as name:
+            assert name.startswith(str(tmp_path / "good"))
+
+    def test_folder_and_file_are_ours_alone(self, tmp_path: Path) -> None:
+        previous = os.umask(0)
+        try:
+            with files.lock("/etc/x", (str(tmp_path / "run" / "locks"),)) as name:
+                assert stat.S_IMODE(os.stat(name).st_mode) == 0o600
+        finally:
+            os.umask(previous)
+        assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o755
+        assert stat.S_IMODE((tmp_path / "run" / "locks").stat().st_mode) == 0o700
+
+    def test_a_link_in_place_of_the_file_is_refused(self, tmp_path: Path) -> None:
+        locks = tmp_path / "locks"
+        with files.lock("/etc/x", (str(locks),)) as name:
+            pass
+        os.unlink(name)
+        os.symlink(str(tmp_path / "victim"), name)
+        linked = files.lock("/etc/x", (str(locks),))
+        with pytest.raises(files.FilesError, match=r"Cannot take the lock for /etc/x: .*symbolic links"), linked:
+            pytest.fail("followed a link")
+        assert not (tmp_path / "victim").exists()
+
+    def test_the_usual_folder_is_not_one_that_everybody_may_write_to(self) -> None:
+        assert files.LOCK_DIR == "/run/gpu-kubernetes"
+
+    def test_no_directory_at_all(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_bytes(b"")
+        nowhere = files.lock("/etc/x", (str(tmp_path / "file" / "locks"),))
+        with pytest.raises(files.FilesError, match="Cannot take the lock for /etc/x"), nowhere:
+            pytest.fail("no lock")
+
+
+def test_missing_dirs_stops_at_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(files.FilesError, match="Cannot create the directory"):
+        files.make_dirs(str(tmp_path / "file" / "x"))
+
+
+def test_remove_file_keeps_the_link(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"")
+    (tmp_path / "link").symlink_to("a")
+    files.remove_file(str(tmp_path / "link"))
+    files.remove_file(str(tmp_path / "link"))
+    assert listing(tmp_path) == ["link"]
+
+
+def _refuse(*_args: t.Any) -> None:
+    raise PermissionError(errno.EPERM, "Operation not permitted")

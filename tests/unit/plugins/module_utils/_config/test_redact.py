@@ -1,0 +1,161 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config import redact
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.formats import TOML
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.redact import MASK
+from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import samples
+
+TEXT = """\
+version = 2
+# password = "in a comment"
+[plugins."io.containerd.grpc.v1.cri".registry.configs."registry.example".auth]
+  username = "robot"
+  password = "hunter2"   # do not tell
+  auth = 'cm9ib3Q6aHVudGVyMg=='
+  identitytoken = "tokentoken"
+[plugins."io.containerd.grpc.v1.cri".registry.mirrors."docker.io"]
+  endpoint = ["https://me:sesame@mirror.example/"]
+[plugins."io.containerd.grpc.v1.cri".registry.headers]
+  Authorization = ["Basic secretheader"]
+[other]
+  key_file = "/etc/key.pem"
+  use_token = true
+  empty_password = ""
+  inline = { client_secret = "inlinesecret", name = "shown" }
+"""
+SECRETS = ["in a comment", "hunter2", "cm9ib3Q6aHVudGVyMg==", "tokentoken", "sesame", "secretheader", "inlinesecret"]
+SHOWN = ["robot", "mirror.example", "/etc/key.pem", "use_token = true", 'empty_password = ""', "shown", "do not tell"]
+
+
+def test_nothing_secret_is_shown_and_everything_else_is() -> None:
+    before, after = redact.redact_pair(TEXT.encode(), (TEXT + "[x]\ny = 1\n").encode(), TOML)
+    for text in (before, after):
+        assert not [secret for secret in SECRETS if secret in text]
+        assert not [shown for shown in SHOWN if shown not in text]
+    assert after.startswith(before)
+
+
+def test_a_change_of_a_secret_is_visible() -> None:
+    before, after = redact.redact_pair(TEXT.encode(), TEXT.replace("hunter2", "hunter3").encode(), TOML)
+    assert "hunter" not in before + after
+    different = [pair for pair in zip(before.splitlines(), after.splitlines()) if pair[0] != pair[1]]
+    assert len(different) == 1
+    assert "(changed)" in different[0][1]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (None, b"a = 1\n", ("", "a = 1\n")),
+        (b"a = 1\n", None, ("a = 1\n", "")),
+        (b"a = \xff", b"a = 1\n", None),
+        (b"# \xff\na = 1\r\n", b"# \xff\na = 2\r\n", ("# \ufffd\na = 1\r\n", "# \ufffd\na = 2\r\n")),
+    ],
+)
+def test_edges(before: bytes | None, after: bytes | None, expected: tuple[str, str] | None) -> None:
+    pair = redact.redact_pair(before, after, TOML)
+    if expected is None:
+        assert all("withheld" in text for text in pair)
+    else:
+        assert pair == expected
+
+
+#: TOML value (in single quotes below), what may not be shown, what has to be.
+VALUES = [
+    ("DB_PASSWORD=opensesame", ["opensesame"], ["DB_PASSWORD="]),
+    ("DB_PASSWORD=open sesame, = and more", ["open", "sesame", "more"], ["DB_PASSWORD="]),
+    ("AWS_SECRET_ACCESS_KEY=opensesame", ["opensesame"], ["AWS_SECRET_ACCESS_KEY="]),
+    ("MYSQL_PWD=opensesame", ["opensesame"], ["MYSQL_PWD="]),
+    ("--registry-token=opensesame", ["opensesame"], ["--registry-token="]),
+    ("run --api-key=opensesame --color=no", ["opensesame"], ["--api-key=", "--color=no"]),
+    ("PWD=/root", [], ["PWD=/root"]),
+    ("NODE_NAME=gpu-1", [], ["NODE_NAME=gpu-1"]),
+    ("COMPASS=north", [], ["COMPASS=north"]),
+    ("HTTPS_PROXY=http://me:opensesame@proxy.example:3128", ["opensesame"], ["@proxy.example:3128"]),
+    ("https://me:open@sesame@host.example/path", ["open", "sesame"], ["https://", "@host.example/path"]),
+    ("https://opensesame@host.example", ["opensesame"], ["@host.example"]),
+    ("https://host.example/path@2", [], ["https://host.example/path@2"]),
+    ("https://host.example?mail=a@b.example", [], ["https://host.example?mail=a@b.example"]),
+    ("https://host.example?token=opensesame&x=1", ["opensesame"], ["token=", "&x=1"]),
+    ('{"auths": {"r.example": {"auth": "opensesame", "email": "a@b"}}}', ["opensesame"], ["r.example", "a@b"]),
+    ('[{"bearer": "open\\"sesame"}]', ["sesame"], ["bearer"]),
+    ('{"env": ["DB_PASSWORD=opensesame", "A=b"], "n": null, "on": true}', ["opensesame"], ["A=b", "DB_PASSWORD="]),
+    ('{"broken": ', [], ['{"broken": ']),
+]
+
+
+@pytest.mark.parametrize(("value", "secrets", "shown"), VALUES)
+@pytest.mark.parametrize("form", ["x = '%s'\n", "[plugins.x]\nenv = ['A=b', '%s']\n", "[[x.y]]\nz = { a = '%s' }\n"])
+def test_values(value: str, secrets: list[str], shown: list[str], form: str) -> None:
+    text = form % value
+    before, after = redact.redact_pair(text.encode(), None, TOML)
+    assert after == ""
+    assert not [word for word in secrets if word in before]
+    plain = before.replace('\\"', '"')
+    assert not [word for word in shown if word not in plain], before
+    if not secrets:
+        assert before == text
+    words = redact.list_secrets(loads(text))
+    assert bool(words) is bool(secrets)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *(
+            "auth",
+            "basic_auth",
+            "registryAuth",
+            "bearer",
+            "http.bearer",
+            "X-Registry-Auth",
+            "Proxy-Authorization",
+            "pass",
+        ),
+        *(
+            "db_pass",
+            "passphrase",
+            "client-secret",
+            "secrets",
+            "api_key",
+            "registry-api-key",
+            "my password",
+            "credentials",
+        ),
+    ],
+)
+def test_keys_that_sound_secret(key: str) -> None:
+    shown, _after = redact.redact_pair(f"[x]\n'{key}' = 'opensesame'\n".encode(), None, TOML)
+    assert "opensesame" not in shown
+    shown, _after = redact.redact_pair(
+        f"[x]\n# '{key}' = 'opensesame'\ny = 'quoted' # {key}: opensesame\n".encode(), None, TOML
+    )
+    assert "opensesame" not in shown
+    assert "y = 'quoted'" in shown
+
+
+@pytest.mark.parametrize("key", ["bypass", "key_file", "authors", "author", "token_ttl", "config_path", "passthrough"])
+def test_keys_that_do_not(key: str) -> None:
+    text = f"{key} = 'shown' # {key} = shown\n"
+    assert redact.redact_pair(text.encode(), None, TOML)[0] == text
+
+
+@pytest.mark.parametrize("name", samples.FILES)
+def test_samples_without_credentials_are_shown_as_they_are(name: str) -> None:
+    data = samples.FILES[name][0]
+    shown, _after = redact.redact_pair(data.encode(), None, TOML)
+    assert (shown == data) is (name != "kubespray")
+    assert "correct horse" not in shown
+    assert "hunter2" not in shown
+
+
+def test_words_and_hiding() -> None:
+    words = redact.list_secrets(loads(TEXT))
+    assert {"hunter2", "tokentoken", "me:sesame", "Basic secretheader", "inlinesecret"} <= words
+    assert "robot" not in words
+    assert redact.mask_words("bad value hunter2 here", words) == f"bad value {MASK} here"
