@@ -83,11 +83,13 @@ options:
         type: str
         required: true
       units_per_gpu:
-        description: How many units a GPU has. Either this or O(shared_resources[].gpu_count_resource) is required.
+        description: How many units a GPU has. If V(0), O(shared_resources[].gpu_count_resource) is required.
         type: int
+        default: 0
       gpu_count_resource:
         description: The resource with the node's number of GPUs. Each GPU has an equal part of what the node has.
         type: str
+        default: ""
       spans_gpus:
         description: Whether a request for more than a GPU has gets several whole GPUs.
         type: bool
@@ -271,8 +273,8 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_t
 
 SHARED_RESOURCE: dict[str, Any] = {
     "name": {"type": "str", "required": True},
-    "units_per_gpu": {"type": "int"},
-    "gpu_count_resource": {"type": "str"},
+    "units_per_gpu": {"type": "int", "default": 0},
+    "gpu_count_resource": {"type": "str", "default": ""},
     "spans_gpus": {"type": "bool", "default": False},
     "gpu_annotation": {"type": "str", "default": ""},
 }
@@ -288,14 +290,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "runtime_class": {"type": "str", "default": ""},
     "resource_name": {"type": "str", "default": "nvidia.com/gpu"},
     "resource_count": {"type": "int", "default": 1},
-    "shared_resources": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
-        "options": SHARED_RESOURCE,
-        "mutually_exclusive": [("units_per_gpu", "gpu_count_resource")],
-        "required_one_of": [("units_per_gpu", "gpu_count_resource")],
-    },
+    "shared_resources": {"type": "list", "elements": "dict", "default": [], "options": SHARED_RESOURCE},
     "shares": {"type": "list", "elements": "int", "default": [20, 30]},
     "scheduler_name": {"type": "str", "default": ""},
     "cordoned": {"type": "str", "choices": ["skip", "test"], "default": "skip"},
@@ -319,10 +314,7 @@ def _act(cluster: Cluster, params: Mapping[str, Any], check_mode: bool) -> Outco
         resource=params["resource_name"],
         count=params["resource_count"],
         cordoned=params["cordoned"] == "test",
-        shared=[
-            SharedResource(**{name: value for name, value in each.items() if value is not None})
-            for each in params["shared_resources"]
-        ],
+        shared=[SharedResource(**each) for each in params["shared_resources"]],
     )
     return run_smoke_test(cluster, test, list(dict.fromkeys(params["nodes"])), check_mode=check_mode)
 
@@ -335,8 +327,9 @@ def _find_error(params: Mapping[str, Any]) -> str:
         return (
             "Pods with these shares do not share a GPU; give two or more shares of 1 or more, and 100 at most together."
         )
-    if any((each["units_per_gpu"] or 1) < 1 for each in params["shared_resources"]):
-        return "A GPU without units cannot be shared; set units_per_gpu to 1 or more."
+    for each in params["shared_resources"]:
+        if each["units_per_gpu"] < 1 and not each["gpu_count_resource"]:
+            return f"The size of a GPU in {each['name']} is unknown; set units_per_gpu to 1 or more, or gpu_count_resource."
     return ""
 
 

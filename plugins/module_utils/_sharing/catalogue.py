@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import glob
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
-from typing import Iterable, Mapping
+from typing import Any, Iterable, Mapping
 
 from .._kubernetes.smoke_test.pod import CONTAINER, SharedResource
 
@@ -48,6 +48,10 @@ class Strategy:
     def is_labelled(self, labels: Mapping[str, str]) -> bool:
         """Return whether a node with these labels has the strategy's label."""
         return bool(self.label) and all(labels.get(key) == value for key, value in self.label.items())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return asdict(self)
 
 
 #: By name, in the order in which they are named where a host has several.

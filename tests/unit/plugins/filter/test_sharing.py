@@ -12,10 +12,9 @@ pytest.importorskip("ansible.errors")
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.filter import sharing_conflicts, sharing_decisions, sharing_strategy
+from ansible_collections.gpu.kubernetes.plugins.filter import sharing_conflicts, sharing_decisions
 
 DECIDE = sharing_decisions.FilterModule().filters()["sharing_decisions"]
-STRATEGY = sharing_strategy.FilterModule().filters()["sharing_strategy"]
 CONFLICTS = sharing_conflicts.FilterModule().filters()["sharing_conflicts"]
 HELD = {
     "name": "n",
@@ -76,25 +75,3 @@ def test_decisions_name_input_of_another_form(arguments: Any) -> None:
 def test_conflicts_name_input_of_another_form(arguments: Any) -> None:
     with pytest.raises(AnsibleFilterError, match="sharing_conflicts cannot read its input"):
         CONFLICTS(*arguments)
-
-
-def test_strategy_returns_what_roles_read() -> None:
-    assert STRATEGY("gpushare") == {
-        "name": "gpushare",
-        "role": "gpushare",
-        "shared": [
-            {
-                "name": "aliyun.com/gpu-mem",
-                "gpu_count_resource": "aliyun.com/gpu-count",
-                "gpu_annotation": "ALIYUN_COM_GPU_MEM_IDX",
-            }
-        ],
-        "tag_without_runtime_class": "1.11-d170d8a",
-    }
-    assert STRATEGY("") == STRATEGY("exclusive")
-    assert (STRATEGY("mig")["role"], STRATEGY("mig")["shared"]) == ("k8s_device_plugin", [])
-
-
-def test_unknown_strategy_is_an_error() -> None:
-    with pytest.raises(AnsibleFilterError, match="There is no sharing strategy 'other'; use one of exclusive, "):
-        STRATEGY("other")

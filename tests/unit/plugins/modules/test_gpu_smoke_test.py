@@ -59,8 +59,7 @@ def test_a_failing_pod_does_not_fail_the_module(run: Any) -> None:
         ({"shares": [30]}, "give two or more shares"),
         ({"shares": [0, 30]}, "of 1 or more"),
         ({"shares": [60, 50]}, "100 at most together"),
-        ({"shared_resources": [{"name": "r", "units_per_gpu": -1}]}, "set units_per_gpu to 1 or more"),
-        ({"shared_resources": [{"name": "r"}]}, "units_per_gpu, gpu_count_resource"),
+        ({"shared_resources": [{"name": "r"}]}, "set units_per_gpu to 1 or more, or gpu_count_resource"),
     ],
 )
 def test_options_that_test_no_gpu_are_refused(run: Any, options: Any, words: str) -> None:

@@ -117,10 +117,6 @@ def test_module_without_results_fails_each_host_with_its_message(refusals):
     assert why == {name: f"{name}: The API server does not answer." for name in hosts}
 
 
-def row(resource):
-    return {key: value for key, value in vars(resource).items() if value}
-
-
 CLASSES = {
     "k8s_device_plugin_runtime_class": "whole",
     "gpushare_runtime_class": "memory",
@@ -130,19 +126,19 @@ CLASSES = {
 DEFAULTS = {
     "alone": ({}, "nvidia", []),
     "whole": ({"gpu_sharing_strategy": "mps", **CLASSES}, "whole", []),
-    "percent": ({"gpu_sharing_strategy": "nano_gpu", **CLASSES}, "percent", [row(PERCENT), row(CORE)]),
-    "published": ({"gpu_sharing_strategy": "gpushare", **CLASSES}, "", [row(MEMORY)]),
+    "percent": ({"gpu_sharing_strategy": "nano_gpu", **CLASSES}, "percent", [vars(PERCENT), vars(CORE)]),
+    "published": ({"gpu_sharing_strategy": "gpushare", **CLASSES}, "", [vars(MEMORY)]),
     "newer": (
         {"gpu_sharing_strategy": "gpushare", **CLASSES, "gpushare_extender_image_tag": "mine"},
         "memory",
-        [row(MEMORY)],
+        [vars(MEMORY)],
     ),
     "declared": (
         {"gpu_sharing_strategy": "gpushare", **CLASSES, "gpushare_extender_keeps_runtime_class": True},
         "memory",
-        [row(MEMORY)],
+        [vars(MEMORY)],
     ),
-    "decided": ({"gpu_sharing_strategy": "", "gpu_sharing_decided": "gpushare"}, "", [row(MEMORY)]),
+    "decided": ({"gpu_sharing_strategy": "", "gpu_sharing_decided": "gpushare"}, "", [vars(MEMORY)]),
 }
 
 
