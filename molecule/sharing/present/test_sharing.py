@@ -66,6 +66,20 @@ def site(apply: Run) -> Run:
 
 
 @pytest.fixture
+def smoke_test(apply: Run, api: Any) -> Callable[[str], None]:
+    """Run the smoke test of a strategy on the first node, which passes and leaves no pod."""
+
+    def run(strategy: str) -> None:
+        code, changed, printed = apply("smoke_test_gpu_nodes", **FIRST_ALONE, gpu_sharing_strategy=strategy)
+        assert (code, changed) == (0, 0), printed
+        assert "SKIPPED" not in printed
+        left = api.list_pod_for_all_namespaces(label_selector="app.kubernetes.io/name=gpu-smoke-test").items
+        assert left == []
+
+    return run
+
+
+@pytest.fixture
 def seen(api: Any, control_plane: Any, offered: Any) -> Callable[[], tuple[dict[str, str], set[str], list[list[str]]]]:
     """Which strategy the first node has, as STRATEGIES has it. The other one is as it was."""
 
@@ -149,8 +163,8 @@ def test_two_pods_share_the_gpu_and_the_report_says_so(gpu_pods: Any, apply: Run
     assert {each["name"] for each in node["pods"]} == {pod.metadata.name for pod in both}
 
 
-def test_a_pod_that_fits_no_gpu_is_pending_with_the_reason(gpu_pods: Any) -> None:
-    gpu_pods(41, MEMORY, SHARED, waits="Insufficient GPU Memory in one device")
+def test_smoke_test_of_shared_memory_passes(smoke_test: Callable[[str], None]) -> None:
+    smoke_test("gpushare")
 
 
 @pytest.mark.thorough
@@ -198,7 +212,7 @@ def test_a_change_is_refused_while_pods_hold_gpus(held: Any, seen: Any, site: Ru
 def test_a_wrong_extender_url_leaves_a_scheduler_that_schedules(gpu_pods: Any, apply: Run) -> None:
     wrong = {
         "gpushare_extender_url": "http://127.0.0.1:1/gpushare-scheduler",
-        "gpushare_smoke_test_timeout": 30,  # which has to run out
+        "gpu_smoke_test_timeout": 30,  # which has to run out
     }
     code, _changed, printed = apply("deploy_gpushare", gpu_nodes_group=SHARED, **wrong)
     assert code != 0
@@ -236,6 +250,10 @@ def test_pods_share_by_percent(gpu_pods: Any, machine_named: Any) -> None:
     links = machine_named(SHARED).check_output("readlink /dev/nano-gpu-*").split()
     assert sorted(links) == ["/dev/nvidia0", "/dev/nvidia0", "/dev/nvidia1"]
     gpu_pods(101, PERCENT, SHARED, waits="no GPU has as much nano-gpu/gpu-percent free")
+
+
+def test_smoke_test_of_shared_percents_passes(smoke_test: Callable[[str], None]) -> None:
+    smoke_test("nano_gpu")
 
 
 def test_and_back_to_whole_gpus(seen: Any, site: Run, api: Any, gpu_pods: Any) -> None:

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Sequence
+from typing import TYPE_CHECKING
 
 from .allocation import Allocation, allocate
-from .cut import PodShare, cut_node, cut_pod
+from .cut import cut_node, cut_pod
 
 if TYPE_CHECKING:
     from .._kube_api import Cluster
@@ -17,16 +17,8 @@ if TYPE_CHECKING:
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
-def look(
-    cluster: Cluster, node: str = "", unit: str = "", list_pods: bool = True, counted: Sequence[PodShare] = ()
-) -> Allocation:
-    """Return the allocation of a cluster, or of one of its nodes. Raises ApiError and UnknownNode.
-
-    The pods *counted* count as they are given, whatever has become of them.
-    """
+def look(cluster: Cluster, node: str = "", unit: str = "", list_pods: bool = True) -> Allocation:
+    """Return the allocation of a cluster, or of one of its nodes. Raises ApiError and UnknownNode."""
     nodes = cluster.gather("nodes", cut_node, f"metadata.name={node}" if node else "")
     pods = cluster.gather("pods", cut_pod, f"{UNFINISHED},spec.nodeName={node}" if node else UNFINISHED)
-    if counted:
-        given = {(pod.namespace, pod.name) for pod in counted}
-        pods = [*counted, *(pod for pod in pods if (pod.namespace, pod.name) not in given)]
     return allocate(nodes, pods, node, unit, list_pods)

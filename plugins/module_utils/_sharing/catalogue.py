@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import glob
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
-from typing import Iterable, Mapping
+from typing import Any, Iterable, Mapping
+
+from .._kubernetes.smoke_test.pod import CONTAINER, SharedResource
 
 #: Shell patterns of the resources of NVIDIA's device plugin: whole GPUs, shared GPUs and MIG slices. Its network operator has other names below nvidia.com.
 NVIDIA_RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-?*")
@@ -22,6 +24,8 @@ class Strategy:
     resources: tuple[str, ...]
     # The tag of the playbooks that deploys its device plugin.
     tag: str
+    # The role that deploys its device plugin, whose variables begin with its name.
+    role: str
     # Whether NVIDIA's device plugin serves it. All others have a device plugin of their own, and an extender of kube-scheduler that binds pods.
     by_nvidia: bool = False
     # The label of its nodes, which keeps NVIDIA's device plugin off them; empty for the strategies of that plugin.
@@ -36,10 +40,18 @@ class Strategy:
     replaces_programs: bool = False
     # Whether its removal takes the label off last, so that a node without the label has nothing left of it.
     label_removed_last: bool = False
+    # The resources whose pods share a GPU in the smoke test; empty if one pod tests a GPU.
+    shared: tuple[SharedResource, ...] = ()
+    # The tag of its published extender, if that binds no pods with a runtimeClassName.
+    tag_without_runtime_class: str = ""
 
     def is_labelled(self, labels: Mapping[str, str]) -> bool:
         """Return whether a node with these labels has the strategy's label."""
         return bool(self.label) and all(labels.get(key) == value for key, value in self.label.items())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return asdict(self)
 
 
 #: By name, in the order in which they are named where a host has several.
@@ -47,27 +59,48 @@ STRATEGIES = {
     row.name: row
     for row in (
         *(
-            Strategy(name, NVIDIA_RESOURCES, tag="device_plugin", by_nvidia=True)
+            Strategy(name, NVIDIA_RESOURCES, tag="device_plugin", role="k8s_device_plugin", by_nvidia=True)
             for name in ("exclusive", "time_slicing", "mps", "mig")
         ),
         Strategy(
             "gpushare",
             ("aliyun.com/gpu-mem",),
             tag="gpushare",
+            role="gpushare",
             label={"gpushare": "true"},
             daemon_set="gpushare-device-plugin-ds",
             # The memory stays in the node's capacity for minutes after the removal, so only the number of GPUs counts there.
             offered_until_removed=("aliyun.com/gpu-mem",),
             in_capacity_until_removed=("aliyun.com/gpu-count",),
+            shared=(
+                SharedResource(
+                    "aliyun.com/gpu-mem",
+                    gpu_count_resource="aliyun.com/gpu-count",
+                    gpu_annotation="ALIYUN_COM_GPU_MEM_IDX",
+                ),
+            ),
+            tag_without_runtime_class="1.11-d170d8a",
         ),
         Strategy(
             "nano_gpu",
             ("nano-gpu/*", "elasticgpu.io/*"),
             tag="nano_gpu",
+            role="nano_gpu",
             label={"gpu-kubernetes/nano-gpu": "true"},
             daemon_set="nano-gpu-agent",
             replaces_programs=True,
             label_removed_last=True,
+            shared=(
+                SharedResource(
+                    "nano-gpu/gpu-percent", units_per_gpu=100, gpu_annotation=f"nano-gpu/container-{CONTAINER}"
+                ),
+                SharedResource(
+                    "elasticgpu.io/gpu-core",
+                    units_per_gpu=100,
+                    spans_gpus=True,
+                    gpu_annotation=f"elasticgpu.io/container-{CONTAINER}",
+                ),
+            ),
         ),
     )
 }

@@ -51,7 +51,6 @@ def test_group_without_hosts_is_an_error(run, playbook, inventory):
         "label_gpu_nodes",
         "deploy_device_plugin",
         "smoke_test_gpu_nodes",
-        "smoke_test_gpushare",
         "remove_gpu_nodes",
         "show_gpu_allocation",
     ],

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module's face: results for every node, and honest change."""
+"""The module: results of every node, and whether it reports a change."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from fakes.kubernetes_api import FakeCluster, node, pod
+from fakes.sharing_cluster import MEMORY, FakeSharing, shared_node
 
 from ansible_collections.gpu.kubernetes.plugins.modules import gpu_smoke_test
 
@@ -51,13 +52,36 @@ def test_a_failing_pod_does_not_fail_the_module(run: Any) -> None:
     assert "no CUDA-capable device" in result["results"][0]["reason"]
 
 
-@pytest.mark.parametrize("count", [0, -1])
-def test_a_pod_without_a_gpu_is_refused(run: Any, count: int) -> None:
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"resource_count": 0}, "set resource_count to 1 or more"),
+        ({"shares": [30]}, "give two or more shares"),
+        ({"shares": [0, 30]}, "of 1 or more"),
+        ({"shares": [60, 50]}, "100 at most together"),
+        ({"shared_resources": [{"name": "r"}]}, "set units_per_gpu to 1 or more, or gpu_count_resource"),
+    ],
+)
+def test_options_that_test_no_gpu_are_refused(run: Any, options: Any, words: str) -> None:
     cluster = ending("Succeeded", "Test PASSED")
-    result = run(cluster, nodes=["w1"], image="i", resource_count=count)
+    result = run(cluster, nodes=["w1"], image="i", **options)
     assert result["failed"] is True
-    assert "set resource_count to 1 or more" in result["msg"]
+    assert words in result["msg"]
     assert cluster.calls == []
+
+
+def test_pods_that_share_a_gpu_return_it(run: Any) -> None:
+    cluster = FakeSharing([shared_node("w1", 100), shared_node("w2", 100, unschedulable=True)])
+    shared = {
+        "name": MEMORY.name,
+        "gpu_count_resource": MEMORY.gpu_count_resource,
+        "gpu_annotation": MEMORY.gpu_annotation,
+    }
+    result = run(cluster, nodes=["w1", "w2"], image="i", shared_resources=[shared], shares=[10, 15], scheduler_name="x")
+    assert (result["changed"], result["ok"], result["skipped_nodes"]) == (False, True, ["w2"])
+    assert (result["results"][0]["gpu_index"], result["results"][1]["gpu_index"]) == ("0", "")
+    assert sorted(map(cluster.request_of, cluster.created)) == [10, 15, 101]
+    assert {made["spec"]["schedulerName"] for made in cluster.created} == {"x"}
 
 
 def test_check_mode(run: Any) -> None:
@@ -86,7 +110,7 @@ def test_absent_removes_pods_of_any_age(run: Any, check_mode: bool) -> None:
     assert (bool(cluster.store_pods), cluster.created) == (check_mode, [])
 
 
-def test_a_test_wants_nodes_and_an_image(run: Any) -> None:
+def test_test_without_nodes_or_image_is_refused(run: Any) -> None:
     assert "missing: nodes, image" in run(FakeCluster([]))["msg"]
 
 

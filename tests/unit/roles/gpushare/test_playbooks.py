@@ -57,7 +57,7 @@ def steps(playbook):
         (
             "remove_gpushare",
             [
-                ("gpushare_smoke_test", "main", "all"),
+                ("gpu_smoke_test", "main", "all"),
                 ("gpushare", "check", "all"),
                 ("kube_scheduler_extender", "check", "all"),
                 ("gpushare", "withdraw", "all"),

@@ -97,3 +97,21 @@ def test_a_configured_resource_name_is_not_a_pattern():
 )
 def test_labels_of_a_node_name_its_strategy(labels, names):
     assert [row.name for row in STRATEGIES.values() if row.is_labelled(labels)] == names
+
+
+def test_roles_and_their_runtime_classes_are_those_of_the_catalogue():
+    """The role gpu_smoke_test reads the variable by the name of the role."""
+    yaml = pytest.importorskip("yaml")
+    for row in STRATEGIES.values():
+        defaults = yaml.safe_load((ROOT / "roles" / row.role / "defaults" / "main.yml").read_text())
+        assert f"{row.role}_runtime_class" in defaults
+        if row.tag_without_runtime_class:
+            assert defaults[f"{row.role}_extender_image_tag"] == row.tag_without_runtime_class
+            assert row.tag_without_runtime_class in defaults[f"{row.role}_extender_keeps_runtime_class"]
+
+
+def test_shared_resources_are_those_of_the_strategy():
+    for row in STRATEGIES.values():
+        names = {each.name: 1 for each in row.shared}
+        assert matching(names, row.resources) == names
+        assert bool(names) is not row.by_nvidia

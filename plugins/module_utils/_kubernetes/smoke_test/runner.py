@@ -1,0 +1,140 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs the smoke test: the pods of all nodes at once, one wait for all, and no pod left afterwards."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
+
+from ..api import ApiError, in_parallel
+from ..objects import Object, allocatable_of, name_of, pods_by_node
+from ..pod_trouble import Evidence
+from ..watching import UNFINISHED
+from .pod import LABELS, SmokeTest
+from .session import Created, Pace, Session, delete_pods
+from .sharing import NodeShares, plan_shares, run_shares
+from .verdict import Result, check_node, explain_deletion, find_leftovers, is_decided, is_too_early, judge_pod
+
+if TYPE_CHECKING:
+    from ..._kube_api import Cluster
+
+
+@dataclass
+class Outcome:
+    """The results in the order of the requested nodes, and the deleted pods of earlier runs."""
+
+    results: list[Result]
+    removed_leftovers: list[str]
+    warnings: list[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what the module returns, without the warnings."""
+        return {
+            "changed": bool(self.removed_leftovers),
+            "ok": not any(result.failed for result in self.results),
+            "failed_nodes": [result.node for result in self.results if result.failed],
+            "skipped_nodes": [result.node for result in self.results if result.skipped],
+            "removed_leftovers": self.removed_leftovers,
+            "results": [result.as_dict() for result in self.results],
+        }
+
+
+def run_smoke_test(
+    cluster: Cluster, test: SmokeTest, nodes: Sequence[str], pace: Pace | None = None, check_mode: bool = False
+) -> Outcome:
+    """Test each node with one pod, or with several that share a GPU, and delete the pods whatever happens. Raises ApiError."""
+    pace = pace or Pace()
+    planned = _plan(cluster, test, nodes, check_mode)
+    stale = find_leftovers(cluster.pods(test.namespace, LABELS), pace.now())
+    results = {name: plan if isinstance(plan, Result) else _skip(name) for name, plan in planned.items()}
+    ready = {name: plan for name, plan in planned.items() if not isinstance(plan, Result)}
+    warnings: list[str] = []
+    if not check_mode:
+        in_parallel(lambda name: cluster.delete_pod(test.namespace, name), stale)
+        session = Session(cluster, test.namespace, pace)
+        try:
+            results.update(_test_nodes(session, test, ready))
+        finally:
+            if ready:
+                warnings.extend(session.end())
+    return Outcome(list(results.values()), stale, warnings)
+
+
+def remove_pods(cluster: Cluster, namespace: str, pace: Pace | None = None, check_mode: bool = False) -> Outcome:
+    """Delete all pods of the test in the namespace, whatever their age, and wait until they are gone. Raises ApiError."""
+    found = sorted(name_of(pod) for pod in cluster.pods(namespace, LABELS))
+    warnings = [] if check_mode else delete_pods(cluster, namespace, LABELS, pace or Pace())
+    return Outcome([], found, warnings)
+
+
+def _plan(
+    cluster: Cluster, test: SmokeTest, nodes: Sequence[str], check_mode: bool
+) -> dict[str, Result | NodeShares | None]:
+    """Return for each node its result if it cannot be tested, else the pods that share a GPU, or None for one pod."""
+    known = {name_of(node): node for node in cluster.nodes()}
+    placed = pods_by_node(cluster.pods(fields=UNFINISHED))
+    plan = plan_shares if test.shared else check_node
+    return {name: plan(name, known.get(name), placed.get(name, []), test, check_mode) for name in nodes}
+
+
+def _skip(node: str) -> Result:
+    return Result(node, skipped=True, reason="check mode: no pod was created, no GPU was tested")
+
+
+def _test_nodes(session: Session, test: SmokeTest, ready: Mapping[str, NodeShares | None]) -> dict[str, Result]:
+    shares = [plan for plan in ready.values() if plan]
+    return run_shares(session, shares) if shares else _test_whole_gpus(session, test, list(ready))
+
+
+def _test_whole_gpus(session: Session, test: SmokeTest, nodes: Sequence[str]) -> dict[str, Result]:
+    """Test each node with one pod, and with another one as long as there is time if the pod came too early."""
+    pace = session.pace
+    deadline = pace.clock() + test.timeout
+    created = dict(zip(nodes, in_parallel(lambda node: session.create(test, node), nodes)))
+    pods: dict[str, Object] = {}
+    early: dict[str, Result] = {}
+    while any(each.pod for each in created.values()):
+        pods = session.wait(deadline, lambda found: _is_settled(found, created))
+        rejected = [node for node, each in created.items() if each.pod in pods and is_too_early(pods[each.pod])]
+        early.update({node: judge_pod(node, pods[created[node].pod], test, Evidence()) for node in rejected})
+        if not rejected or pace.clock() + pace.interval >= deadline:
+            break
+        pace.sleep(pace.interval)
+        followers = in_parallel(lambda node: _replace(session, test, node, created[node].pod), rejected)
+        created.update(zip(rejected, followers))
+    evidence = session.collect(list(pods.values()))
+    results = {}
+    for node, each in created.items():
+        result = _judge(node, each, pods.get(each.pod), test, evidence.get(each.pod, Evidence()))
+        # Its devices have not come back: the kubelet's reason says more than a pod that was not scheduled.
+        lost = (
+            result.skipped and node in early and allocatable_of(session.cluster.node(node), test.resource) < test.count
+        )
+        results[node] = early[node] if lost else result
+    return results
+
+
+def _replace(session: Session, test: SmokeTest, node: str, former: str) -> Created:
+    """Create another pod for the node, and delete the former one if there is another."""
+    created = session.create(test, node, former)
+    if created.pod != former:
+        with suppress(ApiError):  # the end of the session deletes all pods
+            session.delete(former)
+    return created
+
+
+def _is_settled(pods: Mapping[str, Object], created: Mapping[str, Created]) -> bool:
+    """Return whether all pods of these nodes are decided or gone, or one came too early."""
+    found = [pods[each.pod] for each in created.values() if each.pod in pods]
+    return all(map(is_decided, found)) or any(map(is_too_early, found))
+
+
+def _judge(node: str, created: Created, pod: Object | None, test: SmokeTest, evidence: Evidence) -> Result:
+    if created.reason:
+        return Result(node, reason=created.reason)
+    if pod is None:
+        return Result(node, pod=created.pod, phase="Deleted", reason=explain_deletion(test, created.pod))
+    return judge_pod(node, pod, test, evidence)
