@@ -105,6 +105,10 @@ def test_from_whole_gpus_to_gpushare(seen: Any, site: Run, control_plane: Any, a
     [pod] = extenders(api)
     assert pod.spec.node_name == CONTROL_PLANE
     assert "http://127.0.0.1:12345/gpushare-scheduler" in control_plane.file(CONFIG).content_string
+
+
+@pytest.mark.thorough
+def test_gpushare_again_changes_nothing(site: Run) -> None:
     code, changed, printed = site("gpushare")
     assert (code, changed) == (0, 0), printed
 
