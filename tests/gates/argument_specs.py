@@ -166,16 +166,18 @@ def problems_of_role(role: Path) -> tuple[int, list[str]]:
     options: dict[str, Any] = main.get("options", {})
     defaults, (read, given) = load(role / "defaults" / "main.yml"), names_of(role)
     passed_on = read_by_internal_roles(role, read)
+    # An internal role may own variables that users set; these begin without the underscore.
+    prefixes = (f"{role.name}_", f"{role.name.lstrip('_')}_")
     # What begins with the longer name of another role is that one's.
     others = tuple(f"{other.name}_" for other in role.parent.iterdir() if other.name.startswith(f"{role.name}_"))
     found = [
         f"{name}: the role reads it, and it is neither documented nor set"
         for name in read - given - options.keys()
-        if name.startswith(f"{role.name}_") and not name.startswith(others or "/")
+        if name.startswith(prefixes) and not name.startswith(others or "/")
     ]
     found += [f"{name}: in defaults/main.yml, not documented" for name in defaults.keys() - options.keys()]
     for name, option in options.items():
-        if not name.startswith(f"{role.name}_") and name not in SHARED:
+        if not name.startswith(prefixes) and name not in SHARED:
             found.append(f"{name}: public names start with {role.name}_")
         if name not in read | passed_on:
             found.append(f"{name}: nothing in the role reads it")

@@ -9,7 +9,7 @@ from fakes.kubernetes_api import node
 from fakes.loopback_api import serving, write_kubeconfig
 from fakes.small_cluster import SmallCluster
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT, task_of
 
 #: What the second host of a cluster is given, and whether that is no matter of its own.
 PLUGIN = {
@@ -86,12 +86,12 @@ def test_hosts_of_later_batches_do_not_break_earlier_ones(hear):
     assert told == [[["a"], ["a"]], [["a", "b"], ["a", "b"]]]
 
 
-def test_the_verdict_on_a_node_can_be_left_to_the_report(refusals):
-    mine = {"name": "node", "ok": False, "reason": "offers 0 of 1"}
-    hosts = {
-        "fails": {"gpu_node_name": "node"},
-        "is-left": {"gpu_node_name": "node", "k8s_device_plugin_wait_fail": False},
-    }
-    told = refusals("k8s_device_plugin", ["report"], hosts, extra={"__k8s_device_plugin_after": {"nodes": [mine]}})
-    assert "is not as expected after 300 s: offers 0 of 1." in told["fails"]
-    assert told["is-left"] == ""
+def test_wait_with_unready_node_fails_unless_left_to_the_report(made):
+    task = task_of("k8s_device_plugin", "main", "Require that this node's GPUs are allocatable")
+    node_state = {"name": "node", "ok": False, "reason": "offers 0 of 1"}
+    host = {"gpu_node_name": "node", "__k8s_device_plugin_after": {"nodes": [node_state]}}
+    failures = made(
+        "k8s_device_plugin", {"fails": host, "is-left": {**host, "k8s_device_plugin_wait_fail": False}}, "''", task
+    )
+    assert "is not as expected after 300 s: offers 0 of 1." in failures["fails"]
+    assert not failures["is-left"]

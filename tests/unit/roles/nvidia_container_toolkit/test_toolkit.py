@@ -82,16 +82,16 @@ TOOLKITS = {
 
 def test_nvidia_container_toolkit(refusals):
     hosts = {
-        name: {"manager": "apt", "host": host, "ours": ours, **repository(), **variables}
-        for name, (host, ours, variables, _words) in TOOLKITS.items()
+        name: {"manager": "apt", "host": host, "managed": managed, **repository(), **variables}
+        for name, (host, managed, variables, _words) in TOOLKITS.items()
     }
-    names = ("manager", "ours", "repository")
-    given = {f"__nvidia_container_toolkit_{name}": "{{ " + name + " }}" for name in names}
+    given = {f"__nvidia_container_toolkit_{name}": "{{ " + name + " }}" for name in ("manager", "repository")}
+    given["nvidia_container_toolkit_managed"] = "{{ managed }}"
     given["nvidia_container_toolkit_host"] = "{{ host }}"
     given["__nvidia_container_toolkit_repository_defaults"] = "{{ defaults }}"
     told = refusals("nvidia_container_toolkit", ["validate"], hosts, variables=given)
     assert sorted(told) == sorted(TOOLKITS)
-    for name, (_host, _ours, _variables, words) in TOOLKITS.items():
+    for name, (_host, _managed, _variables, words) in TOOLKITS.items():
         assert bool(told[name]) == bool(words), told[name]
         assert words.format(name) in told[name]
 

@@ -272,15 +272,8 @@ def test_the_undo_gives_a_node_back_whose_upgrade_was_cut_off(run, cluster, give
 
     def play(*parts, check=False):
         vars_ = {**given, "nvidia_driver_upgrade_labels": {"theirs": "paused"}, "gpu_node_maintenance_scope": "none"}
-        connected = {"module_defaults": {"group/gpu.kubernetes.api": {"kubeconfig": "{{ gpu_kubeconfig }}"}}}
         tasks = [
-            {
-                "ansible.builtin.include_role": {
-                    "name": ROLE,
-                    "tasks_from": part,
-                    "apply": connected if part == "api_pause" else {},
-                }
-            }
+            {"ansible.builtin.include_role": {"name": ROLE, "tasks_from": part}} if isinstance(part, str) else part
             for part in parts
         ]
         playbook = tmp_path / "undo.yml"
@@ -295,10 +288,12 @@ def test_the_undo_gives_a_node_back_whose_upgrade_was_cut_off(run, cluster, give
         return item["spec"], item["metadata"].get("labels"), item["metadata"].get("annotations") or {}
 
     before = state()
-    play("begin", "api_pause")
+    labels = {"theirs": "paused", "gpu-kubernetes/paused": "nvidia-driver-upgrade"}
+    pause = {"kubeconfig": given["gpu_kubeconfig"], "owner": "nvidia_driver_upgrade", "nodes": {"w1": labels}}
+    play("begin", {"gpu.kubernetes.node_labels": pause})
     path, paused = note(tmp_path, phase="swapping"), copy.deepcopy(state())
     assert paused[0]["unschedulable"]
-    assert paused[1] == {"theirs": "paused", "gpu-kubernetes/paused": "nvidia-driver-upgrade"}
+    assert paused[1] == labels
     assert play("absent", check=True) == 3
     assert (state(), path.exists()) == (paused, True)
     assert play("absent") == 3
