@@ -9,8 +9,9 @@ import os
 import typing as t
 
 from .. import _files
+from .._distributions import DEFAULT, detect
 from .._probe.host import Runner
-from .._probe.kubelet import KUBEADM_CONFIG, Reader, distribution, look, processes
+from .._probe.kubelet import Reader, look, processes
 from .._yaml_files.node import described, encoded, record_path
 from . import command
 
@@ -34,7 +35,7 @@ def read(
     named = command.last(flags or (), "config")
     # A relative one starts where systemd starts services.
     named = named and os.path.join("/", named)
-    place = path or named or KUBEADM_CONFIG
+    place = path or named or DEFAULT.kubelet_config
     record = record_path(state_dir, "kubelet", place)
     folder = command.last(flags or (), "config-dir")
     return {
@@ -47,7 +48,7 @@ def read(
         "flags": None if flags is None else [[flag.name, flag.value, flag.source] for flag in flags],
         "drop_ins": _drop_ins(os.path.join("/", folder)) if folder else [],
         "processes": _limit(look_at),
-        "distribution": distribution(os.path.exists),
+        "distribution": detect(os.path.exists),
     }
 
 

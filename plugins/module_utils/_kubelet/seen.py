@@ -8,17 +8,10 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass, field
 
-from .._probe.kubelet import KUBESPRAY_CONFIG
+from .._distributions import DISTRIBUTIONS, named
 from .._yaml_files.errors import EditError
 from .._yaml_files.scalars import Syntax
 from .command import Flag
-
-_ELSEWHERE = {
-    "k3s": "kubelet-arg in /etc/rancher/k3s/config.yaml, as in kubelet-arg: ['kube-reserved=cpu=500m,memory=1Gi']",
-    "rke2": "kubelet-arg in /etc/rancher/rke2/config.yaml, as in kubelet-arg: ['kube-reserved=cpu=500m,memory=1Gi']",
-    "k0s": "a profile among spec.workerProfiles of k0s.yaml, with which the worker is started (--profile)",
-    "MicroK8s": "flags in /var/snap/microk8s/current/args/kubelet, as in --kube-reserved=cpu=500m,memory=1Gi",
-}
 
 
 @dataclass(frozen=True)
@@ -44,10 +37,9 @@ class Seen:
 
 def usable(seen: Seen, given: bool) -> bytes:
     """Return the configuration; raises EditError where the kubelet reads none, or another one. *given*: the path was."""
-    if seen.distribution in _ELSEWHERE and not given:
-        raise EditError(
-            f"The kubelet is a part of {seen.distribution}, which gives it its configuration: use {_ELSEWHERE[seen.distribution]}."
-        )
+    hint = named(seen.distribution).kubelet_hint
+    if hint and not given:
+        raise EditError(f"The kubelet is a part of {seen.distribution}, which gives it its configuration: use {hint}.")
     if seen.flags is not None and seen.named is None:
         raise EditError(
             f"The kubelet is started without --config, so that it would not read {seen.path}: have it started with --config={seen.path}, and"
@@ -63,11 +55,9 @@ def usable(seen: Seen, given: bool) -> bytes:
 
 
 def advice(seen: Seen) -> list[str]:
-    """Return warnings of who else writes the file."""
-    if seen.path != KUBESPRAY_CONFIG:
-        return []
-    note = (
-        f"{seen.path} looks like kubespray's: set the same in its inventory (kube_reserved with kube_cpu_reserved, kube_memory_reserved …,"
-        " system_reserved with its like, eviction_hard), or its next run overwrites it."
-    )
-    return [note]
+    """Return a warning if each run of the cluster's installer overwrites the file."""
+    return [
+        f"{seen.path} looks like {row.name}'s: set the same in its inventory ({row.kubelet_variables}), or its next run overwrites it."
+        for row in DISTRIBUTIONS
+        if row.kubelet_variables and row.kubelet_config == seen.path
+    ]

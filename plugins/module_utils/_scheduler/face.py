@@ -15,7 +15,7 @@ import posixpath
 import typing as t
 
 from .. import _files
-from .._probe.kubelet import KUBESPRAY_CONFIG
+from .._distributions import DEFAULT, HIDDEN, named
 from .._yaml_files.errors import EditError
 from .._yaml_files.masking import hide
 from .._yaml_files.scalars import Syntax, text_of
@@ -35,20 +35,7 @@ ARGUMENTS: dict[str, t.Any] = {
     "_request": {"type": "dict"},
 }
 
-_ELSEWHERE = {
-    "k3s": "kube-scheduler is a part of k3s: run a second scheduler with a schedulerName of its own, or give k3s its configuration with"
-    " kube-scheduler-arg in /etc/rancher/k3s/config.yaml",
-    "rke2": "RKE2 writes the manifest anew at each start: run a second scheduler with a schedulerName of its own, or give RKE2 its configuration"
-    " with kube-scheduler-arg and kube-scheduler-extra-mount in /etc/rancher/rke2/config.yaml",
-    "k0s": "kube-scheduler is run by k0s: run a second scheduler with a schedulerName of its own, or give k0s its configuration with"
-    " spec.scheduler.extraArgs in k0s.yaml",
-    "MicroK8s": "kube-scheduler is a part of MicroK8s: run a second scheduler with a schedulerName of its own, or give it its configuration in"
-    " /var/snap/microk8s/current/args/kube-scheduler",
-}
-_NOWHERE = (
-    "run this on the control planes, give path if the manifest has another name, or run a second scheduler with a schedulerName of its own"
-    " if the control plane is managed by others"
-)
+_NOWHERE = f"run this on the control planes, give path if the manifest has another name, or {HIDDEN.scheduler_hint}"
 _MASKED = "keyData"
 # Once to look, once for each file that could not be guessed: a --config before us, one of ours, one asked for.
 _MOST_READS = 6
@@ -64,7 +51,7 @@ def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, ask: Ask, check_mode: 
     result: dict[str, t.Any] = {
         **decided.facts,
         "other_manifests": others,
-        "warnings": [*decided.notes, *told, *_kubespray(arguments, answer, decided)],
+        "warnings": [*decided.notes, *told, *_overwritten(arguments, answer, decided)],
         "diff": [difference(step, syntax, _MASKED) for step in decided.steps],
     }
     steps = _steps(decided, answer)
@@ -93,7 +80,7 @@ def _decide(
         record = Record.decode(data_of(answer["record"]), answer["record_path"])
         if path != seen.path:
             continue
-        elsewhere = _ELSEWHERE.get(str(answer["distribution"]))
+        elsewhere = named(answer["distribution"]).scheduler_hint
         if elsewhere and do is plan.present and not arguments["path"] and seen.manifest is not None:
             raise EditError(f"{seen.path} is not edited: {elsewhere}. Where that is not so, give path.")
         if seen.manifest is None and (do is plan.present or record is None):
@@ -139,25 +126,28 @@ def _no_manifest(seen: Seen, answer: t.Mapping[str, t.Any], given: str | None) -
     elif answer["kubelet"]:
         source = f"by staticPodPath of the kubelet's configuration, {' and '.join(file for file, _data in answer['kubelet'])}"
     else:
-        source = "kubeadm's place, for no configuration of the kubelet was found"
+        source = f"{DEFAULT.name}'s place, for no configuration of the kubelet was found"
     others = [name for name, data in seen.neighbours.items() if data is not None]
     found = f"; {', '.join(others)} in the same folder may be it" if others else ""
-    way = _ELSEWHERE.get(str(answer["distribution"]), _NOWHERE)
+    way = named(answer["distribution"]).scheduler_hint or _NOWHERE
     return EditError(f"There is no manifest of a static pod kube-scheduler at {seen.path} ({source}){found}: {way}.")
 
 
-def _kubespray(arguments: t.Mapping[str, t.Any], answer: t.Mapping[str, t.Any], decided: plan.Plan) -> list[str]:
-    """Return what to tell kubespray, which writes the configuration anew with each of its runs."""
-    if not answer["kubespray"] or (decided.record is None and decided.keep_record):
+def _overwritten(arguments: t.Mapping[str, t.Any], answer: t.Mapping[str, t.Any], decided: plan.Plan) -> list[str]:
+    """Return a warning if each run of the cluster's installer overwrites the configuration."""
+    installer = named(answer["distribution"])
+    if not installer.scheduler_variables or (decided.record is None and decided.keep_record):
         return []
-    there = f"{KUBESPRAY_CONFIG} is there, so that kubespray's next run overwrites the configuration of kube-scheduler"
+    there = f"{installer.marker} exists, so {installer.name}'s next run overwrites the configuration of kube-scheduler"
     if arguments["state"] == "absent":
         return [
-            f"{there}: take the extenders out of kube_scheduler_extenders in its inventory, too, if they are there."
+            f"{there}: remove the extenders from {installer.scheduler_variables} in its inventory, too, if they are there."
         ]
     extenders = copy.deepcopy(arguments["extenders"])
     hide(extenders, _MASKED)
-    return [f"{there}: add to kube_scheduler_extenders in its inventory {json.dumps(extenders, sort_keys=True)}."]
+    return [
+        f"{there}: add to {installer.scheduler_variables} in its inventory {json.dumps(extenders, sort_keys=True)}."
+    ]
 
 
 def _refuse_beside(manifest: str, **places: str) -> None:

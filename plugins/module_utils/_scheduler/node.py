@@ -16,10 +16,10 @@ import stat
 import typing as t
 
 from .. import _files
-from .._probe.kubelet import KUBESPRAY_CONFIG, configurations, distribution, look, processes
+from .._distributions import DEFAULT, detect
+from .._probe.kubelet import configurations, look, processes
 from .._yaml_files.node import described, encoded, record_path
 
-MANIFESTS = "/etc/kubernetes/manifests"
 MANIFEST = "kube-scheduler.yaml"
 # Neither a manifest nor a configuration comes near it.
 _LARGEST_BYTES = 1 << 20
@@ -51,8 +51,7 @@ def read(path: str | None, more: t.Sequence[str], state_dir: str) -> dict[str, t
         "record": described(record),
         "files": {name: described(_files.read_bytes(name)) for name in dict.fromkeys(wanted)},
         "neighbours": _neighbours(place),
-        "distribution": distribution(os.path.exists),
-        "kubespray": os.path.exists(KUBESPRAY_CONFIG),
+        "distribution": detect(os.path.exists),
     }
 
 
@@ -63,9 +62,9 @@ def _kubelet() -> dict[str, bytes]:
 
 
 def static_pods(kubelet: t.Iterable[bytes]) -> str:
-    """Return staticPodPath as the files of the kubelet's configuration seem to have it, the last first; else kubeadm's."""
+    """Return staticPodPath as the files of the kubelet's configuration seem to have it, the last first; else the usual one."""
     found = [_STATIC_PODS.search(data.decode("utf-8", "replace")) for data in kubelet]
-    return next((each.group(1) for each in reversed(found) if each), MANIFESTS)
+    return next((each.group(1) for each in reversed(found) if each), DEFAULT.static_pods)
 
 
 def _recorded(record: bytes | None) -> list[str]:

@@ -14,7 +14,10 @@ def test_gpu_preflight_refuses_a_relative_kubeconfig(refusals):
 
 def kubelet(endpoint=None, daemon=None, distribution=None):
     told = {"running": endpoint is not None, "endpoint": endpoint, "daemon": daemon}
-    return {"given": {"kubelet": told, "kubernetes_distribution": distribution, "files_found": []}}
+    hint = "put a drop-in into its folder" if distribution else ""
+    return {
+        "given": {"kubelet": told, "kubernetes_distribution": distribution, "runtime_hint": hint, "files_found": []}
+    }
 
 
 CRIO = kubelet("unix:///run/crio/crio.sock", "crio")
