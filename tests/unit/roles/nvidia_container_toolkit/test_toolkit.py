@@ -82,13 +82,17 @@ TOOLKITS = {
 
 def test_nvidia_container_toolkit(refusals):
     hosts = {
-        name: {"manager": "apt", "host": host, "ours": ours, **repository(), **variables}
+        name: {"host": host, "ours": ours, **repository(), **variables}
         for name, (host, ours, variables, _words) in TOOLKITS.items()
     }
-    names = ("manager", "ours", "repository")
-    given = {f"__nvidia_container_toolkit_{name}": "{{ " + name + " }}" for name in names}
+    given = {f"__nvidia_container_toolkit_{name}": "{{ " + name + " }}" for name in ("ours", "repository")}
     given["nvidia_container_toolkit_host"] = "{{ host }}"
-    given["__nvidia_container_toolkit_repository_defaults"] = "{{ defaults }}"
+    given |= {
+        "platform_package_manager": "apt",
+        "platform_chooses_versions": True,
+        "platform_toolkit_packages": [TOOLKIT],
+    }
+    given["platform_toolkit_repository"] = "{{ defaults }}"
     told = refusals("nvidia_container_toolkit", ["validate"], hosts, variables=given)
     assert sorted(told) == sorted(TOOLKITS)
     for name, (_host, _ours, _variables, words) in TOOLKITS.items():
