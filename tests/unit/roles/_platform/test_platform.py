@@ -60,7 +60,9 @@ def test_platform_of_each_distribution_overrides_its_family(refusals):
         facts={
             **{name: "{{ given['" + name + "'] }}" for name in FACTS},
             "distribution_major_version": "{{ given['distribution_version'].split('.')[0] }}",
-            **{"distribution_release": "", "kernel": "6.1.0-56-amd64", "architecture": "x86_64"},
+            "distribution_release": "",
+            "kernel": "6.1.0-56-amd64",
+            "architecture": "x86_64",
         },
     )
     assert found == {name: list(row[3:]) for name, row in HOSTS.items()}

@@ -98,7 +98,9 @@ def test_hosts_that_are_not_fit(refusals, tmp_path):
         hosts,
         facts={
             **dict.fromkeys(("distribution_major_version", "distribution_version"), "{{ release }}"),
-            **{"distribution_release": "", "kernel": "6.1.0", "architecture": "{{ processor }}"},
+            "distribution_release": "",
+            "kernel": "6.1.0",
+            "architecture": "{{ processor }}",
         },
         # A host without a GPU, whatever this machine has.
         module_defaults={"gpu.kubernetes.nvml_facts": {"library": str(tmp_path / "none"), "pci_path": str(tmp_path)}},
