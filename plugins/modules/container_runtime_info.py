@@ -164,10 +164,15 @@ kubelet:
       type: str
       sample: containerd
 kubernetes_distribution:
-  description: The Kubernetes distribution with a containerd of its own that is found, V(k3s), V(rke2), V(k0s) or V(MicroK8s), else V(none).
+  description: The Kubernetes distribution, or the installer of the cluster, whose files are found; V(none) without any.
   returned: success
   type: str
-  sample: k3s
+  sample: kubeadm
+runtime_hint:
+  description: How the containerd that this distribution brings gets the NVIDIA runtime; empty if it brings none.
+  returned: success
+  type: str
+  sample: it finds an installed nvidia-container-runtime by itself when it starts
 """
 
 import os
@@ -175,7 +180,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands, _distributions
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.change_log import list_changed_files
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files import STATE_DIR
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import host, kubelet, unit
@@ -214,6 +219,7 @@ def main() -> None:
 
     manager = params["package_manager"] or host.package_manager(find)
     service = params["service"] or params["daemon"]
+    distribution = _distributions.detect(os.path.exists)
     shown = unit.parse_show(attempt(unit.show_command(service))[1])
     module.exit_json(
         changed=False,
@@ -229,7 +235,8 @@ def main() -> None:
         other_configurations=list_changed_files(params["state_dir"], besides=params["config_path"]),
         files_found=host.found(params["files"]),
         kubelet=kubelet.describe(kubelet.processes(), kubelet.look),
-        kubernetes_distribution=kubelet.distribution(os.path.exists),
+        kubernetes_distribution=distribution,
+        runtime_hint=_distributions.named(distribution).runtime_hint,
     )
 
 

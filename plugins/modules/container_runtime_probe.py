@@ -58,7 +58,7 @@ options:
     default: 0
 notes:
   - The sockets are open to root only.
-  - kubeadm's and kubespray's nodes have C(crictl), from the package C(cri-tools).
+  - Nodes of kubeadm have C(crictl), from the package C(cri-tools).
 seealso:
   - module: gpu.kubernetes.container_runtime_info
   - module: gpu.kubernetes.containerd_config

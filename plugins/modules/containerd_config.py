@@ -40,8 +40,8 @@ options:
   path:
     description:
       - The configuration file. A missing or empty one is created with what is needed and nothing else.
-      - Files that k3s, rke2, k0s or MicroK8s render, and templates, are refused with the remedy that program offers.
-        A file that looks like kubespray's is changed, with a warning that names kubespray's variables.
+      - Files that a Kubernetes distribution renders, and templates, are refused, and the error names what the distribution offers instead.
+        A file that the cluster's installer overwrites is changed, with a warning that names the variables of its inventory.
     type: path
     default: /etc/containerd/config.toml
   drop_in:

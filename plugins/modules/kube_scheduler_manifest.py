@@ -93,9 +93,8 @@ options:
 requirements:
   - ruamel.yaml >= 0.17.21 on the controller
 notes:
-  - Clusters of k3s, RKE2, k0s and MicroK8s, and those with a managed control plane, have no static pod whose edits would stay. The error
-    names the remedy.
-  - On a node of kubespray, whose runs rewrite the configuration, a warning names what its variable C(kube_scheduler_extenders) has to have.
+  - Some Kubernetes distributions, and managed control planes, have no static pod whose edits would stay. The error names the remedy.
+  - Where each run of the cluster's installer overwrites the configuration, a warning names the variable of its inventory and its value.
   - C(kubeadm upgrade) rewrites the manifest. Run the module again afterwards, or give kubeadm the flag and the volume, too.
   - YAML is edited where it is plain. Refused are merge keys (C(<<)), tags, several documents, line ends of Windows, a byte order mark, and
     anchors that share what has to be changed.

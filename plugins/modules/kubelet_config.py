@@ -80,7 +80,7 @@ requirements:
 notes:
   - C(kubeadm upgrade node) rewrites the file from the ConfigMap C(kubelet-config) in C(kube-system) and from its own patches. Run the
     module again afterwards.
-  - k3s, RKE2, k0s and MicroK8s give the kubelet its configuration themselves. The error names where.
+  - Some Kubernetes distributions give the kubelet its configuration themselves. The error names their setting.
   - YAML is edited where it is plain. Refused are merge keys (C(<<)), tags, several documents, line ends of Windows, a byte order mark, and
     anchors that share what has to be changed.
 seealso:

@@ -190,6 +190,7 @@ class Machine:
         facts = dpkg if (self.folder / "dpkg").exists() else dnf
         more = {
             "architecture": "x86_64",
+            "kernel": "6.1.0",
             "nodename": "node",
             "distribution_release": "bookworm",
             "distribution_major_version": facts["distribution_version"].partition(".")[0],

@@ -22,6 +22,9 @@ FACTS = {"distribution": "Debian", "os_family": "Debian", "nodename": "{{ invent
 # The messages of a failed task; of a loop, those of its items.
 FAILURE = "{{ (ansible_failed_result.results | default([ansible_failed_result])) | map(attribute='msg', default='') | join(' ') }}"
 
+# Loads what differs between distributions, by the facts of the host.
+LOAD_PLATFORM = {"ansible.builtin.include_role": {"name": "gpu.kubernetes._platform"}}
+
 Mapping = t.Mapping[str, t.Any]
 Sequence = t.Sequence[t.Any]
 

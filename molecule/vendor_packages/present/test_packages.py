@@ -171,7 +171,7 @@ def test_a_run_that_is_killed(machine: Machine, again: bool) -> None:
 def test_the_last_of_two_sets_takes_along_what_both_need(machine: Machine) -> None:
     """The vendor's key in rpm, and what dnf holds packages with."""
     holder = {"python3-dnf-plugin-versionlock": "4.0-1"} if machine.manager == "dnf" else {}
-    enterprise = {"__vendor_packages_with_holder": holder != {}, "vendor_packages_hold": True}
+    enterprise = {"platform_version_lock": "".join(holder), "vendor_packages_hold": True}
     first = wish(machine, signed="packages", set="first", names=["nvidia-stub-smi"]) | enterprise
     second = wish(machine, signed="packages", set="second", names=["stub-neighbour"]) | enterprise
     for each in (first, second):

@@ -15,8 +15,9 @@ import shlex
 import typing as t
 from dataclasses import dataclass, field
 
+from .._distributions import DEFAULT
 from .._probe.host import Runner
-from .._probe.kubelet import KUBEADM_CONFIG, KUBEADM_FLAGS, Reader
+from .._probe.kubelet import Reader
 
 PROGRAM = "kubelet"
 # Where packages and administrators add flags.
@@ -71,7 +72,7 @@ def find(run: Runner, read: Reader, processes: t.Sequence[t.Sequence[str]]) -> l
     if words is None:
         running = next((words for words in processes if words and os.path.basename(words[0]) == PROGRAM), None)
         words = None if running is None else [Word(text, "the running kubelet") for text in running[1:]]
-    return _read_kubeadm(read) if words is None else words
+    return _read_files(read) if words is None else words
 
 
 def read_unit(unit: str, read: Reader) -> list[Word] | None:
@@ -103,12 +104,12 @@ def last(given: t.Sequence[Flag], name: str) -> str | None:
     return next((flag.value for flag in reversed(given) if flag.name == name), None) or None
 
 
-def _read_kubeadm(read: Reader) -> list[Word] | None:
-    """Return the words with which kubeadm starts the kubelet, None if kubeadm wrote nothing."""
-    texts = {path: read(path) for path in (KUBEADM_FLAGS, *DEFAULTS)}
-    if texts[KUBEADM_FLAGS] is None and read(KUBEADM_CONFIG) is None:
+def _read_files(read: Reader) -> list[Word] | None:
+    """Return the words with which the distribution starts the kubelet, None if it wrote nothing."""
+    texts = {path: read(path) for path in (DEFAULT.kubelet_flags, *DEFAULTS)}
+    if texts[DEFAULT.kubelet_flags] is None and read(DEFAULT.kubelet_config) is None:
         return None
-    words = [Word(f"--config={KUBEADM_CONFIG}", "kubeadm")]
+    words = [Word(f"--config={DEFAULT.kubelet_config}", DEFAULT.name)]
     for path, text in texts.items():
         for name, value in _assignments(text or ""):
             words += [Word(word, f"{name} in {path}") for word in _split(value)]

@@ -11,8 +11,9 @@ import typing as t
 from .._config import files
 from .._config.node import read_files
 from .._config.record import encode_bytes
+from .._distributions import DEFAULT, detect
 from .._probe.host import Runner
-from .._probe.kubelet import KUBEADM_CONFIG, Reader, distribution, look, processes
+from .._probe.kubelet import Reader, look, processes
 from . import command
 
 _DROP_IN = ".conf"
@@ -35,7 +36,7 @@ def read(
     named = command.last(flags or (), "config")
     # A relative one starts where systemd starts services.
     named = named and os.path.join("/", named)
-    place = path or named or KUBEADM_CONFIG
+    place = path or named or DEFAULT.kubelet_config
     folder = command.last(flags or (), "config-dir")
     return {
         **read_files(place, "kubelet", state_dir),
@@ -44,7 +45,7 @@ def read(
         "flags": None if flags is None else [[flag.name, flag.value, flag.source] for flag in flags],
         "drop_ins": _drop_ins(os.path.join("/", folder)) if folder else [],
         "processes": _limit(look_at),
-        "distribution": distribution(os.path.exists),
+        "distribution": detect(os.path.exists),
     }
 
 

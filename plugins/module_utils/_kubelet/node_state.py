@@ -10,15 +10,8 @@ from dataclasses import dataclass, field
 
 from .._config.errors import ConfigError
 from .._config.yaml_nodes import Syntax
-from .._probe.kubelet import KUBESPRAY_CONFIG
+from .._distributions import DISTRIBUTIONS, named
 from .command import Flag
-
-_ELSEWHERE = {
-    "k3s": "kubelet-arg in /etc/rancher/k3s/config.yaml, as in kubelet-arg: ['kube-reserved=cpu=500m,memory=1Gi']",
-    "rke2": "kubelet-arg in /etc/rancher/rke2/config.yaml, as in kubelet-arg: ['kube-reserved=cpu=500m,memory=1Gi']",
-    "k0s": "a profile among spec.workerProfiles of k0s.yaml, with which the worker is started (--profile)",
-    "MicroK8s": "flags in /var/snap/microk8s/current/args/kubelet, as in --kube-reserved=cpu=500m,memory=1Gi",
-}
 
 
 @dataclass(frozen=True)
@@ -44,9 +37,10 @@ class NodeState:
 
 def require_config(node: NodeState, given: bool) -> bytes:
     """Return the configuration; raises ConfigError where the kubelet reads none, or another one. *given*: the path was given."""
-    if node.distribution in _ELSEWHERE and not given:
+    hint = named(node.distribution).kubelet_hint
+    if hint and not given:
         raise ConfigError(
-            f"The kubelet is a part of {node.distribution}, which gives it its configuration: use {_ELSEWHERE[node.distribution]}."
+            f"The kubelet is a part of {node.distribution}, which gives it its configuration: use {hint}."
         )
     if node.flags is not None and node.named is None:
         raise ConfigError(
@@ -63,11 +57,9 @@ def require_config(node: NodeState, given: bool) -> bytes:
 
 
 def warn_rewritten(node: NodeState) -> list[str]:
-    """Return a warning for a file that another program is known to rewrite."""
-    if node.path != KUBESPRAY_CONFIG:
-        return []
-    warning = (
-        f"{node.path} looks like kubespray's: set the same in its inventory (kube_reserved with kube_cpu_reserved, kube_memory_reserved …,"
-        " system_reserved and its variables, eviction_hard), or its next run overwrites it."
-    )
-    return [warning]
+    """Return a warning if each run of the cluster's installer overwrites the file."""
+    return [
+        f"{node.path} looks like {row.name}'s: set the same in its inventory ({row.kubelet_variables}), or its next run overwrites it."
+        for row in DISTRIBUTIONS
+        if row.kubelet_variables and row.kubelet_config == node.path
+    ]

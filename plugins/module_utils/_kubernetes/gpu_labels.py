@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from typing import Any, Mapping
 
+from .._vendors import SERVED
 from .labels import Labels, read_labels
 
 MIB = 1024 * 1024
-GPU_RESOURCE = "nvidia.com/gpu"
+GPU_RESOURCE = SERVED.resource
 MEMORY_RESOURCE = "aliyun.com/gpu-mem"
 PERCENT_RESOURCES = ("nano-gpu/gpu-percent", "elasticgpu.io/gpu-core")
 MEMORY_UNITS = {"GiB": 1024 * MIB, "MiB": MIB}

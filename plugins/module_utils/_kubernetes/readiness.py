@@ -13,6 +13,7 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
+from .._vendors import OTHERS, SERVED
 from .gpu_resources import amounts
 from .objects import (
     Object,
@@ -32,7 +33,7 @@ from .objects import (
 from .pod_trouble import Evidence, newest, one_line, telling_line, trouble, unread, with_remedy
 from .requests import count_allocated
 
-PRESENT_LABEL = "nvidia.com/gpu.present"
+PRESENT_LABEL = SERVED.present_label
 OPERATOR_LABEL = "nvidia.com/gpu.deploy.device-plugin"
 OWN_ANNOTATIONS = "gpu-kubernetes/"
 
@@ -46,8 +47,8 @@ _DAEMON_TAINTS = (
     "node.kubernetes.io/unschedulable",
 )
 _PLUGIN_FOLDER = re.compile(r"/device-plugins/?$")
-_GPU_PLUGIN = re.compile(r"nvidia|k8s-device-plugin|gpu-?share|nano-?gpu|elastic-?gpu|hami|vgpu", re.IGNORECASE)
-_OTHER_VENDOR = re.compile(r"rocm|amdgpu|amd-gpu|/amd/|intel", re.IGNORECASE)
+_GPU_PLUGIN = re.compile(SERVED.plugin_images + "|gpu-?share|nano-?gpu|elastic-?gpu|hami|vgpu", re.IGNORECASE)
+_OTHER_VENDOR = re.compile("|".join(vendor.plugin_images for vendor in OTHERS), re.IGNORECASE)
 
 
 class Maker(NamedTuple):
@@ -79,7 +80,7 @@ class Question:
     that leave a node once it has the ``coming_labels`` are no matter. ``boot_ids`` are of nodes that were rebooted, by their names.
     """
 
-    resource: str = "nvidia.com/gpu"
+    resource: str = SERVED.resource
     namespace: str = "kube-system"
     plugin_labels: Mapping[str, str] = field(default_factory=lambda: {"name": "nvidia-device-plugin-ds"})
     pod_annotations: Mapping[str, str] = field(default_factory=dict)

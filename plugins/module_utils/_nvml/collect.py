@@ -9,6 +9,7 @@ import contextlib
 import time
 from typing import Any, NamedTuple, Sequence
 
+from .._vendors import OTHERS
 from . import binding, driver, isolation, library, pci, smi, xid
 from .details import KEYS, OPT_IN, TOPICS
 from .model import Facts, Gpu
@@ -78,7 +79,8 @@ def others(pci_path: str, timeout: float) -> tuple[list[dict[str, Any]], list[st
         problem = str(error)
     except isolation.Failed as error:
         problem = f"failed ({error})"
-    return [], [f"GPUs of AMD and Intel are not reported, because {pci_path} {problem}; look into the kernel log."]
+    vendors = " and ".join(vendor.title for vendor in OTHERS)
+    return [], [f"GPUs of {vendors} are not reported, because {pci_path} {problem}; look into the kernel log."]
 
 
 def _place(gpu: Gpu, keys: Sequence[str], options: Options) -> dict[str, Any]:

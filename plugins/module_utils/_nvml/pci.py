@@ -9,14 +9,11 @@ import glob
 import os
 from typing import Any, Sequence
 
+from .._vendors import OTHERS, SERVED
 from .model import Gpu, address_key
 
-VENDOR = "0x10de"
-OTHERS: dict[str, str] = {"0x1002": "amd", "0x8086": "intel"}
 # Who is who on the bus, as the package pci.ids or hwdata brings it.
 PCI_IDS: tuple[str, ...] = ("/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids", "/var/lib/pciutils/pci.ids")
-ACCELERATOR_CLASS = "0x1200"  # what AMD's newer ones are, and Intel's NPUs, which are no GPUs
-DISPLAY_CLASS = "0x03"  # 0x0300 with display output, 0x0302 without
 BRIDGE_CLASS = "0x0680"  # the one that NVIDIA's driver looks for NVSwitches in
 # NVSwitches of V100, A100 and H100 boards, first and last id. Those of B200 boards are behind network cards and not on this bus.
 SWITCHES: tuple[tuple[int, int], ...] = ((0x1AC2, 0x1AC2), (0x1AE8, 0x1AE8), (0x1AF0, 0x1AFF), (0x22A0, 0x22A7))
@@ -63,7 +60,7 @@ def read(path: str) -> tuple[Gpu, ...]:
     Virtual functions are no GPUs of their own: on a host of vGPUs the driver has them, for virtual machines, and NVML does not count them.
     """
     found = []
-    for address in _devices(path, [VENDOR], (DISPLAY_CLASS,)):
+    for address in _devices(path, [SERVED.pci_vendor], SERVED.pci_classes):
         if os.path.lexists(os.path.join(path, address, "physfn")):
             continue
         device = _value(os.path.join(path, address), "device") or ""
@@ -95,7 +92,7 @@ def numa_node(path: str, address: str) -> int | None:
 
 def switches(path: str) -> int:
     """How many NVSwitches are below ``path``."""
-    addresses = _devices(path, [VENDOR], (BRIDGE_CLASS,))
+    addresses = _devices(path, [SERVED.pci_vendor], (BRIDGE_CLASS,))
     return sum(_is_switch(_value(os.path.join(path, address), "device")) for address in addresses)
 
 
@@ -109,26 +106,26 @@ def _is_switch(device: str | None) -> bool:
 
 def has_others(path: str) -> bool:
     """Whether ``path`` may have GPUs of other vendors: asks no driver of theirs."""
-    return bool(_devices(path, list(OTHERS), (DISPLAY_CLASS, ACCELERATOR_CLASS)))
+    return any(_devices(path, [vendor.pci_vendor], vendor.pci_classes) for vendor in OTHERS)
 
 
 def others(path: str, ids: Sequence[str] = PCI_IDS) -> list[dict[str, Any]]:
     """The GPUs of other vendors below ``path``, in bus order, with what the system knows of them; *ids* name the models."""
     found = []
-    for address in _devices(path, list(OTHERS), (DISPLAY_CLASS, ACCELERATOR_CLASS)):
-        folder = os.path.join(path, address)
-        vendor, device = _value(folder, "vendor") or "", _value(folder, "device") or ""
-        if OTHERS[vendor] == "intel" and (_value(folder, "class") or "").startswith(ACCELERATOR_CLASS):
-            continue
-        found.append(
-            {
-                "vendor": OTHERS[vendor],
-                "name": _value(folder, "product_name", lower=False) or _model(vendor[2:], device[2:], ids),
-                "pci_address": address,
-                "memory_total_bytes": _memory(folder),
-            }
-        )
-    return found
+    for vendor in OTHERS:
+        for address in _devices(path, [vendor.pci_vendor], vendor.pci_classes):
+            folder = os.path.join(path, address)
+            device = _value(folder, "device") or ""
+            found.append(
+                {
+                    "vendor": vendor.name,
+                    "name": _value(folder, "product_name", lower=False)
+                    or _model(vendor.pci_vendor[2:], device[2:], ids),
+                    "pci_address": address,
+                    "memory_total_bytes": _memory(folder),
+                }
+            )
+    return sorted(found, key=lambda gpu: address_key(gpu["pci_address"]))
 
 
 def _memory(folder: str) -> int | None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which container runtime and which files a host's kubelet uses, and which Kubernetes distribution brought it. Private to this collection.
+"""Which container runtime and which files a host's kubelet uses.
 
 Sources: the kubelet's reference (``--container-runtime-endpoint``, ``--config``, ``--config-dir``) and kubeadm's ``kubeadm-flags.env``,
 https://kubernetes.io/docs/reference/command-line-tools-reference/kubelet/
@@ -15,34 +15,19 @@ import re
 import shlex
 from typing import Any, Callable, Iterator, Sequence
 
+from .._distributions import DEFAULT
+
 #: Takes a path; returns the text of a file or the sorted names in a folder, None if there is none.
 Reader = Callable[[str], Any]
 
 # What a flag or a file that leaves it out means, and what it meant before Kubernetes 1.24 where Docker was asked for.
 DEFAULT_ENDPOINT, DOCKERSHIM = "unix:///run/containerd/containerd.sock", "unix:///var/run/dockershim.sock"
-# What kubeadm tells a kubelet, also one that does not run now.
-KUBEADM_FLAGS, KUBEADM_CONFIG = "/var/lib/kubelet/kubeadm-flags.env", "/var/lib/kubelet/config.yaml"
-#: Where kubespray tells it, by which its nodes are known.
-KUBESPRAY_CONFIG = "/etc/kubernetes/kubelet-config.yaml"
 
 _FLAG = "--container-runtime-endpoint"
 # A top-level scalar of a YAML document, which is all that is asked of it.
 _SETTING = re.compile(r"""^containerRuntimeEndpoint:[ \t]+(?:"([^"\n]*)"|'([^'\n]*)'|([^\s#'"]+))""", re.MULTILINE)
 # A part of the socket's name or folder, as these daemons have it by default: the runtime behind it.
 _SOCKETS = (("crio", "crio"), ("docker", "docker"), ("containerd", "containerd"))
-
-#: Distributions with a containerd of their own, by a path of theirs.
-DISTRIBUTIONS = {
-    "k3s": "/var/lib/rancher/k3s/agent",
-    "rke2": "/etc/rancher/rke2",
-    "k0s": "/etc/k0s",
-    "MicroK8s": "/var/snap/microk8s",
-}
-
-
-def distribution(exists: Callable[[str], bool]) -> str | None:
-    """Return the name of the first distribution that is found."""
-    return next((name for name, path in DISTRIBUTIONS.items() if exists(path)), None)
 
 
 def describe(processes: Sequence[Sequence[str]], read: Reader) -> dict[str, Any]:
@@ -52,7 +37,7 @@ def describe(processes: Sequence[Sequence[str]], read: Reader) -> dict[str, Any]
     containerd, crio, docker (behind cri-dockerd), or None where the socket has another name.
     """
     running = _running(processes)
-    words = running if running is not None else _kubeadm(read)
+    words = running if running is not None else _written(read)
     if words is None:
         return {"running": False, "endpoint": None, "daemon": None}
     left_out = DOCKERSHIM if flag_value(words, "--container-runtime") == "docker" else DEFAULT_ENDPOINT
@@ -63,7 +48,7 @@ def describe(processes: Sequence[Sequence[str]], read: Reader) -> dict[str, Any]
 def configurations(processes: Sequence[Sequence[str]], read: Reader) -> list[str]:
     """Return the files of the kubelet's configuration, the last of which that has a setting counts; none on a host without a kubelet."""
     words = _running(processes)
-    return list(_files(_kubeadm(read) or () if words is None else words, read))
+    return list(_files(_written(read) or () if words is None else words, read))
 
 
 def daemon_of(endpoint: str) -> str | None:
@@ -77,16 +62,16 @@ def _running(processes: Sequence[Sequence[str]]) -> list[str] | None:
     return next((list(words[1:]) for words in processes if words and os.path.basename(words[0]) == "kubelet"), None)
 
 
-def _kubeadm(read: Reader) -> list[str] | None:
-    """Return the flags that kubeadm wrote for the kubelet, None if it wrote nothing."""
-    flags, config = read(KUBEADM_FLAGS), read(KUBEADM_CONFIG)
+def _written(read: Reader) -> list[str] | None:
+    """Return the flags that the distribution wrote for a kubelet; None if it wrote nothing."""
+    flags, config = read(DEFAULT.kubelet_flags), read(DEFAULT.kubelet_config)
     if flags is None and config is None:
         return None
     try:
         given = " ".join(shlex.split((flags or "").partition("=")[2]))
-        return [f"--config={KUBEADM_CONFIG}", *shlex.split(given)]
+        return [f"--config={DEFAULT.kubelet_config}", *shlex.split(given)]
     except ValueError:
-        return [f"--config={KUBEADM_CONFIG}"]
+        return [f"--config={DEFAULT.kubelet_config}"]
 
 
 def flag_value(words: Sequence[str], flag: str) -> str | None:

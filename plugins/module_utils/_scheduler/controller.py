@@ -17,7 +17,7 @@ from .._config.errors import ConfigError
 from .._config.record import decode_bytes
 from .._config.redact import mask_setting
 from .._config.yaml_nodes import Syntax, text_of
-from .._probe.kubelet import KUBESPRAY_CONFIG
+from .._distributions import DEFAULT, HIDDEN, named
 from . import plan
 from .node_state import NodeState, Unread, find_duplicates
 from .record import Record
@@ -33,20 +33,7 @@ ARGUMENTS: dict[str, t.Any] = {
     "_request": {"type": "dict"},
 }
 
-_ELSEWHERE = {
-    "k3s": "kube-scheduler is a part of k3s: run a second scheduler with a schedulerName of its own, or give k3s its configuration with"
-    " kube-scheduler-arg in /etc/rancher/k3s/config.yaml",
-    "rke2": "RKE2 writes the manifest anew at each start: run a second scheduler with a schedulerName of its own, or give RKE2 its configuration"
-    " with kube-scheduler-arg and kube-scheduler-extra-mount in /etc/rancher/rke2/config.yaml",
-    "k0s": "kube-scheduler is run by k0s: run a second scheduler with a schedulerName of its own, or give k0s its configuration with"
-    " spec.scheduler.extraArgs in k0s.yaml",
-    "MicroK8s": "kube-scheduler is a part of MicroK8s: run a second scheduler with a schedulerName of its own, or give it its configuration in"
-    " /var/snap/microk8s/current/args/kube-scheduler",
-}
-_NOWHERE = (
-    "run this on the control planes, give path if the manifest has another name, or run a second scheduler with a schedulerName of its own"
-    " if the control plane is managed by others"
-)
+_NOWHERE = f"run this on the control planes, give path if the manifest has another name, or {HIDDEN.scheduler_hint}"
 _MASKED = "keyData"
 # One read, and one for each file that could not be guessed: the --config of others, the managed one, the requested one.
 _MOST_READS = 6
@@ -65,7 +52,7 @@ def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, send: Send, check_mode
     duplicates, warnings = find_duplicates(_node_state(answer, reported), syntax)
     result["changed"] = bool(orders)
     result["other_manifests"] = duplicates
-    result["warnings"] += [*warnings, *_warn_kubespray(arguments, reported, decided)]
+    result["warnings"] += [*warnings, *_warn_overwritten(arguments, reported, decided)]
     result["checksums"] = {order["path"]: files.sha256(decode_bytes(order["data"])) for order in orders}
     if orders and not check_mode:
         result["backup_files"] = controller.write(orders, answer, send, state_dir, backup_dir)
@@ -86,7 +73,7 @@ def _decide(
         node, record = _node_state(answer, reported), Record.decode(answer.record, answer.record_path)
         if path != node.path:
             continue
-        elsewhere = _ELSEWHERE.get(str(reported["distribution"]))
+        elsewhere = named(reported["distribution"]).scheduler_hint
         if elsewhere and is_present and not arguments["path"] and node.manifest is not None:
             raise ConfigError(f"{node.path} is not edited: {elsewhere}. Where that does not apply, give path.")
         if node.manifest is None and (is_present or record is None):
@@ -128,29 +115,32 @@ def _no_manifest(node: NodeState, reported: t.Mapping[str, t.Any], given: str | 
     elif reported["kubelet"]:
         source = f"by staticPodPath of the kubelet's configuration, {' and '.join(file for file, _data in reported['kubelet'])}"
     else:
-        source = "kubeadm's default, for no configuration of the kubelet was found"
+        source = f"{DEFAULT.name}'s default, for no configuration of the kubelet was found"
     others = [name for name, data in node.neighbours.items() if data is not None]
     found = f"; {', '.join(others)} in the same folder may be it" if others else ""
-    remedy = _ELSEWHERE.get(str(reported["distribution"]), _NOWHERE)
+    remedy = named(reported["distribution"]).scheduler_hint or _NOWHERE
     return ConfigError(
         f"There is no manifest of a static pod kube-scheduler at {node.path} ({source}){found}: {remedy}."
     )
 
 
-def _warn_kubespray(
+def _warn_overwritten(
     arguments: t.Mapping[str, t.Any], reported: t.Mapping[str, t.Any], decided: controller.Plan
 ) -> list[str]:
-    """Return a warning with the settings for kubespray, which overwrites the configuration with each of its runs."""
-    if not reported["kubespray"] or (decided.record is None and decided.keep_record):
+    """Return a warning if each run of the cluster's installer overwrites the configuration."""
+    installer = named(reported["distribution"])
+    if not installer.scheduler_variables or (decided.record is None and decided.keep_record):
         return []
-    there = f"{KUBESPRAY_CONFIG} is there, so that kubespray's next run overwrites the configuration of kube-scheduler"
+    there = f"{installer.marker} exists, so {installer.name}'s next run overwrites the configuration of kube-scheduler"
     if arguments["state"] == "absent":
         return [
-            f"{there}: remove the extenders from kube_scheduler_extenders in its inventory, too, if they are there."
+            f"{there}: remove the extenders from {installer.scheduler_variables} in its inventory, too, if they are there."
         ]
     extenders = copy.deepcopy(arguments["extenders"])
     mask_setting(extenders, _MASKED)
-    return [f"{there}: add to kube_scheduler_extenders in its inventory {json.dumps(extenders, sort_keys=True)}."]
+    return [
+        f"{there}: add to {installer.scheduler_variables} in its inventory {json.dumps(extenders, sort_keys=True)}."
+    ]
 
 
 def _refuse_beside(manifest: str, **places: str) -> None:

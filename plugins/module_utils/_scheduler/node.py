@@ -19,9 +19,9 @@ from .._config import files
 from .._config.node import read_files
 from .._config.paths import StatePaths
 from .._config.record import DAMAGED, encode_bytes
-from .._probe.kubelet import KUBESPRAY_CONFIG, configurations, distribution, look, processes
+from .._distributions import DEFAULT, detect
+from .._probe.kubelet import configurations, look, processes
 
-MANIFESTS = "/etc/kubernetes/manifests"
 MANIFEST = "kube-scheduler.yaml"
 _KIND = "kube_scheduler"  # of records
 # Neither a manifest nor a configuration comes near it.
@@ -49,8 +49,7 @@ def read(path: str | None, more: t.Sequence[str], state_dir: str) -> dict[str, t
         **read_files(place, _KIND, state_dir, names),
         "kubelet": [[file, encode_bytes(data)] for file, data in kubelet.items()],
         "neighbours": _neighbours(place),
-        "distribution": distribution(os.path.exists),
-        "kubespray": os.path.exists(KUBESPRAY_CONFIG),
+        "distribution": detect(os.path.exists),
     }
 
 
@@ -61,9 +60,9 @@ def _kubelet() -> dict[str, bytes]:
 
 
 def static_pods(kubelet: t.Iterable[bytes]) -> str:
-    """Return staticPodPath as the files of the kubelet's configuration seem to have it, the last one first; else kubeadm's."""
+    """Return staticPodPath as the files of the kubelet's configuration seem to have it, the last first; else the usual one."""
     found = [_STATIC_PODS.search(data.decode("utf-8", "replace")) for data in kubelet]
-    return next((each.group(1) for each in reversed(found) if each), MANIFESTS)
+    return next((each.group(1) for each in reversed(found) if each), DEFAULT.static_pods)
 
 
 def _recorded_config(record: bytes | None) -> list[str]:

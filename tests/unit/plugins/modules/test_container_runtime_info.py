@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("ansible.module_utils.basic")
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions import named
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import node_module
 
 PROGRAMS = {
@@ -42,7 +43,7 @@ def test_a_bare_host(tmp_path: Path) -> None:
     assert answer["packages"] == {}
     # whatever this machine is
     assert set(answer["kubelet"]) == {"running", "endpoint", "daemon"}
-    assert "kubernetes_distribution" in answer
+    assert answer["runtime_hint"] == named(answer["kubernetes_distribution"]).runtime_hint
 
 
 def test_files_that_are_there(tmp_path: Path) -> None:

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import yaml
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import LOAD_PLATFORM, ROOT
 
 ROLE = ROOT / "roles" / "cuda"
-KEYS = ROLE.parent / "vendor_packages" / "vars" / "nvidia_keys.yml"
 VENDOR = "https://developer.download.nvidia.com/compute/cuda/repos"
 TWO = ["12.8", 13.0]
 
@@ -111,15 +110,12 @@ PLAN = {
 
 def test_packages_and_repositories_of_each_platform(hear):
     defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text(encoding="utf-8"))
-    names = ["main", "{{ given['os_family'] }}", "{{ given['distribution'] }}"]
-    load = {
-        "ansible.builtin.include_vars": {"file": "{{ item }}"},
-        "loop": "{{ files | select('is_file') | unique }}",
-        "vars": {"files": [*(f"{ROLE}/vars/{name}.yml" for name in names), str(KEYS)]},
-    }
+    load = {"ansible.builtin.include_vars": {"file": f"{ROLE}/vars/main.yml"}}
     given = {key: "{{ given['" + key + "'] }}" for key in PLATFORMS["arch"][0]["given"]}
-    told = {"ansible.builtin.set_fact": {**given, "__cuda_offers": {"results": []}, "cacheable": True}}
-    tasks = [told, load, {"ansible.builtin.set_fact": PLAN}]
+    told = {
+        "ansible.builtin.set_fact": {**given, "kernel": "6.1.0", "__cuda_offers": {"results": []}, "cacheable": True}
+    }
+    tasks = [told, LOAD_PLATFORM, load, {"ansible.builtin.set_fact": PLAN}]
     plans = hear(
         {name: {**defaults, **asked} for name, (asked, *_expected) in PLATFORMS.items()},
         [{"hosts": "all", "gather_facts": False, "tasks": tasks}],

@@ -14,7 +14,10 @@ def test_gpu_preflight_refuses_a_relative_kubeconfig(refusals):
 
 def kubelet(endpoint=None, daemon=None, distribution=None):
     told = {"running": endpoint is not None, "endpoint": endpoint, "daemon": daemon}
-    return {"given": {"kubelet": told, "kubernetes_distribution": distribution, "files_found": []}}
+    hint = "put a drop-in into its folder" if distribution else ""
+    return {
+        "given": {"kubelet": told, "kubernetes_distribution": distribution, "runtime_hint": hint, "files_found": []}
+    }
 
 
 CRIO = kubelet("unix:///run/crio/crio.sock", "crio")
@@ -72,7 +75,7 @@ def test_which_container_runtime_it_is(refusals):
 
 #: Facts of a host, what is set for it, and the beginning of the refusal; or "" for a host that is only lacking a GPU.
 PLATFORMS = {
-    "unsupported": ({"release": "3"}, {}, "unsupported: Debian 3 is not supported; use one of Debian, "),
+    "unsupported": ({"release": "3"}, {}, "unsupported: Debian 3 is not supported; use a distribution and a release "),
     "allowed": ({"release": "3"}, {"gpu_preflight_allow_unsupported": True, "gpu_preflight_require_gpu": False}, ""),
     "processor": (
         {"processor": "riscv64"},
@@ -93,7 +96,12 @@ def test_hosts_that_are_not_fit(refusals, tmp_path):
         "gpu_preflight",
         ["platform", "gpu"],
         hosts,
-        facts={"distribution_major_version": "{{ release }}", "architecture": "{{ processor }}"},
+        facts={
+            **dict.fromkeys(("distribution_major_version", "distribution_version"), "{{ release }}"),
+            "distribution_release": "",
+            "kernel": "6.1.0",
+            "architecture": "{{ processor }}",
+        },
         # A host without a GPU, whatever this machine has.
         module_defaults={"gpu.kubernetes.nvml_facts": {"library": str(tmp_path / "none"), "pci_path": str(tmp_path)}},
     )

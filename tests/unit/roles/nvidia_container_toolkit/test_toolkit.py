@@ -82,13 +82,18 @@ TOOLKITS = {
 
 def test_nvidia_container_toolkit(refusals):
     hosts = {
-        name: {"manager": "apt", "host": host, "managed": managed, **repository(), **variables}
+        name: {"host": host, "managed": managed, **repository(), **variables}
         for name, (host, managed, variables, _words) in TOOLKITS.items()
     }
-    given = {f"__nvidia_container_toolkit_{name}": "{{ " + name + " }}" for name in ("manager", "repository")}
+    given = {"__nvidia_container_toolkit_repository": "{{ repository }}"}
     given["nvidia_container_toolkit_managed"] = "{{ managed }}"
     given["nvidia_container_toolkit_host"] = "{{ host }}"
-    given["__nvidia_container_toolkit_repository_defaults"] = "{{ defaults }}"
+    given |= {
+        "platform_package_manager": "apt",
+        "platform_chooses_versions": True,
+        "platform_toolkit_packages": [TOOLKIT],
+    }
+    given["platform_toolkit_repository"] = "{{ defaults }}"
     told = refusals("nvidia_container_toolkit", ["validate"], hosts, variables=given)
     assert sorted(told) == sorted(TOOLKITS)
     for name, (_host, _managed, _variables, words) in TOOLKITS.items():

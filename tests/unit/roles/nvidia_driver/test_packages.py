@@ -9,7 +9,7 @@ import os
 import pytest
 import yaml
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT, task_of
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import LOAD_PLATFORM, ROOT, task_of
 
 WHERE = "https://developer.download.nvidia.com/compute/cuda/repos/"
 NOTHING = {"library_version": None, "installed_module_version": None, "loaded_module_version": None}
@@ -47,19 +47,13 @@ def decided(hear):
 
     def decide(hosts, expression, task=None, look=None, records=()):
         role = ROOT / "roles" / "nvidia_driver"
-        names = ["main", "{{ told['os_family'] }}", "{{ told['distribution'] }}"]
-        files = [*(f"{role}/vars/{name}.yml" for name in names), f"{ROOT}/roles/vendor_packages/vars/nvidia_keys.yml"]
-        load = {
-            "ansible.builtin.include_vars": {"file": "{{ item }}"},
-            "loop": "{{ files | select('is_file') | unique }}",
-            "vars": {"files": files},
-        }
+        load = {"ansible.builtin.include_vars": {"file": f"{role}/vars/main.yml"}}
         seen = {"__nvidia_driver_look": look or LOOK, "__nvidia_driver_records": {"files": list(records)}}
         told = {"ansible.builtin.set_fact": {**FACTS, **seen, "cacheable": True}}
         defaults = yaml.safe_load((role / "defaults" / "main.yml").read_text(encoding="utf-8"))
         answer = {"ansible.builtin.set_fact": {"answer": "{{ " + expression + " }}"}}
         rescue = [{"ansible.builtin.set_fact": {"answer": "{{ ansible_failed_result.msg }}"}}]
-        tasks = [told, load, {"block": [*([task] if task else []), answer], "rescue": rescue}]
+        tasks = [told, LOAD_PLATFORM, load, {"block": [*([task] if task else []), answer], "rescue": rescue}]
         return hear(
             {name: {**defaults, **given} for name, given in hosts.items()},
             [{"hosts": "all", "gather_facts": False, "tasks": tasks}],
@@ -101,7 +95,7 @@ FABRIC_MANAGERS = {
     "rpm": (ROCKY, {}, "nvidia-fabricmanager", ["nvidia-fabric-manager"]),
     "rpm-580": (ROCKY, {"nvidia_driver_branch": "580"}, "nvidia-fabricmanager", ["nvidia-fabric-manager"]),
     "rpm-570": (ROCKY, {"nvidia_driver_version": "570.195.03"}, "nvidia-fabric-manager", []),
-    "rpm-without": (ROCKY, {"nvidia_driver_fabric_manager": "never"}, "", []),
+    "rpm-without": (ROCKY, {"nvidia_driver_fabric_manager": "never"}, "", ["nvidia-fabric-manager"]),
     "debian": (DEBIAN, {}, "nvidia-fabricmanager", []),
     "debian-595": (DEBIAN, {"nvidia_driver_version": "595.71.05"}, "nvidia-fabricmanager", []),
     "debian-570": (DEBIAN, {"nvidia_driver_version": "570.195.03"}, "nvidia-fabricmanager-570", []),

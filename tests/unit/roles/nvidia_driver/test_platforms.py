@@ -10,10 +10,9 @@ import json
 import pytest
 import yaml
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT, task_of
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import LOAD_PLATFORM, ROOT, task_of
 
 ROLE = ROOT / "roles" / "nvidia_driver"
-KEYS = ROLE.parent / "vendor_packages" / "vars" / "nvidia_keys.yml"
 STATE = "/var/lib/gpu-kubernetes"
 CUDA = "https://developer.download.nvidia.com/compute/cuda/repos"
 
@@ -398,7 +397,7 @@ DECIDED = {
     ),
     "key-of-tumbleweed": (
         host("openSUSE Tumbleweed", "20260101", "6.17.1-1-default", family="Suse"),
-        "__nvidia_driver_vendor_key_url",
+        "platform_nvidia_key_url",
         f"{CUDA}/suse16/x86_64/3A8B5622.pub",
     ),
     "with-nvswitches": (host(*NODE, nvswitches=4), "__nvidia_driver_same_version", True),
@@ -425,8 +424,6 @@ DECIDED = {
 
 def loading(**more):
     """Tasks that have the variables of a host's platform, and facts of what it has."""
-    names = ["main", "{{ given['os_family'] }}", "{{ given['distribution'] }}"]
-    files = [*(f"{ROLE}/vars/{name}.yml" for name in names), str(KEYS)]
     content = base64.b64encode(json.dumps(RECORD).encode()).decode()
     told = {
         "__nvidia_driver_look": {"ansible_facts": {"nvml": FOUND}},
@@ -436,8 +433,8 @@ def loading(**more):
         **more,
         "cacheable": True,
     }
-    load = {"ansible.builtin.include_vars": {"file": "{{ item }}"}, "loop": "{{ files | select('is_file') | unique }}"}
-    return [{"ansible.builtin.set_fact": told}, {**load, "vars": {"files": files}}]
+    load = {"ansible.builtin.include_vars": {"file": f"{ROLE}/vars/main.yml"}}
+    return [{"ansible.builtin.set_fact": told}, LOAD_PLATFORM, load]
 
 
 @pytest.fixture

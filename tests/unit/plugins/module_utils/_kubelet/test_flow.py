@@ -209,7 +209,7 @@ def test_distributions_with_a_kubelet_of_their_own_name_the_remedy(
     node: Node, monkeypatch: pytest.MonkeyPatch, distribution: str, remedy: str
 ) -> None:
     node.started_with = None
-    monkeypatch.setattr(node_half, "distribution", lambda _exists: distribution)
+    monkeypatch.setattr(node_half, "detect", lambda _exists: distribution)
     with pytest.raises(ConfigError, match=f"a part of {distribution}.*{remedy}"):
         node.run()
     assert not node.run(state="absent")["changed"]

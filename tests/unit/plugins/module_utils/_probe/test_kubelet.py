@@ -13,7 +13,6 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.kubelet impo
     configurations,
     daemon_of,
     describe,
-    distribution,
     look,
     processes,
 )
@@ -108,11 +107,6 @@ def test_the_files_of_the_configuration() -> None:
 )
 def test_daemon_of(endpoint: str, daemon: str | None) -> None:
     assert daemon_of(endpoint) == daemon
-
-
-def test_distribution() -> None:
-    assert distribution(lambda path: path == "/etc/k0s") == "k0s"
-    assert distribution(lambda _path: False) is None
 
 
 def test_this_host() -> None:

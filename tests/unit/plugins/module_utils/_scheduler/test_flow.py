@@ -161,11 +161,9 @@ def test_an_extender_behind_a_proxy_is_warned_of(plane: ControlPlane) -> None:
     assert "Add 10.96.0.20 to NO_PROXY" in warning
 
 
-def test_kubespray_is_given_its_variable(plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node, "KUBESPRAY_CONFIG", str(tmp_path / "state" / "kubelet-config.yaml"))
+def test_kubespray_is_given_its_variable(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
     assert plane.run(check=True)["warnings"] == []
-    plane.state.mkdir()
-    (plane.state / "kubelet-config.yaml").touch()
+    monkeypatch.setattr(node, "detect", lambda _exists: "kubespray")
     assert plane.run(state="absent")["warnings"] == []  # nothing is managed
     for _again in range(2):
         [warning] = plane.run({**GPUSHARE, "tlsConfig": {"keyData": "c2VjcmV0"}})["warnings"]
@@ -173,7 +171,7 @@ def test_kubespray_is_given_its_variable(plane: ControlPlane, tmp_path: Path, mo
         assert setting == [{**GPUSHARE, "tlsConfig": {"keyData": "********"}}]
     assert "c2VjcmV0" in plane.config.read_text()
     [warning] = plane.run(state="absent")["warnings"]
-    assert "from kube_scheduler_extenders" in warning
+    assert "from kube_scheduler_extenders in its inventory" in warning
 
 
 def test_a_change_of_the_record_alone_is_one(configured: ControlPlane) -> None:
@@ -218,7 +216,7 @@ def test_distributions_without_a_static_pod_name_the_remedy(
     kubelet = plane.folder / "kubelet.yaml"
     kubelet.write_text(f"staticPodPath: {plane.manifest.parent}\n")
     monkeypatch.setattr(node, "configurations", lambda *_arguments: [str(kubelet)])
-    monkeypatch.setattr(node, "distribution", lambda _exists: distribution)
+    monkeypatch.setattr(node, "detect", lambda _exists: distribution)
     # RKE2 has one, and rewrites it.
     with pytest.raises(ConfigError, match=f"is not edited: .*second scheduler with a schedulerName.*{remedy}"):
         plane.run(path=None)
