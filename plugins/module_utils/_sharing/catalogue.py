@@ -91,7 +91,7 @@ STRATEGIES = {
         ),
         Strategy(
             "nano_gpu",
-            ("nano-gpu/*", "elasticgpu.io/*"),
+            ("nano-gpu/*", "nano-gpu.io/*", "elasticgpu.io/*"),
             role="nano_gpu",
             labelling_role="nano_gpu",
             tolerations="nano_gpu_agent_tolerations",

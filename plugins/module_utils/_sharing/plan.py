@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Iterable, Mapping, Sequence
 
 from .blockers import find_in_cluster, find_in_control_planes, find_on_node
-from .catalogue import OWN_PLUGIN
+from .catalogue import OWN_PLUGIN, matching, nvidia_resources
 from .change import Change, plan_change
 from .node_state import Cluster, Host, NodeState, reason_of
 
@@ -25,8 +25,8 @@ def plan_sharing(
     ``node_present`` (the roles whose entry points of these names run for the node) and ``steps`` (for people). ``cluster`` has ``present`` (strategies with
     a device plugin of their own that nodes of this run have afterwards), ``enters`` (those of them that are new in the cluster), ``leaves`` (those that
     leave it), ``kept`` (by strategy, the nodes that keep it), ``extenders`` (strategies whose extenders kube-scheduler has afterwards),
-    ``scheduler_changes`` (whether this run sets them) and ``blockers``. Raises KeyError for an unknown strategy, and TypeError for an unknown or missing
-    field of a host.
+    ``scheduler_changes`` (whether this run sets them), ``nvidia_resources`` (of NVIDIA's device plugin, on nodes that share) and
+    ``blockers``. Raises KeyError for an unknown strategy, and TypeError for an unknown or missing field of a host.
     """
     states = {row["name"]: row for row in nodes}
     changes = [
@@ -81,11 +81,23 @@ def _plan_cluster(changes: Sequence[Change], cluster: Cluster) -> dict[str, Any]
         "kept": {name: nodes for name, nodes in kept.items() if nodes},
         "extenders": [row.name for row in OWN_PLUGIN if cluster.binds(row) and (row in present or kept[row.name])],
         "scheduler_changes": scheduler_changes,
+        "nvidia_resources": _list_nvidia_resources(changes),
         "blockers": [
             *find_in_cluster(changes, present, kept, cluster),
             *filter(None, [find_in_control_planes(cluster) if scheduler_changes else ""]),
         ],
     }
+
+
+def _list_nvidia_resources(changes: Sequence[Change]) -> list[str]:
+    """Return the resources of NVIDIA's device plugin on nodes that share; at least the configured ones."""
+    sharers = [change for change in changes if change.shares]
+    found = set()
+    for change in sharers:
+        # A kubelet reports a resource that the node had once for as long as it runs, with 0.
+        amounts = matching(change.node.capacity, nvidia_resources(change.host.resource_name))
+        found.update(name for name, units in amounts.items() if units)
+    return sorted(found) or sorted({change.host.resource_name for change in sharers})
 
 
 def list_blockers(plan: Mapping[str, Any]) -> list[str]:

@@ -284,6 +284,22 @@ def test_host_without_gpus_brings_no_strategy_into_the_cluster():
     assert (planned["present"], planned["scheduler_changes"]) == ([], False)
 
 
+@pytest.mark.parametrize(
+    ("capacity", "parameters", "resources"),
+    [
+        ({}, {}, ["example.com/gpu"]),
+        ({GPU: 0, "nvidia.com/hostdev": 1}, {}, ["example.com/gpu"]),
+        ({"nvidia.com/mig-1g.5gb": 7, GPU: 1, "aliyun.com/gpu-mem": 32}, {}, [GPU, "nvidia.com/mig-1g.5gb"]),
+        ({"example.com/gpu": 2}, {}, ["example.com/gpu"]),
+        ({GPU: 2}, {"gpus": 0}, []),
+    ],
+)
+def test_resources_of_nvidias_plugin_are_those_in_the_capacity_of_nodes_that_share(capacity, parameters, resources):
+    hosts = [host("gpushare", resource_name="example.com/gpu", **parameters), host("exclusive", "2")]
+    planned = plan(hosts, [bare(gpu_capacity=capacity), bare(name="n2", gpu_capacity={"nvidia.com/gpu.shared": 1})])
+    assert planned["cluster"]["nvidia_resources"] == resources
+
+
 #: A node, the declared strategy, and which strategies are removed from it.
 REMOVED = {
     "plain": (node(), "", []),
