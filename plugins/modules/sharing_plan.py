@@ -19,15 +19,48 @@ description:
     execute the plan.
 options:
   hosts:
-    description:
-      - One entry for each host. C(host) is its name in the inventory and C(node) its name in Kubernetes.
-      - C(strategy) is the declared strategy, empty where the host keeps the one that it has; C(migrate) is whether GPU pods may be evicted.
-      - C(config) is the configuration of NVIDIA's device plugin, and C(resource_name) the resource that it registers.
-      - C(gpus) is the number of working GPUs, if it is known; C(kept) are the strategies that keep files of the host, and C(remove_used) those that may
-        be removed while pods hold their resources.
+    description: One entry for each host.
     type: list
     elements: dict
     required: true
+    suboptions:
+      host:
+        description: Its name in the inventory.
+        type: str
+        required: true
+      node:
+        description: Its name in Kubernetes.
+        type: str
+        required: true
+      strategy:
+        description: The declared strategy; empty where the host keeps the one that it has.
+        type: str
+        default: ""
+      migrate:
+        description: Whether GPU pods may be evicted.
+        type: bool
+        default: false
+      config:
+        description: The configuration of NVIDIA's device plugin.
+        type: raw
+        default: {}
+      resource_name:
+        description: The resource that this plugin registers.
+        type: str
+        default: nvidia.com/gpu
+      gpus:
+        description: The number of working GPUs; V(-1) if it is unknown.
+        type: int
+        default: -1
+      kept:
+        description: The strategies that keep files of the host.
+        type: list
+        elements: str
+        default: []
+      remove_used:
+        description: By strategy, whether it may be removed while pods hold its resources.
+        type: dict
+        default: {}
   state:
     description: Whether hosts enter the declared strategies, or leave what they have.
     type: str
@@ -145,10 +178,12 @@ table:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.parsing.convert_bool import boolean
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.sharing_state import read_sharing_state
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import STRATEGIES
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import TAGS, Cluster
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan import (
     list_blockers,
@@ -156,8 +191,19 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan impor
     render_plan,
 )
 
+HOST: dict[str, dict[str, Any]] = {
+    "host": {"type": "str", "required": True},
+    "node": {"type": "str", "required": True},
+    "strategy": {"type": "str", "default": ""},
+    "migrate": {"type": "bool", "default": False},
+    "config": {"type": "raw", "default": {}},
+    "resource_name": {"type": "str", "default": "nvidia.com/gpu"},
+    "gpus": {"type": "int", "default": -1},
+    "kept": {"type": "list", "elements": "str", "default": []},
+    "remove_used": {"type": "dict", "default": {}},
+}
 ARGUMENTS: dict[str, dict[str, Any]] = {
-    "hosts": {"type": "list", "elements": "dict", "required": True},
+    "hosts": {"type": "list", "elements": "dict", "required": True, "options": HOST},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "run_tags": {"type": "list", "elements": "str", "choices": list(TAGS), "default": list(TAGS)},
     "second_scheduler": {"type": "str", "default": ""},
@@ -170,13 +216,18 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 PASSED = ("run_tags", "second_scheduler", "namespaces", "control_planes", "left_out", "control_plane_group")
 
 
+def fields_of(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of one host as fields of the plan's input."""
+    allowed = [name for name, value in given["remove_used"].items() if boolean(value, strict=False)]
+    return {**given, "gpus": None if given["gpus"] < 0 else given["gpus"], "remove_used": allowed}
+
+
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec={**AUTH_ARG_SPEC, **ARGUMENTS}, supports_check_mode=True)
     params = module.params
     try:
-        hosts = {each["node"]: each.get("strategy") or "" for each in params["hosts"]}
-        state = read_sharing_state(connect(module), hosts)
+        state = read_sharing_state(connect(module), {each["node"]: each["strategy"] for each in params["hosts"]})
         cluster = Cluster(
             labelled=state.labelled,
             claimed=state.claimed,
@@ -184,11 +235,13 @@ def main() -> None:
             absent=params["state"] == "absent",
             **{name: params[name] for name in PASSED},
         )
-        plan = plan_sharing(params["hosts"], state.nodes, cluster)
+        plan = plan_sharing(map(fields_of, params["hosts"]), state.nodes, cluster)
     except ApiError as error:
         module.fail_json(msg=str(error))
-    except (AttributeError, KeyError, TypeError) as error:
-        module.fail_json(msg=f"hosts cannot be read ({error!r}); see the documentation of this module.")
+    except KeyError as error:
+        module.fail_json(
+            msg=f"hosts names the unknown sharing strategy {error}; choose one of {', '.join(STRATEGIES)}."
+        )
     module.exit_json(changed=False, plan=plan, blockers=list_blockers(plan), table=render_plan(plan))
 
 

@@ -48,10 +48,26 @@ def test_all_options_reach_the_plan(run: Any) -> None:
     assert [sentence.partition(";")[0] for sentence in result["blockers"]] == ["Host w3: the cluster has no node w3"]
 
 
-@pytest.mark.parametrize("hosts", [[{"host": "h"}], [request("other")], [request(extra=1)]])
-def test_hosts_of_another_form_are_refused(run: Any, hosts: Any) -> None:
-    result = run(FakeCluster([node("w1")]), hosts=hosts)
-    assert result["msg"].startswith("hosts cannot be read (")
+@pytest.mark.parametrize(
+    ("hosts", "words"),
+    [
+        ([{"host": "h"}], "missing required arguments: node"),
+        ([request("other")], "hosts names the unknown sharing strategy 'other'; choose one of exclusive, time_slicing"),
+        ([request(extra=1)], "Unsupported parameters"),
+    ],
+)
+def test_hosts_of_another_form_are_refused(run: Any, hosts: Any, words: str) -> None:
+    assert words in run(FakeCluster([node("w1")]), hosts=hosts)["msg"]
+
+
+@pytest.mark.parametrize(("allowed", "blockers"), [("false", 1), (False, 1), ("yes", 0), (True, 0)])
+def test_removal_while_pods_hold_resources_is_allowed_by_any_form_of_true(
+    run: Any, allowed: Any, blockers: int
+) -> None:
+    holder = pod("a", on="w1", containers=[{"name": "c", "resources": {"limits": {"aliyun.com/gpu-mem": "1"}}}])
+    cluster = FakeCluster([node("w1", labels={"gpushare": "true"})], [holder])
+    hosts = [request("", gpus="-1", remove_used={"gpushare": allowed})]
+    assert len(run(cluster, hosts=hosts, state="absent")["blockers"]) == blockers
 
 
 def test_api_server_that_does_not_answer_is_reported(run: Any) -> None:
