@@ -122,8 +122,8 @@ plan:
   contains:
     nodes:
       description:
-        - One entry for each host, in their order, with C(host) and C(node). C(from) are the strategies that leave the node, and C(to) is the one that it
-          has afterwards.
+        - One entry for each host, in their order, with C(host) and C(node). C(from) are the strategies that leave the node, C(to) is the one that it has
+          afterwards, and C(role) the role that deploys its device plugin.
         - C(blockers) are sentences with host, cause and remedy.
         - C(cordon) is whether the node is cordoned for the change and uncordoned after it, with C(reason) noted on the node, and C(drain) which pods are
           evicted between.
@@ -143,6 +143,7 @@ plan:
         node: gpu1
         from: []
         to: time_slicing
+        role: k8s_device_plugin
         blockers: []
         cordon: false
         reason: ""

@@ -144,6 +144,14 @@ def _describe_other(name: str, other: str, nodes: Sequence[str]) -> str:
     )
 
 
+def describe_beyond(row: Strategy, nodes: Sequence[str]) -> str:
+    """Return the blocker of a run that sets the extenders of kube-scheduler without the hosts of a strategy that has one."""
+    return (
+        f"Node {', '.join(nodes)}: uses {row.name}, whose extender stays in kube-scheduler, and this run has no host with {row.name}; add these nodes to "
+        "the run."
+    )
+
+
 def find_in_control_planes(cluster: Cluster) -> str:
     """Return the blocker of a change of kube-scheduler, which takes place on all control planes or on none."""
     hosts, group = cluster.control_planes, cluster.control_plane_group

@@ -1,12 +1,14 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When the pods of a strategy with a scheduler extender are restarted: by age, and if nodes have changed."""
+"""Scheduler extenders of sharing strategies: when their pods are restarted, and which of them kube-scheduler calls."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import Any, Iterable, Mapping, Sequence
+
+from .catalogue import STRATEGIES, Strategy, matching
 
 #: The annotation of pod templates whose value is the time of the last restart.
 RESTARTED = "gpu-kubernetes/restarted"
@@ -46,3 +48,22 @@ def find_capacities(
         if units and units[0]:
             found[row["name"]] = units
     return {**found, **{name: [int(each) for each in units] for name, units in (planned or {}).items()}}
+
+
+def merge_extenders(
+    others: Iterable[Mapping[str, Any]], settings: Mapping[str, Mapping[str, Any]], strategies: Iterable[str]
+) -> list[dict[str, Any]]:
+    """Return the extenders of kube-scheduler: *others*, without those of the strategies, then the *settings* by strategy.
+
+    ``strategies`` are those whose extenders a run sets or removes. An extender belongs to a strategy if it manages one of its resources, or by the end
+    of its address.
+    """
+    rows = [STRATEGIES[name] for name in strategies]
+    kept = [dict(each) for each in others if not any(_belongs(each, row) for row in rows)]
+    return kept + [dict(each) for each in settings.values() if each]
+
+
+def _belongs(extender: Mapping[str, Any], row: Strategy) -> bool:
+    managed = {str(each.get("name")): 1 for each in extender.get("managedResources") or []}
+    address = str(extender.get("urlPrefix") or "").rstrip("/")
+    return bool(matching(managed, row.resources)) or bool(row.extender_path and address.endswith(row.extender_path))

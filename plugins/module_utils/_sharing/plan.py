@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Iterable, Mapping, Sequence
 
-from .blockers import find_in_cluster, find_in_control_planes, find_on_node
+from .blockers import describe_beyond, find_in_cluster, find_in_control_planes, find_on_node
 from .catalogue import OWN_PLUGIN, matching, nvidia_resources
 from .change import Change, plan_change
 from .node_state import Cluster, Host, NodeState, reason_of
@@ -21,12 +21,12 @@ def plan_sharing(
     ``hosts`` are fields of Host, ``nodes`` rows of read_sharing_state for their nodes.
 
     Returns ``nodes``, a row for each host, and ``cluster``. A row has ``host``, ``node``, ``from`` (strategies that leave), ``to`` (the strategy
-    afterwards, or empty), ``blockers`` (sentences), ``cordon``, ``reason`` (noted with the cordon), ``drain`` (of DRAINS), ``node_absent`` and
-    ``node_present`` (the roles whose entry points of these names run for the node) and ``steps`` (for people). ``cluster`` has ``present`` (strategies with
-    a device plugin of their own that nodes of this run have afterwards), ``enters`` (those of them that are new in the cluster), ``leaves`` (those that
-    leave it), ``kept`` (by strategy, the nodes that keep it), ``extenders`` (strategies whose extenders kube-scheduler has afterwards),
-    ``scheduler_changes`` (whether this run sets them), ``nvidia_resources`` (of NVIDIA's device plugin, on nodes that share) and
-    ``blockers``. Raises KeyError for an unknown strategy, and TypeError for an unknown or missing field of a host.
+    afterwards, or empty), ``role`` (that deploys its device plugin), ``blockers`` (sentences), ``cordon``, ``reason`` (noted with the cordon), ``drain``
+    (of DRAINS), ``node_absent`` and ``node_present`` (the roles whose entry points of these names run for the node) and ``steps`` (for people).
+    ``cluster`` has ``present`` (strategies with a device plugin of their own that nodes of this run have afterwards), ``enters`` (those of them that are
+    new in the cluster), ``leaves`` (those that leave it), ``kept`` (by strategy, the nodes that keep it), ``extenders`` (strategies whose extenders
+    kube-scheduler has afterwards), ``scheduler_changes`` (whether this run sets them), ``nvidia_resources`` (of NVIDIA's device plugin, on nodes that
+    share) and ``blockers``. Raises KeyError for an unknown strategy, and TypeError for an unknown or missing field of a host.
     """
     states = {row["name"]: row for row in nodes}
     changes = [
@@ -46,6 +46,7 @@ def _describe(change: Change, blockers: Sequence[str]) -> dict[str, Any]:
         "node": change.host.node,
         "from": change.leaving,
         "to": to,
+        "role": change.to.role if change.to else "",
         "blockers": list(blockers),
         "cordon": change.cordons,
         "reason": "" if not change.cordons else node.maintenance if node.is_changing else planned,
@@ -74,16 +75,20 @@ def _plan_cluster(changes: Sequence[Change], cluster: Cluster) -> dict[str, Any]
     present = [row for row in OWN_PLUGIN if any(change.own is row and change.shares for change in changes)]
     leaves = [row for row in OWN_PLUGIN if leaving[row.name] and not kept[row.name] and row not in present]
     scheduler_changes = "scheduler" in cluster.run_tags and any(map(cluster.binds, (*present, *leaves)))
+    extenders = [row for row in OWN_PLUGIN if cluster.binds(row) and (row in present or kept[row.name])]
+    # With strategies that are present, find_in_cluster names those of other nodes.
+    beyond = extenders if scheduler_changes and not present else []
     return {
         "present": [row.name for row in present],
         "enters": [row.name for row in present if not cluster.labelled.get(row.name)],
         "leaves": [row.name for row in leaves],
         "kept": {name: nodes for name, nodes in kept.items() if nodes},
-        "extenders": [row.name for row in OWN_PLUGIN if cluster.binds(row) and (row in present or kept[row.name])],
+        "extenders": [row.name for row in extenders],
         "scheduler_changes": scheduler_changes,
         "nvidia_resources": _list_nvidia_resources(changes),
         "blockers": [
             *find_in_cluster(changes, present, kept, cluster),
+            *(describe_beyond(row, kept[row.name]) for row in beyond),
             *filter(None, [find_in_control_planes(cluster) if scheduler_changes else ""]),
         ],
     }

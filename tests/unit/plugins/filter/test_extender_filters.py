@@ -10,10 +10,11 @@ pytest.importorskip("ansible.errors")
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.filter import node_capacities, restart_time
+from ansible_collections.gpu.kubernetes.plugins.filter import node_capacities, restart_time, scheduler_extenders
 
 CAPACITIES = node_capacities.FilterModule().filters()["node_capacities"]
 RESTART = restart_time.FilterModule().filters()["restart_time"]
+EXTENDERS = scheduler_extenders.FilterModule().filters()["scheduler_extenders"]
 NOW = "2026-03-01T12:00:00Z"
 
 
@@ -34,3 +35,22 @@ def test_restart_time_names_input_of_another_form(arguments):
 def test_node_capacities_names_input_of_another_form(rows):
     with pytest.raises(AnsibleFilterError, match="node_capacities cannot read its input"):
         CAPACITIES(rows, ["x"])
+
+
+def plan_of(*extenders, leaves=()):
+    return {"cluster": {"extenders": list(extenders), "leaves": list(leaves)}}
+
+
+def test_extenders_are_those_of_the_plan():
+    own, old = {"urlPrefix": "http://a/x"}, {"urlPrefix": "http://b/gpushare-scheduler"}
+    settings = {"gpushare": {"urlPrefix": ""}, "nano_gpu": {"urlPrefix": "http://c"}}
+    assert EXTENDERS([own, old], plan_of("nano_gpu", leaves=["gpushare"]), settings) == [own, settings["nano_gpu"]]
+    assert EXTENDERS([own, old], plan_of("nano_gpu"), settings) == [own, old, settings["nano_gpu"]]
+    assert EXTENDERS([], plan_of("gpushare"), settings) == [{"urlPrefix": ""}]
+    assert EXTENDERS([], plan_of("gpushare"), settings, address="http://d") == [{"urlPrefix": "http://d"}]
+
+
+@pytest.mark.parametrize("arguments", [(None, plan_of(), {}), ([], {}, {}), ([], plan_of("other"), {})])
+def test_scheduler_extenders_names_input_of_another_form(arguments):
+    with pytest.raises(AnsibleFilterError, match="scheduler_extenders cannot read its input"):
+        EXTENDERS(*arguments)

@@ -197,6 +197,16 @@ def test_nodes_beyond_this_run_with_another_extender_block_it():
     assert together("exclusive", labelled={"gpushare": ["w9"]}) == []
 
 
+def test_extender_of_nodes_beyond_this_run_is_not_lost():
+    cluster = {"labelled": {"nano_gpu": ["w9"]}, "absent": True}
+    [sentence] = list_blockers(plan([host()], [node("gpushare")], **cluster))
+    assert sentence.startswith(
+        "Node w9: uses nano_gpu, whose extender stays in kube-scheduler, and this run has no host"
+    )
+    assert list_blockers(plan([host()], [node("gpushare")], **cluster, second_scheduler="nano_gpu")) == []
+    assert list_blockers(plan([host()], [node()], **cluster)) == []
+
+
 def test_hosts_that_leave_in_this_run_do_not_block_it():
     hosts = [host("nano_gpu"), host("exclusive", "2")]
     nodes = [node("gpushare"), node("gpushare", name="n2", reason=reason_of(["gpushare"], "exclusive"))]

@@ -8,7 +8,11 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.extender import find_capacities, find_restart
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.extender import (
+    find_capacities,
+    find_restart,
+    merge_extenders,
+)
 
 MOMENT = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 
@@ -63,3 +67,27 @@ def test_capacities_are_those_of_nodes_with_the_first_resource():
         "new": [8],
         "none": [16],
     }
+
+
+GPUSHARE = {
+    "urlPrefix": "http://10.0.0.1:12345/gpushare-scheduler",
+    "managedResources": [{"name": "aliyun.com/gpu-mem"}],
+}
+BY_ADDRESS = {"urlPrefix": "http://other/gpushare-scheduler/"}
+NANO = {"urlPrefix": "http://10.0.0.2/scheduler", "managedResources": [{"name": "elasticgpu.io/gpu-core"}]}
+OWN = {"urlPrefix": "http://10.0.0.3/scheduler", "managedResources": [{"name": "example.com/part"}]}
+ALL = [GPUSHARE, BY_ADDRESS, NANO, OWN]
+
+
+@pytest.mark.parametrize(
+    ("settings", "strategies", "expected"),
+    [
+        ({}, [], ALL),
+        ({}, ["gpushare"], [NANO, OWN]),
+        ({}, ["nano_gpu"], [GPUSHARE, BY_ADDRESS, OWN]),
+        ({"nano_gpu": {"urlPrefix": "new"}}, ["gpushare", "nano_gpu"], [OWN, {"urlPrefix": "new"}]),
+        ({"nano_gpu": {}}, ["nano_gpu"], [GPUSHARE, BY_ADDRESS, OWN]),
+    ],
+)
+def test_extenders_of_a_strategy_are_replaced_and_others_stay(settings, strategies, expected):
+    assert merge_extenders(ALL, settings, strategies) == expected
