@@ -15,7 +15,6 @@ from fakes.loopback_api import LoopbackApi, listed, serving, write_kubeconfig
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
-PLAYBOOK = ROOT / "playbooks" / "smoke_test_gpushare.yml"
 LOCAL = "ansible_connection=local ansible_become=false"
 INVENTORY = f"[gpu_nodes]\nw1 {LOCAL} gpu_node_name=w1\nw2 {LOCAL} gpu_node_name=w2\n"
 LABELS = {"app.kubernetes.io/name": "gpushare-smoke-test", "app.kubernetes.io/managed-by": "gpu.kubernetes"}
@@ -29,7 +28,8 @@ def prove(run, tmp_path):
     told = {"nvml": {"source": "nvml", "error": None, "gpus": "{{ gpus | default([{}]) }}"}, "cacheable": True}
     facts = {"hosts": "gpu_nodes", "gather_facts": False, "tasks": [{"ansible.builtin.set_fact": told}]}
     playbook = tmp_path / "play.yml"
-    playbook.write_text(json.dumps([facts, {"ansible.builtin.import_playbook": str(PLAYBOOK)}]))
+    role = {"hosts": "gpu_nodes", "gather_facts": False, "roles": ["gpu.kubernetes.gpushare_smoke_test"]}
+    playbook.write_text(json.dumps([facts, role]))
 
     def play(nodes, pods, *options, ours=(), inventory=INVENTORY, **variables):
         lists = {
@@ -86,23 +86,6 @@ def test_absent_tells_what_it_would_remove(prove):
     code, said = prove([shared_node("w1")], [], "--check", ours=[left], gpushare_smoke_test_state="absent")
     assert code == 0, said
     assert "changed=1" in said
-
-
-def test_hosts_whose_gpus_are_shared_in_another_way_are_left_out(prove):
-    code, said = prove([], [], gpu_sharing_strategy="exclusive")
-    assert code == 0, said
-    assert "not in the cluster" not in said
-
-
-def test_what_a_second_scheduler_places_is_proved_only_by_its_name(prove):
-    """Without it nothing is asked of the cluster; with it the module is, which skips a node that is full."""
-    second = {"gpu_sharing_second_scheduler": "gpushare"}
-    code, said = prove([], [], **second)
-    assert code == 0, said
-    assert "NOT VERIFIED: pods need the name of gpushare's second scheduler" in said
-    code, said = prove([], [], gpushare_smoke_test_scheduler_name="theirs", **second)
-    assert code != 0, said
-    assert "NOT VERIFIED: pods need the name" not in said
 
 
 PASSED = {
