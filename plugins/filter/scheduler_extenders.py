@@ -37,7 +37,7 @@ options:
 EXAMPLES = r"""
 - name: Show the extenders
   ansible.builtin.debug:
-    msg: "{{ [] | gpu.kubernetes.scheduler_extenders(gpu_sharing_plan, {'gpushare': gpushare_scheduler_extender}) }}"
+    msg: "{{ [] | gpu.kubernetes.scheduler_extenders(gpu_sharing_plan, {'example': example_scheduler_extender}) }}"
 """
 
 RETURN = r"""
