@@ -12,8 +12,7 @@ description:
   - Counts the working GPUs in C(ansible_facts.nvml) and multiplies them by the replicas of time slicing or MPS in the
     plugin's configuration file.
   - GPUs in MIG mode do not count under the strategy C(mixed), where their slices are resources of their own.
-  - Of C(aliyun.com/gpu-mem), tells the units of memory that gpushare's device plugin will offer. Of C(nano-gpu/gpu-percent) and
-    C(elasticgpu.io/gpu-core), tells a hundred for each GPU.
+  - Of the resource of another sharing strategy, returns the units of memory or a hundred for each GPU, as that strategy counts.
 positional: _input, config, resource, unit
 options:
   _input:
@@ -29,7 +28,7 @@ options:
     type: str
     default: nvidia.com/gpu
   unit:
-    description: What one unit of C(aliyun.com/gpu-mem) is.
+    description: What one unit of shared memory is.
     type: str
     choices: [GiB, MiB]
     default: GiB
@@ -57,12 +56,8 @@ from ansible.errors import AnsibleFilterError
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import (
     GPU_RESOURCE,
-    MEMORY_RESOURCE,
-    PERCENT_RESOURCES,
     GpuFactsError,
-    expected_gpus,
-    shared_memory,
-    shared_percents,
+    expected_units,
 )
 
 if TYPE_CHECKING:
@@ -81,11 +76,7 @@ def expected_gpus_filter(
             f"expected_gpus needs ansible_facts['nvml'], not {type(facts).__name__}; run nvml_facts."
         )
     try:
-        if resource == MEMORY_RESOURCE:
-            return shared_memory(facts, unit)
-        if resource in PERCENT_RESOURCES:
-            return shared_percents(facts)
-        return expected_gpus(facts, config, resource)
+        return expected_units(facts, resource, config, unit)
     except GpuFactsError as error:
         raise AnsibleFilterError(f"The number of devices cannot be told: {error}.") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -52,11 +52,6 @@ options:
       - What a kubelet reported before that boot does not count.
     type: dict
     default: {}
-  coming_labels:
-    description:
-      - Labels that the nodes will get. Other plugins of DaemonSets that leave a node with them are not named in RV(nodes[].foreign_plugins).
-    type: dict
-    default: {}
   explain:
     description:
       - Whether to ask for logs, events and DaemonSets where a node is not as expected, so that RV(nodes[].reason) can name the cause.
@@ -231,7 +226,6 @@ def main() -> None:
             "plugin_labels": {"type": "dict", "default": {"name": "nvidia-device-plugin-ds"}},
             "pod_annotations": {"type": "dict", "default": {}},
             "boot_ids": {"type": "dict", "default": {}},
-            "coming_labels": {"type": "dict", "default": {}},
             "explain": {"type": "bool", "default": True},
             "wait": {"type": "bool", "default": False},
             "wait_sleep": {"type": "int", "default": 5},
@@ -246,7 +240,6 @@ def main() -> None:
         params["plugin_labels"],
         params["pod_annotations"],
         params["exact"],
-        params["coming_labels"],
         params["boot_ids"],
     )
     patience = Patience(params["wait_timeout"] if params["wait"] else 0, max(1, params["wait_sleep"]))

@@ -264,12 +264,13 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, Cluster, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.pod import SharedResource, SmokeTest
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.pod import SmokeTest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.runner import (
     Outcome,
     remove_pods,
     run_smoke_test,
 )
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import SharedResource
 
 SHARED_RESOURCE: dict[str, Any] = {
     "name": {"type": "str", "required": True},

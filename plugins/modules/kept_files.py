@@ -68,20 +68,20 @@ seealso:
 EXAMPLES = r"""
 - name: Keep the toolkit's programs
   gpu.kubernetes.kept_files:
-    name: nano-gpu
+    name: other-agent
     paths: [/usr/bin/nvidia-container-runtime-hook, /usr/bin/nvidia-container-toolkit]
     package_files: [/usr/bin/nvidia-container-runtime, /usr/bin/nvidia-ctk]
     state: kept
 
 - name: Give them back
   gpu.kubernetes.kept_files:
-    name: nano-gpu
+    name: other-agent
     package_files: [/usr/bin/nvidia-container-runtime, /usr/bin/nvidia-ctk]
     state: returned
 
 - name: Look whether anything is kept
   gpu.kubernetes.kept_files:
-    name: nano-gpu
+    name: other-agent
     state: kept
   check_mode: true
   register: kept

@@ -14,7 +14,7 @@ author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 description:
   - Makes the kube-scheduler of one control plane, which runs as a static pod, use a C(KubeSchedulerConfiguration) with extenders such as
-    those of gpushare and nano-gpu.
+    those of sharing strategies.
   - A configuration that kube-scheduler has already is merged and never replaced. Profiles and the extenders of others stay. C(v1beta2) and
     C(v1beta3) are migrated to C(v1), and settings that would keep kube-scheduler from starting, such as C(enableHttps), are repaired. What
     cannot be migrated without changing where pods run is an error that names it, and older API versions are refused.
@@ -106,10 +106,10 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Let gpushare place the pods that ask for GPU memory
+- name: Let an extender place the pods that request GPU memory
   gpu.kubernetes.kube_scheduler_manifest:
     extenders:
-      - urlPrefix: http://127.0.0.1:12345/gpushare-scheduler
+      - urlPrefix: http://127.0.0.1:12345/scheduler
         filterVerb: filter
         bindVerb: bind
         enableHTTPS: false

@@ -11,7 +11,7 @@ short_description: Take extended resources out of the status of nodes
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
-  - Programs may write resources of their own into the status of a node, as gpushare's device plugin does with C(aliyun.com/gpu-count). The
+  - Programs may write resources of their own into the status of a node, as some device plugins do with C(aliyun.com/gpu-count). The
     kubelet does not know of them, so that they stay when the program is gone.
   - Lists the nodes once and patches those that have one of the resources.
   - A resource that a device plugin still offers comes back with the next report of its kubelet.
@@ -45,7 +45,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Take out what gpushare's device plugin has left
+- name: Remove what a device plugin has left
   gpu.kubernetes.node_extended_resources:
     resources: [aliyun.com/gpu-count]
     nodes: [worker-1, worker-2]

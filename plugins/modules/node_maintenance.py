@@ -51,17 +51,11 @@ options:
     choices: [gpu, all, none]
     default: gpu
   resources:
-    description: Shell patterns of the extended resources that make a pod a GPU pod.
+    description:
+      - Shell patterns of the extended resources that make a pod a GPU pod.
+      - Left out, the resources below C(nvidia.com), of all sharing strategies of this collection, and of Tencent's and Volcano's device plugins.
     type: list
     elements: str
-    default:
-      - nvidia.com/*
-      - aliyun.com/gpu-*
-      - elasticgpu.io/*
-      - nano-gpu/*
-      - nano-gpu.io/*
-      - tencent.com/vcuda-*
-      - volcano.sh/*gpu*
   jobs_timeout:
     description:
       - Seconds for which pods that run to an end are left to finish before anything is evicted. These are pods of Jobs,
@@ -210,7 +204,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "state": {"type": "str", "choices": ["begin", "end"], "required": True},
     "reason": {"type": "str"},
     "scope": {"type": "str", "choices": ["gpu", "all", "none"], "default": "gpu"},
-    "resources": {"type": "list", "elements": "str", "default": list(GPU_RESOURCES)},
+    "resources": {"type": "list", "elements": "str"},
     "jobs_timeout": {"type": "int", "default": 3600},
     "evict_timeout": {"type": "int", "default": 300},
     "grace_period": {"type": "int"},
@@ -220,8 +214,8 @@ ARGUMENT_SPEC: dict[str, Any] = {
 
 def _wish(params: dict[str, Any]) -> Wish:
     reason = params["reason"] or ("maintenance by the collection gpu.kubernetes" if params["state"] == "begin" else "")
-    resources = [] if params["scope"] == "none" else params["resources"]
-    rules = Rules(resources, params["scope"] == "all", params["force"])
+    resources = GPU_RESOURCES if params["resources"] is None else params["resources"]
+    rules = Rules([] if params["scope"] == "none" else resources, params["scope"] == "all", params["force"])
     same = ("node", "jobs_timeout", "evict_timeout", "grace_period")
     return Wish(reason=reason, rules=rules, **{name: params[name] for name in same})
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.pod import SharedResource
-from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import STRATEGIES
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import STRATEGIES, SharedResource
 
 from .kubernetes_api import FakeCluster, Object, node, pod
 

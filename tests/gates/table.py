@@ -29,6 +29,7 @@ from . import (
     floors,
     go_tests,
     licences,
+    private_variables,
     scenarios,
     selection,
     shell,
@@ -171,8 +172,8 @@ def types(_arguments: list[str]) -> int:
 
 
 def contract(_arguments: list[str]) -> int:
-    """Argument specs = defaults, licences, action groups, floors, tests/scenarios.yml, changelog"""
-    status = argument_specs.main() | licences.main() | action_groups.main() | floors.main()
+    """Argument specs = defaults, licences, action groups, floors, private variables, tests/scenarios.yml, changelog"""
+    status = argument_specs.main() | licences.main() | action_groups.main() | floors.main() | private_variables.main()
     status |= finish("scenarios.yml", selection.problems(), f"{len(selection.table())} scenarios")
     return status | call("antsibull-changelog", "lint")
 

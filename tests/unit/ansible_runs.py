@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -147,12 +148,15 @@ def made(hear: t.Callable[..., t.Any], tmp_path: Path) -> t.Callable[..., dict[s
     def make(
         role: str, hosts: Mapping, expression: str, task: Mapping | None = None, **more: t.Any
     ) -> dict[str, t.Any]:
-        for folder in ("defaults", "vars"):
-            shutil.copytree(ROOT / "roles" / role / folder, tmp_path / "roles" / role / folder, dirs_exist_ok=True)
+        # The role of a sharing strategy describes itself to the internal role, whose variables its own ones need.
+        sharing = (ROOT / "roles" / role / "vars" / "main" / "sharing.yml").exists()
+        names = [*(["_extender_sharing"] if sharing else []), role]
+        for name, folder in itertools.product(names, ("defaults", "vars")):
+            shutil.copytree(ROOT / "roles" / name / folder, tmp_path / "roles" / name / folder, dirs_exist_ok=True)
         rescue = [{"ansible.builtin.set_fact": {"told": "{{ ansible_failed_result.msg }}"}}]
         asked = {"ansible.builtin.set_fact": {"told": "{{ " + expression + " }}"}}
         tasks = [{"block": [task, asked] if task else [asked], "rescue": rescue}]
-        play = {"hosts": "all", "gather_facts": False, "roles": [role], "tasks": tasks}
+        play = {"hosts": "all", "gather_facts": False, "roles": names, "tasks": tasks}
         by_host = "dict(groups.all | zip(groups.all | map('extract', hostvars, 'told')))"
         answer: dict[str, t.Any] = hear(hosts, [play], by_host, **more)
         return answer

@@ -32,7 +32,7 @@ STRATEGIES: dict[str, tuple[dict[str, str], set[str], list[list[str]]]] = {
 EVICTING = {"gpu_sharing_migrate": True, "gpu_node_maintenance_force": True}
 FIRST_ALONE = {"gpu_nodes_group": "gpu_nodes[0]"}
 #: All that a change takes; the rest of site is the scenario default's.
-TAGS = ("--tags", "device_plugin,gpushare,nano_gpu,scheduler")
+TAGS = ("--tags", "device_plugin,sharing,scheduler")
 Run = Callable[..., tuple[int, int, str]]
 
 
@@ -187,25 +187,29 @@ def test_another_node_restarts_the_extender_and_leaves_the_first_alone_when_it_g
 ) -> None:
     [former] = extenders(api)
     both = {"gpu_nodes_group": "gpu_nodes", "gpushare_allow_unequal_gpus": True}
-    code, _changed, printed = apply("deploy_gpushare", "--skip-tags", "smoke_test", **both)
+    code, _changed, printed = apply("share_gpus", "--skip-tags", "smoke_test", gpu_sharing_strategy="gpushare", **both)
     assert code == 0, printed
     assert offered(WHOLE) == {MEMORY: "80", COUNT: "2"}
     [present] = extenders(api)
     assert present.metadata.uid != former.metadata.uid
-    code, _changed, printed = apply("remove_gpushare", gpu_nodes_group=WHOLE)
+    code, _changed, printed = apply("remove_gpu_nodes", "--tags", "sharing,scheduler", gpu_nodes_group=WHOLE)
     assert code == 0, printed
     assert f"extender and device plugin; {SHARED} still needs them." in printed
     shares = STRATEGIES["gpushare"][0]
     until(lambda: (offered(SHARED), offered(WHOLE)), lambda found: found == (shares, {GPU: "2"}))
 
 
-def test_a_change_is_refused_while_pods_hold_gpus(held: Any, seen: Any, site: Run, api: Any) -> None:
+def test_a_change_is_refused_while_pods_hold_gpus(held: Any, seen: Any, site: Run, apply: Run, api: Any) -> None:
     code, changed, printed = site("nano_gpu")
     assert (code != 0, changed) == (True, 0), printed
     assert "pods hold GPUs" in printed
     assert "gpu_sharing_migrate" in printed
     assert not gone(api, held)
     assert seen() == STRATEGIES["gpushare"]
+    code, changed, printed = apply("plan", **FIRST_ALONE, gpu_sharing_strategy="nano_gpu")
+    assert (code != 0, changed) == (True, 0), printed
+    assert f"{SHARED} {SHARED} gpushare nano_gpu cordon, leave gpushare, enter nano_gpu, uncordon" in printed
+    assert f"BLOCKED: Host {SHARED} (node {SHARED}): its GPUs are shared as gpushare, nano_gpu is requested" in printed
 
 
 @pytest.mark.thorough
@@ -214,23 +218,46 @@ def test_a_wrong_extender_url_leaves_a_scheduler_that_schedules(gpu_pods: Any, a
         "gpushare_extender_url": "http://127.0.0.1:1/gpushare-scheduler",
         "gpu_smoke_test_timeout": 30,  # which has to run out
     }
-    code, _changed, printed = apply("deploy_gpushare", gpu_nodes_group=SHARED, **wrong)
+    code, _changed, printed = apply("share_gpus", gpu_nodes_group=SHARED, gpu_sharing_strategy="gpushare", **wrong)
     assert code != 0
     assert "connection refused" in printed
     gpu_pods(1, GPU, WHOLE)
 
 
-def test_from_gpushare_to_nano_gpu_by_an_interrupted_run(
-    held: Any, seen: Any, site: Run, killed_at: Any, api: Any
+#: A task at which the run is killed, one that waits; and the node's label and kube-scheduler's extenders then.
+STEPS = {
+    "old-plugin-leaves": ("Node absent | Wait until the nodes report no shares", {"gpushare"}, [[MEMORY]]),
+    "extender-starts": ("Extender | Wait until all pods of the extender are ready", {"gpushare"}, [[MEMORY]]),
+    "new-plugin-comes": ("Node present | Wait until every node reports", {"gpu-kubernetes/nano-gpu"}, [[PERCENT]]),
+}
+STEP_PARAMETERS = [
+    pytest.param(*row, id=name, marks=[] if name == "extender-starts" else [pytest.mark.thorough])
+    for name, row in STEPS.items()
+]
+
+
+@pytest.mark.parametrize(("task", "labels", "extenders"), STEP_PARAMETERS)
+def test_change_from_gpushare_to_nano_gpu_is_interrupted(
+    held: Any,
+    seen: Any,
+    killed_at: Any,
+    api: Any,
+    offered: Any,
+    task: str,
+    labels: set[str],
+    extenders: list[list[str]],
 ) -> None:
-    """Killed when the one plugin has gone and the other has not come, while the extender of nano-gpu starts."""
-    assert not gone(api, held)
+    """Each run resumes the one before, and comes one step further."""
     extra = {**FIRST_ALONE, **EVICTING, "gpu_sharing_strategy": "nano_gpu"}
-    killed_at("site", "nano_gpu : Extender | Deploy it", *TAGS, "-e", json.dumps(extra))
+    killed_at("site", task, *TAGS, "-e", json.dumps(extra))
     assert gone(api, held)
-    # NVIDIA's device plugin may be back already; the node is cordoned, so that no pod gets its GPUs.
-    assert seen()[1:] == (set(), [])
+    # Whichever plugin is there, the node is cordoned, so that no pod gets its GPUs.
+    assert seen()[1:] == (labels, extenders)
     assert api.read_node(SHARED).spec.unschedulable
+    assert GPU not in offered(SHARED)
+
+
+def test_interrupted_change_is_resumed(seen: Any, site: Run, api: Any) -> None:
     code, changed, printed = site("nano_gpu", **EVICTING)
     assert (code, changed > 0) == (0, True), printed
     assert seen() == STRATEGIES["nano_gpu"]

@@ -8,13 +8,12 @@ from __future__ import annotations
 import re
 from typing import Any, Mapping
 
+from .._sharing.catalogue import strategy_of
 from .._vendors import SERVED
 from .labels import Labels, read_labels
 
 MIB = 1024 * 1024
 GPU_RESOURCE = SERVED.resource
-MEMORY_RESOURCE = "aliyun.com/gpu-mem"
-PERCENT_RESOURCES = ("nano-gpu/gpu-percent", "elasticgpu.io/gpu-core")
 MEMORY_UNITS = {"GiB": 1024 * MIB, "MiB": MIB}
 
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -78,18 +77,22 @@ def _mixed_warning(gpus: list[dict[str, Any]], product: str, memory: int) -> lis
     return [f"different GPUs in one node: {named}; the labels name the smallest, {product} with {memory} MiB"]
 
 
-def shared_memory(facts: Mapping[str, Any], unit: str) -> int:
-    """Return how many units of memory (GiB or MiB) gpushare's device plugin will offer.
+def expected_units(
+    facts: Mapping[str, Any],
+    resource: str = GPU_RESOURCE,
+    config: Mapping[str, Any] | None = None,
+    unit: str = "GiB",
+) -> int:
+    """Return how many units of the resource the device plugin of its sharing strategy will register.
 
-    It rounds the memory of the first GPU down, and takes it for that of each.
+    *config* is the configuration of NVIDIA's device plugin. *unit* is that of shared memory, GiB or MiB; the memory of the first GPU is rounded
+    down, and counts for each. Raises GpuFactsError as ``expected_gpus`` does.
     """
-    gpus = working_gpus(facts)
-    return len(gpus) * (_size(gpus[0]) // MEMORY_UNITS[unit]) if gpus else 0
-
-
-def shared_percents(facts: Mapping[str, Any]) -> int:
-    """Return how many hundredths of GPUs nano-gpu's agent will offer."""
-    return 100 * len(working_gpus(facts))
+    strategy, gpus = strategy_of(resource), working_gpus(facts)
+    measure = strategy.measure if resource in strategy.counted.values() else "devices"
+    if measure == "memory":
+        return len(gpus) * (_size(gpus[0]) // MEMORY_UNITS[unit]) if gpus else 0
+    return 100 * len(gpus) if measure == "percents" else expected_gpus(facts, config, resource)
 
 
 def expected_gpus(

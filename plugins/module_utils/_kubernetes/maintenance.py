@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Iterable, Mapping, Sequence
 
+from .._sharing.catalogue import OWN_PLUGIN
 from .api import MISSING_RIGHT, ApiError
 from .objects import (
     FINISHED_PHASES,
@@ -28,19 +29,18 @@ from .objects import (
 from .requests import list_requested_resources
 
 ANNOTATION = "gpu-kubernetes/maintenance"
+#: Resources of NVIDIA, of the sharing strategies with a device plugin of their own, and of device plugins that this collection does not deploy.
 GPU_RESOURCES = (
     "nvidia.com/*",
     "aliyun.com/gpu-*",
-    "elasticgpu.io/*",
-    "nano-gpu/*",
-    "nano-gpu.io/*",
+    *(pattern for row in OWN_PLUGIN for pattern in row.resources),
     "tencent.com/vcuda-*",
     "volcano.sh/*gpu*",
 )
 # How many pods a sentence names; the list of blockers has them all.
 NAMED = 10
 
-_MIRROR = "kubernetes.io/config.mirror"
+MIRROR = "kubernetes.io/config.mirror"
 _CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
@@ -207,7 +207,7 @@ def _controller(pod: Mapping[str, Any]) -> Object:
 
 
 def _stays(pod: Mapping[str, Any]) -> bool:
-    return _MIRROR in annotations_of(pod) or _controller(pod).get("kind") == "DaemonSet"
+    return MIRROR in annotations_of(pod) or _controller(pod).get("kind") == "DaemonSet"
 
 
 def _runs_to_an_end(pod: Mapping[str, Any]) -> bool:

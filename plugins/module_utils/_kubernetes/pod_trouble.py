@@ -39,7 +39,7 @@ _REMEDIES: Sequence[tuple[re.Pattern[str], str]] = (
     ),
     (
         re.compile(r"RuntimeClass .* not found"),
-        "create it (roles k8s_device_plugin and gpushare do), or leave the runtime class empty where nvidia is the default runtime",
+        "create it (the role that deploys the device plugin does), or leave the runtime class empty where nvidia is the default runtime",
     ),
     (
         re.compile(r"no runtime for|runtime ?handler", re.IGNORECASE),

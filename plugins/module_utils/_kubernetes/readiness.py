@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass, field
-from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
+from .._sharing.catalogue import Strategy, strategy_of
 from .._vendors import OTHERS, SERVED
 from .gpu_resources import amounts
 from .objects import (
@@ -51,33 +52,12 @@ _GPU_PLUGIN = re.compile(SERVED.plugin_images + "|gpu-?share|nano-?gpu|elastic-?
 _OTHER_VENDOR = re.compile("|".join(vendor.plugin_images for vendor in OTHERS), re.IGNORECASE)
 
 
-class Maker(NamedTuple):
-    """The role that deploys a device plugin, the one that sets the label it selects nodes by, the variable for taints."""
-
-    role: str
-    labelling_role: str
-    tolerations: str
-
-
-_NVIDIA = Maker("k8s_device_plugin", "gpu_node_labels", "k8s_device_plugin_tolerations")
-_MAKERS = {
-    **dict.fromkeys(
-        ("aliyun.com/gpu-mem", "aliyun.com/gpu-count"),
-        Maker("gpushare", "gpushare", "gpushare_device_plugin_tolerations"),
-    ),
-    **dict.fromkeys(
-        ("nano-gpu/gpu-percent", "elasticgpu.io/gpu-core", "elasticgpu.io/gpu-memory"),
-        Maker("nano_gpu", "nano_gpu", "nano_gpu_agent_tolerations"),
-    ),
-}
-
-
 @dataclass(frozen=True)
 class Question:
     """What is asked: the resource, whose pods serve it, and what annotations these pods must carry to be current.
 
-    Without labels nobody's pods are looked for. More units than expected are right unless it has to be ``exact``. Other plugins
-    that leave a node once it has the ``coming_labels`` are no matter. ``boot_ids`` are of nodes that were rebooted, by their names.
+    Without labels nobody's pods are looked for. More units than expected are right unless it has to be ``exact``. ``boot_ids`` are of nodes
+    that were rebooted, by their names.
     """
 
     resource: str = SERVED.resource
@@ -85,13 +65,12 @@ class Question:
     plugin_labels: Mapping[str, str] = field(default_factory=lambda: {"name": "nvidia-device-plugin-ds"})
     pod_annotations: Mapping[str, str] = field(default_factory=dict)
     exact: bool = True
-    coming_labels: Mapping[str, str] = field(default_factory=dict)
     boot_ids: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def maker(self) -> Maker:
-        """Who deploys the plugin of this resource."""
-        return _MAKERS.get(self.resource, _NVIDIA)
+    def strategy(self) -> Strategy:
+        """The sharing strategy whose device plugin registers the resource."""
+        return strategy_of(self.resource)
 
 
 @dataclass
@@ -338,23 +317,23 @@ def _no_plugin(view: _View) -> str:
             return f"{view.shortfall}: {_kept_away(view, daemon_set, template)}"
     return (
         f"{view.shortfall}: no plugin pod ({labels}) in namespace {view.question.namespace} is on the node; "
-        f"deploy it with the role {view.question.maker.role}"
+        f"deploy it with the role {view.question.strategy.role}"
     )
 
 
 def _kept_away(view: _View, daemon_set: Object, template: Object) -> str:
     """Say why a DaemonSet makes no pod for the node."""
-    node, maker = view.node or {}, view.question.maker
+    node, strategy = view.node or {}, view.question.strategy
     spec = template.get("spec") or {}
     labels = labels_of(node)
     missing = [f"{key}={value}" for key, value in (spec.get("nodeSelector") or {}).items() if labels.get(key) != value]
     who = f"DaemonSet {name_of(daemon_set)} makes no pod here"
     if missing:
-        return f"{who}, because the node lacks the label {', '.join(missing)}; set it (role {maker.labelling_role})"
+        return f"{who}, because the node lacks the label {', '.join(missing)}; set it (role {strategy.labelling_role})"
     taints = untolerated(node, spec.get("tolerations") or [], _DAEMON_TAINTS)
     if taints:
         named = ", ".join(taint_text(taint) for taint in taints)
-        return f"{who}, because it does not tolerate the taint {named}; add it to {maker.tolerations}"
+        return f"{who}, because it does not tolerate the taint {named}; add it to {strategy.tolerations}"
     return f"{who} yet; look at its affinity and at the events of the DaemonSet"
 
 

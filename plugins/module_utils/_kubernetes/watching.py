@@ -11,10 +11,10 @@ Logs, events and DaemonSets are only asked for when there is something to explai
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Callable, Iterable, Mapping, Sequence
 
-from .affinity import leaving
 from .api import ApiError, in_parallel, read_nodes
 from .objects import Object, full_name_of, name_of
 from .pod_trouble import Evidence, container_states, events_by_pod
@@ -74,7 +74,7 @@ def survey(
             daemon_sets=_daemon_sets(cluster, question, reports),
             evidence=_evidence(cluster, question, reports, pods),
         )
-    return _with_coming_labels(cluster, question, reports) if question.coming_labels else reports
+    return reports
 
 
 def _pods(cluster: Cluster, nodes: Sequence[Object]) -> list[Object]:
@@ -90,25 +90,16 @@ def _pods(cluster: Cluster, nodes: Sequence[Object]) -> list[Object]:
 def _daemon_sets(cluster: Cluster, question: Question, reports: Sequence[NodeReport]) -> list[Object]:
     if all(report.ok or report.plugin_pod for report in reports):
         return []
-    return _try_daemon_sets(cluster, question.namespace)
+    return list_daemon_sets(cluster, [question.namespace])
 
 
-def _with_coming_labels(cluster: Cluster, question: Question, reports: Sequence[NodeReport]) -> list[NodeReport]:
-    """Leave those foreign plugins out of the reports that leave their node once it has the coming labels."""
-    namespaces = {name.partition("/")[0] for report in reports for name in report.foreign_plugins}
-    daemon_sets = [each for namespace in sorted(namespaces) for each in _try_daemon_sets(cluster, namespace)]
-    found = []
-    for report in reports:
-        gone = leaving(daemon_sets, {**report.labels, **question.coming_labels})
-        found.append(replace(report, foreign_plugins=[name for name in report.foreign_plugins if name not in gone]))
+def list_daemon_sets(cluster: Cluster, namespaces: Iterable[str]) -> list[Object]:
+    """List the DaemonSets of the namespaces; without the right to read them, the list is empty."""
+    found: list[Object] = []
+    for namespace in sorted(set(namespaces)):
+        with suppress(ApiError):
+            found += cluster.daemon_sets(namespace)
     return found
-
-
-def _try_daemon_sets(cluster: Cluster, namespace: str) -> list[Object]:
-    try:
-        return cluster.daemon_sets(namespace)
-    except ApiError:
-        return []  # no right to read them costs an explanation, and has a plugin taken for one that stays
 
 
 def _evidence(

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from .._config.errors import ConfigError
 from .._config.yaml_nodes import meaning, text_of
+from .._sharing.catalogue import OWN_PLUGIN
 
 Extender = t.Mapping[str, t.Any]
 
@@ -49,7 +50,7 @@ _GO_DURATION = re.compile(r"[-+]?(?:0|" + _DURATION.pattern.replace("ms|", f"ms|
 _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _RESOURCE_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 # They look up each node in a cache of their own, and crash or answer nothing if they are sent nodes instead of names.
-_CACHING = ("aliyun.com/", "nano-gpu/", "nano-gpu.io/", "elasticgpu.io/")
+_CACHING = ("aliyun.com/", *(pattern.rstrip("*") for row in OWN_PLUGIN for pattern in row.resources))
 
 
 def check(extenders: t.Sequence[Extender]) -> list[str]:
@@ -175,7 +176,7 @@ def _check_address(extender: Extender, where: str) -> None:
         good = False
     if not good or re.search(r"\s", prefix):
         raise ConfigError(
-            f"{where}.urlPrefix is {prefix or 'missing'}: give the address of the extender, such as http://10.96.0.20:12345/gpushare-scheduler."
+            f"{where}.urlPrefix is {prefix or 'missing'}: give the address of the extender, such as http://10.96.0.20:12345/scheduler."
         )
 
 

@@ -1,4 +1,4 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sharing strategies as data, the decision of how hosts share their GPUs, and the conflicts of nodes that enter a strategy."""
+"""Sharing strategies as data, and the plan that takes nodes from one strategy to another."""

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The catalogue of sharing strategies: one row holds all that differs between them."""
+"""The catalogue of sharing strategies: one row holds all that differs between them. No other code names a strategy."""
 
 from __future__ import annotations
 
@@ -10,10 +10,32 @@ from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Iterable, Mapping
 
-from .._kubernetes.smoke_test.pod import CONTAINER, SharedResource
-
 #: Shell patterns of the resources of NVIDIA's device plugin: whole GPUs, shared GPUs and MIG slices. Its network operator has other names below nvidia.com.
 NVIDIA_RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-?*")
+#: The role that deploys NVIDIA's device plugin.
+NVIDIA_ROLE = "k8s_device_plugin"
+#: Which pods are evicted before a node changes, from none to more.
+DRAINS = ("none", "gpu")
+
+
+#: The container of the smoke test's pods; annotations of pods can have its name.
+CONTAINER = "smoke-test"
+
+
+@dataclass(frozen=True)
+class SharedResource:
+    """A resource by which several pods get parts of one GPU, in whole units.
+
+    A GPU has ``units_per_gpu``, or an equal part of what the node has; its number of GPUs is then in ``gpu_count_resource``.
+    A request above one GPU gets several whole GPUs if ``spans_gpus``. The scheduler extender writes the index of a pod's GPU into
+    the annotation ``gpu_annotation``; empty if it writes none.
+    """
+
+    name: str
+    units_per_gpu: int = 0
+    gpu_count_resource: str = ""
+    spans_gpus: bool = False
+    gpu_annotation: str = ""
 
 
 @dataclass(frozen=True)
@@ -22,53 +44,71 @@ class Strategy:
 
     name: str
     resources: tuple[str, ...]
-    # The tag of the playbooks that deploys its device plugin.
-    tag: str
-    # The role that deploys its device plugin, whose variables begin with its name.
-    role: str
-    # Whether NVIDIA's device plugin serves it. All others have a device plugin of their own, and an extender of kube-scheduler that binds pods.
-    by_nvidia: bool = False
-    # The label of its nodes, which keeps NVIDIA's device plugin off them; empty for the strategies of that plugin.
+    # The role that deploys its device plugin. Except for NVIDIA's, it has the strategy's name and the entry points preflight, cluster_present,
+    # node_absent, node_present, cluster_absent and verify.
+    role: str = NVIDIA_ROLE
+    # The role that sets the label by which its device plugin selects nodes, and the variable with more tolerations of that plugin.
+    labelling_role: str = "gpu_node_labels"
+    tolerations: str = "k8s_device_plugin_tolerations"
+    # The resource of which a node reports a fixed amount for each GPU, by the value of the variable ROLE_api, which is empty without that variable.
+    counted: Mapping[str, str] = field(default_factory=lambda: {"": "nvidia.com/gpu"})
+    # What a GPU adds to that amount: one device times the replicas of the configuration, its units of memory, or 100 percents.
+    measure: str = "devices"
+    # Whether kube-scheduler decides alone ("default"), or an extender of it binds the pods ("extender"), of which a kube-scheduler accepts one.
+    scheduler: str = "default"
+    # The end of the extender's address, if no other extender has it.
+    extender_path: str = ""
+    # Which pods are evicted before a node enters or leaves the strategy.
+    drain: str = "gpu"
+    # The label of its nodes, which keeps NVIDIA's device plugin off them; empty for the strategies of that plugin. It is removed last from the last
+    # nodes of the cluster that have it, so that it marks an unfinished removal.
     label: Mapping[str, str] = field(default_factory=dict)
-    # The name of its DaemonSet, for the strategies that have a label.
-    daemon_set: str = ""
-    # Resources that a node without the label still offers while the strategy is being removed.
+    # The name of its DaemonSet and the label of its pods.
+    daemon_set: str = "nvidia-device-plugin-daemonset"
+    plugin_labels: Mapping[str, str] = field(default_factory=lambda: {"name": "nvidia-device-plugin-ds"})
+    # Resources that a node without the label still offers, or has in its capacity, until the strategy is removed.
     offered_until_removed: tuple[str, ...] = ()
-    # Resources that stay in the node's capacity until the removal is complete.
     in_capacity_until_removed: tuple[str, ...] = ()
-    # Whether its device plugin replaces programs of the host, which are kept until the removal is complete.
-    replaces_programs: bool = False
-    # Whether its removal takes the label off last, so that a node without the label has nothing left of it.
-    label_removed_last: bool = False
+    # Under which name the module kept_files keeps files of the host until the strategy is removed; empty if it replaces none.
+    host_files: str = ""
     # The resources whose pods share a GPU in the smoke test; empty if one pod tests a GPU.
     shared: tuple[SharedResource, ...] = ()
     # The tag of its published extender, if that binds no pods with a runtimeClassName.
     tag_without_runtime_class: str = ""
+
+    @property
+    def by_nvidia(self) -> bool:
+        """Return whether NVIDIA's device plugin serves the strategy."""
+        return self.role == NVIDIA_ROLE
 
     def is_labelled(self, labels: Mapping[str, str]) -> bool:
         """Return whether a node with these labels has the strategy's label."""
         return bool(self.label) and all(labels.get(key) == value for key, value in self.label.items())
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return asdict(self)
+        """Return plain JSON types, with ``exclusions``: requirements of a node affinity that keep pods off the strategy's nodes."""
+        exclusions = [{"key": key, "operator": "NotIn", "values": [value]} for key, value in self.label.items()]
+        return {**asdict(self), "by_nvidia": self.by_nvidia, "exclusions": exclusions}
 
 
 #: By name, in the order in which they are named where a host has several.
 STRATEGIES = {
     row.name: row
     for row in (
-        *(
-            Strategy(name, NVIDIA_RESOURCES, tag="device_plugin", role="k8s_device_plugin", by_nvidia=True)
-            for name in ("exclusive", "time_slicing", "mps", "mig")
-        ),
+        *(Strategy(name, NVIDIA_RESOURCES) for name in ("exclusive", "time_slicing", "mps", "mig")),
         Strategy(
             "gpushare",
             ("aliyun.com/gpu-mem",),
-            tag="gpushare",
             role="gpushare",
+            labelling_role="gpushare",
+            tolerations="gpushare_device_plugin_tolerations",
+            counted={"": "aliyun.com/gpu-mem"},
+            measure="memory",
+            scheduler="extender",
+            extender_path="/gpushare-scheduler",
             label={"gpushare": "true"},
             daemon_set="gpushare-device-plugin-ds",
+            plugin_labels={"name": "gpushare-device-plugin-ds"},
             # The memory stays in the node's capacity for minutes after the removal, so only the number of GPUs counts there.
             offered_until_removed=("aliyun.com/gpu-mem",),
             in_capacity_until_removed=("aliyun.com/gpu-count",),
@@ -83,13 +123,21 @@ STRATEGIES = {
         ),
         Strategy(
             "nano_gpu",
-            ("nano-gpu/*", "elasticgpu.io/*"),
-            tag="nano_gpu",
+            ("nano-gpu/*", "nano-gpu.io/*", "elasticgpu.io/*"),
             role="nano_gpu",
+            labelling_role="nano_gpu",
+            tolerations="nano_gpu_agent_tolerations",
+            counted={
+                "": "nano-gpu/gpu-percent",
+                "nano-gpu": "nano-gpu/gpu-percent",
+                "elasticgpu": "elasticgpu.io/gpu-core",
+            },
+            measure="percents",
+            scheduler="extender",
             label={"gpu-kubernetes/nano-gpu": "true"},
             daemon_set="nano-gpu-agent",
-            replaces_programs=True,
-            label_removed_last=True,
+            plugin_labels={"app": "nano-gpu-agent"},
+            host_files="nano-gpu",
             shared=(
                 SharedResource(
                     "nano-gpu/gpu-percent", units_per_gpu=100, gpu_annotation=f"nano-gpu/container-{CONTAINER}"
@@ -104,8 +152,8 @@ STRATEGIES = {
         ),
     )
 }
-#: The strategies with an extender of kube-scheduler.
-EXTENDED = tuple(row for row in STRATEGIES.values() if not row.by_nvidia)
+#: The strategies with a device plugin of their own.
+OWN_PLUGIN = tuple(row for row in STRATEGIES.values() if not row.by_nvidia)
 
 
 def nvidia_resources(resource_name: str) -> tuple[str, ...]:
@@ -117,3 +165,13 @@ def matching(amounts: Mapping[str, int], patterns: Iterable[str]) -> dict[str, i
     """Return those of the amounts by resource whose resource matches one of the shell patterns, in units of each resource."""
     wanted = tuple(patterns)
     return {name: amount for name, amount in amounts.items() if any(fnmatchcase(name, each) for each in wanted)}
+
+
+def strategy_of(resource: str) -> Strategy:
+    """Return the strategy whose device plugin registers the resource; the first one of NVIDIA's device plugin for any other."""
+    rows = (row for row in OWN_PLUGIN if any(fnmatchcase(resource, each) for each in (*row.resources, *_left_by(row))))
+    return next(rows, next(iter(STRATEGIES.values())))
+
+
+def _left_by(row: Strategy) -> tuple[str, ...]:
+    return (*row.offered_until_removed, *row.in_capacity_until_removed)

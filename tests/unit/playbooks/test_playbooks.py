@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the playbooks and the links between roles promise before a host or a cluster is asked."""
+"""The order of the playbooks, and what they and the links between roles promise before a host or a cluster is read."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import shutil
 import pytest
 import yaml
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import HERE, ROOT
 
+MANIFEST = ROOT / "tests/unit/plugins/module_utils/_scheduler/fixtures/kubeadm-1.34.4.yaml"
 LOCAL = "ansible_connection=local ansible_become=false"
 # This one asks the API server alone.
 NO_HOSTS = ("show_gpu_allocation.yml",)
@@ -20,15 +21,101 @@ PLAYBOOKS = sorted({path.name for path in (ROOT / "playbooks").glob("*.yml")} - 
 ROLES = ("k8s_device_plugin", "gpu_smoke_test", "gpu_verify")
 
 
-def plays(name):
-    return yaml.safe_load((ROOT / "playbooks" / name).read_text())
+def plays(path):
+    """All plays of a playbook and of those that it imports, in their order."""
+    for play in yaml.safe_load(path.read_text()):
+        imported = play.get("ansible.builtin.import_playbook")
+        yield from plays(path.parent / imported) if imported else [play]
+
+
+def plays_of(name):
+    return list(plays(ROOT / "playbooks" / name))
 
 
 @pytest.mark.parametrize("playbook", PLAYBOOKS)
 def test_hosts_of_a_first_play_are_a_group_that_must_have_hosts(playbook):
-    first = plays(playbook)[0]
+    first = plays_of(playbook)[0]
     group = ELSEWHERE.get(playbook, "gpu_nodes")
     assert (first["hosts"], first["vars_files"]) == (f"{{{{ __{group} }}}}", ["vars/hosts.yml"])
+
+
+def test_playbooks_are_short():
+    lines = {path: len(path.read_text().splitlines()) for path in (ROOT / "playbooks").rglob("*.yml")}
+    assert {path.name for path, number in lines.items() if number > (100 if path.name == "site.yml" else 60)} == set()
+    assert sum(number for path, number in lines.items() if path.parent.name == "vars") <= 40
+
+
+def steps(name):
+    """Role and entry point of what the plays of a playbook do, in order."""
+    for play in plays_of(name):
+        yield from ((role["role"].rpartition(".")[2], "main") for role in play.get("roles", []))
+        for task in play.get("tasks", []):
+            included = next((task[key] for key in task if key.endswith(("import_role", "include_role"))), None)
+            if included:
+                yield included["name"].removeprefix("gpu.kubernetes."), included.get("tasks_from", "main")
+            if "__scheduler_step" in task.get("vars", {}):
+                yield "kube_scheduler_extender", task["vars"]["__scheduler_step"]
+
+
+ENTERED, ROLE, LEFT = "{{ gpu_sharing_node_plan.node_present }}", "{{ gpu_sharing_role }}", "{{ __gpu_strategy_role }}"
+#: If nodes reported shares before kube-scheduler calls the extender, their pods would get no GPU.
+CHANGE = [
+    ("gpu_sharing", "main"),
+    (ENTERED, "preflight"),
+    ("kube_scheduler_extender", "preflight"),
+    ("kube_scheduler_extender", "restore"),
+    ("gpu_node_maintenance", "begin"),
+    (LEFT, "node_absent"),
+    (ROLE, "cluster_present"),
+    ("kube_scheduler_extender", "endpoints"),
+    ("kube_scheduler_extender", "main"),
+    (LEFT, "cluster_absent"),
+]
+ENTER = [("k8s_device_plugin", "main"), (ENTERED, "node_present"), ("gpu_node_maintenance", "end")]
+
+
+def test_strategies_change_in_an_order_in_which_no_pod_loses_its_gpu():
+    assert list(steps("share_gpus.yml")) == [*CHANGE, *ENTER]
+    assert list(steps("remove_gpu_nodes.yml"))[1 : len(CHANGE) + 1] == CHANGE
+    serial = {
+        task["vars"]["__scheduler_step"]: play.get("serial")
+        for play in plays_of("share_gpus.yml")
+        for task in play.get("tasks", [])
+        if "__scheduler_step" in task.get("vars", {})
+    }
+    assert serial == {"preflight": None, "restore": 1, "endpoints": None, "main": 1}
+
+
+def test_no_control_plane_is_changed_while_another_would_be_refused(run, tmp_path):
+    manifests = {}
+    for name, text in (("one", MANIFEST.read_text()), ("two", "kind: Deployment\n"), ("three", "metadata: [\n")):
+        manifests[name] = tmp_path / name / "kube-scheduler.yaml"
+        manifests[name].parent.mkdir()
+        manifests[name].write_text(text)
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text("{}")
+    hosts = {
+        name: {
+            "gpu_node_name": name,
+            "kube_scheduler_extender_manifest": str(path),
+            "kube_scheduler_extender_config_path": str(tmp_path / f"{name}.yaml"),
+            "kube_scheduler_extender_state_dir": str(tmp_path / f"state-{name}"),
+        }
+        for name, path in manifests.items()
+    }
+    code, said = run(
+        {"kube_control_plane": {"hosts": hosts, "vars": HERE}},
+        ROOT / "playbooks" / "patch_kube_scheduler.yml",
+        gpu_kubeconfig=str(kubeconfig),
+        kube_scheduler_extender_extenders=[{"urlPrefix": "http://127.0.0.1:1/x", "filterVerb": "filter"}],
+    )
+    assert code != 0
+    for bad in ("two", "three"):
+        assert str(manifests[bad]) in " ".join(said.split())
+        assert f"fatal: [{bad}]" in said
+    assert "fatal: [one]" not in said
+    assert "PLAY [Patch kube-scheduler]" not in said
+    assert not (tmp_path / "state-one").exists()
 
 
 @pytest.mark.parametrize(
@@ -57,7 +144,7 @@ def test_group_without_hosts_is_an_error(run, playbook, inventory):
 )
 def test_the_kubeconfig_is_checked_before_anything_else(name):
     """Nothing comes before it but the end of hosts that the run is not about."""
-    first = next(task for task in plays(f"{name}.yml")[0]["pre_tasks"] if "ansible.builtin.meta" not in task)
+    first = next(task for task in plays_of(f"{name}.yml")[0]["pre_tasks"] if "ansible.builtin.meta" not in task)
     assert first["ansible.builtin.import_role"] == {"name": "gpu.kubernetes.gpu_preflight", "tasks_from": "controller"}
     assert "when" not in first
 
@@ -70,7 +157,7 @@ def test_missing_kubeconfig_is_told(run):
 
 
 @pytest.mark.parametrize(
-    ("name", "play"), [("site", "Label the GPU nodes"), ("remove_gpu_nodes", "Remove the device plugin")]
+    ("name", "play"), [("site", "Label the GPU nodes"), ("remove_gpu_nodes", "Remove the pods of interrupted")]
 )
 def test_nothing_is_decided_that_a_run_does_not_need(run, name, play):
     playbook = ROOT / "playbooks" / f"{name}.yml"
@@ -100,52 +187,46 @@ def test_helm_is_asked_for_where_it_is_needed(run, tmp_path, tag, asked):
     assert ("no helm command that works" in " ".join(said.split())) is asked, said
 
 
-ALL = ["device_plugin", "gpushare", "nano_gpu", "scheduler"]
+ALL = ["preflight", "device_plugin", "sharing", "scheduler"]
 
 
-#: Tags that are asked for and skipped; whether the report follows, which tags change the sharing, and whether it matters to the run.
+#: Tags that are requested and skipped, and those of them that concern the sharing strategies.
 RUNS = {
-    "everything": (["all"], [], True, ALL, True),
-    "verify": (["verify"], [], True, [], True),
-    "one": (["device_plugin"], [], False, ALL[:1], True),
-    "one-and-verify": (["device_plugin", "verify"], [], True, ALL[:1], True),
-    "two": (["gpushare", "device_plugin"], [], False, ALL[:2], True),
-    "runtime": (["runtime"], [], False, [], True),
-    "not-verify": (["all"], ["verify"], False, ALL, True),
-    "not-smoke-test": (["all"], ["smoke_test"], True, ALL, True),
-    "not-one": (["all"], ["device_plugin"], True, ALL[1:], True),
-    "not-scheduler": (["all"], ["scheduler"], True, ALL[:3], True),
-    "labels": (["labels"], [], False, [], False),
-    "labels-and-reserve": (["labels", "reserve"], [], False, [], False),
-    "labels-and-scheduler": (["labels", "scheduler"], [], False, ALL[3:], True),
-    "nothing": (["all"], ["all"], False, [], False),
+    "everything": (["all"], [], ALL),
+    "verify": (["verify"], [], []),
+    "one": (["device_plugin"], [], ALL[1:2]),
+    "two": (["sharing", "device_plugin", "verify"], [], ALL[1:3]),
+    "runtime": (["runtime"], [], []),
+    "not-verify": (["all"], ["verify"], ALL),
+    "not-one": (["all"], ["device_plugin"], [ALL[0], *ALL[2:]]),
+    "not-scheduler": (["all"], ["scheduler"], ALL[:3]),
+    "labels-and-scheduler": (["labels", "scheduler"], [], ALL[3:]),
+    "nothing": (["all"], ["all"], []),
 }
 
 
-def test_a_run_knows_what_it_is_about(hear, tmp_path):
-    """A verdict is left to the report only if there is one, and the sharing is not changed by half."""
+def test_tags_of_a_run_are_those_of_the_plan(hear, tmp_path):
     text = (ROOT / "playbooks" / "vars" / "hosts.yml").read_text()
     # Ansible's own names have one value in a run; each host has its own here.
     for name in ("ansible_run_tags", "ansible_skip_tags"):
         assert name in text
         text = text.replace(name, f"its_{name}")
     (tmp_path / "hosts.yml").write_text(text)
-    told = "[__gpu_report_follows | bool, __gpu_sharing_run_tags, __gpu_sharing_matters | bool]"
     play = {
         "hosts": "all",
         "gather_facts": False,
         "vars_files": [str(tmp_path / "hosts.yml")],
-        "tasks": [{"ansible.builtin.set_fact": {"told": "{{ " + told + " }}"}}],
+        "tasks": [{"ansible.builtin.set_fact": {"found": "{{ gpu_sharing_run_tags }}"}}],
     }
     found = hear(
         {
             name: {"its_ansible_run_tags": tags, "its_ansible_skip_tags": skipped}
-            for name, (tags, skipped, *_told) in RUNS.items()
+            for name, (tags, skipped, _expected) in RUNS.items()
         },
         [play],
-        "dict(groups.all | zip(groups.all | map('extract', hostvars, 'told')))",
+        "dict(groups.all | zip(groups.all | map('extract', hostvars, 'found')))",
     )
-    assert found == {name: list(expected) for name, (_tags, _skipped, *expected) in RUNS.items()}
+    assert found == {name: expected for name, (_tags, _skipped, expected) in RUNS.items()}
 
 
 LINKED = {

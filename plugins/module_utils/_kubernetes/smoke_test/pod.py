@@ -8,34 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Mapping, Sequence
 
+from ..._sharing.catalogue import CONTAINER, SharedResource
 from ..objects import Object
 
 NAME = "gpu-smoke-test"
 LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/managed-by": "gpu.kubernetes"}
 RUN_LABEL = "gpu-kubernetes/smoke-test-run"
-CONTAINER = "smoke-test"
 
 # The pod outlives the wait by this many seconds, so that its state can be read; then the kubelet ends it.
 GRACE_SECONDS = 60
 
 GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists"}
 CORDON_TOLERATION = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
-
-
-@dataclass(frozen=True)
-class SharedResource:
-    """A resource by which several pods get parts of one GPU, in whole units.
-
-    A GPU has ``units_per_gpu``, or an equal part of what the node has; its number of GPUs is then in ``gpu_count_resource``.
-    A request above one GPU gets several whole GPUs if ``spans_gpus``. The scheduler extender writes the index of a pod's GPU into
-    the annotation ``gpu_annotation``; empty if it writes none.
-    """
-
-    name: str
-    units_per_gpu: int = 0
-    gpu_count_resource: str = ""
-    spans_gpus: bool = False
-    gpu_annotation: str = ""
 
 
 @dataclass(frozen=True)

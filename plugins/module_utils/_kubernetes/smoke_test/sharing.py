@@ -12,12 +12,13 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any, Mapping, Sequence
 
+from ..._sharing.catalogue import SharedResource
 from ..api import in_parallel
 from ..objects import Object, allocatable_of, annotations_of, capacity_of, condition_of, name_of
 from ..pod_trouble import Evidence, one_line
 from ..requests import count_allocated, list_holders
 from ..watching import UNFINISHED
-from .pod import SharedResource, SmokeTest
+from .pod import SmokeTest
 from .session import Session
 from .verdict import Result, check_node, explain_deletion, is_decided, judge_pod, phase_of
 

@@ -4,10 +4,7 @@
 
 from __future__ import annotations
 
-import yaml
 from fakes.loopback_api import write_kubeconfig
-
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
 
 def test_a_maintenance_that_fails_names_the_host(hear, tmp_path):
@@ -42,10 +39,3 @@ def test_a_maintenance_that_fails_names_the_host(hear, tmp_path):
     )
     for way in ways:
         assert told[way].startswith(f"{way}: The Kubernetes API at http://127.0.0.1:9 cannot be reached"), told
-
-
-def test_the_role_and_the_module_agree_on_what_a_gpu_pod_is():
-    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.maintenance import GPU_RESOURCES
-
-    defaults = yaml.safe_load((ROOT / "roles" / "gpu_node_maintenance" / "defaults" / "main.yml").read_text())
-    assert defaults["gpu_node_maintenance_resources"] == list(GPU_RESOURCES)

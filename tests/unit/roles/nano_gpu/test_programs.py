@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run of nano_gpu that is cut off between any two of its steps never costs a host its own programs."""
+"""An interrupted run of nano_gpu never loses the programs of a host."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ import yaml
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
 ROLE = ROOT / "roles" / "nano_gpu"
-STEPS = [task["name"].split()[0] for task in yaml.safe_load((ROLE / "tasks" / "main.yml").read_text())]
+NODE_PRESENT = yaml.safe_load((ROLE / "tasks" / "node_present.yml").read_text())
 
-#: What the agent's pod does when it starts, in shell: its programs in place of the host's, these aside.
+#: What the agent's pod does when it starts, in shell: it replaces the host's programs, and moves one aside.
 INSTALL = "mv toolkit toolkit-bak; rm hook; for name in hook toolkit; do echo agent $0 > $name; done"
 UPGRADE = "echo -n release 2 | tee nvidia-ctk > hook.new; mv hook.new hook; ln -sfn hook toolkit"
-#: What the DaemonSet was told last.
-RUNNING = {"metadata": {"annotations": {"gpu-kubernetes/restarted": "{{ told.restarted }}"}}}
 
 
 def programs(folder):
@@ -30,7 +28,7 @@ def programs(folder):
 
 
 def install_package(folder):
-    """What the toolkit's package puts there first."""
+    """Install the toolkit's package for the first time."""
     folder.mkdir()
     (folder / "hook").write_text("release 1")
     (folder / "toolkit").symlink_to("hook")
@@ -42,26 +40,26 @@ def shell(script, *arguments, **more):
     return {"ansible.builtin.command": {"argv": ["sh", "-ec", script, *arguments], "chdir": "{{ bin }}"}, **more}
 
 
-def included(name):
-    return [{"ansible.builtin.include_tasks": str(ROLE / "tasks" / name)}]
+def restore(**variables):
+    """The role's tasks that record the replacements or restore the programs."""
+    return [{"ansible.builtin.include_tasks": str(ROLE / "tasks" / "restore.yml"), "vars": variables}]
 
 
 def steps(version, only):
-    """Those of the steps ``only`` of the role, in its order. A script is the agent, and starts as its DaemonSet would have it start."""
-    told = {"version": version, "restarted": "{{ __nano_gpu_restarted }}"}
+    """Those of the steps ``only`` of node_present, in its order. A script is the agent, and starts as its DaemonSet would start it."""
+    template = {"version": version, "restarted": "{{ _extender_sharing_restarted }}"}
     deploy = [
-        shell(INSTALL, version, when="told != wanted", vars={"wanted": told}),
-        {"ansible.builtin.set_fact": {"told": told}},
+        shell(INSTALL, version, when="deployed != wanted", vars={"wanted": template}),
+        {"ansible.builtin.set_fact": {"deployed": template}},
     ]
-    known = {"Keep": included("keep.yml"), "Deploy": deploy, "Give": included("give_back.yml")}
-    order = [step for step in STEPS if step in known]
-    assert order == list(known)
-    return [{"block": known[step], "when": f"'{step}' in {only}"} for step in order]
+    keep, _bring, record, _report = NODE_PRESENT
+    known = {"Keep": [keep], "Deploy": deploy, "Record": restore(**record["vars"])}
+    return [{"block": known[step], "when": f"'{step}' in {only}"} for step in known]
 
 
-ALL = "['Keep', 'Deploy', 'Give']"
-#: Before the second run either the toolkit was upgraded or another version of the agent is asked for; it comes to some steps, and a third one
-#: follows or not.
+ALL = "['Keep', 'Deploy', 'Record']"
+#: Before the second run either the toolkit is upgraded or another version of the agent is requested; it is interrupted after some steps, and a third
+#: one follows or not.
 CASES = {
     f"{cut[-1]}-{'upgraded' if upgraded else 'changed'}-{'again' if again else 'end'}".lower(): {
         "upgraded": upgraded,
@@ -76,13 +74,14 @@ CASES = {
 
 
 @pytest.mark.thorough
-def test_a_run_that_is_cut_off_is_gone_on_with(hear, tmp_path):
+def test_interrupted_run_is_resumed(hear, tmp_path):
     files = [*sorted((ROLE / "vars" / "main").glob("*.yml")), ROLE / "defaults" / "main.yml"]
     variables = {
         **{name: value for file in files for name, value in yaml.safe_load(file.read_text()).items()},
         "nano_gpu_replace_host_binaries": True,
-        "__nano_gpu_host": {"expected": 1},
-        "__nano_gpu_running": {"found": [[{"spec": {"template": RUNNING}}], [], []]},
+        "_extender_sharing_host": {"expected": 1},
+        # As the internal role has it, for a strategy whose pods were last restarted as the DaemonSet has it.
+        "_extender_sharing_restarted": "{{ now_of_run if _extender_sharing_restart | bool else deployed.restarted }}",
         "__nano_gpu_programs": ["{{ bin }}/hook", "{{ bin }}/toolkit"],
         "__nano_gpu_leftovers": ["{{ bin }}/toolkit-bak"],
         "__nano_gpu_package_files": ["{{ bin }}/nvidia-ctk"],
@@ -97,35 +96,25 @@ def test_a_run_that_is_cut_off_is_gone_on_with(hear, tmp_path):
         folder = tmp_path / name
         before = install_package(folder)
         after[name] = {**before, "hook": "release 2"} if case["upgraded"] else before
-        hosts[name] = {**case, "bin": str(folder), "told": {"version": "0", "restarted": ""}}
+        hosts[name] = {**case, "bin": str(folder), "deployed": {"version": "0", "restarted": ""}}
     again = [name for name, case in CASES.items() if case["again"]]
-    told = hear(
+    found = hear(
         hosts,
         [
-            play(steps("1", ALL), __nano_gpu_time="first"),
-            play([shell(UPGRADE, when="upgraded"), *steps("{{ version }}", "steps")], __nano_gpu_time="second"),
+            play(steps("1", ALL), now_of_run="first"),
+            play([shell(UPGRADE, when="upgraded"), *steps("{{ version }}", "steps")], now_of_run="second"),
             play(
                 [*steps("{{ version }}", ALL), shell("cat hook toolkit", register="seen")],
                 again,
-                __nano_gpu_time="third",
+                now_of_run="third",
             ),
             # Removed, or not allowed any more.
-            play(
-                included("give_back.yml"),
-                nano_gpu_state="{{ 'absent' if again else 'present' }}",
-                nano_gpu_replace_host_binaries=False,
-            ),
+            play(restore(__nano_gpu_restores=True, __nano_gpu_cleans=False), nano_gpu_replace_host_binaries=False),
         ],
         "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(attribute='seen.stdout_lines', default=[])))",
     )
     for name, case in CASES.items():
-        # Also where the package had put its own ones back before the run that was cut off.
-        assert told[name] == ([f"agent {case['version']}"] * 2 if case["again"] else []), name
+        # Also where the package had restored its own programs before the interrupted run.
+        assert found[name] == ([f"agent {case['version']}"] * 2 if case["again"] else []), name
         assert programs(tmp_path / name) == after[name], name
         assert not list((tmp_path / f"{name}-state").rglob("*.json")), name
-
-
-def test_the_label_that_tells_of_an_unfinished_removal_goes_last():
-    """After the programs have been given back, on the hosts that have come so far."""
-    assert STEPS.index("Give") < STEPS.index("Take")
-    assert "unlabel.yml" in str(yaml.safe_load((ROLE / "tasks" / "main.yml").read_text())[STEPS.index("Take")])

@@ -1,27 +1,30 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What nano-gpu is given by either of its names, and which hosts and nodes it does not get."""
+"""The objects of nano-gpu with each API, and which hosts are refused."""
 
 from __future__ import annotations
 
 import pytest
-import yaml
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import extenders
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT, check_pods
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import check_pods, task_of
 
+#: The settings that the role exports for kube-scheduler.
+SETTINGS = task_of("_extender_sharing", "settings", "Export the scheduler")["ansible.builtin.set_fact"][
+    "_extender_sharing_settings"
+].strip()[2:-2]
 SERVICE = {"found": [[{"spec": {"clusterIP": "10.96.0.9"}}]]}
 
 
 @pytest.fixture
 def rendered(made):
-    """What the role makes of the variables of each host: the objects by kind and name, and what kube-scheduler is told."""
+    """The objects of each host's variables by kind and name, and the settings for kube-scheduler."""
 
     def render(**hosts):
         found = made(
             "nano_gpu",
-            {name: {"__nano_gpu_service": SERVICE, **variables} for name, variables in hosts.items()},
-            "[__nano_gpu_agent_objects + __nano_gpu_extender_objects, __nano_gpu_scheduler_extender]",
+            {name: {"__extender_sharing_service": SERVICE, **variables} for name, variables in hosts.items()},
+            "[__nano_gpu_agent_objects + __nano_gpu_extender_objects, " + SETTINGS + "]",
         )
         return [
             ({(item["kind"], item["metadata"]["name"]): item for item in objects}, extender)
@@ -40,7 +43,7 @@ def extender_of(objects):
     return container
 
 
-def test_accounts_and_containers_may_do_what_the_programs_do_and_no_more(rendered):
+def test_accounts_and_containers_have_only_the_rights_that_the_programs_need(rendered):
     [(objects, told), (allowing, _told)] = rendered(plain={}, allowing={"nano_gpu_replace_host_binaries": True})
     assert "runtimeClassName" not in agent_of(objects)
     assert told["urlPrefix"] == "http://10.96.0.9:39999/scheduler"
@@ -86,7 +89,7 @@ def check_rights(objects):
     assert may["nano-gpu-scheduler"] == reads | nodes | {("pods", "update"), ("pods/binding", "create")}
 
 
-def test_other_names_builds_and_addresses(rendered):
+def test_other_api_images_and_addresses(rendered):
     service = {"found": [[{"spec": {"clusterIP": "fd00::9"}}]]}
     image = {"registry": "registry.example.com:5000", "repository": "mine", "tag": "sha256:abc"}
     own = {f"nano_gpu_extender_image_{name}": value for name, value in image.items()}
@@ -95,10 +98,10 @@ def test_other_names_builds_and_addresses(rendered):
             "nano_gpu_api": "elasticgpu",
             "nano_gpu_policy": "spread",
             "nano_gpu_weight": 5,
-            "__nano_gpu_service": service,
+            "__extender_sharing_service": service,
         },
         own={**own, "nano_gpu_extender_url": "https://lb.example.com/scheduler"},
-        early={"__nano_gpu_service": {"found": [[]]}},
+        early={"__extender_sharing_service": {"found": [[]]}},
     )
     extender = extender_of(objects)
     assert extender["image"] == "ccr.ccs.tencentyun.com/elasticai/elastic-gpu-scheduler:latest"
@@ -121,49 +124,40 @@ def gpu(memory=40, **more):
 
 
 READY = {"nano_gpu_agent_needs_host_binaries": False}
-#: The GPUs of a host and its variables, and what is said of it, or how much it offers.
+#: The GPUs of a host and its variables, and a part of the message, or the amount that its node is going to report.
 HOSTS = {
-    "nobody-allowed-it": (
+    "not-allowed": (
         [gpu()],
         {},
-        "without them pods are counted and placed, and see no GPU. Allow it with nano_gpu_replace_host_binaries",
+        "without them pods are counted and scheduled, and see no GPU. Allow it with nano_gpu_replace_host_binaries",
     ),
     "no-gpu": ([], {}, "0"),
-    "own-agent": (
-        [gpu(), gpu(), gpu(lost=True)],
-        {**READY, "nano_gpu_extender_url": "https://lb.example.com/scheduler"},
-        "200",
-    ),
-    "no-address": (
-        [gpu()],
-        {**READY, "nano_gpu_extender_url": "10.96.0.9:39999/scheduler"},
-        "nano_gpu_extender_url is 10.96.0.9:39999/scheduler, which is no address; give one such as",
-    ),
+    "own-agent": ([gpu(), gpu(), gpu(lost=True)], READY, "200"),
     "mig": ([gpu(mig_mode="enabled")], READY, "has GPUs in MIG mode, which nano_gpu does not support"),
-    "percents-know-no-memory": ([gpu(180)] * 8, READY, "800"),
+    "percents-count-no-memory": ([gpu(180)] * 8, READY, "800"),
     "memory": ([gpu(80)] * 2, {**READY, "nano_gpu_api": "elasticgpu"}, "200"),
     "too-much-memory": (
         [gpu(80)] * 4,
         {**READY, "nano_gpu_api": "elasticgpu"},
-        "has 327680 MiB of GPU memory, of which elasticgpu.io/gpu-memory counts each one",
+        "has 327680 MiB of GPU memory, elasticgpu.io/gpu-memory counts each MiB",
     ),
 }
 
 
-def test_which_hosts_can_share(refusals):
-    groups = [{name: {"gpus": gpus, **variables}} for name, (gpus, variables, _words) in HOSTS.items()]
-    facts = {"nvml": {"source": "nvml", "error": None, "gpus": "{{ gpus }}"}}
-    told = refusals(
+def test_expected_percents_of_a_node_and_hosts_that_are_refused(made):
+    files = {"_extender_sharing": ["Refuse GPUs in MIG mode"], "nano_gpu": ["Refuse more memory", "Refuse an agent"]}
+    tasks = [task_of(role, "preflight", words) for role, names in files.items() for words in names]
+    record = {"_extender_sharing_host": {"expected": "{{ _extender_sharing_expected | int }}"}}
+    found = made(
         "nano_gpu",
-        ["facts"],
-        *groups,
-        facts=facts,
-        fact="__nano_gpu_host.expected",
-        variables={"gpu_preflight_gpus": {"ansible_facts": {}}},
+        {name: {"gpus": gpus, **variables} for name, (gpus, variables, _words) in HOSTS.items()},
+        "_extender_sharing_expected | string",
+        {"block": [{"ansible.builtin.set_fact": record}, *tasks]},
+        facts={"nvml": {"source": "nvml", "error": None, "gpus": "{{ gpus }}"}},
     )
     for name, (_gpus, _variables, words) in HOSTS.items():
-        assert words in str(told[name]), told[name]
-        assert (str(told[name]) == words) is words.isdecimal()
+        assert words in str(found[name]), found[name]
+        assert (str(found[name]) == words) is words.isdecimal()
 
 
 def toolkit(version="1.17.8", mode=""):
@@ -175,18 +169,18 @@ def toolkit(version="1.17.8", mode=""):
 
 HOOK, TOOLKIT = "/usr/bin/nvidia-container-runtime-hook", "/usr/bin/nvidia-container-toolkit"
 THERE = {"known": False, "there": [HOOK, TOOLKIT]}
-#: What is on a host whose programs may be replaced, and what is said of it.
+#: What is on a host whose programs may be replaced, and a part of the message.
 PROGRAMS = {
     "nothing-wrong": ({"kept": THERE, **toolkit()}, ""),
-    "hook-of-old": ({"kept": THERE, **toolkit(mode="auto")}, ""),
-    "hook-asked-for": ({"kept": THERE, **toolkit("1.18.0", "legacy")}, ""),
+    "hook-of-an-old-toolkit": ({"kept": THERE, **toolkit(mode="auto")}, ""),
+    "hook-requested": ({"kept": THERE, **toolkit("1.18.0", "legacy")}, ""),
     "without-a-hook": (
         {"kept": THERE, **toolkit("1.18.0")},
         "{}: NVIDIA's container toolkit 1.18.0 in the mode auto uses CDI",
     ),
     "cdi": ({"kept": THERE, **toolkit(mode="cdi")}, "in the mode cdi uses CDI and calls no hook"),
-    "no-toolkit": ({"kept": {"known": False, "there": [HOOK]}, **toolkit()}, "Host {}: there is no " + TOOLKIT),
-    "no-toolkit-yet": ({"kept": {"known": False, "there": []}, "__nano_gpu_prepared": False, **toolkit("1.18.0")}, ""),
+    "no-toolkit": ({"kept": {"known": False, "there": [HOOK]}, **toolkit()}, f"Host {{}}: {TOOLKIT} does not exist"),
+    "no-toolkit-yet": ({"kept": {"known": False, "there": []}, "prepared": False, **toolkit("1.18.0")}, ""),
     "replaced-by-others": (
         {"kept": {"known": False, "there": [HOOK, TOOLKIT, TOOLKIT + "-bak"]}, **toolkit()},
         f"Host {{}}: {TOOLKIT}-bak was left by an agent that has replaced",
@@ -195,41 +189,20 @@ PROGRAMS = {
 }
 
 
-def without(tasks, *modules):
-    return [task for task in tasks if not any(f"gpu.kubernetes.{module}" in task for module in modules)]
-
-
-def loaded(*parts):
-    return yaml.safe_load(ROOT.joinpath("roles", *parts).read_text())
-
-
-def role_variables(role):
-    files = [
-        *sorted((ROOT / "roles" / role / "vars" / "main").glob("*.yml")),
-        ROOT / "roles" / role / "defaults" / "main.yml",
+def test_programs_that_cannot_be_replaced_are_refused(made):
+    tasks = [
+        task_of("nano_gpu", "programs", words)
+        for words in ("Require that they exist", "Refuse programs", "Require a container toolkit")
     ]
-    return {name: value for file in files for name, value in yaml.safe_load(file.read_text()).items()}
-
-
-def test_which_programs_may_be_replaced(hear):
-    tasks = without(loaded("nano_gpu", "tasks", "facts_programs.yml"), "kept_files", "container_runtime_info")
-    seen = {
+    observed = {
         "__nano_gpu_kept": "{{ kept }}",
         "__nano_gpu_toolkit": "{{ toolkit }}",
-        "__gpu_sharing_toolkit_read": {"content": "{{ mode | b64encode }}"},
+        "_extender_sharing_toolkit_file": {"content": "{{ mode | b64encode }}"},
+        "_extender_sharing_host": {"prepared": "{{ prepared | default(true) }}"},
     }
-    rescue = [{"ansible.builtin.set_fact": {"why": "{{ ansible_failed_result.msg }}"}}]
-    play = {
-        "hosts": "all",
-        "gather_facts": False,
-        "vars": {**role_variables("nano_gpu"), **seen},
-        "tasks": [{"block": tasks, "rescue": rescue}],
-    }
-    told = hear(
-        {name: host for name, (host, _words) in PROGRAMS.items()},
-        [play],
-        "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(attribute='why', default='')))",
+    found = made(
+        "nano_gpu", {name: host for name, (host, _words) in PROGRAMS.items()}, "''", {"block": tasks, "vars": observed}
     )
     for name, (_host, words) in PROGRAMS.items():
-        assert bool(told[name]) == bool(words), told[name]
-        assert words.format(name) in told[name]
+        assert bool(found[name]) == bool(words), found[name]
+        assert words.format(name) in (found[name] or "")

@@ -446,24 +446,3 @@ def test_survey_explains_as_well_as_it_may() -> None:
     cluster.daemon_sets = cluster.warning_events = forbid  # type: ignore[method-assign, assignment]
     reports = survey(cluster, QUESTION, {"w1": 8, "w2": 8}, patience()[0])
     assert ["has offered no GPU" in reports[0].reason, "no plugin pod" in reports[1].reason] == [True, True]
-
-
-def test_plugins_that_give_way_to_a_label_are_none() -> None:
-    """As the DaemonSet controller makes their pods, which have nothing but their node's name in their affinity."""
-    away = {"matchExpressions": [{"key": "gpushare", "operator": "NotIn", "values": ["true"]}]}
-    mine = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["w1"]}]}
-
-    def only(term: Any) -> Any:
-        return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
-
-    whole = {"on": "w1", "image": "nvcr.io/nvidia/k8s-device-plugin:v1", "volumes": FOLDER, "affinity": only(mine)}
-    pods = [pod(name, namespace="x", owner=name, **whole) for name in ("gives-way", "stays")]
-    cluster = FakeCluster([node("w1", 8)], pods)
-    cluster.daemon_set_list = [
-        {"metadata": {"name": name, "namespace": "x"}, "spec": {"template": {"spec": spec}}}
-        for name, spec in (("gives-way", {"affinity": only(away)}), ("stays", {}))
-    ]
-    for labels, found in (({}, ["x/gives-way", "x/stays"]), ({"gpushare": "true"}, ["x/stays"])):
-        question = Question("aliyun.com/gpu-mem", "x", {"name": "gpushare"}, coming_labels=labels)
-        (report,) = survey(cluster, question, {"w1": 8}, patience()[0])
-        assert report.foreign_plugins == found

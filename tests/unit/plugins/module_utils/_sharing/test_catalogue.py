@@ -8,22 +8,35 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.maintenance import ANNOTATION
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import (
-    EXTENDED,
+    DRAINS,
+    OWN_PLUGIN,
     STRATEGIES,
     matching,
     nvidia_resources,
+    strategy_of,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.decision import MAINTENANCE, PLUGIN_TAG
 
 ROOT = Path(__file__).resolve().parents[5]
+ENTRY_POINTS = {"preflight", "cluster_present", "node_absent", "node_present", "cluster_absent", "verify"}
 
 
-def test_strategies_without_nvidias_plugin_are_gpushare_and_nano_gpu():
-    assert [row.name for row in EXTENDED] == ["gpushare", "nano_gpu"]
-    assert all(row.label and row.daemon_set for row in EXTENDED)
-    assert not any(row.label or row.daemon_set for row in STRATEGIES.values() if row.by_nvidia)
+def test_only_strategies_with_a_device_plugin_of_their_own_have_a_label():
+    assert [row.name for row in STRATEGIES.values() if row.label] == [row.name for row in OWN_PLUGIN]
+    assert all(row.role == row.name and len(row.label) == 1 for row in OWN_PLUGIN)
+    assert {row.drain for row in STRATEGIES.values()} <= set(DRAINS)
+
+
+@pytest.mark.parametrize("row", OWN_PLUGIN, ids=lambda row: row.name)
+def test_role_of_a_strategy_has_its_entry_points_and_names(row):
+    yaml = pytest.importorskip("yaml")
+    role = ROOT / "roles" / row.role
+    specs = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())["argument_specs"]
+    assert set(specs) >= ENTRY_POINTS
+    assert {path.stem for path in (role / "tasks").glob("*.yml")} >= ENTRY_POINTS
+    assert f"{row.role}_remove_used" in specs["main"]["options"]
+    variables = yaml.safe_load((role / "vars" / "main" / "sharing.yml").read_text())
+    assert variables["_extender_sharing_name"] == row.name
 
 
 def test_strategies_are_the_choices_of_the_role():
@@ -31,37 +44,8 @@ def test_strategies_are_the_choices_of_the_role():
     specs = yaml.safe_load((ROOT / "roles" / "gpu_sharing" / "meta" / "argument_specs.yml").read_text())
     options = specs["argument_specs"]["main"]["options"]
     assert options["gpu_sharing_strategy"]["choices"] == ["", *STRATEGIES]
-    assert options["gpu_sharing_second_scheduler"]["choices"] == ["", *(row.name for row in EXTENDED)]
-
-
-def test_labels_of_the_role_are_those_of_the_catalogue():
-    yaml = pytest.importorskip("yaml")
-    variables = yaml.safe_load((ROOT / "roles" / "gpu_sharing" / "vars" / "main" / "strategy.yml").read_text())
-    assert variables["__gpu_sharing_labels"] == {row.name: row.label for row in EXTENDED}
-
-
-def test_names_of_the_roles_are_those_of_the_catalogue():
-    yaml = pytest.importorskip("yaml")
-    found = {}
-    for role in ("gpushare", "nano_gpu"):
-        for path in sorted((ROOT / "roles" / role / "vars" / "main").glob("*.yml")):
-            found.update(yaml.safe_load(path.read_text()))
-    gpushare, nano_gpu = EXTENDED
-    assert found["__gpushare_node_label"] == gpushare.label
-    assert found["__gpushare_plugin_daemon_set"] == gpushare.daemon_set
-    assert found["__nano_gpu_node_label"] == nano_gpu.label
-    assert found["__nano_gpu_agent_name"] == nano_gpu.daemon_set
-
-
-def test_tags_are_those_of_the_playbooks():
-    yaml = pytest.importorskip("yaml")
-    variables = yaml.safe_load((ROOT / "playbooks" / "vars" / "hosts.yml").read_text())
-    assert {row.tag for row in STRATEGIES.values()} == {PLUGIN_TAG, "gpushare", "nano_gpu"}
-    assert {row.tag for row in STRATEGIES.values()} <= set(variables["__gpu_tags"])
-
-
-def test_annotation_is_the_one_of_node_maintenance():
-    assert MAINTENANCE == ANNOTATION
+    extended = [row.name for row in STRATEGIES.values() if row.scheduler == "extender"]
+    assert options["gpu_sharing_second_scheduler"]["choices"] == ["", *extended]
 
 
 @pytest.mark.parametrize(
@@ -115,3 +99,25 @@ def test_shared_resources_are_those_of_the_strategy():
         names = {each.name: 1 for each in row.shared}
         assert matching(names, row.resources) == names
         assert bool(names) is not row.by_nvidia
+
+
+@pytest.mark.parametrize(
+    ("resource", "name"),
+    [
+        ("nvidia.com/gpu", "exclusive"),
+        ("example.com/gpu", "exclusive"),
+        ("aliyun.com/gpu-mem", "gpushare"),
+        ("aliyun.com/gpu-count", "gpushare"),
+        ("elasticgpu.io/gpu-memory", "nano_gpu"),
+    ],
+)
+def test_resource_names_the_strategy_whose_plugin_registers_it(resource, name):
+    assert strategy_of(resource).name == name
+
+
+@pytest.mark.parametrize("row", STRATEGIES.values(), ids=lambda row: row.name)
+def test_row_as_plain_types_keeps_pods_off_its_nodes(row):
+    plain = row.as_dict()
+    assert plain["by_nvidia"] is row.by_nvidia
+    assert [each["key"] for each in plain["exclusions"]] == list(row.label)
+    assert strategy_of(row.counted[""]).role == row.role

@@ -8,11 +8,8 @@ from dataclasses import replace
 
 from fakes.kubernetes_api import GPU
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.pod import (
-    SharedResource,
-    SmokeTest,
-    build_manifest,
-)
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.pod import SmokeTest, build_manifest
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import SharedResource
 
 TEST = SmokeTest(image="reg/sample:1", expected_output="Test PASSED", timeout=60)
 

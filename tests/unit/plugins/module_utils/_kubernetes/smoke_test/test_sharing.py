@@ -24,9 +24,10 @@ from fakes.sharing_cluster import (
 )
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.pod import SharedResource, SmokeTest
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.pod import SmokeTest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.runner import run_smoke_test
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.session import Pace
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import SharedResource
 
 TEST = SmokeTest(image="reg/sample:1", expected_output="Test PASSED", timeout=60, shared=[MEMORY])
 NOW = datetime(2026, 1, 1, 1, tzinfo=timezone.utc)

@@ -1,0 +1,140 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the plan is made from: the parameters of a host, the state of its node, and the state of the cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Iterable, Mapping, Sequence
+
+from .catalogue import OWN_PLUGIN, STRATEGIES, Strategy, matching
+
+#: How the reason begins that is noted with the cordon of a node whose strategy changes.
+REASON = "change of the sharing strategy"
+#: Tags of the playbooks: checks before any change, NVIDIA's device plugin, the other strategies, kube-scheduler.
+TAGS = ("preflight", "device_plugin", "sharing", "scheduler")
+
+
+@dataclass(frozen=True)
+class Host:
+    """The parameters of one host, and what was found on the host itself."""
+
+    host: str
+    # The host's name in Kubernetes.
+    node: str
+    # The declared strategy; empty where the host keeps the one that it has.
+    strategy: str = ""
+    # Whether GPU pods may be evicted for a change.
+    migrate: bool = False
+    # The configuration of NVIDIA's device plugin, and the resource that it registers.
+    config: Mapping[str, Any] = field(default_factory=dict)
+    resource_name: str = "nvidia.com/gpu"
+    # The number of working GPUs; None if it is unknown.
+    gpus: int | None = None
+    # Strategies that keep files of this host, and those that may be removed while pods hold their resources.
+    kept: Sequence[str] = ()
+    remove_used: Sequence[str] = ()
+
+    @property
+    def where(self) -> str:
+        """Return host and node for a sentence."""
+        return f"Host {self.host} (node {self.node})"
+
+
+class NodeState:
+    """The state of one host's node: a row of read_sharing_state, empty for a node that the cluster does not have."""
+
+    def __init__(self, row: Mapping[str, Any], kept: Iterable[str] = ()) -> None:
+        self.known: bool = row.get("known", bool(row))
+        self.labels: Mapping[str, str] = row.get("labels") or {}
+        self.offered: Mapping[str, int] = row.get("gpu_resources") or {}
+        self.capacity: Mapping[str, int] = row.get("gpu_capacity") or {}
+        self.allocated: Mapping[str, int] = row.get("gpu_allocated") or {}
+        self.gpu_operator: bool = row.get("gpu_operator", False)
+        self.staying_plugins: Mapping[str, Sequence[str]] = row.get("staying_plugins") or {}
+        # The reason of the node's maintenance; empty if it is in none.
+        self.maintenance: str = row.get("maintenance") or ""
+        self._kept = frozenset(kept)
+
+    def is_served_by(self, strategy: Strategy) -> bool:
+        """Return whether the node has the strategy's label, or still offers its resources."""
+        return strategy.is_labelled(self.labels) or any(
+            self.offered.get(name, 0) > 0 for name in strategy.offered_until_removed
+        )
+
+    def has(self, strategy: Strategy) -> bool:
+        """Return whether the strategy serves the node, or an interrupted removal has left something of it there."""
+        return (
+            self.is_served_by(strategy)
+            or any(self.capacity.get(name, 0) > 0 for name in strategy.in_capacity_until_removed)
+            or strategy.name in self._kept
+        )
+
+    def count_held(self, patterns: Iterable[str]) -> int:
+        """Return how many units of the resources pods on the node hold."""
+        return sum(matching(self.allocated, patterns).values())
+
+    @property
+    def is_changing(self) -> bool:
+        """Return whether an earlier run has cordoned the node for a change of its strategy."""
+        return self.maintenance.startswith(REASON)
+
+    @property
+    def changing(self) -> list[Strategy]:
+        """Return the strategies with a device plugin of their own that the interrupted change is about."""
+        words = self.maintenance[len(REASON) :].replace(":", " ").split() if self.is_changing else []
+        return [row for row in OWN_PLUGIN if row.name in words]
+
+
+def reason_of(leaves: Sequence[str], to: str) -> str:
+    """Return the reason to note with a cordon, which ``NodeState.changing`` reads again."""
+    return f"{REASON}: {' '.join(leaves)} to {to}" if leaves else f"{REASON}: to {to}"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The state of the cluster, and what this run does in it. All but ``control_planes`` and ``left_out`` are names of nodes."""
+
+    # By strategy, the nodes that have its label.
+    labelled: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    # The nodes with ResourceSlices of NVIDIA's DRA driver.
+    claimed: Sequence[str] = ()
+    # The nodes with a kube-scheduler that is a static pod.
+    schedulers: Sequence[str] = ()
+    # The control planes of the inventory, those that this run leaves out, and the name of their group; None for control planes are not checked.
+    control_planes: Sequence[str] | None = None
+    left_out: Sequence[str] = ()
+    control_plane_group: str = "kube_control_plane"
+    # The strategy that has a kube-scheduler of its own; empty if none has.
+    second_scheduler: str = ""
+    # The namespace of the device plugin, by strategy.
+    namespaces: Mapping[str, str] = field(default_factory=dict)
+    # Those of TAGS that this run has. A run with none of them changes no strategy.
+    run_tags: Sequence[str] = TAGS
+    # Whether the strategies are removed.
+    absent: bool = False
+
+    def binds(self, strategy: Strategy) -> bool:
+        """Return whether an extender of the managed kube-scheduler binds the strategy's pods."""
+        return strategy.scheduler == "extender" and strategy.name != self.second_scheduler
+
+    def plugin_of(self, strategy: Strategy) -> str:
+        """Return the DaemonSet of the strategy's device plugin, as ``namespace/name``."""
+        return f"{self.namespaces.get(strategy.name, 'kube-system')}/{strategy.daemon_set}"
+
+
+def read_configured(config: Mapping[str, Any]) -> Strategy:
+    """Return the strategy that NVIDIA's device plugin is configured for; it has one configuration for all of its nodes."""
+    sharing, flags = _section(config, "sharing"), _section(config, "flags")
+    if sharing.get("mps"):
+        return STRATEGIES["mps"]
+    if sharing.get("timeSlicing"):
+        return STRATEGIES["time_slicing"]
+    return STRATEGIES["exclusive" if (flags.get("migStrategy") or "none") == "none" else "mig"]
+
+
+def _section(config: Any, name: str) -> Mapping[str, Any]:
+    """A section of the configuration; a section of another form counts as left out, as the role that deploys the plugin rejects it."""
+    section = config.get(name) if isinstance(config, Mapping) else None
+    return section if isinstance(section, Mapping) else {}

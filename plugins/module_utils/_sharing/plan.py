@@ -1,0 +1,128 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plan for all hosts which sharing strategy each leaves and enters, what blocks that, and what is first and last in the cluster."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Mapping, Sequence
+
+from .blockers import describe_beyond, find_in_cluster, find_in_control_planes, find_on_node
+from .catalogue import OWN_PLUGIN, matching, nvidia_resources
+from .change import Change, plan_change
+from .node_state import Cluster, Host, NodeState, reason_of
+
+
+def plan_sharing(
+    hosts: Iterable[Mapping[str, Any]], nodes: Iterable[Mapping[str, Any]], cluster: Cluster
+) -> dict[str, Any]:
+    """Plan for all hosts, in their order. An interrupted change is resumed from what is observed.
+
+    ``hosts`` are fields of Host, ``nodes`` rows of read_sharing_state for their nodes.
+
+    Returns ``nodes``, a row for each host, and ``cluster``. A row has ``host``, ``node``, ``from`` (strategies that leave), ``to`` (the strategy
+    afterwards, or empty), ``role`` (that deploys its device plugin), ``blockers`` (sentences), ``cordon``, ``reason`` (noted with the cordon), ``drain``
+    (of DRAINS), ``node_absent`` and ``node_present`` (the roles whose entry points of these names run for the node) and ``steps`` (for people).
+    ``cluster`` has ``present`` (strategies with a device plugin of their own that nodes of this run have afterwards), ``enters`` (those of them that are
+    new in the cluster), ``leaves`` (those that leave it), ``kept`` (by strategy, the nodes that keep it), ``extenders`` (strategies whose extenders
+    kube-scheduler has afterwards), ``scheduler_changes`` (whether this run sets them), ``nvidia_resources`` (of NVIDIA's device plugin, on nodes that
+    share) and ``blockers``. Raises KeyError for an unknown strategy, and TypeError for an unknown or missing field of a host.
+    """
+    states = {row["name"]: row for row in nodes}
+    changes = [
+        plan_change(host, NodeState(states.get(host.node) or {}, host.kept), cluster)
+        for host in (Host(**each) for each in hosts)
+    ]
+    rows = [_describe(change, find_on_node(change, cluster)) for change in changes]
+    return {"nodes": rows, "cluster": _plan_cluster(changes, cluster)}
+
+
+def _describe(change: Change, blockers: Sequence[str]) -> dict[str, Any]:
+    node, to = change.node, change.to.name if change.to else ""
+    present = change.own is not None and (change.shares or node.has(change.own))
+    planned = reason_of(change.leaving, to)
+    row = {
+        "host": change.host.host,
+        "node": change.host.node,
+        "from": change.leaving,
+        "to": to,
+        "role": change.to.role if change.to else "",
+        "blockers": list(blockers),
+        "cordon": change.cordons,
+        "reason": "" if not change.cordons else node.maintenance if node.is_changing else planned,
+        "drain": change.drain,
+        "node_absent": [each.role for each in change.leaves],
+        "node_present": change.own.role if change.own and present else "",
+    }
+    return {**row, "steps": _list_steps(change, row)}
+
+
+def _list_steps(change: Change, row: Mapping[str, Any]) -> list[str]:
+    enters = change.to and (change.leaves or (change.shares and not change.to.is_labelled(change.node.labels)))
+    steps = [
+        ("cordon", change.cordons),
+        (f"drain of {row['drain']} pods", row["drain"] != "none"),
+        *((f"leave {name}", True) for name in change.leaving),
+        (f"enter {row['to']}", enters),
+        ("uncordon", change.cordons),
+    ]
+    return [step for step, due in steps if due]
+
+
+def _plan_cluster(changes: Sequence[Change], cluster: Cluster) -> dict[str, Any]:
+    leaving = {row.name: {change.host.node for change in changes if row in change.leaves} for row in OWN_PLUGIN}
+    kept = {row.name: sorted(set(cluster.labelled.get(row.name, ())) - leaving[row.name]) for row in OWN_PLUGIN}
+    present = [row for row in OWN_PLUGIN if any(change.own is row and change.shares for change in changes)]
+    leaves = [row for row in OWN_PLUGIN if leaving[row.name] and not kept[row.name] and row not in present]
+    scheduler_changes = "scheduler" in cluster.run_tags and any(map(cluster.binds, (*present, *leaves)))
+    extenders = [row for row in OWN_PLUGIN if cluster.binds(row) and (row in present or kept[row.name])]
+    # With strategies that are present, find_in_cluster names those of other nodes.
+    beyond = extenders if scheduler_changes and not present else []
+    return {
+        "present": [row.name for row in present],
+        "enters": [row.name for row in present if not cluster.labelled.get(row.name)],
+        "leaves": [row.name for row in leaves],
+        "kept": {name: nodes for name, nodes in kept.items() if nodes},
+        "extenders": [row.name for row in extenders],
+        "scheduler_changes": scheduler_changes,
+        "nvidia_resources": _list_nvidia_resources(changes),
+        "blockers": [
+            *find_in_cluster(changes, present, kept, cluster),
+            *(describe_beyond(row, kept[row.name]) for row in beyond),
+            *filter(None, [find_in_control_planes(cluster) if scheduler_changes else ""]),
+        ],
+    }
+
+
+def _list_nvidia_resources(changes: Sequence[Change]) -> list[str]:
+    """Return the resources of NVIDIA's device plugin on nodes that share; at least the configured ones."""
+    sharers = [change for change in changes if change.shares]
+    found = set()
+    for change in sharers:
+        # A kubelet reports a resource that the node had once for as long as it runs, with 0.
+        amounts = matching(change.node.capacity, nvidia_resources(change.host.resource_name))
+        found.update(name for name, units in amounts.items() if units)
+    return sorted(found) or sorted({change.host.resource_name for change in sharers})
+
+
+def list_blockers(plan: Mapping[str, Any]) -> list[str]:
+    """Return all blockers of a plan, those of nodes first."""
+    return [*(sentence for row in plan["nodes"] for sentence in row["blockers"]), *plan["cluster"]["blockers"]]
+
+
+def render_plan(plan: Mapping[str, Any]) -> list[str]:
+    """Return the lines of a table for people: who goes from where to where, by which steps, and why a node is blocked."""
+    head = ("HOST", "NODE", "FROM", "TO", "STEPS")
+    rows = [
+        (row["host"], row["node"], " ".join(row["from"]) or "-", row["to"] or "-", ", ".join(row["steps"]) or "none")
+        for row in plan["nodes"]
+    ]
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip() for row in (head, *rows)]
+    cluster = plan["cluster"]
+    changes = [("new in the cluster", cluster["enters"]), ("leave the cluster", cluster["leaves"])]
+    changes += (
+        [("extenders of kube-scheduler afterwards", cluster["extenders"])] if cluster["scheduler_changes"] else []
+    )
+    lines += [f"{title}: {', '.join(names) or 'none'}" for title, names in changes if names or title.startswith("ext")]
+    return [*lines, *(f"BLOCKED: {sentence}" for sentence in list_blockers(plan))]

@@ -1,0 +1,250 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module sharing_plan."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: sharing_plan
+short_description: Plan which sharing strategies nodes leave and enter
+version_added: 0.1.0
+author:
+  - gpu.kubernetes authors (@gpu-kubernetes)
+description:
+  - Internal to this collection; its options and results may change in any release.
+  - Reads the nodes, pods and ResourceSlices of the cluster once, and plans for all hosts which sharing strategy each leaves and enters, what blocks
+    that, and what is first and last in the cluster. The role P(gpu.kubernetes.gpu_sharing#role) passes the hosts' parameters, and the playbooks
+    execute the plan.
+options:
+  hosts:
+    description: One entry for each host.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      host:
+        description: Its name in the inventory.
+        type: str
+        required: true
+      node:
+        description: Its name in Kubernetes.
+        type: str
+        required: true
+      strategy:
+        description: The declared strategy; empty where the host keeps the one that it has.
+        type: str
+        default: ""
+      migrate:
+        description: Whether GPU pods may be evicted.
+        type: bool
+        default: false
+      config:
+        description: The configuration of NVIDIA's device plugin.
+        type: raw
+        default: {}
+      resource_name:
+        description: The resource that this plugin registers.
+        type: str
+        default: nvidia.com/gpu
+      gpus:
+        description: The number of working GPUs; V(-1) if it is unknown.
+        type: int
+        default: -1
+      kept:
+        description: The strategies that keep files of the host.
+        type: list
+        elements: str
+        default: []
+      remove_used:
+        description: By strategy, whether it may be removed while pods hold its resources.
+        type: dict
+        default: {}
+  state:
+    description: Whether hosts enter the declared strategies, or leave what they have.
+    type: str
+    choices: [present, absent]
+    default: present
+  run_tags:
+    description: Tags of this run. Without any of these, the run changes no strategy.
+    type: list
+    elements: str
+    choices: [preflight, device_plugin, sharing, scheduler]
+    default: [preflight, device_plugin, sharing, scheduler]
+  second_scheduler:
+    description: The strategy that has a kube-scheduler of its own; empty if none has.
+    type: str
+    default: ""
+  namespaces:
+    description: Namespaces of the device plugins, by strategy; V(kube-system) for others.
+    type: dict
+    default: {}
+  control_planes:
+    description: The control planes of the inventory. Left out, they are not checked.
+    type: list
+    elements: str
+  left_out:
+    description: Those of O(control_planes) that this run leaves out.
+    type: list
+    elements: str
+    default: []
+  control_plane_group:
+    description: Name of their group in the inventory.
+    type: str
+    default: kube_control_plane
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - gpu.kubernetes.attributes
+  - gpu.kubernetes.attributes.api
+  - gpu.kubernetes.attributes.info
+requirements:
+  - kubernetes >= 24.2.0
+seealso:
+  - module: gpu.kubernetes.gpu_nodes_info
+"""
+
+EXAMPLES = r"""
+- name: Plan the change of a node
+  gpu.kubernetes.sharing_plan:
+    hosts:
+      - host: gpu1
+        node: gpu1
+        strategy: time_slicing
+  register: planned
+"""
+
+RETURN = r"""
+plan:
+  description: The plan.
+  returned: success
+  type: dict
+  contains:
+    nodes:
+      description:
+        - One entry for each host, in their order, with C(host) and C(node). C(from) are the strategies that leave the node, C(to) is the one that it has
+          afterwards, and C(role) the role that deploys its device plugin.
+        - C(blockers) are sentences with host, cause and remedy.
+        - C(cordon) is whether the node is cordoned for the change and uncordoned after it, with C(reason) noted on the node, and C(drain) which pods are
+          evicted between.
+        - C(node_absent) and C(node_present) are the roles whose entry points of these names run for the node, and C(steps) all steps in words.
+      type: list
+      elements: dict
+    cluster:
+      description:
+        - C(present) are the strategies with a device plugin of their own that nodes of this run have afterwards, C(enters) those of them that are new in
+          the cluster, C(leaves) those that leave it, and C(kept) the nodes that keep a strategy, by its name.
+        - C(extenders) are the strategies whose extenders kube-scheduler has afterwards, and C(scheduler_changes) is whether this run sets them.
+        - C(nvidia_resources) are resources of NVIDIA's device plugin on nodes that leave it. C(blockers) are sentences as for nodes.
+      type: dict
+  sample:
+    nodes:
+      - host: gpu1
+        node: gpu1
+        from: []
+        to: time_slicing
+        role: k8s_device_plugin
+        blockers: []
+        cordon: false
+        reason: ""
+        drain: none
+        node_absent: []
+        node_present: ""
+        steps: []
+    cluster:
+      present: []
+      enters: []
+      leaves: []
+      kept: {}
+      extenders: []
+      scheduler_changes: false
+      nvidia_resources: []
+      blockers: []
+blockers:
+  description: All blockers, those of nodes first.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+table:
+  description: The plan as the lines of a table.
+  returned: success
+  type: list
+  elements: str
+  sample:
+    - HOST  NODE  FROM  TO            STEPS
+    - gpu1  gpu1  -     time_slicing  none
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.parsing.convert_bool import boolean
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.sharing_state import read_sharing_state
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import STRATEGIES
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import TAGS, Cluster
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan import (
+    list_blockers,
+    plan_sharing,
+    render_plan,
+)
+
+HOST: dict[str, dict[str, Any]] = {
+    "host": {"type": "str", "required": True},
+    "node": {"type": "str", "required": True},
+    "strategy": {"type": "str", "default": ""},
+    "migrate": {"type": "bool", "default": False},
+    "config": {"type": "raw", "default": {}},
+    "resource_name": {"type": "str", "default": "nvidia.com/gpu"},
+    "gpus": {"type": "int", "default": -1},
+    "kept": {"type": "list", "elements": "str", "default": []},
+    "remove_used": {"type": "dict", "default": {}},
+}
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "hosts": {"type": "list", "elements": "dict", "required": True, "options": HOST},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "run_tags": {"type": "list", "elements": "str", "choices": list(TAGS), "default": list(TAGS)},
+    "second_scheduler": {"type": "str", "default": ""},
+    "namespaces": {"type": "dict", "default": {}},
+    "control_planes": {"type": "list", "elements": "str"},
+    "left_out": {"type": "list", "elements": "str", "default": []},
+    "control_plane_group": {"type": "str", "default": "kube_control_plane"},
+}
+# Options of the module that are fields of the plan's input.
+PASSED = ("run_tags", "second_scheduler", "namespaces", "control_planes", "left_out", "control_plane_group")
+
+
+def fields_of(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of one host as fields of the plan's input."""
+    allowed = [name for name, value in given["remove_used"].items() if boolean(value, strict=False)]
+    return {**given, "gpus": None if given["gpus"] < 0 else given["gpus"], "remove_used": allowed}
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(argument_spec={**AUTH_ARG_SPEC, **ARGUMENTS}, supports_check_mode=True)
+    params = module.params
+    try:
+        state = read_sharing_state(connect(module), {each["node"]: each["strategy"] for each in params["hosts"]})
+        cluster = Cluster(
+            labelled=state.labelled,
+            claimed=state.claimed,
+            schedulers=state.schedulers,
+            absent=params["state"] == "absent",
+            **{name: params[name] for name in PASSED},
+        )
+        plan = plan_sharing(map(fields_of, params["hosts"]), state.nodes, cluster)
+    except ApiError as error:
+        module.fail_json(msg=str(error))
+    except KeyError as error:
+        module.fail_json(
+            msg=f"hosts names the unknown sharing strategy {error}; choose one of {', '.join(STRATEGIES)}."
+        )
+    module.exit_json(changed=False, plan=plan, blockers=list_blockers(plan), table=render_plan(plan))
+
+
+if __name__ == "__main__":
+    main()

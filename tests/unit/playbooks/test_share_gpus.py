@@ -1,0 +1,192 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""share_gpus, remove_gpu_nodes and the strategies' roles on a cluster in memory: check, change from one strategy to the next, and back to the byte."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+
+import pytest
+from fakes.kubernetes_api import node, pod
+from fakes.sharing_machine import COUNT, GPU, MEMORY, NVML, PERCENT, SharingMachine
+
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
+
+HOSTS = {
+    "all": {
+        "vars": {
+            "ansible_connection": "local",
+            "ansible_become": False,
+            "gpu_node_name": "{{ inventory_hostname }}",
+        },
+        "children": {
+            "kube_control_plane": {"hosts": {"plane": {}}},
+            "gpu_nodes": {"hosts": {"w1": {}, "w2": {}}},
+        },
+    }
+}
+FACTS = {"nvml": NVML, "nodename": "{{ inventory_hostname }}", "cacheable": True}
+#: What w1 reports with each strategy.
+REPORTED = {"exclusive": {GPU: "2"}, "gpushare": {MEMORY: "32", COUNT: "2"}, "nano_gpu": {PERCENT: "200"}}
+ALLOWED = {"nano_gpu_replace_host_binaries": True}
+
+
+@pytest.fixture
+def machine(tmp_path):
+    made = SharingMachine(tmp_path)
+    thread = threading.Thread(target=made.cluster.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    yield made
+    made.cluster.shutdown()
+    made.cluster.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def play(run, machine, tmp_path):
+    """Run plays on the machine: exit code, how many tasks changed something, and all that was printed in one line."""
+
+    def run_play(content, *options, **variables):
+        if isinstance(content, str):
+            content = {"ansible.builtin.import_playbook": str(ROOT / "playbooks" / f"{content}.yml")}
+        first = {"hosts": "all", "gather_facts": False, "tags": ["always"]}
+        wrapper = tmp_path / "wrapper.yml"
+        wrapper.write_text(json.dumps([{**first, "tasks": [{"ansible.builtin.set_fact": FACTS}]}, content]))
+        code, said = run(HOSTS, wrapper, *options, **machine.variables, **variables)
+        return code, sum(map(int, re.findall(r"changed=(\d+)", said))), " ".join(said.split())
+
+    return run_play
+
+
+@pytest.fixture
+def share(play):
+    """Run share_gpus for w1 with a strategy, without kube-scheduler and tests; w2 stays as it is."""
+    tags = ("--tags", "device_plugin,sharing")
+    return lambda strategy, *options, **more: play(
+        "share_gpus", *tags, *options, gpu_nodes_group="w1", gpu_sharing_strategy=strategy, **more
+    )
+
+
+def role_play(role):
+    return {
+        "hosts": "w1",
+        "gather_facts": False,
+        "tasks": [{"ansible.builtin.include_role": {"name": f"gpu.kubernetes.{role}"}}],
+    }
+
+
+@pytest.mark.parametrize("role", ["gpushare", "nano_gpu"])
+def test_role_alone_deploys_into_a_namespace_of_its_own_and_removes_it(machine, play, role):
+    given = {f"{role}_namespace": "sharing", "nano_gpu_agent_needs_host_binaries": False}
+    code, _changed, said = play(role_play(role), **given)
+    assert code == 0, said
+    assert ("Namespace", "", "sharing") in machine.cluster.objects
+    assert machine.reported("w1") == REPORTED[role]
+    code, _changed, said = play(role_play(role), **given, **{f"{role}_state": "absent"})
+    assert code == 0, said
+    assert machine.state() == machine.first
+    assert machine.reported("w1") == {}
+
+
+def test_nothing_changes_while_a_host_is_refused(machine, play, share):
+    """By its own requirements, by nodes beyond the run, and by pods that hold GPUs, in the plan and in a role alone."""
+    code, changed, said = share("nano_gpu")
+    assert (code != 0, changed) == (True, 0), said
+    assert "Host w1: the agent of nano-gpu gives GPUs to containers by programs that replace the host's" in said
+    labels = machine.cluster.objects["Node", "", "w2"]["metadata"]["labels"]
+    labels["gpushare"] = "true"
+    code, changed, said = share("nano_gpu", **ALLOWED)
+    assert (code != 0, changed) == (True, 0), said
+    assert "Node w2: uses gpushare, and kube-scheduler accepts only one extender that binds pods" in said
+    del labels["gpushare"]
+    holder = pod("holder", on="w1", gpus=1)
+    machine.cluster.put({"kind": "Pod", "apiVersion": "v1", **holder})
+    code, changed, said = play(role_play("gpushare"))
+    assert (code != 0, changed) == (True, 0), said
+    assert "Host w1 (node w1): its GPUs are shared as exclusive, gpushare is requested, and pods hold GPUs" in said
+    del machine.cluster.objects["Pod", "default", "holder"]
+    assert machine.state() == machine.first
+
+
+@pytest.mark.thorough
+def test_strategies_follow_one_another_and_leave_nothing(machine, play, share):
+    code, _changed, said = share("exclusive")
+    assert code == 0, said
+    assert machine.reported("w1") == REPORTED["exclusive"]
+    whole = machine.state()
+    code, changed, said = share("gpushare", "--check")
+    assert (code, changed > 0) == (0, True), said
+    assert machine.state() == whole
+    assert "w1 w1 exclusive gpushare cordon, leave exclusive, enter gpushare, uncordon" in said
+    for strategy in ("gpushare", "nano_gpu", "gpushare"):
+        code, changed, said = share(strategy, **ALLOWED)
+        assert (code, changed > 0) == (0, True), said
+        assert machine.reported("w1") == REPORTED[strategy]
+        assert (machine.programs() == whole[1]) is (strategy != "nano_gpu")
+        assert machine.reported("w2") == REPORTED["exclusive"]
+        code, changed, said = share(strategy, **ALLOWED)
+        assert (code, changed) == (0, 0), said
+    code, _changed, said = share("exclusive")
+    assert code == 0, said
+    assert (machine.state(), machine.reported("w1")) == (whole, REPORTED["exclusive"])
+
+
+@pytest.mark.thorough
+def test_programs_that_may_not_be_replaced_any_more_are_restored(machine, share):
+    code, _changed, said = share("nano_gpu", **ALLOWED)
+    assert code == 0, said
+    assert machine.programs()["hook"][1] == b"the agent's"
+    code, _changed, said = share("nano_gpu", nano_gpu_agent_needs_host_binaries=False)
+    assert code == 0, said
+    assert machine.programs() == machine.first[1]
+    assert machine.reported("w1") == REPORTED["nano_gpu"]
+
+
+@pytest.mark.thorough
+def test_removal_leaves_the_strategy_to_other_nodes_and_then_nothing(machine, play):
+    shared = {"gpu_sharing_strategy": "gpushare"}
+    code, _changed, said = play("share_gpus", "--tags", "device_plugin,sharing", **shared)
+    assert code == 0, said
+    code, _changed, said = play("remove_gpu_nodes", "--tags", "sharing", "--limit", "w2")
+    assert code == 0, said
+    assert "KEPT: gpushare's extender and device plugin; w1 still needs them." in said
+    assert (machine.reported("w1"), machine.reported("w2")) == (REPORTED["gpushare"], {})
+    code, _changed, said = play("remove_gpu_nodes", "--tags", "sharing", **shared)
+    assert code == 0, said
+    assert (machine.state(), machine.reported("w1")) == (machine.first, {})
+
+
+@pytest.mark.thorough
+def test_scheduler_that_cannot_be_changed_is_found_before_any_change(machine, play, tmp_path):
+    machine.cluster.put({"kind": "Node", "apiVersion": "v1", **node("plane", 0)})
+    machine.first = machine.state()
+    manifest = tmp_path / "manifests" / "kube-scheduler.yaml"
+    manifest.parent.mkdir()
+    fixtures = ROOT / "tests" / "unit" / "plugins" / "module_utils" / "_scheduler" / "fixtures"
+    manifest.write_text((fixtures / "kubeadm-1.34.4.yaml").read_text())
+    given = {
+        "gpu_sharing_strategy": "nano_gpu",
+        "nano_gpu_agent_needs_host_binaries": False,
+        "kube_scheduler_extender_manifest": str(manifest),
+        "kube_scheduler_extender_config_path": str(tmp_path / "scheduler.yaml"),
+        "kube_scheduler_extender_state_dir": str(tmp_path / "plane"),
+    }
+    tags = ("--tags", "device_plugin,sharing,scheduler")
+    hosts = HOSTS["all"]["children"]["kube_control_plane"]["hosts"]["plane"]
+    hosts["kube_scheduler_extender_extenders"] = [
+        {"urlPrefix": "http://10.0.0.9/mine", "bindVerb": "bind", "ignorable": True}
+    ]
+    try:
+        code, changed, said = play("share_gpus", *tags, **given)
+    finally:
+        hosts.clear()
+    assert (code != 0, changed) == (True, 0), said
+    assert "http://10.0.0.9/mine and http://127.0.0.1/unknown both have a bindVerb, and kube-scheduler takes at" in said
+    code, changed, said = play("share_gpus", *tags, "--check", **given)
+    assert (code, changed > 0) == (0, True), said
+    assert (
+        "UNKNOWN IN CHECK MODE: plane: kube-scheduler gets the address of a Service that a run creates first." in said
+    )
+    assert machine.state() == machine.first

@@ -1,0 +1,56 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a node has of a strategy, and what the reason of its cordon says."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import OWN_PLUGIN
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import (
+    NodeState,
+    read_configured,
+    reason_of,
+)
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing.sharing_nodes import SLICED
+
+
+@pytest.mark.parametrize(
+    ("config", "strategy"),
+    [
+        ({}, "exclusive"),
+        ({"sharing": None, "flags": None}, "exclusive"),
+        ({"sharing": {"mps": {"resources": []}}}, "mps"),
+        ({"sharing": {"mps": {}, "timeSlicing": {"resources": []}}}, "time_slicing"),
+        ({"flags": {"migStrategy": "single"}}, "mig"),
+        ({"flags": {"migStrategy": "none"}}, "exclusive"),
+        ({"flags": {"migStrategy": None}}, "exclusive"),
+        ({"sharing": SLICED["sharing"], "flags": {"migStrategy": "mixed"}}, "time_slicing"),
+        ({"sharing": "text"}, "exclusive"),
+        ("text", "exclusive"),
+    ],
+)
+def test_strategy_is_read_from_the_device_plugins_configuration(config, strategy):
+    assert read_configured(config).name == strategy
+
+
+@pytest.mark.parametrize(
+    ("reason", "changing", "names"),
+    [
+        ("", False, []),
+        ("driver of gpushare", False, []),
+        (reason_of([], "gpushare"), True, ["gpushare"]),
+        (reason_of(["exclusive"], "mps"), True, []),
+        (reason_of(["gpushare"], "nano_gpu"), True, ["gpushare", "nano_gpu"]),
+        (reason_of(["nano_gpu"], "exclusive") + " and-gpushare", True, ["nano_gpu"]),
+    ],
+)
+def test_reason_of_the_cordon_names_the_strategies_of_an_interrupted_change(reason, changing, names):
+    state = NodeState({"maintenance": reason})
+    assert (state.is_changing, [row.name for row in state.changing]) == (changing, names)
+
+
+def test_node_that_the_cluster_does_not_have_has_nothing():
+    state = NodeState({})
+    assert not state.known
+    assert not any(state.has(row) for row in OWN_PLUGIN)

@@ -1,0 +1,403 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What each node leaves and enters follows from its parameters and its state, for each pair of strategies and each interruption."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing import catalogue
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import OWN_PLUGIN, STRATEGIES
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import REASON, Cluster, reason_of
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan import (
+    list_blockers,
+    plan_sharing,
+    render_plan,
+)
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing.sharing_nodes import (
+    CONFIGS,
+    GPU,
+    SLICED,
+    bare,
+    host,
+    label_of,
+    node,
+    plan,
+    plan_one,
+)
+
+PAIRS = list(product(STRATEGIES, STRATEGIES))
+TO_GPUSHARE = reason_of(["exclusive"], "gpushare")
+
+
+@pytest.mark.parametrize(("before", "after"), PAIRS)
+def test_pair_of_strategies_is_left_and_entered_once(before, after):
+    old, new = STRATEGIES[before], STRATEGIES[after]
+    same_plugin = old.role == new.role
+    config = CONFIGS[after] if new.by_nvidia else CONFIGS.get(before, {})
+    parameters = {"migrate": True, "config": config, "kept": [before] if old.host_files else []}
+    planned = plan([host(after, **parameters)], [node(before, held=1)])
+    [row], cluster = planned["nodes"], planned["cluster"]
+    assert list_blockers(planned) == []
+    assert (row["from"], row["to"]) == ([] if same_plugin else [before], after)
+    assert row["node_absent"] == ([] if same_plugin or old.by_nvidia else [old.role])
+    assert row["node_present"] == ("" if new.by_nvidia else new.role)
+    assert (row["cordon"], row["drain"]) == (not same_plugin, "none" if same_plugin else "gpu")
+    steps = ["cordon", "drain of gpu pods", f"leave {before}", f"enter {after}", "uncordon"]
+    assert row["steps"] == ([] if same_plugin else steps)
+    assert cluster["enters"] == ([] if same_plugin or new.by_nvidia else [after])
+    assert cluster["leaves"] == ([] if same_plugin or old.by_nvidia else [before])
+    assert cluster["extenders"] == ([after] if new.scheduler == "extender" else [])
+    assert cluster["scheduler_changes"] is (not (old.by_nvidia and new.by_nvidia))
+
+
+@pytest.mark.parametrize(("before", "after"), PAIRS)
+def test_pair_of_strategies_is_refused_while_pods_hold_gpus(before, after):
+    old, new = STRATEGIES[before], STRATEGIES[after]
+    config = CONFIGS[after] if new.by_nvidia else CONFIGS.get(before, {})
+    found = plan_one(node(before, held=1), after, config=config)["blockers"]
+    if old.role == new.role:
+        assert found == []
+    else:
+        [sentence] = found
+        assert sentence.startswith(
+            f"Host h1 (node n1): its GPUs are shared as {before}, {after} is requested, and pods"
+        )
+
+
+@pytest.mark.parametrize(("before", "after"), PAIRS)
+def test_pair_of_strategies_is_resumed_after_each_step(before, after):
+    """After the cordon the old plugin is there; then neither is; then the new one, and the node is still cordoned."""
+    old, new = STRATEGIES[before], STRATEGIES[after]
+    if old.role == new.role:
+        return
+    config = CONFIGS[after] if new.by_nvidia else CONFIGS.get(before, {})
+    reason = reason_of([before], after)
+    for state in (node(before, reason=reason), bare(reason=reason), node(after, reason=reason)):
+        row = plan_one(state, after, config=config)
+        assert row["blockers"] == []
+        assert (row["to"], row["cordon"], row["reason"], row["drain"]) == (after, True, reason, "none")
+        assert row["node_present"] == ("" if new.by_nvidia else new.role)
+        # Also where nothing of it is on the node: its objects in the cluster may be there.
+        assert row["node_absent"] == ([] if old.by_nvidia else [old.role])
+
+
+def test_any_number_of_strategies_with_an_extender_is_told_apart(monkeypatch):
+    other = catalogue.Strategy("other", ("other/*",), role="other", scheduler="extender", label={"other": "true"})
+    for module in ("blockers", "change", "plan", "node_state"):
+        name = f"ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.{module}.OWN_PLUGIN"
+        monkeypatch.setattr(name, (*OWN_PLUGIN, other))
+    monkeypatch.setitem(catalogue.STRATEGIES, "other", other)
+    planned = plan([host("other")], [node("gpushare")], labelled={"nano_gpu": ["w9"], "other": ["w8"]})
+    assert planned["nodes"][0]["from"] == ["gpushare"]
+    assert planned["cluster"]["extenders"] == ["nano_gpu", "other"]
+    [sentence] = planned["cluster"]["blockers"]
+    assert sentence.startswith("Node w9: uses nano_gpu, and kube-scheduler accepts only one extender")
+    planned = plan([host("other"), host("gpushare", "2")], [node(), node(name="n2")])
+    assert "gpushare, for h2, and other, for h1, each need an extender" in planned["cluster"]["blockers"][0]
+
+
+#: A node, the parameters, and what is planned: strategies that leave, the strategy afterwards, whether the node is cordoned, and which pods are evicted.
+CASES = {
+    "as-it-is": (node(), {}, ([], "exclusive", False, "none")),
+    "as-configured": (node(), {"config": SLICED}, ([], "time_slicing", False, "none")),
+    "declared-as-configured": (
+        node(),
+        {"config": SLICED, "strategy": "time_slicing"},
+        ([], "time_slicing", False, "none"),
+    ),
+    "shared-undeclared": (node("gpushare", held=3), {}, ([], "gpushare", False, "none")),
+    "shared-undeclared-without-label": (node("gpushare", labels={}), {}, ([], "gpushare", False, "none")),
+    "leaves": (node("gpushare"), {"strategy": "exclusive"}, (["gpushare"], "exclusive", True, "none")),
+    # Pods that hold what the node keeps on offering do not block.
+    "leaves-beside-held-whole-gpus": (
+        node("gpushare", gpu_allocated={GPU: 1}),
+        {"strategy": "exclusive"},
+        (["gpushare"], "exclusive", True, "none"),
+    ),
+    "enters-beside-other-resources": (
+        bare(gpu_capacity={"nvidia.com/hostdev": 1}, gpu_allocated={"nvidia.com/hostdev": 1}),
+        {"strategy": "gpushare"},
+        ([], "gpushare", False, "none"),
+    ),
+    # Cordoned, so that no pod starts between; no pod is evicted unless that is allowed.
+    "enters-idle": (node(), {"strategy": "gpushare"}, (["exclusive"], "gpushare", True, "none")),
+    "enters-first": (bare(), {"strategy": "gpushare"}, ([], "gpushare", False, "none")),
+    "enters-without-gpus": (node(), {"strategy": "gpushare", "gpus": 0}, ([], "gpushare", False, "none")),
+    "number-of-gpus-unknown": (
+        node(),
+        {"strategy": "gpushare", "gpus": None},
+        (["exclusive"], "gpushare", True, "none"),
+    ),
+    # A pod that the interrupted drain has left.
+    "labelled-and-held-whole": (
+        node("gpushare", gpu_allocated={GPU: 1}),
+        {"strategy": "gpushare", "migrate": True},
+        (["exclusive"], "gpushare", True, "gpu"),
+    ),
+    "interrupted-when-done": (
+        node("gpushare", held=3, reason=TO_GPUSHARE),
+        {"strategy": "gpushare"},
+        ([], "gpushare", True, "none"),
+    ),
+    "interrupted-when-done-and-migrate": (
+        node("nano_gpu", held=3, reason=reason_of(["gpushare"], "nano_gpu")),
+        {"strategy": "nano_gpu", "migrate": True},
+        (["gpushare"], "nano_gpu", True, "none"),
+    ),
+    # The label is removed, and the device plugin still offers memory, or has left the number of GPUs.
+    "interrupted-without-label": (
+        node("gpushare", labels={}),
+        {"strategy": "exclusive"},
+        (["gpushare"], "exclusive", True, "none"),
+    ),
+    "interrupted-at-the-count": (
+        bare(gpu_capacity={"aliyun.com/gpu-count": 2}),
+        {},
+        (["gpushare"], "exclusive", True, "none"),
+    ),
+    # An entry that another declaration takes back: nothing is on the node yet.
+    "interrupted-before-the-label": (
+        node(reason=TO_GPUSHARE),
+        {"strategy": "exclusive"},
+        (["gpushare"], "exclusive", True, "none"),
+    ),
+    "interrupted-before-the-label-and-other-strategy": (
+        bare(reason=TO_GPUSHARE),
+        {"strategy": "nano_gpu"},
+        (["gpushare"], "nano_gpu", True, "none"),
+    ),
+    "cordoned-for-another-reason": (
+        node(reason="driver"),
+        {"strategy": "exclusive"},
+        ([], "exclusive", False, "none"),
+    ),
+    "host-files-kept": (node(), {"kept": ["nano_gpu"]}, (["nano_gpu"], "exclusive", True, "none")),
+    "several-leave": (
+        node("nano_gpu", gpu_capacity={"aliyun.com/gpu-count": 2}),
+        {"strategy": "exclusive"},
+        (["gpushare", "nano_gpu"], "exclusive", True, "none"),
+    ),
+    "tags-without-a-change": (
+        node(),
+        {"strategy": "exclusive", "cluster": {"run_tags": ["device_plugin"]}},
+        ([], "exclusive", False, "none"),
+    ),
+    "tags-beside-an-interrupted-change": (
+        node("gpushare", reason=TO_GPUSHARE),
+        {"strategy": "gpushare", "cluster": {"run_tags": ["device_plugin"]}},
+        ([], "gpushare", False, "none"),
+    ),
+    "tags-of-a-change": (
+        node("gpushare"),
+        {"strategy": "exclusive", "cluster": {"run_tags": ["device_plugin", "sharing"]}},
+        (["gpushare"], "exclusive", True, "none"),
+    ),
+    # A run that does not act on GPUs is not blocked because pods hold them.
+    "held-and-other-tags": (
+        node("gpushare", held=3),
+        {"strategy": "exclusive", "cluster": {"run_tags": []}},
+        (["gpushare"], "exclusive", True, "none"),
+    ),
+    "other-plugin-agrees-with-any-configuration": (
+        node("gpushare"),
+        {"strategy": "gpushare", "config": SLICED},
+        ([], "gpushare", False, "none"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("row", "parameters", "expected"), CASES.values(), ids=CASES)
+def test_plan_follows_from_parameters_and_node_state(row, parameters, expected):
+    planned = plan_one(row, **parameters)
+    assert planned["blockers"] == []
+    assert (planned["from"], planned["to"], planned["cordon"], planned["drain"]) == expected
+
+
+def test_node_without_gpus_leaves_what_it_has_of_the_strategy():
+    assert plan_one(node("gpushare"), "gpushare", gpus=0)["node_present"] == "gpushare"
+    assert plan_one(bare(), "gpushare", gpus=0)["node_present"] == ""
+
+
+def test_nodes_that_leave_are_cordoned_with_the_strategies_as_reason():
+    row = plan_one(node("gpushare", gpu_capacity={"aliyun.com/gpu-count": 2}), "nano_gpu")
+    assert row["reason"] == f"{REASON}: gpushare to nano_gpu"
+    assert plan_one(node(), "exclusive")["reason"] == ""
+
+
+#: Hosts with their nodes, the cluster beside them, and what is planned for it: present, enters, leaves, kept, extenders, whether kube-scheduler changes.
+CLUSTERS = {
+    "nothing": ([("exclusive", node())], {}, ([], [], [], {}, [], False)),
+    "first": ([("gpushare", node())], {}, (["gpushare"], ["gpushare"], [], {}, ["gpushare"], True)),
+    "present": (
+        [("gpushare", node("gpushare"))],
+        {},
+        (["gpushare"], [], [], {"gpushare": ["n1"]}, ["gpushare"], True),
+    ),
+    "one-of-two-leaves": (
+        [("exclusive", node("gpushare"))],
+        {"labelled": {"gpushare": ["w9"]}},
+        ([], [], [], {"gpushare": ["w9"]}, ["gpushare"], False),
+    ),
+    "last-leaves": ([("exclusive", node("gpushare"))], {}, ([], [], ["gpushare"], {}, [], True)),
+    "one-leaves-one-enters": (
+        [("exclusive", node("gpushare")), ("gpushare", node(name="n2"))],
+        {},
+        (["gpushare"], [], [], {}, ["gpushare"], True),
+    ),
+    "without-the-scheduler": (
+        [("gpushare", node())],
+        {"run_tags": ["device_plugin", "sharing"]},
+        (["gpushare"], ["gpushare"], [], {}, ["gpushare"], False),
+    ),
+    "second-scheduler": (
+        [("gpushare", node()), ("nano_gpu", node(name="n2"))],
+        {"second_scheduler": "nano_gpu"},
+        (["gpushare", "nano_gpu"], ["gpushare", "nano_gpu"], [], {}, ["gpushare"], True),
+    ),
+    "second-scheduler-alone": (
+        [("nano_gpu", node())],
+        {"second_scheduler": "nano_gpu"},
+        (["nano_gpu"], ["nano_gpu"], [], {}, [], False),
+    ),
+    "elsewhere-alone": (
+        [("exclusive", node())],
+        {"labelled": {"gpushare": ["w9"]}},
+        ([], [], [], {"gpushare": ["w9"]}, ["gpushare"], False),
+    ),
+}
+
+
+@pytest.mark.parametrize(("hosts", "cluster", "expected"), CLUSTERS.values(), ids=CLUSTERS)
+def test_cluster_follows_from_all_nodes(hosts, cluster, expected):
+    requests = [host(strategy, str(number)) for number, (strategy, _node) in enumerate(hosts, 1)]
+    planned = plan(requests, [row for _strategy, row in hosts], **cluster)["cluster"]
+    assert planned["blockers"] == []
+    names = ("present", "enters", "leaves", "kept", "extenders", "scheduler_changes")
+    assert tuple(planned[name] for name in names) == expected
+
+
+def test_host_without_gpus_brings_no_strategy_into_the_cluster():
+    planned = plan([host("gpushare", gpus=0)], [node()])["cluster"]
+    assert (planned["present"], planned["scheduler_changes"]) == ([], False)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "parameters", "resources"),
+    [
+        ({}, {}, ["example.com/gpu"]),
+        ({GPU: 0, "nvidia.com/hostdev": 1}, {}, ["example.com/gpu"]),
+        ({"nvidia.com/mig-1g.5gb": 7, GPU: 1, "aliyun.com/gpu-mem": 32}, {}, [GPU, "nvidia.com/mig-1g.5gb"]),
+        ({"example.com/gpu": 2}, {}, ["example.com/gpu"]),
+        ({GPU: 2}, {"gpus": 0}, []),
+    ],
+)
+def test_resources_of_nvidias_plugin_are_those_in_the_capacity_of_nodes_that_share(capacity, parameters, resources):
+    hosts = [host("gpushare", resource_name="example.com/gpu", **parameters), host("exclusive", "2")]
+    planned = plan(hosts, [bare(gpu_capacity=capacity), bare(name="n2", gpu_capacity={"nvidia.com/gpu.shared": 1})])
+    assert planned["cluster"]["nvidia_resources"] == resources
+
+
+#: A node, the declared strategy, and which strategies are removed from it.
+REMOVED = {
+    "plain": (node(), "", []),
+    "labelled": (node("gpushare"), "", ["gpushare"]),
+    "declared": (node(), "gpushare", ["gpushare"]),
+    "declared-another": (node("gpushare"), "mps", ["gpushare"]),
+    "label-of-others": (node(labels={"gpushare": "no"}), "", []),
+    "left-count": (bare(gpu_capacity={"aliyun.com/gpu-count": 2}), "", ["gpushare"]),
+    # The kubelet keeps the capacity for some minutes after the plugin.
+    "memory-in-capacity-alone": (bare(gpu_capacity={"aliyun.com/gpu-mem": 32}), "", []),
+    "both": (node("nano_gpu", labels={**label_of("nano_gpu"), **label_of("gpushare")}), "", ["gpushare", "nano_gpu"]),
+    "interrupted": (node(reason=TO_GPUSHARE), "", ["gpushare"]),
+    "not-in-the-cluster": (None, "", []),
+}
+
+
+@pytest.mark.parametrize(("row", "strategy", "roles"), REMOVED.values(), ids=REMOVED)
+def test_removal_takes_what_the_node_has_or_the_host_declares(row, strategy, roles):
+    planned = plan_one(row, strategy, {"absent": True}, gpus=None)
+    assert (planned["node_absent"], planned["to"], planned["node_present"]) == (roles, "", "")
+    assert (planned["cordon"], planned["drain"], planned["blockers"]) == (False, "none", [])
+
+
+def test_removal_from_one_node_keeps_the_strategy_for_others():
+    planned = plan([host()], [node("gpushare")], absent=True, labelled={"gpushare": ["w9"]})["cluster"]
+    assert (planned["leaves"], planned["kept"], planned["scheduler_changes"]) == ([], {"gpushare": ["w9"]}, False)
+    planned = plan([host()], [node("gpushare")], absent=True)["cluster"]
+    assert (planned["leaves"], planned["extenders"], planned["scheduler_changes"]) == (["gpushare"], [], True)
+
+
+def test_table_names_changes_and_blockers():
+    hosts = [host("nano_gpu", migrate=True), host("exclusive", "22"), host("exclusive", "3")]
+    nodes = [node("gpushare"), node(name="n22"), node("gpushare", held=1, name="n3")]
+    assert render_plan(plan(hosts, nodes)) == [
+        "HOST  NODE  FROM      TO         STEPS",
+        "h1    n1    gpushare  nano_gpu   cordon, drain of gpu pods, leave gpushare, enter nano_gpu, uncordon",
+        "h22   n22   -         exclusive  none",
+        "h3    n3    gpushare  exclusive  cordon, leave gpushare, enter exclusive, uncordon",
+        "new in the cluster: nano_gpu",
+        "leave the cluster: gpushare",
+        "extenders of kube-scheduler afterwards: nano_gpu",
+        f"BLOCKED: {plan(hosts, nodes)['nodes'][2]['blockers'][0]}",
+    ]
+
+
+@pytest.mark.parametrize("request_row", [{"node": "n"}, {"host": "h", "node": "n", "extra": 1}])
+def test_host_with_missing_or_unknown_fields_raises_type_error(request_row):
+    with pytest.raises(TypeError):
+        plan_sharing([request_row], [], Cluster())
+
+
+def test_unknown_strategy_raises_key_error():
+    with pytest.raises(KeyError, match="other"):
+        plan_sharing([{"host": "h", "node": "n", "strategy": "other"}], [], Cluster())
+
+
+def made_up_hosts(st):
+    """A hypothesis strategy of hosts: a node without a name, and parameters."""
+    states = st.builds(
+        node,
+        strategy=st.sampled_from(list(STRATEGIES)),
+        held=st.integers(0, 1),
+        reason=st.sampled_from(["", "driver", *(reason_of([name], "exclusive") for name in STRATEGIES)]),
+        labels=st.sampled_from([label_of(name) for name in STRATEGIES]),
+    )
+    parameters = {"migrate": st.booleans(), "gpus": st.sampled_from([None, 0, 2])}
+    return st.tuples(
+        states,
+        st.fixed_dictionaries({"strategy": st.sampled_from(["", *STRATEGIES]), **parameters}),
+    )
+
+
+def test_only_nodes_that_change_are_drained_and_all_of_them_are_cordoned():
+    hypothesis = pytest.importorskip("hypothesis")
+
+    @hypothesis.given(made=made_up_hosts(hypothesis.strategies))
+    def check(made):
+        row, parameters = made
+        planned = plan_one(row, **parameters)
+        assert planned["to"] not in planned["from"]
+        if planned["from"] or planned["drain"] != "none":
+            assert planned["cordon"]
+        if planned["drain"] != "none":
+            assert parameters["migrate"]
+        assert bool(planned["reason"]) is planned["cordon"]
+
+    check()
+
+
+def test_plan_of_a_host_does_not_depend_on_others():
+    hypothesis = pytest.importorskip("hypothesis")
+    st = hypothesis.strategies
+
+    @hypothesis.given(made=st.lists(made_up_hosts(st), max_size=4))
+    def check(made):
+        hosts = [host(name=str(number), **given) for number, (_row, given) in enumerate(made)]
+        nodes = [{**row, "name": f"n{number}"} for number, (row, _given) in enumerate(made)]
+        together = plan(hosts, nodes)["nodes"]
+        assert together == [plan([each], [row])["nodes"][0] for each, row in zip(hosts, nodes)]
+
+    check()

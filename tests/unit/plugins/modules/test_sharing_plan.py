@@ -1,0 +1,80 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module passes its options and the state of the cluster to the plan, and returns plan, blockers and table."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+from fakes.kubernetes_api import FakeCluster, node, pod
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
+from ansible_collections.gpu.kubernetes.plugins.modules import sharing_plan
+
+
+@pytest.fixture
+def run(run_module: Any) -> Any:
+    return partial(run_module, sharing_plan)
+
+
+def request(strategy: str = "gpushare", name: str = "w1", **more: Any) -> dict[str, Any]:
+    return {"host": name, "node": name, "strategy": strategy, "gpus": 2, **more}
+
+
+def test_plan_blockers_and_table_are_returned(run: Any) -> None:
+    cluster = FakeCluster([node("w1", 2)], [pod("a", on="w1", gpus=1)])
+    result = run(cluster, hosts=[request()], control_planes=[])
+    [row] = result["plan"]["nodes"]
+    assert (row["from"], row["to"], row["node_present"]) == (["exclusive"], "gpushare", "gpushare")
+    begins = ["Host w1 (node w1): its GPUs are shared as", "The inventory has no host in kube_control_plane,"]
+    assert [sentence.startswith(begin) for sentence, begin in zip(result["blockers"], begins)] == [True, True]
+    assert len(result["blockers"]) == 2
+    assert result["table"][1] == "w1    w1    exclusive  gpushare  cordon, leave exclusive, enter gpushare, uncordon"
+    assert result["changed"] is False
+
+
+def test_all_options_reach_the_plan(run: Any) -> None:
+    cluster = FakeCluster([node("w1", labels={"gpushare": "true"}), node("w2", labels={"gpushare": "true"})])
+    result = run(cluster, hosts=[request("")], state="absent")
+    assert (result["plan"]["nodes"][0]["node_absent"], result["plan"]["cluster"]["kept"]) == (
+        ["gpushare"],
+        {"gpushare": ["w2"]},
+    )
+    options = {"second_scheduler": "nano_gpu", "control_planes": ["cp"], "left_out": ["cp"], "control_plane_group": "m"}
+    result = run(cluster, hosts=[request("nano_gpu", "w3")], run_tags=["scheduler"], namespaces={"a": "b"}, **options)
+    assert result["plan"]["cluster"]["scheduler_changes"] is False
+    assert [sentence.partition(";")[0] for sentence in result["blockers"]] == ["Host w3: the cluster has no node w3"]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "words"),
+    [
+        ([{"host": "h"}], "missing required arguments: node"),
+        ([request("other")], "hosts names the unknown sharing strategy 'other'; choose one of exclusive, time_slicing"),
+        ([request(extra=1)], "Unsupported parameters"),
+    ],
+)
+def test_hosts_of_another_form_are_refused(run: Any, hosts: Any, words: str) -> None:
+    assert words in run(FakeCluster([node("w1")]), hosts=hosts)["msg"]
+
+
+@pytest.mark.parametrize(("allowed", "blockers"), [("false", 1), (False, 1), ("yes", 0), (True, 0)])
+def test_removal_while_pods_hold_resources_is_allowed_by_any_form_of_true(
+    run: Any, allowed: Any, blockers: int
+) -> None:
+    holder = pod("a", on="w1", containers=[{"name": "c", "resources": {"limits": {"aliyun.com/gpu-mem": "1"}}}])
+    cluster = FakeCluster([node("w1", labels={"gpushare": "true"})], [holder])
+    hosts = [request("", gpus="-1", remove_used={"gpushare": allowed})]
+    assert len(run(cluster, hosts=hosts, state="absent")["blockers"]) == blockers
+
+
+def test_api_server_that_does_not_answer_is_reported(run: Any) -> None:
+    cluster = FakeCluster()
+
+    def fail(_call: str) -> None:
+        raise ApiError("cannot be reached")
+
+    cluster.on_call = fail
+    assert run(cluster, hosts=[request()])["msg"] == "cannot be reached"
