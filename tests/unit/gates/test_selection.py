@@ -134,10 +134,10 @@ def test_changed_roles_are_tested_whole_and_those_on_changed_fixtures_by_first_t
 
 def test_changed_roles_on_the_line_of_a_changed_plugin_are_tested_by_first_tests():
     lines = {
-        "sharing": ["roles/gpushare", "roles/nano_gpu", "plugins/filter/sharing_decisions"],
+        "sharing": ["roles/gpushare", "roles/nano_gpu", "plugins/filter/node_capacities"],
         "cuda": ["roles/cuda"],
     }
-    changed = ["plugins/filter/sharing_decisions.py", "roles/gpushare/tasks/main.yml"]
+    changed = ["plugins/filter/node_capacities.py", "roles/gpushare/tasks/main.yml"]
     assert selection.changed_roles(changed, lines) == (["gpushare"], ["nano_gpu"])
 
 
