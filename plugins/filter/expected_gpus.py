@@ -60,9 +60,9 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_lab
     MEMORY_RESOURCE,
     PERCENT_RESOURCES,
     GpuFactsError,
-    expected_gpus,
-    shared_memory,
-    shared_percents,
+    count_expected,
+    count_memory_units,
+    count_percents,
 )
 
 if TYPE_CHECKING:
@@ -82,10 +82,10 @@ def expected_gpus_filter(
         )
     try:
         if resource == MEMORY_RESOURCE:
-            return shared_memory(facts, unit)
+            return count_memory_units(facts, unit)
         if resource in PERCENT_RESOURCES:
-            return shared_percents(facts)
-        return expected_gpus(facts, config, resource)
+            return count_percents(facts)
+        return count_expected(facts, config, resource)
     except GpuFactsError as error:
         raise AnsibleFilterError(f"The number of devices cannot be told: {error}.") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:

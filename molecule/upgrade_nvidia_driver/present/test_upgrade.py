@@ -222,7 +222,7 @@ def test_a_pod_that_its_budget_keeps_is_named(
     request.addfinalizer(lambda: policy.delete_namespaced_pod_disruption_budget("served", "default"))
     code, _recap, printed = upgrade(NEWER, gpu_node_maintenance_evict_timeout=3)  # which has to run out
     assert code != 0
-    assert f"default/{name} is kept by a PodDisruptionBudget" in printed
+    assert f"default/{name} is protected by a PodDisruptionBudget" in printed
     assert f"Driver {FORMER} was not changed, and the maintenance of node {first} has ended." in printed
     assert api.read_namespaced_pod(name, "default").status.phase == "Running"
     until(state, lambda now: now == before)
@@ -296,7 +296,7 @@ def test_a_node_that_is_not_proved_gets_its_former_driver_and_the_others_keep_th
     assert seconds_until_killed(api, first, job) >= 5, "it was evicted before its deadline"
     now = state()
     assert (*now[first][:2], now[first][3], now[second]) == (FORMER, False, ["inactive"] * 2, before[second])
-    # The former installer was fetched before: where it came from is not asked any more.
+    # The former installer was fetched before: where it came from is not params any more.
     workers[first].check_output(f"mv /root/stand-in-installer-{NEWER}.run /root/away")
     code, recap, printed = upgrade(FORMER)
     workers[first].check_output(f"mv /root/away /root/stand-in-installer-{NEWER}.run")

@@ -13,7 +13,7 @@ import re
 from sys import intern
 from typing import Any, Iterator, Mapping, NamedTuple
 
-from .._kubernetes.objects import FINISHED_PHASES, quantity
+from .._kubernetes.objects import FINISHED_PHASES, parse_units
 from . import names
 
 # The index of what no GPU is known for.
@@ -65,11 +65,11 @@ def cut_node(node: Mapping[str, Any]) -> NodeShare:
     return NodeShare(
         name=str((node.get("metadata") or {}).get("name") or ""),
         address=_address(status),
-        gpu_mem=quantity(offered.get(names.GPU_MEM)),
-        gpu_count=quantity(offered.get(names.GPU_COUNT)),
-        gpu_mem_capacity=quantity(capacity.get(names.GPU_MEM)),
-        gpu_count_capacity=quantity(capacity.get(names.GPU_COUNT)),
-        nvidia=tuple(sorted(name for name in offered if names.is_nvidias(name) and quantity(offered[name]))),
+        gpu_mem=parse_units(offered.get(names.GPU_MEM)),
+        gpu_count=parse_units(offered.get(names.GPU_COUNT)),
+        gpu_mem_capacity=parse_units(capacity.get(names.GPU_MEM)),
+        gpu_count_capacity=parse_units(capacity.get(names.GPU_COUNT)),
+        nvidia=tuple(sorted(name for name in offered if names.is_nvidias(name) and parse_units(offered[name]))),
     )
 
 
@@ -109,7 +109,7 @@ def cut_pod(pod: Mapping[str, Any]) -> PodShare | None:
 
 def _limit(container: Mapping[str, Any]) -> int:
     limits = (container.get("resources") or {}).get("limits") or {}
-    return quantity(limits[names.GPU_MEM]) if names.GPU_MEM in limits else 0
+    return parse_units(limits[names.GPU_MEM]) if names.GPU_MEM in limits else 0
 
 
 def _overriding(spec: Mapping[str, Any]) -> Iterator[str]:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from typing import AbstractSet, Any, Iterator, Mapping, Sequence
 
-from .._kubernetes.objects import Object, annotations_of, condition_of
-from .._kubernetes.pod_trouble import HOPELESS, Evidence, one_line, trouble, waiting_reason
+from .._kubernetes.objects import Object, get_annotations, get_condition
+from .._kubernetes.pod_failures import FATAL_REASONS, Evidence, explain_failure, get_waiting_reason, shorten
 from .._kubernetes.smoke import Smoke, deleted, verdict
 from . import names
 from .cut import whole
@@ -47,7 +47,7 @@ UNASKED = "kube-scheduler does not ask gpushare's extender; run the playbook dep
 
 def gpu_index(pod: Mapping[str, Any]) -> int | None:
     """Return the GPU that gpushare's extender has written down for the pod, or None."""
-    index = whole(annotations_of(pod).get(names.INDEX))
+    index = whole(get_annotations(pod).get(names.INDEX))
     return None if index is None or index < 0 else index
 
 
@@ -61,8 +61,8 @@ def _phase(pod: Mapping[str, Any]) -> str:
 
 def _message(pod: Mapping[str, Any]) -> str:
     """Return why the scheduler has not scheduled the pod; empty if it has, or has not said."""
-    scheduled = condition_of(pod, "PodScheduled")
-    return one_line(scheduled.get("message")) if scheduled.get("status") == "False" else ""
+    scheduled = get_condition(pod, "PodScheduled")
+    return shorten(scheduled.get("message")) if scheduled.get("status") == "False" else ""
 
 
 def _remedied(clause: str, remedies: Sequence[tuple[re.Pattern[str], str]]) -> str:
@@ -74,7 +74,7 @@ def _remedied(clause: str, remedies: Sequence[tuple[re.Pattern[str], str]]) -> s
 
 def is_placed(pod: Mapping[str, Any]) -> bool:
     """Say whether the step of this pod is over: it has started or never will, or has come to its node past the extender."""
-    if _phase(pod) in ("Running", "Succeeded", "Failed") or waiting_reason(pod) in HOPELESS:
+    if _phase(pod) in ("Running", "Succeeded", "Failed") or get_waiting_reason(pod) in FATAL_REASONS:
         return True
     return bool(_node_name(pod)) and gpu_index(pod) is None
 
@@ -133,7 +133,7 @@ def _lost(
 def _unfit(trial: Trial, pod: Object, sharing: Sharing, row: Row, evidence: Mapping[str, Evidence]) -> Fault | None:
     """Say why the latest pod was not scheduled by the extender and started with what it gave."""
     share = trial.result.pods[-1]
-    smoke, annotations = sharing.pod(share.amount), annotations_of(pod)
+    smoke, annotations = sharing.pod(share.amount), get_annotations(pod)
     if not _node_name(pod):
         return _unscheduled(trial, pod, smoke, row)
     if gpu_index(pod) is None:
@@ -158,7 +158,7 @@ def _unscheduled(trial: Trial, pod: Object, smoke: Smoke, row: Row) -> Fault:
     message = _message(pod)
     if _SHORT.search(message) and not has_room(row, free_by_gpu(row, trial.count), smoke.count):
         return Fault(f"busy: the memory was given to other pods meanwhile, as the scheduler says: {message}", True)
-    return Fault(_remedied(f"{smoke.subject} {trouble(pod)} (after {smoke.timeout} s)", _SCHEDULING))
+    return Fault(_remedied(f"{smoke.subject} {explain_failure(pod)} (after {smoke.timeout} s)", _SCHEDULING))
 
 
 def _misplaced(trial: Trial, share: Share, sharing: Sharing, row: Row, ended: AbstractSet[str]) -> Fault | None:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
-from .._kubernetes.api import ApiError, in_parallel
-from .._kubernetes.objects import Object, full_name_of, name_of
-from .._kubernetes.pod_trouble import Evidence
+from .._kubernetes.api import ApiError, run_parallel
+from .._kubernetes.objects import Object, get_full_name, get_name
+from .._kubernetes.pod_failures import Evidence
 from .._kubernetes.smoke import Smoke, labels_for
 from .._kubernetes.smoking import LOG_LINES, Outcome, Pace, conduct, create, remove_pods, wait
-from .._kubernetes.watching import collect
+from .._kubernetes.survey import collect_evidence
 from .asking import look
 from .cut import PodShare, cut_pod
 from .placing import has_run, has_trouble, is_placed, is_refused, judge_end, judge_step, judge_too_much
@@ -32,7 +32,7 @@ def run_sharing_test(
 ) -> Outcome[SharingResult]:
     """Try the pods on each node and judge where they land. Raises ApiError, after cleaning up what it can."""
     pace = pace or Pace()
-    known = {name_of(node): node for node in cluster.nodes()}
+    known = {get_name(node): node for node in cluster.nodes()}
     allocation = look(cluster, unit=sharing.unit)
     sharing, rows = sharing.in_units(allocation["unit"]), _rows(allocation)
     trials = {name: trial_of(name, known.get(name), rows.get(name), sharing) for name in nodes}
@@ -91,7 +91,7 @@ class _Run:
         for trial, name in pods:
             trial.result.pods.append(Share(name, amount))
         seen = self._wait([name for _trial, name in pods], is_placed)
-        rows, ended = self._look(seen), {full_name_of(pod) for pod in seen.values() if _has_ended_well(pod)}
+        rows, ended = self._look(seen), {get_full_name(pod) for pod in seen.values() if _has_ended_well(pod)}
         evidence = self._evidence(seen, [name for name, pod in seen.items() if has_trouble(pod)])
         for trial, _name in pods:
             _end(trial, judge_step(trial, seen, self._sharing, rows.get(trial.node), ended, evidence))
@@ -119,7 +119,7 @@ class _Run:
             smoke = self._sharing.pod(amount_of(trial))
             return create(self._cluster, smoke, trial.node, self._label)
 
-        made = list(zip(trials, in_parallel(make, trials)))
+        made = list(zip(trials, run_parallel(make, trials)))
         for trial, (_name, why) in made:
             _end(trial, Fault(why) if why else None)
         return [(trial, name) for trial, (name, why) in made if not why]
@@ -130,7 +130,7 @@ class _Run:
             return {}
 
         def enough(pods: Mapping[str, Object]) -> bool:
-            return all(in_parallel(is_over, [pods[name] for name in names if name in pods]))
+            return all(run_parallel(is_over, [pods[name] for name in names if name in pods]))
 
         return wait(self._cluster, self._smoke, self._label, enough, self._pace)
 
@@ -144,11 +144,13 @@ class _Run:
         return _rows(look(self._cluster, counted=own))
 
     def _evidence(self, seen: Mapping[str, Object], names: Sequence[str]) -> dict[str, Evidence]:
-        return collect(self._cluster, self._smoke.namespace, [seen[name] for name in names if name in seen], LOG_LINES)
+        return collect_evidence(
+            self._cluster, self._smoke.namespace, [seen[name] for name in names if name in seen], LOG_LINES
+        )
 
     def _has_printed(self, pod: Object) -> bool:
         """Say whether a running pod has printed what it should; once is enough."""
-        name, wanted = name_of(pod), self._smoke.expected_output
+        name, wanted = get_name(pod), self._smoke.expected_output
         if wanted and name not in self._printed and (pod.get("status") or {}).get("phase") == "Running":
             try:
                 log = self._cluster.pod_log(self._smoke.namespace, name, LOG_LINES)

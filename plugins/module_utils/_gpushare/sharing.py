@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Mapping, NamedTuple, Sequence
 
-from .._kubernetes.objects import Object, allocatable_of, capacity_of
+from .._kubernetes.objects import Object, get_allocatable, get_capacity
 from .._kubernetes.smoke import UNKNOWN, Smoke, Verdict, barred, listed
 from . import names
 from .room import Row, free_by_gpu, full_name, has_room, landing
@@ -117,8 +117,8 @@ def trial_of(name: str, node: Object | None, row: Row | None, sharing: Sharing) 
     if node is None:
         result.reason = UNKNOWN
         return Trial(result, 0, 0, {})
-    count = allocatable_of(node, names.GPU_COUNT)
-    trial = Trial(result, count, capacity_of(node, names.GPU_MEM), row or {})
+    count = get_allocatable(node, names.GPU_COUNT)
+    trial = Trial(result, count, get_capacity(node, names.GPU_MEM), row or {})
     if not barred(result, node, sharing.smoke):
         fault = _unable(trial, sharing)
         if fault:

@@ -43,7 +43,7 @@ class Part:
 
     def told(self, amount: Fraction | None) -> str:
         """Return an amount for people."""
-        return "nothing" if amount is None else quantities.told(amount, self.resource)
+        return "nothing" if amount is None else quantities.format_amount(amount, self.resource)
 
 
 def parts(node: t.Mapping[str, t.Any], reserved: Reserved, resources: t.Sequence[str]) -> list[Part]:
@@ -122,6 +122,6 @@ def _single(number: float) -> float:
 def _amount(text: t.Any) -> Fraction:
     """Return a quantity; one that the kubelet could not read either is nothing."""
     try:
-        return quantities.parse(str(text))
+        return quantities.parse_quantity(str(text))
     except ValueError:
         return Fraction(0)

@@ -209,7 +209,7 @@ def _resources(values: t.Mapping[str, t.Any]) -> list[str]:
 
 def _refuse_processes(reserved: t.Mapping[str, t.Mapping[str, str]], processes: int | None) -> None:
     """The kubelet would start with it, and no pod could start anything."""
-    kept = sum((quantities.parse(reserved[name].get("pid", "0")) for name in settings.RESERVED), Fraction(0))
+    kept = sum((quantities.parse_quantity(reserved[name].get("pid", "0")) for name in settings.RESERVED), Fraction(0))
     if processes is not None and kept >= processes:
         raise EditError(
             f"values: {math.ceil(kept)} processes (pid) are kept from pods, and the node can have {processes} at all: lower"

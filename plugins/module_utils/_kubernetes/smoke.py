@@ -12,15 +12,24 @@ from typing import Any, Iterable, Mapping, Sequence
 
 from .objects import (
     Object,
-    allocatable_of,
-    condition_of,
+    find_untolerated_taints,
+    format_taint,
+    get_allocatable,
+    get_condition,
+    get_name,
     is_ready,
     is_schedulable,
-    name_of,
-    taint_text,
-    untolerated,
 )
-from .pod_trouble import HOPELESS, Evidence, one_line, telling_line, trouble, unread, waiting_reason, with_remedy
+from .pod_failures import (
+    FATAL_REASONS,
+    Evidence,
+    add_remedy,
+    explain_failure,
+    explain_unread_log,
+    find_error_line,
+    get_waiting_reason,
+    shorten,
+)
 from .requests import count_allocated, list_holders
 
 NAME_LABEL = "app.kubernetes.io/name"
@@ -205,12 +214,12 @@ def barred(result: Verdict, node: Object, smoke: Smoke) -> bool:
         result.skipped, result.reason = True, "cordoned: no pod may be scheduled here; uncordon the node to test it"
         return True
     if not is_ready(node):
-        message = one_line(condition_of(node, "Ready").get("message")) or "its kubelet has not reported"
+        message = shorten(get_condition(node, "Ready").get("message")) or "its kubelet has not reported"
         result.reason = f"is not Ready: {message}"
         return True
-    taints = untolerated(node, smoke.all_tolerations, _PASSING_TAINTS)
+    taints = find_untolerated_taints(node, smoke.all_tolerations, _PASSING_TAINTS)
     if taints:
-        named = ", ".join(taint_text(taint) for taint in taints)
+        named = ", ".join(format_taint(taint) for taint in taints)
         result.reason = f"has the taint {named}, which the pod does not tolerate; add it to the test's tolerations"
     return bool(taints)
 
@@ -218,7 +227,7 @@ def barred(result: Verdict, node: Object, smoke: Smoke) -> bool:
 def _precheck_devices(
     result: Result, node: Object, pods: Sequence[Object], smoke: Smoke, check_mode: bool
 ) -> Result | None:
-    offered, used = allocatable_of(node, smoke.resource), count_allocated(pods, smoke.resource)
+    offered, used = get_allocatable(node, smoke.resource), count_allocated(pods, smoke.resource)
     if offered < smoke.count:
         result.reason = f"offers {offered} {smoke.resource}, so a device plugin has to be deployed or repaired first"
         if check_mode:
@@ -243,7 +252,7 @@ def listed(names: Sequence[str]) -> str:
 def is_decided(pod: Mapping[str, Any]) -> bool:
     """Say whether waiting longer can no longer change the verdict."""
     ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-    return ended or waiting_reason(pod) in HOPELESS
+    return ended or get_waiting_reason(pod) in FATAL_REASONS
 
 
 def came_too_early(pod: Mapping[str, Any]) -> bool:
@@ -260,7 +269,7 @@ def came_too_early(pod: Mapping[str, Any]) -> bool:
 def verdict(node: str, pod: Object, smoke: Smoke, evidence: Evidence, log_lines: int = 10) -> Result:
     """Judge a pod that ended, or that time ran out on."""
     phase = str((pod.get("status") or {}).get("phase") or "Unknown")
-    result = Result(node, pod=name_of(pod), phase=phase, image=smoke.image)
+    result = Result(node, pod=get_name(pod), phase=phase, image=smoke.image)
     result.log_tail = [line.rstrip() for line in evidence.log.splitlines() if line.strip()][-log_lines:]
     result.visible_devices = sorted(set(_DEVICE.findall(evidence.log)))
     if phase == "Succeeded":
@@ -272,13 +281,13 @@ def verdict(node: str, pod: Object, smoke: Smoke, evidence: Evidence, log_lines:
         result.reason = f"busy: no free {smoke.resource} within {smoke.timeout} s, as the scheduler says"
         return result
     late = "" if phase == "Failed" else f" (after {smoke.timeout} s)"
-    result.reason = f"{smoke.subject} {trouble(pod, evidence) or _running_on(evidence)}{late}"
+    result.reason = f"{smoke.subject} {explain_failure(pod, evidence) or _running_on(evidence)}{late}"
     return result
 
 
 def refused(smoke: Smoke, message: str) -> str:
     """Say why there is no pod if the API server would not create it."""
-    return with_remedy(f"the API server refused {smoke.subject}: {message.rstrip('.')}")
+    return add_remedy(f"the API server refused {smoke.subject}: {message.rstrip('.')}")
 
 
 def deleted(smoke: Smoke, name: str) -> str:
@@ -289,20 +298,20 @@ def deleted(smoke: Smoke, name: str) -> str:
 def _silence(result: Result, smoke: Smoke, evidence: Evidence) -> str:
     """Say why a pod that ended well did not pass."""
     if evidence.log_error:
-        return f"{smoke.subject} ended well, but {unread(evidence)}"
+        return f"{smoke.subject} ended well, but {explain_unread_log(evidence)}"
     last = result.log_tail[-1] if result.log_tail else "(no output)"
-    return f"{smoke.subject} ended well but never printed {smoke.expected_output!r}; its last line is: {one_line(last)}"
+    return f"{smoke.subject} ended well but never printed {smoke.expected_output!r}; its last line is: {shorten(last)}"
 
 
 def _running_on(evidence: Evidence) -> str:
     if evidence.log_error:
-        return f"is still running, and {unread(evidence)}"
-    line = telling_line(evidence.log)
+        return f"is still running, and {explain_unread_log(evidence)}"
+    line = find_error_line(evidence.log)
     return f"is still running, and its last word is: {line}" if line else "is still running and has printed nothing"
 
 
 def _lacks_device(pod: Mapping[str, Any], resource: str) -> bool:
-    scheduled = condition_of(pod, "PodScheduled")
+    scheduled = get_condition(pod, "PodScheduled")
     return scheduled.get("status") == "False" and f"Insufficient {resource}" in str(scheduled.get("message"))
 
 
@@ -313,7 +322,7 @@ def leftovers(pods: Iterable[Object], now: datetime) -> list[str]:
         created = _parse_time((pod.get("metadata") or {}).get("creationTimestamp"))
         deadline = int((pod.get("spec") or {}).get("activeDeadlineSeconds") or 0)
         if created and (now - created).total_seconds() > deadline + GRACE_SECONDS:
-            found.append(name_of(pod))
+            found.append(get_name(pod))
     return sorted(found)
 
 

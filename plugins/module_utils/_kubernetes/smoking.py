@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Callable, Generic, Mapping, Sequence, TypeVar
 
-from .api import ApiError, in_parallel
-from .objects import Object, allocatable_of, name_of, pods_by_node
-from .pod_trouble import Evidence
+from .api import ApiError, run_parallel
+from .objects import Object, get_allocatable, get_name, group_by_node
+from .pod_failures import Evidence
 from .smoke import (
     RUN_LABEL,
     Result,
@@ -30,7 +30,7 @@ from .smoke import (
     refused,
     verdict,
 )
-from .watching import UNFINISHED, collect
+from .survey import UNFINISHED, collect_evidence
 
 if TYPE_CHECKING:
     from .._kube_api import Cluster
@@ -76,8 +76,8 @@ def run_smoke_test(
 ) -> Outcome[Result]:
     """Try one pod on each node and judge it. Raises ApiError, after cleaning up what it can."""
     pace = pace or Pace()
-    known = {name_of(node): node for node in cluster.nodes()}
-    placed = pods_by_node(cluster.pods(fields=UNFINISHED))
+    known = {get_name(node): node for node in cluster.nodes()}
+    placed = group_by_node(cluster.pods(fields=UNFINISHED))
 
     def check(name: str) -> Result | None:
         return precheck(name, known.get(name), placed.get(name, []), smoke, check_mode)
@@ -110,7 +110,7 @@ def conduct(
     if check_mode:
         results.update({name: _not_run(blank(name)) for name in ready})
     else:
-        in_parallel(lambda name: cluster.delete_pod(smoke.namespace, name), stale)
+        run_parallel(lambda name: cluster.delete_pod(smoke.namespace, name), stale)
         run = uuid.uuid4().hex[:12]
         try:
             results.update(test(ready, run))
@@ -128,7 +128,7 @@ def remove_pods(
     check_mode: bool = False,
 ) -> Outcome[Any]:
     """Remove all test pods with the labels in the namespace, whatever their age, and wait until they are gone. Raises ApiError."""
-    found = sorted(name_of(pod) for pod in cluster.pods(namespace, labels))
+    found = sorted(get_name(pod) for pod in cluster.pods(namespace, labels))
     warnings = [] if check_mode else _sweep(cluster, namespace, labels, pace or Pace())
     return Outcome([], found, warnings)
 
@@ -141,7 +141,7 @@ def _not_run(result: Kind) -> Kind:
 def _test(cluster: Cluster, smoke: Smoke, nodes: Sequence[str], run: str, pace: Pace) -> dict[str, Result]:
     """Try a pod on each node, and as long as there is time another one where it came too early."""
     deadline = pace.clock() + smoke.timeout
-    created = dict(zip(nodes, in_parallel(lambda node: create(cluster, smoke, node, run), nodes)))
+    created = dict(zip(nodes, run_parallel(lambda node: create(cluster, smoke, node, run), nodes)))
     seen: dict[str, Object] = {}
     early: dict[str, Result] = {}
     while any(name for name, _why in created.values()):
@@ -151,13 +151,13 @@ def _test(cluster: Cluster, smoke: Smoke, nodes: Sequence[str], run: str, pace: 
         if not asked or pace.clock() + pace.interval >= deadline:
             break
         pace.sleep(pace.interval)
-        anew = in_parallel(lambda node: _create_anew(cluster, smoke, node, run, created[node][0]), asked)
+        anew = run_parallel(lambda node: _create_anew(cluster, smoke, node, run, created[node][0]), asked)
         created.update(zip(asked, anew))
-    evidence = collect(cluster, smoke.namespace, list(seen.values()), LOG_LINES)
+    evidence = collect_evidence(cluster, smoke.namespace, list(seen.values()), LOG_LINES)
     results = {}
     for node, (name, why) in created.items():
         result = _judge(node, name, seen.get(name), smoke, evidence.get(name, Evidence()))
-        lost = result.skipped and node in early and allocatable_of(cluster.node(node), smoke.resource) < smoke.count
+        lost = result.skipped and node in early and get_allocatable(cluster.node(node), smoke.resource) < smoke.count
         results[node] = Result(node, reason=why) if why else early[node] if lost else result
     return results
 
@@ -183,9 +183,9 @@ def create(cluster: Cluster, smoke: Smoke, node: str, run: str, former: str = ""
     A server that is away for a moment leaves the *former* one, if there is one, and else raises ApiError.
     """
     try:
-        return name_of(cluster.create_pod(smoke.namespace, manifest(smoke, node, run))), ""
+        return get_name(cluster.create_pod(smoke.namespace, manifest(smoke, node, run))), ""
     except ApiError as error:
-        if former and error.passing:
+        if former and error.is_transient:
             return former, ""
         if not error.status:
             raise
@@ -214,9 +214,9 @@ def wait(
     while True:
         late = pace.clock() >= deadline
         try:
-            pods = {name_of(pod): pod for pod in cluster.pods(smoke.namespace, {RUN_LABEL: run})}
+            pods = {get_name(pod): pod for pod in cluster.pods(smoke.namespace, {RUN_LABEL: run})}
         except ApiError as error:
-            if late or not error.passing:
+            if late or not error.is_transient:
                 raise
         else:
             if late or enough(pods):
@@ -232,8 +232,8 @@ def _sweep(cluster: Cluster, namespace: str, labels: Mapping[str, str], pace: Pa
         if not left:
             return []
         if pace.clock() >= deadline:
-            names = ", ".join(name_of(pod) for pod in left)
+            names = ", ".join(get_name(pod) for pod in left)
             return [f"Pods {names} in namespace {namespace} were deleted, but their kubelet has not let go yet."]
-        doomed = [name_of(pod) for pod in left if not (pod.get("metadata") or {}).get("deletionTimestamp")]
-        in_parallel(lambda name: cluster.delete_pod(namespace, name), doomed)
+        doomed = [get_name(pod) for pod in left if not (pod.get("metadata") or {}).get("deletionTimestamp")]
+        run_parallel(lambda name: cluster.delete_pod(namespace, name), doomed)
         pace.sleep(min(pace.interval, 1))

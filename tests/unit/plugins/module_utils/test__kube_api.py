@@ -57,7 +57,7 @@ class Wrapped(Exception):
     ],
 )
 def test_explain(error: Exception, status: int, words: list[str]) -> None:
-    found = api.explain(error, SERVER)
+    found = api.explain_error(error, SERVER)
     assert found.status == status
     for word in [*words, SERVER]:
         assert word in str(found)
@@ -226,12 +226,12 @@ def test_an_eviction_that_is_only_tried() -> None:
 def test_the_servers_causes_are_kept(details: Any, causes: dict[str, str]) -> None:
     error = HttpError(429)
     error.body = json.dumps({"message": "no", "details": details})
-    assert api.explain(error, SERVER).causes == causes
+    assert api.explain_error(error, SERVER).causes == causes
 
 
 def test_a_missing_right_is_a_cause() -> None:
     told = 'pods "p" is forbidden: User "u" cannot create resource "pods/eviction" in API group "" in the namespace "d"'
-    assert api.explain(HttpError(403, told), SERVER).causes == {api.MISSING_RIGHT: "create pods/eviction"}
+    assert api.explain_error(HttpError(403, told), SERVER).causes == {api.MISSING_RIGHT: "create pods/eviction"}
 
 
 @pytest.mark.parametrize(
@@ -254,8 +254,8 @@ def test_a_log_that_cannot_be_read_is_an_error(status: int) -> None:
 def test_giving_up_on_a_silent_server() -> None:
     silent = threading.Event()
     with pytest.raises(TimeoutError):
-        api._within(0, silent.wait)
+        api._call_with_timeout(0, silent.wait)
     silent.set()
-    assert api._within(wait.LIMIT, lambda: 7) == 7
+    assert api._call_with_timeout(wait.LIMIT, lambda: 7) == 7
     with pytest.raises(ValueError, match="x"):
-        api._within(wait.LIMIT, lambda: int("x"))
+        api._call_with_timeout(wait.LIMIT, lambda: int("x"))

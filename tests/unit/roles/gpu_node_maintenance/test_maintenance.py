@@ -45,7 +45,7 @@ def test_a_maintenance_that_fails_names_the_host(hear, tmp_path):
 
 
 def test_the_role_and_the_module_agree_on_what_a_gpu_pod_is():
-    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.maintenance import GPU_RESOURCES
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain.plan import GPU_RESOURCES
 
     defaults = yaml.safe_load((ROOT / "roles" / "gpu_node_maintenance" / "defaults" / "main.yml").read_text())
     assert defaults["gpu_node_maintenance_resources"] == list(GPU_RESOURCES)

@@ -230,7 +230,6 @@ def test_a_scheduler_that_cannot_ask_is_found_before_anything_is_touched(machine
     code, more, said = play("deploy_nano_gpu", "--check", scheduler=True, **given)
     assert (code, changed, more > 0) == (0, 0, True), said
     assert (
-        "UNKNOWN IN CHECK MODE: plane: kube-scheduler gets the address of a Service that a run creates first."
-        in said
+        "UNKNOWN IN CHECK MODE: plane: kube-scheduler gets the address of a Service that a run creates first." in said
     )
     assert machine.state() == machine.first

@@ -78,7 +78,7 @@ def test_the_node_is_given_back_once_it_offers_its_gpus_again(cluster, machine, 
     cluster.put(offering("1"))
     code, _done, said = apply("reboot_wait", **asked)
     assert code != 0, said
-    assert "node: Waited 1 s in vain for allocatable nvidia.com/gpu: node node: 1 of 2" in said
+    assert "node: After 1 s, the nodes lack allocatable nvidia.com/gpu: node node: 1 of 2" in said
     assert "Node node stays cordoned until then; run again to end its maintenance." in said
     cluster.put(offering("2", boot="before"))
     code, _done, said = apply("reboot_wait", **asked)

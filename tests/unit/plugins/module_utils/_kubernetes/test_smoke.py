@@ -12,7 +12,7 @@ import pytest
 from fakes.kubernetes_api import GPU, FakeClock, FakeCluster, node, pod
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.pod_trouble import Evidence
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.pod_failures import Evidence
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke import (
     LABELS,
     Smoke,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.maintenance import ANNOTATION
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain.plan import ANNOTATION
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import (
     EXTENDED,
     STRATEGIES,

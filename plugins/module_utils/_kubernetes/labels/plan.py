@@ -1,11 +1,10 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Deciding which labels of a node to change, and remembering what was there before.
+"""Decides which labels of a node change, and records their former values for the undo.
 
-The record lives in the node's annotation ``gpu-kubernetes/managed-labels`` as JSON: for every owner its labels, each
-with the value that we ``set`` and the value that ``was`` there (null: none), or that somebody else wrote since. So
-undoing leaves a node as if we had never been there.
+The record is JSON in the node's annotation ``gpu-kubernetes/managed-labels``: for every owner its labels, each with the value
+that was ``set`` and the value that ``was`` there before (null: none). If others change the label, theirs is the former value.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Dict, Iterable, Mapping, Optional, Sequence
 
-from .objects import Object, annotations_of, labels_of, name_of
+from ..objects import Object, get_annotations, get_labels, get_name
 
-RECORD = "gpu-kubernetes/managed-labels"
+RECORD_ANNOTATION = "gpu-kubernetes/managed-labels"
 LONGEST_PREFIX = 253
 
 Labels = Dict[str, Optional[str]]
@@ -30,12 +29,12 @@ _PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*
 
 
 class LabelError(Exception):
-    """The labels cannot be what was asked; the text is one sentence with cause and remedy."""
+    """The labels cannot be set; the text is one sentence with cause and remedy."""
 
 
 @dataclass(frozen=True)
 class YieldRule:
-    """Leave ``labels`` to another tool on nodes that carry a label matching ``when`` (shell patterns)."""
+    """Leave ``labels`` to another tool on nodes with a label that matches ``when`` (shell patterns)."""
 
     when: Sequence[str]
     labels: Sequence[str]
@@ -43,7 +42,7 @@ class YieldRule:
 
 @dataclass
 class Plan:
-    """What to change on one node: ``patch`` is a merge patch or None, before and after hold the labels concerned."""
+    """The change of one node: ``patch`` is a merge patch or None, before and after have the changed labels."""
 
     node: str
     patch: Object | None = None
@@ -53,97 +52,98 @@ class Plan:
 
     @property
     def changed(self) -> bool:
-        """Say whether there is anything to patch."""
+        """Return whether there is a patch."""
         return self.patch is not None
 
 
 def read_labels(where: str, given: Any) -> Labels:
-    """Return labels as they come from YAML with text for values; ``where`` begins the sentence of a LabelError.
+    """Return labels from YAML with their values as text; ``where`` begins the sentence of a LabelError.
 
-    Whole numbers become text, booleans ``true`` and ``false``. A fraction is refused, for 1.10 would become 1.1.
+    Whole numbers become text, booleans ``true`` and ``false``. A fraction is rejected, because 1.10 would become 1.1.
     """
     if given is None:
         return {}
     if not isinstance(given, Mapping):
         raise LabelError(
-            f"{where}: labels are a dictionary of names and values, not {_kind(given)}; write them as name: value."
+            f"{where}: labels are a dictionary of names and values, not {_describe_type(given)}; write them as name: value."
         )
-    return {str(label): _text(where, str(label), value) for label, value in given.items()}
+    return {str(label): _format_value(where, str(label), value) for label, value in given.items()}
 
 
-def _text(where: str, label: str, value: Any) -> str | None:
+def _format_value(where: str, label: str, value: Any) -> str | None:
     if value is None:
         return None
     if not isinstance(value, (str, int)):
-        raise LabelError(f"{where}: the value of label {label} is {_kind(value)}; write it as text, in quotes.")
+        raise LabelError(
+            f"{where}: the value of label {label} is {_describe_type(value)}; write it as text, in quotes."
+        )
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _kind(value: Any) -> str:
+def _describe_type(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "a list"
     return "a dictionary" if isinstance(value, Mapping) else f"the {type(value).__name__} {value!r}"
 
 
 def check_labels(node: str, labels: Mapping[str, Any]) -> None:
-    """Refuse names and values that the API server would refuse, before anything is changed. Raises LabelError."""
+    """Raise LabelError for names and values that the API server would reject."""
     for label, value in labels.items():
         prefix, slash, name = label.rpartition("/")
         if not _NAME.fullmatch(name) or (slash and not (_PREFIX.fullmatch(prefix) and len(prefix) <= LONGEST_PREFIX)):
             raise LabelError(
-                f"Node {node}: {label!r} is no valid name for a label; use [prefix/]name of letters, digits, -_. only."
+                f"Node {node}: {label!r} is not a valid name for a label; use [prefix/]name of letters, digits, -_. only."
             )
         if value is not None and value != "" and not _NAME.fullmatch(str(value)):
             raise LabelError(
-                f"Node {node}: {value!r} is no valid value for label {label}; use at most 63 letters, digits, -_. "
+                f"Node {node}: {value!r} is not a valid value for label {label}; use at most 63 letters, digits, -_. "
                 "that begin and end with a letter or digit."
             )
 
 
-def plan(
+def plan_labels(
     node: Object,
-    wanted: Mapping[str, str | None],
+    desired: Mapping[str, str | None],
     owner: str,
     yield_to: Iterable[YieldRule] = (),
     adopted: Mapping[str, str | None] | None = None,
 ) -> Plan:
-    """Decide what to patch so that the owner's labels on the node are exactly the wanted ones.
+    """Return the plan after which the owner's labels on the node are exactly the desired ones.
 
-    A wanted value of None means that the label must not be there. Labels that the owner set earlier and no longer
-    wants get their former value back. A label that is left to another tool stays in the record as long as it has our
-    value, so that it still goes away with us if that tool never writes it. Of those that are *adopted*, what the node
-    has with just that value, and no owner keeps, is the owner's from here on. Raises LabelError for a record that
-    cannot be read or a clash of owners.
+    A desired value of None removes the label. Labels that the owner has set and that are no longer desired get their former
+    value. A label that is left to another tool stays in the record while it has our value, so that an undo removes it if that
+    tool never writes it. The owner takes over labels that are *adopted*, if the node has that value and no owner has set it.
+    Raises LabelError for a record that cannot be read, and for a conflict of owners.
     """
-    current: dict[str, str] = labels_of(node)
+    current: dict[str, str] = get_labels(node)
     record = _read_record(node)
-    mine = record.setdefault(owner, {})
-    steps = _Steps(name_of(node), owner, current, record)
+    own = record.setdefault(owner, {})
+    steps = _Steps(get_name(node), owner, current, record)
     for label, value in (adopted or {}).items():
         steps.adopt(label, value)
     rules = list(yield_to)
-    foreign = [label for label in current if label not in mine]
-    result = Plan(name_of(node))
-    for label in sorted(set(mine) | set(wanted)):
-        if label not in wanted:
+    unmanaged = [label for label in current if label not in own]
+    result = Plan(get_name(node))
+    for label in sorted(set(own) | set(desired)):
+        if label not in desired:
             steps.release(label)
-        elif _yields(label, foreign, rules):
+        elif _is_yielded(label, unmanaged, rules):
             steps.leave(label)
             result.yielded.append(label)
         else:
-            steps.claim(label, wanted[label])
-    _finish(result, node, current, {name: kept for name, kept in record.items() if kept})
+            steps.claim(label, desired[label])
+    _fill_patch(result, node, current, {name: kept for name, kept in record.items() if kept})
     return result
 
 
-def owned(node: Object, owner: str) -> list[str]:
-    """Return the labels that the owner has set on the node according to its record, sorted."""
+def list_owned(node: Object, owner: str) -> list[str]:
+    """Return the labels that the owner has set on the node, by the record, sorted."""
     return sorted(_read_record(node).get(owner, {}))
 
 
 @dataclass
 class _Steps:
-    """The moves on one label; they change ``current`` and ``record`` in place."""
+    """The changes of single labels; they change ``current`` and ``record`` in place."""
 
     node: str
     owner: str
@@ -151,28 +151,28 @@ class _Steps:
     record: Record
 
     def adopt(self, label: str, value: str | None) -> None:
-        """Take over a label that somebody has set to this value without an owner, as if there had been none before."""
-        mine = self.record[self.owner]
-        if value is not None and self.current.get(label) == value and label not in mine and not self._others(label):
-            mine[label] = {"set": value, "was": None}
+        """Take over a label with this value that no owner has set, as if there had been none before."""
+        own = self.record[self.owner]
+        if value is not None and self.current.get(label) == value and label not in own and not self._others(label):
+            own[label] = {"set": value, "was": None}
 
     def claim(self, label: str, value: str | None) -> None:
         others = self._others(label)
         for name, entry in others.items():
             if entry["set"] != value:
                 raise LabelError(
-                    f"Node {self.node}: label {label} is kept at {entry['set']!r} by owner {name}, so {self.owner} "
-                    f"cannot make it {value!r}; let one of them go."
+                    f"Node {self.node}: label {label} is set to {entry['set']!r} by owner {name}, so {self.owner} "
+                    f"cannot set it to {value!r}; remove one of them."
                 )
-        mine, now = self.record[self.owner], self.current.get(label)
-        # Somebody else wrote since: that is what has to come back, whoever of the owners goes last.
-        for entry in (*others.values(), *([mine[label]] if label in mine else [])):
+        own, now = self.record[self.owner], self.current.get(label)
+        # Others have changed the label: this is the value that the last of the owners restores.
+        for entry in (*others.values(), *([own[label]] if label in own else [])):
             if entry["set"] != now:
                 entry["was"] = now
-        if label in mine:
-            mine[label]["set"] = value
+        if label in own:
+            own[label]["set"] = value
         elif now != value or others:
-            mine[label] = {"set": value, "was": now}
+            own[label] = {"set": value, "was": now}
         self._write(label, value)
 
     def release(self, label: str) -> None:
@@ -185,10 +185,10 @@ class _Steps:
             self._write(label, entry["was"])
 
     def leave(self, label: str) -> None:
-        """Forget a label that no longer has our value; it is another tool's now."""
-        mine = self.record[self.owner]
-        if label in mine and self.current.get(label) != mine[label]["set"]:
-            del mine[label]
+        """Remove a label that no longer has our value from the record: another tool manages it."""
+        own = self.record[self.owner]
+        if label in own and self.current.get(label) != own[label]["set"]:
+            del own[label]
 
     def _others(self, label: str) -> dict[str, Labels]:
         return {name: kept[label] for name, kept in self.record.items() if name != self.owner and label in kept}
@@ -200,16 +200,16 @@ class _Steps:
             self.current[label] = value
 
 
-def _yields(label: str, foreign: Iterable[str], rules: Iterable[YieldRule]) -> bool:
+def _is_yielded(label: str, unmanaged: Iterable[str], rules: Iterable[YieldRule]) -> bool:
     return any(
         any(fnmatchcase(label, pattern) for pattern in rule.labels)
-        and any(fnmatchcase(present, pattern) for present in foreign for pattern in rule.when)
+        and any(fnmatchcase(present, pattern) for present in unmanaged for pattern in rule.when)
         for rule in rules
     )
 
 
 def _read_record(node: Object) -> Record:
-    text = annotations_of(node).get(RECORD)
+    text = get_annotations(node).get(RECORD_ANNOTATION)
     if not text:
         return {}
     try:
@@ -220,14 +220,14 @@ def _read_record(node: Object) -> Record:
         }
     except (ValueError, TypeError, KeyError, AttributeError):
         raise LabelError(
-            f"Node {name_of(node)}: annotation {RECORD} cannot be read, so it is unknown which labels are ours; "
+            f"Node {get_name(node)}: annotation {RECORD_ANNOTATION} cannot be read, so the managed labels are unknown; "
             "correct it or remove it."
         ) from None
 
 
-def _finish(result: Plan, node: Object, current: Mapping[str, str], record: Record) -> None:
-    """Fill in patch, before and after from the difference between the node and what it shall be."""
-    old = labels_of(node)
+def _fill_patch(result: Plan, node: Object, current: Mapping[str, str], record: Record) -> None:
+    """Set patch, before and after of the plan from the difference between the node and the desired state."""
+    old = get_labels(node)
     changes: Labels = {
         label: current.get(label) for label in sorted({*old, *current}) if old.get(label) != current.get(label)
     }
@@ -235,10 +235,10 @@ def _finish(result: Plan, node: Object, current: Mapping[str, str], record: Reco
     if changes:
         metadata["labels"] = copy.copy(changes)
     if record != {name: kept for name, kept in _read_record(node).items() if kept}:
-        metadata["annotations"] = {RECORD: json.dumps(record, sort_keys=True) if record else None}
+        metadata["annotations"] = {RECORD_ANNOTATION: json.dumps(record, sort_keys=True) if record else None}
     if not metadata:
         return
-    # The server refuses the patch (409) if somebody changed the node since it was read.
+    # The server rejects the patch (409) if the node has changed since it was read.
     if (node.get("metadata") or {}).get("resourceVersion"):
         metadata["resourceVersion"] = node["metadata"]["resourceVersion"]
     result.patch = {"metadata": metadata}

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Emptying a node: which pods go, which block, who is waited for, and that the node comes back as it was."""
+"""The drain of a node: evicted pods, blockers, waits, and the end that restores the node."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import copy
 
 import pytest
 from fakes.kubernetes_api import pod
-from fakes.maintained_node import BARE, JOB, SET, WISH, Scene, away, refuse
+from fakes.maintained_node import BARE, JOB, PARAMS, SET, Scene, away, refuse
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.maintaining import (
-    LONGEST_PAUSE_FOR_JOBS,
-    Blocked,
-    diff_of,
-)
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.maintenance import (
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain.plan import (
     MaintenanceError,
     Rules,
 )
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain.runner import (
+    LONGEST_PAUSE_FOR_JOBS,
+    Blocked,
+    build_diff,
+)
 
 
-def test_gpu_pods_go_and_others_stay() -> None:
+def test_begin_by_default_evicts_gpu_pods_only() -> None:
     scene = Scene(
         pod("gpu", **SET),
         pod("web", on="w1"),
@@ -40,7 +40,7 @@ def test_gpu_pods_go_and_others_stay() -> None:
     assert scene.annotation["reason"] == "driver 580"
 
 
-def test_all_pods_go_before_a_reboot() -> None:
+def test_begin_with_all_pods_keeps_daemon_sets_only() -> None:
     scene = Scene(
         pod("gpu", **SET),
         pod("web", on="w1", owner="r", owner_kind="ReplicaSet"),
@@ -53,16 +53,16 @@ def test_all_pods_go_before_a_reboot() -> None:
     assert [item["grace_period"] for item in scene.cluster.evictions] == [5, 5]
 
 
-def test_calls_are_few() -> None:
+def test_begin_without_pods_makes_few_calls() -> None:
     scene = Scene(*(pod(f"p{number}", **SET) for number in range(3)))
     scene.begin()
-    looks = ["node", "pods"]
-    assert scene.cluster.calls == ["node", "patch w1", *looks, *(f"evict default/p{n}" for n in range(3)), *looks]
+    reads = ["node", "pods"]
+    assert scene.cluster.calls == ["node", "patch w1", *reads, *(f"evict default/p{n}" for n in range(3)), *reads]
 
 
 @pytest.mark.parametrize("schedulable", [True, False])
 @pytest.mark.parametrize("check", [True, False])
-def test_quartet_and_undo(schedulable: bool, check: bool) -> None:
+def test_begin_and_end_with_check_and_repeat_restore_the_node(schedulable: bool, check: bool) -> None:
     """Check, run, check, run; end the same way; and then the node is what it was."""
     spec = {} if schedulable else {"unschedulable": True}
     scene = Scene(pod("gpu", **SET), **spec)
@@ -71,21 +71,21 @@ def test_quartet_and_undo(schedulable: bool, check: bool) -> None:
     assert scene.node == before
     assert not [call for call in scene.cluster.calls if call.startswith(("patch", "evict"))]
     done = scene.begin()
-    assert diff_of(predicted) == diff_of(done)
+    assert build_diff(predicted) == build_diff(done)
     assert (predicted.changed, done.changed, predicted.evicted) == (True, True, done.evicted)
     assert scene.begin(check_mode=check).changed is False
-    foreseen, ended = scene.end(check_mode=True), scene.end()
-    assert diff_of(foreseen) == diff_of(ended) != {"before": {}, "after": {}}
+    predicted, ended = scene.end(check_mode=True), scene.end()
+    assert build_diff(predicted) == build_diff(ended) != {"before": {}, "after": {}}
     assert scene.end(check_mode=check).changed is False
     assert scene.cordoned is not schedulable
     assert scene.annotation is None
-    for seen in (scene.node, before):
-        seen["metadata"].pop("resourceVersion")
-        seen["metadata"].pop("annotations", None)
+    for state in (scene.node, before):
+        state["metadata"].pop("resourceVersion")
+        state["metadata"].pop("annotations", None)
     assert scene.node == before
 
 
-def test_a_maintenance_for_another_reason_goes_on() -> None:
+def test_end_for_another_reason_changes_nothing() -> None:
     scene = Scene()
     scene.begin(reason="a disk")
     before = copy.deepcopy(scene.node)
@@ -95,7 +95,7 @@ def test_a_maintenance_for_another_reason_goes_on() -> None:
     assert not scene.cordoned
 
 
-def test_a_budget_that_allows_it_later() -> None:
+def test_begin_with_budget_that_allows_later_retries() -> None:
     scene = Scene(pod("gpu", **SET))
     scene.cluster.on_evict = refuse(4)
     assert scene.begin().evicted == ["default/gpu"]
@@ -103,14 +103,14 @@ def test_a_budget_that_allows_it_later() -> None:
     assert scene.time() == 1 + 2 + 4 + 8 + 10  # pauses grow, up to ten seconds
 
 
-def test_a_budget_that_never_allows_it() -> None:
+def test_begin_with_budget_that_never_allows_is_blocked() -> None:
     scene = Scene(pod("gpu", **SET), pod("other", **SET))
     scene.cluster.on_evict = lambda item: refuse(1)(item) if item["metadata"]["name"] == "gpu" else True
     error, outcome = scene.blocked()
     assert [item.pod for item in error.blockers] == ["default/gpu"]
-    assert "default/gpu is kept by a PodDisruptionBudget (The disruption budget web needs 1" in str(error)
+    assert "default/gpu is protected by a PodDisruptionBudget (The disruption budget web needs 1" in str(error)
     assert (outcome.evicted, outcome.changed) == (["default/other"], True)
-    assert scene.time() == WISH.evict_timeout
+    assert scene.time() == PARAMS.evict_timeout
     scene.cluster.on_evict = lambda _pod: True
     healed = scene.begin()
     assert (healed.evicted, healed.resumed) == (["default/gpu"], True)
@@ -119,7 +119,7 @@ def test_a_budget_that_never_allows_it() -> None:
 
 
 @pytest.mark.parametrize("policy", ["Always", "Never"])
-def test_a_pod_without_a_controller_blocks_before_anybody_is_evicted(policy: str) -> None:
+def test_begin_with_pod_without_controller_is_blocked_before_eviction(policy: str) -> None:
     scene = Scene(pod("bare", **{**BARE, "restartPolicy": policy}), pod("gpu", **SET))
     error, outcome = scene.blocked(jobs_timeout=600)
     assert [item.pod for item in error.blockers] == ["default/bare"]
@@ -129,20 +129,20 @@ def test_a_pod_without_a_controller_blocks_before_anybody_is_evicted(policy: str
     assert scene.begin(rules=Rules(force=True), jobs_timeout=0).evicted == ["default/bare", "default/gpu"]
 
 
-def test_nobody_waits_for_jobs_in_vain() -> None:
+def test_begin_with_blocker_does_not_wait_for_jobs() -> None:
     scene = Scene(pod("bare", **{**BARE, "restartPolicy": "Always"}), pod("train", **JOB))
     error, outcome = scene.blocked()
     assert [item.pod for item in error.blockers] == ["default/bare"]
     assert (scene.time(), outcome.waited_for) == (0, [])
 
 
-def test_without_patience_there_is_one_try_and_one_more_look() -> None:
+def test_begin_without_timeout_tries_once() -> None:
     scene = Scene(pod("gpu", **SET), pod("gone", **SET))
     scene.cluster.on_call = lambda call: scene.gone("gone") if call == "evict default/gone" else None
     assert scene.begin(evict_timeout=0, jobs_timeout=0).evicted == ["default/gpu"]
 
 
-def test_a_job_that_ends_in_time() -> None:
+def test_begin_with_job_that_ends_in_time_does_not_evict_it() -> None:
     scene = Scene(pod("train", **JOB), pod("bare", **BARE), pod("gpu", **SET))
     scene.at(100, lambda: scene.finished("train"))
     scene.at(200, lambda: scene.finished("bare"))
@@ -151,7 +151,7 @@ def test_a_job_that_ends_in_time() -> None:
     assert 200 <= scene.time() <= 200 + LONGEST_PAUSE_FOR_JOBS
 
 
-def test_a_job_that_does_not_end_in_time() -> None:
+def test_begin_with_job_that_does_not_end_evicts_it() -> None:
     scene = Scene(pod("train", **JOB))
     outcome = scene.begin(jobs_timeout=100)
     assert (outcome.waited_for, outcome.evicted) == (["default/train"], ["default/train"])
@@ -160,7 +160,7 @@ def test_a_job_that_does_not_end_in_time() -> None:
     assert scene.begin(jobs_timeout=0).waited_for == []
 
 
-def test_grace_periods_are_waited_for() -> None:
+def test_begin_with_grace_period_waits_for_it() -> None:
     scene = Scene(pod("gpu", **SET))
     scene.cluster.on_evict = lambda _pod: False
     scene.at(40, lambda: scene.gone("gpu"))
@@ -169,17 +169,19 @@ def test_grace_periods_are_waited_for() -> None:
     assert len(scene.cluster.evictions) == 1
 
 
-def test_a_pod_that_does_not_go() -> None:
+def test_begin_with_pod_that_does_not_stop_is_blocked() -> None:
     scene = Scene(pod("gpu", **SET))
     scene.cluster.on_evict = lambda _pod: False
     error, outcome = scene.blocked(evict_timeout=50)
-    assert "default/gpu is to be gone by 2026-01-01T00:00:30Z and is not: give it more than 50 s" in str(error)
+    assert "default/gpu is being deleted, due at 2026-01-01T00:00:30Z: set gpu_node_maintenance_evict_timeout" in str(
+        error
+    )
     assert outcome.evicted == ["default/gpu"]
     second, _outcome = scene.blocked(evict_timeout=0)
     assert second.blockers[0].pod == "default/gpu"
 
 
-def test_a_pod_of_the_same_name_that_started_elsewhere_is_safe() -> None:
+def test_begin_with_new_pod_of_same_name_does_not_evict_it() -> None:
     scene = Scene(pod("db-0", **SET))
 
     def moved(call: str) -> None:
@@ -192,42 +194,43 @@ def test_a_pod_of_the_same_name_that_started_elsewhere_is_safe() -> None:
     assert scene.names == ["db-0"]
 
 
-def test_a_pod_that_went_by_itself_is_not_counted() -> None:
+def test_begin_with_pod_that_ends_by_itself_does_not_report_it() -> None:
     scene = Scene(pod("gpu", **SET))
     scene.cluster.on_call = lambda call: scene.gone("gpu") if call.startswith("evict") else None
     assert scene.begin().evicted == []
 
 
-def test_check_mode_tells_what_waits_and_what_blocks() -> None:
+def test_check_mode_with_jobs_and_blockers_reports_both() -> None:
     scene = Scene(pod("train", **JOB), pod("gpu", **SET))
-    told = scene.begin(check_mode=True)
-    assert (told.waited_for, told.evicted) == (["default/train"], ["default/gpu"])
+    outcome = scene.begin(check_mode=True)
+    assert (outcome.waited_for, outcome.evicted) == (["default/train"], ["default/gpu"])
     assert scene.begin(check_mode=True, jobs_timeout=0).evicted == ["default/gpu", "default/train"]
     scene = Scene(pod("bare", **BARE))
     assert scene.begin(check_mode=True).waited_for == ["default/bare"]
     with pytest.raises(
-        Blocked, match="Node w1 would stay cordoned with 1 pod in the way: default/bare has no controller"
+        Blocked,
+        match="The drain of node w1 would be blocked by 1 pod, and the node would stay cordoned: default/bare has no",
     ):
         scene.begin(check_mode=True, jobs_timeout=0)
     assert not scene.cordoned
 
 
-def test_check_mode_asks_whether_budgets_keep_a_pod() -> None:
+def test_check_mode_with_budget_predicts_blocker() -> None:
     scene = Scene(pod("train", **JOB), pod("web", **SET), pod("x", **SET))
     scene.cluster.on_evict = lambda item: item["metadata"]["name"] == "x" or refuse(1)(item)
     before = copy.deepcopy((scene.node, scene.cluster.store_pods))
     caught, outcome = scene.blocked(check_mode=True)
     assert str(caught).startswith(
-        "Node w1 would stay cordoned with 1 pod in the way: default/web is kept by a PodDisruptionBudget (The disruption"
+        "The drain of node w1 would be blocked by 1 pod, and the node would stay cordoned: default/web is protected by a PodDisruptionBudget (The disruption"
     )
     assert outcome.evicted == ["default/x"]
     assert scene.cluster.calls == ["node", "pods", "try default/web", "try default/x"]
-    assert (scene.node, scene.cluster.store_pods, scene.time()) == (*before, 0), "nobody is waited for"
+    assert (scene.node, scene.cluster.store_pods, scene.time()) == (*before, 0), "it does not wait"
     caught, _outcome = scene.blocked(check_mode=True, jobs_timeout=0)
     assert [item.pod for item in caught.blockers] == ["default/train", "default/web"]
 
 
-def test_check_mode_waits_for_a_server_that_is_away_for_a_moment() -> None:
+def test_check_mode_with_unreachable_server_retries() -> None:
     scene = Scene(pod("gpu", **SET))
     scene.cluster.on_call = away(4, "try")
     assert scene.begin(check_mode=True).evicted == ["default/gpu"]
@@ -236,7 +239,7 @@ def test_check_mode_waits_for_a_server_that_is_away_for_a_moment() -> None:
         scene.begin(check_mode=True)
 
 
-def test_a_node_that_is_not_there() -> None:
+def test_unknown_node_fails_begin_and_warns_at_end() -> None:
     scene = Scene()
     scene.cluster.store_nodes.clear()
     with pytest.raises(MaintenanceError, match="Node w1 is not in the cluster at https"):

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node's maintenance by tables: the patch, which pods have to go, who is in the way and how that is said."""
+"""The plan of a node's maintenance: patches, evicted pods, blockers and their sentences."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ import pytest
 from fakes.kubernetes_api import node, pod
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import MISSING_RIGHT, ApiError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.maintenance import (
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain.plan import (
     ANNOTATION,
-    NAMED,
+    MAX_NAMED,
     Blocker,
+    DrainPods,
     Maintenance,
     MaintenanceError,
     Rules,
-    Sorted,
-    blocked_text,
     check_unchanged,
-    foreseen_refusal,
-    late,
-    lost_if_evicted,
+    explain_dry_run,
+    explain_refusal,
+    find_lost_pods,
+    find_remaining,
+    format_blockers,
     plan_begin,
     plan_end,
-    recorded,
-    refusal,
+    read_maintenance,
     sort_pods,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import name_of
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import get_name
 
 NOW = "2026-08-23T07:00:00Z"
 EARLIER = "2026-08-22T07:00:00Z"
@@ -53,11 +53,13 @@ def resources(**kinds: Any) -> list[dict[str, Any]]:
         (in_maintenance(True), set(), True, EARLIER),
         (in_maintenance(False), set(), False, EARLIER),
         (in_maintenance(True, cordoned=False), {"spec"}, True, EARLIER),
-        # Somebody uncordoned what had been cordoned before us, so it is wanted schedulable.
+        # Someone uncordoned a node that was cordoned before the maintenance, so it becomes schedulable at the end.
         (in_maintenance(False, cordoned=False), {"spec", "annotation"}, True, EARLIER),
     ],
 )
-def test_what_begins(before: Any, patched: set[str], was_schedulable: bool, since: str) -> None:
+def test_plan_begin_of_each_state_cordons_and_records(
+    before: Any, patched: set[str], was_schedulable: bool, since: str
+) -> None:
     plan = plan_begin(before, "driver", NOW)
     assert plan.after == Maintenance(was_schedulable, "driver", since)
     assert (plan.changed, plan.cordoned) == (bool(patched), True)
@@ -83,7 +85,7 @@ def test_what_begins(before: Any, patched: set[str], was_schedulable: bool, sinc
         (in_maintenance(False, cordoned=False), {}, False),
     ],
 )
-def test_what_ends(before: Any, patch: Any, cordoned: bool) -> None:
+def test_plan_end_of_each_state_restores_schedulability(before: Any, patch: Any, cordoned: bool) -> None:
     plan = plan_end(before)
     if patch is not None:
         patch = {**patch, "metadata": {"annotations": {ANNOTATION: None}, "resourceVersion": "1"}}
@@ -91,28 +93,28 @@ def test_what_ends(before: Any, patch: Any, cordoned: bool) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "[]", "{}", '{"was_schedulable": "yes"}', "null", "7"])
-def test_an_annotation_that_cannot_be_read_is_no_guess(text: str) -> None:
+def test_read_maintenance_with_damaged_annotation_raises(text: str) -> None:
     broken = node("w1", annotations={ANNOTATION: text})
-    for ask in (recorded, plan_end, check_unchanged, lambda of: plan_begin(of, "", NOW)):
+    for ask in (read_maintenance, plan_end, check_unchanged, lambda of: plan_begin(of, "", NOW)):
         with pytest.raises(MaintenanceError, match=f"Node w1: annotation {ANNOTATION} cannot be read"):
             ask(broken)
 
 
 @pytest.mark.parametrize(
-    ("seen", "words"),
+    ("state", "words"),
     [
         (in_maintenance(True), ""),
         (in_maintenance(False), ""),
-        (in_maintenance(True, cordoned=False), "Somebody uncordoned node w1 while"),
-        (node("w1", unschedulable=True), "Somebody ended the maintenance of node w1 while"),
+        (in_maintenance(True, cordoned=False), "Node w1 was uncordoned during its drain"),
+        (node("w1", unschedulable=True), "The maintenance of node w1 was ended during its drain"),
     ],
 )
-def test_who_interferes_is_heeded(seen: Any, words: str) -> None:
+def test_check_unchanged_after_interference_raises(state: Any, words: str) -> None:
     if not words:
-        check_unchanged(seen)
+        check_unchanged(state)
         return
     with pytest.raises(MaintenanceError, match=words):
-        check_unchanged(seen)
+        check_unchanged(state)
 
 
 GPU = {"nvidia.com/gpu": "1"}
@@ -123,24 +125,24 @@ SET = {"owner": "r", "owner_kind": "ReplicaSet"}
 @pytest.mark.parametrize(
     ("given", "everything", "place"),
     [
-        (pod("p", gpus=1, **SET), False, "lasting"),
+        (pod("p", gpus=1, **SET), False, "permanent"),
         (pod("p", **SET), False, None),
-        (pod("p", **SET), True, "lasting"),
-        (pod("p", containers=resources(requests={"nvidia.com/mig-1g.10gb": "1"}), **SET), False, "lasting"),
-        (pod("p", containers=resources(limits={"aliyun.com/gpu-mem": 4}), **SET), False, "lasting"),
-        (pod("p", containers=resources(limits={"nano-gpu/gpu-percent": "20"}), **SET), False, "lasting"),
-        (pod("p", containers=resources(limits={"volcano.sh/vgpu-number": "1"}), **SET), False, "lasting"),
+        (pod("p", **SET), True, "permanent"),
+        (pod("p", containers=resources(requests={"nvidia.com/mig-1g.10gb": "1"}), **SET), False, "permanent"),
+        (pod("p", containers=resources(limits={"aliyun.com/gpu-mem": 4}), **SET), False, "permanent"),
+        (pod("p", containers=resources(limits={"nano-gpu/gpu-percent": "20"}), **SET), False, "permanent"),
+        (pod("p", containers=resources(limits={"volcano.sh/vgpu-number": "1"}), **SET), False, "permanent"),
         (pod("p", containers=resources(limits={"nvidia.com/gpu": "0", "cpu": "1"}), **SET), False, None),
         (pod("p", containers=resources(limits={"amd.com/gpu": "1"}), **SET), False, None),
-        (pod("p", initContainers=resources(limits=GPU), **SET), False, "lasting"),
-        (pod("p", gpus=1, **JOB), False, "finishing"),
-        (pod("p", gpus=1, owner="t", owner_kind="PyTorchJob", restartPolicy="OnFailure"), False, "finishing"),
-        (pod("p", gpus=1, restartPolicy="Never"), False, "finishing"),
-        (pod("p", gpus=1, restartPolicy="Always"), False, "lasting"),
-        (pod("p", gpus=1, deleted=NOW, **JOB), False, "ending"),
+        (pod("p", initContainers=resources(limits=GPU), **SET), False, "permanent"),
+        (pod("p", gpus=1, **JOB), False, "finite"),
+        (pod("p", gpus=1, owner="t", owner_kind="PyTorchJob", restartPolicy="OnFailure"), False, "finite"),
+        (pod("p", gpus=1, restartPolicy="Never"), False, "finite"),
+        (pod("p", gpus=1, restartPolicy="Always"), False, "permanent"),
+        (pod("p", gpus=1, deleted=NOW, **JOB), False, "terminating"),
         (pod("p", gpus=1, deleted=NOW, status={"phase": "Failed"}, **JOB), False, None),
         (pod("p", gpus=1, status={"phase": "Succeeded"}, **JOB), True, None),
-        (pod("p", gpus=1, status={"phase": "Pending"}, **SET), False, "lasting"),
+        (pod("p", gpus=1, status={"phase": "Pending"}, **SET), False, "permanent"),
         (pod("p", gpus=1, owner="d"), False, "left"),
         (pod("p", gpus=1, owner="d"), True, "left"),
         (pod("p", owner="d"), True, None),
@@ -148,32 +150,34 @@ SET = {"owner": "r", "owner_kind": "ReplicaSet"}
         (pod("p", annotations={"kubernetes.io/config.mirror": "x"}), True, None),
     ],
 )
-def test_what_becomes_of_a_pod(given: Any, everything: bool, place: str | None) -> None:
+def test_sort_pods_of_each_kind_selects_the_list(given: Any, everything: bool, place: str | None) -> None:
     found = sort_pods([given], Rules(everything=everything))
-    assert [name for name in ("finishing", "lasting", "ending", "left") if getattr(found, name)] == [
+    assert [name for name in ("finite", "permanent", "terminating", "left") if getattr(found, name)] == [
         *filter(None, [place])
     ]
 
 
-def test_pods_are_sorted_by_name_and_patterns_can_be_chosen() -> None:
+def test_sort_pods_with_pattern_returns_sorted_matches() -> None:
     own = resources(limits={"example.com/npu": "1"})
     pods = [pod("b", containers=own, **SET), pod("a", containers=own, **JOB), pod("c", gpus=1, **SET)]
     found = sort_pods(pods, Rules(("example.com/*",)))
-    assert [name_of(item) for item in found.evictable] == ["a", "b"]
+    assert [get_name(item) for item in found.evictable] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
     ("given", "force", "waited", "reason"),
     [
-        (pod("p"), False, 0, "has no controller, so nobody would start it again"),
+        (pod("p"), False, 0, "has no controller that would start it again"),
         (pod("p"), False, 60, "has no controller"),
         (pod("p", restartPolicy="Never"), False, 60, "has not ended in 60 s, and has no controller"),
         (pod("p"), True, 0, None),
         (pod("p", **SET), False, 0, None),
     ],
 )
-def test_who_would_be_lost(given: Any, force: bool, waited: int, reason: str | None) -> None:
-    found = lost_if_evicted([given], Rules(force=force), waited)
+def test_find_lost_pods_without_controller_reports_them(
+    given: Any, force: bool, waited: int, reason: str | None
+) -> None:
+    found = find_lost_pods([given], Rules(force=force), waited)
     if reason is None:
         assert found == []
     else:
@@ -181,23 +185,23 @@ def test_who_would_be_lost(given: Any, force: bool, waited: int, reason: str | N
         assert found[0].reason.startswith(reason)
 
 
-def test_an_owner_that_does_not_control_starts_nothing_again() -> None:
+def test_find_lost_pods_with_owner_that_is_not_controller_reports_them() -> None:
     given = pod("p")
     given["metadata"]["ownerReferences"] = [{"kind": "Thing", "name": "t"}]
-    assert lost_if_evicted([given], Rules())
+    assert find_lost_pods([given], Rules())
 
 
-def test_who_is_late() -> None:
+def test_find_remaining_after_timeout_explains_each_pod() -> None:
     held = pod("a", deleted=NOW)
     held["metadata"]["finalizers"] = ["example.com/keep"]
     back = pod("c", tolerations=[{"operator": "Exists"}], **SET)
-    found = Sorted(lasting=[back, pod("d", **SET), pod("b", **SET)], ending=[held])
+    found = DrainPods(permanent=[back, pod("d", **SET), pod("b", **SET)], terminating=[held])
     refused = {"uid-b": Blocker("default/b", "is kept", "wait")}
-    assert [(item.pod, item.reason) for item in late(found, refused, 300)] == [
-        ("default/a", f"is to be gone by {NOW} and is not, held by its finalizers example.com/keep"),
+    assert [(item.pod, item.reason) for item in find_remaining(found, refused, 300)] == [
+        ("default/a", f"is being deleted, due at {NOW}, and has the finalizers example.com/keep"),
         ("default/b", "is kept"),
-        ("default/c", "tolerates the cordon, so that it may have been started here again"),
-        ("default/d", "is still there"),
+        ("default/c", "tolerates the cordon, so that its controller may have started it here again"),
+        ("default/d", "still runs"),
     ]
 
 
@@ -207,18 +211,18 @@ BUDGET = "The disruption budget web needs 1 healthy pods and has 1 currently"
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (ApiError("no", 429, {"DisruptionBudget": BUDGET}), f"is kept by a PodDisruptionBudget ({BUDGET})"),
+        (ApiError("no", 429, {"DisruptionBudget": BUDGET}), f"is protected by a PodDisruptionBudget ({BUDGET})"),
         (
             ApiError("it answered 500: This pod has more than one PodDisruptionBudget, which is not supported.", 500),
-            "is kept by a PodDisruptionBudget (it answered 500: This pod has more than one PodDisruptionBudget",
+            "is protected by a PodDisruptionBudget (it answered 500: This pod has more than one PodDisruptionBudget",
         ),
         (ApiError("it answered 429: slow down.", 429), "cannot be evicted (it answered 429: slow down)"),
         (ApiError("pdb x is forbidden.", 403), "cannot be evicted (pdb x is forbidden)"),
         (ApiError("away.", 0), "cannot be evicted (away)"),
     ],
 )
-def test_a_refusal_says_why(error: ApiError, words: str) -> None:
-    found = refusal(pod("p"), error)
+def test_explain_refusal_of_each_error_names_cause(error: ApiError, words: str) -> None:
+    found = explain_refusal(pod("p"), error)
     assert found.pod == "default/p"
     assert found.reason.startswith(words)
     assert found.remedy
@@ -228,25 +232,25 @@ def test_a_refusal_says_why(error: ApiError, words: str) -> None:
     "error",
     [ApiError("x", 400), ApiError("x", 401), ApiError("x", 403, {MISSING_RIGHT: "create pods/eviction"})],
 )
-def test_what_no_later_try_can_change_is_raised(error: ApiError) -> None:
+def test_explain_refusal_of_permanent_error_raises(error: ApiError) -> None:
     with pytest.raises(ApiError) as caught:
-        refusal(pod("p"), error)
+        explain_refusal(pod("p"), error)
     assert caught.value is error
 
 
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (ApiError("no", 429, {"DisruptionBudget": BUDGET}), "is kept by a PodDisruptionBudget"),
-        (ApiError("This pod has more than one PodDisruptionBudget.", 500), "is kept by a PodDisruptionBudget"),
+        (ApiError("no", 429, {"DisruptionBudget": BUDGET}), "is protected by a PodDisruptionBudget"),
+        (ApiError("This pod has more than one PodDisruptionBudget.", 500), "is protected by a PodDisruptionBudget"),
         (ApiError("pdb x is forbidden.", 403), "cannot be evicted (pdb x is forbidden)"),
         (ApiError("admission webhook w does not support dry run.", 400), None),
         (ApiError("not found.", 404), None),
         (ApiError("it is another one.", 409), None),
     ],
 )
-def test_a_refusal_is_foreseen(error: ApiError, words: str | None) -> None:
-    found = foreseen_refusal(pod("p"), error)
+def test_explain_dry_run_of_each_error_predicts_refusal(error: ApiError, words: str | None) -> None:
+    found = explain_dry_run(pod("p"), error)
     assert (found is None) if words is None else (found and found.reason.startswith(words))
 
 
@@ -260,25 +264,27 @@ def test_a_refusal_is_foreseen(error: ApiError, words: str | None) -> None:
         ApiError("x", 403, {MISSING_RIGHT: "create pods/eviction"}),
     ],
 )
-def test_an_answer_that_foresees_nothing_is_raised(error: ApiError) -> None:
+def test_explain_dry_run_of_transient_error_raises(error: ApiError) -> None:
     with pytest.raises(ApiError) as caught:
-        foreseen_refusal(pod("p"), error)
+        explain_dry_run(pod("p"), error)
     assert caught.value is error
 
 
 @pytest.mark.parametrize(
-    ("status", "passing"), [(0, True), (429, True), (500, True), (503, True), (401, False), (403, False), (404, False)]
+    ("status", "is_transient"),
+    [(0, True), (429, True), (500, True), (503, True), (401, False), (403, False), (404, False)],
 )
-def test_what_may_pass(status: int, passing: bool) -> None:
-    assert ApiError("x", status).passing is passing
+def test_api_error_is_transient_by_status(status: int, is_transient: bool) -> None:
+    assert ApiError("x", status).is_transient is is_transient
 
 
-def test_the_sentence_names_pods_and_is_not_endless() -> None:
-    one = blocked_text("w1", [Blocker("ns/a", "is kept", "wait")])
+def test_format_blockers_with_many_pods_is_limited() -> None:
+    one = format_blockers("w1", [Blocker("ns/a", "is kept", "wait")])
     assert one == (
-        "Node w1 stays cordoned with 1 pod in the way: ns/a is kept: wait. Then run again, which goes on from here."
+        "The drain of node w1 is blocked by 1 pod, and the node stays cordoned: ns/a is kept: wait. "
+        "Then run again, which resumes the drain."
     )
-    many = blocked_text("w1", [Blocker(f"ns/{number:02}", "is kept", "wait") for number in range(NAMED + 5)])
-    assert "15 pods in the way: ns/00" in many
+    many = format_blockers("w1", [Blocker(f"ns/{number:02}", "is kept", "wait") for number in range(MAX_NAMED + 5)])
+    assert "15 pods, and the node stays cordoned: ns/00" in many
     assert "; and 5 more." in many
     assert "ns/10" not in many

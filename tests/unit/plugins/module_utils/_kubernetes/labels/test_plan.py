@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels import (
-    RECORD,
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.plan import (
+    RECORD_ANNOTATION,
     LabelError,
     YieldRule,
     check_labels,
-    owned,
-    plan,
+    list_owned,
+    plan_labels,
     read_labels,
 )
 
@@ -23,15 +23,17 @@ GFD = YieldRule(["nvidia.com/gfd.*"], ["nvidia.com/gpu.*"])
 
 
 def node(labels: dict[str, str], record: Any = None) -> dict[str, Any]:
-    annotations = {} if record is None else {RECORD: record if isinstance(record, str) else json.dumps(record)}
+    annotations = (
+        {} if record is None else {RECORD_ANNOTATION: record if isinstance(record, str) else json.dumps(record)}
+    )
     return {"metadata": {"name": "w1", "resourceVersion": "7", "labels": labels, "annotations": annotations}}
 
 
 def apply(
-    before: dict[str, Any], wanted: dict[str, Any], owner: str = "me", rules: Any = (), adopted: Any = None
+    before: dict[str, Any], desired: dict[str, Any], owner: str = "me", rules: Any = (), adopted: Any = None
 ) -> dict[str, Any]:
     """Plan and patch as the API server would."""
-    patch = plan(before, wanted, owner, rules, adopted).patch
+    patch = plan_labels(before, desired, owner, rules, adopted).patch
     labels, annotations = dict(before["metadata"]["labels"]), dict(before["metadata"]["annotations"])
     for part, target in (("labels", labels), ("annotations", annotations)):
         for key, value in ((patch or {"metadata": {}})["metadata"].get(part) or {}).items():
@@ -42,7 +44,7 @@ def apply(
 
 
 @pytest.mark.parametrize(
-    ("labels", "wanted"),
+    ("labels", "desired"),
     [
         ({}, {"a": "1"}),
         ({"a": "old"}, {"a": "1"}),
@@ -51,52 +53,52 @@ def apply(
         ({"foreign": "x"}, {"a": "1", "b": ""}),
     ],
 )
-def test_there_and_back(labels: dict[str, str], wanted: dict[str, Any]) -> None:
+def test_undo_of_each_change_restores_labels(labels: dict[str, str], desired: dict[str, Any]) -> None:
     start = node(labels)
-    done = apply(start, wanted)
-    for label, value in wanted.items():
+    done = apply(start, desired)
+    for label, value in desired.items():
         assert done["metadata"]["labels"].get(label) == value
-    assert not plan(done, wanted, "me").changed, "a second run changes nothing"
+    assert not plan_labels(done, desired, "me").changed, "a second run changes nothing"
     back = apply(done, {})
     assert back["metadata"]["labels"] == labels
     assert back["metadata"]["annotations"] == {}
 
 
-def test_what_became_right_by_somebody_else_stays_when_we_go() -> None:
+def test_undo_of_label_set_by_others_keeps_it() -> None:
     done = apply(node({}), {"a": "1"})
     done["metadata"]["labels"]["a"] = "2"
     agreed = apply(done, {"a": "2"})
-    assert not plan(agreed, {"a": "2"}, "me").changed
+    assert not plan_labels(agreed, {"a": "2"}, "me").changed
     assert apply(agreed, {})["metadata"] == {"name": "w1", "labels": {"a": "2"}, "annotations": {}}
 
 
-def test_a_label_that_is_right_already_is_not_ours() -> None:
-    assert not plan(node({"a": "1"}), {"a": "1"}, "me").changed
+def test_plan_of_existing_value_records_nothing() -> None:
+    assert not plan_labels(node({"a": "1"}), {"a": "1"}, "me").changed
 
 
-def test_what_others_wrote_since_stays() -> None:
+def test_undo_after_change_by_others_keeps_their_value() -> None:
     done = apply(node({}), {"a": "1"})
     done["metadata"]["labels"]["a"] = "theirs"
     assert apply(done, {})["metadata"]["labels"] == {"a": "theirs"}
 
 
-@pytest.mark.parametrize("wanted", ["1", "2"])
+@pytest.mark.parametrize("desired", ["1", "2"])
 @pytest.mark.parametrize("written", [{"a": "theirs"}, {}])
-def test_drift_is_corrected_and_what_was_written_last_comes_back(wanted: str, written: dict[str, str]) -> None:
+def test_plan_after_drift_records_the_last_unmanaged_value(desired: str, written: dict[str, str]) -> None:
     done = apply(node({"a": "first"}), {"a": "1"})
     done["metadata"]["labels"] = dict(written)
-    again = apply(done, {"a": wanted})
-    assert again["metadata"]["labels"] == {"a": wanted}
+    again = apply(done, {"a": desired})
+    assert again["metadata"]["labels"] == {"a": desired}
     assert apply(again, {})["metadata"]["labels"] == written
 
 
-def test_a_change_of_mind_remembers_the_first_value() -> None:
+def test_undo_after_two_values_restores_the_first() -> None:
     done = apply(apply(node({"a": "first"}), {"a": "1"}), {"a": "2"})
     assert apply(done, {})["metadata"]["labels"] == {"a": "first"}
 
 
 @pytest.mark.parametrize("first", ["me", "you"])
-def test_drift_of_a_label_of_two_owners(first: str) -> None:
+def test_undo_of_two_owners_after_drift_restores_it(first: str) -> None:
     second = "you" if first == "me" else "me"
     both = apply(apply(node({"a": "was"}), {"a": "1"}, "me"), {"a": "1"}, "you")
     both["metadata"]["labels"]["a"] = "theirs"
@@ -105,7 +107,7 @@ def test_drift_of_a_label_of_two_owners(first: str) -> None:
 
 
 @pytest.mark.parametrize("first", ["me", "you"])
-def test_two_owners_of_one_label(first: str) -> None:
+def test_undo_of_two_owners_keeps_label_until_the_last(first: str) -> None:
     second = "you" if first == "me" else "me"
     both = apply(apply(node({"a": "was"}), {"a": "1"}, "me"), {"a": "1"}, "you")
     one_gone = apply(both, {}, first)
@@ -113,32 +115,32 @@ def test_two_owners_of_one_label(first: str) -> None:
     assert apply(one_gone, {}, second)["metadata"]["labels"] == {"a": "was"}
 
 
-def test_a_label_without_an_owner_that_is_adopted_goes_with_its_new_owner() -> None:
+def test_undo_of_adopted_label_removes_it() -> None:
     adopted = apply(node({"a": "1", "b": "theirs"}), {"a": "1"}, adopted={"a": "1", "b": "1", "c": None})
-    assert owned(adopted, "me") == ["a"]
+    assert list_owned(adopted, "me") == ["a"]
     assert apply(adopted, {})["metadata"]["labels"] == {"b": "theirs"}
 
 
-def test_a_label_of_another_owner_is_not_adopted() -> None:
+def test_adopt_of_label_with_owner_changes_nothing() -> None:
     theirs = apply(node({"a": "first"}), {"a": "1"}, "you")
     both = apply(theirs, {"a": "1"}, "me", adopted={"a": "1"})
     assert apply(apply(both, {}, "you"), {}, "me")["metadata"]["labels"] == {"a": "first"}
 
 
-def test_owners_that_disagree() -> None:
+def test_plan_with_conflict_of_owners_raises() -> None:
     done = apply(node({}), {"a": "1"}, "me")
-    with pytest.raises(LabelError, match="kept at '1' by owner me"):
-        plan(done, {"a": "2"}, "you")
+    with pytest.raises(LabelError, match="set to '1' by owner me"):
+        plan_labels(done, {"a": "2"}, "you")
 
 
-def test_yielding_to_another_tool() -> None:
+def test_plan_with_yield_rule_leaves_label_to_the_tool() -> None:
     start = node({"nvidia.com/gfd.timestamp": "1", "nvidia.com/gpu.product": "X"})
-    result = plan(start, {"nvidia.com/gpu.product": "Y", "accelerator": "y"}, "me", [GFD])
+    result = plan_labels(start, {"nvidia.com/gpu.product": "Y", "accelerator": "y"}, "me", [GFD])
     assert result.yielded == ["nvidia.com/gpu.product"]
     assert result.after == {"accelerator": "y"}
 
 
-def test_a_tool_that_came_later_inherits_our_labels() -> None:
+def test_plan_with_later_tool_keeps_our_value() -> None:
     done = apply(node({}), {"nvidia.com/gpu.product": "Y"})
     done["metadata"]["labels"].update({"nvidia.com/gfd.timestamp": "1", "nvidia.com/gpu.product": "Z"})
     after = apply(done, {}, rules=[GFD])
@@ -146,17 +148,17 @@ def test_a_tool_that_came_later_inherits_our_labels() -> None:
     assert after["metadata"]["annotations"] == {}
 
 
-def test_a_label_left_to_a_tool_that_never_wrote_it_goes_with_us() -> None:
+def test_undo_of_yielded_label_with_our_value_removes_it() -> None:
     done = apply(node({}), {"nvidia.com/gpu.product": "Y"})
     done["metadata"]["labels"]["nvidia.com/gfd.timestamp"] = "1"
-    wanted = {"nvidia.com/gpu.product": "Z"}
-    assert plan(done, wanted, "me", [GFD]).yielded == ["nvidia.com/gpu.product"]
-    assert not plan(done, wanted, "me", [GFD]).changed
-    undone = apply(apply(done, wanted, rules=[GFD]), {})
+    desired = {"nvidia.com/gpu.product": "Z"}
+    assert plan_labels(done, desired, "me", [GFD]).yielded == ["nvidia.com/gpu.product"]
+    assert not plan_labels(done, desired, "me", [GFD]).changed
+    undone = apply(apply(done, desired, rules=[GFD]), {})
     assert undone["metadata"]["labels"] == {"nvidia.com/gfd.timestamp": "1"}
 
 
-def test_a_label_that_was_yielded_is_released_and_not_removed() -> None:
+def test_undo_of_yielded_label_with_value_of_the_tool_keeps_it() -> None:
     done = apply(node({}), {"nvidia.com/gpu.product": "Y"})
     done["metadata"]["labels"].update({"nvidia.com/gfd.timestamp": "1", "nvidia.com/gpu.product": "Z"})
     left = apply(done, {"nvidia.com/gpu.product": "Y"}, rules=[GFD])
@@ -165,8 +167,8 @@ def test_a_label_that_was_yielded_is_released_and_not_removed() -> None:
     assert apply(left, {})["metadata"]["labels"]["nvidia.com/gpu.product"] == "Y"
 
 
-def test_patch_names_only_what_differs() -> None:
-    result = plan(node({"a": "1", "c": "3"}), {"a": "1", "b": "2"}, "me")
+def test_plan_patch_contains_only_differences() -> None:
+    result = plan_labels(node({"a": "1", "c": "3"}), {"a": "1", "b": "2"}, "me")
     assert result.patch is not None
     assert result.patch["metadata"]["labels"] == {"b": "2"}
     assert result.patch["metadata"]["resourceVersion"] == "7"
@@ -174,15 +176,15 @@ def test_patch_names_only_what_differs() -> None:
 
 
 @pytest.mark.parametrize("record", ["{", "[]", '{"me": {"a": 1}}', '{"me": 3}', '{"me": {"a": {"set": "1"}}}'])
-def test_a_record_that_cannot_be_read(record: str) -> None:
+def test_plan_with_damaged_record_raises(record: str) -> None:
     with pytest.raises(LabelError, match="cannot be read"):
-        plan(node({}, record), {"a": "1"}, "me")
+        plan_labels(node({}, record), {"a": "1"}, "me")
 
 
-def test_owned() -> None:
+def test_list_owned_returns_labels_of_the_owner() -> None:
     done = apply(node({}), {"b": "1", "a": "1"})
-    assert owned(done, "me") == ["a", "b"]
-    assert owned(done, "you") == []
+    assert list_owned(done, "me") == ["a", "b"]
+    assert list_owned(done, "you") == []
 
 
 @pytest.mark.parametrize(
@@ -208,7 +210,7 @@ def test_owned() -> None:
         ("x" * 254 + "/a", "1", False),
     ],
 )
-def test_check_labels(label: str, value: str, good: bool) -> None:
+def test_check_labels_rejects_invalid_names_and_values(label: str, value: str, good: bool) -> None:
     if good:
         check_labels("w1", {label: value})
     else:
@@ -216,7 +218,7 @@ def test_check_labels(label: str, value: str, good: bool) -> None:
             check_labels("w1", {label: value})
 
 
-def test_values_become_text() -> None:
+def test_read_labels_converts_values_to_text() -> None:
     given = {"text": "1.10", "number": 8, "yes": True, "no": False, "none": None, 7: ""}
     assert read_labels("Node w1", given) == {
         "text": "1.10",
@@ -239,7 +241,7 @@ def test_values_become_text() -> None:
         ("a=b", "Node w1: labels are a dictionary of names and values, not the str 'a=b'; write them as name: value."),
     ],
 )
-def test_what_is_no_label_is_refused(given: Any, sentence: str) -> None:
+def test_read_labels_with_other_types_raises(given: Any, sentence: str) -> None:
     with pytest.raises(LabelError) as caught:
         read_labels("Node w1", given)
     assert str(caught.value) == sentence

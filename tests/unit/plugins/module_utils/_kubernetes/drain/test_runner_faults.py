@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Emptying a node against an API server that goes away and changes, and by runs that are cut off anywhere."""
+"""The drain of a node with an unreliable API server, concurrent runs and interrupted runs."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, Callable
 
 import pytest
 from fakes.kubernetes_api import pod
-from fakes.maintained_node import JOB, SET, WISH, Killed, Scene, away, refuse
+from fakes.maintained_node import JOB, PARAMS, SET, Killed, Scene, away, refuse
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import MISSING_RIGHT, ApiError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.maintaining import (
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain.plan import (
+    MaintenanceError,
+)
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain.runner import (
     API_SECONDS,
     Outcome,
-)
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.maintenance import (
-    MaintenanceError,
 )
 
 
 @pytest.mark.parametrize("only", ["", "node", "patch", "pods", "evict"])
-def test_a_server_that_is_away_for_a_moment(only: str) -> None:
+def test_begin_and_end_with_server_unreachable_for_a_moment_succeed(only: str) -> None:
     scene = Scene(pod("gpu", **SET))
     scene.cluster.on_call = away(4, only)
     outcome = scene.begin()
@@ -31,7 +31,7 @@ def test_a_server_that_is_away_for_a_moment(only: str) -> None:
     assert not scene.cordoned
 
 
-def test_a_server_that_goes_away_while_jobs_are_waited_for() -> None:
+def test_begin_with_server_unreachable_during_jobs_retries() -> None:
     scene = Scene(pod("train", **JOB))
     scene.at(300, lambda: setattr(scene.cluster, "on_call", away(50)))
     scene.at(900, lambda: scene.finished("train"))
@@ -39,7 +39,7 @@ def test_a_server_that_goes_away_while_jobs_are_waited_for() -> None:
 
 
 @pytest.mark.parametrize("only", ["node", "pods"])
-def test_a_server_that_stays_away(only: str) -> None:
+def test_begin_with_server_that_stays_unreachable_raises(only: str) -> None:
     scene = Scene(pod("gpu", **SET))
     scene.cluster.on_call = away(10**6, only)
     with pytest.raises(ApiError, match="cannot be reached"):
@@ -48,8 +48,8 @@ def test_a_server_that_stays_away(only: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["patch", "evict"])
-def test_an_answer_that_is_lost_is_no_other_truth(kind: str) -> None:
-    """The server did what was asked, and nobody heard."""
+def test_begin_and_end_with_lost_response_report_the_change(kind: str) -> None:
+    """The server carried out the request, and its response was lost."""
     scene = Scene(pod("gpu", **SET))
     lost = away(1, kind)
     scene.cluster.on_done = lost
@@ -61,7 +61,7 @@ def test_an_answer_that_is_lost_is_no_other_truth(kind: str) -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_what_may_not_be_done_is_not_tried_again(status: int) -> None:
+def test_begin_with_permanent_error_does_not_retry(status: int) -> None:
     scene = Scene(pod("gpu", **SET))
     scene.cluster.on_evict = refuse(10**6, status, MISSING_RIGHT)
     with pytest.raises(ApiError):
@@ -70,7 +70,7 @@ def test_what_may_not_be_done_is_not_tried_again(status: int) -> None:
     assert scene.annotation
 
 
-def test_a_node_that_changes_meanwhile_is_read_again() -> None:
+def test_begin_with_conflict_reads_the_node_again() -> None:
     scene = Scene(pod("gpu", **SET))
     races = []
 
@@ -87,7 +87,7 @@ def test_a_node_that_changes_meanwhile_is_read_again() -> None:
     assert scene.cordoned
 
 
-def test_a_node_that_changes_all_the_time() -> None:
+def test_begin_with_endless_conflicts_raises() -> None:
     scene = Scene()
     scene.cluster.on_patch = lambda _name: scene.node["metadata"].update(resourceVersion=str(scene.time() + 100))
     with pytest.raises(ApiError, match="conflict"):
@@ -95,9 +95,9 @@ def test_a_node_that_changes_all_the_time() -> None:
     assert scene.time() == API_SECONDS
 
 
-@pytest.mark.parametrize("words", ["the other", WISH.reason])
-def test_two_at_once_end_in_one_maintenance(words: str) -> None:
-    """The other run takes the node between our look and our patch; neither forgets that it was schedulable."""
+@pytest.mark.parametrize("words", ["the other", PARAMS.reason])
+def test_begin_with_concurrent_run_keeps_one_record(words: str) -> None:
+    """The other run cordons the node between the read and the patch; both keep that it was schedulable."""
     scene = Scene(pod("gpu", **SET))
     others: list[Outcome] = []
 
@@ -106,8 +106,8 @@ def test_two_at_once_end_in_one_maintenance(words: str) -> None:
         others.append(scene.begin(reason=words))
 
     scene.cluster.on_patch = other
-    mine = scene.begin()
-    assert (mine.resumed, mine.changed, mine.evicted) == (True, False, [])
+    own = scene.begin()
+    assert (own.resumed, own.changed, own.evicted) == (True, False, [])
     assert (others[0].resumed, others[0].evicted) == (False, ["default/gpu"])
     assert scene.annotation == {"was_schedulable": True, "reason": words, "since": "2026-08-23T07:00:00Z"}
     assert scene.end().changed is True
@@ -118,11 +118,11 @@ def test_two_at_once_end_in_one_maintenance(words: str) -> None:
 @pytest.mark.parametrize(
     ("interfere", "words"),
     [
-        (lambda scene: scene.node["spec"].pop("unschedulable"), "Somebody uncordoned node w1"),
-        (lambda scene: scene.end(), "Somebody ended the maintenance of node w1"),
+        (lambda scene: scene.node["spec"].pop("unschedulable"), "Node w1 was uncordoned"),
+        (lambda scene: scene.end(), "The maintenance of node w1 was ended"),
     ],
 )
-def test_whoever_wants_the_node_back_gets_it(interfere: Callable[[Scene], Any], words: str) -> None:
+def test_begin_with_interference_stops_evictions(interfere: Callable[[Scene], Any], words: str) -> None:
     scene = Scene(pod("train", **JOB), pod("gpu", **SET))
     scene.at(60, lambda: interfere(scene))
     with pytest.raises(MaintenanceError, match=words):
@@ -157,8 +157,8 @@ def killer(victim: int) -> Callable[[str], None]:
 
 @pytest.mark.parametrize("schedulable", [True, False])
 @pytest.mark.parametrize("hook", ["on_call", "on_done"])
-def test_killed_between_any_two_requests(schedulable: bool, hook: str) -> None:
-    """Wherever a run is cut off, before or after a request took effect, the next one ends where one alone would have."""
+def test_begin_and_end_killed_at_any_request_resume(schedulable: bool, hook: str) -> None:
+    """A run that is killed before or after any request is completed by the next one."""
     calls: list[str] = []
     scene = scene_of_faults(schedulable)
     setattr(scene.cluster, hook, calls.append)
@@ -172,7 +172,7 @@ def test_killed_between_any_two_requests(schedulable: bool, hook: str) -> None:
         setattr(scene.cluster, hook, lambda _call: None)
         half = scene.annotation
         assert half is None or half["was_schedulable"] is schedulable
-        # In maintenance and cordoned are one and the same, so that no half can be seen.
+        # The annotation and the cordon are set by one patch.
         assert scene.cordoned is (half is not None or not schedulable)
         scene.begin()
         assert sorted(scene.names) == ["train", "web"]
