@@ -122,7 +122,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.judgement import judge
+from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.check import check_compatibility
 from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.versions import CompatibilityError
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def compatibility(situation: Mapping[str, Any], tables: Mapping[str, Any], today
     if not isinstance(situation, dict) or not isinstance(tables, dict):
         raise AnsibleFilterError("compatibility needs the host and the tables as dictionaries; see its documentation.")
     try:
-        return judge(situation, tables, today or f"{datetime.date.today():%Y-%m}")
+        return check_compatibility(situation, tables, today or f"{datetime.date.today():%Y-%m}")
     except CompatibilityError as error:
         raise AnsibleFilterError(f"The compatibility cannot be judged: {error}.") from error
     except (TypeError, ValueError, AttributeError, KeyError) as error:

@@ -68,7 +68,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import Report, build
+from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import Report, build_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -82,7 +82,7 @@ def gpu_report(
 ) -> Report:
     """Build the report; a shape that does not fit is named."""
     try:
-        return build(list(observations), cluster, notes, _report(earlier))
+        return build_report(list(observations), cluster, notes, _report(earlier))
     except (AttributeError, KeyError, TypeError) as error:
         raise AnsibleFilterError(
             f"gpu_report cannot read what it was given ({error!r}); see its documentation, or remove the earlier report."

@@ -62,7 +62,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocatio
     UnknownNode,
     allocate,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.saved import SavedError, read
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.kubectl_dump import DumpError, read_dump
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,8 +73,8 @@ def gpushare_allocation(given: Any, pods: Any = (), node: str = "", unit: str | 
     if unit and unit not in UNITS:
         raise AnsibleFilterError(f"gpushare_allocation knows no unit {unit}; choose one of {', '.join(UNITS)}.")
     try:
-        return allocate(*read(given, pods or ()), node=node or "", unit=unit or "")
-    except (SavedError, UnknownNode) as error:
+        return allocate(*read_dump(given, pods or ()), node=node or "", unit=unit or "")
+    except (DumpError, UnknownNode) as error:
         raise AnsibleFilterError(f"gpushare_allocation: {error}") from error
     except (AttributeError, KeyError, TypeError) as error:
         raise AnsibleFilterError(

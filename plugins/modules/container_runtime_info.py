@@ -212,24 +212,24 @@ def main() -> None:
         except OSError:
             return 126, ""
 
-    manager = params["package_manager"] or host.package_manager(find)
+    manager = params["package_manager"] or host.find_package_manager(find)
     service = params["service"] or params["daemon"]
-    shown = unit.parse_show(attempt(unit.show_command(service))[1])
+    shown = unit.parse_show(attempt(unit.build_show_command(service))[1])
     module.exit_json(
         changed=False,
-        program=host.program(find(PROGRAMS[params["daemon"]]), attempt),
+        program=host.describe_program(find(PROGRAMS[params["daemon"]]), attempt),
         service={
             "name": service,
             "exists": shown.get("LoadState") == "loaded",
             "state": shown.get("ActiveState"),
         },
-        toolkit=host.program(find(params["toolkit_runtime"]), attempt),
+        toolkit=host.describe_program(find(params["toolkit_runtime"]), attempt),
         package_manager=manager,
-        packages={name: host.package_version(manager, name, attempt) for name in params["packages"]},
+        packages={name: host.read_package_version(manager, name, attempt) for name in params["packages"]},
         other_configurations=recorded_files(params["state_dir"], besides=params["config_path"]),
-        files_found=host.found(params["files"]),
-        kubelet=kubelet.describe(kubelet.processes(), kubelet.look),
-        kubernetes_distribution=kubelet.distribution(os.path.exists),
+        files_found=host.filter_existing(params["files"]),
+        kubelet=kubelet.describe_kubelet(kubelet.list_processes(), kubelet.read_path),
+        kubernetes_distribution=kubelet.find_distribution(os.path.exists),
     )
 
 

@@ -162,7 +162,7 @@ from typing import Iterator
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import UNITS, UnknownNode
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.asking import look
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.query import query_allocation
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
 
@@ -181,7 +181,7 @@ def main() -> None:
     cluster = connect(module)
     with _uncollected():
         try:
-            allocation = look(cluster, params["node"] or "", params["unit"] or "", params["pods"])
+            allocation = query_allocation(cluster, params["node"] or "", params["unit"] or "", params["pods"])
         except (ApiError, UnknownNode) as error:
             module.fail_json(msg=str(error))
         module.exit_json(changed=False, **allocation)

@@ -120,7 +120,7 @@ def load(module: AnsibleModule, names: list[str]) -> None:
 
 def refuse_unknown(module: AnsibleModule, names: t.Iterable[str]) -> None:
     """End the run with one sentence if the kernel has no setting of such a name."""
-    unknown = [name for name in names if not os.path.exists(kernel.sysctl_path(name))]
+    unknown = [name for name in names if not os.path.exists(kernel.get_sysctl_path(name))]
     if unknown:
         remedy = "look for a misspelt name, or name the kernel module that brings it in modules"
         module.fail_json(msg=f"The kernel knows no sysctl {' and '.join(unknown)}: {remedy}.")
@@ -139,10 +139,10 @@ def set_values(module: AnsibleModule, values: dict[str, str]) -> None:
 
 def set_now(module: AnsibleModule, wanted: dict[str, str]) -> tuple[list[str], dict[str, str | None]]:
     """Bring the running kernel to what is wanted; return the modules that were missing and the values that differed."""
-    missing = kernel.missing_modules(module.params["modules"], os.uname().release)
+    missing = kernel.find_missing_modules(module.params["modules"], os.uname().release)
     if not module.check_mode:
         load(module, missing)
-    differing = kernel.differing_sysctls(wanted)
+    differing = kernel.find_differing_sysctls(wanted)
     # In check mode a module that is not loaded yet may bring them.
     if not (module.check_mode and missing):
         refuse_unknown(module, differing)

@@ -98,7 +98,11 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands, _files
 from ansible_collections.gpu.kubernetes.plugins.module_utils._driver import initramfs
-from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modprobe import ModprobeError, dropped, render
+from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modprobe import (
+    ModprobeError,
+    find_dropped,
+    render_file,
+)
 
 ARGUMENTS = {
     "path": {"type": "path", "required": True},
@@ -118,11 +122,11 @@ def main() -> None:
     params = module.params
     due = os.path.join(params["state_dir"], "state", "initramfs-due")
     try:
-        wanted = render(params["blacklist"], params["options"]) if params["state"] == "present" else None
+        wanted = render_file(params["blacklist"], params["options"]) if params["state"] == "present" else None
         before = _files.read_bytes(params["path"])
         differs = before != wanted
         note = os.path.join(params["state_dir"], "state", "parameters-due.json")
-        left = dropped(before, wanted, remembered(note)) if params["state"] == "present" else {}
+        left = find_dropped(before, wanted, remembered(note)) if params["state"] == "present" else {}
         noted = params["initramfs"] and os.path.exists(due)
         command = rebuilding(module) if params["initramfs"] and (differs or noted) else []
         # A host without RAM disks will never have these made anew.
@@ -191,10 +195,10 @@ def write(path: str, data: bytes | None) -> None:
 
 def rebuilding(module: AnsibleModule) -> list[str]:
     """Return the command that makes the RAM disks anew, nothing where there are none; ends the run if nobody can."""
-    images = initramfs.images(module.params["boot_path"])
+    images = initramfs.list_images(module.params["boot_path"])
     if not images:
         return []
-    command = initramfs.command(module.get_bin_path)
+    command = initramfs.find_command(module.get_bin_path)
     if command is None:
         tools = ", ".join(tool[0] for tool in initramfs.TOOLS)
         module.fail_json(

@@ -177,25 +177,25 @@ def runner(module: AnsibleModule) -> t.Callable[[t.Sequence[str]], tuple[int, st
     return run
 
 
-def act(module: AnsibleModule, wanted: modules.Wanted) -> dict[str, t.Any]:
+def act(module: AnsibleModule, wanted: modules.Desired) -> dict[str, t.Any]:
     """Look, decide and do; return the result. Raises ModulesError."""
     run, release = runner(module), os.uname().release
-    state = modules.read(ROOT, release, wanted, run)
-    plan = modules.plan(state, wanted)
+    state = modules.read_state(ROOT, release, wanted, run)
+    plan = modules.plan_reload(state, wanted)
     if not module.check_mode and (plan.unload or plan.load):
-        refusal = reload.carry_out(plan, ROOT, run)
-        now = modules.read(ROOT, release, wanted, run)
+        refusal = reload.apply_plan(plan, ROOT, run)
+        now = modules.read_state(ROOT, release, wanted, run)
         if refusal:
             # Somebody was faster; who it was may still be seen.
-            plan = modules.Plan(reasons=[*modules.stale(now, wanted), refusal, *users.sentences(now.users)])
+            plan = modules.Plan(reasons=[*modules.explain_stale(now, wanted), refusal, *users.format_users(now.users)])
             state = now
         elif plan.load:
             # A default may be the former value.
-            reload.proved(now, dataclasses.replace(wanted, former_parameters={}))
+            reload.verify_loaded(now, dataclasses.replace(wanted, former_parameters={}))
     return result(state, wanted, plan)
 
 
-def result(state: modules.State, wanted: modules.Wanted, plan: modules.Plan) -> dict[str, t.Any]:
+def result(state: modules.State, wanted: modules.Desired, plan: modules.Plan) -> dict[str, t.Any]:
     """What the module answers for a plan that was carried out, or would be."""
     version = state.version
     if modules.NVIDIA in plan.load:
@@ -214,7 +214,7 @@ def result(state: modules.State, wanted: modules.Wanted, plan: modules.Plan) -> 
     }
 
 
-def difference(state: modules.State, wanted: modules.Wanted, plan: modules.Plan) -> dict[str, str]:
+def difference(state: modules.State, wanted: modules.Desired, plan: modules.Plan) -> dict[str, str]:
     """Return the lines before and after, of the modules that the plan is about."""
     before, after = [], []
     for name in [*plan.load, *(name for name in reversed(plan.unload) if name not in plan.load)]:
@@ -222,14 +222,14 @@ def difference(state: modules.State, wanted: modules.Wanted, plan: modules.Plan)
         before.append(_line(name, name in state.loaded, state.version if own else None))
         after.append(_line(name, name in plan.load, state.installed_version if own else None))
     if modules.NVIDIA in plan.unload and modules.NVIDIA in plan.load:
-        if state.version == state.installed_version and modules.other_build(state):
+        if state.version == state.installed_version and modules.explain_other_build(state):
             before.append(f"its srcversion is {state.srcversion}\n")
             after.append(f"its srcversion is {state.installed_srcversion}\n")
         if wanted.state == "current":
-            differing = modules.differing_parameters(state, wanted)
+            differing = modules.find_differing_parameters(state, wanted)
             before += [f"{name} = {value}\n" for name, value in differing.items()]
             after += [f"{name} = {wanted.parameters[name]}\n" for name in differing]
-            before += [f"{name} = {value}\n" for name, value in modules.leftover_parameters(state, wanted).items()]
+            before += [f"{name} = {value}\n" for name, value in modules.find_leftover_parameters(state, wanted).items()]
     return {"before": "".join(before), "after": "".join(after)}
 
 
@@ -244,7 +244,7 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     names = [name.replace("-", "_") for name in params["modules"]]
-    wanted = modules.Wanted(
+    wanted = modules.Desired(
         params["state"], list(dict.fromkeys(names)), params["parameters"], params["former_parameters"]
     )
     try:

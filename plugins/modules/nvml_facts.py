@@ -652,9 +652,9 @@ def main() -> None:
         module.fail_json(
             msg=f"timeout is {module.params['timeout']:g} seconds; give more than 0 and at most {LONGEST_TIMEOUT}."
         )
-    asked = collect.subset(module.params.pop("gather_subset"))
-    facts = collect.gather(collect.Options(subset=asked, **module.params))
-    others, warnings = collect.others(module.params["pci_path"], module.params["timeout"])
+    asked = collect.parse_subset(module.params.pop("gather_subset"))
+    facts = collect.gather_facts(collect.Options(subset=asked, **module.params))
+    others, warnings = collect.gather_other_gpus(module.params["pci_path"], module.params["timeout"])
     for warning in warnings:
         module.warn(warning)
     module.exit_json(changed=False, ansible_facts={"nvml": facts.as_dict(), "other_gpus": others})

@@ -160,9 +160,9 @@ def main(arguments: list[str]) -> int:
     options = collect.Options(subset=collect.SUBSETS, timeout=60.0)
     if arguments:
         log = ElementTree.parse(arguments[0]).getroot()  # noqa: S314 - nvidia-smi's own
-        verdict = compare(collect.gather(options).as_dict(), log)
+        verdict = compare(collect.gather_facts(options).as_dict(), log)
     else:
-        verdict = settled(lambda: compare(collect.gather(options).as_dict(), live()))
+        verdict = settled(lambda: compare(collect.gather_facts(options).as_dict(), live()))
     for line in verdict.different:
         print(line)
     for name, times in Counter(re.sub(r"\d+ ", "", name) for name in verdict.untold).items():

@@ -9,7 +9,7 @@ import dataclasses
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 from .tables import Row, Tables
-from .versions import branch, device, parse
+from .versions import get_branch, parse_device, parse_version
 
 IMPOSSIBLE, POSSIBLE, REQUIRED = "impossible", "possible", "required"
 OPEN, PROPRIETARY = "open", "proprietary"
@@ -29,24 +29,24 @@ class Gpu:
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
-    def unknown(self) -> bool:
+    def is_unknown(self) -> bool:
         """Whether it has a device id that no table knows."""
         return self.device_id is not None and self.architecture is None
 
 
-def identify(gpu: Mapping[str, Any], tables: Tables) -> Gpu:
+def identify_gpu(gpu: Mapping[str, Any], tables: Tables) -> Gpu:
     """A GPU of ``ansible_facts.nvml``, by its PCI device id and else by the architecture that its driver tells.
 
     Raises CompatibilityError for a device id that is none.
     """
     given = gpu.get("pci_device_id")
-    number = None if given is None else device(given)
-    row = next(_covering(tables, "devices", number), None)
+    number = None if given is None else parse_device(given)
+    row = next(_find_rows(tables, "devices", number), None)
     architecture = str(row["architecture"] if row else gpu.get("architecture") or "") or None
-    about = [entry for entry in tables.rows("gpu_driver", "architectures") if entry["architecture"] == architecture]
+    about = [entry for entry in tables.get_rows("gpu_driver", "architectures") if entry["architecture"] == architecture]
     if not about:
-        architecture, about = None, list(_covering(tables, "others", number))
-    facts, sources = _merged([*about, *_covering(tables, "exceptions", number)])
+        architecture, about = None, list(_find_rows(tables, "others", number))
+    facts, sources = _merge_rows([*about, *_find_rows(tables, "exceptions", number)])
     return Gpu(
         label=str(gpu.get("name") or "") or f"the GPU with PCI device id {given or 'unknown'}",
         device_id=None if number is None else f"{number:04x}",
@@ -59,15 +59,15 @@ def identify(gpu: Mapping[str, Any], tables: Tables) -> Gpu:
     )
 
 
-def _covering(tables: Tables, part: str, number: int | None) -> Iterator[Row]:
+def _find_rows(tables: Tables, part: str, number: int | None) -> Iterator[Row]:
     if number is None:
         return
-    for row in tables.rows("gpu_driver", part):
-        if device(row["from"]) <= number <= device(row["to"]):
+    for row in tables.get_rows("gpu_driver", part):
+        if parse_device(row["from"]) <= number <= parse_device(row["to"]):
             yield row
 
 
-def _merged(rows: Iterable[Row]) -> tuple[dict[str, Any], dict[str, str]]:
+def _merge_rows(rows: Iterable[Row]) -> tuple[dict[str, Any], dict[str, str]]:
     """What the rows say, and where each of it is from; later rows win."""
     facts: dict[str, Any] = {}
     sources: dict[str, str] = {}
@@ -78,7 +78,7 @@ def _merged(rows: Iterable[Row]) -> tuple[dict[str, Any], dict[str, str]]:
     return facts, sources
 
 
-def open_kernel_modules(gpus: Sequence[Gpu]) -> str | None:
+def choose_open_modules(gpus: Sequence[Gpu]) -> str | None:
     """Whether the GPUs need the open kernel modules, by the rule of NVIDIA's installer for different GPUs in one host.
 
     Required if one needs them (the driver then ignores those that cannot have them), else impossible if one cannot, else possible.
@@ -88,14 +88,14 @@ def open_kernel_modules(gpus: Sequence[Gpu]) -> str | None:
     return next((answer for answer in (REQUIRED, IMPOSSIBLE, POSSIBLE) if answer in known), None)
 
 
-def kernel_modules(gpus: Sequence[Gpu]) -> str | None:
+def choose_modules(gpus: Sequence[Gpu]) -> str | None:
     """The flavour of kernel modules that NVIDIA's installer would choose: open wherever they are possible."""
-    answer = open_kernel_modules(gpus)
+    answer = choose_open_modules(gpus)
     return None if answer is None else PROPRIETARY if answer == IMPOSSIBLE else OPEN
 
 
-def driver_branches(gpus: Sequence[Gpu]) -> dict[str, int | None]:
+def find_branches(gpus: Sequence[Gpu]) -> dict[str, int | None]:
     """The first and the last driver branch that serve all GPUs; ``None`` where no table sets a bound."""
-    firsts = [branch(parse(gpu.first_driver)) for gpu in gpus if gpu.first_driver is not None]
+    firsts = [get_branch(parse_version(gpu.first_driver)) for gpu in gpus if gpu.first_driver is not None]
     lasts = [int(gpu.last_driver) for gpu in gpus if gpu.last_driver is not None]
     return {"first": max(firsts, default=None), "last": min(lasts, default=None)}

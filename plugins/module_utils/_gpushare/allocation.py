@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Dict, Iterable, NamedTuple, Sequence
 
 from . import findings
-from .cut import PENDING, NodeShare, PodShare
+from .extract import PENDING, NodeShare, PodShare
 
 # More units than this on one GPU are taken for MiB.
-LARGEST_GIB = 100
+MAX_GIB = 100
 UNITS = ("GiB", "MiB")
 
 # {nodes: [node], cluster: {allocated, total, percent}, unit, findings: [{code, object, message}]} where a node is
@@ -63,15 +63,15 @@ def allocate(
     for pod in pods:
         if pod.node in sorted_pods:
             sorted_pods[pod.node].append(pod)
-    every = [_shares(each, sorted_pods[each.name]) for each in known]
+    every = [_build_shares(each, sorted_pods[each.name]) for each in known]
     shown = [shares for shares in every if shares.node.gpu_mem > 0]
     told_unit = unit or guess_unit(shares.node for shares in shown)
-    rows = [_row(shares, list_pods) for shares in shown]
+    rows = [_build_row(shares, list_pods) for shares in shown]
     return {
         "nodes": rows,
-        "cluster": _sum(sum(row["allocated"] for row in rows), sum(row["total"] for row in rows)),
+        "cluster": _build_sum(sum(row["allocated"] for row in rows), sum(row["total"] for row in rows)),
         "unit": told_unit,
-        "findings": [found for shares in every for found in findings.of_node(shares, told_unit)],
+        "findings": [found for shares in every for found in findings.find_in_node(shares, told_unit)],
     }
 
 
@@ -79,26 +79,26 @@ def guess_unit(nodes: Iterable[NodeShare]) -> str:
     """Return the unit as ``kubectl inspect gpushare`` guesses it from the first node that has GPUs; empty without one."""
     for node in nodes:
         if node.gpu_count > 0:
-            return "MiB" if gpu_total(node) > LARGEST_GIB else "GiB"
+            return "MiB" if get_gpu_total(node) > MAX_GIB else "GiB"
     return ""
 
 
-def gpu_total(node: NodeShare) -> int:
+def get_gpu_total(node: NodeShare) -> int:
     """Return the gpu-mem of each GPU: gpushare takes all GPUs of a node for equal."""
     return node.gpu_mem // node.gpu_count if node.gpu_count > 0 else 0
 
 
-def _shares(node: NodeShare, pods: list[PodShare]) -> Shares:
+def _build_shares(node: NodeShare, pods: list[PodShare]) -> Shares:
     used = dict.fromkeys(range(node.gpu_count if node.gpu_mem > 0 else 0), 0)
     for pod in pods:
         for index, amount in pod.amounts:
             used[index] = used.get(index, 0) + amount
-    pending, total = used.pop(PENDING, 0), gpu_total(node)
+    pending, total = used.pop(PENDING, 0), get_gpu_total(node)
     pods.sort(key=lambda pod: (pod.namespace, pod.name))
     return Shares(node, pods, tuple(Device(index, total, used[index]) for index in sorted(used)), pending)
 
 
-def _row(shares: Shares, list_pods: bool) -> dict[str, Any]:
+def _build_row(shares: Shares, list_pods: bool) -> dict[str, Any]:
     node = shares.node
     allocated = sum(device.allocated for device in shares.devices) + shares.pending
     row = {
@@ -107,14 +107,14 @@ def _row(shares: Shares, list_pods: bool) -> dict[str, Any]:
         "gpu_count": node.gpu_count,
         "gpus": [dict(vars(device)) for device in shares.devices],
         "pending": shares.pending,
-        **_sum(allocated, node.gpu_mem),
+        **_build_sum(allocated, node.gpu_mem),
     }
     if list_pods:
-        row["pods"] = [_pod(pod) for pod in shares.pods]
+        row["pods"] = [_build_pod(pod) for pod in shares.pods]
     return row
 
 
-def _pod(pod: PodShare) -> dict[str, Any]:
+def _build_pod(pod: PodShare) -> dict[str, Any]:
     return {
         "namespace": pod.namespace,
         "name": pod.name,
@@ -126,10 +126,10 @@ def _pod(pod: PodShare) -> dict[str, Any]:
     }
 
 
-def _sum(allocated: int, total: int) -> dict[str, int]:
-    return {"allocated": allocated, "total": total, "percent": percent(allocated, total)}
+def _build_sum(allocated: int, total: int) -> dict[str, int]:
+    return {"allocated": allocated, "total": total, "percent": compute_percent(allocated, total)}
 
 
-def percent(part: int, whole: int) -> int:
+def compute_percent(part: int, whole: int) -> int:
     """Return the whole percents that are full; 0 of nothing."""
     return part * 100 // whole if whole > 0 else 0

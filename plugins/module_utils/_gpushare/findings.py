@@ -8,18 +8,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Callable, Dict, Iterator
 
 from . import names
-from .cut import PENDING, whole
+from .extract import PENDING, parse_whole
 
 if TYPE_CHECKING:
     from .allocation import Shares
-    from .cut import NodeShare, PodShare
+    from .extract import NodeShare, PodShare
 
 # {code, object: a node's name or a pod's namespace/name, message}
 Finding = Dict[str, str]
-LONGEST_VALUE = 40
+MAX_VALUE = 40
 
 
-def _leftover(node: NodeShare) -> Iterator[str]:
+def _check_leftover(node: NodeShare) -> Iterator[str]:
     count = max(node.gpu_count, node.gpu_count_capacity)
     if count <= 0 or node.gpu_mem > 0:
         return
@@ -36,7 +36,7 @@ def _leftover(node: NodeShare) -> Iterator[str]:
         )
 
 
-def _without_count(node: NodeShare) -> Iterator[str]:
+def _check_count(node: NodeShare) -> Iterator[str]:
     if node.gpu_mem > 0 and node.gpu_count <= 0:
         yield (
             f"offers {names.GPU_MEM} {node.gpu_mem} without {names.GPU_COUNT}, so that nothing is known of its single GPUs; "
@@ -44,7 +44,7 @@ def _without_count(node: NodeShare) -> Iterator[str]:
         )
 
 
-def _both(node: NodeShare) -> Iterator[str]:
+def _check_other_plugin(node: NodeShare) -> Iterator[str]:
     if node.gpu_mem > 0 and node.nvidia:
         yield (
             f"offers the same GPUs as {names.GPU_MEM} and as {', '.join(node.nvidia)}, so that they are given away twice; take one "
@@ -52,7 +52,7 @@ def _both(node: NodeShare) -> Iterator[str]:
         )
 
 
-def _pending(pod: PodShare) -> Iterator[str]:
+def _check_pending(pod: PodShare) -> Iterator[str]:
     amount = sum(amount for index, amount in pod.amounts if index == PENDING)
     if pod.phase == "Running" and amount > 0:
         yield (
@@ -61,7 +61,7 @@ def _pending(pod: PodShare) -> Iterator[str]:
         )
 
 
-def _unassigned(pod: PodShare) -> Iterator[str]:
+def _check_assigned(pod: PodShare) -> Iterator[str]:
     if pod.phase == "Running" and pod.unassigned:
         yield (
             f"runs although gpushare's device plugin has not taken it up ({names.ASSIGNED} is false), so that it may use another "
@@ -69,15 +69,15 @@ def _unassigned(pod: PodShare) -> Iterator[str]:
         )
 
 
-def _mismatch(pod: PodShare) -> Iterator[str]:
-    if pod.annotated is not None and whole(pod.annotated) != pod.request:
+def _check_request(pod: PodShare) -> Iterator[str]:
+    if pod.annotated is not None and parse_whole(pod.annotated) != pod.request:
         yield (
             f"asks for {names.GPU_MEM} {pod.request}, and gpushare's extender counts {names.REQUEST} "
-            f"{pod.annotated[:LONGEST_VALUE]!r}; start the pod anew"
+            f"{pod.annotated[:MAX_VALUE]!r}; start the pod anew"
         )
 
 
-def _override(pod: PodShare) -> Iterator[str]:
+def _check_override(pod: PodShare) -> Iterator[str]:
     if pod.overriding:
         yield (
             f"sets {names.VISIBLE_DEVICES} in container {', '.join(pod.overriding)}, which overrides the GPU that it was given; "
@@ -86,19 +86,19 @@ def _override(pod: PodShare) -> Iterator[str]:
 
 
 NODE_CHECKS: dict[str, Callable[[NodeShare], Iterator[str]]] = {
-    "leftover_gpu_count": _leftover,
-    "gpu_mem_without_count": _without_count,
-    "both_plugins": _both,
+    "leftover_gpu_count": _check_leftover,
+    "gpu_mem_without_count": _check_count,
+    "both_plugins": _check_other_plugin,
 }
 POD_CHECKS: dict[str, Callable[[PodShare], Iterator[str]]] = {
-    "pending_running": _pending,
-    "unassigned_running": _unassigned,
-    "pod_mem_mismatch": _mismatch,
-    "visible_devices_env": _override,
+    "pending_running": _check_pending,
+    "unassigned_running": _check_assigned,
+    "pod_mem_mismatch": _check_request,
+    "visible_devices_env": _check_override,
 }
 
 
-def _overcommitted(shares: Shares, unit: str) -> Iterator[str]:
+def _check_overcommitted(shares: Shares, unit: str) -> Iterator[str]:
     # One beyond is another finding, and of a node that offers nothing it is the leftover that counts.
     real = range(shares.node.gpu_count if shares.node.gpu_mem > 0 else 0)
     for device in shares.devices:
@@ -119,7 +119,7 @@ def _overcommitted(shares: Shares, unit: str) -> Iterator[str]:
             yield f"{text}; move pods off that GPU, and restart gpushare's extender if it goes on giving it away"
 
 
-def _beyond(pod: PodShare, shares: Shares) -> Iterator[str]:
+def _check_index(pod: PodShare, shares: Shares) -> Iterator[str]:
     count = shares.node.gpu_count
     beyond = [str(index) for index, _amount in pod.amounts if index != PENDING and index not in range(count)]
     if beyond and shares.node.gpu_mem > 0:
@@ -129,22 +129,22 @@ def _beyond(pod: PodShare, shares: Shares) -> Iterator[str]:
         )
 
 
-def _finding(code: str, subject: str, kind: str, text: str) -> Finding:
+def _build_finding(code: str, subject: str, kind: str, text: str) -> Finding:
     return {"code": code, "object": subject, "message": f"{kind} {subject} {text}."}
 
 
-def of_node(shares: Shares, unit: str) -> Iterator[Finding]:
+def find_in_node(shares: Shares, unit: str) -> Iterator[Finding]:
     """Return what is wrong with a node, then with its pods."""
     name = shares.node.name
     for code, check in NODE_CHECKS.items():
         for text in check(shares.node):
-            yield _finding(code, name, "Node", text)
-    for text in _overcommitted(shares, unit):
-        yield _finding("gpu_overcommitted", name, "Node", text)
+            yield _build_finding(code, name, "Node", text)
+    for text in _check_overcommitted(shares, unit):
+        yield _build_finding("gpu_overcommitted", name, "Node", text)
     for pod in shares.pods:
         subject = f"{pod.namespace}/{pod.name}"
-        for text in _beyond(pod, shares):
-            yield _finding("index_out_of_range", subject, "Pod", text)
+        for text in _check_index(pod, shares):
+            yield _build_finding("index_out_of_range", subject, "Pod", text)
         for code, of_pod in POD_CHECKS.items():
             for text in of_pod(pod):
-                yield _finding(code, subject, "Pod", text)
+                yield _build_finding(code, subject, "Pod", text)

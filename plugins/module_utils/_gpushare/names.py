@@ -21,6 +21,6 @@ _NVIDIA_GPUS = frozenset({"nvidia.com/gpu", "nvidia.com/gpu.shared"})
 _NVIDIA_SLICE = "nvidia.com/mig-"
 
 
-def is_nvidias(resource: str) -> bool:
+def is_nvidia_gpu(resource: str) -> bool:
     """Say whether a resource is GPUs that NVIDIA's device plugin offers."""
     return resource in _NVIDIA_GPUS or resource.startswith(_NVIDIA_SLICE)

@@ -15,7 +15,7 @@ from .._kubernetes.objects import Object, get_annotations, get_condition
 from .._kubernetes.pod_failures import FATAL_REASONS, Evidence, explain_failure, get_waiting_reason, shorten
 from .._kubernetes.smoke import Smoke, deleted, verdict
 from . import names
-from .cut import whole
+from .extract import parse_whole
 from .room import Row, allocated_to, best_fit, free_by_gpu, full_name, has_room, percent_of
 from .sharing import Fault, Share, Sharing, SharingResult, Trial
 
@@ -47,7 +47,7 @@ UNASKED = "kube-scheduler does not ask gpushare's extender; run the playbook dep
 
 def gpu_index(pod: Mapping[str, Any]) -> int | None:
     """Return the GPU that gpushare's extender has written down for the pod, or None."""
-    index = whole(get_annotations(pod).get(names.INDEX))
+    index = parse_whole(get_annotations(pod).get(names.INDEX))
     return None if index is None or index < 0 else index
 
 
@@ -146,7 +146,7 @@ def _unfit(trial: Trial, pod: Object, sharing: Sharing, row: Row, evidence: Mapp
             f"{smoke.subject} runs although gpushare's device plugin has not taken it up ({names.ASSIGNED} is "
             f"{annotations.get(names.ASSIGNED)!r:.20}), so that it may use any GPU; read the plugin's log"
         )
-    if whole(annotations.get(names.REQUEST)) != smoke.count:
+    if parse_whole(annotations.get(names.REQUEST)) != smoke.count:
         return Fault(
             f"{smoke.subject} counts as {annotations.get(names.REQUEST)!r:.20} for gpushare's extender ({names.REQUEST}); "
             "look for what changes pods as they are created"

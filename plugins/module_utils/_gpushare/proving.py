@@ -17,9 +17,9 @@ from .._kubernetes.pod_failures import Evidence
 from .._kubernetes.smoke import Smoke, labels_for
 from .._kubernetes.smoking import LOG_LINES, Outcome, Pace, conduct, create, remove_pods, wait
 from .._kubernetes.survey import collect_evidence
-from .asking import look
-from .cut import PodShare, cut_pod
+from .extract import PodShare, extract_pod
 from .placing import has_run, has_trouble, is_placed, is_refused, judge_end, judge_step, judge_too_much
+from .query import query_allocation
 from .room import Row
 from .sharing import NAME, Fault, Share, Sharing, SharingResult, Trial, too_large, trial_of
 
@@ -33,7 +33,7 @@ def run_sharing_test(
     """Try the pods on each node and judge where they land. Raises ApiError, after cleaning up what it can."""
     pace = pace or Pace()
     known = {get_name(node): node for node in cluster.nodes()}
-    allocation = look(cluster, unit=sharing.unit)
+    allocation = query_allocation(cluster, unit=sharing.unit)
     sharing, rows = sharing.in_units(allocation["unit"]), _rows(allocation)
     trials = {name: trial_of(name, known.get(name), rows.get(name), sharing) for name in nodes}
 
@@ -141,7 +141,7 @@ class _Run:
     def _look(self, seen: Mapping[str, Object]) -> dict[str, Row]:
         """Return the rows of all nodes now."""
         own = [share for share in map(_counted, seen.values()) if share is not None]
-        return _rows(look(self._cluster, counted=own))
+        return _rows(query_allocation(self._cluster, counted=own))
 
     def _evidence(self, seen: Mapping[str, Object], names: Sequence[str]) -> dict[str, Evidence]:
         return collect_evidence(
@@ -172,4 +172,4 @@ def _has_ended_well(pod: Mapping[str, Any]) -> bool:
 
 def _counted(pod: Object) -> PodShare | None:
     """Return what a pod of the test holds, also after it has ended well."""
-    return cut_pod({**pod, "status": {**pod["status"], "phase": "Running"}} if _has_ended_well(pod) else pod)
+    return extract_pod({**pod, "status": {**pod["status"], "phase": "Running"}} if _has_ended_well(pod) else pod)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Collection, Mapping, Sequence
 
-from .allocation import percent
+from .allocation import compute_percent
 
 Row = Mapping[str, Any]
 
@@ -56,7 +56,7 @@ def has_room(row: Row, free: Mapping[int, int], amount: int) -> bool:
 
 def percent_of(row: Row, index: int | None) -> int:
     """Return how much of a GPU is allocated, in whole percents; 0 of one that is not there."""
-    return next((percent(gpu["allocated"], gpu["total"]) for gpu in row["gpus"] if gpu["index"] == index), 0)
+    return next((compute_percent(gpu["allocated"], gpu["total"]) for gpu in row["gpus"] if gpu["index"] == index), 0)
 
 
 def allocated_to(row: Row, pods: Collection[str], index: int | None) -> int:

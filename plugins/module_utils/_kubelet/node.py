@@ -10,7 +10,7 @@ import typing as t
 
 from .. import _files
 from .._probe.host import Runner
-from .._probe.kubelet import KUBEADM_CONFIG, Reader, distribution, look, processes
+from .._probe.kubelet import KUBEADM_CONFIG, Reader, find_distribution, list_processes, read_path
 from .._yaml_files.node import described, encoded, record_path
 from . import command
 
@@ -22,8 +22,8 @@ def read(
     path: str | None,
     state_dir: str,
     run: Runner,
-    look_at: Reader = look,
-    list_processes: t.Callable[[], t.Sequence[t.Sequence[str]]] = processes,
+    look_at: Reader = read_path,
+    list_processes: t.Callable[[], t.Sequence[t.Sequence[str]]] = list_processes,
 ) -> dict[str, t.Any]:
     """Return what the controller has to know: files as {data (base64, None: no file), sha256}, flags as [name, value, source].
 
@@ -47,7 +47,7 @@ def read(
         "flags": None if flags is None else [[flag.name, flag.value, flag.source] for flag in flags],
         "drop_ins": _drop_ins(os.path.join("/", folder)) if folder else [],
         "processes": _limit(look_at),
-        "distribution": distribution(os.path.exists),
+        "distribution": find_distribution(os.path.exists),
     }
 
 

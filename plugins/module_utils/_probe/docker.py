@@ -42,10 +42,11 @@ def query(get: Caller) -> tuple[dict[str, Any], dict[str, Any]]:
         "live_restore": info.get("LiveRestoreEnabled"),
         "containers_running": info.get("ContainersRunning"),
         "runtimes": {
-            name: _runtime(runtime, info.get("CgroupDriver") == "systemd") for name, runtime in sorted(runtimes.items())
+            name: _build_runtime(runtime, info.get("CgroupDriver") == "systemd")
+            for name, runtime in sorted(runtimes.items())
         },
     }
 
 
-def _runtime(runtime: Mapping[str, Any], systemd: bool) -> dict[str, Any]:
+def _build_runtime(runtime: Mapping[str, Any], systemd: bool) -> dict[str, Any]:
     return {"type": runtime.get("runtimeType"), "binary": runtime.get("path") or None, "systemd_cgroup": systemd}

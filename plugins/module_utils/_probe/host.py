@@ -14,7 +14,7 @@ Runner = Callable[[Sequence[str]], Tuple[int, str]]
 
 _VERSION = re.compile(r"\bv?(\d+\.\d+(?:\.\d+)?(?:[-~+][0-9A-Za-z.+~-]+)?)")
 
-_HALF = ("half-installed", "unpacked", "half-configured", "triggers-awaited", "triggers-pending")
+_INCOMPLETE = ("half-installed", "unpacked", "half-configured", "triggers-awaited", "triggers-pending")
 
 # package manager: (its command, the query of one installed package)
 PACKAGE_QUERIES: dict[str, tuple[str, list[str]]] = {
@@ -25,21 +25,21 @@ PACKAGE_QUERIES: dict[str, tuple[str, list[str]]] = {
 }
 
 
-def version_in(output: str) -> str | None:
+def find_version(output: str) -> str | None:
     """Return the version number in the first line of a program's answer, without a leading v."""
     found = _VERSION.search((output.strip().splitlines() or [""])[0])
     return found.group(1) if found else None
 
 
-def program(path: str | None, run: Runner) -> dict[str, Any]:
+def describe_program(path: str | None, run: Runner) -> dict[str, Any]:
     """Describe a program: {path, version, usable}. It is usable if it can be executed and tells its version."""
     if not path:
         return {"path": None, "version": None, "usable": False}
     status, output = run([path, "--version"])
-    return {"path": path, "version": version_in(output) if status == 0 else None, "usable": status == 0}
+    return {"path": path, "version": find_version(output) if status == 0 else None, "usable": status == 0}
 
 
-def package_version(manager: str | None, name: str, run: Runner, half: bool = False) -> str | None:
+def read_package_version(manager: str | None, name: str, run: Runner, half: bool = False) -> str | None:
     """Return the installed package's version, or None if it is not installed or the manager is unknown.
 
     With *half*, also of one that dpkg could not install to the end, as where DKMS built nothing.
@@ -49,15 +49,15 @@ def package_version(manager: str | None, name: str, run: Runner, half: bool = Fa
     status, output = run([*PACKAGE_QUERIES[manager][1], "--", name])
     # One line for each architecture or version that the manager knows.
     lines = [line.split() for line in output.splitlines()] if status == 0 else []
-    there = {"installed", name, *(_HALF if half else ())}
+    there = {"installed", name, *(_INCOMPLETE if half else ())}
     return next((words[1] for words in lines if len(words) >= 2 and words[0] in there), None)
 
 
-def package_manager(find: Callable[[str], str | None]) -> str | None:
+def find_package_manager(find: Callable[[str], str | None]) -> str | None:
     """Return the first package manager whose command is there."""
     return next((name for name, (command, _query) in PACKAGE_QUERIES.items() if find(command)), None)
 
 
-def found(paths: Sequence[str]) -> list[str]:
+def filter_existing(paths: Sequence[str]) -> list[str]:
     """Return those of *paths* that are there, whatever they are, as they were given; ``~`` and ``$NAME`` are looked up first."""
     return [path for path in paths if os.path.lexists(os.path.expanduser(os.path.expandvars(path)))]

@@ -40,44 +40,44 @@ DISTRIBUTIONS = {
 }
 
 
-def distribution(exists: Callable[[str], bool]) -> str | None:
+def find_distribution(exists: Callable[[str], bool]) -> str | None:
     """Return the name of the first distribution that is found."""
     return next((name for name, path in DISTRIBUTIONS.items() if exists(path)), None)
 
 
-def describe(processes: Sequence[Sequence[str]], read: Reader) -> dict[str, Any]:
+def describe_kubelet(processes: Sequence[Sequence[str]], read: Reader) -> dict[str, Any]:
     """Describe the kubelet: {running, endpoint, daemon}.
 
     ``processes`` are the arguments of the host's processes. ``endpoint`` is None on a host that never had a kubelet. ``daemon`` is
     containerd, crio, docker (behind cri-dockerd), or None where the socket has another name.
     """
-    running = _running(processes)
-    words = running if running is not None else _kubeadm(read)
+    running = _find_running(processes)
+    words = running if running is not None else _read_kubeadm(read)
     if words is None:
         return {"running": False, "endpoint": None, "daemon": None}
-    left_out = DOCKERSHIM if flag_value(words, "--container-runtime") == "docker" else DEFAULT_ENDPOINT
-    endpoint = flag_value(words, _FLAG) or _configured(words, read) or left_out
-    return {"running": running is not None, "endpoint": endpoint, "daemon": daemon_of(endpoint)}
+    left_out = DOCKERSHIM if get_flag(words, "--container-runtime") == "docker" else DEFAULT_ENDPOINT
+    endpoint = get_flag(words, _FLAG) or _find_endpoint(words, read) or left_out
+    return {"running": running is not None, "endpoint": endpoint, "daemon": find_daemon(endpoint)}
 
 
-def configurations(processes: Sequence[Sequence[str]], read: Reader) -> list[str]:
+def list_configurations(processes: Sequence[Sequence[str]], read: Reader) -> list[str]:
     """Return the files of the kubelet's configuration, the last of which that has a setting counts; none on a host without a kubelet."""
-    words = _running(processes)
-    return list(_files(_kubeadm(read) or () if words is None else words, read))
+    words = _find_running(processes)
+    return list(_list_files(_read_kubeadm(read) or () if words is None else words, read))
 
 
-def daemon_of(endpoint: str) -> str | None:
+def find_daemon(endpoint: str) -> str | None:
     """Return which daemon listens on a socket of this name."""
     places = (os.path.basename(endpoint.lower()), endpoint.lower())
     return next((daemon for place in places for part, daemon in _SOCKETS if part in place), None)
 
 
-def _running(processes: Sequence[Sequence[str]]) -> list[str] | None:
+def _find_running(processes: Sequence[Sequence[str]]) -> list[str] | None:
     """Return the flags of the kubelet that runs."""
     return next((list(words[1:]) for words in processes if words and os.path.basename(words[0]) == "kubelet"), None)
 
 
-def _kubeadm(read: Reader) -> list[str] | None:
+def _read_kubeadm(read: Reader) -> list[str] | None:
     """Return the flags that kubeadm wrote for the kubelet, None if it wrote nothing."""
     flags, config = read(KUBEADM_FLAGS), read(KUBEADM_CONFIG)
     if flags is None and config is None:
@@ -89,7 +89,7 @@ def _kubeadm(read: Reader) -> list[str] | None:
         return [f"--config={KUBEADM_CONFIG}"]
 
 
-def flag_value(words: Sequence[str], flag: str) -> str | None:
+def get_flag(words: Sequence[str], flag: str) -> str | None:
     """Return the value of a flag, as one word or two; the last one counts."""
     found = None
     for number, word in enumerate(words):
@@ -100,21 +100,21 @@ def flag_value(words: Sequence[str], flag: str) -> str | None:
     return found or None
 
 
-def _configured(words: Sequence[str], read: Reader) -> str | None:
+def _find_endpoint(words: Sequence[str], read: Reader) -> str | None:
     """Return the setting of the kubelet's configuration; its drop-ins go before the main file, the last one first."""
-    told = [_setting(read(path)) for path in _files(words, read)]
+    told = [_parse_endpoint(read(path)) for path in _list_files(words, read)]
     return next((endpoint for endpoint in reversed(told) if endpoint), None)
 
 
-def _files(words: Sequence[str], read: Reader) -> Iterator[str]:
-    main, folder = flag_value(words, "--config"), flag_value(words, "--config-dir")
+def _list_files(words: Sequence[str], read: Reader) -> Iterator[str]:
+    main, folder = get_flag(words, "--config"), get_flag(words, "--config-dir")
     if main:
         yield main
     if folder:
         yield from (os.path.join(folder, name) for name in read(folder) or () if name.endswith(".conf"))
 
 
-def _setting(text: str | None) -> str | None:
+def _parse_endpoint(text: str | None) -> str | None:
     if not text:
         return None
     try:
@@ -126,7 +126,7 @@ def _setting(text: str | None) -> str | None:
     return told if isinstance(told, str) else None
 
 
-def look(path: str) -> Any:
+def read_path(path: str) -> Any:
     """Read a file or list a folder of this host; None if there is none."""
     try:
         if os.path.isdir(path):
@@ -137,15 +137,15 @@ def look(path: str) -> Any:
         return None
 
 
-def processes(proc: str = "/proc") -> list[list[str]]:
+def list_processes(proc: str = "/proc") -> list[list[str]]:
     """Return the arguments of this host's processes, without those of containers with process numbers of their own."""
     # Without root, the namespaces of others' processes cannot be told.
-    own = (_namespace(f"{proc}/self"), None)
-    ours = (name for name in look(proc) or () if name.isdigit() and _namespace(f"{proc}/{name}") in own)
-    return [(look(f"{proc}/{name}/cmdline") or "").split("\0")[:-1] for name in ours]
+    own = (_read_namespace(f"{proc}/self"), None)
+    ours = (name for name in read_path(proc) or () if name.isdigit() and _read_namespace(f"{proc}/{name}") in own)
+    return [(read_path(f"{proc}/{name}/cmdline") or "").split("\0")[:-1] for name in ours]
 
 
-def _namespace(process: str) -> str | None:
+def _read_namespace(process: str) -> str | None:
     try:
         return os.readlink(f"{process}/ns/pid")
     except OSError:

@@ -20,14 +20,14 @@ SHOW_PROPERTIES = (
 )
 
 # A CRI plugin that cannot be loaded is a mere warning to containerd.
-_TELLING = re.compile(
+_ERROR_LINES = re.compile(
     r"level=(?:fatal|error|panic)|^(?:containerd|panic|fatal error): "
     r"|level=warning msg=\"failed to load plugin\".* id=\"?io\.containerd\.(?:grpc\.v1\.cri|cri\.v1\.)"
 )
 _TIME = re.compile(r'^time="[^"]*" ')
 
 
-def show_command(unit: str) -> list[str]:
+def build_show_command(unit: str) -> list[str]:
     """Return the command whose output parse_show reads."""
     return ["systemctl", "show", unit, "--property=" + ",".join(SHOW_PROPERTIES)]
 
@@ -38,7 +38,7 @@ def parse_show(output: str) -> dict[str, str]:
     return {name: value for name, _sign, value in pairs}
 
 
-def journal_command(unit: str, shown: Mapping[str, str], lines: int = 200) -> list[str]:
+def build_journal_command(unit: str, shown: Mapping[str, str], lines: int = 200) -> list[str]:
     """Return the command that prints the unit's latest words, of its current start only where systemd numbers them.
 
     ``shown`` is what parse_show returns. A unit that systemd starts again and again may have died of what it said at an
@@ -49,12 +49,12 @@ def journal_command(unit: str, shown: Mapping[str, str], lines: int = 200) -> li
     return [*command, f"_SYSTEMD_INVOCATION_ID={invocation}"] if invocation else command
 
 
-def telling_lines(lines: Iterable[str], limit: int = 8) -> list[str]:
+def find_error_lines(lines: Iterable[str], limit: int = 8) -> list[str]:
     """Choose the daemon's words that explain a failure: its latest errors, else its latest words.
 
     containerd writes its own levels into plain text, so the journal's priorities do not know them. The same words
     said at each restart are kept once.
     """
     spoken = [_TIME.sub("", line).strip() for line in lines if line.strip()]
-    chosen = [line for line in spoken if _TELLING.search(line)] or spoken
+    chosen = [line for line in spoken if _ERROR_LINES.search(line)] or spoken
     return list(dict.fromkeys(reversed(chosen)))[:limit][::-1]

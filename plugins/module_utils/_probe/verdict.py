@@ -12,7 +12,7 @@ from .errors import CriMissingError, QueryError
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Desired:
     """What the running daemon has to have; None asks nothing. ``reloaded``: it may still be taking its configuration over."""
 
     runtime: str | None = None
@@ -52,16 +52,16 @@ class Verdict:
         return "; ".join(part for part in (self.cause, self.remedy) if part)
 
 
-Check = Callable[[Observation, Wanted], Optional[Verdict]]
+Check = Callable[[Observation, Desired], Optional[Verdict]]
 
 
-def _unit_exists(seen: Observation, _wanted: Wanted) -> Verdict | None:
+def _check_unit_exists(seen: Observation, _desired: Desired) -> Verdict | None:
     if seen.unit.get("LoadState") in (None, "loaded"):
         return None
     return Verdict(False, f"systemd knows no service {seen.service}", "install it, or name the right one")
 
 
-def _unit_runs(seen: Observation, _wanted: Wanted) -> Verdict | None:
+def _check_unit_runs(seen: Observation, _desired: Desired) -> Verdict | None:
     state = seen.unit.get("ActiveState", "active")
     if state == "active":
         return None
@@ -70,21 +70,21 @@ def _unit_runs(seen: Observation, _wanted: Wanted) -> Verdict | None:
     return Verdict(False, f"the service {seen.service} is {state} ({detail})", "read its log", final)
 
 
-def _cri_is_loaded(seen: Observation, _wanted: Wanted) -> Verdict | None:
+def _check_cri_plugin(seen: Observation, _desired: Desired) -> Verdict | None:
     if not isinstance(seen.failure, CriMissingError):
         return None
     cause = f"{seen.service} runs without its CRI plugin ({seen.failure})"
     return Verdict(False, cause, "look for cri in disabled_plugins and for errors of the plugin in its log")
 
 
-def _cri_answers(seen: Observation, _wanted: Wanted) -> Verdict | None:
+def _check_cri_answers(seen: Observation, _desired: Desired) -> Verdict | None:
     if seen.failure is None:
         return None
     remedy = seen.failure.remedy or f"read the log of {seen.service}"
     return Verdict(False, f"{seen.api} does not answer ({seen.failure})", remedy, final=False)
 
 
-def _runtime_is_ready(seen: Observation, _wanted: Wanted) -> Verdict | None:
+def _check_ready(seen: Observation, _desired: Desired) -> Verdict | None:
     ready = ((seen.answer or {}).get("conditions") or {}).get("RuntimeReady")
     if ready and ready["status"]:
         return None
@@ -92,63 +92,63 @@ def _runtime_is_ready(seen: Observation, _wanted: Wanted) -> Verdict | None:
     return Verdict(False, f"the CRI says that its runtime is not ready ({words})", "read its log", final=False)
 
 
-def _runs_otherwise(seen: Observation, wanted: Wanted, cause: str) -> Verdict:
-    """Blame a daemon that answers, but not with what is wanted; after a reload it may still come to it."""
+def _build_mismatch(seen: Observation, desired: Desired, cause: str) -> Verdict:
+    """Blame a daemon that answers, but not with what is desired; after a reload it may still come to it."""
     remedy = f"write it into the configuration and restart {seen.service}"
-    return Verdict(False, cause, remedy, final=not wanted.reloaded)
+    return Verdict(False, cause, remedy, final=not desired.reloaded)
 
 
-def _has_runtime(seen: Observation, wanted: Wanted) -> Verdict | None:
-    known = handlers_of(seen)
-    if wanted.runtime is None or not known or wanted.runtime in known:
+def _check_runtime(seen: Observation, desired: Desired) -> Verdict | None:
+    known = list_handlers(seen)
+    if desired.runtime is None or not known or desired.runtime in known:
         return None
-    return _runs_otherwise(
-        seen, wanted, f"{seen.service} runs without the runtime {wanted.runtime} (it has {', '.join(known)})"
+    return _build_mismatch(
+        seen, desired, f"{seen.service} runs without the runtime {desired.runtime} (it has {', '.join(known)})"
     )
 
 
-def _has_program(seen: Observation, wanted: Wanted) -> Verdict | None:
-    found = ((seen.effective.get("runtimes") or {}).get(wanted.runtime) or {}).get("binary")
-    if wanted.runtime_path is None or found is None or found == wanted.runtime_path:
+def _check_program(seen: Observation, desired: Desired) -> Verdict | None:
+    found = ((seen.effective.get("runtimes") or {}).get(desired.runtime) or {}).get("binary")
+    if desired.runtime_path is None or found is None or found == desired.runtime_path:
         return None
-    cause = f"{seen.service} runs the runtime {wanted.runtime} with {found} and not with {wanted.runtime_path}"
-    return _runs_otherwise(seen, wanted, cause)
+    cause = f"{seen.service} runs the runtime {desired.runtime} with {found} and not with {desired.runtime_path}"
+    return _build_mismatch(seen, desired, cause)
 
 
-def _has_default(seen: Observation, wanted: Wanted) -> Verdict | None:
+def _check_default(seen: Observation, desired: Desired) -> Verdict | None:
     found = seen.effective.get("default_runtime")
-    if wanted.default_runtime is None or found is None or found == wanted.default_runtime:
+    if desired.default_runtime is None or found is None or found == desired.default_runtime:
         return None
-    return _runs_otherwise(
-        seen, wanted, f"the default runtime of {seen.service} is {found} and not {wanted.default_runtime}"
+    return _build_mismatch(
+        seen, desired, f"the default runtime of {seen.service} is {found} and not {desired.default_runtime}"
     )
 
 
 CHECKS: tuple[Check, ...] = (
-    _unit_exists,
-    _unit_runs,
-    _cri_is_loaded,
-    _cri_answers,
-    _runtime_is_ready,
-    _has_runtime,
-    _has_program,
-    _has_default,
+    _check_unit_exists,
+    _check_unit_runs,
+    _check_cri_plugin,
+    _check_cri_answers,
+    _check_ready,
+    _check_runtime,
+    _check_program,
+    _check_default,
 )
 
 
-def handlers_of(seen: Observation) -> list[str]:
+def list_handlers(seen: Observation) -> list[str]:
     """Return the names of the runtimes that the running daemon offers, from its answer or its configuration."""
     answered = (seen.answer or {}).get("handlers") or []
     return sorted(set(answered) | set(seen.effective.get("runtimes") or {}))
 
 
-def judge(seen: Observation, wanted: Wanted) -> Verdict:
+def judge_daemon(seen: Observation, desired: Desired) -> Verdict:
     """Return the first complaint, or a good verdict."""
-    complaints = (check(seen, wanted) for check in CHECKS)
+    complaints = (check(seen, desired) for check in CHECKS)
     return next((complaint for complaint in complaints if complaint), Verdict(True))
 
 
-def remarks(seen: Observation) -> list[str]:
+def list_remarks(seen: Observation) -> list[str]:
     """Return what is not a failure: clients that were not used, no pod network yet, deprecated settings."""
     found = list((seen.answer or {}).get("remarks") or [])
     for name, condition in sorted(((seen.answer or {}).get("conditions") or {}).items()):
@@ -157,9 +157,9 @@ def remarks(seen: Observation) -> list[str]:
     return found
 
 
-def watch(
+def wait_for_verdict(
     observe: Callable[[], Observation],
-    wanted: Wanted,
+    desired: Desired,
     seconds: float,
     clock: Callable[[], float],
     sleep: Callable[[float], None],
@@ -167,9 +167,9 @@ def watch(
     """Look until the verdict is good or final, the daemon has crashed twice meanwhile, or the time is over."""
     end = clock() + seconds
     first_restarts: int | None = None
-    for pause in _pauses():
+    for pause in _yield_pauses():
         seen = observe()
-        verdict = judge(seen, wanted)
+        verdict = judge_daemon(seen, desired)
         restarts = int(seen.unit.get("NRestarts") or 0)
         first_restarts = restarts if first_restarts is None else first_restarts
         if verdict.ok or verdict.final or restarts >= first_restarts + 2 or clock() + pause > end:
@@ -178,7 +178,7 @@ def watch(
     raise AssertionError("unreachable")
 
 
-def _pauses() -> Iterator[float]:
+def _yield_pauses() -> Iterator[float]:
     """Yield 0.1 s, growing to 1 s."""
     pause = 0.1
     while True:
@@ -186,7 +186,7 @@ def _pauses() -> Iterator[float]:
         pause = min(pause * 1.5, 1.0)
 
 
-def facts(seen: Observation) -> dict[str, Any]:
+def build_facts(seen: Observation) -> dict[str, Any]:
     """Return what the daemon reports of itself; every value is None without an answer."""
     answer = seen.answer or {}
     return {

@@ -16,7 +16,7 @@ import stat
 import typing as t
 
 from .. import _files
-from .._probe.kubelet import KUBESPRAY_CONFIG, configurations, distribution, look, processes
+from .._probe.kubelet import KUBESPRAY_CONFIG, find_distribution, list_configurations, list_processes, read_path
 from .._yaml_files.node import described, encoded, record_path
 
 MANIFESTS = "/etc/kubernetes/manifests"
@@ -51,14 +51,14 @@ def read(path: str | None, more: t.Sequence[str], state_dir: str) -> dict[str, t
         "record": described(record),
         "files": {name: described(_files.read_bytes(name)) for name in dict.fromkeys(wanted)},
         "neighbours": _neighbours(place),
-        "distribution": distribution(os.path.exists),
+        "distribution": find_distribution(os.path.exists),
         "kubespray": os.path.exists(KUBESPRAY_CONFIG),
     }
 
 
 def _kubelet() -> dict[str, bytes]:
     """Return the files of the kubelet's configuration that are there, in the order in which they count."""
-    files = {file: _files.read_bytes(file) for file in configurations(processes(), look)}
+    files = {file: _files.read_bytes(file) for file in list_configurations(list_processes(), read_path)}
     return {file: data for file, data in files.items() if data is not None}
 
 

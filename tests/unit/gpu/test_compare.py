@@ -284,7 +284,7 @@ esac
 
 def test_the_whole_check(workshop: Workshop, tmp_path: Path) -> None:
     library = workshop.library("t4")
-    (gpu,) = collect.gather(collect.Options(library=library)).as_dict()["gpus"]
+    (gpu,) = collect.gather_facts(collect.Options(library=library)).as_dict()["gpus"]
     (tmp_path / "uuid").write_text(gpu["uuid"], encoding="ascii")
     (tmp_path / "nvidia-smi").write_text(PROGRAM, encoding="ascii")
     (tmp_path / "nvidia-smi").chmod(0o755)

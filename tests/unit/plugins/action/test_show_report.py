@@ -13,7 +13,7 @@ from ansible.errors import AnsibleActionFail
 
 from ansible_collections.gpu.kubernetes.plugins.action import show_report
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare import render as gpushare
-from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import build
+from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import build_report
 from ansible_collections.gpu.kubernetes.plugins.modules import show_report as show_report_module
 
 
@@ -39,7 +39,7 @@ def show(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_every_line_of_a_report_is_printed(show: Any) -> None:
-    printed = show(report=build([], {"error": "away"}, ["A note."]), path="/tmp/r.json")
+    printed = show(report=build_report([], {"error": "away"}, ["A note."]), path="/tmp/r.json")
     texts = [text for text, _color in printed]
     assert texts[0] == "GPU report: 0 nodes, 0 GPUs, 1 problem"
     assert "  - A note." in texts

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("ansible.module_utils.basic")
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._driver import initramfs
-from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modprobe import ModprobeError, render
+from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modprobe import ModprobeError, render_file
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import node_module
 
 WANTED = {
@@ -100,8 +100,13 @@ def test_initial_ram_disks_are_made_anew_once(host: Host, tool: str, image: str,
 
 
 def test_a_debian_with_dracut_uses_its_own_command(host: Host) -> None:
-    assert initramfs.command({"dracut": "/x", "update-initramfs": "/y"}.get) == ["update-initramfs", "-u", "-k", "all"]
-    assert initramfs.command({}.get) is None
+    assert initramfs.find_command({"dracut": "/x", "update-initramfs": "/y"}.get) == [
+        "update-initramfs",
+        "-u",
+        "-k",
+        "all",
+    ]
+    assert initramfs.find_command({}.get) is None
 
 
 @pytest.mark.parametrize("fault", ["broken", "killed"])
@@ -171,13 +176,13 @@ def test_what_modprobe_could_misread_is_refused(
     host: Host, blacklist: list[str], options: dict[str, dict[str, object]]
 ) -> None:
     with pytest.raises(ModprobeError):
-        render(blacklist, options)
+        render_file(blacklist, options)
     assert host.run(blacklist=blacklist, options=options)["msg"].endswith(".")
     assert not host.file.exists()
 
 
 def test_nothing_to_say_is_no_file(host: Host) -> None:
-    assert render([], {"nvidia": {}}) is None
+    assert render_file([], {"nvidia": {}}) is None
     assert host.run(blacklist=[], options={})["changed"] is False
 
 

@@ -10,9 +10,18 @@ from typing import Any, Mapping
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.gpus import identify
-from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.tables import PARTS, Tables, has_fix, holds
-from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.versions import branch, device, parse
+from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.gpus import identify_gpu
+from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.tables import (
+    PARTS,
+    Tables,
+    contains_version,
+    has_fix,
+)
+from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.versions import (
+    get_branch,
+    parse_device,
+    parse_version,
+)
 
 PROFILES = Path(__file__).resolve().parents[4] / "fakes" / "nvml" / "profiles"
 SOURCE = re.compile(r"https://\S+|[\w.-]+/[\w.-]+: \S+")
@@ -22,26 +31,26 @@ KEYS = {
     "branch": lambda value: isinstance(value, int) and 300 <= value <= 999,
     "bulletin": lambda value: isinstance(value, int) and 5000 <= value <= 9999,
     "capability": lambda value: re.fullmatch(r"\d+\.\d", value),
-    "cuda": parse,
+    "cuda": parse_version,
     "cves": lambda value: value and all(re.fullmatch(r"CVE-\d{4}-\d{4,}", one) for one in value),
     "date": lambda value: re.fullmatch(r"\d{4}-\d{2}", value),
-    "driver": parse,
+    "driver": parse_version,
     "end": lambda value: re.fullmatch(r"\d{4}-\d{2}", value),
     "ended": lambda value: value is True,
     "fault": lambda value: value[0].islower() and value[-1] != ".",
-    "first": parse,
+    "first": parse_version,
     "first_branch": lambda value: isinstance(value, int),
-    "first_driver": parse,
-    "fixed": parse,
+    "first_driver": parse_version,
+    "fixed": parse_version,
     "flavor": lambda value: value in ("open", "proprietary"),
     "from": lambda value: isinstance(value, str),
-    "good": lambda value: all(parse(one) for one in value),
-    "kernels": lambda value: all(len(parse(one)) in (2, 3) for one in value),
-    "last": parse,
+    "good": lambda value: all(parse_version(one) for one in value),
+    "kernels": lambda value: all(len(parse_version(one)) in (2, 3) for one in value),
+    "last": parse_version,
     "last_branch": lambda value: isinstance(value, int),
     "last_driver": lambda value: isinstance(value, int),
     "open_modules": lambda value: value in ("impossible", "possible", "required"),
-    "series": lambda value: len(parse(value)) == 2,
+    "series": lambda value: len(parse_version(value)) == 2,
     "source": SOURCE.fullmatch,
     "to": lambda value: isinstance(value, str),
 }
@@ -55,7 +64,7 @@ def test_all_tables_are_read(tables: Mapping[str, Any]) -> None:
 
 @pytest.mark.parametrize(("table", "part"), PARTS)
 def test_every_value_can_be_read_and_has_a_source(tables: Mapping[str, Any], table: str, part: str) -> None:
-    rows = Tables(tables).rows(table, part)
+    rows = Tables(tables).get_rows(table, part)
     assert rows
     for row in rows:
         assert not set(row) - set(KEYS), row
@@ -66,7 +75,7 @@ def test_every_value_can_be_read_and_has_a_source(tables: Mapping[str, Any], tab
 
 @pytest.mark.parametrize("part", ["devices", "others"])
 def test_ranges_of_devices_do_not_overlap(tables: Mapping[str, Any], part: str) -> None:
-    ranges = sorted((device(row["from"]), device(row["to"])) for row in tables["gpu_driver"][part])
+    ranges = sorted((parse_device(row["from"]), parse_device(row["to"])) for row in tables["gpu_driver"][part])
     assert all(first <= last for first, last in ranges)
     assert all(one[1] < other[0] for one, other in zip(ranges, ranges[1:]))
 
@@ -75,7 +84,7 @@ def test_ranges_of_devices_do_not_overlap(tables: Mapping[str, Any], part: str) 
 def test_exceptions_do_not_contradict_each_other(tables: Mapping[str, Any], key: str) -> None:
     rows = [row for row in tables["gpu_driver"]["exceptions"] if key in row]
     assert rows
-    ranges = sorted((device(row["from"]), device(row["to"])) for row in rows)
+    ranges = sorted((parse_device(row["from"]), parse_device(row["to"])) for row in rows)
     assert all(one[1] < other[0] for one, other in zip(ranges, ranges[1:]))
 
 
@@ -95,25 +104,25 @@ def test_exceptions_do_not_contradict_each_other(tables: Mapping[str, Any], key:
     ],
 )
 def test_no_fact_is_told_twice(tables: Mapping[str, Any], table: str, part: str, keys: tuple[str, ...]) -> None:
-    told = [tuple(str(row.get(key)) for key in keys) for row in Tables(tables).rows(table, part)]
+    told = [tuple(str(row.get(key)) for key in keys) for row in Tables(tables).get_rows(table, part)]
     assert len(told) == len(set(told))
 
 
 def test_newer_toolkits_were_made_with_newer_drivers(tables: Mapping[str, Any]) -> None:
     rows = tables["cuda_driver"]["toolkits"]
-    assert rows == sorted(rows, key=lambda row: parse(row["cuda"]))
-    assert rows == sorted(rows, key=lambda row: parse(row["driver"]))
+    assert rows == sorted(rows, key=lambda row: parse_version(row["cuda"]))
+    assert rows == sorted(rows, key=lambda row: parse_version(row["driver"]))
     newest = {row["cuda"]: row["branch"] for row in tables["cuda_driver"]["newest"]}
     for row in rows:
         minor = row["cuda"].rpartition(".")[0]
-        assert newest[minor] == branch(parse(row["driver"])), row
+        assert newest[minor] == get_branch(parse_version(row["driver"])), row
 
 
 def test_ranges_of_versions_go_upwards(tables: Mapping[str, Any]) -> None:
     for row in (*tables["driver_kernel"], *tables["toolkit"]["faults"]):
-        assert parse(row["from"]) <= (*parse(row["to"]), 0), row
+        assert parse_version(row["from"]) <= (*parse_version(row["to"]), 0), row
         if "fixed" in row:
-            assert parse(row["to"]) < parse(row["fixed"]), row
+            assert parse_version(row["to"]) < parse_version(row["fixed"]), row
 
 
 def test_every_architecture_is_one(tables: Mapping[str, Any]) -> None:
@@ -124,29 +133,29 @@ def test_every_architecture_is_one(tables: Mapping[str, Any]) -> None:
 def test_minimums_are_of_their_branch(tables: Mapping[str, Any]) -> None:
     for row in tables["driver_security"]:
         # The bulletin prints it so.
-        assert branch(parse(row["driver"])) == row["branch"], row
+        assert get_branch(parse_version(row["driver"])) == row["branch"], row
         assert str(row["bulletin"]) in row["source"], row
 
 
 def test_good_drivers_are_within_the_range_of_their_kernel_rule(tables: Mapping[str, Any]) -> None:
-    pairs = [(row, parse(good)) for row in tables["driver_kernel"] for good in row.get("good", ())]
+    pairs = [(row, parse_version(good)) for row in tables["driver_kernel"] for good in row.get("good", ())]
     assert pairs
     for row, good in pairs:
-        assert holds(row, good), row
+        assert contains_version(row, good), row
 
 
 def test_a_security_minimum_with_the_fix_is_not_rejected_by_the_kernel_rule(tables: Mapping[str, Any]) -> None:
-    minimums = [parse(row["driver"]) for row in tables["driver_security"]]
+    minimums = [parse_version(row["driver"]) for row in tables["driver_security"]]
     pairs = [
         (row, minimum)
         for row in tables["driver_kernel"]
-        for good in map(parse, row.get("good", ()))
+        for good in map(parse_version, row.get("good", ()))
         for minimum in minimums
-        if branch(minimum) == branch(good) and minimum >= good
+        if get_branch(minimum) == get_branch(good) and minimum >= good
     ]
     assert pairs
     for row, minimum in pairs:
-        assert holds(row, minimum), row
+        assert contains_version(row, minimum), row
         assert has_fix(row, minimum), row
 
 
@@ -157,4 +166,4 @@ def test_the_simulated_gpus_are_known(tables: Mapping[str, Any], profile: str) -
     architectures = re.findall(r"^architecture = (\w+)$", text, re.MULTILINE)
     assert len(ids) == len(architectures) == text.count("[gpu]")
     known = Tables(tables)
-    assert [identify({"pci_device_id": one}, known).architecture for one in ids] == architectures
+    assert [identify_gpu({"pci_device_id": one}, known).architecture for one in ids] == architectures

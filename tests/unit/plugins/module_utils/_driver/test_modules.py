@@ -12,7 +12,7 @@ from typing import Any, Sequence
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._driver import modules
-from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modules import Loaded, ModulesError, State, Wanted
+from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modules import Desired, Loaded, ModulesError, State
 
 TABLE = """\
 nvidia_uvm 1556480 4 - Live 0x0000000000000000 (OE)
@@ -69,17 +69,17 @@ PLANS: list[tuple[State, str, Sequence[str], Sequence[str], Sequence[str]]] = [
 
 @pytest.mark.parametrize(("state", "wanted", "unload", "load", "reasons"), PLANS)
 def test_plan(state: State, wanted: str, unload: Sequence[str], load: Sequence[str], reasons: Sequence[str]) -> None:
-    plan = modules.plan(state, Wanted(wanted, BOTH))
+    plan = modules.plan_reload(state, Desired(wanted, BOTH))
     assert (list(plan.unload), list(plan.load), list(plan.reasons)) == (list(unload), list(load), list(reasons))
 
 
 def test_others_bring_nvidia_in_with_them() -> None:
-    assert modules.plan(NONE, Wanted("current", ["nvidia_uvm"])).load == ["nvidia", "nvidia_uvm"]
+    assert modules.plan_reload(NONE, Desired("current", ["nvidia_uvm"])).load == ["nvidia", "nvidia_uvm"]
 
 
 def test_held_by_what_no_process_shows() -> None:
     state = replace(OLD, loaded={**IDLE, "nvidia": Loaded(3, ("nvidia_uvm",))})
-    plan = modules.plan(state, Wanted("current", BOTH))
+    plan = modules.plan_reload(state, Desired("current", BOTH))
     assert plan.unload == ()
     assert plan.reasons[1].startswith("nvidia is in use (by 2 that no process shows")
 
@@ -101,20 +101,20 @@ def test_held_by_what_no_process_shows() -> None:
 )
 def test_what_is_not_installed(state: State, wanted: str, words: str) -> None:
     with pytest.raises(ModulesError) as caught:
-        modules.plan(state, Wanted(wanted, BOTH))
+        modules.plan_reload(state, Desired(wanted, BOTH))
     assert words in str(caught.value)
 
 
 @pytest.mark.parametrize(("value", "reloads"), [(1, False), (0, True), ("0x1", False), (True, False), ("no", True)])
 def test_parameters(value: Any, reloads: bool) -> None:
-    plan = modules.plan(SAME, Wanted("current", BOTH, {"NVreg_EnableMSI": value}))
+    plan = modules.plan_reload(SAME, Desired("current", BOTH, {"NVreg_EnableMSI": value}))
     assert bool(plan.unload) is bool(plan.load) is reloads
-    lenient = modules.plan(SAME, Wanted("loaded", BOTH, {"NVreg_EnableMSI": value}))
+    lenient = modules.plan_reload(SAME, Desired("loaded", BOTH, {"NVreg_EnableMSI": value}))
     assert [*lenient.unload, *lenient.load, *lenient.reasons] == []
 
 
 def test_a_parameter_in_the_way_of_somebody() -> None:
-    plan = modules.plan(replace(SAME, users=[USER]), Wanted("current", BOTH, {"NVreg_EnableMSI": 0}))
+    plan = modules.plan_reload(replace(SAME, users=[USER]), Desired("current", BOTH, {"NVreg_EnableMSI": 0}))
     assert plan.reasons == ["the loaded kernel module has NVreg_EnableMSI = 1, and 0 is wanted", USED]
 
 
@@ -122,17 +122,17 @@ def test_a_parameter_in_the_way_of_somebody() -> None:
     ("former", "wanted", "reloads"), [("1", {}, True), ("0", {}, False), ("1", {"NVreg_EnableMSI": 1}, False)]
 )
 def test_a_parameter_that_is_wanted_no_more(former: str, wanted: dict[str, int], reloads: bool) -> None:
-    asked = Wanted("current", BOTH, wanted, {"NVreg_EnableMSI": former, "NVreg_NotShown": "1"})
-    assert bool(modules.plan(SAME, asked).unload) is reloads
-    busy = modules.plan(replace(SAME, users=[USER]), asked)
+    asked = Desired("current", BOTH, wanted, {"NVreg_EnableMSI": former, "NVreg_NotShown": "1"})
+    assert bool(modules.plan_reload(SAME, asked).unload) is reloads
+    busy = modules.plan_reload(replace(SAME, users=[USER]), asked)
     words = ["the loaded kernel module has NVreg_EnableMSI = 1, which is not wanted any more", USED]
     assert list(busy.reasons) == (words if reloads else [])
 
 
 def test_a_parameter_that_only_the_new_version_shows() -> None:
-    assert modules.plan(OLD, Wanted("current", BOTH, {"NVreg_New": 1})).load == list(BOTH)
+    assert modules.plan_reload(OLD, Desired("current", BOTH, {"NVreg_New": 1})).load == list(BOTH)
     with pytest.raises(ModulesError, match="does not show its parameter NVreg_New"):
-        modules.plan(SAME, Wanted("current", BOTH, {"NVreg_New": 1}))
+        modules.plan_reload(SAME, Desired("current", BOTH, {"NVreg_New": 1}))
 
 
 @pytest.mark.parametrize(
@@ -149,29 +149,29 @@ def test_a_parameter_that_only_the_new_version_shows() -> None:
     ],
 )
 def test_same_value(wanted: Any, shown: str, same: bool) -> None:
-    assert modules.same_value(wanted, shown) is same
+    assert modules.is_same_value(wanted, shown) is same
 
 
 def test_shown_parameters() -> None:
     text = 'EnableMSI: 1\nRegistryDwords: "a=1;b=2"\nTemporaryFilePath: "/x:y"\nRmMsg: ""\nnothing\n'
     expected = {"EnableMSI": "1", "RegistryDwords": "a=1;b=2", "TemporaryFilePath": "/x:y", "RmMsg": ""}
-    assert modules.shown_parameters(text) == expected
+    assert modules.parse_shown_parameters(text) == expected
 
 
 def test_the_driver_shows_one_under_another_name() -> None:
-    assert modules.shown_name("NVreg_RestrictProfilingToAdminUsers") == "RmProfilingAdminOnly"
-    assert modules.shown_name("NVreg_EnableMSI") == "EnableMSI"
+    assert modules.get_shown_name("NVreg_RestrictProfilingToAdminUsers") == "RmProfilingAdminOnly"
+    assert modules.get_shown_name("NVreg_EnableMSI") == "EnableMSI"
 
 
 def test_loaded_modules_and_the_order_of_unloading(tmp_path: Path) -> None:
-    assert modules.loaded_modules(str(tmp_path)) == {}
+    assert modules.read_loaded_modules(str(tmp_path)) == {}
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/modules").write_text(TABLE)
-    loaded = modules.loaded_modules(str(tmp_path))
+    loaded = modules.read_loaded_modules(str(tmp_path))
     assert loaded["nvidia"] == Loaded(7, ("nvidia_uvm", "nvidia_modeset"))
     assert (loaded["ext4"], loaded["odd"]) == (Loaded(1), Loaded(0))
-    assert modules.unload_order(loaded) == ["nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia"]
-    assert modules.unload_order({}) == []
+    assert modules.find_unload_order(loaded) == ["nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia"]
+    assert modules.find_unload_order({}) == []
 
 
 def test_read(tmp_path: Path) -> None:
@@ -199,12 +199,12 @@ def test_read(tmp_path: Path) -> None:
         told = {"filename": "/lib/x.ko", "version": "570.2", "srcversion": "BBB", "parm": "NVreg_EnableMSI:int\n"}
         return (0, f"{told[field]}\n", "") if name != "nvidia_drm" else (1, "", "not found")
 
-    state = modules.read(str(tmp_path), "6.1", Wanted("current", BOTH, {"NVreg_EnableMSI": 1}), run)
+    state = modules.read_state(str(tmp_path), "6.1", Desired("current", BOTH, {"NVreg_EnableMSI": 1}), run)
     assert state.installed == ALL - {"nvidia_drm"}
     assert (state.version, state.srcversion, state.parameters) == ("550.1", "AAA", {"EnableMSI": "1"})
     assert (state.installed_version, state.installed_srcversion) == ("570.2", "BBB")
     assert (state.known_parameters, state.nouveau, state.users) == ({"NVreg_EnableMSI"}, True, [])
     assert state.make_log == "/var/lib/dkms/nvidia/570.2/build/make.log"
     asked.clear()
-    assert modules.read(str(tmp_path), "6.1", Wanted("absent"), run).installed == frozenset()
+    assert modules.read_state(str(tmp_path), "6.1", Desired("absent"), run).installed == frozenset()
     assert asked == []

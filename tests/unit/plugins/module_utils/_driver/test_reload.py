@@ -40,7 +40,7 @@ def refusing(commands: list[str], errors: Mapping[str, str]) -> Callable[[Sequen
 def test_carry_out_unloads_and_loads_in_the_order_of_the_plan(tmp_path: Path) -> None:
     commands: list[str] = []
     plan = Plan(unload=UNLOAD, load=("nvidia", "nvidia_uvm"))
-    assert reload.carry_out(plan, str(tmp_path), refusing(commands, {})) is None
+    assert reload.apply_plan(plan, str(tmp_path), refusing(commands, {})) is None
     assert commands == [*(f"rmmod {name}" for name in UNLOAD), "modprobe nvidia", "modprobe nvidia_uvm"]
 
 
@@ -48,7 +48,7 @@ def test_carry_out_unloads_and_loads_in_the_order_of_the_plan(tmp_path: Path) ->
 def test_carry_out_of_a_busy_module_loads_the_others_again_and_returns_why(tmp_path: Path, words: str) -> None:
     commands: list[str] = []
     run = refusing(commands, {"rmmod nvidia": words})
-    assert reload.carry_out(Plan(unload=UNLOAD, load=("nvidia",)), str(tmp_path), run) == (
+    assert reload.apply_plan(Plan(unload=UNLOAD, load=("nvidia",)), str(tmp_path), run) == (
         f"nvidia cannot be unloaded (ERROR: {words}); nvidia_drm and nvidia_uvm, unloaded before it, are loaded again"
     )
     assert commands == [*(f"rmmod {name}" for name in UNLOAD), "modprobe nvidia_drm", "modprobe nvidia_uvm"]
@@ -63,7 +63,7 @@ def test_carry_out_of_a_module_that_is_not_busy_loads_the_others_again_and_raise
     commands: list[str] = []
     run = refusing(commands, {"rmmod nvidia_drm": words})
     with pytest.raises(ModulesError) as caught:
-        reload.carry_out(Plan(unload=UNLOAD), str(tmp_path), run)
+        reload.apply_plan(Plan(unload=UNLOAD), str(tmp_path), run)
     assert str(caught.value).startswith(
         f"The kernel module nvidia_drm cannot be unloaded (ERROR: {words}); nvidia_uvm, unloaded before it, is loaded again: {remedy}"
     )
@@ -72,22 +72,24 @@ def test_carry_out_of_a_module_that_is_not_busy_loads_the_others_again_and_raise
 
 @pytest.mark.parametrize("words", ["Key was rejected by service", "Required key not available"])
 def test_a_signature_that_the_firmware_does_not_know(tmp_path: Path, words: str) -> None:
-    assert "mokutil --import the public key" in reload.trouble("nvidia", words, str(tmp_path))
+    assert "mokutil --import the public key" in reload.explain_load_failure("nvidia", words, str(tmp_path))
     put(tmp_path, {"var/lib/dkms/mok.pub": b""})
-    assert "mokutil --import /var/lib/dkms/mok.pub" in reload.trouble("nvidia", words, str(tmp_path))
+    assert "mokutil --import /var/lib/dkms/mok.pub" in reload.explain_load_failure("nvidia", words, str(tmp_path))
 
 
 def test_not_permitted(tmp_path: Path) -> None:
-    assert "on the host if this is a container" in reload.trouble("nvidia", "Operation not permitted", str(tmp_path))
+    assert "on the host if this is a container" in reload.explain_load_failure(
+        "nvidia", "Operation not permitted", str(tmp_path)
+    )
 
 
 def test_not_permitted_for_want_of_a_signature(tmp_path: Path) -> None:
     put(tmp_path, {driver.SECURE_BOOT: b"\x06\0\0\0\x01"})
-    assert "Secure Boot is on" in reload.trouble("nvidia", "Operation not permitted", str(tmp_path))
+    assert "Secure Boot is on" in reload.explain_load_failure("nvidia", "Operation not permitted", str(tmp_path))
 
 
 def test_no_gpu(tmp_path: Path) -> None:
-    message = reload.trouble("nvidia", "could not insert 'nvidia': No such device", str(tmp_path))
+    message = reload.explain_load_failure("nvidia", "could not insert 'nvidia': No such device", str(tmp_path))
     assert message.startswith(
         "The kernel module nvidia cannot be loaded (could not insert 'nvidia': No such device): there is"
     )
@@ -107,11 +109,11 @@ def test_a_gpu_that_the_driver_cannot_have(tmp_path: Path, holder: str | None, w
     if holder:
         (tmp_path / "drivers" / holder).mkdir(parents=True)
         (tmp_path / GPU / "driver").symlink_to(tmp_path / "drivers" / holder)
-    assert words in reload.trouble("nvidia", "No such device", str(tmp_path))
+    assert words in reload.explain_load_failure("nvidia", "No such device", str(tmp_path))
 
 
 def test_other_words_are_the_kernels(tmp_path: Path) -> None:
-    message = reload.trouble("gdrdrv", "Invalid argument", str(tmp_path))
+    message = reload.explain_load_failure("gdrdrv", "Invalid argument", str(tmp_path))
     assert (
         message
         == "The kernel module gdrdrv cannot be loaded (Invalid argument): see what the kernel wrote about it (dmesg)."

@@ -11,13 +11,13 @@ import pytest
 from fakes.gpushare import share_node, share_pod
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import UnknownNode, allocate
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.saved import read
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.kubectl_dump import read_dump
 
 ALLOCATION = "scheduler.framework.gpushare.allocation"
 
 
 def look(*objects: dict[str, Any], **options: Any) -> dict[str, Any]:
-    return allocate(*read(list(objects)), **options)
+    return allocate(*read_dump(list(objects)), **options)
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ import pytest
 from fakes.gpushare import GPU_COUNT, GPU_MEM, share_node, share_pod
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import allocate
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.saved import read
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.kubectl_dump import read_dump
 
 ASSIGNED, REQUEST = "ALIYUN_COM_GPU_MEM_ASSIGNED", "ALIYUN_COM_GPU_MEM_POD"
 VISIBLE = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
 
 
 def find(node: dict[str, Any], *pods: dict[str, Any]) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = allocate(*read([node, *pods]))["findings"]
+    found: list[dict[str, str]] = allocate(*read_dump([node, *pods]))["findings"]
     for finding in found:
         assert set(finding) == {"code", "object", "message"}
         assert finding["object"] in finding["message"]

@@ -206,7 +206,7 @@ def test_distributions_with_a_kubelet_of_their_own_name_their_way(
     node: Node, monkeypatch: pytest.MonkeyPatch, distribution: str, way: str
 ) -> None:
     node.started_with = None
-    monkeypatch.setattr(node_half, "distribution", lambda _exists: distribution)
+    monkeypatch.setattr(node_half, "find_distribution", lambda _exists: distribution)
     with pytest.raises(EditError, match=f"a part of {distribution}.*{way}"):
         node.run()
     assert not node.run(state="absent")["changed"]

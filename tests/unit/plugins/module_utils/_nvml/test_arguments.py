@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import binding, details, library
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import details, library, reader
 
 if TYPE_CHECKING:
     from fakes.nvml.simulated import Workshop
@@ -120,7 +120,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
 @pytest.fixture(scope="module")
 def gpu(workshop: Workshop) -> dict[str, Any]:
     path = workshop.library_from_c("arguments", SOURCE)
-    (found,) = binding.read(library.Nvml(library.load(path)), tuple(EXPECTED)).gpus
+    (found,) = reader.read_gpus(library.Nvml(library.load_library(path)), tuple(EXPECTED)).gpus
     return found.as_dict()
 
 

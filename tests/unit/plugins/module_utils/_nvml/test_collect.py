@@ -36,18 +36,18 @@ def smi(folder: Path, text: str = SMI) -> str:
 
 def test_nvml_comes_first(workshop: Workshop, tmp_path: Path) -> None:
     options = NOWHERE._replace(library=workshop.library("a100-40g"), nvidia_smi=smi(tmp_path, "#!/bin/sh\nexit 9\n"))
-    facts = collect.gather(options)
+    facts = collect.gather_facts(options)
     assert (facts.source, len(facts.gpus), facts.error) == ("nvml", 8, None)
 
 
 def test_nvidia_smi_where_no_library_loads(workshop: Workshop, tmp_path: Path) -> None:
-    facts = collect.gather(NOWHERE._replace(nvidia_smi=smi(tmp_path), pci_path=workshop.pci("t4")))
+    facts = collect.gather_facts(NOWHERE._replace(nvidia_smi=smi(tmp_path), pci_path=workshop.pci("t4")))
     assert (facts.source, facts.driver_version, facts.error) == ("nvidia_smi", "570.124.06", None)
     assert [(gpu.uuid, gpu.pci_device_id) for gpu in facts.gpus] == [("GPU-1", "1eb8")]
 
 
 def test_pci_bus_where_there_is_no_driver(workshop: Workshop) -> None:
-    facts = collect.gather(NOWHERE._replace(pci_path=workshop.pci("mixed")))
+    facts = collect.gather_facts(NOWHERE._replace(pci_path=workshop.pci("mixed")))
     assert (facts.source, facts.driver_version) == ("pci", None)
     assert [(gpu.index, gpu.uuid, gpu.pci_address, gpu.pci_device_id, gpu.name) for gpu in facts.gpus] == [
         (None, None, "0000:3b:00.0", "20f1", "NVIDIA A100-PCIE-40GB"),
@@ -61,7 +61,7 @@ def test_nvswitches_and_the_id_of_a_lost_gpu(workshop: Workshop, tmp_path: Path)
         (tmp_path / address).mkdir()
         for name, value in (("vendor", "0x10de"), ("device", device), ("class", kind)):
             (tmp_path / address / name).write_text(f"{value}\n", encoding="ascii")
-    facts = collect.gather(NOWHERE._replace(library=workshop.library("lost-gpu"), pci_path=str(tmp_path)))
+    facts = collect.gather_facts(NOWHERE._replace(library=workshop.library("lost-gpu"), pci_path=str(tmp_path)))
     assert facts.nvswitches == 1
     assert [gpu.pci_device_id for gpu in facts.gpus] == ["20b0"] * 4
 
@@ -69,12 +69,14 @@ def test_nvswitches_and_the_id_of_a_lost_gpu(workshop: Workshop, tmp_path: Path)
 @pytest.mark.parametrize("profile", ["", "no-driver"])
 def test_node_without_gpus_is_sound(workshop: Workshop, profile: str) -> None:
     library = workshop.library(profile) if profile else ABSENT
-    facts = collect.gather(NOWHERE._replace(library=library, pci_path=workshop.pci("none")))
+    facts = collect.gather_facts(NOWHERE._replace(library=library, pci_path=workshop.pci("none")))
     assert (facts.source, facts.gpus, facts.error) == ("none", (), None)
 
 
 def test_driver_that_is_not_loaded(workshop: Workshop) -> None:
-    facts = collect.gather(NOWHERE._replace(library=workshop.library("no-driver"), pci_path=workshop.pci("no-driver")))
+    facts = collect.gather_facts(
+        NOWHERE._replace(library=workshop.library("no-driver"), pci_path=workshop.pci("no-driver"))
+    )
     assert (facts.source, len(facts.gpus), facts.nvml_version) == ("pci", 1, "12.570.124.06")
     assert facts.error == (
         "The NVIDIA kernel module is not loaded; load it (modprobe nvidia) or repair its installation."
@@ -88,7 +90,7 @@ def test_version_mismatch(workshop: Workshop, tmp_path: Path, loaded: str | None
     version = tmp_path / "version"
     if loaded is not None:
         version.write_text(loaded, encoding="ascii")
-    facts = collect.gather(
+    facts = collect.gather_facts(
         NOWHERE._replace(
             library=workshop.library("version-mismatch"),
             pci_path=workshop.pci("version-mismatch"),
@@ -105,7 +107,7 @@ def test_version_mismatch(workshop: Workshop, tmp_path: Path, loaded: str | None
 
 def test_nvml_that_fails_otherwise(workshop: Workshop) -> None:
     library = workshop.library_of("unknown", "nvml_version = 12.1\ninit_result = unknown\n")
-    facts = collect.gather(NOWHERE._replace(library=library))
+    facts = collect.gather_facts(NOWHERE._replace(library=library))
     assert facts.error == "NVML does not start (Unknown Error, code 999); look for the cause in the kernel log."
     assert facts.source == "none"
 
@@ -114,7 +116,7 @@ def test_nvml_that_fails_otherwise(workshop: Workshop) -> None:
 def test_driver_that_hangs(workshop: Workshop, made_by: str) -> None:
     code = "#include <unistd.h>\n__attribute__((constructor)) static void hang(void) { for (;;) pause(); }\n"
     library = workshop.library("hang") if made_by == "profile" else workshop.library_from_c("hanging", code)
-    facts = collect.gather(NOWHERE._replace(library=library, pci_path=workshop.pci("t4"), timeout=0.5))
+    facts = collect.gather_facts(NOWHERE._replace(library=library, pci_path=workshop.pci("t4"), timeout=0.5))
     assert (facts.source, [gpu.name for gpu in facts.gpus]) == ("pci", ["Tesla T4"])
     assert facts.error is not None
     assert facts.error.startswith("The NVIDIA driver did not answer within 0.5 seconds; ")
@@ -124,7 +126,7 @@ def test_driver_that_hangs(workshop: Workshop, made_by: str) -> None:
 def test_driver_that_crashes(workshop: Workshop, made_by: str) -> None:
     code = "#include <stdlib.h>\n__attribute__((constructor)) static void die(void) { abort(); }\n"
     library = workshop.library("crash") if made_by == "profile" else workshop.library_from_c("crashing", code)
-    facts = collect.gather(NOWHERE._replace(library=library, pci_path=workshop.pci("t4")))
+    facts = collect.gather_facts(NOWHERE._replace(library=library, pci_path=workshop.pci("t4")))
     assert (facts.source, len(facts.gpus)) == ("pci", 1)
     assert facts.error is not None
     assert "was ended by SIGABRT" in facts.error
@@ -134,8 +136,8 @@ def test_an_error_of_our_own_is_not_the_drivers(workshop: Workshop, monkeypatch:
     def fail(_options: Options) -> NoReturn:
         raise ValueError("no\nnumber")
 
-    monkeypatch.setattr(collect, "_ask_driver", fail)
-    facts = collect.gather(NOWHERE._replace(pci_path=workshop.pci("t4")))
+    monkeypatch.setattr(collect, "_query_driver", fail)
+    facts = collect.gather_facts(NOWHERE._replace(pci_path=workshop.pci("t4")))
     assert (facts.source, len(facts.gpus)) == ("pci", 1)
     assert re.fullmatch(
         r"gpu\.kubernetes itself failed \(ValueError: no number in test_collect\.py, line \d+\); "
@@ -146,10 +148,10 @@ def test_an_error_of_our_own_is_not_the_drivers(workshop: Workshop, monkeypatch:
 
 def test_nvidia_smi_that_hangs_or_fails(workshop: Workshop, tmp_path: Path) -> None:
     options = NOWHERE._replace(pci_path=workshop.pci("t4"), timeout=0.5)
-    hung = collect.gather(options._replace(nvidia_smi=smi(tmp_path, "#!/bin/sh\nexec sleep 60\n")))
+    hung = collect.gather_facts(options._replace(nvidia_smi=smi(tmp_path, "#!/bin/sh\nexec sleep 60\n")))
     assert (hung.source, hung.error is not None and "did not answer" in hung.error) == ("pci", True)
     path = smi(tmp_path, "#!/bin/sh\necho Failed to initialize NVML: Unknown Error\nexit 255\n")
-    failed = collect.gather(options._replace(nvidia_smi=path, timeout=10))
+    failed = collect.gather_facts(options._replace(nvidia_smi=path, timeout=10))
     assert failed.source == "pci"
     assert failed.error == (
         f"{path} failed (Failed to initialize NVML: Unknown Error); repair or reinstall the NVIDIA driver."
@@ -157,7 +159,7 @@ def test_nvidia_smi_that_hangs_or_fails(workshop: Workshop, tmp_path: Path) -> N
 
 
 def test_lost_gpu(workshop: Workshop) -> None:
-    facts = collect.gather(NOWHERE._replace(library=workshop.library("lost-gpu")))
+    facts = collect.gather_facts(NOWHERE._replace(library=workshop.library("lost-gpu")))
     assert facts.source == "nvml"
     assert facts.error == (
         "1 of 4 GPUs are lost to the driver (0000:47:00.0); "
@@ -169,7 +171,7 @@ def test_lost_gpu(workshop: Workshop) -> None:
 def test_lost_gpu_without_a_handle(workshop: Workshop, on_the_bus: str, address: str | None) -> None:
     text = "[gpu]\npci_addresses = 0000:3b:00.0\n[gpu]\npci_addresses = 0000:af:00.0\nfault = lost_handle\n"
     library = workshop.library_of("lost-handle", text)
-    facts = collect.gather(NOWHERE._replace(library=library, pci_path=workshop.pci(on_the_bus)))
+    facts = collect.gather_facts(NOWHERE._replace(library=library, pci_path=workshop.pci(on_the_bus)))
     assert [(gpu.lost, gpu.pci_address) for gpu in facts.gpus] == [(False, "0000:3b:00.0"), (True, address)]
     assert facts.error is not None
     assert f"({address or 'index 1'})" in facts.error
@@ -186,7 +188,9 @@ def test_gpus_that_the_driver_does_not_serve(
     shutil.copytree(bus / places[0], bus / "0000:9f:00.0")
     if driver:
         (bus / "0000:9f:00.0" / "driver").symlink_to(f"../../drivers/{driver}")
-    facts = collect.gather(NOWHERE._replace(nvidia_smi=smi(tmp_path, f"#!/bin/sh\necho '{said}'\n"), pci_path=str(bus)))
+    facts = collect.gather_facts(
+        NOWHERE._replace(nvidia_smi=smi(tmp_path, f"#!/bin/sh\necho '{said}'\n"), pci_path=str(bus))
+    )
     lost = [gpu.pci_address for gpu in facts.gpus if gpu.lost]
     assert ("0000:9f:00.0" in lost) is missed
     assert (f"The NVIDIA driver does not serve {len(lost)} of {len(facts.gpus)} GPUs" in str(facts.error)) is bool(lost)
@@ -202,14 +206,14 @@ def put_gpu(folder: Path, vendor: str) -> str:
 
 
 def test_an_amd_gpu_is_detected_on_the_pci_bus(tmp_path: Path) -> None:
-    [found], warnings = collect.others(put_gpu(tmp_path, "0x1002"), wait.LIMIT)
+    [found], warnings = collect.gather_other_gpus(put_gpu(tmp_path, "0x1002"), wait.LIMIT)
     assert (found["vendor"], found["pci_address"], warnings) == ("amd", "0000:c1:00.0", [])
 
 
 def test_a_pci_bus_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bus = put_gpu(tmp_path, "0x1002")
-    monkeypatch.setattr(pci, "others", lambda _path: time.sleep(wait.LIMIT))
-    assert collect.others(bus, 0.2) == (
+    monkeypatch.setattr(pci, "read_other_gpus", lambda _path: time.sleep(wait.LIMIT))
+    assert collect.gather_other_gpus(bus, 0.2) == (
         [],
         [f"GPUs of AMD and Intel are not reported, because {bus} did not answer in time; look into the kernel log."],
     )
@@ -218,4 +222,4 @@ def test_a_pci_bus_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_pci_bus_without_other_vendors_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bus = put_gpu(tmp_path, "0x10de")
     monkeypatch.setattr(isolation, "call", lambda *_arguments: pytest.fail("a process was started"))
-    assert collect.others(bus, wait.LIMIT) == ([], [])
+    assert collect.gather_other_gpus(bus, wait.LIMIT) == ([], [])

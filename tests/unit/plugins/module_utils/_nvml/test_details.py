@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import binding, collect, details, library
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect, details, library, reader
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.collect import Options
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.device import Device
 
@@ -22,7 +22,7 @@ OF_THE_BUS = "numa_node"
 
 
 def gpus(path: str, *topics: str) -> list[dict[str, Any]]:
-    facts = binding.read(library.Nvml(library.load(path)), topics or tuple(details.TOPICS))
+    facts = reader.read_gpus(library.Nvml(library.load_library(path)), topics or tuple(details.TOPICS))
     return [gpu.as_dict() for gpu in facts.gpus]
 
 
@@ -114,7 +114,7 @@ def test_a_gpu_with_less(workshop: Workshop) -> None:
 
 
 def test_a_link_that_is_none_ends_no_list(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    numbers = Device.numbers
+    numbers = Device.read_numbers
 
     def without_two(self: Device, name: str, *arguments: Any, **options: Any) -> tuple[int | None, ...]:
         absent = name == "nvmlDeviceGetNvLinkState" and arguments[0].value == 2
@@ -142,7 +142,7 @@ def test_a_link_that_is_none_ends_no_list(workshop: Workshop, monkeypatch: pytes
     ],
 )
 def test_versions_of_links(number: int | None, capability: tuple[int | None, ...], version: str | None) -> None:
-    assert details.link_version(number, capability) == version
+    assert details.find_link_version(number, capability) == version
 
 
 def test_only_what_was_asked_for(workshop: Workshop) -> None:
@@ -174,7 +174,7 @@ def test_a_library_without_any_of_the_functions(workshop: Workshop) -> None:
 
 
 def test_a_lost_gpu_and_its_peers(workshop: Workshop) -> None:
-    facts = collect.gather(Options(library=workshop.library("lost-gpu"), subset=tuple(details.TOPICS)))
+    facts = collect.gather_facts(Options(library=workshop.library("lost-gpu"), subset=tuple(details.TOPICS)))
     assert [gpu.lost for gpu in facts.gpus] == [False, False, True, False]
     lost = facts.gpus[2].as_dict()
     assert all(lost[key] is None for keys in details.KEYS.values() for key in keys)
@@ -235,40 +235,40 @@ def test_what_nobody_tells_is_none(workshop: Workshop, profile: str) -> None:
         timeout=0.5,
         subset=("power",),
     )
-    for gpu in collect.gather(options).gpus:
+    for gpu in collect.gather_facts(options).gpus:
         assert gpu.as_dict()["power"] is None
 
 
 def test_plain_types_that_a_fact_cache_takes(workshop: Workshop) -> None:
-    facts = collect.gather(Options(library=workshop.library("h100-mig"), subset=collect.SUBSETS))
+    facts = collect.gather_facts(Options(library=workshop.library("h100-mig"), subset=collect.SUBSETS))
     assert json.loads(json.dumps(facts.as_dict())) == facts.as_dict()
 
 
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        (["all"], collect.USUAL),
+        (["all"], collect.DEFAULT_SUBSETS),
         (["min"], ()),
         (["!all"], ()),
         (["!all", "pcie"], ("pcie",)),
         (["power", "pcie"], ("power", "pcie")),
-        (["all", "!topology"], tuple(name for name in collect.USUAL if name != "topology")),
-        (["!topology"], tuple(name for name in collect.USUAL if name != "topology")),
+        (["all", "!topology"], tuple(name for name in collect.DEFAULT_SUBSETS if name != "topology")),
+        (["!topology"], tuple(name for name in collect.DEFAULT_SUBSETS if name != "topology")),
         (["min", "driver"], ("driver",)),
-        ([], collect.USUAL),
+        ([], collect.DEFAULT_SUBSETS),
         (["all", "xid", "processes"], collect.SUBSETS),
         (["xid"], ("xid",)),
     ],
 )
 def test_subset(asked: list[str], expected: tuple[str, ...]) -> None:
-    assert collect.subset(asked) == expected
+    assert collect.parse_subset(asked) == expected
 
 
 def test_a_subset_that_is_none() -> None:
     with pytest.raises(ValueError, match="bogus"):
-        collect.subset(["all", "!bogus"])
+        collect.parse_subset(["all", "!bogus"])
 
 
 @pytest.mark.parametrize(("numbers", "text"), [([], ""), ([0], "0"), ([0, 1, 2], "0-2"), ([0, 2, 3, 70], "0,2-3,70")])
 def test_ranges(numbers: list[int], text: str) -> None:
-    assert details.ranges(numbers) == text
+    assert details.format_ranges(numbers) == text

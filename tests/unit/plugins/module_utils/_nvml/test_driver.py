@@ -32,7 +32,7 @@ def read(root: Path, library: str | None = None, installed: driver.Build = NOTHI
         place = root / places[name]
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
-    return driver.read(str(root), library, installed)
+    return driver.read_driver(str(root), library, installed)
 
 
 def test_nothing_there(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_installed_build(
         program = tmp_path / "modinfo"
         program.write_text(f'#!/bin/sh\n[ $# = 3 ] && [ "$1" = -F ] && [ "$3" = nvidia ] || exit 3\n{script}\n')
         program.chmod(0o755)
-    assert driver.installed_build() == expected
+    assert driver.read_installed_build() == expected
 
 
 # What kmod 30 says with the files that Debian's packages bring.
@@ -180,4 +180,4 @@ def test_a_module_may_have_a_file_of_another_name(name: str, there: set[str], fo
         assert list(command[:-1]) == ["modprobe", "--show-depends"]
         return (0, SHOWN[command[-1]], "") if command[-1] in SHOWN else (1, "", "FATAL: Module not found")
 
-    assert driver.file_name(name, run) == found
+    assert driver.find_module_file(name, run) == found

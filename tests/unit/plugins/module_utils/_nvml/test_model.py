@@ -12,8 +12,8 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.model import 
     Facts,
     Gpu,
     MigDevice,
-    address_key,
-    pci_address,
+    get_sort_key,
+    parse_address,
 )
 
 
@@ -29,18 +29,18 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.model import 
     ],
 )
 def test_addresses_are_written_as_linux_writes_them(written: str, address: str) -> None:
-    assert pci_address(written) == address
+    assert parse_address(written) == address
 
 
 @pytest.mark.parametrize("text", ["", "[N/A]", "GPU-1234", "0000:xx:00.0"])
 def test_no_address(text: str) -> None:
     with pytest.raises(ValueError):
-        pci_address(text)
+        parse_address(text)
 
 
 def test_addresses_sort_as_numbers() -> None:
     addresses = ["10000:01:00.0", "0000:bd:00.0", "0000:07:00.1", "0000:07:00.0"]
-    assert sorted(addresses, key=address_key) == ["0000:07:00.0", "0000:07:00.1", "0000:bd:00.0", "10000:01:00.0"]
+    assert sorted(addresses, key=get_sort_key) == ["0000:07:00.0", "0000:07:00.1", "0000:bd:00.0", "10000:01:00.0"]
 
 
 def test_facts_survive_json() -> None:

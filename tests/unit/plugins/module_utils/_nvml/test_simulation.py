@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import binding, library
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import library, reader
 
 if TYPE_CHECKING:
     from fakes.nvml.simulated import Workshop
@@ -25,7 +25,7 @@ SOUND = sorted(path.stem for path in PROFILES.glob("*.profile") if path.stem not
 
 
 def read(path: str) -> Facts:
-    return binding.read(library.Nvml(library.load(path)))
+    return reader.read_gpus(library.Nvml(library.load_library(path)))
 
 
 def uuids(path: str) -> list[str]:
@@ -87,7 +87,7 @@ def in_a_process(path: str, code: str, **environment: str) -> str:
     """What a fresh Python prints that has the library as ``nvml``."""
     command = f"import ctypes, os\nnvml = ctypes.CDLL({path!r})\n{code}"
     environ = {**{key: value for key, value in os.environ.items() if key != "NVML_PROFILE"}, **environment}
-    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, env=environ, check=True)
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, read_text=True, env=environ, check=True)
     return done.stdout + done.stderr
 
 

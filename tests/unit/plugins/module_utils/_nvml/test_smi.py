@@ -26,7 +26,7 @@ def fields() -> list[str]:
 
 
 def test_rows() -> None:
-    facts = smi.parse(fields(), 0, f"{A100}\n{T4}\n")
+    facts = smi.parse_output(fields(), 0, f"{A100}\n{T4}\n")
     assert (facts.source, facts.driver_version, facts.error) == ("nvidia_smi", "570.124.06", None)
     assert facts.gpus[0] == Gpu(
         index=0,
@@ -57,13 +57,13 @@ def test_rows() -> None:
     ],
 )
 def test_lost_gpus(output: str, address: str) -> None:
-    facts = smi.parse(fields(), 15, f"{A100}\n{output}\n")
+    facts = smi.parse_output(fields(), 15, f"{A100}\n{output}\n")
     assert [(gpu.lost, gpu.pci_address) for gpu in facts.gpus] == [(False, "0000:07:00.0"), (True, address)]
     assert facts.gpus[1].memory_total_bytes is None
 
 
 def test_no_gpu_is_no_error() -> None:
-    assert smi.parse(fields(), 6, "No devices were found\n").gpus == ()
+    assert smi.parse_output(fields(), 6, "No devices were found\n").gpus == ()
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_no_gpu_is_no_error() -> None:
 )
 def test_failures_are_told_in_its_own_words(status: int, output: str, message: str) -> None:
     with pytest.raises(smi.SmiError, match=message):
-        smi.parse(fields(), status, output)
+        smi.parse_output(fields(), status, output)
 
 
 def program(folder: Path, body: str) -> str:
@@ -89,8 +89,8 @@ def program(folder: Path, body: str) -> str:
 
 def test_program_is_asked_for_all_fields(tmp_path: Path) -> None:
     path = program(tmp_path, f'echo "$@" > {tmp_path}/asked; echo "{A100}"')
-    assert smi.find(path) == path
-    assert smi.read(path).gpus[0].uuid == "GPU-1"
+    assert smi.find_program(path) == path
+    assert smi.read_gpus(path).gpus[0].uuid == "GPU-1"
     asked = (tmp_path / "asked").read_text(encoding="ascii").split()
     assert asked == [f"--query-gpu={','.join(smi.FIELDS)}", "--format=csv,noheader,nounits"]
 
@@ -104,7 +104,7 @@ def test_fields_that_an_older_driver_lacks_are_left_out(tmp_path: Path) -> None:
         "*mig.mode*) echo 'Field \"mig.mode.current\" is not a valid field to query.'; exit 2;;\n"
         f'*) echo "{row}";;\nesac',
     )
-    facts = smi.read(path)
+    facts = smi.read_gpus(path)
     gpu = facts.gpus[0]
     assert (facts.driver_version, gpu.compute_capability, gpu.mig_mode) == ("450.80.02", None, None)
     assert (gpu.memory_total_bytes, gpu.temperature_celsius) == (15109 * MIB, 36)
@@ -112,11 +112,11 @@ def test_fields_that_an_older_driver_lacks_are_left_out(tmp_path: Path) -> None:
 
 def test_program_that_cannot_run(tmp_path: Path) -> None:
     with pytest.raises(smi.SmiError, match="No such file"):
-        smi.read(str(tmp_path / "absent"))
-    assert smi.find(str(tmp_path / "absent")) is None
+        smi.read_gpus(str(tmp_path / "absent"))
+    assert smi.find_program(str(tmp_path / "absent")) is None
 
 
 def test_program_is_found_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = program(tmp_path, "exit 0")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    assert smi.find(None) == path
+    assert smi.find_program(None) == path

@@ -27,7 +27,7 @@ LOG = """\
 def test_what_the_log_tells(tmp_path: Path) -> None:
     log = tmp_path / "kmsg"
     log.write_text(LOG)
-    assert xid.read(str(log)) == [
+    assert xid.read_xids(str(log)) == [
         {
             "pci_address": "0000:3b:00.0",
             "xid": 79,
@@ -51,7 +51,7 @@ def test_what_the_log_tells(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["missing", "."])
 def test_nobody_may_read_it(tmp_path: Path, name: str) -> None:
-    assert xid.read(str(tmp_path / name)) is None
+    assert xid.read_xids(str(tmp_path / name)) is None
 
 
 def test_it_waits_for_nothing(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_it_waits_for_nothing(tmp_path: Path) -> None:
     handle = os.open(pipe, os.O_RDWR)
     os.write(handle, LOG.encode())
     answers: list[object] = []
-    reader = threading.Thread(target=lambda: answers.append(xid.read(str(pipe))), daemon=True)
+    reader = threading.Thread(target=lambda: answers.append(xid.read_xids(str(pipe))), daemon=True)
     reader.start()
     reader.join(10)
     os.close(handle)

@@ -66,7 +66,7 @@ def test_read_output_of_a_program_that_hangs_or_does_not_start(
 
 def test_read_output_rejects_endless_output() -> None:
     with pytest.raises(ClientError, match="more than"):
-        client.read_output(lambda _command, _seconds: (0, "x" * (client.LONGEST_OUTPUT + 1), ""), ["crictl"])
+        client.read_output(lambda _command, _seconds: (0, "x" * (client.MAX_OUTPUT + 1), ""), ["crictl"])
 
 
 def test_read_output_returns_what_a_program_prints() -> None:

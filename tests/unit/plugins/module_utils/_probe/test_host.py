@@ -24,7 +24,7 @@ RUNTIME = "NVIDIA Container Runtime version 1.17.8\nspec: 1.2.0\n\nrunc version 
     ],
 )
 def test_version_in(output: str, version: str | None) -> None:
-    assert host.version_in(output) == version
+    assert host.find_version(output) == version
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_version_in(output: str, version: str | None) -> None:
     ],
 )
 def test_program(path: str | None, answer: tuple[int, str], expected: dict[str, object]) -> None:
-    assert host.program(path, lambda _command: answer) == expected
+    assert host.describe_program(path, lambda _command: answer) == expected
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_package_version(manager: str | None, answer: tuple[int, str], version: 
         asked.append(command)
         return answer
 
-    assert host.package_version(manager, "toolkit", run) == version
+    assert host.read_package_version(manager, "toolkit", run) == version
     assert all(list(command[-2:]) == ["--", "toolkit"] for command in asked)
 
 
@@ -71,4 +71,4 @@ def test_package_version(manager: str | None, answer: tuple[int, str], version: 
     [({"apt-get"}, "apt"), ({"dnf", "zypper"}, "zypper"), ({"dnf"}, "dnf"), ({"pacman"}, "pacman"), (set(), None)],
 )
 def test_package_manager(there: set[str], manager: str | None) -> None:
-    assert host.package_manager(lambda name: name if name in there else None) == manager
+    assert host.find_package_manager(lambda name: name if name in there else None) == manager

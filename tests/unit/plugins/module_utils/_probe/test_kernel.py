@@ -42,11 +42,14 @@ def root(tmp_path: Path) -> Path:
     ],
 )
 def test_missing_modules(root: Path, name: str, missing: bool) -> None:
-    assert kernel.missing_modules([name], "6.1.0", str(root)) == ([name] if missing else [])
+    assert kernel.find_missing_modules([name], "6.1.0", str(root)) == ([name] if missing else [])
 
 
 def test_everything_is_missing_where_nothing_can_be_read(tmp_path: Path) -> None:
-    assert kernel.missing_modules(["overlay", "br_netfilter"], "6.1.0", str(tmp_path)) == ["overlay", "br_netfilter"]
+    assert kernel.find_missing_modules(["overlay", "br_netfilter"], "6.1.0", str(tmp_path)) == [
+        "overlay",
+        "br_netfilter",
+    ]
 
 
 def test_differing_sysctls(root: Path) -> None:
@@ -58,7 +61,7 @@ def test_differing_sysctls(root: Path) -> None:
         "net.ipv4.conf.eth0/1.forwarding": "1",
         "vm.no_such": "1",
     }
-    assert kernel.differing_sysctls(wanted, str(root)) == {
+    assert kernel.find_differing_sysctls(wanted, str(root)) == {
         "net.ipv4.ip_forward": "0",
         "net/ipv4/conf/eth0.1/forwarding": "1",
         "vm.no_such": None,
@@ -67,6 +70,6 @@ def test_differing_sysctls(root: Path) -> None:
 
 def test_write_sysctl(root: Path) -> None:
     kernel.write_sysctl("net.ipv4.ip_forward", "1", str(root))
-    assert kernel.differing_sysctls({"net.ipv4.ip_forward": "1"}, str(root)) == {}
+    assert kernel.find_differing_sysctls({"net.ipv4.ip_forward": "1"}, str(root)) == {}
     with pytest.raises(OSError, match="No such file"):
         kernel.write_sysctl("no.such.name", "1", str(root))

@@ -10,12 +10,12 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.kubelet import (
     DEFAULT_ENDPOINT,
-    configurations,
-    daemon_of,
-    describe,
-    distribution,
-    look,
-    processes,
+    describe_kubelet,
+    find_daemon,
+    find_distribution,
+    list_configurations,
+    list_processes,
+    read_path,
 )
 
 CRIO = "unix:///var/run/crio/crio.sock"
@@ -62,7 +62,7 @@ BESIDE = [["/sbin/init"], [], ["/usr/bin/kubelet-exporter", f"--container-runtim
 def test_a_kubelet_that_runs(words: list[str], files: dict[str, t.Any], endpoint: str) -> None:
     # kubeadm's own words are of no account where the kubelet was given others
     files = {**files, FLAGS: f'KUBELET_KUBEADM_ARGS="--container-runtime-endpoint={DOCKER}"\n'}
-    told = describe([*BESIDE, ["/usr/bin/kubelet", *words]], files.get)
+    told = describe_kubelet([*BESIDE, ["/usr/bin/kubelet", *words]], files.get)
     assert (told["running"], told["endpoint"]) == (True, endpoint)
 
 
@@ -77,21 +77,21 @@ def test_a_kubelet_that_runs(words: list[str], files: dict[str, t.Any], endpoint
     ],
 )
 def test_a_kubelet_that_does_not_run_now(files: dict[str, str], endpoint: str) -> None:
-    told = describe(BESIDE, files.get)
+    told = describe_kubelet(BESIDE, files.get)
     assert (told["running"], told["endpoint"]) == (False, endpoint)
 
 
 def test_no_kubelet() -> None:
-    assert describe(BESIDE, {}.get) == {"running": False, "endpoint": None, "daemon": None}
-    assert configurations(BESIDE, {}.get) == []
+    assert describe_kubelet(BESIDE, {}.get) == {"running": False, "endpoint": None, "daemon": None}
+    assert list_configurations(BESIDE, {}.get) == []
 
 
 def test_the_files_of_the_configuration() -> None:
     files = {"/d": ["10.conf", "20.yaml", "30.conf"], CONFIG: "kind: KubeletConfiguration\n"}
     running = [*BESIDE, ["kubelet", "--config=/c", "--config-dir", "/d"]]
-    assert configurations(running, files.get) == ["/c", "/d/10.conf", "/d/30.conf"]
-    assert configurations([["kubelet"]], files.get) == []  # it reads none, whatever kubeadm wrote
-    assert configurations(BESIDE, files.get) == [CONFIG]
+    assert list_configurations(running, files.get) == ["/c", "/d/10.conf", "/d/30.conf"]
+    assert list_configurations([["kubelet"]], files.get) == []  # it reads none, whatever kubeadm wrote
+    assert list_configurations(BESIDE, files.get) == [CONFIG]
 
 
 @pytest.mark.parametrize(
@@ -107,18 +107,18 @@ def test_the_files_of_the_configuration() -> None:
     ],
 )
 def test_daemon_of(endpoint: str, daemon: str | None) -> None:
-    assert daemon_of(endpoint) == daemon
+    assert find_daemon(endpoint) == daemon
 
 
 def test_distribution() -> None:
-    assert distribution(lambda path: path == "/etc/k0s") == "k0s"
-    assert distribution(lambda _path: False) is None
+    assert find_distribution(lambda path: path == "/etc/k0s") == "k0s"
+    assert find_distribution(lambda _path: False) is None
 
 
 def test_this_host() -> None:
-    assert look("/proc/self/cmdline").split("\0")[:-1] in processes()
-    assert look("/nonexistent") is None
-    assert "self" in look("/proc")
+    assert read_path("/proc/self/cmdline").split("\0")[:-1] in list_processes()
+    assert read_path("/nonexistent") is None
+    assert "self" in read_path("/proc")
 
 
 def test_processes_of_a_container_are_not_the_hosts(tmp_path: t.Any) -> None:
@@ -129,4 +129,4 @@ def test_processes_of_a_container_are_not_the_hosts(tmp_path: t.Any) -> None:
             os.symlink(namespace, folder / "ns" / "pid")
         folder.joinpath("cmdline").write_bytes(f"kubelet\0--number={name}\0".encode())
     # whose namespace cannot be told is taken for one of the host
-    assert sorted(processes(str(tmp_path))) == [["kubelet", "--number=7"], ["kubelet", "--number=9"]]
+    assert sorted(list_processes(str(tmp_path))) == [["kubelet", "--number=7"], ["kubelet", "--number=9"]]

@@ -33,16 +33,16 @@ def test_parse_show() -> None:
     ],
 )
 def test_telling_lines(lines: list[str], limit: int, told: list[str]) -> None:
-    assert unit.telling_lines(lines, limit) == told
+    assert unit.find_error_lines(lines, limit) == told
 
 
 def test_journal_command_is_of_one_start_where_systemd_numbers_them() -> None:
-    assert unit.journal_command("containerd", {"InvocationID": "abc"})[-1] == "_SYSTEMD_INVOCATION_ID=abc"
-    assert unit.journal_command("containerd", {"InvocationID": "abc", "NRestarts": "0"})[-1].endswith("=abc")
-    assert "_SYSTEMD" not in " ".join(unit.journal_command("containerd", {}))
+    assert unit.build_journal_command("containerd", {"InvocationID": "abc"})[-1] == "_SYSTEMD_INVOCATION_ID=abc"
+    assert unit.build_journal_command("containerd", {"InvocationID": "abc", "NRestarts": "0"})[-1].endswith("=abc")
+    assert "_SYSTEMD" not in " ".join(unit.build_journal_command("containerd", {}))
 
 
 def test_journal_of_a_unit_that_is_started_again_and_again_goes_back_to_what_it_died_of() -> None:
-    command = unit.journal_command("containerd", {"InvocationID": "abc", "NRestarts": "1"})
+    command = unit.build_journal_command("containerd", {"InvocationID": "abc", "NRestarts": "1"})
     assert "_SYSTEMD" not in " ".join(command)
-    assert "containerd" in unit.show_command("containerd")
+    assert "containerd" in unit.build_show_command("containerd")

@@ -9,13 +9,13 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.errors import CriMissingError, QueryError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.verdict import (
+    Desired,
     Observation,
-    Wanted,
-    facts,
-    handlers_of,
-    judge,
-    remarks,
-    watch,
+    build_facts,
+    judge_daemon,
+    list_handlers,
+    list_remarks,
+    wait_for_verdict,
 )
 
 ACTIVE = {"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "NRestarts": "0"}
@@ -56,33 +56,33 @@ NOT_READY = {"RuntimeReady": {"status": False, "reason": "x", "message": "no run
 @pytest.mark.parametrize(
     ("observation", "wanted", "ok", "final", "words"),
     [
-        (seen(), Wanted(), True, True, ""),
-        (seen(runtimes=("nvidia", "runc")), Wanted("nvidia", "runc"), True, True, ""),
-        (seen(unit=MISSING), Wanted(), False, True, "systemd knows no service containerd"),
-        (seen(unit=FAILED, failure=NO_SOCKET), Wanted(), False, True, "is failed (failed, exit-code)"),
-        (seen(unit=STARTING, failure=NO_SOCKET), Wanted(), False, False, "is activating (auto-restart, exit-code)"),
-        (seen(failure=NO_SOCKET), Wanted(), False, False, "No such file or directory"),
-        (seen(failure=NO_CLIENT), Wanted(), False, False, "does not answer (crictl is not installed)"),
-        (seen(failure=NO_CRI), Wanted(), False, True, "without its CRI plugin"),
-        (seen(conditions=NOT_READY), Wanted(), False, False, "not ready (no runtime)"),
-        (seen(conditions={}), Wanted(), False, False, "no reason given"),
-        (seen(), Wanted("nvidia"), False, True, "without the runtime nvidia (it has runc)"),
-        (seen(), Wanted("runc", "nvidia"), False, True, "is runc and not nvidia"),
-        (seen(runtimes={"nvidia": "/new"}), Wanted("nvidia", None, "/new"), True, True, ""),
+        (seen(), Desired(), True, True, ""),
+        (seen(runtimes=("nvidia", "runc")), Desired("nvidia", "runc"), True, True, ""),
+        (seen(unit=MISSING), Desired(), False, True, "systemd knows no service containerd"),
+        (seen(unit=FAILED, failure=NO_SOCKET), Desired(), False, True, "is failed (failed, exit-code)"),
+        (seen(unit=STARTING, failure=NO_SOCKET), Desired(), False, False, "is activating (auto-restart, exit-code)"),
+        (seen(failure=NO_SOCKET), Desired(), False, False, "No such file or directory"),
+        (seen(failure=NO_CLIENT), Desired(), False, False, "does not answer (crictl is not installed)"),
+        (seen(failure=NO_CRI), Desired(), False, True, "without its CRI plugin"),
+        (seen(conditions=NOT_READY), Desired(), False, False, "not ready (no runtime)"),
+        (seen(conditions={}), Desired(), False, False, "no reason given"),
+        (seen(), Desired("nvidia"), False, True, "without the runtime nvidia (it has runc)"),
+        (seen(), Desired("runc", "nvidia"), False, True, "is runc and not nvidia"),
+        (seen(runtimes={"nvidia": "/new"}), Desired("nvidia", None, "/new"), True, True, ""),
         (
             seen(runtimes={"nvidia": "/old"}),
-            Wanted("nvidia", None, "/new"),
+            Desired("nvidia", None, "/new"),
             False,
             True,
             "nvidia with /old and not with /new",
         ),
-        (seen(runtimes={"nvidia": None}), Wanted("nvidia", None, "/new"), True, True, ""),
+        (seen(runtimes={"nvidia": None}), Desired("nvidia", None, "/new"), True, True, ""),
         # a daemon that tells nothing of its runtimes is not blamed for it
-        (seen(runtimes=()), Wanted("nvidia"), True, True, ""),
+        (seen(runtimes=()), Desired("nvidia"), True, True, ""),
     ],
 )
-def test_judge(observation: Observation, wanted: Wanted, ok: bool, final: bool, words: str) -> None:
-    verdict = judge(observation, wanted)
+def test_judge(observation: Observation, wanted: Desired, ok: bool, final: bool, words: str) -> None:
+    verdict = judge_daemon(observation, wanted)
     assert (verdict.ok, verdict.final) == (ok, final)
     assert words in verdict.cause
     assert bool(verdict.remedy) is not ok
@@ -102,7 +102,7 @@ class Clock:
         self.now += seconds
 
 
-def run(observations: Iterator[Observation], seconds: float, wanted: Wanted | None = None) -> tuple[bool, float, int]:
+def run(observations: Iterator[Observation], seconds: float, wanted: Desired | None = None) -> tuple[bool, float, int]:
     """Return whether all was well in the end, how long it took, and how often was looked."""
     clock, looks = Clock(), 0
 
@@ -111,7 +111,7 @@ def run(observations: Iterator[Observation], seconds: float, wanted: Wanted | No
         looks += 1
         return next(observations)
 
-    _last, verdict = watch(observe, wanted or Wanted(), seconds, clock, clock.sleep)
+    _last, verdict = wait_for_verdict(observe, wanted or Desired(), seconds, clock, clock.sleep)
     return verdict.ok, clock.now - 100, looks
 
 
@@ -138,14 +138,14 @@ def test_watch_ends_with_its_time() -> None:
 
 @pytest.mark.parametrize("last", [seen(unit=FAILED, failure=NO_SOCKET), seen(failure=NO_CRI), seen()])
 def test_watch_does_not_wait_for_what_cannot_come(last: Observation) -> None:
-    ok, _took, looks = run(iter([seen(failure=NO_SOCKET), last]), 60, Wanted("nvidia"))
+    ok, _took, looks = run(iter([seen(failure=NO_SOCKET), last]), 60, Desired("nvidia"))
     assert (ok, looks) == (False, 2)
 
 
 def test_watch_waits_for_a_reload() -> None:
     looks = [seen(runtimes={"nvidia": "/old"})] * 2 + [seen(runtimes={"nvidia": "/new"})]
-    assert run(iter(looks), 60, Wanted("nvidia", None, "/new", reloaded=True))[::2] == (True, 3)
-    assert run(iter(looks), 60, Wanted("nvidia", None, "/new"))[::2] == (False, 1)
+    assert run(iter(looks), 60, Desired("nvidia", None, "/new", reloaded=True))[::2] == (True, 3)
+    assert run(iter(looks), 60, Desired("nvidia", None, "/new"))[::2] == (False, 1)
 
 
 def test_watch_gives_up_on_a_daemon_that_crashes_again_and_again() -> None:
@@ -157,19 +157,19 @@ def test_watch_gives_up_on_a_daemon_that_crashes_again_and_again() -> None:
 def test_facts_remarks_and_handlers() -> None:
     conditions = {**READY, "NetworkReady": {"status": False, "reason": "", "message": "no CNI"}}
     observation = seen(conditions=conditions, runtimes=("nvidia", "runc"))
-    assert remarks(observation) == ["NetworkReady: no CNI"]
-    assert handlers_of(observation) == ["nvidia", "runc"]
-    assert facts(observation)["default_runtime"] == "runc"
-    assert set(facts(seen(failure=NO_SOCKET)).values()) == {None}
+    assert list_remarks(observation) == ["NetworkReady: no CNI"]
+    assert list_handlers(observation) == ["nvidia", "runc"]
+    assert build_facts(observation)["default_runtime"] == "runc"
+    assert set(build_facts(seen(failure=NO_SOCKET)).values()) == {None}
 
 
 def test_judge_without_a_client_returns_its_remedy() -> None:
-    assert judge(seen(failure=NO_CLIENT), Wanted()).remedy == "install crictl"
-    assert judge(seen(failure=NO_SOCKET), Wanted()).remedy == "read the log of containerd"
+    assert judge_daemon(seen(failure=NO_CLIENT), Desired()).remedy == "install crictl"
+    assert judge_daemon(seen(failure=NO_SOCKET), Desired()).remedy == "read the log of containerd"
 
 
 def test_facts_and_remarks_name_the_client_that_was_used() -> None:
     answer = {"conditions": READY, "source": "ctr", "remarks": ["crictl is not installed"]}
     observation = Observation("containerd", ACTIVE, answer)
-    assert facts(observation)["source"] == "ctr"
-    assert remarks(observation) == ["crictl is not installed"]
+    assert build_facts(observation)["source"] == "ctr"
+    assert list_remarks(observation) == ["crictl is not installed"]

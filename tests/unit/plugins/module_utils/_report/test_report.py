@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._report import build, problems
+from ansible_collections.gpu.kubernetes.plugins.module_utils._report import build, checks
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._report.observations import (
     MISMATCH,
     cluster,
@@ -21,7 +21,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._report.
 
 
 def test_all_well() -> None:
-    report = build.build([host()], cluster())
+    report = build.build_report([host()], cluster())
     assert report["ok"] is True
     assert report["problems"] == []
     assert report["stand_ins"] == []
@@ -35,11 +35,11 @@ def test_all_well() -> None:
 
 def test_the_report_is_plain_json_and_the_same_for_the_same_cluster() -> None:
     hosts = [host("worker-2"), host("worker-1")]
-    first = json.dumps(build.build(hosts, cluster()))
+    first = json.dumps(build.build_report(hosts, cluster()))
     warmer = copy.deepcopy(hosts[::-1])
     warmer[0]["nvml"]["gpus"][0].update(temperature_celsius=90, memory_used_bytes=5, power_draw_watts=250.0)
     warmer[0]["runtime"]["waited_seconds"] = 9.9
-    assert json.dumps(build.build(warmer, cluster())) == first
+    assert json.dumps(build.build_report(warmer, cluster())) == first
 
 
 LOST = {"gpus": [gpu(), gpu(1, lost=True)], "error": "1 of 2 GPUs are lost to the driver (0000:47:00.0); reboot."}
@@ -165,7 +165,7 @@ LOST = {"gpus": [gpu(), gpu(1, lost=True)], "error": "1 of 2 GPUs are lost to th
     ],
 )
 def test_problems(seen: dict[str, Any], told: dict[str, Any], codes: list[str], sentence: str | None) -> None:
-    report = build.build([seen], told)
+    report = build.build_report([seen], told)
     assert [problem["code"] for problem in report["problems"]] == codes
     assert report["ok"] is not bool(codes)
     if sentence is not None:
@@ -182,14 +182,14 @@ def test_problems(seen: dict[str, Any], told: dict[str, Any], codes: list[str], 
     ],
 )
 def test_split_reason(reason: str, parts: tuple[str, str]) -> None:
-    assert problems.split_reason(reason) == parts
+    assert checks.split_reason(reason) == parts
 
 
 def test_notes_and_stand_ins() -> None:
     stand_ins = ["lab.local/stand-in/plugin:v1"]
     skipped = [{"node": "worker-1", "passed": False, "skipped": True, "reason": "cordoned"}]
     told = cluster(plugin_images=stand_ins, smoke=skipped, node={"reason": "cordoned, but all GPUs are offered"})
-    report = build.build([host()], told, ["NVML is simulated."])
+    report = build.build_report([host()], told, ["NVML is simulated."])
     assert report["ok"] is True
     assert report["stand_ins"] == stand_ins
     assert report["notes"] == [
@@ -203,15 +203,15 @@ def test_notes_and_stand_ins() -> None:
 def test_a_stand_in_that_was_tested_with_is_named_until_another_test() -> None:
     image = "lab.local/stand-in/cuda-sample@sha256:12"
     passed = [{"node": "worker-1", "passed": True, "skipped": False, "image": image}]
-    report = build.build([host()], cluster(smoke=passed))
+    report = build.build_report([host()], cluster(smoke=passed))
     assert (report["stand_ins"], report["nodes"][0]["smoke_test"]) == ([image], {"result": "passed", "image": image})
-    assert build.build([host()], cluster(smoke=[]), earlier=from_file(report))["stand_ins"] == [image]
-    assert build.build([host()], cluster(), earlier=from_file(report))["stand_ins"] == []
+    assert build.build_report([host()], cluster(smoke=[]), earlier=from_file(report))["stand_ins"] == [image]
+    assert build.build_report([host()], cluster(), earlier=from_file(report))["stand_ins"] == []
 
 
 def test_a_failed_smoke_test_tells_its_last_lines() -> None:
     failed = [{"node": "worker-1", "passed": False, "skipped": False, "reason": "x", "log_tail": ["no CUDA device"]}]
-    assert build.build([host()], cluster(smoke=failed))["nodes"][0]["smoke_test"] == {
+    assert build.build_report([host()], cluster(smoke=failed))["nodes"][0]["smoke_test"] == {
         "result": "failed",
         "reason": "x",
         "log_tail": ["no CUDA device"],
@@ -220,7 +220,7 @@ def test_a_failed_smoke_test_tells_its_last_lines() -> None:
 
 def test_each_problem_is_one_line_with_host_cause_and_remedy() -> None:
     broken = host(runtime={"ok": False, "cause": "line 1\nline 2", "remedy": "do\n this.", "log": []})
-    report = build.build([broken], cluster(smoke_error="no\nresults"))
+    report = build.build_report([broken], cluster(smoke_error="no\nresults"))
     assert [problem["sentence"] for problem in report["problems"]] == [
         "cluster: no results; run it alone to see why.",
         "worker-1: line 1 line 2; do this.",

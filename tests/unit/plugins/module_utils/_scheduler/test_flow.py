@@ -217,8 +217,8 @@ def test_distributions_without_a_static_pod_name_their_way(
 ) -> None:
     kubelet = plane.folder / "kubelet.yaml"
     kubelet.write_text(f"staticPodPath: {plane.manifest.parent}\n")
-    monkeypatch.setattr(node, "configurations", lambda *_seen: [str(kubelet)])
-    monkeypatch.setattr(node, "distribution", lambda _exists: distribution)
+    monkeypatch.setattr(node, "list_configurations", lambda *_seen: [str(kubelet)])
+    monkeypatch.setattr(node, "find_distribution", lambda _exists: distribution)
     # RKE2 has one, and writes it anew.
     with pytest.raises(EditError, match=f"is not edited: .*second scheduler with a schedulerName.*{way}"):
         plane.run(path=None)
@@ -234,7 +234,7 @@ def test_the_kubelets_configuration_is_read_as_yaml(
 ) -> None:
     kubelet = tmp_path / "kubelet.yaml"
     kubelet.write_text(f"'staticPodPath': {plane.manifest.parent}\n")
-    monkeypatch.setattr(node, "configurations", lambda *_seen: [str(kubelet)])
+    monkeypatch.setattr(node, "list_configurations", lambda *_seen: [str(kubelet)])
     assert plane.run(path=None)["path"] == str(plane.manifest)
     assert plane.requests == ["read", "read", "write"]
 

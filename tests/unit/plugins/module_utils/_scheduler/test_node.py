@@ -40,7 +40,7 @@ def test_the_manifest_is_found_by_the_configuration_of_the_kubelet_that_runs(
     kubelet.write_text("staticPodPath: /elsewhere\n")
     drop_in.write_text(f"staticPodPath: {manifest if single_file else manifest.parent}\n")
     words = ["/usr/bin/kubelet", f"--config={kubelet}", f"--config-dir={drop_in.parent}"]
-    monkeypatch.setattr(node, "processes", lambda: [words])
+    monkeypatch.setattr(node, "list_processes", lambda: [words])
     seen = node.read(None, [], str(tmp_path / "state"))
     assert seen["path"] == str(manifest)
     assert base64.b64decode(seen["manifest"]["data"]) == b"x"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Sequence
 
 from .allocation import Allocation, allocate
-from .cut import PodShare, cut_node, cut_pod
+from .extract import PodShare, extract_node, extract_pod
 
 if TYPE_CHECKING:
     from .._kube_api import Cluster
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
-def look(
+def query_allocation(
     cluster: Cluster, node: str = "", unit: str = "", list_pods: bool = True, counted: Sequence[PodShare] = ()
 ) -> Allocation:
     """Return the allocation of a cluster, or of one of its nodes. Raises ApiError and UnknownNode.
 
     The pods *counted* count as they are given, whatever has become of them.
     """
-    nodes = cluster.gather("nodes", cut_node, f"metadata.name={node}" if node else "")
-    pods = cluster.gather("pods", cut_pod, f"{UNFINISHED},spec.nodeName={node}" if node else UNFINISHED)
+    nodes = cluster.gather("nodes", extract_node, f"metadata.name={node}" if node else "")
+    pods = cluster.gather("pods", extract_pod, f"{UNFINISHED},spec.nodeName={node}" if node else UNFINISHED)
     if counted:
         given = {(pod.namespace, pod.name) for pod in counted}
         pods = [*counted, *(pod for pod in pods if (pod.namespace, pod.name) not in given)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import binding, library
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import library, reader
 
 if TYPE_CHECKING:
     from fakes.nvml.simulated import Workshop
@@ -21,7 +21,7 @@ HGX_ADDRESSES = [f"0000:{bus}:00.0" for bus in ("1b", "43", "52", "61", "9d", "c
 
 
 def read(path: str) -> Facts:
-    return binding.read(library.Nvml(library.load(path)))
+    return reader.read_gpus(library.Nvml(library.load_library(path)))
 
 
 @pytest.mark.parametrize(
@@ -175,11 +175,11 @@ def test_driver_of_days_to_come(workshop: Workshop) -> None:
 
 def test_library_that_is_none(workshop: Workshop) -> None:
     with pytest.raises(library.LibraryMissing, match=r"absent\.so cannot be loaded$"):
-        library.load(str(workshop.folder / "absent.so"))
+        library.load_library(str(workshop.folder / "absent.so"))
     broken = workshop.folder / "broken.so"
     broken.write_bytes(b"not an ELF file")
     with pytest.raises(library.LibraryMissing, match=r"broken\.so cannot be loaded \(.*\)"):
-        library.load(str(broken))
+        library.load_library(str(broken))
     with pytest.raises(library.NvmlError, match="NVML error 13"):
         read(workshop.library_from_c("empty", "int unrelated = 1;"))
 
@@ -189,7 +189,7 @@ def test_folders_are_searched_in_order(workshop: Workshop, monkeypatch: pytest.M
     folder = workshop.folder / "search"
     folder.mkdir()
     (folder / "libnvidia-ml-of-this-test.so.1").symlink_to(workshop.library("t4", seed="search"))
-    facts = binding.read(library.Nvml(library.load(None, ["/nonexistent", str(folder)])))
+    facts = reader.read_gpus(library.Nvml(library.load_library(None, ["/nonexistent", str(folder)])))
     assert facts.gpus[0].name == "Tesla T4"
     with pytest.raises(library.LibraryMissing, match=r"^libnvidia-ml-of-this-test\.so\.1 cannot be loaded$"):
-        library.load(None, ["/nonexistent"])
+        library.load_library(None, ["/nonexistent"])

@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 from typing import Any, Iterable, Iterator, Mapping
 
-from .cut import NodeShare, PodShare, cut_node, cut_pod
+from .extract import NodeShare, PodShare, extract_node, extract_pod
 
 
-class SavedError(Exception):
+class DumpError(Exception):
     """What was given are no nodes and pods; the text is one sentence with cause and remedy."""
 
 
-def read(*given: Any) -> tuple[list[NodeShare], list[PodShare]]:
+def read_dump(*given: Any) -> tuple[list[NodeShare], list[PodShare]]:
     """Return the nodes and the pods of lists of nodes, of pods, or of both and more. Raises SavedError.
 
     Each is JSON text, a list as the API server sends it, or a sequence of objects or of further lists. What is in it twice counts
@@ -23,50 +23,50 @@ def read(*given: Any) -> tuple[list[NodeShare], list[PodShare]]:
     """
     nodes: dict[str, NodeShare] = {}
     pods: dict[tuple[str, str], PodShare] = {}
-    for kind, item in _objects(given, ""):
+    for kind, item in _list_objects(given, ""):
         if kind == "Node":
-            node = cut_node(item)
+            node = extract_node(item)
             nodes[node.name] = node
         elif kind == "Pod":
-            pod = cut_pod(item)
+            pod = extract_pod(item)
             if pod is not None:
                 pods[(pod.namespace, pod.name)] = pod
     if not nodes:
-        raise SavedError(
+        raise DumpError(
             "There is no node in what was given; save nodes and pods by: kubectl get nodes,pods -A -o json."
         )
     return list(nodes.values()), list(pods.values())
 
 
-def _objects(given: Any, kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _list_objects(given: Any, kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield (kind, object); *kind* is what the items of a list are that do not say it themselves."""
     if isinstance(given, str):
-        yield from _objects(_parsed(given), kind)
+        yield from _list_objects(_parse(given), kind)
     elif isinstance(given, Mapping):
         told = str(given.get("kind") or kind)
         if told.endswith("List"):
-            yield from _each(given.get("items") or [], told[: -len("List")])
+            yield from _list_items(given.get("items") or [], told[: -len("List")])
         elif told:
             yield told, given
         else:
-            raise SavedError("An object without a kind was given; give a whole list, as kubectl get -o json writes it.")
+            raise DumpError("An object without a kind was given; give a whole list, as kubectl get -o json writes it.")
     elif isinstance(given, Iterable):
-        yield from _each(given, kind)
+        yield from _list_items(given, kind)
     else:
-        raise SavedError(
+        raise DumpError(
             f"Lists of nodes and pods were expected, not {given!r:.40}; give what kubectl get -o json writes."
         )
 
 
-def _each(items: Iterable[Any], kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _list_items(items: Iterable[Any], kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for item in items:
-        yield from _objects(item, kind)
+        yield from _list_objects(item, kind)
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SavedError(
+        raise DumpError(
             f"What was given is no JSON ({error}); save it by: kubectl get nodes,pods -A -o json."
         ) from None

@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 from fakes.gpushare import GPU_COUNT, GPU_MEM, share_node, share_pod
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.cut import NodeShare, cut_node, cut_pod, whole
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import (
+    NodeShare,
+    extract_node,
+    extract_pod,
+    parse_whole,
+)
 
 ALLOCATION = "scheduler.framework.gpushare.allocation"
 
@@ -19,17 +24,19 @@ def test_a_node_is_cut_down_to_its_gpus() -> None:
     node = share_node(
         "w1", 32, 2, capacity={GPU_MEM: "40"}, offered={"nvidia.com/gpu": "2", "nvidia.com/mig-1g.5gb": "0"}
     )
-    assert cut_node(node) == NodeShare("w1", "10.0.0.1", 32, 2, 40, 2, ("nvidia.com/gpu",))
+    assert extract_node(node) == NodeShare("w1", "10.0.0.1", 32, 2, 40, 2, ("nvidia.com/gpu",))
 
 
 @pytest.mark.parametrize("node", [{}, {"metadata": None, "status": None}, {"status": {"addresses": None}}])
 def test_a_node_without_anything_has_nothing(node: dict[str, Any]) -> None:
-    assert cut_node(node) == NodeShare("", "", 0, 0, 0, 0, ())
+    assert extract_node(node) == NodeShare("", "", 0, 0, 0, 0, ())
 
 
 def test_a_pod_is_cut_down_to_its_share() -> None:
     notes = {"ALIYUN_COM_GPU_MEM_POD": "7", "ALIYUN_COM_GPU_MEM_ASSIGNED": "false"}
-    pod = cut_pod(share_pod("p", amounts=(3, None, "4000m"), index=1, annotations=notes, deleted=True, namespace="ns"))
+    pod = extract_pod(
+        share_pod("p", amounts=(3, None, "4000m"), index=1, annotations=notes, deleted=True, namespace="ns")
+    )
     assert pod is not None
     assert (pod.node, pod.namespace, pod.name, pod.phase) == ("w1", "ns", "p", "Running")
     assert (pod.request, pod.amounts, pod.annotated) == (7, ((1, 7),), "7")
@@ -53,12 +60,12 @@ def test_a_pod_is_cut_down_to_its_share() -> None:
     ids=lambda pod: str((pod.get("metadata") or {}).get("name")),
 )
 def test_pods_that_hold_nothing_are_dropped(pod: dict[str, Any]) -> None:
-    assert cut_pod(pod) is None
+    assert extract_pod(pod) is None
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Running", "Unknown", ""])
 def test_pods_of_other_phases_hold_what_they_ask_for(phase: str) -> None:
-    assert cut_pod(share_pod("p", phase=phase)) is not None
+    assert extract_pod(share_pod("p", phase=phase)) is not None
 
 
 @pytest.mark.parametrize(
@@ -78,7 +85,7 @@ def test_pods_of_other_phases_hold_what_they_ask_for(phase: str) -> None:
     ],
 )
 def test_the_index_decides_on_the_gpu(index: Any, amounts: Any) -> None:
-    pod = cut_pod(share_pod("p", index=index))
+    pod = extract_pod(share_pod("p", index=index))
     assert pod is not None
     assert pod.amounts == amounts
 
@@ -108,7 +115,7 @@ def test_the_index_decides_on_the_gpu(index: Any, amounts: Any) -> None:
     ],
 )
 def test_an_allocation_goes_before_the_index_if_it_can_be_read(allocation: str, amounts: Any) -> None:
-    pod = cut_pod(share_pod("p", index=1, annotations={ALLOCATION: allocation}))
+    pod = extract_pod(share_pod("p", index=1, annotations={ALLOCATION: allocation}))
     assert pod is not None
     assert pod.amounts == amounts
     assert pod.request == 3
@@ -141,7 +148,7 @@ def test_containers_that_choose_gpus_themselves(kind: str, shared: bool, variabl
     if shared:
         container["resources"] = {"limits": {GPU_MEM: "1"}}
     pod["spec"][kind].append(container)
-    found = cut_pod(pod)
+    found = extract_pod(pod)
     assert found is not None
     assert found.overriding == (("x",) if told else ())
 
@@ -149,14 +156,14 @@ def test_containers_that_choose_gpus_themselves(kind: str, shared: bool, variabl
 def test_what_is_kept_is_small() -> None:
     pod = share_pod("p")
     pod["metadata"]["managedFields"] = ["x" * 4000]
-    assert len(json.dumps(cut_pod(pod))) < 200
+    assert len(json.dumps(extract_pod(pod))) < 200
 
 
 @pytest.mark.parametrize(("text", "number"), [("12", 12), ("-3", -3), ("+3", 3), ("", None), (None, None), (3, None)])
 def test_whole(text: Any, number: int | None) -> None:
-    assert whole(text) == number
+    assert parse_whole(text) == number
 
 
 def test_the_count_is_of_the_allocatable() -> None:
     node = share_node("w1", 16, None, capacity={GPU_COUNT: "2"})
-    assert (cut_node(node).gpu_count, cut_node(node).gpu_count_capacity) == (0, 2)
+    assert (extract_node(node).gpu_count, extract_node(node).gpu_count_capacity) == (0, 2)

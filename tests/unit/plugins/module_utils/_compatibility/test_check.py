@@ -9,7 +9,7 @@ from typing import Any, Mapping
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility import versions
-from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.judgement import judge
+from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.check import check_compatibility
 from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.versions import CompatibilityError
 
 K80 = {"name": "Tesla K80", "pci_device_id": "102d"}
@@ -435,7 +435,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
 
 def told_of(situation: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]:
     asked = dict(situation)
-    return judge(asked, tables, asked.pop("today", TODAY))
+    return check_compatibility(asked, tables, asked.pop("today", TODAY))
 
 
 @pytest.mark.parametrize(("situation", "expected"), CASES)
@@ -517,7 +517,7 @@ def test_what_cannot_be_read(tables: Mapping[str, Any], situation: Mapping[str, 
 )
 def test_tables_that_cannot_be_read(tables: Mapping[str, Any], name: str, content: Any, words: str) -> None:
     with pytest.raises(CompatibilityError, match=words):
-        judge({}, {**tables, name: content}, TODAY)
+        check_compatibility({}, {**tables, name: content}, TODAY)
 
 
 @pytest.mark.parametrize(
@@ -530,14 +530,20 @@ def test_tables_that_cannot_be_read(tables: Mapping[str, Any], name: str, conten
     ],
 )
 def test_kernels(text: str, numbers: tuple[int, ...]) -> None:
-    assert versions.kernel(text) == numbers
+    assert versions.parse_kernel(text) == numbers
 
 
 def test_versions_compare_as_numbers() -> None:
-    assert versions.driver("570.9") < versions.driver("570.26") < versions.driver("570.124.06")
-    assert versions.driver("570.211.01") < versions.driver("570") < versions.driver("575.51.02")
-    assert versions.driver("580.95.05-0ubuntu1") == versions.driver("580.95.5") == versions.driver("3:580.95.05-1")
-    assert versions.driver("570") == versions.driver("570.*") > versions.driver("570.124.*")
-    assert versions.driver("570.124.06") < versions.driver("570.124.*") < versions.driver("570.133.20")
+    assert versions.parse_driver("570.9") < versions.parse_driver("570.26") < versions.parse_driver("570.124.06")
+    assert versions.parse_driver("570.211.01") < versions.parse_driver("570") < versions.parse_driver("575.51.02")
+    assert (
+        versions.parse_driver("580.95.05-0ubuntu1")
+        == versions.parse_driver("580.95.5")
+        == versions.parse_driver("3:580.95.05-1")
+    )
+    assert versions.parse_driver("570") == versions.parse_driver("570.*") > versions.parse_driver("570.124.*")
+    assert (
+        versions.parse_driver("570.124.06") < versions.parse_driver("570.124.*") < versions.parse_driver("570.133.20")
+    )
     with pytest.raises(CompatibilityError):
-        versions.parse(12.8)
+        versions.parse_version(12.8)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fakes.gpushare import share_node, share_pod
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.saved import SavedError, read
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.kubectl_dump import DumpError, read_dump
 
 NODE, POD = share_node("w1"), share_pod("p")
 MIXED = {"apiVersion": "v1", "kind": "List", "items": [NODE, POD, {"kind": "Service", "metadata": {"name": "s"}}]}
@@ -42,7 +42,7 @@ PODS = {"kind": "PodList", "items": [bare(POD)]}
     ids=range(10),
 )
 def test_shapes(given: list[Any]) -> None:
-    nodes, pods = read(*given)
+    nodes, pods = read_dump(*given)
     assert [node.name for node in nodes] == ["w1"]
     assert [pod.name for pod in pods] == ["p"]
 
@@ -63,6 +63,6 @@ def test_shapes(given: list[Any]) -> None:
     ids=range(9),
 )
 def test_other_shapes_are_told_with_the_way_to_mend_them(given: Any, words: str) -> None:
-    with pytest.raises(SavedError) as caught:
-        read(given)
+    with pytest.raises(DumpError) as caught:
+        read_dump(given)
     assert words in str(caught.value)

@@ -8,23 +8,23 @@ from __future__ import annotations
 from typing import Any, Mapping
 
 from . import cuda, driver, toolkit
-from .gpus import driver_branches, kernel_modules, open_kernel_modules
-from .situation import STOP, read
+from .gpus import choose_modules, choose_open_modules, find_branches
+from .situation import STOP, read_situation
 from .tables import Tables
 
-JUDGES = (
-    driver.for_gpus,
-    driver.modules,
-    cuda.with_driver,
-    cuda.for_gpus,
-    driver.for_kernel,
-    driver.security,
-    driver.support,
-    toolkit.judge,
+CHECKS = (
+    driver.check_gpus,
+    driver.check_modules,
+    cuda.check_driver,
+    cuda.check_gpus,
+    driver.check_kernel,
+    driver.check_security,
+    driver.check_support,
+    toolkit.check_toolkit,
 )
 
 
-def judge(situation: Mapping[str, Any], tables: Mapping[str, Any], today: str) -> dict[str, Any]:
+def check_compatibility(situation: Mapping[str, Any], tables: Mapping[str, Any], today: str) -> dict[str, Any]:
     """What is wrong with a situation, in a month (``2026-05``), and what would suit its GPUs.
 
     *situation* has any of ``driver``, ``flavor``, ``cuda``, ``kernel``, ``toolkit``, ``running`` and ``gpus``, as situation.Situation
@@ -32,12 +32,12 @@ def judge(situation: Mapping[str, Any], tables: Mapping[str, Any], today: str) -
     ``open_kernel_modules`` and ``driver_branches``, as gpus tells. Raises CompatibilityError.
     """
     known = Tables(tables)
-    asked = read(situation, known, today)
-    found = [finding for judge_one in JUDGES for finding in judge_one(asked, known)]
+    asked = read_situation(situation, known, today)
+    found = [finding for judge_one in CHECKS for finding in judge_one(asked, known)]
     found.sort(key=lambda finding: finding.level != STOP)
     return {
         "findings": [finding._asdict() for finding in found],
-        "kernel_modules": kernel_modules(asked.gpus),
-        "open_kernel_modules": open_kernel_modules(asked.gpus),
-        "driver_branches": driver_branches(asked.gpus),
+        "kernel_modules": choose_modules(asked.gpus),
+        "open_kernel_modules": choose_open_modules(asked.gpus),
+        "driver_branches": find_branches(asked.gpus),
     }

@@ -20,7 +20,7 @@ from . import names
 PENDING = -1
 
 # What fits into 64 bits, near enough.
-LARGEST = 10**18
+MAX_AMOUNT = 10**18
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 # Values of NVIDIA_VISIBLE_DEVICES that hide all GPUs, which is no harm in a container that asks for none.
 _HIDING = frozenset({"", "none", "void"})
@@ -58,35 +58,35 @@ class PodShare(NamedTuple):
     overriding: tuple[str, ...]
 
 
-def cut_node(node: Mapping[str, Any]) -> NodeShare:
+def extract_node(node: Mapping[str, Any]) -> NodeShare:
     """Cut a node down."""
     status = node.get("status") or {}
     offered, capacity = status.get("allocatable") or {}, status.get("capacity") or {}
     return NodeShare(
         name=str((node.get("metadata") or {}).get("name") or ""),
-        address=_address(status),
+        address=_find_address(status),
         gpu_mem=parse_units(offered.get(names.GPU_MEM)),
         gpu_count=parse_units(offered.get(names.GPU_COUNT)),
         gpu_mem_capacity=parse_units(capacity.get(names.GPU_MEM)),
         gpu_count_capacity=parse_units(capacity.get(names.GPU_COUNT)),
-        nvidia=tuple(sorted(name for name in offered if names.is_nvidias(name) and parse_units(offered[name]))),
+        nvidia=tuple(sorted(name for name in offered if names.is_nvidia_gpu(name) and parse_units(offered[name]))),
     )
 
 
-def _address(status: Mapping[str, Any]) -> str:
+def _find_address(status: Mapping[str, Any]) -> str:
     for address in status.get("addresses") or []:
         if address.get("type") == "InternalIP":
             return str(address.get("address") or "")
     return ""
 
 
-def cut_pod(pod: Mapping[str, Any]) -> PodShare | None:
+def extract_pod(pod: Mapping[str, Any]) -> PodShare | None:
     """Cut a pod down; None for one that holds no gpu-mem of any node."""
     spec, phase = pod.get("spec") or {}, str((pod.get("status") or {}).get("phase") or "")
     if not spec.get("nodeName") or phase in FINISHED_PHASES:
         return None
     # As gpushare counts: the limits of the containers, without init containers and overhead (kube-scheduler's rule is in requests.py).
-    request = sum(map(_limit, spec.get("containers") or []))
+    request = sum(map(_get_limit, spec.get("containers") or []))
     if request <= 0:
         return None
     metadata = pod.get("metadata") or {}
@@ -100,51 +100,53 @@ def cut_pod(pod: Mapping[str, Any]) -> PodShare | None:
         phase=intern(phase),
         terminating=bool(metadata.get("deletionTimestamp")),
         request=request,
-        amounts=_amounts(annotations, request),
+        amounts=_read_amounts(annotations, request),
         annotated=None if annotated is None else intern(str(annotated)),
         unassigned=annotations.get(names.ASSIGNED) == "false",
-        overriding=tuple(_overriding(spec)),
+        overriding=tuple(_find_overriding(spec)),
     )
 
 
-def _limit(container: Mapping[str, Any]) -> int:
+def _get_limit(container: Mapping[str, Any]) -> int:
     limits = (container.get("resources") or {}).get("limits") or {}
     return parse_units(limits[names.GPU_MEM]) if names.GPU_MEM in limits else 0
 
 
-def _overriding(spec: Mapping[str, Any]) -> Iterator[str]:
+def _find_overriding(spec: Mapping[str, Any]) -> Iterator[str]:
     for kind in ("initContainers", "containers"):
         for container in spec.get(kind) or []:
-            values = [_value(each) for each in container.get("env") or [] if each.get("name") == names.VISIBLE_DEVICES]
-            if values and (_limit(container) or values[-1] not in _HIDING):
+            values = [
+                _get_value(each) for each in container.get("env") or [] if each.get("name") == names.VISIBLE_DEVICES
+            ]
+            if values and (_get_limit(container) or values[-1] not in _HIDING):
                 yield intern(str(container.get("name") or ""))
 
 
-def _value(variable: Mapping[str, Any]) -> str | None:
+def _get_value(variable: Mapping[str, Any]) -> str | None:
     """Return the value of a container's variable; None for one that comes from elsewhere."""
     return None if variable.get("valueFrom") else str(variable.get("value") or "")
 
 
-def _amounts(annotations: Mapping[str, Any], request: int) -> tuple[tuple[int, int], ...]:
+def _read_amounts(annotations: Mapping[str, Any], request: int) -> tuple[tuple[int, int], ...]:
     """Return (index, amount) pairs by index: from the allocation if there is one, else the request on the GPU annotated."""
     allocation = annotations.get(names.ALLOCATION)
-    found = _allocation(allocation) if allocation else {}
+    found = _parse_allocation(allocation) if allocation else {}
     if found:
         return tuple(sorted(found.items()))
-    index = whole(annotations.get(names.INDEX))
+    index = parse_whole(annotations.get(names.INDEX))
     return ((PENDING if index is None else index, request),)
 
 
-def _allocation(text: Any) -> dict[int, int]:
+def _parse_allocation(text: Any) -> dict[int, int]:
     """Return amounts by GPU index; empty if anything in the text is not as it has to be."""
     try:
         containers = json.loads(text)
         found: dict[int, int] = {}
         for container, gpus in containers.items():
-            if whole(container) is None:
+            if parse_whole(container) is None:
                 return {}
             for gpu, amount in (gpus or {}).items():
-                index = whole(gpu)
+                index = parse_whole(gpu)
                 if index is None or not _is_amount(amount):
                     return {}
                 found[index] = found.get(index, 0) + amount
@@ -154,9 +156,9 @@ def _allocation(text: Any) -> dict[int, int]:
 
 
 def _is_amount(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_AMOUNT
 
 
-def whole(text: Any) -> int | None:
+def parse_whole(text: Any) -> int | None:
     """Return a whole number in an annotation; None if it is none."""
     return int(text) if isinstance(text, str) and _WHOLE.fullmatch(text) else None
