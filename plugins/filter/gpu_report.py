@@ -58,7 +58,7 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - The report, with C(ok), C(summary), C(nodes), C(problems), C(notes) and C(stand_ins).
+    - The report, with C(ok), C(summary), C(nodes), C(problems), C(notes) and C(fakes).
     - Each problem has C(host), empty if it is the cluster's, C(code), C(cause), C(remedy), and all of it as C(sentence).
   type: dict
 """

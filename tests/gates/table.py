@@ -212,7 +212,7 @@ def nodes(_arguments: list[str]) -> int:
 
 def fakes(arguments: list[str]) -> int:
     """The fakes of the lab: go vet, go test, pytest"""
-    if (choice := selected()) and not choice.concerns("tests/lab/standins", "tests/fakes", "tests/lab/versions.yml"):
+    if (choice := selected()) and not choice.concerns("tests/lab/fakes", "tests/fakes", "tests/lab/versions.yml"):
         return left_out("fakes", "tests of the fakes", "no fake changed")
     return go_tests.main("fakes-go") | pytest("fakes", *(arguments or ("tests/lab", "tests/fakes")))
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from . import binaries, nodes
+from .fakes import build as fake_images
+from .fakes.archive import Content, docker_archive
 from .progress import step
 from .settings import Node, Settings
 from .shell import run
-from .standins import build as standins
-from .standins.archive import Content, docker_archive
 
 _LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
 
@@ -71,14 +71,14 @@ def kubernetes(settings: Settings) -> dict[str, Path]:
         archives["kube-proxy"] = _command(
             proxy, names["kube-proxy"], commands / "kube-proxy", {} if proxy.is_file() else _iptables()
         )
-        archives["pause"] = standins.pause(folder / "pause.tar", name=names["pause"], cache=settings.cache)
+        archives["pause"] = fake_images.pause(folder / "pause.tar", name=names["pause"], cache=settings.cache)
     return archives
 
 
-def stand_ins(settings: Settings) -> dict[str, Path]:
-    """Archives of what stands in for vendors' images; see standins/."""
-    with step("build the stand-in images"):
-        return standins.build(settings.cache / "images" / "stand-ins", settings.cache)
+def build_fakes(settings: Settings) -> dict[str, Path]:
+    """Archives of the fakes of vendors' images; see fakes/."""
+    with step("build the fake images"):
+        return fake_images.build(settings.cache / "images" / "fakes", settings.cache)
 
 
 def load(settings: Settings, node: Node, archives: Iterable[Path]) -> None:

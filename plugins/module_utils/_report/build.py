@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .checks import Cluster, Observation
 
 SCHEMA = "gpu.kubernetes/report/v1"
-FAKE = "stand-in"
+FAKE = "fake"
 
 # A smoke test proves a node as long as these are what they were.
 TESTED = ("node", "gpus", "driver", "runtime", "resource_name")
@@ -35,7 +35,7 @@ def build_report(
     """Return the report.
 
     {schema, ok, summary: {nodes, gpus, problems}, resource_name, runtime_class, plugin_images, nodes: [node],
-    problems: [{host, code, cause, remedy, sentence}], notes: [str], stand_ins: [image]}
+    problems: [{host, code, cause, remedy, sentence}], notes: [str], fakes: [image]}
 
     ``earlier`` is the report of an earlier run; anything else is none. A node that was not tested this time keeps its
     smoke test of then if it is the same node still; if the run is limited, hosts that it left out keep their entry.
@@ -74,7 +74,7 @@ def _assemble(nodes: list[dict[str, Any]], found: list[Any], cluster: Cluster, n
         # Those of the cluster first; sorted() keeps a host's own in order.
         "problems": sorted(found, key=lambda problem: str(problem["host"])),
         "notes": [*notes, *(note for node in nodes for note in node["notes"])],
-        "stand_ins": sorted(image for image in used if FAKE in image),
+        "fakes": sorted(image for image in used if FAKE in image),
     }
 
 

@@ -40,7 +40,7 @@ def render_lines(
             f"Drift of the container runtime's configuration on {node['host']}", drift, "plain", bullet=""
         )
     rendered += render_section("Notes", report["notes"], "plain")
-    rendered += render_section("Stand-ins, which are not the real thing", report["stand_ins"], "plain")
+    rendered += render_section("Fakes, which are not the real thing", report["fakes"], "plain")
     return [*rendered, *([("", "plain"), (f"As JSON: {path}", "weak")] if path else [])]
 
 

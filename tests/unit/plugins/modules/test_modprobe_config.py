@@ -22,7 +22,7 @@ LINES = [
     "install nouveau /bin/false",
     'options nvidia NVreg_EnableStreamMemOPs=1 NVreg_RegistryDwords="a=1; b=2"',
 ]
-# A stand-in for the host's tool: tells what it was asked, and what it found.
+# A fake for the host's tool: tells what it was asked, and what it found.
 TOOL = """#!/bin/sh
 [ ! -f "{root}/broken" ] || {{ echo "no space left" >&2; exit 1; }}
 [ ! -f "{root}/killed" ] || {{ kill -9 $PPID; exit 1; }}

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Steps of the role on a machine whose kernel and services are stand-ins, above all when one of them fails."""
+"""Steps of the role on a machine whose kernel and services are fakes, above all when one of them fails."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def test_all_well() -> None:
     report = build.build_report([host()], cluster())
     assert report["ok"] is True
     assert report["problems"] == []
-    assert report["stand_ins"] == []
+    assert report["fakes"] == []
     assert report["notes"] == []
     assert report["summary"] == {"nodes": 1, "gpus": 1, "problems": 0}
     (node,) = report["nodes"]
@@ -185,13 +185,13 @@ def test_split_reason(reason: str, parts: tuple[str, str]) -> None:
     assert checks.split_reason(reason) == parts
 
 
-def test_notes_and_stand_ins() -> None:
-    stand_ins = ["lab.local/stand-in/plugin:v1"]
+def test_notes_and_fakes() -> None:
+    fakes = ["lab.local/fake/plugin:v1"]
     skipped = [{"node": "worker-1", "passed": False, "skipped": True, "reason": "cordoned"}]
-    told = cluster(plugin_images=stand_ins, smoke=skipped, node={"reason": "cordoned, but all GPUs are offered"})
+    told = cluster(plugin_images=fakes, smoke=skipped, node={"reason": "cordoned, but all GPUs are offered"})
     report = build.build_report([host()], told, ["NVML is simulated."])
     assert report["ok"] is True
-    assert report["stand_ins"] == stand_ins
+    assert report["fakes"] == fakes
     assert report["notes"] == [
         "NVML is simulated.",
         "worker-1: cordoned, but all GPUs are offered",
@@ -201,12 +201,12 @@ def test_notes_and_stand_ins() -> None:
 
 
 def test_a_stand_in_that_was_tested_with_is_named_until_another_test() -> None:
-    image = "lab.local/stand-in/cuda-sample@sha256:12"
+    image = "lab.local/fake/cuda-sample@sha256:12"
     passed = [{"node": "worker-1", "passed": True, "skipped": False, "image": image}]
     report = build.build_report([host()], cluster(smoke=passed))
-    assert (report["stand_ins"], report["nodes"][0]["smoke_test"]) == ([image], {"result": "passed", "image": image})
-    assert build.build_report([host()], cluster(smoke=[]), earlier=from_file(report))["stand_ins"] == [image]
-    assert build.build_report([host()], cluster(), earlier=from_file(report))["stand_ins"] == []
+    assert (report["fakes"], report["nodes"][0]["smoke_test"]) == ([image], {"result": "passed", "image": image})
+    assert build.build_report([host()], cluster(smoke=[]), earlier=from_file(report))["fakes"] == [image]
+    assert build.build_report([host()], cluster(), earlier=from_file(report))["fakes"] == []
 
 
 def test_a_failed_smoke_test_tells_its_last_lines() -> None:

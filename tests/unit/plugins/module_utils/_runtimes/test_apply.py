@@ -204,7 +204,7 @@ class TestSeveralRuns:
 
 
 class TestProof:
-    """With a stand-in for containerd's answers."""
+    """With a fake for containerd's answers."""
 
     def node(self, tmp_path: Path, *answers: tuple[int, str, str]) -> Node:
         replies = list(answers)

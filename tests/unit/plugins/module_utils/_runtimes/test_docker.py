@@ -226,7 +226,7 @@ def test_template_is_refused_by_its_name(tmp_path: Path) -> None:
 
 
 class TestProof:
-    """With a stand-in for dockerd's answers."""
+    """With a fake for dockerd's answers."""
 
     def node(self, tmp_path: Path, *answers: tuple[int, str, str]) -> DockerNode:
         replies = list(answers)
