@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From a situation and the tables to findings: what is known not to work stops, what is not known to work or not advisable warns."""
+"""Checks a situation by the tables: what is known not to work stops; what is not known to work, or not advisable, warns."""
 
 from __future__ import annotations
 
@@ -25,19 +25,18 @@ CHECKS = (
 
 
 def check_compatibility(situation: Mapping[str, Any], tables: Mapping[str, Any], today: str) -> dict[str, Any]:
-    """What is wrong with a situation, in a month (``2026-05``), and what would suit its GPUs.
+    """The findings on a situation in a month (``2026-05``), and the drivers for its GPUs.
 
-    *situation* has any of ``driver``, ``flavor``, ``cuda``, ``kernel``, ``toolkit``, ``running`` and ``gpus``, as situation.Situation
-    tells; *tables* are those of tables.PARTS. The result has ``findings`` (those that stop first), ``kernel_modules``,
-    ``open_kernel_modules`` and ``driver_branches``, as gpus tells. Raises CompatibilityError.
+    *situation* has any of the fields of situation.Situation; *tables* are those of tables.PARTS. The result has ``findings`` (those
+    that stop first), ``kernel_modules``, ``open_kernel_modules`` and ``driver_branches``, as in gpus. Raises CompatibilityError.
     """
     known = Tables(tables)
-    asked = read_situation(situation, known, today)
-    found = [finding for judge_one in CHECKS for finding in judge_one(asked, known)]
+    host = read_situation(situation, known, today)
+    found = [finding for check in CHECKS for finding in check(host, known)]
     found.sort(key=lambda finding: finding.level != STOP)
     return {
         "findings": [finding._asdict() for finding in found],
-        "kernel_modules": choose_modules(asked.gpus),
-        "open_kernel_modules": choose_open_modules(asked.gpus),
-        "driver_branches": find_branches(asked.gpus),
+        "kernel_modules": choose_modules(host.gpus),
+        "open_kernel_modules": choose_open_modules(host.gpus),
+        "driver_branches": find_branches(host.gpus),
     }

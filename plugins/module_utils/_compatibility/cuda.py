@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The judges of a CUDA toolkit, beside a driver and for the GPUs."""
+"""Checks of a CUDA toolkit with a driver and with GPUs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .versions import Version, get_branch, parse_version
 
 
 def check_driver(situation: Situation, tables: Tables) -> Iterator[Finding]:
-    """Does the driver run what the toolkit makes?
+    """Check whether the driver runs programs of the toolkit.
 
-    Below what the toolkit's major version needs it does not: STOP. From there up to the driver that the toolkit was made with it runs
-    what needs nothing newer: WARN. Without a driver the toolkit itself works, and only a host with GPUs is warned. A toolkit that no
-    table has gives WARN.
+    STOP for a driver that is older than the minimum of the toolkit's major version. WARN for one that is older than the driver of the
+    toolkit's release, which runs programs without newer features; for a host with GPUs without a driver; and for a toolkit that is in
+    no table.
     """
     if situation.cuda is None:
         return
@@ -51,10 +51,10 @@ def _explain_missing_driver(cuda: str, least: Row) -> str:
 
 
 def _explain_old_driver(situation: Situation, least: Row, tables: Tables) -> str:
-    served = [
+    supported = [
         row["cuda"] for row in tables.get_rows("cuda_driver", "newest") if row["branch"] == _get_branch(situation)
     ]
-    other = f", or CUDA {served[0]}, the newest that branch {_get_branch(situation)} serves" if served else ""
+    other = f", or CUDA {supported[0]}, the newest that branch {_get_branch(situation)} supports" if supported else ""
     return (
         f"Driver {situation.driver} is too old for programs of CUDA {situation.cuda}; "
         f"use driver {least['driver']} or newer{other}."
@@ -66,9 +66,11 @@ def _get_branch(situation: Situation) -> int:
 
 
 def _find_row(cuda: str, tables: Tables) -> Row | None:
-    """The toolkit's own row, of two numbers that of its first release; of an update that is in no row the one before it."""
+    """The toolkit's row; for two numbers that of its first release, for an unknown update that of the update before it."""
     requested = versions.parse_cuda(cuda)
-    rows = [row for row in tables.get_rows("cuda_driver", "toolkits") if parse_version(row["cuda"])[:2] == requested[:2]]
+    rows = [
+        row for row in tables.get_rows("cuda_driver", "toolkits") if parse_version(row["cuda"])[:2] == requested[:2]
+    ]
     rows.sort(key=lambda row: parse_version(row["cuda"]))
     before = [row for row in rows if parse_version(row["cuda"]) <= requested]
     return before[-1] if before else next(iter(rows), None)
@@ -89,9 +91,10 @@ def _explain_unknown(cuda: str, tables: Tables) -> str:
 
 
 def check_gpus(situation: Situation, tables: Tables) -> Iterator[Finding]:
-    """Does the toolkit make code for the GPUs? For none of them: STOP. Not for some, or if no table tells: WARN, once for each kind.
+    """Check whether the toolkit generates code for the GPUs, once for each kind.
 
-    A toolkit that knows the GPU's architecture and not yet its compute capability may make code that runs there: WARN.
+    STOP if it does for none of them. WARN if not for some, if no table has the GPU, and if the toolkit knows its architecture but not
+    its compute capability, because code for other capabilities may run there.
     """
     if situation.cuda is None:
         return
@@ -111,19 +114,19 @@ def check_gpus(situation: Situation, tables: Tables) -> Iterator[Finding]:
 
 _REASONS = {
     "first": "does not know {gpu.label} ({gpu.architecture}) yet; use CUDA {row[first]} or newer for it.",
-    "last": "makes no code for {gpu.label} ({gpu.architecture}) any more; use CUDA {row[last]} or older for it.",
+    "last": "no longer generates code for {gpu.label} ({gpu.architecture}); use CUDA {row[last]} or older for it.",
 }
 
 
 def _find_bound(row: Row, requested: Version) -> str | None:
-    """The bound that keeps a toolkit from the GPUs of a row, if one does."""
+    """The bound of a row that excludes a toolkit, if one does."""
     if requested < parse_version(row["first"]):
         return "first"
     return "last" if row.get("last") is not None and requested > parse_version(row["last"]) else None
 
 
 def _can_run(gpu: Gpu, requested: Version, tables: Tables) -> bool:
-    """Whether a toolkit's code may run on a GPU, as far as the tables tell: on one that came after it what brings PTX does."""
+    """Whether a toolkit's code may run on a GPU by the tables; on a newer GPU, code with PTX does."""
     row = _find_architecture(gpu, tables)
     return row is None or _find_bound(row, requested) != "last"
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The judges of a driver, for the GPUs, the kernel and by itself."""
+"""Checks of a driver with GPUs and kernel, and of its security and support."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from .versions import parse_driver as driver_version
 
 
 def check_gpus(situation: Situation, _tables: Tables) -> Iterator[Finding]:
-    """Does the driver know the GPUs? One too old or too new: STOP. A GPU that no table knows, or no driver for all: WARN.
+    """Check whether the driver supports the GPUs.
 
-    A GPU that the driver which works on the host does not know either, beside others that it serves, is no worse off: WARN.
+    STOP for a driver that is too old or too new for one. WARN for a GPU that is in no table, if no driver supports all of them, and for
+    a GPU that the running driver does not support either, while it supports others.
     """
     for gpu in situation.list_kinds():
         if gpu.is_unknown or (gpu.architecture is not None and gpu.first_driver is None and gpu.last_driver is None):
@@ -29,27 +30,27 @@ def check_gpus(situation: Situation, _tables: Tables) -> Iterator[Finding]:
     bounds = find_branches(situation.gpus)
     if situation.version is None and (bounds["first"] or 0) > (bounds["last"] or float("inf")):
         message = (
-            f"No driver serves all GPUs: one needs branch {bounds['first']} or newer, another {bounds['last']} or older; "
-            "use GPUs of which one driver serves all."
+            f"No driver supports all GPUs: one needs branch {bounds['first']} or newer, another {bounds['last']} or older; "
+            "use GPUs that one driver supports."
         )
         yield Finding(WARN, "driver_gpu", message)
 
 
 _REASONS = {
     "first_driver": "does not know {gpu.label} yet; use {gpu.first_driver} or newer.",
-    "last_driver": "does not serve {gpu.label} any more; use branch {gpu.last_driver}, the last that does, or an older one.",
+    "last_driver": "no longer supports {gpu.label}; use branch {gpu.last_driver}, the last that does, or an older one.",
 }
 
 
 def _find_bound(gpu: Gpu, version: Version) -> str | None:
-    """The bound that keeps a driver from a GPU, if one does."""
+    """The bound of a GPU that excludes a driver, if one does."""
     if gpu.first_driver is not None and version < parse_version(gpu.first_driver):
         return "first_driver"
     return "last_driver" if gpu.last_driver is not None and get_branch(version) > gpu.last_driver else None
 
 
 def _is_ignored(situation: Situation, gpu: Gpu) -> bool:
-    """Whether the driver that works on the host leaves out this GPU, and not all."""
+    """Whether the running driver does not support this GPU, but others."""
     if situation.running is None:
         return False
     running = driver_version(situation.running)
@@ -67,17 +68,17 @@ def _explain_unknown_gpu(gpu: Gpu) -> str:
 
 
 def check_modules(situation: Situation, tables: Tables) -> Iterator[Finding]:
-    """Are there kernel modules of the flavour asked for, and do the GPUs go with them? If not: STOP.
+    """Check whether kernel modules of the requested flavour exist and support the GPUs; STOP if not.
 
-    Where one GPU needs the open ones, a GPU that cannot have them is ignored by the driver in any case: WARN. So where they work on the
-    host for other GPUs already.
+    WARN if another GPU needs the open ones, because the driver then ignores a GPU that they do not support, and if they already work on
+    the host for other GPUs.
     """
     if situation.flavor is None:
         return
     yield from _check_branch(situation, tables)
     unfit, other = (IMPOSSIBLE, PROPRIETARY) if situation.flavor == OPEN else (REQUIRED, OPEN)
     needed = situation.flavor == OPEN and any(gpu.open_modules == REQUIRED for gpu in situation.gpus)
-    remedy = "take it out, since another GPU of the host needs them" if needed else f"use the {other} ones"
+    remedy = "remove it, because another GPU of the host needs them" if needed else f"use the {other} ones"
     working = situation.running is not None and any(gpu.open_modules != unfit for gpu in situation.gpus)
     for gpu in situation.list_kinds():
         if gpu.open_modules == unfit:
@@ -91,18 +92,18 @@ def _check_branch(situation: Situation, tables: Tables) -> Iterator[Finding]:
         if row["flavor"] != situation.flavor:
             continue
         other = PROPRIETARY if situation.flavor == OPEN else OPEN
-        said = f"Driver branch {number} has no {situation.flavor} kernel modules; use the {other} ones, or branch"
+        message = f"Driver branch {number} has no {situation.flavor} kernel modules; use the {other} ones, or branch"
         if number < row.get("first_branch", number):
-            yield Finding(STOP, "kernel_modules", f"{said} {row['first_branch']} or newer.", str(row["source"]))
+            yield Finding(STOP, "kernel_modules", f"{message} {row['first_branch']} or newer.", str(row["source"]))
         if number > row.get("last_branch", number):
-            yield Finding(STOP, "kernel_modules", f"{said} {row['last_branch']} or older.", str(row["source"]))
+            yield Finding(STOP, "kernel_modules", f"{message} {row['last_branch']} or older.", str(row["source"]))
 
 
 def check_kernel(situation: Situation, tables: Tables) -> Iterator[Finding]:
-    """Do the kernel modules build and load with the kernel? One finding for all rows that say no.
+    """Check whether the kernel modules build and load with the kernel; one finding for all rows that say no.
 
-    STOP where a row concerns the flavour asked for, WARN where it concerns one flavour and none is asked for, or where the kernel is
-    newer than the driver or than all tables. A driver that runs already is not judged: its package may carry a fix of its own.
+    STOP if a row concerns the requested flavour. WARN if it concerns one flavour and none is requested, or if the kernel is newer than
+    the driver or than all tables. A running driver is not checked: its package may have a fix of its own.
     """
     version = situation.version
     if version is None or situation.kernel is None or situation.is_running:
@@ -128,7 +129,7 @@ def check_kernel(situation: Situation, tables: Tables) -> Iterator[Finding]:
 
 
 def _explain_unknown_kernel(version: Version, series: Version, tables: Tables) -> str | None:
-    """Why nothing can be known of a driver with a series of kernels: no table has got to it, or the driver is older."""
+    """Why no table covers a driver with a series of kernels: the series or the driver is too new; empty if one does."""
     months = {parse_version(row["series"]): str(row["date"]) for row in tables.get_rows("kernel_releases")}
     if series > max(months):
         return f"known are kernels up to {format_version(max(months))}"
@@ -139,7 +140,7 @@ def _explain_unknown_kernel(version: Version, series: Version, tables: Tables) -
         if row["branch"] == number and version <= parse_version(row["driver"])
     ]
     ended = [row["end"] for row in tables.get_rows("driver_branches") if row["branch"] == number and "end" in row]
-    # The driver was there by then.
+    # The driver had been released by then.
     by = min([*(str(row["date"]) for row in fixes), *map(str, ended)], default=None)
     if by is not None and months.get(series, "") > by:
         return f"which is of {months[series]}, and the driver of {by} at the latest"
@@ -160,7 +161,7 @@ def _explain_broken(situation: Situation, release: str, rows: Sequence[Row]) -> 
 
 
 def _find_alternatives(situation: Situation, rows: Sequence[Row], flavor: str | None) -> Iterator[str]:
-    """What would do instead. A driver only where all rows name one and the GPUs are still served by it."""
+    """The alternatives. A driver only if all rows name one and it supports the GPUs."""
     last = find_branches(situation.gpus)["last"]
     fixes = [str(row["fixed"]) for row in rows if row.get("fixed")]
     if len(fixes) == len(rows):
@@ -174,7 +175,7 @@ def _find_alternatives(situation: Situation, rows: Sequence[Row], flavor: str | 
 
 
 def check_security(situation: Situation, tables: Tables) -> Iterator[Finding]:
-    """Has the driver all security fixes that its branch got? If not: WARN."""
+    """Check whether the driver has all security fixes of its branch; WARN if not."""
     rows = tables.get_rows("driver_security")
     version = situation.version
     own = next((row for row in rows if version is not None and row["branch"] == get_branch(version)), None)
@@ -184,7 +185,7 @@ def check_security(situation: Situation, tables: Tables) -> Iterator[Finding]:
     fit = list_supported(situation, tables)
     ways = [f"{own['driver']} or a newer one of its branch"]
     if str(own["date"]) < latest:
-        # What was found later was not mended in its branch.
+        # Its branch has no fixes of later bulletins.
         ways += [str(row["driver"]) for row in rows if str(row["date"]) == latest and row["branch"] in fit]
     message = (
         f"Driver {situation.driver} lacks the fixes of NVIDIA's security bulletin {own['bulletin']} of {own['date']}; "
@@ -194,7 +195,7 @@ def check_security(situation: Situation, tables: Tables) -> Iterator[Finding]:
 
 
 def check_support(situation: Situation, tables: Tables) -> Iterator[Finding]:
-    """Is the driver's branch known, and does NVIDIA support it this month? If not: WARN."""
+    """Check whether the driver's branch is known and NVIDIA supports it this month; WARN if not."""
     if situation.version is None:
         return
     number, known = get_branch(situation.version), tables.list_branches()
@@ -211,8 +212,8 @@ def check_support(situation: Situation, tables: Tables) -> Iterator[Finding]:
             remedy = (
                 f"use branch {join_choices(fit)}"
                 if fit
-                else "no supported one is known that serves all GPUs of the host"
+                else "no supported branch is known that supports all GPUs of the host"
             )
             since = f" since {end}" if end is not None else ""
-            message = f"NVIDIA does not support driver branch {number}{since} any more; {remedy}."
+            message = f"NVIDIA no longer supports driver branch {number}{since}; {remedy}."
             yield Finding(WARN, "driver_branch", message, str(row["source"]))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is requested, what is told of it, and the words that the judges share."""
+"""The situation that is checked, its findings, and functions that the checks share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STOP, WARN = "stop", "warn"
 
 
 class Finding(NamedTuple):
-    """One sentence with cause and remedy. *level* is STOP for what is known to be bad, else WARN."""
+    """One sentence with cause and remedy. *level* is STOP for what is known not to work, else WARN."""
 
     level: str
     topic: str
@@ -29,10 +29,10 @@ class Finding(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Situation:
-    """A host as it is or shall be. ``None`` stands for what is not there or not known.
+    """A host, observed or planned. ``None`` is a missing or unknown value.
 
-    *driver* is a version or a branch; of a branch the newest version is meant. *running* is the driver that works on the host with
-    the kernel and the kernel modules requested about. *today* is a month such as ``2026-05``.
+    *driver* is a version or a branch, which stands for its newest version. *running* is the driver that works on the host with this
+    kernel and these kernel modules. *today* is a month such as ``2026-05``.
     """
 
     today: str
@@ -51,7 +51,7 @@ class Situation:
 
     @property
     def is_running(self) -> bool:
-        """Whether the driver requested about, or one of the branch requested about, is the one that works."""
+        """Whether the running driver is this driver, or one of this branch."""
         if self.running is None or self.driver is None:
             return False
         requested, running = versions.parse_driver(self.driver), versions.parse_driver(self.running)
@@ -63,19 +63,19 @@ class Situation:
 
 
 def read_situation(given: Mapping[str, Any], tables: Tables, today: str) -> Situation:
-    """The situation from plain values; an empty text is as good as none. Raises CompatibilityError for what is none."""
+    """The situation from plain values; an empty text counts as missing. Raises CompatibilityError for invalid values."""
     names = {field.name for field in dataclasses.fields(Situation)} - {"today"}
     unknown = sorted(str(name) for name in given if name not in names)
     if unknown:
         raise CompatibilityError(f"the situation has {', '.join(unknown)}; it takes {', '.join(sorted(names))}")
     if not re.fullmatch(r"\d{4}-\d{2}", today):
-        raise CompatibilityError(f"{today!r} is no month; write it as 2026-05")
+        raise CompatibilityError(f"{today!r} is not a month; write it as 2026-05")
     texts = {name: str(given[name]) for name in names - {"gpus"} if given.get(name) not in (None, "")}
     if texts.get("flavor", OPEN) not in (OPEN, PROPRIETARY):
         raise CompatibilityError(f"flavor is {texts['flavor']!r}; choose one of {OPEN}, {PROPRIETARY}")
     gpus = given.get("gpus") or []
     if not isinstance(gpus, (list, tuple)) or not all(isinstance(gpu, Mapping) for gpu in gpus):
-        raise CompatibilityError("gpus is no list of dictionaries; give those of ansible_facts.nvml")
+        raise CompatibilityError("gpus is not a list of dictionaries; pass those of ansible_facts.nvml")
     return Situation(today=today, gpus=tuple(identify_gpu(gpu, tables) for gpu in gpus), **texts)
 
 
@@ -86,7 +86,7 @@ def join_choices(items: Iterable[Any]) -> str:
 
 
 def list_supported(situation: Situation, tables: Tables) -> list[int]:
-    """The driver branches that NVIDIA still supports and that serve all GPUs, the oldest first."""
+    """The driver branches that NVIDIA supports and that support all GPUs, the oldest first."""
     bounds = find_branches(situation.gpus)
     first, last = bounds["first"], bounds["last"]
     return [

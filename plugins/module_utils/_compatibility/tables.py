@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the tables know: rows are mappings, each with the ``source`` that it was read from."""
+"""The tables: rows are mappings, each with its ``source``."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Tables:
         return sorted({int(row["branch"]) for row in named})
 
     def list_supported(self, today: str) -> list[int]:
-        """The driver branches of which a table says that they are supported in a month (``2026-05``), the oldest first."""
+        """The driver branches that are supported in a month (``2026-05``), the oldest first."""
         return sorted(
             int(row["branch"]) for row in self.get_rows("driver_branches") if str(row.get("end", "")) >= today
         )
@@ -60,7 +60,7 @@ def _read_rows(tables: Mapping[str, Any], table: str, part: str) -> list[Row]:
     except (KeyError, TypeError, IndexError):
         raise CompatibilityError(f"the table {where} is missing; give all tables of the role gpu_preflight") from None
     if not isinstance(found, list):
-        raise CompatibilityError(f"the table {where} is no list; write one entry for each fact")
+        raise CompatibilityError(f"the table {where} is not a list; write one entry for each fact")
     for row in found:
         _check_row(where, row, PARTS[table, part])
     return found

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The judge of NVIDIA's container toolkit."""
+"""Checks of NVIDIA's container toolkit."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .versions import format_version, get_branch, parse_newest, parse_package, p
 
 
 def check_toolkit(situation: Situation, tables: Tables) -> Iterator[Finding]:
-    """Has the toolkit all security fixes, and none of the faults that are known? If not: WARN, since each depends on its use.
+    """Check whether the toolkit has all security fixes and no known faults; WARN if not, because each depends on its use.
 
-    WARN as well for one that is newer than all that a table tells of.
+    WARN also for a toolkit that is newer than all tables.
     """
     if situation.toolkit is None:
         return
     what = "container toolkit version"
-    series = situation.toolkit.endswith(".*")  # its newest is meant
+    series = situation.toolkit.endswith(".*")  # stands for its newest version
     version = parse_newest(situation.toolkit[:-2], what) if series else parse_package(situation.toolkit, what)
     missing = [row for row in tables.get_rows("toolkit", "security") if version < parse_version(row["fixed"])]
     if missing:

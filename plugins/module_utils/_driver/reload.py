@@ -50,9 +50,7 @@ def explain_load_failure(name: str, message: str, root: str) -> str:
     if any(each in message for each in SIGNATURE) or (refused and secure_boot):
         return f"{begin}: {_explain_signature(root)}."
     if refused:
-        return (
-            f"{begin}: run this as root, and not in a container, which shares the modules of its host."
-        )
+        return f"{begin}: run this as root, and not in a container, which shares the modules of its host."
     if "No such device" in message:
         return f"{begin}: {_explain_no_device(root)}."
     return f"{begin}: read the kernel's log (dmesg)."
@@ -90,7 +88,9 @@ def _unload(names: Sequence[str], run: driver.Run) -> str | None:
         if message is None:
             continue
         unloaded = list(reversed(names[:count]))
-        reason = f"{name} cannot be unloaded ({message})" + _load_again(unloaded, f"{name} cannot be unloaded ({message})", run)
+        reason = f"{name} cannot be unloaded ({message})" + _load_again(
+            unloaded, f"{name} cannot be unloaded ({message})", run
+        )
         if any(each in message for each in BUSY):
             return reason
         remedy = "read the kernel's log (dmesg)"
@@ -103,7 +103,10 @@ def _unload(names: Sequence[str], run: driver.Run) -> str | None:
 def _load_again(names: Sequence[str], cause: str, run: driver.Run) -> str:
     """Load modules again after a failure; *names* in the order of loading. Raises ModulesError."""
     failed = {
-        name: message for name in names for message in [_read_error(run(["modprobe", "--", name]))] if message is not None
+        name: message
+        for name in names
+        for message in [_read_error(run(["modprobe", "--", name]))]
+        if message is not None
     }
     if failed:
         texts = " and ".join(f"{name} ({message})" for name, message in failed.items())

@@ -1,21 +1,21 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Computes the allocation as ``kubectl inspect gpushare`` does; where its two views differ, as the detailed one.
+"""Computes the allocation as the detailed view of ``kubectl inspect gpushare`` does.
 
-What that tool cannot know either stays so: the extender counts what it has annotated and forgets pods that are terminating, while
-this counts limits and every pod that has not finished. ``findings.py`` tells where both differ.
+It counts the limits of every unfinished pod. The extender counts its annotations, without terminating pods; ``findings.py`` reports the
+differences.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Dict, Iterable, NamedTuple, Sequence
+from typing import Any, Dict, Iterable
 
 from . import findings
 from .extract import PENDING, NodeShare, PodShare
+from .shares import Device, Shares
 
-# More units than this on one GPU are taken for MiB.
+# More units than this on one GPU count as MiB.
 MAX_GIB = 100
 UNITS = ("GiB", "MiB")
 
@@ -26,33 +26,15 @@ Allocation = Dict[str, Any]
 
 
 class UnknownNode(Exception):
-    """There is no node of the name asked for; the text is one sentence with cause and remedy."""
-
-
-@dataclass(frozen=True)
-class Device:
-    """A GPU of a node. One beyond the node's number is there only because a pod says so."""
-
-    index: int
-    total: int
-    allocated: int
-
-
-class Shares(NamedTuple):
-    """A node with its pods and GPUs."""
-
-    node: NodeShare
-    pods: Sequence[PodShare]
-    devices: tuple[Device, ...]
-    pending: int
+    """The requested node does not exist; the text is one sentence with cause and remedy."""
 
 
 def allocate(
     nodes: Iterable[NodeShare], pods: Iterable[PodShare], node: str = "", unit: str = "", list_pods: bool = True
 ) -> Allocation:
-    """Return the allocation of the nodes that offer gpu-mem, or of the one named. Raises UnknownNode.
+    """Return the allocation of the nodes with allocatable gpu-mem, or of the named one. Raises UnknownNode.
 
-    ``unit`` is what one gpu-mem is; empty guesses, which takes a GPU of more than 100 GiB for one in MiB.
+    ``unit`` is the unit of gpu-mem; if it is empty, it is guessed, and a GPU of more than 100 GiB counts as one in MiB.
     """
     known = sorted((each for each in nodes if node in ("", each.name)), key=lambda each: each.name)
     if node and not known:
@@ -65,13 +47,13 @@ def allocate(
             sorted_pods[pod.node].append(pod)
     every = [_build_shares(each, sorted_pods[each.name]) for each in known]
     shown = [shares for shares in every if shares.node.gpu_mem > 0]
-    told_unit = unit or guess_unit(shares.node for shares in shown)
+    used_unit = unit or guess_unit(shares.node for shares in shown)
     rows = [_build_row(shares, list_pods) for shares in shown]
     return {
         "nodes": rows,
         "cluster": _build_sum(sum(row["allocated"] for row in rows), sum(row["total"] for row in rows)),
-        "unit": told_unit,
-        "findings": [found for shares in every for found in findings.find_in_node(shares, told_unit)],
+        "unit": used_unit,
+        "findings": [found for shares in every for found in findings.find_in_node(shares, used_unit)],
     }
 
 
@@ -84,7 +66,7 @@ def guess_unit(nodes: Iterable[NodeShare]) -> str:
 
 
 def get_gpu_total(node: NodeShare) -> int:
-    """Return the gpu-mem of each GPU: gpushare takes all GPUs of a node for equal."""
+    """Return the gpu-mem of each GPU: gpushare treats all GPUs of a node as equal."""
     return node.gpu_mem // node.gpu_count if node.gpu_count > 0 else 0
 
 
@@ -131,5 +113,5 @@ def _build_sum(allocated: int, total: int) -> dict[str, int]:
 
 
 def compute_percent(part: int, whole: int) -> int:
-    """Return the whole percents that are full; 0 of nothing."""
+    """Return the percentage of *whole*, rounded down; 0 if it is 0."""
     return part * 100 // whole if whole > 0 else 0

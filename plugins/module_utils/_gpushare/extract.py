@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Cuts nodes and pods down to what gpushare's allocation depends on, a thirtieth of what the API server sends.
+"""Extracts from nodes and pods the values that gpushare's allocation depends on, a thirtieth of what the API server sends.
 
-Annotations are anybody's words: what cannot be read is as good as not there, whatever it is.
+Annotations are untrusted input: those that cannot be read count as missing.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any, Iterator, Mapping, NamedTuple
 from .._kubernetes.objects import FINISHED_PHASES, parse_units
 from . import names
 
-# The index of what no GPU is known for.
+# The index of amounts without a known GPU.
 PENDING = -1
 
-# What fits into 64 bits, near enough.
+# Fits into 64 bits.
 MAX_AMOUNT = 10**18
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
-# Values of NVIDIA_VISIBLE_DEVICES that hide all GPUs, which is no harm in a container that asks for none.
+# Values of NVIDIA_VISIBLE_DEVICES that hide all GPUs, which does no harm in a container that requests none.
 _HIDING = frozenset({"", "none", "void"})
 
 
@@ -35,15 +35,15 @@ class NodeShare(NamedTuple):
     gpu_count: int
     gpu_mem_capacity: int
     gpu_count_capacity: int
-    # Names of the resources as which NVIDIA's plugin offers its GPUs.
+    # Resources of NVIDIA's device plugin with allocatable units.
     nvidia: tuple[str, ...]
 
 
 class PodShare(NamedTuple):
-    """A pod that asks for gpu-mem on a node and has not finished.
+    """An unfinished pod that requests gpu-mem on a node.
 
-    ``request`` is the sum of its limits, ``amounts`` what it holds by GPU index, with PENDING for a GPU that is not known.
-    ``annotated`` is the request as annotated, None if it is not. ``overriding`` are containers that choose GPUs themselves.
+    ``request`` is the sum of its limits, ``amounts`` the allocated amount by GPU index, with PENDING for an unknown GPU.
+    ``annotated`` is the request in its annotation, or None. ``overriding`` are containers that select GPUs themselves.
     """
 
     node: str
@@ -59,7 +59,7 @@ class PodShare(NamedTuple):
 
 
 def extract_node(node: Mapping[str, Any]) -> NodeShare:
-    """Cut a node down."""
+    """Return the values of a node."""
     status = node.get("status") or {}
     offered, capacity = status.get("allocatable") or {}, status.get("capacity") or {}
     return NodeShare(
@@ -81,7 +81,7 @@ def _find_address(status: Mapping[str, Any]) -> str:
 
 
 def extract_pod(pod: Mapping[str, Any]) -> PodShare | None:
-    """Cut a pod down; None for one that holds no gpu-mem of any node."""
+    """Return the values of a pod; None for one that holds no gpu-mem."""
     spec, phase = pod.get("spec") or {}, str((pod.get("status") or {}).get("phase") or "")
     if not spec.get("nodeName") or phase in FINISHED_PHASES:
         return None
@@ -93,7 +93,7 @@ def extract_pod(pod: Mapping[str, Any]) -> PodShare | None:
     annotations = metadata.get("annotations") or {}
     annotated = annotations.get(names.REQUEST)
     return PodShare(
-        # Of these there are few different ones.
+        # Many pods share these values.
         node=intern(str(spec["nodeName"])),
         namespace=intern(str(metadata.get("namespace") or "")),
         name=str(metadata.get("name") or ""),
@@ -123,12 +123,12 @@ def _find_overriding(spec: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _get_value(variable: Mapping[str, Any]) -> str | None:
-    """Return the value of a container's variable; None for one that comes from elsewhere."""
+    """Return the value of a container's variable; None if it has a source (valueFrom)."""
     return None if variable.get("valueFrom") else str(variable.get("value") or "")
 
 
 def _read_amounts(annotations: Mapping[str, Any], request: int) -> tuple[tuple[int, int], ...]:
-    """Return (index, amount) pairs by index: from the allocation if there is one, else the request on the GPU annotated."""
+    """Return (index, amount) pairs by index: of the annotated allocation, else the request on the annotated GPU."""
     allocation = annotations.get(names.ALLOCATION)
     found = _parse_allocation(allocation) if allocation else {}
     if found:
@@ -138,7 +138,7 @@ def _read_amounts(annotations: Mapping[str, Any], request: int) -> tuple[tuple[i
 
 
 def _parse_allocation(text: Any) -> dict[int, int]:
-    """Return amounts by GPU index; empty if anything in the text is not as it has to be."""
+    """Return amounts by GPU index; empty if the text is invalid."""
     try:
         containers = json.loads(text)
         found: dict[int, int] = {}
@@ -160,5 +160,5 @@ def _is_amount(value: Any) -> bool:
 
 
 def parse_whole(text: Any) -> int | None:
-    """Return a whole number in an annotation; None if it is none."""
+    """Return a whole number in an annotation; None for anything else."""
     return int(text) if isinstance(text, str) and _WHOLE.fullmatch(text) else None

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads nodes and pods that ``kubectl get -o json`` has saved: together or apart, as text or as data."""
+"""Reads nodes and pods that ``kubectl get -o json`` has saved, in one or several lists, as text or as data."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from .extract import NodeShare, PodShare, extract_node, extract_pod
 
 
 class DumpError(Exception):
-    """What was given are no nodes and pods; the text is one sentence with cause and remedy."""
+    """The input is not nodes and pods; the text is one sentence with cause and remedy."""
 
 
 def read_dump(*given: Any) -> tuple[list[NodeShare], list[PodShare]]:
     """Return the nodes and the pods of lists of nodes, of pods, or of both and more. Raises SavedError.
 
-    Each is JSON text, a list as the API server sends it, or a sequence of objects or of further lists. What is in it twice counts
-    once.
+    Each is JSON text, a list as the API server sends it, or a sequence of objects or of further lists. Duplicates count once.
     """
     nodes: dict[str, NodeShare] = {}
     pods: dict[tuple[str, str], PodShare] = {}
@@ -32,29 +31,29 @@ def read_dump(*given: Any) -> tuple[list[NodeShare], list[PodShare]]:
             if pod is not None:
                 pods[(pod.namespace, pod.name)] = pod
     if not nodes:
-        raise DumpError(
-            "There is no node in what was given; save nodes and pods by: kubectl get nodes,pods -A -o json."
-        )
+        raise DumpError("The input has no node; save nodes and pods by: kubectl get nodes,pods -A -o json.")
     return list(nodes.values()), list(pods.values())
 
 
 def _list_objects(given: Any, kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield (kind, object); *kind* is what the items of a list are that do not say it themselves."""
+    """Yield (kind, object); *kind* is that of items without a kind."""
     if isinstance(given, str):
         yield from _list_objects(_parse(given), kind)
     elif isinstance(given, Mapping):
-        told = str(given.get("kind") or kind)
-        if told.endswith("List"):
-            yield from _list_items(given.get("items") or [], told[: -len("List")])
-        elif told:
-            yield told, given
+        item_kind = str(given.get("kind") or kind)
+        if item_kind.endswith("List"):
+            yield from _list_items(given.get("items") or [], item_kind[: -len("List")])
+        elif item_kind:
+            yield item_kind, given
         else:
-            raise DumpError("An object without a kind was given; give a whole list, as kubectl get -o json writes it.")
+            raise DumpError(
+                "The input has an object without a kind; pass a whole list, as kubectl get -o json writes it."
+            )
     elif isinstance(given, Iterable):
         yield from _list_items(given, kind)
     else:
         raise DumpError(
-            f"Lists of nodes and pods were expected, not {given!r:.40}; give what kubectl get -o json writes."
+            f"Lists of nodes and pods were expected, not {given!r:.40}; pass the output of kubectl get -o json."
         )
 
 
@@ -67,6 +66,4 @@ def _parse(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DumpError(
-            f"What was given is no JSON ({error}); save it by: kubectl get nodes,pods -A -o json."
-        ) from None
+        raise DumpError(f"The input is not JSON ({error}); save it by: kubectl get nodes,pods -A -o json.") from None

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks a cluster for what the allocation is computed from: one list of nodes and one of pods, each cut down as it comes."""
+"""Reads nodes and pods from the API server, one list each, and computes the allocation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .extract import PodShare, extract_node, extract_pod
 if TYPE_CHECKING:
     from .._kube_api import Cluster
 
-# What the server need not even send.
+# Finished pods hold nothing, so that the server need not send them.
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -22,7 +22,7 @@ def query_allocation(
 ) -> Allocation:
     """Return the allocation of a cluster, or of one of its nodes. Raises ApiError and UnknownNode.
 
-    The pods *counted* count as they are given, whatever has become of them.
+    The pods *counted* count as passed, whatever their state in the cluster is.
     """
     nodes = cluster.gather("nodes", extract_node, f"metadata.name={node}" if node else "")
     pods = cluster.gather("pods", extract_pod, f"{UNFINISHED},spec.nodeName={node}" if node else UNFINISHED)

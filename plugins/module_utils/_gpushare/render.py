@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Renders an allocation: for people as the tables of ``kubectl inspect gpushare`` in lines with a tone, for machines as JSON or CSV."""
+"""Renders an allocation as the tables of ``kubectl inspect gpushare`` in lines with a tone, or as JSON or CSV."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ FORMATS = ("table", "json", "csv")
 BAR_WIDTH = 20
 FULL, FREE = "#", "."
 NOTE = (
-    "gpushare books memory and isolates none of it: nothing keeps a container from using more than its pod has booked"
-    " (Alibaba's cGPU would, on nodes without the label cgpu.disable.isolation=true)."
+    "gpushare allocates memory and does not isolate it: a container can use more than its pod requests"
+    " (except with Alibaba's cGPU, on nodes without the label cgpu.disable.isolation=true)."
 )
 CLUSTER = "Allocated/Total GPU Memory In Cluster:"
 PENDING = "pending"
-# A module's answer has more than these.
+# The result of a module has more keys than these.
 PARTS = ("nodes", "cluster", "unit", "findings")
 
 Node = Mapping[str, Any]
 
 
 def render_text(allocation: Allocation, form: str = "table", details: bool = False, bars: bool = False) -> str:
-    """Return the allocation as text that ends with a line feed. Raises KeyError or TypeError for one of another shape."""
+    """Return the allocation as text that ends with a line feed. Raises KeyError or TypeError for other data."""
     return "".join(f"{line}\n" for line, _tone in render_lines(allocation, form, details, bars))
 
 
 def render_lines(allocation: Allocation, form: str = "table", details: bool = False, bars: bool = True) -> list[Line]:
-    """Return the allocation as lines; ``details`` tells of each pod, ``bars`` draws one for each GPU below the table."""
+    """Return the allocation as lines; ``details`` lists each pod, ``bars`` draws one for each GPU below the table."""
     if form == "json":
         return [
             (line, "plain") for line in json.dumps({part: allocation[part] for part in PARTS}, indent=2).splitlines()
@@ -49,7 +49,7 @@ def render_lines(allocation: Allocation, form: str = "table", details: bool = Fa
 
 
 def _get_columns(nodes: Sequence[Node]) -> range:
-    """Return the GPUs that nodes have. What is listed may be more: pods can be on GPUs that are not there."""
+    """Return the indexes of GPUs that nodes have; pods can have others."""
     return range(max((int(node["gpu_count"]) for node in nodes), default=0))
 
 
@@ -141,7 +141,7 @@ def _render_bars(allocation: Allocation) -> list[Line]:
 
 
 def draw_bar(part: int, whole: int, width: int = BAR_WIDTH) -> str:
-    """Draw a part of a whole: no mark only for nothing, and no gap only where all is gone."""
+    """Return a bar: without a mark only for 0, and without a gap only for the whole."""
     marks = min(width, part * width // whole) if whole > 0 else 0
     if part > 0:
         marks = max(1, marks)
@@ -161,7 +161,7 @@ def _render_csv(allocation: Allocation, details: bool) -> str:
 
 
 def _build_gpu_records(allocation: Allocation) -> Iterator[list[Any]]:
-    """One record for each GPU, and one for what is on no known GPU; their sum is what is allocated."""
+    """One record for each GPU, and one for amounts without a known GPU; their sum is the allocated amount."""
     for node in allocation["nodes"]:
         for gpu in node["gpus"]:
             share = [gpu["allocated"], gpu["total"], compute_percent(gpu["allocated"], gpu["total"])]

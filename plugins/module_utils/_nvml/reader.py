@@ -60,9 +60,7 @@ def _read_cuda_version(nvml: Nvml) -> str | None:
     return None if number is None else f"{number // 1000}.{number % 1000 // 10}"
 
 
-def _read_gpu(
-    nvml: Nvml, index: int, topics: Collection[str], devices: list[Device | None], errors: list[str]
-) -> Gpu:
+def _read_gpu(nvml: Nvml, index: int, topics: Collection[str], devices: list[Device | None], errors: list[str]) -> Gpu:
     """One GPU; *devices* gets its handle, or None if it cannot be asked, and *errors* what is wrong with it."""
     handle = ctypes.c_void_p()
     code = nvml.call(

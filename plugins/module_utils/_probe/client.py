@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs a client program of a container runtime, and tells the runtime's failures from those of the program."""
+"""Runs a client program of a container runtime, and distinguishes failures of the runtime from those of the program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Runner = Callable[[Sequence[str], float], Tuple[int, str, str]]
 
 _LOGGED = re.compile(r'\blevel=fatal msg=("(?:[^"\\]|\\.)*")')
 _RPC_ERROR = re.compile(r"rpc error: code = (\w+) desc = (.*)")
-# Words of an error that comes from the connection and not from the client program's own arguments or files.
+# Parts of an error that is of the connection and not of the client program's own arguments or files.
 _CONNECTION = ("deadline exceeded", "connect", "dial", "socket")
 _MAX_REASON = 500
 

@@ -36,7 +36,7 @@ def query(get: Caller) -> tuple[dict[str, Any], dict[str, Any]]:
     }
     return answer, {
         "default_runtime": info.get("DefaultRuntime"),
-        # Docker 25 and newer tell where they look for specifications, once CDI is on.
+        # Docker 25 and newer report the folders of specifications if CDI is enabled.
         "enable_cdi": bool(info.get("CDISpecDirs")) if "CDISpecDirs" in info else None,
         # Without it, the containers that run end when dockerd restarts.
         "live_restore": info.get("LiveRestoreEnabled"),

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a host has before anything is done to it: containerd, NVIDIA's toolkit and the packages they come from."""
+"""Programs and packages of a host: container runtimes and NVIDIA's toolkit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def find_version(output: str) -> str | None:
 
 
 def describe_program(path: str | None, run: Runner) -> dict[str, Any]:
-    """Describe a program: {path, version, usable}. It is usable if it can be executed and tells its version."""
+    """Describe a program: {path, version, usable}. It is usable if it can be executed and prints its version."""
     if not path:
         return {"path": None, "version": None, "usable": False}
     status, output = run([path, "--version"])
@@ -42,22 +42,22 @@ def describe_program(path: str | None, run: Runner) -> dict[str, Any]:
 def read_package_version(manager: str | None, name: str, run: Runner, half: bool = False) -> str | None:
     """Return the installed package's version, or None if it is not installed or the manager is unknown.
 
-    With *half*, also of one that dpkg could not install to the end, as where DKMS built nothing.
+    With *half*, also of a package that dpkg could not install completely, as after a failed build of DKMS.
     """
     if manager not in PACKAGE_QUERIES:
         return None
     status, output = run([*PACKAGE_QUERIES[manager][1], "--", name])
-    # One line for each architecture or version that the manager knows.
+    # One line for each architecture or version.
     lines = [line.split() for line in output.splitlines()] if status == 0 else []
-    there = {"installed", name, *(_INCOMPLETE if half else ())}
-    return next((words[1] for words in lines if len(words) >= 2 and words[0] in there), None)
+    states = {"installed", name, *(_INCOMPLETE if half else ())}
+    return next((words[1] for words in lines if len(words) >= 2 and words[0] in states), None)
 
 
 def find_package_manager(find: Callable[[str], str | None]) -> str | None:
-    """Return the first package manager whose command is there."""
+    """Return the first package manager whose command exists."""
     return next((name for name, (command, _query) in PACKAGE_QUERIES.items() if find(command)), None)
 
 
 def filter_existing(paths: Sequence[str]) -> list[str]:
-    """Return those of *paths* that are there, whatever they are, as they were given; ``~`` and ``$NAME`` are looked up first."""
+    """Return the *paths* that exist, unchanged; ``~`` and ``$NAME`` are expanded for the check."""
     return [path for path in paths if os.path.lexists(os.path.expanduser(os.path.expandvars(path)))]

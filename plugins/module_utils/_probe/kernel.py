@@ -1,14 +1,14 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kernel modules and sysctl values, read before they are touched."""
+"""Kernel modules and sysctl values."""
 
 from __future__ import annotations
 
 import os
 from typing import Mapping, Sequence
 
-# A module that is built in without parameters shows nowhere under /sys/module, but by what it offers.
+# A built-in module without parameters is not in /sys/module; these files exist if it is there.
 FEATURES: dict[str, str] = {
     "br_netfilter": "proc/sys/net/bridge",
     "overlay": "sys/module/overlay",
@@ -41,7 +41,7 @@ def _read_loaded(root: str) -> set[str]:
 
 
 def _read_filesystems(root: str) -> set[str]:
-    """A file system that the kernel knows needs no module to be loaded (overlay)."""
+    """File systems of the kernel, whose modules (overlay) need not be loaded."""
     return {line.split()[-1] for line in _read_lines(os.path.join(root, "proc/filesystems")) if line.strip()}
 
 
@@ -56,10 +56,10 @@ def get_sysctl_path(name: str, root: str = "/") -> str:
     return os.path.join(root, "proc/sys", swapped)
 
 
-def find_differing_sysctls(wanted: Mapping[str, str], root: str = "/") -> dict[str, str | None]:
-    """Return {name: present value, None if the kernel has no such setting} for each value that is not as wanted."""
+def find_differing_sysctls(desired: Mapping[str, str], root: str = "/") -> dict[str, str | None]:
+    """Return {name: current value, None if the kernel has no such setting} of each value that is not as desired."""
     differing: dict[str, str | None] = {}
-    for name, value in wanted.items():
+    for name, value in desired.items():
         lines = _read_lines(get_sysctl_path(name, root))
         present = " ".join(lines[0].split()) if lines else None
         if present != " ".join(value.split()):
@@ -68,6 +68,6 @@ def find_differing_sysctls(wanted: Mapping[str, str], root: str = "/") -> dict[s
 
 
 def write_sysctl(name: str, value: str, root: str = "/") -> None:
-    """Give the running kernel a value; raises OSError."""
+    """Set a value of the running kernel. Raises OSError."""
     with open(get_sysctl_path(name, root), "w", encoding="ascii") as stream:
         stream.write(value + "\n")

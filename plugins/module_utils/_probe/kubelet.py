@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which container runtime and which files a host's kubelet uses, and which Kubernetes distribution brought it. Private to this collection.
+"""The container runtime and the files of a host's kubelet, and its Kubernetes distribution.
 
 Sources: the kubelet's reference (``--container-runtime-endpoint``, ``--config``, ``--config-dir``) and kubeadm's ``kubeadm-flags.env``,
 https://kubernetes.io/docs/reference/command-line-tools-reference/kubelet/
@@ -18,20 +18,20 @@ from typing import Any, Callable, Iterator, Sequence
 #: Takes a path; returns the text of a file or the sorted names in a folder, None if there is none.
 Reader = Callable[[str], Any]
 
-# What a flag or a file that leaves it out means, and what it meant before Kubernetes 1.24 where Docker was asked for.
+# The default of the flag and of the file, and the default before Kubernetes 1.24 with Docker.
 DEFAULT_ENDPOINT, DOCKERSHIM = "unix:///run/containerd/containerd.sock", "unix:///var/run/dockershim.sock"
-# What kubeadm tells a kubelet, also one that does not run now.
+# Files that kubeadm writes for the kubelet, also for one that does not run.
 KUBEADM_FLAGS, KUBEADM_CONFIG = "/var/lib/kubelet/kubeadm-flags.env", "/var/lib/kubelet/config.yaml"
-#: Where kubespray tells it, by which its nodes are known.
+#: The file that kubespray writes for the kubelet, which identifies its nodes.
 KUBESPRAY_CONFIG = "/etc/kubernetes/kubelet-config.yaml"
 
 _FLAG = "--container-runtime-endpoint"
-# A top-level scalar of a YAML document, which is all that is asked of it.
+# A top-level scalar of a YAML document; a parser is not needed for it.
 _SETTING = re.compile(r"""^containerRuntimeEndpoint:[ \t]+(?:"([^"\n]*)"|'([^'\n]*)'|([^\s#'"]+))""", re.MULTILINE)
 # A part of the socket's name or folder, as these daemons have it by default: the runtime behind it.
 _SOCKETS = (("crio", "crio"), ("docker", "docker"), ("containerd", "containerd"))
 
-#: Distributions with a containerd of their own, by a path of theirs.
+#: Distributions with their own containerd, each with a path that identifies it.
 DISTRIBUTIONS = {
     "k3s": "/var/lib/rancher/k3s/agent",
     "rke2": "/etc/rancher/rke2",
@@ -52,18 +52,18 @@ def describe_kubelet(processes: Sequence[Sequence[str]], read: Reader) -> dict[s
     containerd, crio, docker (behind cri-dockerd), or None where the socket has another name.
     """
     running = _find_running(processes)
-    words = running if running is not None else _read_kubeadm(read)
-    if words is None:
+    arguments = running if running is not None else _read_kubeadm(read)
+    if arguments is None:
         return {"running": False, "endpoint": None, "daemon": None}
-    left_out = DOCKERSHIM if get_flag(words, "--container-runtime") == "docker" else DEFAULT_ENDPOINT
-    endpoint = get_flag(words, _FLAG) or _find_endpoint(words, read) or left_out
+    left_out = DOCKERSHIM if get_flag(arguments, "--container-runtime") == "docker" else DEFAULT_ENDPOINT
+    endpoint = get_flag(arguments, _FLAG) or _find_endpoint(arguments, read) or left_out
     return {"running": running is not None, "endpoint": endpoint, "daemon": find_daemon(endpoint)}
 
 
 def list_configurations(processes: Sequence[Sequence[str]], read: Reader) -> list[str]:
-    """Return the files of the kubelet's configuration, the last of which that has a setting counts; none on a host without a kubelet."""
-    words = _find_running(processes)
-    return list(_list_files(_read_kubeadm(read) or () if words is None else words, read))
+    """Return the files of the kubelet's configuration, of which the last one with a setting counts; empty without a kubelet."""
+    arguments = _find_running(processes)
+    return list(_list_files(_read_kubeadm(read) or () if arguments is None else arguments, read))
 
 
 def find_daemon(endpoint: str) -> str | None:
@@ -74,7 +74,10 @@ def find_daemon(endpoint: str) -> str | None:
 
 def _find_running(processes: Sequence[Sequence[str]]) -> list[str] | None:
     """Return the flags of the kubelet that runs."""
-    return next((list(words[1:]) for words in processes if words and os.path.basename(words[0]) == "kubelet"), None)
+    return next(
+        (list(arguments[1:]) for arguments in processes if arguments and os.path.basename(arguments[0]) == "kubelet"),
+        None,
+    )
 
 
 def _read_kubeadm(read: Reader) -> list[str] | None:
@@ -89,25 +92,25 @@ def _read_kubeadm(read: Reader) -> list[str] | None:
         return [f"--config={KUBEADM_CONFIG}"]
 
 
-def get_flag(words: Sequence[str], flag: str) -> str | None:
+def get_flag(arguments: Sequence[str], flag: str) -> str | None:
     """Return the value of a flag, as one word or two; the last one counts."""
     found = None
-    for number, word in enumerate(words):
+    for number, word in enumerate(arguments):
         if word.startswith(f"{flag}="):
             found = word[len(flag) + 1 :]
         elif word == flag:
-            found = next(iter(words[number + 1 : number + 2]), None)
+            found = next(iter(arguments[number + 1 : number + 2]), None)
     return found or None
 
 
-def _find_endpoint(words: Sequence[str], read: Reader) -> str | None:
+def _find_endpoint(arguments: Sequence[str], read: Reader) -> str | None:
     """Return the setting of the kubelet's configuration; its drop-ins go before the main file, the last one first."""
-    told = [_parse_endpoint(read(path)) for path in _list_files(words, read)]
-    return next((endpoint for endpoint in reversed(told) if endpoint), None)
+    endpoints = [_parse_endpoint(read(path)) for path in _list_files(arguments, read)]
+    return next((endpoint for endpoint in reversed(endpoints) if endpoint), None)
 
 
-def _list_files(words: Sequence[str], read: Reader) -> Iterator[str]:
-    main, folder = get_flag(words, "--config"), get_flag(words, "--config-dir")
+def _list_files(arguments: Sequence[str], read: Reader) -> Iterator[str]:
+    main, folder = get_flag(arguments, "--config"), get_flag(arguments, "--config-dir")
     if main:
         yield main
     if folder:
@@ -122,8 +125,8 @@ def _parse_endpoint(text: str | None) -> str | None:
     except ValueError:
         found = _SETTING.search(text)
         return next(filter(None, found.groups()), None) if found else None
-    told = document.get("containerRuntimeEndpoint") if isinstance(document, dict) else None
-    return told if isinstance(told, str) else None
+    endpoint = document.get("containerRuntimeEndpoint") if isinstance(document, dict) else None
+    return endpoint if isinstance(endpoint, str) else None
 
 
 def read_path(path: str) -> Any:
@@ -139,10 +142,10 @@ def read_path(path: str) -> Any:
 
 def list_processes(proc: str = "/proc") -> list[list[str]]:
     """Return the arguments of this host's processes, without those of containers with process numbers of their own."""
-    # Without root, the namespaces of others' processes cannot be told.
+    # Without root, the namespaces of others' processes cannot be read.
     own = (_read_namespace(f"{proc}/self"), None)
-    ours = (name for name in read_path(proc) or () if name.isdigit() and _read_namespace(f"{proc}/{name}") in own)
-    return [(read_path(f"{proc}/{name}/cmdline") or "").split("\0")[:-1] for name in ours]
+    pids = (name for name in read_path(proc) or () if name.isdigit() and _read_namespace(f"{proc}/{name}") in own)
+    return [(read_path(f"{proc}/{name}/cmdline") or "").split("\0")[:-1] for name in pids]
 
 
 def _read_namespace(process: str) -> str | None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Queries a container runtime with the first client that the node has: crictl, then what the runtime itself brings along."""
+"""Queries a container runtime with the first client that the node has: crictl, else the runtime's own."""
 
 from __future__ import annotations
 

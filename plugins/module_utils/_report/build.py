@@ -1,10 +1,9 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Builds the report from what was observation; see problems.py for the shapes that go in.
+"""Builds the report from observations; checks.py describes their shapes.
 
-The report holds nothing that differs from one run to the next on an unchanged cluster: no time, no temperature, no
-used memory, and no mark of which run saw what. So its file changes only when something of the cluster did.
+The report has no times, temperatures or used memory, so that its file changes only with the cluster.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 SCHEMA = "gpu.kubernetes/report/v1"
 FAKE = "fake"
 
-# A smoke test proves a node as long as these are what they were.
+# The result of an earlier smoke test is valid while these are equal.
 TESTED = ("node", "gpus", "driver", "runtime", "resource_name")
 
 Report = Dict[str, Any]
@@ -37,8 +36,8 @@ def build_report(
     {schema, ok, summary: {nodes, gpus, problems}, resource_name, runtime_class, plugin_images, nodes: [node],
     problems: [{host, code, cause, remedy, sentence}], notes: [str], fakes: [image]}
 
-    ``earlier`` is the report of an earlier run; anything else is none. A node that was not tested this time keeps its
-    smoke test of then if it is the same node still; if the run is limited, hosts that it left out keep their entry.
+    ``earlier`` is the report of an earlier run; anything else is ignored. An unchanged node that was not tested in this run keeps
+    its earlier smoke test. If the run is limited, hosts outside it keep their entries.
     """
     known = earlier if earlier and earlier.get("schema") == SCHEMA else {}
     before = {node["host"]: node for node in known.get("nodes") or []}
@@ -71,7 +70,7 @@ def _assemble(nodes: list[dict[str, Any]], found: list[Any], cluster: Cluster, n
         "runtime_class": dict(cluster.get("runtime_class") or {}),
         "plugin_images": images,
         "nodes": nodes,
-        # Those of the cluster first; sorted() keeps a host's own in order.
+        # Those of the cluster first; sorted() is stable, so that the order within a host stays.
         "problems": sorted(found, key=lambda problem: str(problem["host"])),
         "notes": [*notes, *(note for node in nodes for note in node["notes"])],
         "fakes": sorted(image for image in used if FAKE in image),
@@ -79,7 +78,7 @@ def _assemble(nodes: list[dict[str, Any]], found: list[Any], cluster: Cluster, n
 
 
 def _examine(observation: Observation, before: Mapping[str, Any]) -> tuple[dict[str, Any], list[checks.Problem]]:
-    """Return (node, problems) of one host; ``before`` is its node in the earlier report, empty if there is none."""
+    """Return (node, problems) of one host; ``before`` is its node in the earlier report, or empty."""
     node = _build_node(observation)
     if node["smoke_test"]["result"] == "not run" and all(node[part] == before.get(part) for part in TESTED):
         node["smoke_test"] = before["smoke_test"]
@@ -100,7 +99,7 @@ def _build_node(observation: Observation) -> dict[str, Any]:
     return {
         "host": observation["host"],
         "node": observation["node"],
-        "ok": False,  # until the checks have been made
+        "ok": False,  # _examine sets it
         "gpus": {"count": len(gpus), "products": count_products(gpus), "devices": [_build_device(gpu) for gpu in gpus]},
         "driver": {
             "source": nvml.get("source"),
@@ -132,9 +131,9 @@ def count_products(gpus: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def render_difference(configuration: Mapping[str, Any]) -> list[str]:
-    """Return what the merge of the configuration would change, as lines of a unified difference for each file.
+    """Return the changes that a merge of the configuration would make, as lines of a unified diff of each file.
 
-    Secrets are masked by it.
+    The merge has masked secrets.
     """
     diffs = configuration.get("diff") or []
     lines: list[str] = []
@@ -146,5 +145,5 @@ def render_difference(configuration: Mapping[str, Any]) -> list[str]:
 
 
 def _build_device(gpu: Mapping[str, Any]) -> dict[str, Any]:
-    kept = ("index", "uuid", "name", "pci_address", "memory_total_bytes", "mig_mode", "compute_capability", "lost")
-    return {key: gpu.get(key) for key in kept}
+    keys = ("index", "uuid", "name", "pci_address", "memory_total_bytes", "mig_mode", "compute_capability", "lost")
+    return {key: gpu.get(key) for key in keys}

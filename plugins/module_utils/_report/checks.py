@@ -1,25 +1,25 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What can be wrong with the GPUs of a cluster, as a table of pure checks.
+"""Finds the problems of the GPUs of a cluster, by a table of checks.
 
-An observation is what was observation of one host::
+An observation is of one host::
 
     {host, node, require_gpu, nvml: facts of nvml_facts, runtime: result of container_runtime_probe,
-     daemon: "containerd", "crio" or "docker", toolkit: what container_runtime_info tells of it,
+     daemon: "containerd", "crio" or "docker", toolkit: result of container_runtime_info,
      configuration: result of containerd_config, crio_config or docker_daemon_config in check mode}
 
-``joined`` adds what the cluster says of its node, for the checks::
+``join_cluster`` adds what the API server reports on its node, for the checks::
 
-    {kubernetes: entry of gpu_nodes_info, empty if there is none,
+    {kubernetes: entry of gpu_nodes_info, or empty,
      smoke_test: {result: passed, failed, skipped or "not run", reason unless passed, log_tail if failed,
                   image if one was tried}}
 
-The cluster is what the API server says, and what else concerns all hosts::
+The cluster is what the API server reports, and what concerns all hosts::
 
     {error: str or None, resource_name, nodes: [entry of gpu_nodes_info], plugin_images: [name],
      runtime_class: {name, found, handler, expected_handler}, smoke: [entry of gpu_smoke_test], smoke_error: str,
-     hosts: [all hosts to look at], limited: whether these are a part of all there are}
+     hosts: [all hosts of the run], limited: whether the inventory has more}
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Tuple
 
 Observation = Mapping[str, Any]
 Cluster = Mapping[str, Any]
-# {host, code, cause, remedy, sentence}; host is empty if the problem is the cluster's
+# {host, code, cause, remedy, sentence}; host is empty for a problem of the cluster
 Problem = Dict[str, Any]
 # (code, cause, remedy)
 Finding = Tuple[str, str, str]
@@ -36,19 +36,19 @@ HostCheck = Callable[[Observation], Iterator[Finding]]
 
 
 def get_runtime_title(observation: Observation) -> str:
-    """Return the name of the host's container runtime, as people write it."""
+    """Return the name of the host's container runtime, as its project writes it."""
     daemon = str(observation.get("daemon") or "containerd")
     return {"crio": "CRI-O", "docker": "Docker"}.get(daemon, daemon)
 
 
 def split_reason(reason: str) -> tuple[str, str]:
-    """Split "cause; remedy" at its last semicolon; the remedy is empty if there is none."""
+    """Split "cause; remedy" at its last semicolon; without one, the remedy is empty."""
     cause, separator, remedy = reason.rpartition("; ")
     return (cause, remedy) if separator else (reason, "")
 
 
 def join_cluster(observation: Observation, cluster: Cluster) -> Observation:
-    """Return the observation with what the cluster says of the host's node."""
+    """Return the observation with the cluster's entries on the host's node."""
     name = observation["node"]
     entry: Mapping[str, Any] = next((node for node in cluster.get("nodes") or [] if node["name"] == name), {})
     test: Mapping[str, Any] = next((test for test in cluster.get("smoke") or [] if test["node"] == name), {})
@@ -75,31 +75,31 @@ def _check_driver(observation: Observation) -> Iterator[Finding]:
     lost = any(gpu.get("lost") for gpu in gpus)  # each is a problem of its own
     if nvml.get("error") and not lost:
         cause, remedy = split_reason(str(nvml["error"]).rstrip("."))
-        yield "driver_error", cause, remedy or "install the driver anew and reboot"
+        yield "driver_error", cause, remedy or "reinstall the driver and reboot"
     elif gpus and nvml.get("source") == "pci":
         yield "driver_missing", f"{len(gpus)} GPUs on the PCI bus but no NVIDIA driver", "install the driver"
     elif not gpus and observation.get("require_gpu", True):
-        remedy = "take the host out of the group of GPU nodes, or look at its slots and its hypervisor"
+        remedy = "remove the host from the group of GPU nodes, or check its slots and its hypervisor"
         yield "no_gpu", "no NVIDIA GPU", remedy
 
 
 def _check_lost_gpus(observation: Observation) -> Iterator[Finding]:
-    # What the driver says of all of them is diffs once.
+    # The driver's error concerns all of them, so that only the first names it.
     detail = split_reason(str(observation["nvml"].get("error") or "").rstrip("."))[0]
     for gpu in observation["nvml"].get("gpus") or []:
         if gpu.get("lost"):
             name = gpu.get("uuid") or gpu.get("pci_address") or gpu.get("index")
-            diffs, detail = f" [{detail}]" if detail else "", ""
+            suffix, detail = f" [{detail}]" if detail else "", ""
             yield (
                 "gpu_lost",
-                f"GPU {name} is lost{diffs}",
+                f"GPU {name} is lost{suffix}",
                 "drain the node, reboot it and look for Xid errors and NVRM in its log",
             )
 
 
 def _check_runtime(observation: Observation) -> Iterator[Finding]:
     runtime = observation["runtime"]
-    # A configuration that drifted explains why a daemon that answers lacks something.
+    # Drift explains why a daemon that answers lacks a runtime.
     drifted = bool((observation.get("configuration") or {}).get("reasons"))
     if not runtime.get("ok") and not (drifted and runtime.get("runtime_version")):
         detail = "".join(f" [{line}]" for line in (runtime.get("log") or [])[-1:])
@@ -120,8 +120,8 @@ def _check_configuration(observation: Observation) -> Iterator[Finding]:
             cause, remedy = split_reason(str(found["msg"]).rstrip("."))
             yield "configuration", cause, remedy or "correct the file"
     elif found["reasons"]:
-        cause = f"the configuration of {get_runtime_title(observation)} is not what was declared (to do: {', '.join(found['reasons'])})"
-        yield "drift", cause, "run prepare_gpu_nodes, and look for who else writes the file"
+        cause = f"the configuration of {get_runtime_title(observation)} is not as declared (to do: {', '.join(found['reasons'])})"
+        yield "drift", cause, "run prepare_gpu_nodes, and find the other program that writes the file"
     elif found.get("restart_required"):
         cause = f"no run has confirmed a restart of {get_runtime_title(observation)} since its configuration changed"
         yield "restart_due", cause, "run prepare_gpu_nodes"
@@ -130,8 +130,8 @@ def _check_configuration(observation: Observation) -> Iterator[Finding]:
 def _check_node(observation: Observation) -> Iterator[Finding]:
     entry = observation["kubernetes"]
     if entry and not entry.get("ok"):
-        cause, remedy = split_reason(str(entry.get("reason") or "not every GPU is offered to pods"))
-        yield "node", cause, remedy or "look at the node and at the device plugin's pod"
+        cause, remedy = split_reason(str(entry.get("reason") or "not every GPU is allocatable"))
+        yield "node", cause, remedy or "check the node and the device plugin's pod"
 
 
 def _check_smoke_test(observation: Observation) -> Iterator[Finding]:
@@ -159,18 +159,18 @@ def _build_problem(host: str, finding: Finding) -> Problem:
 
 
 def find_host_problems(observation: Observation) -> list[Problem]:
-    """Return what is wrong with one host, as a joined observation tells it, its hardware first."""
+    """Return the problems of one host with a joined observation, those of its hardware first."""
     return [_build_problem(observation["host"], finding) for check in HOST_CHECKS for finding in check(observation)]
 
 
 def find_unreachable(hosts: Iterable[str]) -> list[Problem]:
-    """Return one problem for each of the hosts, of which nothing was observation."""
-    finding = ("unreachable", "the host could not be examined", "look at its errors above")
+    """Return one problem for each host without an observation."""
+    finding = ("unreachable", "the host could not be examined", "read its errors above")
     return [_build_problem(host, finding) for host in sorted(hosts)]
 
 
 def find_cluster_problems(cluster: Cluster) -> list[Problem]:
-    """Return what is wrong with the cluster as a whole."""
+    """Return the problems of the cluster as a whole."""
     found: list[Problem] = []
     if cluster.get("error"):
         cause, remedy = split_reason(str(cluster["error"]).rstrip("."))
@@ -192,9 +192,11 @@ def find_cluster_problems(cluster: Cluster) -> list[Problem]:
                 ),
             )
         )
-    # ansible-core 2.18 makes an empty text of nothing.
-    elif name and (runtime_class.get("expected_handler") or runtime_class.get("handler")) != runtime_class.get("handler"):
-        cause = f"RuntimeClass {name} asks for the handler {runtime_class.get('handler')}, not {runtime_class['expected_handler']}"
+    # ansible-core 2.18 turns None into an empty text.
+    elif name and (runtime_class.get("expected_handler") or runtime_class.get("handler")) != runtime_class.get(
+        "handler"
+    ):
+        cause = f"RuntimeClass {name} has the handler {runtime_class.get('handler')}, not {runtime_class['expected_handler']}"
         found.append(
             _build_problem(
                 "", ("runtime_class", cause, "delete it and run the playbook that deploys the device plugin")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Renders the report for people, as lines with a tone. Colours are the caller's affair."""
+"""Renders the report as lines with a tone; the caller chooses the colours."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def render_lines(
     hosts: Collection[str] | None = None,
     tested: Collection[str] | None = None,
 ) -> list[Line]:
-    """Return the whole report; ``path`` is the file that holds it as JSON, if any.
+    """Return the whole report; ``path`` is its JSON file, if any.
 
-    What is not of this run bears a star: of hosts that are not among ``hosts``, and smoke tests of nodes that are not
-    among ``tested``. None means that all of them are of this run.
+    A star marks results of an earlier run: of hosts that are not in ``hosts``, and smoke tests of nodes that are not in
+    ``tested``. None means that all of them are of this run.
     """
     rows = render_table(report, hosts, tested)
     rendered: list[Line] = [(_format_title(report), "good" if report["ok"] else "bad"), ("", "plain"), *rows]
@@ -40,7 +40,7 @@ def render_lines(
             f"Drift of the container runtime's configuration on {node['host']}", drift, "plain", bullet=""
         )
     rendered += render_section("Notes", report["notes"], "plain")
-    rendered += render_section("Fakes, which are not the real thing", report["fakes"], "plain")
+    rendered += render_section("Fakes of vendors' programs", report["fakes"], "plain")
     return [*rendered, *([("", "plain"), (f"As JSON: {path}", "weak")] if path else [])]
 
 
@@ -71,7 +71,7 @@ def render_table(
 
 
 def align_columns(rows: Sequence[tuple[Sequence[str], str]]) -> list[Line]:
-    """Return rows of cells as lines whose columns stand one below the other."""
+    """Return rows of cells as lines with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*(cells for cells, _tone in rows))]
     return [("  ".join(cell.ljust(width) for cell, width in zip(cells, widths)).rstrip(), tone) for cells, tone in rows]
 
@@ -105,17 +105,17 @@ def _build_cells(node: Mapping[str, Any], gpus: str) -> tuple[str, ...]:
 
 
 def _shorten_version(version: str | None) -> str:
-    """Leave out a version's build part, which says nothing to people."""
+    """Return a version without its build part."""
     return (version or "").partition("+")[0].lstrip("v")
 
 
 def _format_runtime_class(found: Mapping[str, Any]) -> str:
     if not found.get("name"):
-        return "not asked for"
+        return "not requested"
     return f"{found['name']} (handler {found.get('handler')})" if found.get("found") else f"{found['name']} is missing"
 
 
 def render_section(title: str, entries: Iterable[str], tone: str, bullet: str = "- ") -> list[Line]:
-    """Return entries below a title and an empty line; nothing if there are none."""
+    """Return an empty line, a title and the entries; nothing without entries."""
     listed: list[Line] = [(f"  {bullet}{entry}", tone) for entry in entries]
     return [("", "plain"), (title, "strong"), *listed] if listed else []

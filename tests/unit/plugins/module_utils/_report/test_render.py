@@ -76,7 +76,7 @@ def test_the_whole_report() -> None:
         "  +b",
     ):
         assert text in texts
-    assert "Fakes, which are not the real thing" not in texts
+    assert "Fakes of vendors' programs" not in texts
     assert {tone for _text, tone in rendered} <= {"plain", "strong", "good", "bad", "weak"}
 
 
