@@ -160,7 +160,7 @@ def find_differing_parameters(state: State, desired: Desired) -> dict[str, str]:
 
 
 def find_leftover_parameters(state: State, desired: Desired) -> dict[str, str]:
-    """Return {name: value as shown} of those that are not desired any more and are still shown with their former value."""
+    """Return {name: shown value} of removed parameters that still have their former value."""
     shown = {
         name: state.parameters.get(get_shown_name(name))
         for name in desired.former_parameters

@@ -34,7 +34,7 @@ def test_saved_objects_make_an_allocation(given: tuple[Any, ...]) -> None:
     [
         (SAVED, {"node": "w9"}, "There is no node w9"),
         (SAVED, {"unit": "GB"}, "knows no unit GB; choose one of GiB, MiB."),
-        (PODS, {}, "There is no node in what was given"),
+        (PODS, {}, "The input has no node"),
         ("{", {}, "is no JSON"),
         ({"kind": "Node", "status": "text"}, {}, "cannot read what it was given"),
     ],

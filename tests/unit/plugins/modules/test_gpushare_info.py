@@ -130,6 +130,6 @@ def test_a_list_that_expires_again_and_again_is_an_error(serve: Any, ask: Any) -
     assert result["failed"] is True
     assert result["msg"] == (
         f"The Kubernetes API at {server.url} answered 410: The provided continue parameter is too old to display a consistent "
-        "list result; run again when the API server and the way to it are less busy."
+        "list result; run again when the API server and the network are less busy."
     )
     assert len(pages(server)) == 5

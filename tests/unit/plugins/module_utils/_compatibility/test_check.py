@@ -39,12 +39,12 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
                 "Driver 570.86.10 does not know NVIDIA B200 yet; use 570.86.15 or newer.",
             ),
             ("warn", "driver_security", "bulletin 5747 of 2026-01; use 570.211.01 or a newer one of its branch, 580."),
-            ("warn", "driver_branch", "driver branch 570 since 2026-02 any more; use branch 580, 595 or 610."),
+            ("warn", "driver_branch", "driver branch 570 since 2026-02; use branch 580, 595 or 610."),
         ],
     ),
     (
         {"driver": "595.71.05", "gpus": [P40, T4]},
-        [("stop", "driver_gpu", "does not serve Tesla P40 any more; use branch 580, the last that does, or an older")],
+        [("stop", "driver_gpu", "no longer supports Tesla P40; use branch 580, the last that does, or an older")],
     ),
     # One that the working driver leaves out, too
     (
@@ -53,7 +53,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
             (
                 "warn",
                 "driver_gpu",
-                "does not serve Tesla K80 any more; use branch 470, the last that does, or an older",
+                "no longer supports Tesla K80; use branch 470, the last that does, or an older",
             ),
             ("warn", "kernel_modules", "The open kernel modules do not know Tesla K80; use the proprietary ones."),
         ],
@@ -61,8 +61,8 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
     (
         {"driver": "595.71.05", "running": "580.159.03", "gpus": [A100, P40, K80]},
         [
-            ("stop", "driver_gpu", "does not serve Tesla P40 any more; use branch 580"),
-            ("warn", "driver_gpu", "does not serve Tesla K80 any more; use branch 470"),
+            ("stop", "driver_gpu", "no longer supports Tesla P40; use branch 580"),
+            ("warn", "driver_gpu", "no longer supports Tesla K80; use branch 470"),
         ],
     ),
     (
@@ -91,7 +91,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
     ),
     (
         {"driver": "580", "flavor": "open", "gpus": [P40, B200]},
-        [("warn", "kernel_modules", "do not know Tesla P40; take it out, since another GPU of the host needs them.")],
+        [("warn", "kernel_modules", "do not know Tesla P40; remove it, because another GPU of the host needs them.")],
     ),
     (
         {"driver": "620.70.06", "flavor": "proprietary", "gpus": [T4]},
@@ -111,7 +111,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
                 "kernel_modules",
                 "branch 470 has no open kernel modules; use the proprietary ones, or branch 515 or",
             ),
-            ("warn", "driver_branch", "does not support driver branch 470 any more; use branch 535, 580, 595 or 610."),
+            ("warn", "driver_branch", "no longer supports driver branch 470; use branch 535, 580, 595 or 610."),
         ],
     ),
     # CUDA and a driver
@@ -141,7 +141,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
         ],
     ),
     # The first toolkit of 11 asks for less than its minor versions do
-    ({"driver": "450.51.05", "cuda": "11.0.2"}, [("warn", "driver_branch", "branch 450 since 2023-07 any more")]),
+    ({"driver": "450.51.05", "cuda": "11.0.2"}, [("warn", "driver_branch", "branch 450 since 2023-07")]),
     ({"cuda": "12.8"}, []),
     (
         {"cuda": "12.8", "gpus": [T4]},
@@ -176,7 +176,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
             (
                 "warn",
                 "cuda_gpu",
-                "CUDA 13.0 makes no code for Tesla P40 (pascal) any more; use CUDA 12.9 or older for it.",
+                "CUDA 13.0 no longer generates code for Tesla P40 (pascal); use CUDA 12.9 or older for it.",
             )
         ],
     ),
@@ -187,13 +187,13 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
             (
                 "stop",
                 "cuda_gpu",
-                "CUDA 13.0 makes no code for Tesla P40 (pascal) any more; use CUDA 12.9 or older for it.",
+                "CUDA 13.0 no longer generates code for Tesla P40 (pascal); use CUDA 12.9 or older for it.",
             )
         ],
     ),
     (
         {"driver": "580", "cuda": "13.0", "gpus": [P40, V100]},
-        [("stop", "cuda_gpu", "CUDA 13.0 makes no code for Tesla P40"), ("stop", "cuda_gpu", "no code for Tesla V100")],
+        [("stop", "cuda_gpu", "CUDA 13.0 no longer generates code for Tesla P40"), ("stop", "cuda_gpu", "generates code for Tesla V100")],
     ),
     (
         {"driver": "580", "cuda": "12.6", "gpus": [B200]},
@@ -212,14 +212,14 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
         {"driver": "580", "cuda": "13.0", "gpus": [P40, NEW]},
         [
             ("warn", "driver_gpu", "Nothing is known of the GPU with PCI device id 4abc"),
-            ("warn", "cuda_gpu", "CUDA 13.0 makes no code for Tesla P40 (pascal) any more"),
+            ("warn", "cuda_gpu", "CUDA 13.0 no longer generates code for Tesla P40 (pascal)"),
         ],
     ),
     (
         {"driver": "580", "cuda": "13.0", "gpus": [P40, {**NEW, "architecture": "rubin"}]},
         [
             ("warn", "driver_gpu", "Nothing is known of the GPU with PCI device id 4abc"),
-            ("warn", "cuda_gpu", "CUDA 13.0 makes no code for Tesla P40 (pascal) any more"),
+            ("warn", "cuda_gpu", "CUDA 13.0 no longer generates code for Tesla P40 (pascal)"),
             ("warn", "cuda_gpu", "Nothing is known of the CUDA toolkits that make code for the GPU with PCI device id"),
         ],
     ),
@@ -233,7 +233,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
     (
         {"driver": "470.256.02", "cuda": "11.4", "gpus": [{**K80, "compute_capability": "3.0"}]},
         [
-            ("stop", "cuda_gpu", "CUDA 11.4 makes no code for Tesla K80 (kepler) any more; use CUDA 10.2 or older"),
+            ("stop", "cuda_gpu", "CUDA 11.4 no longer generates code for Tesla K80 (kepler); use CUDA 10.2 or older"),
             ("warn", "driver_branch", ""),
         ],
     ),
@@ -356,7 +356,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
     ({"driver": "535.309.01", "today": "2026-06"}, []),
     (
         {"driver": "535.309.01", "today": "2026-07"},
-        [("warn", "driver_branch", "535 since 2026-06 any more; use branch 580, 595 or 610.")],
+        [("warn", "driver_branch", "535 since 2026-06; use branch 580, 595 or 610.")],
     ),
     (
         {"driver": "470.256.02", "gpus": [K80]},
@@ -364,7 +364,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
             (
                 "warn",
                 "driver_branch",
-                "driver branch 470 any more; no supported one is known that serves all GPUs of the host.",
+                "driver branch 470; no supported branch is known that supports all GPUs of the host.",
             )
         ],
     ),
@@ -449,7 +449,7 @@ def test_findings(
     for finding, (_level, _topic, words) in zip(found, expected):
         assert words in finding["message"]
         assert finding["message"].endswith(".")
-        assert finding["source"] or "othing is known" in finding["message"] or "No driver serves" in finding["message"]
+        assert finding["source"] or "othing is known" in finding["message"] or "No driver supports" in finding["message"]
 
 
 @pytest.mark.parametrize(
@@ -484,19 +484,19 @@ def test_what_the_gpus_want(
     ("situation", "words"),
     [
         ({"driver": "newest"}, "'newest' is no driver version; write numbers with dots"),
-        ({"cuda": "12"}, "'12' is no CUDA version; write two or three numbers, as in 12.8"),
-        ({"cuda": "12-8"}, "'12-8' is no CUDA version"),
-        ({"driver": "580.95.05", "kernel": "linux"}, "'linux' is no kernel release; write it as uname -r does"),
+        ({"cuda": "12"}, "'12' is not a CUDA version; write two or three numbers, as in 12.8"),
+        ({"cuda": "12-8"}, "'12-8' is not a CUDA version"),
+        ({"driver": "580.95.05", "kernel": "linux"}, "'linux' is not a kernel release; write it as uname -r does"),
         ({"toolkit": "v1"}, "'v1' is no container toolkit version"),
         ({"flavor": "Open"}, "flavor is 'Open'; choose one of open, proprietary"),
-        ({"gpus": {"pci_device_id": "1eb8"}}, "gpus is no list of dictionaries"),
-        ({"gpus": ["1eb8"]}, "gpus is no list of dictionaries"),
-        ({"gpus": [{"pci_device_id": "1eb810de"}]}, "'1eb810de' is no PCI device id"),
+        ({"gpus": {"pci_device_id": "1eb8"}}, "gpus is not a list of dictionaries"),
+        ({"gpus": ["1eb8"]}, "gpus is not a list of dictionaries"),
+        ({"gpus": [{"pci_device_id": "1eb810de"}]}, "'1eb810de' is not a PCI device id"),
         (
             {"drivers": "580"},
             "the situation has drivers; it takes cuda, driver, flavor, gpus, kernel, running, toolkit",
         ),
-        ({"today": "May"}, "'May' is no month; write it as 2026-05"),
+        ({"today": "May"}, "'May' is not a month; write it as 2026-05"),
     ],
 )
 def test_what_cannot_be_read(tables: Mapping[str, Any], situation: Mapping[str, Any], words: str) -> None:
@@ -509,7 +509,7 @@ def test_what_cannot_be_read(tables: Mapping[str, Any], situation: Mapping[str, 
     [
         ("toolkit", None, "the table toolkit.security is missing"),
         ("toolkit", {"security": []}, "the table toolkit.faults is missing"),
-        ("driver_kernel", {"a": 1}, "the table driver_kernel is no list"),
+        ("driver_kernel", {"a": 1}, "the table driver_kernel is not a list"),
         ("driver_kernel", ["a"], "an entry of the table driver_kernel is 'a'; write a dictionary"),
         ("driver_branches", [{"branch": 580}], "an entry of the table driver_branches has no source"),
         ("driver_branches", [{"source": "https://x"}], "an entry of the table driver_branches has no branch"),

@@ -93,7 +93,7 @@ def test_held_by_what_no_process_shows() -> None:
             "No kernel module nvidia is installed for the running kernel 6.1",
         ),
         (replace(NONE, installed=frozenset()), "loaded", "install the headers of the running kernel (for 6.1)"),
-        (replace(NONE, installed=frozenset()), "loaded", "the kernel's packages, boot the newest kernel that is inst"),
+        (replace(NONE, installed=frozenset()), "loaded", "the kernel's packages contain the modules, boot the newest inst"),
         (replace(SAME, installed=frozenset()), "current", "No kernel module nvidia is"),
         (replace(NONE, installed=frozenset(), make_log="/var/make.log"), "current", "is written in /var/make.log"),
         (replace(NONE, installed=frozenset({"nvidia"})), "current", "No kernel module nvidia_uvm is"),
@@ -125,7 +125,7 @@ def test_a_parameter_that_is_wanted_no_more(former: str, wanted: dict[str, int],
     asked = Desired("current", BOTH, wanted, {"NVreg_EnableMSI": former, "NVreg_NotShown": "1"})
     assert bool(modules.plan_reload(SAME, asked).unload) is reloads
     busy = modules.plan_reload(replace(SAME, users=[USER]), asked)
-    words = ["the loaded kernel module has NVreg_EnableMSI = 1, which is not wanted any more", USED]
+    words = ["the loaded kernel module has NVreg_EnableMSI = 1, which is no longer requested", USED]
     assert list(busy.reasons) == (words if reloads else [])
 
 

@@ -55,7 +55,7 @@ def test_carry_out_of_a_busy_module_loads_the_others_again_and_returns_why(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("words", "remedy"), [("Operation not permitted", "run this as root"), ("Unknown error 999", "see what the kernel")]
+    ("words", "remedy"), [("Operation not permitted", "run this as root"), ("Unknown error 999", "read the kernel's log")]
 )
 def test_carry_out_of_a_module_that_is_not_busy_loads_the_others_again_and_raises(
     tmp_path: Path, words: str, remedy: str
@@ -116,5 +116,5 @@ def test_other_words_are_the_kernels(tmp_path: Path) -> None:
     message = reload.explain_load_failure("gdrdrv", "Invalid argument", str(tmp_path))
     assert (
         message
-        == "The kernel module gdrdrv cannot be loaded (Invalid argument): see what the kernel wrote about it (dmesg)."
+        == "The kernel module gdrdrv cannot be loaded (Invalid argument): read the kernel's log (dmesg)."
     )

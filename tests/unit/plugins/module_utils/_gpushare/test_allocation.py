@@ -88,8 +88,8 @@ def test_the_shape_of_the_answer() -> None:
             {
                 "code": "pending_running",
                 "object": "default/lost",
-                "message": "Pod default/lost runs with aliyun.com/gpu-mem 3 on no known GPU, so that it was not gpushare's extender that "
-                "bound it; check that kube-scheduler has the extender, and start the pod anew.",
+                "message": "Pod default/lost runs with aliyun.com/gpu-mem 3 on no known GPU, so that gpushare's extender "
+                "has not bound it; check that kube-scheduler has the extender, and restart the pod.",
             }
         ],
     }

@@ -115,7 +115,7 @@ def test_a_gpu_that_is_given_away_twice() -> None:
     assert find(node, *full) == []
     (finding,) = find(node, *full, share_pod("r", amounts=(1,)), share_pod("s", index=1))
     assert (finding["code"], finding["object"]) == ("gpu_overcommitted", "w1")
-    assert finding["message"].startswith("Node w1 has 17 of 16 GiB of GPU 0 allocated; move pods off")
+    assert finding["message"].startswith("Node w1 has 17 of 16 GiB of GPU 0 allocated; move pods to")
     # The GPU beside it is unhealthy, and the extender gives away what the node has.
     assert find(share_node("w1", 16, 2, capacity={"aliyun.com/gpu-mem": "32"}), *full) == []
     (finding,) = find(node, *full, share_pod("r", amounts=(1,), deleted=True))

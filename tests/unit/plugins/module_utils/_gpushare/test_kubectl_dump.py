@@ -50,13 +50,13 @@ def test_shapes(given: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("", "is no JSON (Expecting value"),
+        ("", "is not JSON (Expecting value"),
         ("[" * 100_000, "is no JSON"),
         ("{}", "An object without a kind"),
         ({"items": [NODE]}, "An object without a kind"),
         ([bare(NODE)], "An object without a kind"),
         (3, "Lists of nodes and pods were expected, not 3;"),
-        (PODS, "There is no node in what was given; save nodes and pods by: kubectl get nodes,pods -A -o json."),
+        (PODS, "The input has no node; save nodes and pods by: kubectl get nodes,pods -A -o json."),
         ([], "There is no node"),
         ({"kind": "NodeList", "items": None}, "There is no node"),
     ],

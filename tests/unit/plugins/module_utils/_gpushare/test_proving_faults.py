@@ -47,7 +47,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._gpushar
             5,
             ("status",),
             {"phase": "Pending"},
-            "the pod of 5 GiB is being created, and its kubelet tells of no trouble yet (after 60 s)",
+            "the pod of 5 GiB is being created, and its kubelet reports no problem yet (after 60 s)",
         ),
     ],
 )

@@ -34,7 +34,7 @@ MANY = cluster(
     share_pod("d", on="w2", index=None, phase="Pending", amounts=(2,)),
     share_pod("e", on="w2", index=9, amounts=(1,), namespace="other"),
 )
-FINDING = "Pod other/e is on GPU 9 of node w2, which has 1; start the pod anew."
+FINDING = "Pod other/e is on GPU 9 of node w2, which has 1; restart the pod."
 
 
 def test_the_table() -> None:

@@ -89,7 +89,7 @@ def test_why_a_reboot_is_due(tmp_path: Path) -> None:
     assert told["reboot_reasons"] == [
         "the loaded kernel module is 570.124.06 and the library is 575.57.08",
         "the loaded kernel module is 570.124.06 and the installed one is 580.95.05",
-        "the package manager asks for it because of nvidia-kernel-dkms",
+        "the package manager requires it because of nvidia-kernel-dkms",
     ]
 
 
@@ -121,7 +121,7 @@ def test_packages_ask_in_vain_once_their_module_is_loaded(
         srcversion=loaded,
         packages=b"linux-base\n" + package,
     )
-    reason = f"the package manager asks for it because of {package.decode()}"
+    reason = f"the package manager requires it because of {package.decode()}"
     assert told["reboot_reasons"][-1:] == ([reason] if asked else [])
     assert told["reboot_required"] is asked
 

@@ -58,7 +58,7 @@ NOT_READY = {"RuntimeReady": {"status": False, "reason": "x", "message": "no run
     [
         (seen(), Desired(), True, True, ""),
         (seen(runtimes=("nvidia", "runc")), Desired("nvidia", "runc"), True, True, ""),
-        (seen(unit=MISSING), Desired(), False, True, "systemd knows no service containerd"),
+        (seen(unit=MISSING), Desired(), False, True, "systemd has no service containerd"),
         (seen(unit=FAILED, failure=NO_SOCKET), Desired(), False, True, "is failed (failed, exit-code)"),
         (seen(unit=STARTING, failure=NO_SOCKET), Desired(), False, False, "is activating (auto-restart, exit-code)"),
         (seen(failure=NO_SOCKET), Desired(), False, False, "No such file or directory"),

@@ -52,7 +52,7 @@ LOST = {"gpus": [gpu(), gpu(1, lost=True)], "error": "1 of 2 GPUs are lost to th
             host(nvml={"gpus": [], "source": "none"}),
             cluster(),
             ["no_gpu"],
-            "worker-1: no NVIDIA GPU; take the host out of the group of GPU nodes, or look at its slots and its hypervisor.",
+            "worker-1: no NVIDIA GPU; remove the host from the group of GPU nodes, or check its slots and its hypervisor.",
         ),
         (host(nvml={"gpus": [], "source": "none"}, require_gpu=False), cluster(), [], None),
         (
@@ -88,8 +88,8 @@ LOST = {"gpus": [gpu(), gpu(1, lost=True)], "error": "1 of 2 GPUs are lost to th
             cluster(),
             ["drift"],
             (
-                "worker-1: the configuration of containerd is not what was declared (to do: add the runtime); "
-                "run prepare_gpu_nodes, and look for who else writes the file."
+                "worker-1: the configuration of containerd is not as declared (to do: add the runtime); "
+                "run prepare_gpu_nodes, and find the other program that writes the file."
             ),
         ),
         # one cause, one problem: a daemon that answers lacks the runtime because its file does
@@ -160,7 +160,7 @@ LOST = {"gpus": [gpu(), gpu(1, lost=True)], "error": "1 of 2 GPUs are lost to th
             host(),
             cluster(hosts=["worker-1", "worker-9"]),
             ["unreachable"],
-            "worker-9: the host could not be examined; look at its errors above.",
+            "worker-9: the host could not be examined; read its errors above.",
         ),
     ],
 )
