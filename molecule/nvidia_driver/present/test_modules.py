@@ -222,7 +222,7 @@ def test_what_somebody_keeps_from_being_loaded_again_is_there_after_a_reboot(
     code, _done, said = run(playbook, host, nvidia_driver_reboot="report", **OTHER_PARAMETERS)
     assert code == 0, said
     assert "REBOOT REQUIRED" in said
-    assert "the loaded kernel module has NVreg_EnablePCIeGen3 = 0, and 1 is wanted" in said
+    assert "the loaded kernel module has NVreg_EnablePCIeGen3 = 0, and 1 is requested" in said
     assert IN_USE.format(somebody) in said
     assert look(host) == before
     assert "NVreg_EnablePCIeGen3=1" in host.file("/etc/modprobe.d/gpu-kubernetes-nvidia-driver.conf").content_string

@@ -258,7 +258,7 @@ class TestFaults:
         node.load("nvidia_uvm")
         answer = run(node, parameters={"NVreg_EnableStreamMemOPs": 1})
         assert answer["failed"]
-        assert "still the loaded kernel module has NVreg_EnableStreamMemOPs = 0, and 1 is wanted" in answer["msg"]
+        assert "still the loaded kernel module has NVreg_EnableStreamMemOPs = 0, and 1 is requested" in answer["msg"]
         assert "/etc/modprobe.d" in answer["msg"]
         assert node.loaded() == ["nvidia", "nvidia_uvm"]
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is told of a host: one line of a table for each thing that may be wrong, and for what must not be told."""
+"""Findings on a host: one row of the table for each possible finding, and for hosts without one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NEW = {"name": None, "pci_device_id": "4abc"}
 ODD = {"name": "Odd", "pci_device_id": "1300"}
 TODAY = "2026-05"
 
-#: Situation -> (level, topic, words of the message) of each finding, in the order in which they are told.
+#: Situation -> (level, topic, words of the message) of each finding, in the order in which they are reported.
 CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
     ({}, []),
     ({"driver": "", "cuda": None, "gpus": []}, []),
@@ -193,7 +193,10 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
     ),
     (
         {"driver": "580", "cuda": "13.0", "gpus": [P40, V100]},
-        [("stop", "cuda_gpu", "CUDA 13.0 no longer generates code for Tesla P40"), ("stop", "cuda_gpu", "generates code for Tesla V100")],
+        [
+            ("stop", "cuda_gpu", "CUDA 13.0 no longer generates code for Tesla P40"),
+            ("stop", "cuda_gpu", "generates code for Tesla V100"),
+        ],
     ),
     (
         {"driver": "580", "cuda": "12.6", "gpus": [B200]},
@@ -434,12 +437,12 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
 
 
 def told_of(situation: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]:
-    asked = dict(situation)
-    return check_compatibility(asked, tables, asked.pop("today", TODAY))
+    requested = dict(situation)
+    return check_compatibility(requested, tables, requested.pop("today", TODAY))
 
 
 @pytest.mark.parametrize(("situation", "expected"), CASES)
-def test_findings(
+def test_check_compatibility_of_each_situation(
     tables: Mapping[str, Any], situation: Mapping[str, Any], expected: list[tuple[str, str, str]]
 ) -> None:
     found = told_of(situation, tables)["findings"]
@@ -449,7 +452,9 @@ def test_findings(
     for finding, (_level, _topic, words) in zip(found, expected):
         assert words in finding["message"]
         assert finding["message"].endswith(".")
-        assert finding["source"] or "othing is known" in finding["message"] or "No driver supports" in finding["message"]
+        assert (
+            finding["source"] or "othing is known" in finding["message"] or "No driver supports" in finding["message"]
+        )
 
 
 @pytest.mark.parametrize(
@@ -469,7 +474,7 @@ def test_findings(
         ([B300], "open", (580, None)),
     ],
 )
-def test_what_the_gpus_want(
+def test_check_compatibility_returns_modules_and_branches(
     tables: Mapping[str, Any], gpus: list[dict[str, Any]], modules: str | None, branches: tuple[int | None, int | None]
 ) -> None:
     result = told_of({"gpus": gpus}, tables)
@@ -499,7 +504,9 @@ def test_what_the_gpus_want(
         ({"today": "May"}, "'May' is not a month; write it as 2026-05"),
     ],
 )
-def test_what_cannot_be_read(tables: Mapping[str, Any], situation: Mapping[str, Any], words: str) -> None:
+def test_check_compatibility_with_invalid_situation_raises(
+    tables: Mapping[str, Any], situation: Mapping[str, Any], words: str
+) -> None:
     with pytest.raises(CompatibilityError, match=words):
         told_of(situation, tables)
 
@@ -515,7 +522,9 @@ def test_what_cannot_be_read(tables: Mapping[str, Any], situation: Mapping[str, 
         ("driver_branches", [{"source": "https://x"}], "an entry of the table driver_branches has no branch"),
     ],
 )
-def test_tables_that_cannot_be_read(tables: Mapping[str, Any], name: str, content: Any, words: str) -> None:
+def test_check_compatibility_with_invalid_table_raises(
+    tables: Mapping[str, Any], name: str, content: Any, words: str
+) -> None:
     with pytest.raises(CompatibilityError, match=words):
         check_compatibility({}, {**tables, name: content}, TODAY)
 
@@ -529,11 +538,11 @@ def test_tables_that_cannot_be_read(tables: Mapping[str, Any], name: str, conten
         ("6.17-rc3", (6, 17, 0)),
     ],
 )
-def test_kernels(text: str, numbers: tuple[int, ...]) -> None:
+def test_parse_kernel_of_each_release(text: str, numbers: tuple[int, ...]) -> None:
     assert versions.parse_kernel(text) == numbers
 
 
-def test_versions_compare_as_numbers() -> None:
+def test_parse_version_compares_as_numbers() -> None:
     assert versions.parse_driver("570.9") < versions.parse_driver("570.26") < versions.parse_driver("570.124.06")
     assert versions.parse_driver("570.211.01") < versions.parse_driver("570") < versions.parse_driver("575.51.02")
     assert (

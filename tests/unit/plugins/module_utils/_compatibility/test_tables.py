@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The tables themselves: every fact has a source, every version can be read, and no range contradicts another."""
+"""The tables: every row has a source, every version is valid, and no range contradicts another."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ KEYS = {
 }
 
 
-def test_all_tables_are_read(tables: Mapping[str, Any]) -> None:
+def test_tables_are_all_read(tables: Mapping[str, Any]) -> None:
     assert {table for table, _part in PARTS} == set(tables)
     for table, content in tables.items():
         assert {part for name, part in PARTS if name == table} == (set(content) if isinstance(content, dict) else {""})
 
 
 @pytest.mark.parametrize(("table", "part"), PARTS)
-def test_every_value_can_be_read_and_has_a_source(tables: Mapping[str, Any], table: str, part: str) -> None:
+def test_tables_have_valid_values_and_sources(tables: Mapping[str, Any], table: str, part: str) -> None:
     rows = Tables(tables).get_rows(table, part)
     assert rows
     for row in rows:
@@ -74,14 +74,14 @@ def test_every_value_can_be_read_and_has_a_source(tables: Mapping[str, Any], tab
 
 
 @pytest.mark.parametrize("part", ["devices", "others"])
-def test_ranges_of_devices_do_not_overlap(tables: Mapping[str, Any], part: str) -> None:
+def test_device_ranges_do_not_overlap(tables: Mapping[str, Any], part: str) -> None:
     ranges = sorted((parse_device(row["from"]), parse_device(row["to"])) for row in tables["gpu_driver"][part])
     assert all(first <= last for first, last in ranges)
     assert all(one[1] < other[0] for one, other in zip(ranges, ranges[1:]))
 
 
 @pytest.mark.parametrize("key", ["first_driver", "last_driver", "open_modules"])
-def test_exceptions_do_not_contradict_each_other(tables: Mapping[str, Any], key: str) -> None:
+def test_exceptions_do_not_contradict(tables: Mapping[str, Any], key: str) -> None:
     rows = [row for row in tables["gpu_driver"]["exceptions"] if key in row]
     assert rows
     ranges = sorted((parse_device(row["from"]), parse_device(row["to"])) for row in rows)
@@ -103,12 +103,12 @@ def test_exceptions_do_not_contradict_each_other(tables: Mapping[str, Any], key:
         ("kernel_releases", "", ("series",)),
     ],
 )
-def test_no_fact_is_told_twice(tables: Mapping[str, Any], table: str, part: str, keys: tuple[str, ...]) -> None:
-    told = [tuple(str(row.get(key)) for key in keys) for row in Tables(tables).get_rows(table, part)]
-    assert len(told) == len(set(told))
+def test_tables_have_no_duplicates(tables: Mapping[str, Any], table: str, part: str, keys: tuple[str, ...]) -> None:
+    result = [tuple(str(row.get(key)) for key in keys) for row in Tables(tables).get_rows(table, part)]
+    assert len(result) == len(set(result))
 
 
-def test_newer_toolkits_were_made_with_newer_drivers(tables: Mapping[str, Any]) -> None:
+def test_newer_toolkits_need_newer_drivers(tables: Mapping[str, Any]) -> None:
     rows = tables["cuda_driver"]["toolkits"]
     assert rows == sorted(rows, key=lambda row: parse_version(row["cuda"]))
     assert rows == sorted(rows, key=lambda row: parse_version(row["driver"]))
@@ -118,33 +118,33 @@ def test_newer_toolkits_were_made_with_newer_drivers(tables: Mapping[str, Any]) 
         assert newest[minor] == get_branch(parse_version(row["driver"])), row
 
 
-def test_ranges_of_versions_go_upwards(tables: Mapping[str, Any]) -> None:
+def test_version_ranges_ascend(tables: Mapping[str, Any]) -> None:
     for row in (*tables["driver_kernel"], *tables["toolkit"]["faults"]):
         assert parse_version(row["from"]) <= (*parse_version(row["to"]), 0), row
         if "fixed" in row:
             assert parse_version(row["to"]) < parse_version(row["fixed"]), row
 
 
-def test_every_architecture_is_one(tables: Mapping[str, Any]) -> None:
+def test_architectures_are_known(tables: Mapping[str, Any]) -> None:
     known = {row["architecture"] for row in tables["gpu_driver"]["architectures"]}
     assert {row["architecture"] for row in (*tables["gpu_driver"]["devices"], *tables["cuda_gpu"])} <= known
 
 
-def test_minimums_are_of_their_branch(tables: Mapping[str, Any]) -> None:
+def test_security_minimums_belong_to_their_branch(tables: Mapping[str, Any]) -> None:
     for row in tables["driver_security"]:
         # The bulletin prints it so.
         assert get_branch(parse_version(row["driver"])) == row["branch"], row
         assert str(row["bulletin"]) in row["source"], row
 
 
-def test_good_drivers_are_within_the_range_of_their_kernel_rule(tables: Mapping[str, Any]) -> None:
+def test_good_drivers_are_within_their_kernel_rule(tables: Mapping[str, Any]) -> None:
     pairs = [(row, parse_version(good)) for row in tables["driver_kernel"] for good in row.get("good", ())]
     assert pairs
     for row, good in pairs:
         assert contains_version(row, good), row
 
 
-def test_a_security_minimum_with_the_fix_is_not_rejected_by_the_kernel_rule(tables: Mapping[str, Any]) -> None:
+def test_security_minimum_with_fix_passes_kernel_rule(tables: Mapping[str, Any]) -> None:
     minimums = [parse_version(row["driver"]) for row in tables["driver_security"]]
     pairs = [
         (row, minimum)
@@ -160,7 +160,7 @@ def test_a_security_minimum_with_the_fix_is_not_rejected_by_the_kernel_rule(tabl
 
 
 @pytest.mark.parametrize("profile", sorted(path.stem for path in PROFILES.glob("*.profile")))
-def test_the_simulated_gpus_are_known(tables: Mapping[str, Any], profile: str) -> None:
+def test_simulated_gpus_are_in_the_tables(tables: Mapping[str, Any], profile: str) -> None:
     text = PROFILES.joinpath(f"{profile}.profile").read_text(encoding="utf-8")
     ids = re.findall(r"^pci_device_id = 0x([0-9A-F]{4})10DE$", text, re.MULTILINE)
     architectures = re.findall(r"^architecture = (\w+)$", text, re.MULTILINE)

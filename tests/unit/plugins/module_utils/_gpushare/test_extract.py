@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is kept of a node and of a pod."""
+"""The values that are extracted from nodes and pods."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract i
 ALLOCATION = "scheduler.framework.gpushare.allocation"
 
 
-def test_a_node_is_cut_down_to_its_gpus() -> None:
+def test_extract_node_returns_gpus() -> None:
     node = share_node(
         "w1", 32, 2, capacity={GPU_MEM: "40"}, offered={"nvidia.com/gpu": "2", "nvidia.com/mig-1g.5gb": "0"}
     )
@@ -28,11 +28,11 @@ def test_a_node_is_cut_down_to_its_gpus() -> None:
 
 
 @pytest.mark.parametrize("node", [{}, {"metadata": None, "status": None}, {"status": {"addresses": None}}])
-def test_a_node_without_anything_has_nothing(node: dict[str, Any]) -> None:
+def test_extract_node_without_status_is_empty(node: dict[str, Any]) -> None:
     assert extract_node(node) == NodeShare("", "", 0, 0, 0, 0, ())
 
 
-def test_a_pod_is_cut_down_to_its_share() -> None:
+def test_extract_pod_returns_share() -> None:
     notes = {"ALIYUN_COM_GPU_MEM_POD": "7", "ALIYUN_COM_GPU_MEM_ASSIGNED": "false"}
     pod = extract_pod(
         share_pod("p", amounts=(3, None, "4000m"), index=1, annotations=notes, deleted=True, namespace="ns")
@@ -59,12 +59,12 @@ def test_a_pod_is_cut_down_to_its_share() -> None:
     ],
     ids=lambda pod: str((pod.get("metadata") or {}).get("name")),
 )
-def test_pods_that_hold_nothing_are_dropped(pod: dict[str, Any]) -> None:
+def test_extract_pod_without_share_is_none(pod: dict[str, Any]) -> None:
     assert extract_pod(pod) is None
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Running", "Unknown", ""])
-def test_pods_of_other_phases_hold_what_they_ask_for(phase: str) -> None:
+def test_extract_pod_of_other_phase_holds_its_request(phase: str) -> None:
     assert extract_pod(share_pod("p", phase=phase)) is not None
 
 
@@ -84,7 +84,7 @@ def test_pods_of_other_phases_hold_what_they_ask_for(phase: str) -> None:
         ("9" * 5000, ((-1, 3),)),
     ],
 )
-def test_the_index_decides_on_the_gpu(index: Any, amounts: Any) -> None:
+def test_extract_pod_reads_index(index: Any, amounts: Any) -> None:
     pod = extract_pod(share_pod("p", index=index))
     assert pod is not None
     assert pod.amounts == amounts
@@ -114,7 +114,7 @@ def test_the_index_decides_on_the_gpu(index: Any, amounts: Any) -> None:
         ("[" * 100_000, ((1, 3),)),
     ],
 )
-def test_an_allocation_goes_before_the_index_if_it_can_be_read(allocation: str, amounts: Any) -> None:
+def test_extract_pod_prefers_valid_allocation_to_index(allocation: str, amounts: Any) -> None:
     pod = extract_pod(share_pod("p", index=1, annotations={ALLOCATION: allocation}))
     assert pod is not None
     assert pod.amounts == amounts
@@ -126,7 +126,7 @@ def env(*values: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("shared", "variables", "told"),
+    ("shared", "variables", "result"),
     [
         (True, env({"value": "all"}), True),
         (True, env({"value": "none"}), True),
@@ -142,7 +142,7 @@ def env(*values: Any) -> list[dict[str, Any]]:
     ],
 )
 @pytest.mark.parametrize("kind", ["containers", "initContainers"])
-def test_containers_that_choose_gpus_themselves(kind: str, shared: bool, variables: Any, told: bool) -> None:
+def test_extract_pod_finds_overriding_containers(kind: str, shared: bool, variables: Any, result: bool) -> None:
     pod = share_pod("p", init=[{"name": "i"}])
     container = {"name": "x", "env": variables}
     if shared:
@@ -150,20 +150,20 @@ def test_containers_that_choose_gpus_themselves(kind: str, shared: bool, variabl
     pod["spec"][kind].append(container)
     found = extract_pod(pod)
     assert found is not None
-    assert found.overriding == (("x",) if told else ())
+    assert found.overriding == (("x",) if result else ())
 
 
-def test_what_is_kept_is_small() -> None:
+def test_extract_pod_is_small() -> None:
     pod = share_pod("p")
     pod["metadata"]["managedFields"] = ["x" * 4000]
     assert len(json.dumps(extract_pod(pod))) < 200
 
 
 @pytest.mark.parametrize(("text", "number"), [("12", 12), ("-3", -3), ("+3", 3), ("", None), (None, None), (3, None)])
-def test_whole(text: Any, number: int | None) -> None:
+def test_parse_whole_of_each_text(text: Any, number: int | None) -> None:
     assert parse_whole(text) == number
 
 
-def test_the_count_is_of_the_allocatable() -> None:
+def test_extract_node_counts_allocatable() -> None:
     node = share_node("w1", 16, None, capacity={GPU_COUNT: "2"})
     assert (extract_node(node).gpu_count, extract_node(node).gpu_count_capacity) == (0, 2)

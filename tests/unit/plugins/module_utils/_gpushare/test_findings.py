@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is told to be wrong, of whom, and when it is not."""
+"""Findings on nodes and pods, and nodes and pods without one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def find(node: dict[str, Any], *pods: dict[str, Any]) -> list[dict[str, str]]:
         (share_node("w1", None, None, offered={"nvidia.com/gpu": "1"}), []),
     ],
 )
-def test_nodes(node: dict[str, Any], codes: list[str]) -> None:
+def test_find_in_node_of_each_node(node: dict[str, Any], codes: list[str]) -> None:
     found = find(node)
     assert [finding["code"] for finding in found] == codes
     assert {finding["object"] for finding in found} <= {"w1"}
@@ -71,7 +71,7 @@ def test_nodes(node: dict[str, Any], codes: list[str]) -> None:
         ),
     ],
 )
-def test_message_of_a_node_names_its_amounts(node: dict[str, Any], message: str) -> None:
+def test_find_in_node_message_names_amounts(node: dict[str, Any], message: str) -> None:
     (finding,) = find(node)
     assert finding["message"].startswith(f"Node w1 {message}")
 
@@ -95,13 +95,13 @@ def test_message_of_a_node_names_its_amounts(node: dict[str, Any], message: str)
         (share_pod("p", init=[{"name": "i", "env": VISIBLE}]), ["visible_devices_env"]),
     ],
 )
-def test_pods(pod: dict[str, Any], codes: list[str]) -> None:
+def test_find_in_node_of_each_pod(pod: dict[str, Any], codes: list[str]) -> None:
     found = find(share_node("w1"), pod)
     assert [finding["code"] for finding in found] == codes
     assert {finding["object"] for finding in found} <= {"default/p"}
 
 
-def test_pods_of_a_node_whose_plugin_is_gone_are_looked_at_too() -> None:
+def test_find_in_node_without_plugin_checks_pods() -> None:
     found = find(share_node("w1", 0, 1), share_pod("p", index=None), share_pod("q"))
     assert [(finding["code"], finding["object"]) for finding in found] == [
         ("leftover_gpu_count", "w1"),
@@ -109,7 +109,7 @@ def test_pods_of_a_node_whose_plugin_is_gone_are_looked_at_too() -> None:
     ]
 
 
-def test_a_gpu_that_is_given_away_twice() -> None:
+def test_find_in_node_with_overcommitted_gpu_reports_it() -> None:
     node = share_node("w1", 32, 2)
     full = [share_pod("p", amounts=(10,)), share_pod("q", amounts=(6,))]
     assert find(node, *full) == []
@@ -122,7 +122,7 @@ def test_a_gpu_that_is_given_away_twice() -> None:
     assert "1 of them to pods that are terminating, which gpushare's extender no longer counts" in finding["message"]
 
 
-def test_a_foreign_text_is_cut_short_and_keeps_to_its_line() -> None:
+def test_find_in_node_shortens_untrusted_text() -> None:
     (finding,) = find(share_node("w1"), share_pod("p", annotations={REQUEST: "\x1b[2J\n" * 1000}))
     assert len(finding["message"]) < 250
     assert finding["message"].isprintable()

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which shapes of saved nodes and pods are read, and what is said of others."""
+"""Shapes of saved nodes and pods, and the errors for others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIXED = {"apiVersion": "v1", "kind": "List", "items": [NODE, POD, {"kind": "Serv
 
 
 def bare(item: dict[str, Any]) -> dict[str, Any]:
-    """An object as it is in a list of the API server, which says the kind once for all."""
+    """An object as in a list of the API server, which has the kind only once."""
     return {key: value for key, value in item.items() if key != "kind"}
 
 
@@ -41,7 +41,7 @@ PODS = {"kind": "PodList", "items": [bare(POD)]}
     ],
     ids=range(10),
 )
-def test_shapes(given: list[Any]) -> None:
+def test_read_dump_of_each_shape(given: list[Any]) -> None:
     nodes, pods = read_dump(*given)
     assert [node.name for node in nodes] == ["w1"]
     assert [pod.name for pod in pods] == ["p"]
@@ -62,7 +62,7 @@ def test_shapes(given: list[Any]) -> None:
     ],
     ids=range(9),
 )
-def test_other_shapes_are_told_with_the_way_to_mend_them(given: Any, words: str) -> None:
+def test_read_dump_of_other_shape_raises_with_remedy(given: Any, words: str) -> None:
     with pytest.raises(DumpError) as caught:
         read_dump(given)
     assert words in str(caught.value)

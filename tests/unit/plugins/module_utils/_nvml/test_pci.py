@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The PCI bus: GPUs among other devices, and names that are known."""
+"""The PCI bus: GPUs among other devices, and their names."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
         ("none", []),
     ],
 )
-def test_names_are_those_of_nvml(workshop: Workshop, profile: str, names: list[str]) -> None:
+def test_read_gpus_returns_names_of_nvml(workshop: Workshop, profile: str, names: list[str]) -> None:
     assert [gpu.name for gpu in pci.read_gpus(workshop.pci(profile))] == names
 
 
-def test_numa_nodes(workshop: Workshop, tmp_path: Path) -> None:
+def test_read_numa_node_of_each_device(workshop: Workshop, tmp_path: Path) -> None:
     addresses = [str(gpu.pci_address) for gpu in pci.read_gpus(workshop.pci("a100-40g"))]
     assert [pci.read_numa_node(workshop.pci("a100-40g"), address) for address in addresses] == [0] * 4 + [1] * 4
     for text in ("-1\n", "", "x\n"):
@@ -49,7 +49,7 @@ def device(folder: Path, address: str, vendor: str, kind: str, model: str = "0x2
         (target / name).write_text(f"{value}\n", encoding="ascii")
 
 
-def test_only_display_controllers_of_nvidia_count(tmp_path: Path) -> None:
+def test_read_gpus_ignores_other_devices(tmp_path: Path) -> None:
     device(tmp_path, "10000:01:00.0", "0x10de", "0x030200", "0x20b0")
     device(tmp_path, "0000:41:00.0", "0x10DE", "0x030000", "0xffff")
     device(tmp_path, "0000:41:00.1", "0x10de", "0x040300")  # its audio function
@@ -65,7 +65,7 @@ def test_only_display_controllers_of_nvidia_count(tmp_path: Path) -> None:
     assert pci.count_switches(str(tmp_path)) == 1
 
 
-def test_nvswitches(tmp_path: Path) -> None:
+def test_count_switches_by_device_id(tmp_path: Path) -> None:
     device(tmp_path, "0000:c4:00.0", "0x10de", "0x068000", "0x1AF1")
     device(tmp_path, "0000:c5:00.0", "0x10de", "0x068000", "0x22a3")
     device(tmp_path, "0000:c6:00.0", "0x10de", "0x068000", "0x1234")  # another bridge
@@ -77,7 +77,7 @@ def test_nvswitches(tmp_path: Path) -> None:
     assert pci.count_switches(str(tmp_path / "absent")) == 0
 
 
-def test_bus_that_is_not_there(tmp_path: Path) -> None:
+def test_read_gpus_without_bus_is_empty(tmp_path: Path) -> None:
     assert pci.read_gpus(str(tmp_path / "absent")) == ()
 
 
@@ -97,7 +97,7 @@ C 03  Display controller
 """
 
 
-def test_gpus_of_others(tmp_path: Path) -> None:
+def test_read_other_gpus_of_each_vendor(tmp_path: Path) -> None:
     ids = tmp_path / "pci.ids"
     ids.write_text(IDS)
     root = tmp_path / "devices"
@@ -133,7 +133,7 @@ MEMORY: dict[str, tuple[dict[str, str], int | None]] = {
 
 
 @pytest.mark.parametrize("name", MEMORY)
-def test_memory_of_intels(tmp_path: Path, name: str) -> None:
+def test_read_other_gpus_memory_of_intel(tmp_path: Path, name: str) -> None:
     shown, memory = MEMORY[name]
     device(tmp_path, "0000:4d:00.0", "0x8086", "0x038000", "0x0bd5")
     for path, text in shown.items():

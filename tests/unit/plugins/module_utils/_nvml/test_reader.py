@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The binding against compiled libraries: every profile, drivers of every age, GPUs that are lost."""
+"""The reader with compiled libraries: every profile, old and new drivers, lost GPUs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read(path: str) -> Facts:
         ("h200", "NVIDIA H200", HGX_ADDRESSES, 143771, "9.0", "disabled"),
     ],
 )
-def test_uniform_nodes(
+def test_read_gpus_of_uniform_nodes(
     workshop: Workshop, profile: str, name: str, addresses: list[str], total_mib: int, capability: str, mig_mode: str
 ) -> None:
     facts = read(workshop.library(profile))
@@ -51,7 +51,7 @@ def test_uniform_nodes(
         assert (gpu.mig_mode, gpu.mig_devices, gpu.lost) == (mig_mode, (), False)
 
 
-def test_every_value_of_a_busy_gpu(workshop: Workshop) -> None:
+def test_read_gpus_of_busy_gpu_returns_all_values(workshop: Workshop) -> None:
     gpu = read(workshop.library("mixed", seed="node-1")).gpus[0]
     assert gpu.uuid is not None
     assert gpu.uuid.startswith("GPU-")
@@ -78,7 +78,7 @@ def test_every_value_of_a_busy_gpu(workshop: Workshop) -> None:
     assert gpu.as_dict() == expected
 
 
-def test_mixed_node_keeps_index_and_minor_number_apart(workshop: Workshop) -> None:
+def test_read_gpus_of_mixed_node_distinguishes_index_and_minor_number(workshop: Workshop) -> None:
     facts = read(workshop.library("mixed"))
     assert [(gpu.index, gpu.minor_number, gpu.name) for gpu in facts.gpus] == [
         (0, 1, "NVIDIA A100-PCIE-40GB"),
@@ -86,7 +86,7 @@ def test_mixed_node_keeps_index_and_minor_number_apart(workshop: Workshop) -> No
     ]
 
 
-def test_mig_partitions(workshop: Workshop) -> None:
+def test_read_gpus_with_mig_returns_partitions(workshop: Workshop) -> None:
     split, whole = read(workshop.library("h100-mig")).gpus
     assert (split.mig_mode, whole.mig_mode, whole.mig_devices) == ("enabled", "disabled", ())
     assert [(part.index, part.gpu_instance_id, part.compute_instance_id) for part in split.mig_devices] == [
@@ -104,12 +104,12 @@ def test_mig_partitions(workshop: Workshop) -> None:
     assert whole.utilization_gpu_percent == 0
 
 
-def test_driver_without_gpus(workshop: Workshop) -> None:
+def test_read_gpus_of_driver_without_gpus_is_empty(workshop: Workshop) -> None:
     facts = read(workshop.library("none"))
     assert (facts.source, facts.gpus, facts.driver_version) == ("nvml", (), "570.124.06")
 
 
-def test_lost_gpu_tells_where_it_was(workshop: Workshop) -> None:
+def test_read_gpus_with_lost_gpu_returns_its_address(workshop: Workshop) -> None:
     facts = read(workshop.library("lost-gpu"))
     assert [gpu.lost for gpu in facts.gpus] == [False, False, True, False]
     lost = facts.gpus[2]
@@ -125,7 +125,7 @@ def test_lost_gpu_tells_where_it_was(workshop: Workshop) -> None:
         ("no-driver", library.DRIVER_NOT_LOADED, "Driver Not Loaded"),
     ],
 )
-def test_nvml_that_does_not_start(workshop: Workshop, profile: str, code: int, text: str) -> None:
+def test_read_gpus_without_start_raises_nvml_error(workshop: Workshop, profile: str, code: int, text: str) -> None:
     with pytest.raises(library.NvmlError, match=text) as caught:
         read(workshop.library(profile))
     assert (caught.value.code, caught.value.library_version) == (code, "12.570.124.06")
@@ -134,7 +134,7 @@ def test_nvml_that_does_not_start(workshop: Workshop, profile: str, code: int, t
 @pytest.mark.parametrize(
     ("code", "text", "lost"), [(4, "Insufficient Permissions", False), (999, "Unknown Error", True)]
 )
-def test_gpu_that_cannot_be_opened_is_counted_and_named(workshop: Workshop, code: int, text: str, lost: bool) -> None:
+def test_read_gpus_with_unopened_gpu_counts_and_names_it(workshop: Workshop, code: int, text: str, lost: bool) -> None:
     source = f"""
     int nvmlInit_v2(void) {{ return 0; }}
     int nvmlDeviceGetCount_v2(unsigned *count) {{ *count = 2; return 0; }}
@@ -146,7 +146,7 @@ def test_gpu_that_cannot_be_opened_is_counted_and_named(workshop: Workshop, code
     assert facts.error == f"GPU 1 cannot be opened ({text}, code {code}); look for the cause in the kernel log."
 
 
-def test_driver_of_the_first_days(workshop: Workshop) -> None:
+def test_read_gpus_of_oldest_driver_uses_older_functions(workshop: Workshop) -> None:
     newer = ["nvmlInit_v2", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetPciInfo_v2"]
     newer += ["nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMigMode"]
     newer += ["nvmlSystemGetCudaDriverVersion", "nvmlSystemGetCudaDriverVersion_v2"]
@@ -159,7 +159,7 @@ def test_driver_of_the_first_days(workshop: Workshop) -> None:
     assert gpu.memory_free_bytes == (40960 - 10240 - 578) * MIB
 
 
-def test_driver_of_days_to_come(workshop: Workshop) -> None:
+def test_read_gpus_of_future_driver_uses_newer_functions(workshop: Workshop) -> None:
     deprecated = [
         "nvmlSystemGetCudaDriverVersion",
         "nvmlDeviceGetTemperature",
@@ -173,7 +173,7 @@ def test_driver_of_days_to_come(workshop: Workshop) -> None:
     assert (gpu.temperature_celsius, gpu.memory_total_bytes) == (36, 15360 * MIB)
 
 
-def test_library_that_is_none(workshop: Workshop) -> None:
+def test_load_library_of_other_file_raises(workshop: Workshop) -> None:
     with pytest.raises(library.LibraryMissing, match=r"absent\.so cannot be loaded$"):
         library.load_library(str(workshop.folder / "absent.so"))
     broken = workshop.folder / "broken.so"
@@ -184,7 +184,7 @@ def test_library_that_is_none(workshop: Workshop) -> None:
         read(workshop.library_from_c("empty", "int unrelated = 1;"))
 
 
-def test_folders_are_searched_in_order(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_library_searches_folders_in_order(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "SONAME", "libnvidia-ml-of-this-test.so.1")
     folder = workshop.folder / "search"
     folder.mkdir()

@@ -54,7 +54,7 @@ NOT_READY = {"RuntimeReady": {"status": False, "reason": "x", "message": "no run
 
 
 @pytest.mark.parametrize(
-    ("observation", "wanted", "ok", "final", "words"),
+    ("observation", "desired", "ok", "final", "words"),
     [
         (seen(), Desired(), True, True, ""),
         (seen(runtimes=("nvidia", "runc")), Desired("nvidia", "runc"), True, True, ""),
@@ -81,8 +81,10 @@ NOT_READY = {"RuntimeReady": {"status": False, "reason": "x", "message": "no run
         (seen(runtimes=()), Desired("nvidia"), True, True, ""),
     ],
 )
-def test_judge(observation: Observation, wanted: Desired, ok: bool, final: bool, words: str) -> None:
-    verdict = judge_daemon(observation, wanted)
+def test_judge_daemon_of_each_observation(
+    observation: Observation, desired: Desired, ok: bool, final: bool, words: str
+) -> None:
+    verdict = judge_daemon(observation, desired)
     assert (verdict.ok, verdict.final) == (ok, final)
     assert words in verdict.cause
     assert bool(verdict.remedy) is not ok
@@ -90,7 +92,7 @@ def test_judge(observation: Observation, wanted: Desired, ok: bool, final: bool,
 
 
 class Clock:
-    """Time that passes by sleeping only."""
+    """A clock that advances only by sleep."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -102,8 +104,8 @@ class Clock:
         self.now += seconds
 
 
-def run(observations: Iterator[Observation], seconds: float, wanted: Desired | None = None) -> tuple[bool, float, int]:
-    """Return whether all was well in the end, how long it took, and how often was looked."""
+def run(observations: Iterator[Observation], seconds: float, desired: Desired | None = None) -> tuple[bool, float, int]:
+    """Return whether the verdict is good, the seconds, and the number of observations."""
     clock, looks = Clock(), 0
 
     def observe() -> Observation:
@@ -111,7 +113,7 @@ def run(observations: Iterator[Observation], seconds: float, wanted: Desired | N
         looks += 1
         return next(observations)
 
-    _last, verdict = wait_for_verdict(observe, wanted or Desired(), seconds, clock, clock.sleep)
+    _last, verdict = wait_for_verdict(observe, desired or Desired(), seconds, clock, clock.sleep)
     return verdict.ok, clock.now - 100, looks
 
 
@@ -120,41 +122,41 @@ def forever(observation: Observation) -> Iterator[Observation]:
         yield observation
 
 
-def test_watch_waits_for_a_start() -> None:
+def test_wait_for_verdict_waits_for_start() -> None:
     ok, took, looks = run(iter([seen(failure=NO_SOCKET)] * 3 + [seen()]), 60)
     assert (ok, looks) == (True, 4)
     assert 0 < took < 2
 
 
-def test_watch_looks_once_without_time() -> None:
+def test_wait_for_verdict_without_time_observes_once() -> None:
     assert run(forever(seen(failure=NO_SOCKET)), 0) == (False, 0.0, 1)
 
 
-def test_watch_ends_with_its_time() -> None:
+def test_wait_for_verdict_ends_with_its_time() -> None:
     ok, took, _looks = run(forever(seen(failure=NO_SOCKET)), 10)
     assert not ok
     assert 8 < took <= 10
 
 
 @pytest.mark.parametrize("last", [seen(unit=FAILED, failure=NO_SOCKET), seen(failure=NO_CRI), seen()])
-def test_watch_does_not_wait_for_what_cannot_come(last: Observation) -> None:
+def test_wait_for_verdict_with_final_failure_does_not_wait(last: Observation) -> None:
     ok, _took, looks = run(iter([seen(failure=NO_SOCKET), last]), 60, Desired("nvidia"))
     assert (ok, looks) == (False, 2)
 
 
-def test_watch_waits_for_a_reload() -> None:
+def test_wait_for_verdict_waits_for_reload() -> None:
     looks = [seen(runtimes={"nvidia": "/old"})] * 2 + [seen(runtimes={"nvidia": "/new"})]
     assert run(iter(looks), 60, Desired("nvidia", None, "/new", reloaded=True))[::2] == (True, 3)
     assert run(iter(looks), 60, Desired("nvidia", None, "/new"))[::2] == (False, 1)
 
 
-def test_watch_gives_up_on_a_daemon_that_crashes_again_and_again() -> None:
+def test_wait_for_verdict_with_repeated_crashes_ends() -> None:
     states = [seen(unit={**STARTING, "NRestarts": str(3 + count // 10)}, failure=NO_SOCKET) for count in range(60)]
     ok, _took, looks = run(iter(states), 600)
     assert (ok, looks) == (False, 21)
 
 
-def test_facts_remarks_and_handlers() -> None:
+def test_build_facts_and_remarks_of_an_answer() -> None:
     conditions = {**READY, "NetworkReady": {"status": False, "reason": "", "message": "no CNI"}}
     observation = seen(conditions=conditions, runtimes=("nvidia", "runc"))
     assert list_remarks(observation) == ["NetworkReady: no CNI"]
@@ -163,12 +165,12 @@ def test_facts_remarks_and_handlers() -> None:
     assert set(build_facts(seen(failure=NO_SOCKET)).values()) == {None}
 
 
-def test_judge_without_a_client_returns_its_remedy() -> None:
+def test_judge_daemon_without_client_returns_its_remedy() -> None:
     assert judge_daemon(seen(failure=NO_CLIENT), Desired()).remedy == "install crictl"
     assert judge_daemon(seen(failure=NO_SOCKET), Desired()).remedy == "read the log of containerd"
 
 
-def test_facts_and_remarks_name_the_client_that_was_used() -> None:
+def test_build_facts_and_remarks_name_the_client() -> None:
     answer = {"conditions": READY, "source": "ctr", "remarks": ["crictl is not installed"]}
     observation = Observation("containerd", ACTIVE, answer)
     assert build_facts(observation)["source"] == "ctr"

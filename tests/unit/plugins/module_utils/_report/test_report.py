@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From what was seen to the report."""
+"""The report from observations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._report.
 )
 
 
-def test_all_well() -> None:
+def test_build_report_without_problems_is_ok() -> None:
     report = build.build_report([host()], cluster())
     assert report["ok"] is True
     assert report["problems"] == []
@@ -33,7 +33,7 @@ def test_all_well() -> None:
     assert node["smoke_test"] == {"result": "passed"}
 
 
-def test_the_report_is_plain_json_and_the_same_for_the_same_cluster() -> None:
+def test_build_report_is_plain_and_deterministic() -> None:
     hosts = [host("worker-2"), host("worker-1")]
     first = json.dumps(build.build_report(hosts, cluster()))
     warmer = copy.deepcopy(hosts[::-1])
@@ -46,7 +46,7 @@ LOST = {"gpus": [gpu(), gpu(1, lost=True)], "error": "1 of 2 GPUs are lost to th
 
 
 @pytest.mark.parametrize(
-    ("seen", "told", "codes", "sentence"),
+    ("observation", "result", "codes", "sentence"),
     [
         (
             host(nvml={"gpus": [], "source": "none"}),
@@ -164,8 +164,10 @@ LOST = {"gpus": [gpu(), gpu(1, lost=True)], "error": "1 of 2 GPUs are lost to th
         ),
     ],
 )
-def test_problems(seen: dict[str, Any], told: dict[str, Any], codes: list[str], sentence: str | None) -> None:
-    report = build.build_report([seen], told)
+def test_build_report_with_each_problem_names_it(
+    observation: dict[str, Any], result: dict[str, Any], codes: list[str], sentence: str | None
+) -> None:
+    report = build.build_report([observation], result)
     assert [problem["code"] for problem in report["problems"]] == codes
     assert report["ok"] is not bool(codes)
     if sentence is not None:
@@ -181,15 +183,15 @@ def test_problems(seen: dict[str, Any], told: dict[str, Any], codes: list[str], 
         ("a; b; remedy", ("a; b", "remedy")),
     ],
 )
-def test_split_reason(reason: str, parts: tuple[str, str]) -> None:
+def test_split_reason_at_last_semicolon(reason: str, parts: tuple[str, str]) -> None:
     assert checks.split_reason(reason) == parts
 
 
-def test_notes_and_fakes() -> None:
+def test_build_report_lists_notes_and_fakes() -> None:
     fakes = ["lab.local/fake/plugin:v1"]
     skipped = [{"node": "worker-1", "passed": False, "skipped": True, "reason": "cordoned"}]
-    told = cluster(plugin_images=fakes, smoke=skipped, node={"reason": "cordoned, but all GPUs are offered"})
-    report = build.build_report([host()], told, ["NVML is simulated."])
+    result = cluster(plugin_images=fakes, smoke=skipped, node={"reason": "cordoned, but all GPUs are offered"})
+    report = build.build_report([host()], result, ["NVML is simulated."])
     assert report["ok"] is True
     assert report["fakes"] == fakes
     assert report["notes"] == [
@@ -200,7 +202,7 @@ def test_notes_and_fakes() -> None:
     assert report["nodes"][0]["smoke_test"] == {"result": "skipped", "reason": "cordoned"}
 
 
-def test_a_stand_in_that_was_tested_with_is_named_until_another_test() -> None:
+def test_build_report_names_fake_of_earlier_test() -> None:
     image = "lab.local/fake/cuda-sample@sha256:12"
     passed = [{"node": "worker-1", "passed": True, "skipped": False, "image": image}]
     report = build.build_report([host()], cluster(smoke=passed))
@@ -209,7 +211,7 @@ def test_a_stand_in_that_was_tested_with_is_named_until_another_test() -> None:
     assert build.build_report([host()], cluster(), earlier=from_file(report))["fakes"] == []
 
 
-def test_a_failed_smoke_test_tells_its_last_lines() -> None:
+def test_build_report_with_failed_smoke_test_has_log_tail() -> None:
     failed = [{"node": "worker-1", "passed": False, "skipped": False, "reason": "x", "log_tail": ["no CUDA device"]}]
     assert build.build_report([host()], cluster(smoke=failed))["nodes"][0]["smoke_test"] == {
         "result": "failed",
@@ -218,7 +220,7 @@ def test_a_failed_smoke_test_tells_its_last_lines() -> None:
     }
 
 
-def test_each_problem_is_one_line_with_host_cause_and_remedy() -> None:
+def test_build_report_problem_is_one_sentence() -> None:
     broken = host(runtime={"ok": False, "cause": "line 1\nline 2", "remedy": "do\n this.", "log": []})
     report = build.build_report([broken], cluster(smoke_error="no\nresults"))
     assert [problem["sentence"] for problem in report["problems"]] == [
