@@ -259,12 +259,12 @@ def main() -> None:
     wanted = verdict.Desired(params["runtime"], params["default_runtime"], params["runtime_path"], params["reloaded"])
     service = params["daemon"] if params["service"] is None else params["service"]
     begin = time.monotonic()
-    seen, judged = verdict.wait_for_verdict(
+    observation, judged = verdict.wait_for_verdict(
         lambda: observe(module, service), wanted, params["wait_timeout"], time.monotonic, time.sleep
     )
     log: list[str] = []
-    if not judged.ok and seen.answer is None and service:
-        command = unit.build_journal_command(service, seen.unit)
+    if not judged.ok and observation.answer is None and service:
+        command = unit.build_journal_command(service, observation.unit)
         log = unit.find_error_lines(output_of(module, command).splitlines())
     module.exit_json(
         changed=False,
@@ -272,10 +272,10 @@ def main() -> None:
         cause=judged.cause,
         remedy=judged.remedy,
         log=log,
-        service=dict(seen.unit),
-        remarks=verdict.list_remarks(seen),
+        service=dict(observation.unit),
+        remarks=verdict.list_remarks(observation),
         waited_seconds=round(time.monotonic() - begin, 2),
-        **verdict.build_facts(seen),
+        **verdict.build_facts(observation),
         # for the failure that a task may make of it
         **({} if judged.ok else {"msg": judged.sentence}),
     )

@@ -652,8 +652,8 @@ def main() -> None:
         module.fail_json(
             msg=f"timeout is {module.params['timeout']:g} seconds; give more than 0 and at most {LONGEST_TIMEOUT}."
         )
-    asked = collect.parse_subset(module.params.pop("gather_subset"))
-    facts = collect.gather_facts(collect.Options(subset=asked, **module.params))
+    subset = collect.parse_subset(module.params.pop("gather_subset"))
+    facts = collect.gather_facts(collect.Options(subset=subset, **module.params))
     others, warnings = collect.gather_other_gpus(module.params["pci_path"], module.params["timeout"])
     for warning in warnings:
         module.warn(warning)
