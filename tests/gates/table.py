@@ -33,6 +33,7 @@ from . import (
     selection,
     shell,
     versions,
+    words,
 )
 from ._common import PARALLEL, REPORTS, ROOT, finish, not_run, thorough
 from ._report import UNCONCERNED, Case, write
@@ -171,8 +172,8 @@ def types(_arguments: list[str]) -> int:
 
 
 def contract(_arguments: list[str]) -> int:
-    """Argument specs = defaults, licences, action groups, floors, tests/scenarios.yml, changelog"""
-    status = argument_specs.main() | licences.main() | action_groups.main() | floors.main()
+    """Argument specs = defaults, licences, action groups, floors, words, tests/scenarios.yml, changelog"""
+    status = argument_specs.main() | licences.main() | action_groups.main() | floors.main() | words.main()
     status |= finish("scenarios.yml", selection.problems(), f"{len(selection.table())} scenarios")
     return status | call("antsibull-changelog", "lint")
 

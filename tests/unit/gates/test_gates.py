@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from gates import action_groups, argument_specs, artifact, floors, licences, shell
+from gates import action_groups, argument_specs, artifact, floors, licences, shell, words
 
 DESCRIBED = {"description": "x", "type": "str"}
 PLUGINS = "ansible_collections.gpu.kubernetes.plugins"
@@ -280,3 +280,34 @@ def test_shell_finds_scripts_by_their_first_line():
     names = shell.scripts()
     assert ".ci/run" in names
     assert not [name for name in names if name.endswith(".py")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("seen.py", "", "write observed or reported"),
+        ("a.py", "def plan(asked): return asked\n", "a.py:1: the name asked has 'asked'"),
+        ("a.py", "class Wish: ...\n", "a.py:1: the name Wish"),
+        ("a.py", "class A:\n    def __init__(self): self._told = 1\n", "a.py:2: the name _told"),
+        ("a.py", "def determine(): return {'task': 'told', 'x': unseen.surface}\n", None),
+        ("a.yml", "__demo_told: 1\n", "a.yml:1: the name __demo_told"),
+        ("a.yml", "- name: Mend a scheduler\n", "a.yml:1: the name 'Mend a scheduler' has 'Mend'"),
+        ("a.yml", "- name: Check | Look at the nodes\n", "has 'Look'"),
+        ("a.yml", "- name: Check | Read the nodes\n  vars: {look: 1}\n", None),
+    ],
+)
+def test_words_of_each_name_are_checked(tmp_path, name, content, problem):
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / name).write_text(content)
+    found, count = words.problems(tmp_path, ("plugins",), ())
+    assert count == 1
+    assert any(problem in text for text in found) if problem else found == []
+
+
+def test_words_with_pending_place_ignores_it_until_it_is_clean(tmp_path):
+    (tmp_path / "plugins" / "_a").mkdir(parents=True)
+    (tmp_path / "plugins" / "_a" / "x.py").write_text("told = 1\n")
+    assert words.problems(tmp_path, ("plugins",), ("plugins/_a",)) == ([], 1)
+    (tmp_path / "plugins" / "_a" / "x.py").write_text("reported = 1\n")
+    (found,), _count = words.problems(tmp_path, ("plugins",), ("plugins/_a",))
+    assert "plugins/_a has no such names; remove it" in found
