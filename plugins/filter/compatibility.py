@@ -96,7 +96,7 @@ _value:
         message:
           description: One sentence with cause and remedy.
           type: str
-          sample: Driver 590.48.01 does not serve Tesla P40 any more; use branch 580, the last that does, or an older one.
+          sample: Driver 590.48.01 no longer supports Tesla P40; use branch 580, the last that does, or an older one.
         source:
           description: Where that is from, as an address or as a repository and a path. V(none) where nothing is known.
           type: str

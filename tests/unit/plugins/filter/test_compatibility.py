@@ -56,7 +56,7 @@ def test_compatibility_uses_month_of_controller(monkeypatch: pytest.MonkeyPatch)
         (None, TABLES, "needs the host and the tables as dictionaries"),
         ({}, [], "needs the host and the tables as dictionaries"),
         ({}, {}, "cannot be judged: the table cuda_driver.toolkits is missing"),
-        ({"driver": "new"}, TABLES, "cannot be judged: 'new' is no driver version; .*, as a text"),
+        ({"driver": "new"}, TABLES, "cannot be judged: 'new' is not a driver version; .*, as a text"),
         ({}, {**TABLES, "driver_branches": [{"branch": "x", "source": "y"}]}, ""),
         ({"driver": "580"}, {**TABLES, "driver_branches": [{"branch": "x", "source": "y"}]}, "cannot read the host or"),
     ],

@@ -35,7 +35,7 @@ def test_gpushare_allocation_of_saved_objects(given: tuple[Any, ...]) -> None:
         (SAVED, {"node": "w9"}, "There is no node w9"),
         (SAVED, {"unit": "GB"}, "knows no unit GB; choose one of GiB, MiB."),
         (PODS, {}, "The input has no node"),
-        ("{", {}, "is no JSON"),
+        ("{", {}, "is not JSON"),
         ({"kind": "Node", "status": "text"}, {}, "cannot read what it was given"),
     ],
 )

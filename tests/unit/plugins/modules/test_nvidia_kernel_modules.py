@@ -206,7 +206,7 @@ class TestFaults:
 
     @pytest.mark.parametrize(
         ("words", "remedy"),
-        [("Operation not permitted", "on the host if this is a container"), ("Unknown error 999", "(dmesg).")],
+        [("Operation not permitted", "and not in a container"), ("Unknown error 999", "(dmesg).")],
     )
     def test_unloading_that_is_refused(self, updated: kernel_node.Node, words: str, remedy: str) -> None:
         before = updated.loaded()

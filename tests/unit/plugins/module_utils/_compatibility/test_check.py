@@ -136,7 +136,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
             (
                 "stop",
                 "cuda_driver",
-                "too old for programs of CUDA 13.0.1; use driver 580.65.06 or newer, or CUDA 12.2, the newest that branch 535 serves.",
+                "too old for programs of CUDA 13.0.1; use driver 580.65.06 or newer, or CUDA 12.2, the newest that branch 535 supports.",
             )
         ],
     ),
@@ -488,11 +488,11 @@ def test_check_compatibility_returns_modules_and_branches(
 @pytest.mark.parametrize(
     ("situation", "words"),
     [
-        ({"driver": "newest"}, "'newest' is no driver version; write numbers with dots"),
+        ({"driver": "newest"}, "'newest' is not a driver version; write numbers with dots"),
         ({"cuda": "12"}, "'12' is not a CUDA version; write two or three numbers, as in 12.8"),
         ({"cuda": "12-8"}, "'12-8' is not a CUDA version"),
         ({"driver": "580.95.05", "kernel": "linux"}, "'linux' is not a kernel release; write it as uname -r does"),
-        ({"toolkit": "v1"}, "'v1' is no container toolkit version"),
+        ({"toolkit": "v1"}, "'v1' is not a container toolkit version"),
         ({"flavor": "Open"}, "flavor is 'Open'; choose one of open, proprietary"),
         ({"gpus": {"pci_device_id": "1eb8"}}, "gpus is not a list of dictionaries"),
         ({"gpus": ["1eb8"]}, "gpus is not a list of dictionaries"),

@@ -77,7 +77,7 @@ def test_explain_load_failure_with_unknown_signature_names_key(tmp_path: Path, w
 
 
 def test_explain_load_failure_without_permission_requires_root(tmp_path: Path) -> None:
-    assert "on the host if this is a container" in reload.explain_load_failure(
+    assert "and not in a container" in reload.explain_load_failure(
         "nvidia", "Operation not permitted", str(tmp_path)
     )
 

@@ -64,10 +64,10 @@ def test_find_in_node_of_each_node(node: dict[str, Any], codes: list[str]) -> No
             share_node("w1", 0, 1, capacity={GPU_COUNT: "2", GPU_MEM: "16"}),
             "has aliyun.com/gpu-count 2 and none of its aliyun.com/gpu-mem 16 allocatable; ",
         ),
-        (share_node("w1", 16, 0), "offers aliyun.com/gpu-mem 16 without aliyun.com/gpu-count, "),
+        (share_node("w1", 16, 0), "has aliyun.com/gpu-mem 16 without aliyun.com/gpu-count, "),
         (
             share_node("w1", 16, 1, offered={"nvidia.com/gpu": "1", "nvidia.com/gpu.shared": "4"}),
-            "offers the same GPUs as aliyun.com/gpu-mem and as nvidia.com/gpu, nvidia.com/gpu.shared, ",
+            "has the same GPUs as aliyun.com/gpu-mem and as nvidia.com/gpu, nvidia.com/gpu.shared, ",
         ),
     ],
 )

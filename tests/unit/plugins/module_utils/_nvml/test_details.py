@@ -120,7 +120,7 @@ def test_read_links_with_missing_link_continues(workshop: Workshop, monkeypatch:
         absent = name == "nvmlDeviceGetNvLinkState" and arguments[0].value == 2
         return (None,) if absent else numbers(self, name, *arguments, **options)
 
-    monkeypatch.setattr(Device, "numbers", without_two)
+    monkeypatch.setattr(Device, "read_numbers", without_two)
     links = gpus(workshop.library("h100-mig"), "topology")[1]["nvlinks"]
     assert [link["link"] for link in links] == [0, 1, *range(3, 18)]
 

@@ -87,7 +87,7 @@ def in_a_process(path: str, code: str, **environment: str) -> str:
     """The output of a fresh Python that has the library as ``nvml``."""
     command = f"import ctypes, os\nnvml = ctypes.CDLL({path!r})\n{code}"
     environ = {**{key: value for key, value in os.environ.items() if key != "NVML_PROFILE"}, **environment}
-    done = subprocess.run([sys.executable, "-c", command], capture_output=True, read_text=True, env=environ, check=True)
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, env=environ, check=True)
     return done.stdout + done.stderr
 
 
