@@ -5,15 +5,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: expected_gpus
-short_description: Tell how many devices a device plugin will offer on a node
+short_description: Compute how many devices a device plugin will report on a node
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
   - Counts the working GPUs in C(ansible_facts.nvml) and multiplies them by the replicas of time slicing or MPS in the
     plugin's configuration file.
   - GPUs in MIG mode do not count under the strategy C(mixed), where their slices are resources of their own.
-  - Of C(aliyun.com/gpu-mem), tells the units of memory that gpushare's device plugin will offer. Of C(nano-gpu/gpu-percent) and
-    C(elasticgpu.io/gpu-core), tells a hundred for each GPU.
+  - Of C(aliyun.com/gpu-mem), it is the units of memory that gpushare's device plugin will report. Of C(nano-gpu/gpu-percent) and
+    C(elasticgpu.io/gpu-core), it is a hundred for each GPU.
 positional: _input, config, resource, unit
 options:
   _input:
@@ -87,7 +87,7 @@ def expected_gpus_filter(
             return count_percents(facts)
         return count_expected(facts, config, resource)
     except GpuFactsError as error:
-        raise AnsibleFilterError(f"The number of devices cannot be told: {error}.") from error
+        raise AnsibleFilterError(f"The number of devices is unknown: {error}.") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise AnsibleFilterError(
             f"expected_gpus cannot read the facts or the plugin's configuration ({error}); both are dictionaries, the "

@@ -81,7 +81,7 @@ def gpu_labels_filter(
     except LabelError as error:
         raise AnsibleFilterError(str(error)) from error
     except (TypeError, ValueError, AttributeError) as error:
-        raise AnsibleFilterError(f"These are no facts of nvml_facts ({error}); gather them anew.") from error
+        raise AnsibleFilterError(f"The input is not facts of nvml_facts ({error}); gather them again.") from error
     return {"labels": labels, "warnings": warnings}
 
 

@@ -27,7 +27,7 @@ options:
     choices: [table, json, csv]
     default: table
   details:
-    description: Whether the table or the CSV tells of each pod. The allocation has to have the pods.
+    description: Whether the table or the CSV lists each pod. The allocation must have the pods.
     type: bool
     default: false
   bars:
@@ -71,7 +71,7 @@ def gpushare_render(
 ) -> str:
     """Return the allocation as text; a shape that does not fit is named."""
     if format not in FORMATS:
-        raise AnsibleFilterError(f"gpushare_render knows no format {format}; choose one of {', '.join(FORMATS)}.")
+        raise AnsibleFilterError(f"gpushare_render has no format {format}; choose one of {', '.join(FORMATS)}.")
     try:
         return render_text(dict(allocation), format, details, bars)
     except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -33,7 +33,7 @@ def test_gpushare_allocation_of_saved_objects(given: tuple[Any, ...]) -> None:
     ("given", "options", "words"),
     [
         (SAVED, {"node": "w9"}, "There is no node w9"),
-        (SAVED, {"unit": "GB"}, "knows no unit GB; choose one of GiB, MiB."),
+        (SAVED, {"unit": "GB"}, "has no unit GB; choose one of GiB, MiB."),
         (PODS, {}, "The input has no node"),
         ("{", {}, "is not JSON"),
         ({"kind": "Node", "status": "text"}, {}, "cannot read what it was given"),
@@ -58,7 +58,7 @@ def test_gpushare_render_of_allocation() -> None:
     [
         ({}, "table", "cannot read"),
         ([], "json", "cannot read"),
-        ({}, "yaml", "knows no format yaml; choose one of table, "),
+        ({}, "yaml", "has no format yaml; choose one of table, "),
     ],
 )
 def test_gpushare_render_with_invalid_input_raises(allocation: Any, form: str, words: str) -> None:
