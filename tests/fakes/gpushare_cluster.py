@@ -25,7 +25,7 @@ def shared_node(name: str, memory: int = 16, gpus: int = 1, **parts: Any) -> Obj
 
 
 def request_of(item: Object) -> int:
-    """The gpu-mem that a pod asks for."""
+    """The gpu-mem that a pod requests."""
     limits = (each.get("resources", {}).get("limits", {}) for each in item["spec"]["containers"])
     return sum(int(each.get(GPU_MEM, 0)) for each in limits)
 

@@ -100,7 +100,7 @@ class Scene:
 
 
 def refuse(times: int, status: int = 429, cause: str = "DisruptionBudget") -> Callable[[Any], bool]:
-    """An answer to evictions that is no so often, and then yes."""
+    """An answer to evictions that rejects so many times, and then accepts."""
     left = [times]
 
     def answer(_pod: Any) -> bool:

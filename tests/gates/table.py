@@ -231,7 +231,7 @@ def documentation(_arguments: list[str]) -> int:
 
 
 def built(_arguments: list[str]) -> int:
-    """Build the collection, look into it, install it, show its documentation"""
+    """Build the collection, check its files, install it, show its documentation"""
     return artifact.main()
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, NamedTuple, Sequence
 from xml.etree import ElementTree
 
-from gpu import smi_asked, smi_log
+from gpu import smi_log, smi_query
 
 ROOT = Path(__file__).resolve().parents[2]
 #: How often both are asked at most. What differs each time is a difference: clocks and their reasons move between two questions.
@@ -133,7 +133,7 @@ def live() -> ElementTree.Element:
     """All that nvidia-smi tells now."""
     text = subprocess.run(["nvidia-smi", "-q", "-x"], check=True, stdout=subprocess.PIPE, text=True).stdout
     log = ElementTree.fromstring(text)  # noqa: S314 - nvidia-smi's own
-    smi_asked.complete(log, ask)
+    smi_query.complete(log, ask)
     return log
 
 

@@ -49,7 +49,7 @@ def site(settings: Settings, *words: str) -> None:
 
 
 def playbook(settings: Settings, name: str, *words: str) -> None:
-    """Run one playbook with the lab's inventory; its exit code is ours."""
+    """Run one playbook with the lab's inventory; returns its exit code."""
     program = shutil.which("ansible-playbook", path=f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}")
     if not program:
         raise LabError("ansible-playbook is not there: run `make venv` first.")

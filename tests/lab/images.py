@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Container images without a registry: archives of built commands, under the names that kubeadm asks for."""
+"""Container images without a registry: archives of built commands, under the names that kubeadm uses."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def kubernetes(settings: Settings) -> dict[str, Path]:
     commands = binaries.kubernetes(settings)
     folder = settings.cache / "images" / f"kubernetes-{settings.kubernetes}"
     archives: dict[str, Path] = {}
-    with step("make the images that kubeadm asks for"):
+    with step("build the images that kubeadm uses"):
         for short in ("kube-apiserver", "kube-controller-manager", "kube-scheduler"):
             archives[short] = _command(folder / f"{short}.tar", names[short], commands / short)
         archives["etcd"] = _command(folder / "etcd.tar", names["etcd"], binaries.etcd(settings) / "etcd")

@@ -39,12 +39,12 @@ _IMAGES = {
 }
 
 
-# gpushare's published extender, which binds no pod that asks for a runtime (gpushare_extender_keeps_runtime_class).
+# gpushare's published extender, which binds no pod with a runtime class (gpushare_extender_keeps_runtime_class).
 _BINDS_NO_RUNTIME_CLASS = "1.11-d170d8a"
 
 
 def image_variables(settings: Settings) -> dict[str, Any]:
-    """Registry, repository and tag of each image, of the user's own archive where one fits, else of the fake; and what else they ask for."""
+    """Registry, repository and tag of each image, of the user's own archive where one fits, else of the fake; and their other variables."""
     given = [name for archive in settings.given_archives for name in image_names(archive)]
     variables: dict[str, Any] = {}
     for prefix, (endings, fake) in _IMAGES.items():

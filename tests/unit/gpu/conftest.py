@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect
-from ansible_collections.gpu.kubernetes.tests.unit.gpu.spoken import Smi
+from ansible_collections.gpu.kubernetes.tests.unit.gpu.smi_samples import Smi
 
 if TYPE_CHECKING:
     from fakes.nvml.simulated import Workshop

@@ -15,7 +15,7 @@ import pytest
 from gpu import compare, smi_log
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect
-from ansible_collections.gpu.kubernetes.tests.unit.gpu.spoken import Smi, parsed
+from ansible_collections.gpu.kubernetes.tests.unit.gpu.smi_samples import Smi, parsed
 
 if TYPE_CHECKING:
     from fakes.nvml.simulated import Workshop

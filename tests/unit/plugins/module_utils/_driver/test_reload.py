@@ -77,9 +77,7 @@ def test_explain_load_failure_with_unknown_signature_names_key(tmp_path: Path, w
 
 
 def test_explain_load_failure_without_permission_requires_root(tmp_path: Path) -> None:
-    assert "and not in a container" in reload.explain_load_failure(
-        "nvidia", "Operation not permitted", str(tmp_path)
-    )
+    assert "and not in a container" in reload.explain_load_failure("nvidia", "Operation not permitted", str(tmp_path))
 
 
 def test_explain_load_failure_without_permission_under_secure_boot_names_key(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from gpu import compare, smi_asked, smi_log
+from gpu import compare, smi_log, smi_query
 
-from ansible_collections.gpu.kubernetes.tests.unit.gpu.spoken import HEADING, Smi
+from ansible_collections.gpu.kubernetes.tests.unit.gpu.smi_samples import HEADING, Smi
 
 MIB, GIB = smi_log.MIB, smi_log.GIB
 # Of which matrix a row is says what is between the two GPUs.
@@ -99,7 +99,7 @@ def test_what_is_not_told_is_no_match(facts: Any, smi: Smi) -> None:
     ],
 )
 def test_matrix(text: str, rows: list[Any]) -> None:
-    assert list(smi_asked.matrix(text)) == rows
+    assert list(smi_query.matrix(text)) == rows
 
 
 def test_links_hide_what_is_below_them(facts: Any, smi: Smi) -> None:
@@ -156,20 +156,20 @@ def test_numa_node(facts: Any, smi: Smi, fact: int | None, told: str, found: str
 )
 def test_processors(facts: Any, smi: Smi, fact: str | None, told: str, same: bool) -> None:
     facts["gpus"][0]["cpu_affinity"] = fact
-    for arguments in smi_asked.MATRICES:
+    for arguments in smi_query.MATRICES:
         smi.said[arguments] = smi.said[arguments].replace("16-31,48-63", told)
     assert ("GPU 0 cpu_affinity" in compare.compare(facts, smi.log()).same) == same
 
 
 def test_gpu_instances_are_told_to_root_alone(facts: Any, smi: Smi) -> None:
-    smi.said[smi_asked.INSTANCES] = ""
+    smi.said[smi_query.INSTANCES] = ""
     verdict = compare.compare({**facts, "gpus": [{**facts["gpus"][0], "gpu_instances": None}]}, smi.log())
     assert verdict.different == []
     assert "GPU 0 gpu_instances" in verdict.untold
 
 
 def test_a_gpu_without_instances_beside_one_with_them(facts: Any, smi: Smi) -> None:
-    smi.said[smi_asked.INSTANCES] = smi.said[smi_asked.INSTANCES].replace("|   0  MIG", "|   1  MIG")
+    smi.said[smi_query.INSTANCES] = smi.said[smi_query.INSTANCES].replace("|   0  MIG", "|   1  MIG")
     alone = [f"GPU 0 gpu_instance {number} is known to one side alone" for number in (1, 2, 3)]
     assert compare.compare(facts, smi.log()).different == alone
     facts["gpus"][0]["gpu_instances"] = []

@@ -8,7 +8,7 @@ import re
 from typing import Any
 from xml.etree import ElementTree
 
-from gpu import smi_asked
+from gpu import smi_query
 
 # An H100 that is split, in a machine with NVSwitches, with the counters of SRAM apart.
 LOG = """\
@@ -150,15 +150,15 @@ PROFILES = """\
 """
 SAID = {
     ("-q", "-x"): LOG,
-    smi_asked.VERSIONS: VERSIONS,
-    smi_asked.LISTING: LISTING,
-    smi_asked.STATUS: STATUS,
-    smi_asked.REMOTES: REMOTES,
-    smi_asked.TOTALS: TOTALS,
+    smi_query.VERSIONS: VERSIONS,
+    smi_query.LISTING: LISTING,
+    smi_query.STATUS: STATUS,
+    smi_query.REMOTES: REMOTES,
+    smi_query.TOTALS: TOTALS,
     ("topo", "-m"): MATRIX,
     ("topo", "-mp"): PCI_MATRIX,
-    smi_asked.INSTANCES: INSTANCES,
-    smi_asked.PROFILES: PROFILES,
+    smi_query.INSTANCES: INSTANCES,
+    smi_query.PROFILES: PROFILES,
 }
 
 
@@ -185,5 +185,5 @@ class Smi:
     def log(self) -> ElementTree.Element:
         """All that it says."""
         log = parsed(self.said["-q", "-x"])
-        smi_asked.complete(log, lambda arguments: self.said[tuple(arguments)])
+        smi_query.complete(log, lambda arguments: self.said[tuple(arguments)])
         return log
