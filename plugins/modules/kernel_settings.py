@@ -11,6 +11,7 @@ module: kernel_settings
 short_description: Load kernel modules and set sysctl values, now and at each boot
 version_added: 0.1.0
 description:
+  - Internal module of this collection, which can change in any release.
   - Loads kernel modules that are neither loaded nor built in, and sets sysctl values that differ.
   - Changes nothing if all is as desired, as in containers that share their host's kernel.
   - O(modules_file) and O(sysctl_file) are written for the next boot, after the running kernel has accepted the values. A file that an

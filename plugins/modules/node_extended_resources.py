@@ -11,6 +11,7 @@ short_description: Remove extended resources from the status of nodes
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
+  - Internal module of this collection, which can change in any release.
   - Programs can write resources into the status of a node, as gpushare's device plugin does with C(aliyun.com/gpu-count). The
     kubelet does not remove them, so that they stay after the program is removed.
   - Lists the nodes once and patches those that have one of the resources.

@@ -11,6 +11,7 @@ short_description: Read several Kubernetes objects of any kind at once
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
+  - Internal module of this collection, which can change in any release.
   - Replaces a loop over M(kubernetes.core.k8s_info), whose every item starts Python and connects.
   - Accepts manifests, so that the objects of a deployment can be read before they are applied.
 options:

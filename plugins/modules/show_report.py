@@ -10,6 +10,7 @@ module: show_report
 short_description: Print the report on the GPUs of a cluster, or on their allocation
 version_added: 0.1.0
 description:
+  - Internal module of this collection, which can change in any release.
   - Prints the report of the filter P(gpu.kubernetes.gpu_report#filter) as a table with problems and notes, in colour if the terminal
     supports it.
   - Or prints the result of M(gpu.kubernetes.gpushare_info), as the filter P(gpu.kubernetes.gpushare_render#filter) renders it. One of
