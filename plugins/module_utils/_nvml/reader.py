@@ -61,7 +61,7 @@ def _read_cuda_version(nvml: Nvml) -> str | None:
 
 
 def _read_gpu(nvml: Nvml, index: int, topics: Collection[str], devices: list[Device | None], errors: list[str]) -> Gpu:
-    """One GPU; *devices* gets its handle, or None if it cannot be asked, and *errors* what is wrong with it."""
+    """One GPU; *devices* gets its handle, or None if it cannot be opened, and *errors* its error."""
     handle = ctypes.c_void_p()
     code = nvml.call(
         ["nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"], ctypes.c_uint(index), ctypes.byref(handle)
