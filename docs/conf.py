@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sphinx.environment import BuildEnvironment
 
 project = "gpu.kubernetes"
-copyright = "2026, the gpu.kubernetes authors"  # noqa: A001 - Sphinx asks for this name
+copyright = "2026, the gpu.kubernetes authors"  # noqa: A001 - Sphinx requires this name
 title = "gpu.kubernetes: GPUs for the nodes of a Kubernetes cluster"
 html_short_title = "gpu.kubernetes"
 extensions = ["sphinx_antsibull_ext"]
@@ -22,7 +22,7 @@ html_theme = "alabaster"
 html_theme_options = {"page_width": "1200px", "sidebar_width": "300px", "fixed_sidebar": True}
 html_show_sphinx = False
 default_role = "any"
-OURS = "ansible_collections.gpu.kubernetes."
+OWN = "ansible_collections.gpu.kubernetes."
 
 
 def foreign(_app: Sphinx, _env: BuildEnvironment, node: pending_xref, shown: Element) -> Element | None:
@@ -30,7 +30,7 @@ def foreign(_app: Sphinx, _env: BuildEnvironment, node: pending_xref, shown: Ele
 
     References into our own documentation stay errors where they lead nowhere.
     """
-    return None if node["reftarget"].startswith(OURS) else shown
+    return None if node["reftarget"].startswith(OWN) else shown
 
 
 def setup(app: Sphinx) -> None:

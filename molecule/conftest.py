@@ -126,7 +126,7 @@ def _gpu_pods(api: client.CoreV1Api, inventory: dict[str, Any]) -> Iterator[Call
     def start(amount: int, resource: str, node: str, waits: str = "") -> client.V1Pod:
         container = {
             "name": "gpu",
-            "image": "lab.local/stand-in/cuda-sample:vectoradd",
+            "image": "lab.local/fake/cuda-sample:vectoradd",
             "command": SLEEP,
             "resources": {"limits": {resource: str(amount)}},
             "volumeMounts": [{"name": "host", "mountPath": "/host", "readOnly": True}],

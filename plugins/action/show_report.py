@@ -57,10 +57,10 @@ class ActionModule(ActionBase):
 
 def _lines(arguments: dict[str, Any]) -> list[render.Line]:
     if arguments["allocation"] is None:
-        return render.lines(**{name: arguments[name] for name in ("report", "path", "hosts", "tested")})
+        return render.render_lines(**{name: arguments[name] for name in ("report", "path", "hosts", "tested")})
     form, details, bars = (arguments[name] for name in ("format", "details", "bars"))
     try:
-        return gpushare.lines(arguments["allocation"], form, details, bars)
+        return gpushare.render_lines(arguments["allocation"], form, details, bars)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise AnsibleActionFail(
             f"show_report cannot read the allocation ({error!r}); give it what gpushare_info returns, with the pods for details."

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a module says of itself, worded once.
+"""Attributes that modules have in common.
 
 A module uses ``gpu.kubernetes.attributes`` and states C(support) for check_mode,
 diff_mode and idempotent; the sub-fragments below are complete and only need naming.
@@ -18,7 +18,7 @@ class ModuleDocFragment:
 options: {}
 attributes:
   check_mode:
-    description: Can run in C(check_mode) and tell whether it would change something without changing anything.
+    description: Can run in C(check_mode) and report whether it would change something, without changing anything.
   diff_mode:
     description: Will return details on what has changed (or would change in C(check_mode)) when in diff mode.
   idempotent:

@@ -12,13 +12,13 @@ version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
   - Compares a host as it is, or as it shall be, with tables of what is known to work and what is not.
-  - What is known not to work is told with the level V(stop). What is not known to work, lacks security fixes, is not supported any
-    more or is newer than the tables is told with the level V(warn). What is neither is not told, and that is no promise.
-  - The role P(gpu.kubernetes.gpu_preflight#role) has the tables and an entry point C(compatibility), which asks with what is there.
+  - Findings with the level V(stop) are known not to work. Findings with the level V(warn) are not known to work, lack security fixes, are
+    no longer supported or are newer than the tables. A combination without a finding is not guaranteed to work.
+  - The role P(gpu.kubernetes.gpu_preflight#role) has the tables and an entry point C(compatibility), which checks a host.
 positional: _input, tables
 options:
   _input:
-    description: The host. What is left out, V(none) or empty is not known, or not there.
+    description: The host. A value that is omitted, V(none) or empty is unknown or missing.
     type: dict
     required: true
     suboptions:
@@ -31,14 +31,14 @@ options:
         choices: [open, proprietary]
       running:
         description:
-          - Version of the driver that works on the host, with the kernel and the kernel modules asked about. With it, that driver is
-            not judged beside the kernel, and some GPUs that it leaves out are told with the level V(warn), as long as it serves others.
+          - Version of the driver that works on the host, with this kernel and these kernel modules. It is not checked with the kernel, and
+            GPUs that it does not support have the level V(warn), as long as it supports others.
         type: str
       cuda:
         description: Version of the CUDA toolkit, such as V(12.8) or V(12.8.1).
         type: str
       kernel:
-        description: Release of the kernel, as C(uname -r) tells it.
+        description: Release of the kernel, as C(uname -r) prints it.
         type: str
       toolkit:
         description: Version of NVIDIA's container toolkit.
@@ -96,23 +96,23 @@ _value:
         message:
           description: One sentence with cause and remedy.
           type: str
-          sample: Driver 590.48.01 does not serve Tesla P40 any more; use branch 580, the last that does, or an older one.
+          sample: Driver 590.48.01 no longer supports Tesla P40; use branch 580, the last that does, or an older one.
         source:
-          description: Where that is from, as an address or as a repository and a path. V(none) where nothing is known.
+          description: The source, as an address or as a repository and a path. V(none) if nothing is known.
           type: str
           sample: "NVIDIA/nvidia-installer: nvGpus.h"
     kernel_modules:
-      description: What NVIDIA's installer would choose for the GPUs, V(open) or V(proprietary). V(none) where no table knows any of them.
+      description: The choice of NVIDIA's installer for the GPUs, V(open) or V(proprietary). V(none) if none of them is in a table.
       type: str
       sample: open
     open_kernel_modules:
       description:
         - Whether the GPUs go with the open kernel modules, V(required), V(possible) or V(impossible). By the rule of NVIDIA's installer
-          for different GPUs in one host, one that needs them decides, then one that cannot have them. V(none) where no table knows any.
+          for different GPUs in one host, one that needs them decides, then one that they do not support. V(none) if none is in a table.
       type: str
       sample: possible
     driver_branches:
-      description: The C(first) and the C(last) driver branch that serve all GPUs, each V(none) where no table sets a bound.
+      description: The C(first) and the C(last) driver branch that support all GPUs, each V(none) if no table has a bound.
       type: dict
       sample: {first: 450, last: null}
 """
@@ -122,7 +122,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.judgement import judge
+from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.check import check_compatibility
 from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.versions import CompatibilityError
 
 if TYPE_CHECKING:
@@ -130,11 +130,11 @@ if TYPE_CHECKING:
 
 
 def compatibility(situation: Mapping[str, Any], tables: Mapping[str, Any], today: str = "") -> dict[str, Any]:
-    """Return what is wrong with a host, and what its GPUs want."""
+    """Return the findings on a host, and the drivers for its GPUs."""
     if not isinstance(situation, dict) or not isinstance(tables, dict):
         raise AnsibleFilterError("compatibility needs the host and the tables as dictionaries; see its documentation.")
     try:
-        return judge(situation, tables, today or f"{datetime.date.today():%Y-%m}")
+        return check_compatibility(situation, tables, today or f"{datetime.date.today():%Y-%m}")
     except CompatibilityError as error:
         raise AnsibleFilterError(f"The compatibility cannot be judged: {error}.") from error
     except (TypeError, ValueError, AttributeError, KeyError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: expected_gpus
-short_description: Tell how many devices a device plugin will offer on a node
+short_description: Compute how many devices a device plugin will report on a node
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
@@ -57,7 +57,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import (
     GPU_RESOURCE,
     GpuFactsError,
-    expected_units,
+    count_units,
 )
 
 if TYPE_CHECKING:
@@ -76,9 +76,9 @@ def expected_gpus_filter(
             f"expected_gpus needs ansible_facts['nvml'], not {type(facts).__name__}; run nvml_facts."
         )
     try:
-        return expected_units(facts, resource, config, unit)
+        return count_units(facts, resource, config, unit)
     except GpuFactsError as error:
-        raise AnsibleFilterError(f"The number of devices cannot be told: {error}.") from error
+        raise AnsibleFilterError(f"The number of devices is unknown: {error}.") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise AnsibleFilterError(
             f"expected_gpus cannot read the facts or the plugin's configuration ({error}); both are dictionaries, the "

@@ -63,8 +63,8 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import gpu_labels
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels import LabelError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import build_gpu_labels
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.plan import LabelError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -77,11 +77,11 @@ def gpu_labels_filter(
     if not isinstance(facts, dict):
         raise AnsibleFilterError(f"gpu_labels needs ansible_facts['nvml'], not {type(facts).__name__}; run nvml_facts.")
     try:
-        labels, warnings = gpu_labels(facts, accelerator, extra)
+        labels, warnings = build_gpu_labels(facts, accelerator, extra)
     except LabelError as error:
         raise AnsibleFilterError(str(error)) from error
     except (TypeError, ValueError, AttributeError) as error:
-        raise AnsibleFilterError(f"These are no facts of nvml_facts ({error}); gather them anew.") from error
+        raise AnsibleFilterError(f"The input is not facts of nvml_facts ({error}); gather them again.") from error
     return {"labels": labels, "warnings": warnings}
 
 

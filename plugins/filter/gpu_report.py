@@ -11,10 +11,10 @@ short_description: Build the report on the GPUs of a cluster
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
-  - Compares what was seen of each GPU node with what the API server says, and lists what is wrong with a remedy.
+  - Compares observations of each GPU node with the API server's reports, and lists problems with remedies.
   - The result holds nothing that changes from run to run on an unchanged cluster, neither a time nor a mark of which
     run saw what.
-  - The role P(gpu.kubernetes.gpu_verify#role) collects what goes in.
+  - The role P(gpu.kubernetes.gpu_verify#role) collects the input.
 positional: _input
 options:
   _input:
@@ -29,7 +29,7 @@ options:
     description:
       - What concerns all hosts, with C(error), C(resource_name), C(nodes) of M(gpu.kubernetes.gpu_nodes_info),
         C(plugin_images), C(runtime_class), the results C(smoke) of M(gpu.kubernetes.gpu_smoke_test) and C(smoke_error).
-      - C(hosts) names all hosts that were to be looked at. One of them without an entry in the input is a problem.
+      - C(hosts) has all hosts of the run. A host without an entry in the input is a problem.
       - C(limited) says that these are a part of the hosts only.
     type: dict
     required: true
@@ -40,9 +40,8 @@ options:
     default: []
   earlier:
     description:
-      - The report of an earlier run, as the text of its file or read from it. What is no report of this filter, such as
-        an empty file or one that was cut off, is ignored.
-      - A node that was not tested this time keeps its earlier smoke test, be it good or bad, as long as its GPUs, driver and
+      - The report of an earlier run, as the text of its file or as data. Anything else, such as an empty or incomplete file, is ignored.
+      - A node that was not tested in this run keeps its earlier smoke test, passed or failed, as long as its GPUs, driver and
         runtime are what they were.
       - Hosts that a limited run left out keep their entry, problems and notes. Otherwise they are dropped.
     type: raw
@@ -58,7 +57,7 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - The report, with C(ok), C(summary), C(nodes), C(problems), C(notes) and C(stand_ins).
+    - The report, with C(ok), C(summary), C(nodes), C(problems), C(notes) and C(fakes).
     - Each problem has C(host), empty if it is the cluster's, C(code), C(cause), C(remedy), and all of it as C(sentence).
   type: dict
 """
@@ -68,7 +67,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import Report, build
+from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import Report, build_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -82,7 +81,7 @@ def gpu_report(
 ) -> Report:
     """Build the report; a shape that does not fit is named."""
     try:
-        return build(list(observations), cluster, notes, _report(earlier))
+        return build_report(list(observations), cluster, notes, _report(earlier))
     except (AttributeError, KeyError, TypeError) as error:
         raise AnsibleFilterError(
             f"gpu_report cannot read what it was given ({error!r}); see its documentation, or remove the earlier report."

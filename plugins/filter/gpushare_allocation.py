@@ -12,7 +12,7 @@ version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
   - Computes what M(gpu.kubernetes.gpushare_info) computes, without a cluster, from what C(kubectl get -o json) has saved.
-  - Save the pods of all namespaces. From those of one namespace it comes out as less than it is, and nothing tells.
+  - Save the pods of all namespaces. With those of one namespace, the allocation is too small, and no error shows it.
 positional: _input, pods
 options:
   _input:
@@ -27,7 +27,7 @@ options:
     type: raw
     default: []
   node:
-    description: The node to look at. Left out, all nodes that offer C(aliyun.com/gpu-mem).
+    description: The node; by default all nodes with allocatable C(aliyun.com/gpu-mem).
     type: str
     default: ""
   unit:
@@ -62,7 +62,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocatio
     UnknownNode,
     allocate,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.saved import SavedError, read
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.kubectl_dump import DumpError, read_dump
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,10 +71,10 @@ if TYPE_CHECKING:
 def gpushare_allocation(given: Any, pods: Any = (), node: str = "", unit: str | None = None) -> Allocation:
     """Return the allocation; what cannot be read is named."""
     if unit and unit not in UNITS:
-        raise AnsibleFilterError(f"gpushare_allocation knows no unit {unit}; choose one of {', '.join(UNITS)}.")
+        raise AnsibleFilterError(f"gpushare_allocation has no unit {unit}; choose one of {', '.join(UNITS)}.")
     try:
-        return allocate(*read(given, pods or ()), node=node or "", unit=unit or "")
-    except (SavedError, UnknownNode) as error:
+        return allocate(*read_dump(given, pods or ()), node=node or "", unit=unit or "")
+    except (DumpError, UnknownNode) as error:
         raise AnsibleFilterError(f"gpushare_allocation: {error}") from error
     except (AttributeError, KeyError, TypeError) as error:
         raise AnsibleFilterError(

@@ -27,7 +27,7 @@ options:
     choices: [table, json, csv]
     default: table
   details:
-    description: Whether the table or the CSV tells of each pod. The allocation has to have the pods.
+    description: Whether the table or the CSV lists each pod. The allocation must have the pods.
     type: bool
     default: false
   bars:
@@ -57,7 +57,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.render import FORMATS, text
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.render import FORMATS, render_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,9 +71,9 @@ def gpushare_render(
 ) -> str:
     """Return the allocation as text; a shape that does not fit is named."""
     if format not in FORMATS:
-        raise AnsibleFilterError(f"gpushare_render knows no format {format}; choose one of {', '.join(FORMATS)}.")
+        raise AnsibleFilterError(f"gpushare_render has no format {format}; choose one of {', '.join(FORMATS)}.")
     try:
-        return text(dict(allocation), format, details, bars)
+        return render_text(dict(allocation), format, details, bars)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise AnsibleFilterError(
             f"gpushare_render cannot read what it was given ({error!r}); give it what gpushare_info returns, with the pods for details."

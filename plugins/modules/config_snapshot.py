@@ -11,6 +11,7 @@ module: config_snapshot
 short_description: Keep files until a change to them is verified
 version_added: 0.1.0
 description:
+  - Internal module of this collection, which can change in any release.
   - Keeps files of a daemon as they are before a change, so that they can be restored if the daemon does not start with the
     change, and discards them once the daemon is verified.
   - Each file's snapshot is kept below O(state_dir) with mode V(0600), never beside the file. It keeps content, mode and owner, and

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: container_runtime_info
-short_description: Tell which container runtime and NVIDIA toolkit a node has
+short_description: Read which container runtime and NVIDIA toolkit a node has
 version_added: 0.1.0
 description:
-  - Tells where the daemon's program and the NVIDIA container runtime are, their versions, the package that the latter comes from,
+  - Returns the paths and versions of the daemon's program and the NVIDIA container runtime, the package of the latter,
     whether systemd knows the daemon, and which runtime the kubelet uses.
-  - Only looks at programs, packages, the unit and the kubelet's arguments and configuration. M(gpu.kubernetes.container_runtime_probe) asks the running daemon.
+  - Reads programs, packages, the unit and the kubelet's arguments and configuration. M(gpu.kubernetes.container_runtime_probe) queries the running daemon.
 author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 extends_documentation_fragment:
@@ -22,16 +22,16 @@ extends_documentation_fragment:
   - gpu.kubernetes.attributes.node
 options:
   daemon:
-    description: Which daemon to look for.
+    description: The daemon.
     type: str
     choices: [containerd, crio, docker]
     default: containerd
   service:
-    description: Name of the daemon's systemd unit. Left out, it is called as the daemon.
+    description: Name of the daemon's systemd unit; by default the daemon's name.
     type: str
   toolkit_runtime:
     description:
-      - The NVIDIA container runtime, as a path or as a name to look for in C(PATH) and in V(/usr/local/nvidia/toolkit),
+      - The NVIDIA container runtime, as a path or as a name that is searched in C(PATH) and in V(/usr/local/nvidia/toolkit),
         where the toolkit's container image puts it.
     type: str
     default: nvidia-container-runtime
@@ -41,14 +41,14 @@ options:
     elements: str
     default: [nvidia-container-toolkit]
   package_manager:
-    description: The package manager to ask. Left out, the first one that is found.
+    description: The package manager to query; by default the first one that is found.
     type: str
     choices: [apt, dnf, zypper, pacman]
   config_path:
     description: A configuration file of a container runtime, which is not among RV(other_configurations).
     type: path
   files:
-    description: Paths to look for, of which RV(files_found) names those that are there.
+    description: Paths, of which RV(files_found) has those that exist.
     type: list
     elements: str
     default: []
@@ -120,7 +120,7 @@ toolkit:
       type: str
       sample: 1.17.8
     usable:
-      description: Whether it can be executed and tells its version.
+      description: Whether it can be executed and prints its version.
       type: bool
       sample: true
 package_manager:
@@ -217,24 +217,24 @@ def main() -> None:
         except OSError:
             return 126, ""
 
-    manager = params["package_manager"] or host.package_manager(find)
+    manager = params["package_manager"] or host.find_package_manager(find)
     service = params["service"] or params["daemon"]
     distribution = _distributions.detect(os.path.exists)
-    shown = unit.parse_show(attempt(unit.show_command(service))[1])
+    shown = unit.parse_show(attempt(unit.build_show_command(service))[1])
     module.exit_json(
         changed=False,
-        program=host.program(find(PROGRAMS[params["daemon"]]), attempt),
+        program=host.describe_program(find(PROGRAMS[params["daemon"]]), attempt),
         service={
             "name": service,
             "exists": shown.get("LoadState") == "loaded",
             "state": shown.get("ActiveState"),
         },
-        toolkit=host.program(find(params["toolkit_runtime"]), attempt),
+        toolkit=host.describe_program(find(params["toolkit_runtime"]), attempt),
         package_manager=manager,
-        packages={name: host.package_version(manager, name, attempt) for name in params["packages"]},
+        packages={name: host.read_package_version(manager, name, attempt) for name in params["packages"]},
         other_configurations=list_changed_files(params["state_dir"], besides=params["config_path"]),
-        files_found=host.found(params["files"]),
-        kubelet=kubelet.describe(kubelet.processes(), kubelet.look),
+        files_found=host.filter_existing(params["files"]),
+        kubelet=kubelet.describe_kubelet(kubelet.list_processes(), kubelet.read_path),
         kubernetes_distribution=distribution,
         runtime_hint=_distributions.named(distribution).runtime_hint,
     )

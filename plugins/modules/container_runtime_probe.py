@@ -230,14 +230,14 @@ def find_program(module: AnsibleModule, name: str) -> str | None:
 
 def read_arguments(pid: str) -> list[str]:
     """Return the arguments of the process, none if there is no such process."""
-    return (kubelet.look(f"/proc/{pid}/cmdline") or "").split("\0")[:-1] if pid.isdigit() else []
+    return (kubelet.read_path(f"/proc/{pid}/cmdline") or "").split("\0")[:-1] if pid.isdigit() else []
 
 
 def observe(module: AnsibleModule, service: str) -> verdict.Observation:
     """Look at the daemon once."""
     daemon = module.params["daemon"]
     api = "the API" if daemon == "docker" else "the CRI"
-    shown = unit.parse_show(output_of(module, unit.show_command(service))) if service else {}
+    shown = unit.parse_show(output_of(module, unit.build_show_command(service))) if service else {}
     node = Node(
         find=lambda name: find_program(module, name),
         run=lambda command, seconds: _commands.run(command, seconds=seconds),
@@ -256,26 +256,26 @@ def main() -> None:
         argument_spec=ARGUMENTS, required_by={"runtime_path": ("runtime",)}, supports_check_mode=True
     )
     params = module.params
-    wanted = verdict.Wanted(params["runtime"], params["default_runtime"], params["runtime_path"], params["reloaded"])
+    wanted = verdict.Desired(params["runtime"], params["default_runtime"], params["runtime_path"], params["reloaded"])
     service = params["daemon"] if params["service"] is None else params["service"]
     begin = time.monotonic()
-    seen, judged = verdict.watch(
+    observation, judged = verdict.wait_for_verdict(
         lambda: observe(module, service), wanted, params["wait_timeout"], time.monotonic, time.sleep
     )
     log: list[str] = []
-    if not judged.ok and seen.answer is None and service:
-        command = unit.journal_command(service, seen.unit)
-        log = unit.telling_lines(output_of(module, command).splitlines())
+    if not judged.ok and observation.answer is None and service:
+        command = unit.build_journal_command(service, observation.unit)
+        log = unit.find_error_lines(output_of(module, command).splitlines())
     module.exit_json(
         changed=False,
         ok=judged.ok,
         cause=judged.cause,
         remedy=judged.remedy,
         log=log,
-        service=dict(seen.unit),
-        remarks=verdict.remarks(seen),
+        service=dict(observation.unit),
+        remarks=verdict.list_remarks(observation),
         waited_seconds=round(time.monotonic() - begin, 2),
-        **verdict.facts(seen),
+        **verdict.build_facts(observation),
         # for the failure that a task may make of it
         **({} if judged.ok else {"msg": judged.sentence}),
     )

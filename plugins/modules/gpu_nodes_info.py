@@ -7,24 +7,24 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: gpu_nodes_info
-short_description: Tell whether every GPU of every node is offered to pods, and why not
+short_description: Report whether every GPU of every node is allocatable, and why not
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
-  - Compares the GPUs that each node should offer with what its kubelet does offer.
-  - Where they differ, says why in one clause with a remedy. The node is unknown or not Ready, the plugin's pod is
-    missing (label, taint), pending, cannot be pulled, crashes or found no driver, or some GPUs are unhealthy.
-  - Lists nodes once and pods once; where O(expected) names one node, that one and its pods alone. Logs, events and
-    DaemonSets are only asked for when there is something to explain.
+  - Compares the expected GPUs of each node with those that its kubelet reports as allocatable.
+  - Explains a difference in one clause with a remedy. The node is unknown or not Ready, the plugin's pod is missing (label, taint),
+    pending, has no image, crashes or finds no driver, or some GPUs are unhealthy.
+  - Lists nodes once and pods once; if O(expected) has a single node, only this node and its pods. Logs, events and DaemonSets are only read
+    if a node is not as expected.
 options:
   expected:
     description:
-      - How many units of O(resource_name) each node should offer, by node name. Only these nodes are reported.
-      - Left out, all nodes that have the resource, the plugin or the label C(nvidia.com/gpu.present=true) are reported,
-        and each should offer all that it has.
+      - The expected units of O(resource_name), by node name. Only these nodes are reported.
+      - By default, all nodes that have the resource, the plugin or the label C(nvidia.com/gpu.present=true) are reported, and the expected
+        units are their capacity.
     type: dict
   exact:
-    description: Whether a node must not offer more than O(expected) either.
+    description: Whether more units than O(expected) are an error too.
     type: bool
     default: true
   resource_name:
@@ -32,40 +32,40 @@ options:
     type: str
     default: nvidia.com/gpu
   namespace:
-    description: Where the pods of the device plugin are.
+    description: The namespace of the device plugin's pods.
     type: str
     default: kube-system
   plugin_labels:
-    description: The labels by which the pods of the device plugin are known. With V({}) they are not looked for.
+    description: The labels of the device plugin's pods. With V({}), these pods are not searched.
     type: dict
     default:
       name: nvidia-device-plugin-ds
   pod_annotations:
     description:
-      - Annotations that the plugin's pod on a node must carry, such as the checksum of its configuration.
-      - A node whose pod is older, or does not run yet, does not count as ready, so that O(wait) spans a rolling update.
+      - Annotations that the plugin's pod on a node must have, such as the checksum of its configuration.
+      - A node whose pod is older, or does not run yet, is not as expected, so that O(wait) covers a rolling update.
     type: dict
     default: {}
   boot_ids:
     description:
-      - Of nodes that were rebooted, by their names, what their hosts have in C(/proc/sys/kernel/random/boot_id).
-      - What a kubelet reported before that boot does not count.
+      - The content of C(/proc/sys/kernel/random/boot_id) of rebooted hosts, by the names of their nodes.
+      - Reports of a kubelet from before that boot do not count.
     type: dict
     default: {}
   explain:
     description:
-      - Whether to ask for logs, events and DaemonSets where a node is not as expected, so that RV(nodes[].reason) can name the cause.
-      - Where only amounts matter, leave it out, for it takes a request for each such node.
+      - Whether to read logs, events and DaemonSets if a node is not as expected, so that RV(nodes[].reason) can name the cause.
+      - It takes a request for each such node; set it to V(false) if only amounts matter.
     type: bool
     default: true
   wait:
     description:
       - Whether to wait until all nodes are as expected.
-      - When time is up, the module fails and names each node with its reason.
+      - After O(wait_timeout), the module fails and names each node with its reason.
     type: bool
     default: false
   wait_sleep:
-    description: Seconds between two looks.
+    description: Seconds between two reads.
     type: int
     default: 5
   wait_timeout:
@@ -85,11 +85,11 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Look at all GPU nodes
+- name: Read the state of all GPU nodes
   gpu.kubernetes.gpu_nodes_info:
   register: gpus
 
-- name: Wait until two nodes offer what they have
+- name: Wait until the GPUs of two nodes are allocatable
   gpu.kubernetes.gpu_nodes_info:
     expected:
       worker-1: 1
@@ -113,53 +113,53 @@ nodes:
       description: The node.
       type: str
     known:
-      description: Whether there is such a node in the cluster.
+      description: Whether the node is in the cluster.
       type: bool
     expected:
-      description: What it should offer; V(null) if nothing was expected in particular.
+      description: The expected units; V(null) without O(expected).
       type: int
     capacity:
-      description: What it has, healthy or not.
+      description: The units that the node has, healthy or not.
       type: int
     allocatable:
-      description: What it offers to pods.
+      description: The units that pods can allocate.
       type: int
     allocated:
-      description: What pods on it hold now.
+      description: The units that its pods request.
       type: int
     ready:
       description: Whether the node is Ready.
       type: bool
     schedulable:
-      description: Whether new pods may land on it; V(false) when it is cordoned.
+      description: Whether new pods can be scheduled on it; V(false) if it is cordoned.
       type: bool
     ok:
-      description: Whether the node is Ready and offers what was expected, by a plugin of the current configuration.
+      description: Whether the node is Ready and the expected units are allocatable, with a plugin of the current configuration.
       type: bool
     reason:
-      description: Why it is not, or what is worth knowing although it is (a cordon); else empty.
+      description: Why it is not, or a remark although it is (a cordon); else empty.
       type: str
     gpu_resources:
-      description: What it offers to pods of all resources of GPUs, whoever's they are, in units of each.
+      description: Allocatable units of all GPU resources, of any device plugin.
       type: dict
     gpu_capacity:
-      description: What it has of them, healthy or not.
+      description: Units of them that the node has, healthy or not.
       type: dict
     gpu_allocated:
-      description: What pods on it hold of them now.
+      description: Units of them that its pods request.
       type: dict
     plugin_pod:
       description: The device plugin's pod on the node, or empty.
       type: str
     foreign_plugins:
-      description: Other device plugins on the node that offer the same GPUs, as C(namespace/owner).
+      description: Other device plugins on the node that register the same GPUs, as C(namespace/owner).
       type: list
       elements: str
     gpu_operator:
-      description: Whether NVIDIA's GPU Operator takes care of the device plugin on the node.
+      description: Whether NVIDIA's GPU Operator manages the device plugin on the node.
       type: bool
     container_runtime_version:
-      description: The container runtime that the kubelet uses, with its version; empty if the node has not told it.
+      description: The container runtime of the kubelet with its version; empty if the node has not reported it.
       type: str
     labels:
       description: The node's labels.
@@ -178,7 +178,7 @@ nodes:
       schedulable: true
       ok: false
       reason: "7 of 8 nvidia.com/gpu allocatable: 1 of 8 unhealthy as plugin pod
-        kube-system/nvidia-device-plugin-daemonset-x7k2p reports; look for Xid errors in the node's kernel log"
+        kube-system/nvidia-device-plugin-daemonset-x7k2p reports; search the node's kernel log for Xid errors"
       gpu_resources:
         nvidia.com/gpu: 7
       gpu_capacity:
@@ -200,8 +200,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.readiness import Question
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.watching import Patience, survey
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.readiness import Query
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import WaitTime, survey_nodes
 
 
 def _counts(module: AnsibleModule) -> dict[str, int] | None:
@@ -234,7 +234,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     params = module.params
-    question = Question(
+    query = Query(
         params["resource_name"],
         params["namespace"],
         params["plugin_labels"],
@@ -242,18 +242,18 @@ def main() -> None:
         params["exact"],
         params["boot_ids"],
     )
-    patience = Patience(params["wait_timeout"] if params["wait"] else 0, max(1, params["wait_sleep"]))
+    wait_time = WaitTime(params["wait_timeout"] if params["wait"] else 0, max(1, params["wait_sleep"]))
     expected = _counts(module)
     cluster = connect(module)
     try:
-        reports = survey(cluster, question, expected, patience, params["explain"])
+        reports = survey_nodes(cluster, query, expected, wait_time, params["explain"])
     except ApiError as error:
         module.fail_json(msg=str(error))
     result = {"ok": all(report.ok for report in reports), "nodes": [report.as_dict() for report in reports]}
     if params["wait"] and not result["ok"]:
         wrong = "; ".join(f"node {report.name}: {report.reason}" for report in reports if not report.ok)
         module.fail_json(
-            msg=f"Waited {params['wait_timeout']} s in vain for allocatable {params['resource_name']}: {wrong}.",
+            msg=f"After {params['wait_timeout']} s, the nodes lack allocatable {params['resource_name']}: {wrong}.",
             **result,
         )
     module.exit_json(changed=False, **result)

@@ -7,26 +7,26 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: gpushare_info
-short_description: Tell which pods hold how much memory of which GPU under gpushare
+short_description: Read which pods hold how much memory of which GPU under gpushare
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
   - Computes from nodes and pods alone what C(kubectl inspect gpushare) shows, and lists what is wrong with a remedy.
-  - Lists nodes once and pods once, in pages of which only what is needed is kept, so that a large cluster costs seconds and little memory.
+  - Lists nodes once and pods once, by pages, so that a large cluster takes seconds and little memory.
   - Amounts are units of C(aliyun.com/gpu-mem), booked by the limits of pods. gpushare does not isolate memory, so that a pod may use
     more than it has booked.
 options:
   node:
-    description: The node to look at. Left out, all nodes that offer C(aliyun.com/gpu-mem).
+    description: The node; by default all nodes with allocatable C(aliyun.com/gpu-mem).
     type: str
   pods:
-    description: Whether to list the pods of each node. Without them the answer for a large cluster is a small part of what it is else.
+    description: Whether to list the pods of each node. Without them, the result for a large cluster is much smaller.
     type: bool
     default: true
   unit:
     description:
-      - What one C(aliyun.com/gpu-mem) is, as gpushare's device plugin was told by its C(--memory-unit).
-      - Nodes do not tell it. Left out, it is guessed as C(kubectl inspect gpushare) does, by which more than 100 for one
+      - The unit of C(aliyun.com/gpu-mem), as in C(--memory-unit) of gpushare's device plugin.
+      - Nodes do not report it. By default, it is guessed as C(kubectl inspect gpushare) does, by which more than 100 for one
         GPU are MiB. That is wrong for GPUs with more than 100 GiB in V(GiB).
       - It only names what is reported, and changes no amount.
     type: str
@@ -66,7 +66,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 nodes:
-  description: The nodes that offer C(aliyun.com/gpu-mem), sorted by name. Amounts are units of that.
+  description: The nodes with allocatable C(aliyun.com/gpu-mem), sorted by name. Amounts are units of that.
   returned: success
   type: list
   elements: dict
@@ -78,29 +78,29 @@ nodes:
       description: Its internal address; empty if it has none.
       type: str
     gpu_count:
-      description: How many GPUs it offers.
+      description: The number of its GPUs.
       type: int
     gpus:
       description:
-        - Its GPUs by index, each with C(index), C(total) and C(allocated). gpushare takes all GPUs of a node for equal.
-        - A GPU that the node does not have, but a pod is said to be on, is listed too, and a finding.
+        - Its GPUs by index, each with C(index), C(total) and C(allocated). gpushare treats all GPUs of a node as equal.
+        - A GPU that the node does not have, but that a pod's annotation names, is listed too, and is a finding.
       type: list
       elements: dict
     pending:
-      description: What pods hold of which no GPU is known.
+      description: The amount of pods without a known GPU.
       type: int
     allocated:
-      description: What pods hold of all GPUs, listed above or not known.
+      description: The amount of all pods.
       type: int
     total:
-      description: What the node offers.
+      description: The allocatable amount.
       type: int
     percent:
       description: How much of it is allocated, in whole percents.
       type: int
     pods:
       description:
-        - The pods that have a node, have not finished and ask for C(aliyun.com/gpu-mem), by namespace and name. Left out unless O(pods).
+        - The unfinished pods on the node that request C(aliyun.com/gpu-mem), by namespace and name. Only with O(pods).
         - Each has C(namespace), C(name), C(phase), C(terminating), C(gpus) with C(index) and C(allocated), C(pending) and
           C(allocated).
       type: list
@@ -162,7 +162,7 @@ from typing import Iterator
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import UNITS, UnknownNode
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.asking import look
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.query import query_allocation
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
 
@@ -181,7 +181,7 @@ def main() -> None:
     cluster = connect(module)
     with _uncollected():
         try:
-            allocation = look(cluster, params["node"] or "", params["unit"] or "", params["pods"])
+            allocation = query_allocation(cluster, params["node"] or "", params["unit"] or "", params["pods"])
         except (ApiError, UnknownNode) as error:
             module.fail_json(msg=str(error))
         module.exit_json(changed=False, **allocation)
@@ -189,7 +189,7 @@ def main() -> None:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Keep the garbage collector still: among millions of objects without a cycle it takes as long as all else."""
+    """Disable the garbage collector, which takes half of the time for millions of objects without a cycle."""
     gc.disable()
     try:
         yield

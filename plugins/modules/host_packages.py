@@ -203,7 +203,7 @@ def main() -> None:
 
     def query(names: t.Sequence[str]) -> dict[str, str | None]:
         half = params["state"] == "absent"
-        return {name: host.package_version(params["manager"], name, lambda c: run(c)[:2], half) for name in names}
+        return {name: host.read_package_version(params["manager"], name, lambda c: run(c)[:2], half) for name in names}
 
     try:
         request = Request(

@@ -11,10 +11,11 @@ module: kernel_settings
 short_description: Load kernel modules and set sysctl values, now and at each boot
 version_added: 0.1.0
 description:
+  - Internal module of this collection, which can change in any release.
   - Loads kernel modules that are neither loaded nor built in, and sets sysctl values that differ.
-  - Looks first, so that nothing is touched where all is as wanted, as in containers that share their host's kernel.
-  - With O(modules_file) and O(sysctl_file) the same is written down for the next boot, after the running kernel has taken it, so that
-    what it refuses now is not waiting for the next boot. A file that an administrator masked with a link to C(/dev/null) stays masked.
+  - Changes nothing if all is as desired, as in containers that share their host's kernel.
+  - O(modules_file) and O(sysctl_file) are written for the next boot, after the running kernel has accepted the values. A file that an
+    administrator masked with a link to C(/dev/null) stays masked.
 author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 extends_documentation_fragment:
@@ -30,7 +31,7 @@ attributes:
 options:
   state:
     description:
-      - V(present) sets what is given, now and for each boot.
+      - V(present) sets the values, now and for each boot.
       - V(absent) removes O(modules_file) and O(sysctl_file). Modules stay loaded and values stay set until the next boot, since
         the pod network of a running node may depend on them.
     type: str
@@ -46,10 +47,10 @@ options:
     type: dict
     default: {}
   modules_file:
-    description: The file with O(modules) for systemd-modules-load.service, as a whole. Left out, nothing is written down.
+    description: The file with O(modules) for systemd-modules-load.service, as a whole. By default, none is written.
     type: path
   sysctl_file:
-    description: The file with O(sysctl) for systemd-sysctl.service, as a whole. Left out, nothing is written down.
+    description: The file with O(sysctl) for systemd-sysctl.service, as a whole. By default, none is written.
     type: path
 """
 
@@ -126,7 +127,7 @@ def load(module: AnsibleModule, names: list[str]) -> None:
 
 def refuse_unknown(module: AnsibleModule, names: t.Iterable[str]) -> None:
     """End the run with one sentence if the kernel has no setting of such a name."""
-    unknown = [name for name in names if not os.path.exists(kernel.sysctl_path(name))]
+    unknown = [name for name in names if not os.path.exists(kernel.get_sysctl_path(name))]
     if unknown:
         remedy = "look for a misspelt name, or name the kernel module that brings it in modules"
         module.fail_json(msg=f"The kernel knows no sysctl {' and '.join(unknown)}: {remedy}.")
@@ -143,25 +144,25 @@ def set_values(module: AnsibleModule, values: dict[str, str]) -> None:
         module.fail_json(msg=f"The kernel refuses {name} = {value} ({error.strerror}): {remedy}.")
 
 
-def set_now(module: AnsibleModule, wanted: dict[str, str]) -> tuple[list[str], dict[str, str | None]]:
-    """Bring the running kernel to what is wanted; return the modules that were missing and the values that differed."""
-    missing = kernel.missing_modules(module.params["modules"], os.uname().release)
+def set_now(module: AnsibleModule, desired: dict[str, str]) -> tuple[list[str], dict[str, str | None]]:
+    """Set the desired state of the running kernel; return the modules that were missing and the values that differed."""
+    missing = kernel.find_missing_modules(module.params["modules"], os.uname().release)
     if not module.check_mode:
         load(module, missing)
-    differing = kernel.differing_sysctls(wanted)
-    # In check mode a module that is not loaded yet may bring them.
+    differing = kernel.find_differing_sysctls(desired)
+    # In check mode, a module that is not loaded yet may have them.
     if not (module.check_mode and missing):
         refuse_unknown(module, differing)
     if not module.check_mode:
-        set_values(module, {name: wanted[name] for name in differing})
+        set_values(module, {name: desired[name] for name in differing})
     return missing, differing
 
 
-def contents(params: t.Mapping[str, t.Any], wanted: dict[str, str]) -> dict[str, bytes | None]:
+def contents(params: t.Mapping[str, t.Any], desired: dict[str, str]) -> dict[str, bytes | None]:
     """Return what each file for the next boot has to hold, None for no file."""
     lines = {
         "modules_file": [f"{name}\n" for name in params["modules"]],
-        "sysctl_file": [f"{name} = {value}\n" for name, value in wanted.items()],
+        "sysctl_file": [f"{name} = {value}\n" for name, value in desired.items()],
     }
     present = params["state"] == "present"
     return {
@@ -188,9 +189,9 @@ def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
-    wanted = {name: str(value) for name, value in params["sysctl"].items()}
-    missing, differing = set_now(module, wanted) if params["state"] == "present" else ([], {})
-    files = contents(params, wanted)
+    desired = {name: str(value) for name, value in params["sysctl"].items()}
+    missing, differing = set_now(module, desired) if params["state"] == "present" else ([], {})
+    files = contents(params, desired)
     try:
         changed_files = set_files(files, module.check_mode)
     except FilesError as error:
@@ -198,13 +199,13 @@ def main() -> None:
     now = {
         "before": "".join(f"{name} = {value}\n" for name, value in differing.items())
         + "".join(f"{name} is not loaded\n" for name in missing),
-        "after": "".join(f"{name} = {wanted[name]}\n" for name in differing)
+        "after": "".join(f"{name} = {desired[name]}\n" for name in differing)
         + "".join(f"{name} is loaded\n" for name in missing),
     }
     module.exit_json(
         changed=bool(missing or differing or changed_files),
         loaded=missing,
-        set={name: wanted[name] for name in differing},
+        set={name: desired[name] for name in differing},
         files=list(changed_files),
         diff=[now, *(_difference(path, before, files[path]) for path, before in changed_files.items())],
     )

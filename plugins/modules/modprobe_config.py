@@ -7,12 +7,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: modprobe_config
-short_description: Keep kernel modules from loading and give others parameters, at each boot
+short_description: Block kernel modules and set parameters of others, at each boot
 version_added: 0.1.0
 description:
-  - Writes a file in C(/etc/modprobe.d) as a whole, and makes the initial RAM disks anew, which have a copy of it.
-  - A run that was killed in between is made up for by the next one.
-  - Modules that are loaded stay as they are. M(gpu.kubernetes.nvidia_kernel_modules) tells whether they have to be loaded again.
+  - Writes a file in C(/etc/modprobe.d) as a whole, and rebuilds the initial RAM disks, which have a copy of it.
+  - An interrupted run can be repeated; it resumes where it stopped.
+  - Loaded modules stay loaded. M(gpu.kubernetes.nvidia_kernel_modules) loads them again if that is required.
 author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 extends_documentation_fragment:
@@ -31,7 +31,7 @@ options:
     type: path
     required: true
   state:
-    description: Whether the file is there. With nothing to say it is not there either.
+    description: Whether the file exists. An empty file is removed.
     type: str
     choices: [present, absent]
     default: present
@@ -46,8 +46,8 @@ options:
     default: {}
   initramfs:
     description:
-      - Whether to make the initial RAM disks of all kernels anew after a change, with C(update-initramfs), C(dracut) or C(mkinitcpio).
-        A host without any, as a container is, needs none of these.
+      - Whether to rebuild the initial RAM disks of all kernels after a change, with C(update-initramfs), C(dracut) or C(mkinitcpio).
+        A host without RAM disks, such as a container, needs none of these programs.
     type: bool
     default: true
   boot_path:
@@ -55,7 +55,7 @@ options:
     type: path
     default: /boot
   state_dir:
-    description: Where this collection keeps what it has done; files there tell that RAM disks are due, and what RV(dropped) has.
+    description: The folder of this collection's records, with marks of RAM disks that are due and with RV(dropped).
     type: path
     default: /var/lib/gpu-kubernetes
 seealso:
@@ -64,7 +64,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Keep nouveau from loading, and let containers profile
+- name: Block nouveau, and allow profiling in containers
   gpu.kubernetes.modprobe_config:
     path: /etc/modprobe.d/gpu-kubernetes.conf
     blacklist: [nouveau]
@@ -75,16 +75,16 @@ EXAMPLES = r"""
 
 RETURN = r"""
 initramfs_command:
-  description: The command that made the initial RAM disks anew, or would in check mode. Empty if there was no need.
+  description: The command that rebuilt the initial RAM disks, or would in check mode; empty if that is not required.
   returned: success
   type: list
   elements: str
   sample: [update-initramfs, -u, -k, all]
 dropped:
   description:
-    - For each module, the parameters with their values that the file gave before, in this boot of the host, and does not give any more.
-      A module that is loaded may still have them.
-    - They are remembered in C(state/parameters-due.json) below O(state_dir). Whoever has loaded the modules again removes that file.
+    - For each module, the parameters that were removed from the file since the last boot, with their values. A loaded module may still have
+      them.
+    - They are recorded in C(state/parameters-due.json) below O(state_dir). Remove that file once the modules were loaded again.
   returned: success
   type: dict
   sample: {nvidia: {NVreg_EnableStreamMemOPs: "1"}}
@@ -104,7 +104,11 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files impor
     write_atomic,
 )
 from ansible_collections.gpu.kubernetes.plugins.module_utils._driver import initramfs
-from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modprobe import ModprobeError, dropped, render
+from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modprobe import (
+    ModprobeError,
+    find_dropped,
+    render_file,
+)
 
 ARGUMENTS = {
     "path": {"type": "path", "required": True},
@@ -124,28 +128,28 @@ def main() -> None:
     params = module.params
     due = os.path.join(params["state_dir"], "state", "initramfs-due")
     try:
-        wanted = render(params["blacklist"], params["options"]) if params["state"] == "present" else None
+        desired = render_file(params["blacklist"], params["options"]) if params["state"] == "present" else None
         before = read_bytes(params["path"])
-        differs = before != wanted
+        differs = before != desired
         note = os.path.join(params["state_dir"], "state", "parameters-due.json")
-        left = dropped(before, wanted, remembered(note)) if params["state"] == "present" else {}
+        left = find_dropped(before, desired, remembered(note)) if params["state"] == "present" else {}
         noted = params["initramfs"] and os.path.exists(due)
         command = rebuilding(module) if params["initramfs"] and (differs or noted) else []
-        # A host without RAM disks will never have these made anew.
+        # A host without RAM disks never rebuilds them.
         forgotten = noted and not command and params["state"] == "absent"
         if not module.check_mode:
             if command:
                 # Written first: a run that is killed on the way must not leave RAM disks with the former file.
                 write_atomic(due, b"", mode=0o600, dir_mode=0o700)
             if differs or not left:
-                # Before the file too, which alone tells what was given before.
+                # Before the file, which has the former parameters.
                 remember(note, left)
             if differs:
-                write(params["path"], wanted)
+                write(params["path"], desired)
             if command:
                 rebuild(module, command)
             if command or forgotten:
-                # A run that makes none anew leaves them due.
+                # A run that rebuilds none leaves them due.
                 remove_file(due)
     except ModprobeError as error:
         module.fail_json(msg=f"{error}.")
@@ -159,18 +163,18 @@ def main() -> None:
             "before_header": params["path"],
             "after_header": params["path"],
             "before": (before or b"").decode("utf-8", "replace"),
-            "after": (wanted or b"").decode("utf-8", "replace"),
+            "after": (desired or b"").decode("utf-8", "replace"),
         },
     )
 
 
 def boot_id() -> str:
-    """What is another one after each boot of the host."""
+    """Return the host's boot ID."""
     return (read_bytes(BOOT_ID) or b"").decode("ascii", "replace").strip()
 
 
 def remembered(note: str) -> dict[str, dict[str, str]]:
-    """Return what was given before in this boot; nothing if that is not known."""
+    """Return the recorded parameters of this boot; empty without a record."""
     try:
         known = json.loads(read_bytes(note) or b"{}")
     except ValueError:
@@ -179,7 +183,7 @@ def remembered(note: str) -> dict[str, dict[str, str]]:
 
 
 def remember(note: str, parameters: dict[str, dict[str, str]]) -> None:
-    """Have the next run know of parameters that were given before, if there are any."""
+    """Record removed parameters for the next run, if there are any."""
     if parameters:
         text = json.dumps({"boot_id": boot_id(), "parameters": parameters}, sort_keys=True)
         write_atomic(note, text.encode("utf-8"), mode=0o600, dir_mode=0o700)
@@ -196,22 +200,22 @@ def write(path: str, data: bytes | None) -> None:
 
 
 def rebuilding(module: AnsibleModule) -> list[str]:
-    """Return the command that makes the RAM disks anew, nothing where there are none; ends the run if nobody can."""
-    images = initramfs.images(module.params["boot_path"])
+    """Return the command that rebuilds the RAM disks, empty without RAM disks; ends the run if there is no such command."""
+    images = initramfs.list_images(module.params["boot_path"])
     if not images:
         return []
-    command = initramfs.command(module.get_bin_path)
+    command = initramfs.find_command(module.get_bin_path)
     if command is None:
         tools = ", ".join(tool[0] for tool in initramfs.TOOLS)
         module.fail_json(
-            msg=f"There are initial RAM disks ({images[0]}) and no program that makes them anew ({tools}): install the one of this "
-            "distribution, or set initramfs to false and make them anew yourself."
+            msg=f"There are initial RAM disks ({images[0]}) and no program that rebuilds them ({tools}): install the one of this "
+            "distribution, or set initramfs to false and rebuild them yourself."
         )
     return t.cast("list[str]", command)
 
 
 def rebuild(module: AnsibleModule, command: list[str]) -> None:
-    """Make the RAM disks anew; ends the run with one sentence if that fails."""
+    """Rebuild the RAM disks; ends the run with one sentence if that fails."""
     status, output, errors = _commands.run(command)
     if status:
         words = " ".join((errors or output).split()[-40:])

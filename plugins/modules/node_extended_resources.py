@@ -7,14 +7,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_extended_resources
-short_description: Take extended resources out of the status of nodes
+short_description: Remove extended resources from the status of nodes
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
-  - Programs may write resources of their own into the status of a node, as some device plugins do with C(aliyun.com/gpu-count). The
-    kubelet does not know of them, so that they stay when the program is gone.
+  - Internal module of this collection, which can change in any release.
+  - Programs can write resources into the status of a node, as some device plugins do with C(aliyun.com/gpu-count). The
+    kubelet does not remove them, so that they stay after the program is removed.
   - Lists the nodes once and patches those that have one of the resources.
-  - A resource that a device plugin still offers comes back with the next report of its kubelet.
+  - A resource that a device plugin still registers reappears with the next report of the kubelet.
 options:
   resources:
     description: Names of the resources.
@@ -22,7 +23,7 @@ options:
     elements: str
     required: true
   nodes:
-    description: The nodes. Left out, all nodes of the cluster. One that is not in the cluster has nothing to take out.
+    description: The nodes; by default all nodes of the cluster. A node that is not in the cluster is ignored.
     type: list
     elements: str
 extends_documentation_fragment:
@@ -40,12 +41,12 @@ requirements:
   - kubernetes >= 24.2.0
 seealso:
   - name: Advertise Extended Resources for a Node
-    description: What Kubernetes says of them.
+    description: The documentation of Kubernetes.
     link: https://kubernetes.io/docs/tasks/administer-cluster/extended-resource-node/
 """
 
 EXAMPLES = r"""
-- name: Remove what a device plugin has left
+- name: Remove the leftovers of a device plugin
   gpu.kubernetes.node_extended_resources:
     resources: [aliyun.com/gpu-count]
     nodes: [worker-1, worker-2]
@@ -53,7 +54,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 nodes:
-  description: What was taken out, or would be in check mode, by node name, each with the amount that was there.
+  description: What was removed, or would be in check mode, by node name, each with its former amount.
   returned: success
   type: dict
   sample:
@@ -65,7 +66,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.extended_resources import remove
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.extended_resources import remove_resources
 
 
 def main() -> None:
@@ -79,7 +80,7 @@ def main() -> None:
     )
     params = module.params
     try:
-        removed = remove(connect(module), params["resources"], params["nodes"], module.check_mode)
+        removed = remove_resources(connect(module), params["resources"], params["nodes"], module.check_mode)
     except ApiError as error:
         module.fail_json(msg=str(error))
     module.exit_json(

@@ -7,57 +7,56 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_labels
-short_description: Keep the labels of Kubernetes nodes, and take them back without a trace
+short_description: Manage labels of Kubernetes nodes, and restore the former labels
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
-  - Makes the labels of many nodes what they shall be, with one list of nodes and one patch for each node that differs.
-  - Remembers in the node's annotation C(gpu-kubernetes/managed-labels) which labels are its own and what was there
-    before. A label that is no longer asked for goes away, or gets its former value back; what somebody else wrote
-    since stays.
-  - Nothing is changed on any node unless the labels of all nodes can be.
+  - Sets the labels of many nodes with one list of nodes and one patch for each node that differs.
+  - Records in the node's annotation C(gpu-kubernetes/managed-labels) which labels are managed and what was there before. A label that is no
+    longer requested is removed, or gets its former value; what others wrote since stays.
+  - No node is changed unless the labels of all nodes are valid.
 options:
   nodes:
     description:
       - The labels of each node, as a dictionary of node names and dictionaries of labels.
-      - They are all the labels that O(owner) keeps on the node, so an empty dictionary takes all of them away.
-      - A value of V(null) means that the label must not be there. Whole numbers and booleans become text.
+      - They are all the labels of O(owner) on the node, so that an empty dictionary removes all of them.
+      - A value of V(null) removes the label. Whole numbers and booleans become text.
     type: dict
     required: true
   state:
     description:
       - With V(present), the owner's labels are exactly those given.
-      - With V(absent), all labels of the owner are taken from the nodes, whatever is given for them; but see O(adopt).
+      - With V(absent), all labels of the owner are removed from the nodes, and the values in O(nodes) are ignored; but see O(adopt).
     type: str
     choices: [present, absent]
     default: present
   owner:
     description:
-      - Who keeps these labels. Owners do not touch each other's labels; two may keep the same label at the same value.
+      - Who manages these labels. Owners do not change each other's labels; two owners can set the same label to the same value.
     type: str
     default: default
   adopt:
     description:
-      - Whether labels of O(nodes) that a node has with these values already, and that no owner keeps, become the owner's, so that they go with the
-        others. Else what was there before stays.
-      - With O(state=absent), such labels are taken from the nodes too.
+      - Whether labels of O(nodes) that a node has already, with these values and without an owner, become the owner's, so that an undo
+        removes them. Otherwise they stay.
+      - With O(state=absent), such labels are removed too.
     type: bool
     default: false
   yield_to:
     description:
-      - Labels to leave to another tool on nodes where that tool is at work.
-      - One that we had set before goes away with us as long as it has our value; with another value it is the tool's.
+      - Labels that are left to another tool on nodes that the tool manages.
+      - An undo removes a managed label that still has the managed value; with another value it belongs to the tool.
     type: list
     elements: dict
     default: []
     suboptions:
       when:
-        description: Shell patterns of labels. A node with a matching label that is not ours belongs to the other tool.
+        description: Shell patterns of labels. A node with a matching unmanaged label belongs to the other tool.
         type: list
         elements: str
         required: true
       labels:
-        description: Shell patterns of the labels that are left alone on such a node.
+        description: Shell patterns of the labels that are left to the tool on such a node.
         type: list
         elements: str
         required: true
@@ -79,7 +78,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Label two nodes, and take our labels from a third
+- name: Label two nodes, and remove the managed labels of a third
   gpu.kubernetes.node_labels:
     owner: gpu_node_labels
     nodes:
@@ -91,7 +90,7 @@ EXAMPLES = r"""
         accelerator: nvidia-a100-pcie-40gb
       worker-3: {}
 
-- name: Leave the product to GPU feature discovery where it runs
+- name: Leave the product to GPU feature discovery on nodes where it runs
   gpu.kubernetes.node_labels:
     nodes:
       worker-1:
@@ -100,7 +99,7 @@ EXAMPLES = r"""
       - when: [nvidia.com/gfd.timestamp]
         labels: [nvidia.com/gpu.*]
 
-- name: Undo
+- name: Remove the managed labels
   gpu.kubernetes.node_labels:
     owner: gpu_node_labels
     state: absent
@@ -119,10 +118,10 @@ nodes:
       description: Whether the node was patched.
       type: bool
     before:
-      description: The labels concerned as they were; V(null) where there was none.
+      description: The changed labels before; V(null) for a label that did not exist.
       type: dict
     after:
-      description: The labels concerned as they are now; V(null) where there is none.
+      description: The changed labels after; V(null) for a label that does not exist.
       type: dict
     yielded:
       description: Labels that were left to another tool.
@@ -142,8 +141,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labelling import diff_of, label_nodes
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels import (
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.apply import build_diff, label_nodes
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.plan import (
     LabelError,
     YieldRule,
     read_labels,
@@ -171,12 +170,12 @@ def main() -> None:
     rules = [YieldRule(rule["when"], rule["labels"]) for rule in module.params["yield_to"]]
     try:
         given = module.params["nodes"]
-        wanted = {node: read_labels(f"Node {node}", labels if present else None) for node, labels in given.items()}
+        desired = {node: read_labels(f"Node {node}", labels if present else None) for node, labels in given.items()}
         adopted = {
             node: read_labels(f"Node {node}", labels) for node, labels in given.items() if module.params["adopt"]
         }
         plans, warnings = label_nodes(
-            connect(module), wanted, module.params["owner"], rules, module.check_mode, adopted
+            connect(module), desired, module.params["owner"], rules, module.check_mode, adopted
         )
     except (ApiError, LabelError) as error:
         module.fail_json(msg=str(error))
@@ -184,7 +183,7 @@ def main() -> None:
         module.warn(warning)
     module.exit_json(
         changed=any(item.changed for item in plans),
-        diff=diff_of(plans),
+        diff=build_diff(plans),
         nodes={
             item.node: {"changed": item.changed, "before": item.before, "after": item.after, "yielded": item.yielded}
             for item in plans

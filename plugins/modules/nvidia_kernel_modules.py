@@ -8,14 +8,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: nvidia_kernel_modules
-short_description: Bring NVIDIA's loaded kernel modules to what is installed, without a reboot where that is possible
+short_description: Load NVIDIA's installed kernel modules, without a reboot if possible
 version_added: 0.1.0
 description:
   - Loads NVIDIA's kernel modules, and after an update of the driver, a change of its flavor or of its parameters, unloads and loads them again.
-  - All that holds the module C(nvidia) is unloaded with it, as C(nvidia_drm) and C(gdrdrv) are, and what was loaded is loaded again.
-  - No process is ended and no service is stopped for it. Where GPUs are in use, nothing is changed, the module does not fail, and
-    RV(reboot_required) and RV(users) tell what there is in the way.
-  - Looks first, so that nothing is unloaded that could not be loaded again.
+  - All modules that use the module C(nvidia), such as C(nvidia_drm) and C(gdrdrv), are unloaded with it and loaded again.
+  - No process is ended and no service is stopped. If GPUs are in use, nothing is changed, the module does not fail, and RV(reboot_required)
+    and RV(users) report the blockers.
+  - A module that could not be loaded again is not unloaded.
 author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 extends_documentation_fragment:
@@ -31,33 +31,33 @@ attributes:
 options:
   state:
     description:
-      - V(current) has O(modules) loaded, with the version, the build and the O(parameters) that the next boot would bring.
-      - V(loaded) has O(modules) loaded, in whatever version. They are loaded again only where one is missing that does not fit the others.
-      - V(absent) unloads C(nvidia) and all that holds it; O(modules) and O(parameters) do not count.
+      - V(current) loads O(modules) with the version, the build and the O(parameters) of the next boot.
+      - V(loaded) loads O(modules) in any version. They are loaded again only if one is missing that does not fit the others.
+      - V(absent) unloads C(nvidia) and all modules that use it; O(modules) and O(parameters) are ignored.
     type: str
     choices: [current, loaded, absent]
     default: current
   modules:
-    description: Names of the kernel modules to have loaded, in the order of loading.
+    description: Names of the kernel modules to load, in this order.
     type: list
     elements: str
     default: [nvidia, nvidia_uvm]
   parameters:
     description:
-      - Parameters of the module C(nvidia) that have to be in force, as C(NVreg_EnableStreamMemOPs), with their values.
-      - They are compared with those of the loaded module, and come into force by files in C(/etc/modprobe.d), which are not this module's to
-        write. Without O(state=current) they do not count.
+      - Required parameters of the module C(nvidia), such as C(NVreg_EnableStreamMemOPs), with their values.
+      - They are compared with those of the loaded module. Files in C(/etc/modprobe.d) set them, which this module does not write. They are
+        ignored without O(state=current).
     type: dict
     default: {}
   former_parameters:
     description:
-      - Parameters of the module C(nvidia) that no file gives any more, with the values that they had.
-      - Where the loaded module still has one of these values, it is loaded again. What the default is, it does not tell, so that who loads
-        it again leaves them out the next time; RV(gpu.kubernetes.modprobe_config#module:dropped) has them until then.
+      - Parameters of the module C(nvidia) that were removed from all files, with their former values.
+      - If the loaded module still has one of these values, it is loaded again. Because its defaults are unknown, leave these parameters out
+        after a successful run; RV(gpu.kubernetes.modprobe_config#module:dropped) has them until then.
     type: dict
     default: {}
 notes:
-  - Services like nvidia-persistenced, nvidia-fabricmanager and DCGM hold the GPUs open too. Stop them first, and start them afterwards.
+  - Services such as nvidia-persistenced, nvidia-fabricmanager and DCGM use the GPUs too. Stop them first, and start them afterwards.
   - Needs C(modprobe), C(rmmod) and C(modinfo), which the package kmod brings.
 seealso:
   - module: gpu.kubernetes.nvml_facts
@@ -95,7 +95,7 @@ version:
   type: str
   sample: 570.133.20
 loaded:
-  description: The modules that were loaded, or would be in check mode, in that order. Those that modprobe brings in besides are not told.
+  description: The modules that were loaded, or would be in check mode, in that order, without those that modprobe loads implicitly.
   returned: success
   type: list
   elements: str
@@ -107,7 +107,7 @@ unloaded:
   elements: str
   sample: [nvidia_uvm, nvidia]
 users:
-  description: The processes that had a device of the driver open when this module looked. It takes root to see those of others.
+  description: The processes that have a device of the driver open. Those of other users are visible to root only.
   returned: success
   type: list
   elements: dict
@@ -133,7 +133,7 @@ users:
       returned: always
       sample: 0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9
 reboot_required:
-  description: Whether it takes a reboot, or an end to what is in the way. Nothing was changed then.
+  description: Whether a reboot, or the end of the blockers, is required. Nothing was changed then.
   returned: success
   type: bool
   sample: false
@@ -171,32 +171,32 @@ def runner(module: AnsibleModule) -> t.Callable[[t.Sequence[str]], tuple[int, st
     def run(command: t.Sequence[str]) -> tuple[int, str, str]:
         program = module.get_bin_path(command[0])
         if not program:
-            module.fail_json(msg=f"There is no {command[0]} to ask or to tell about kernel modules: install kmod.")
+            module.fail_json(msg=f"There is no {command[0]} for kernel modules: install kmod.")
         return _commands.run([program, *command[1:]], {"LC_ALL": "C", "LANGUAGE": "C"})
 
     return run
 
 
-def act(module: AnsibleModule, wanted: modules.Wanted) -> dict[str, t.Any]:
-    """Look, decide and do; return the result. Raises ModulesError."""
+def act(module: AnsibleModule, desired: modules.Desired) -> dict[str, t.Any]:
+    """Read, decide and apply; return the result. Raises ModulesError."""
     run, release = runner(module), os.uname().release
-    state = modules.read(ROOT, release, wanted, run)
-    plan = modules.plan(state, wanted)
+    state = modules.read_state(ROOT, release, desired, run)
+    plan = modules.plan_reload(state, desired)
     if not module.check_mode and (plan.unload or plan.load):
-        refusal = reload.carry_out(plan, ROOT, run)
-        now = modules.read(ROOT, release, wanted, run)
+        refusal = reload.apply_plan(plan, ROOT, run)
+        now = modules.read_state(ROOT, release, desired, run)
         if refusal:
-            # Somebody was faster; who it was may still be seen.
-            plan = modules.Plan(reasons=[*modules.stale(now, wanted), refusal, *users.sentences(now.users)])
+            # A process has opened a device since; it may still be visible.
+            plan = modules.Plan(reasons=[*modules.explain_stale(now, desired), refusal, *users.format_users(now.users)])
             state = now
         elif plan.load:
             # A default may be the former value.
-            reload.proved(now, dataclasses.replace(wanted, former_parameters={}))
-    return result(state, wanted, plan)
+            reload.verify_loaded(now, dataclasses.replace(desired, former_parameters={}))
+    return result(state, desired, plan)
 
 
-def result(state: modules.State, wanted: modules.Wanted, plan: modules.Plan) -> dict[str, t.Any]:
-    """What the module answers for a plan that was carried out, or would be."""
+def result(state: modules.State, desired: modules.Desired, plan: modules.Plan) -> dict[str, t.Any]:
+    """Return the module's result for a plan that was applied, or would be."""
     version = state.version
     if modules.NVIDIA in plan.load:
         version = state.installed_version
@@ -210,11 +210,11 @@ def result(state: modules.State, wanted: modules.Wanted, plan: modules.Plan) -> 
         "users": list(state.users),
         "reboot_required": bool(plan.reasons),
         "reboot_reasons": list(plan.reasons),
-        "diff": difference(state, wanted, plan),
+        "diff": difference(state, desired, plan),
     }
 
 
-def difference(state: modules.State, wanted: modules.Wanted, plan: modules.Plan) -> dict[str, str]:
+def difference(state: modules.State, desired: modules.Desired, plan: modules.Plan) -> dict[str, str]:
     """Return the lines before and after, of the modules that the plan is about."""
     before, after = [], []
     for name in [*plan.load, *(name for name in reversed(plan.unload) if name not in plan.load)]:
@@ -222,14 +222,16 @@ def difference(state: modules.State, wanted: modules.Wanted, plan: modules.Plan)
         before.append(_line(name, name in state.loaded, state.version if own else None))
         after.append(_line(name, name in plan.load, state.installed_version if own else None))
     if modules.NVIDIA in plan.unload and modules.NVIDIA in plan.load:
-        if state.version == state.installed_version and modules.other_build(state):
+        if state.version == state.installed_version and modules.explain_other_build(state):
             before.append(f"its srcversion is {state.srcversion}\n")
             after.append(f"its srcversion is {state.installed_srcversion}\n")
-        if wanted.state == "current":
-            differing = modules.differing_parameters(state, wanted)
+        if desired.state == "current":
+            differing = modules.find_differing_parameters(state, desired)
             before += [f"{name} = {value}\n" for name, value in differing.items()]
-            after += [f"{name} = {wanted.parameters[name]}\n" for name in differing]
-            before += [f"{name} = {value}\n" for name, value in modules.leftover_parameters(state, wanted).items()]
+            after += [f"{name} = {desired.parameters[name]}\n" for name in differing]
+            before += [
+                f"{name} = {value}\n" for name, value in modules.find_leftover_parameters(state, desired).items()
+            ]
     return {"before": "".join(before), "after": "".join(after)}
 
 
@@ -244,11 +246,11 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     names = [name.replace("-", "_") for name in params["modules"]]
-    wanted = modules.Wanted(
+    desired = modules.Desired(
         params["state"], list(dict.fromkeys(names)), params["parameters"], params["former_parameters"]
     )
     try:
-        answer = act(module, wanted)
+        answer = act(module, desired)
     except modules.ModulesError as error:
         module.fail_json(msg=str(error))
     module.exit_json(**answer)

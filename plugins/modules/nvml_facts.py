@@ -11,19 +11,19 @@ short_description: Gather facts about the NVIDIA GPUs of a node
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
-  - Reads the GPUs of a node from NVML, the library that C(nvidia-smi) itself is built on, and nothing has to be installed for that.
-  - Where the library cannot be loaded, C(nvidia-smi) is asked; where neither answers, the PCI bus still tells which GPUs there are.
-  - The driver is asked in a process of its own, so a driver that hangs or crashes fails nothing. That takes at most O(timeout), half a second
-    for what the system shows of the driver, and two seconds more where the kernel does not let go of what was to be ended.
-  - GPUs of AMD and Intel are read from the PCI bus in the same way, and within as much time again.
-  - Having no GPU, or no driver, is a fact and no failure. What is wrong is told in RV(ansible_facts.nvml.error).
+  - Reads the GPUs of a node from NVML, the library of C(nvidia-smi). Nothing has to be installed for that.
+  - If the library cannot be loaded, C(nvidia-smi) is queried; if that does not answer either, the GPUs are those of the PCI bus.
+  - The driver is queried in a process of its own, so that a driver that hangs or crashes does not fail the module. That takes at most
+    O(timeout), half a second for the files of the driver, and two seconds more for a process that cannot be killed.
+  - GPUs of AMD and Intel are read from the PCI bus in the same way, within the same time limit.
+  - A missing GPU or driver is a fact and not a failure. RV(ansible_facts.nvml.error) has the reason.
 options:
   gather_subset:
     description:
-      - What to gather beyond the first look, V(min), which is always there. V(all) is all of the others but V(processes), which
-        concerns people, and V(xid), for which the kernel log is read (by root); both have to be named.
-      - A name after V(!) is left out. With names to leave out alone, all others are gathered.
-      - A value that was asked for and is not known is V(none). One that was not asked for is not there.
+      - The facts to gather beside V(min), which is always gathered. V(all) is all of the others except V(processes), which concerns people,
+        and V(xid), which reads the kernel log (as root); both must be named.
+      - A name after V(!) is left out. With only such names, all others are gathered.
+      - A requested value that is unknown is V(none). A value that was not requested is missing.
     type: list
     elements: str
     default: [all]
@@ -64,8 +64,8 @@ options:
     type: path
     default: /sys/bus/pci/devices
   timeout:
-    description: Seconds after which the driver is given up, more than 0 and at most 3600. A driver that nothing keeps loaded
-      (see C(nvidia-persistenced)) sets up all GPUs first, which takes half a minute on machines with eight of them.
+    description: Seconds to wait for the driver, more than 0 and at most 3600. A driver without C(nvidia-persistenced) initializes all GPUs
+      first, which takes half a minute on machines with eight of them.
     type: float
     default: 60.0
 extends_documentation_fragment:
@@ -80,7 +80,7 @@ EXAMPLES = r"""
 - name: Gather facts about GPUs
   gpu.kubernetes.nvml_facts:
 
-- name: Tell what is wrong with the GPUs
+- name: Require working GPUs
   ansible.builtin.assert:
     that: ansible_facts['nvml']['error'] is none
     fail_msg: "{{ inventory_hostname }}: {{ ansible_facts['nvml']['error'] }}"
@@ -96,7 +96,7 @@ EXAMPLES = r"""
   gpu.kubernetes.nvml_facts:
     gather_subset: [min]
 
-- name: Tell which hosts wait for a reboot because of the driver
+- name: Show the hosts that require a reboot because of the driver
   ansible.builtin.debug:
     msg: "{{ inventory_hostname }}: {{ ansible_facts['nvml']['driver']['reboot_reasons'] | join('; ') }}"
   when: ansible_facts['nvml']['driver']['reboot_required']
@@ -142,14 +142,14 @@ ansible_facts:
           returned: always
           sample: 68702699520
     nvml:
-      description: The NVIDIA GPUs of the node. A value that the source does not know is V(none).
+      description: The NVIDIA GPUs of the node. A value that the source does not report is V(none).
       returned: always
       type: dict
       contains:
         source:
           description:
-            - Who answered. With V(pci) only addresses and, for common models, names are known.
-            - With V(none) there is no GPU on the bus and no driver that would know one.
+            - The source. V(pci) has only addresses and, for common models, names.
+            - With V(none), there is neither a GPU on the bus nor a driver.
           type: str
           returned: always
           sample: nvml
@@ -180,7 +180,7 @@ ansible_facts:
           sample: 6
         driver:
           description:
-            - The driver as the system shows it. V(none) if it was not asked for, or did not answer in time.
+            - The driver as the system shows it. V(none) if it was not requested, or did not answer in time.
           type: dict
           returned: always
           contains:
@@ -216,26 +216,26 @@ ansible_facts:
               sample: false
             reboot_required:
               description:
-                - Whether a reboot is due because of the driver. Where nobody uses the GPUs,
-                  M(gpu.kubernetes.nvidia_kernel_modules) brings in its place the modules that are installed.
-                - A new kernel that waits for a reboot is no matter of the driver.
+                - Whether a reboot is required because of the driver. If no process uses the GPUs,
+                  M(gpu.kubernetes.nvidia_kernel_modules) loads the installed modules instead.
+                - A new kernel does not count.
               type: bool
               returned: always
               sample: false
             reboot_reasons:
               description:
-                - Why, in words. The loaded kernel module has another version than the library or than the installed module, it is another
-                  build of the installed one (open instead of proprietary, say), or packages of the driver ask for a reboot.
-                - They ask in C(/run/reboot-required.pkgs), as on Debian and Ubuntu, and are not listened to where the loaded module is
+                - The reasons. The loaded kernel module has another version than the library or than the installed module, it is another
+                  build of the installed one (such as open instead of proprietary), or packages of the driver require a reboot.
+                - Packages require it in C(/run/reboot-required.pkgs), as on Debian and Ubuntu, and do not count if the loaded module is
                   known to be the installed one.
-                - C(dnf needs-restarting) and C(zypper needs-rebooting) are not asked, for they do not tell of the driver.
+                - C(dnf needs-restarting) and C(zypper needs-rebooting) are not queried, because they do not report the driver.
               type: list
               elements: str
               returned: always
               sample: []
         xid_errors:
           description:
-            - The driver's error reports that the kernel log still has, oldest first. V(none) if they were not asked for, or the log
+            - The driver's error reports in the kernel log, oldest first. V(none) if they were not requested, or the log
               cannot be read.
           type: list
           elements: dict
@@ -252,7 +252,7 @@ ansible_facts:
               returned: always
               sample: 79
             message:
-              description: The driver's words.
+              description: The driver's message.
               type: str
               returned: always
               sample: pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
@@ -288,7 +288,7 @@ ansible_facts:
               returned: always
               sample: "0000:41:00.0"
             pci_device_id:
-              description: What device it is, as four hexadecimal digits in lower case. NVIDIA keeps a list of them.
+              description: The PCI device id, as four hexadecimal digits in lower case. NVIDIA publishes a list of them.
               type: str
               returned: always
               sample: 20b0
@@ -313,7 +313,7 @@ ansible_facts:
               returned: always
               sample: 42343596032
             mig_mode:
-              description: V(enabled), V(disabled), or V(none) where the GPU cannot be partitioned.
+              description: V(enabled), V(disabled), or V(none) if the GPU cannot be partitioned.
               type: str
               returned: always
               sample: disabled
@@ -409,7 +409,7 @@ ansible_facts:
               returned: O(gather_subset) has V(hardware)
               sample: 92.00.45.00.05
             persistence_mode:
-              description: Whether the driver stays loaded when nobody uses the GPU, V(enabled) or V(disabled).
+              description: Whether the driver stays loaded while no process uses the GPU, V(enabled) or V(disabled).
               type: str
               returned: O(gather_subset) has V(hardware)
               sample: enabled
@@ -431,7 +431,7 @@ ansible_facts:
             gpu_instances:
               description:
                 - GPU instances of MIG, also those without a compute instance, which RV(ansible_facts.nvml.gpus[].mig_devices) has not.
-                - V(none) where it is not known; NVML tells it to root.
+                - V(none) if it is not known; NVML reports it to root only.
               type: list
               elements: dict
               returned: O(gather_subset) has V(hardware)
@@ -499,7 +499,7 @@ ansible_facts:
             clocks:
               description:
                 - Clocks in MHz of C(graphics), C(sm), C(memory) and C(video), now (C(_mhz)) and at most (C(_max_mhz)).
-                - C(event_reasons) tells what holds them down, of V(gpu_idle), V(applications_clocks_setting), V(sw_power_cap),
+                - C(event_reasons) has the reasons for lower clocks, of V(gpu_idle), V(applications_clocks_setting), V(sw_power_cap),
                   V(hw_slowdown), V(sync_boost), V(sw_thermal_slowdown), V(hw_thermal_slowdown), V(hw_power_brake_slowdown),
                   V(display_clock_setting), V(board_limit) and V(reliability).
               type: dict
@@ -520,7 +520,7 @@ ansible_facts:
               returned: O(gather_subset) has V(pcie)
               sample: {generation: 4, generation_max: 4, width: 16, width_max: 16, replays: 0}
             numa_node:
-              description: NUMA node of the processors near the GPU, as the PCI bus tells it. V(none) on a machine that has only one.
+              description: NUMA node of the processors near the GPU, by the PCI bus. V(none) on a machine that has only one.
               type: int
               returned: O(gather_subset) has V(topology)
               sample: 0
@@ -535,7 +535,7 @@ ansible_facts:
               returned: O(gather_subset) has V(topology)
               sample: 0-31,64-95
             nvlinks:
-              description: The NVLinks. V(none) where nobody knows of any; no entry for a GPU without them.
+              description: The NVLinks. V(none) if they are unknown; empty for a GPU without them.
               type: list
               elements: dict
               returned: O(gather_subset) has V(topology)
@@ -551,7 +551,7 @@ ansible_facts:
                   returned: always
                   sample: true
                 version:
-                  description: Version of NVLink. V(none) where the driver tells none.
+                  description: Version of NVLink. V(none) if the driver reports none.
                   type: str
                   returned: always
                   sample: "3.0"
@@ -581,7 +581,7 @@ ansible_facts:
               returned: O(gather_subset) has V(topology)
               sample: [{index: 1, level: NODE}]
             processes:
-              description: Who uses the GPU. V(none) where nobody tells.
+              description: The processes that use the GPU. V(none) if they are unknown.
               type: list
               elements: dict
               returned: O(gather_subset) has V(processes)
@@ -652,9 +652,9 @@ def main() -> None:
         module.fail_json(
             msg=f"timeout is {module.params['timeout']:g} seconds; give more than 0 and at most {LONGEST_TIMEOUT}."
         )
-    asked = collect.subset(module.params.pop("gather_subset"))
-    facts = collect.gather(collect.Options(subset=asked, **module.params))
-    others, warnings = collect.others(module.params["pci_path"], module.params["timeout"])
+    subset = collect.parse_subset(module.params.pop("gather_subset"))
+    facts = collect.gather_facts(collect.Options(subset=subset, **module.params))
+    others, warnings = collect.gather_other_gpus(module.params["pci_path"], module.params["timeout"])
     for warning in warnings:
         module.warn(warning)
     module.exit_json(changed=False, ansible_facts={"nvml": facts.as_dict(), "other_gpus": others})

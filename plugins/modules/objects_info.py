@@ -7,26 +7,26 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: objects_info
-short_description: Look for several Kubernetes objects of any kind at once
+short_description: Read several Kubernetes objects of any kind at once
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
-  - Answers in one go what a loop over M(kubernetes.core.k8s_info) asks one by one, each with a start of Python and a connection.
-  - Takes manifests, so that what is about to be applied can be looked for as it is.
+  - Internal module of this collection, which can change in any release.
+  - Replaces a loop over M(kubernetes.core.k8s_info), whose every item starts Python and connects.
+  - Accepts manifests, so that the objects of a deployment can be read before they are applied.
 options:
   objects:
     description:
-      - What to look for. Of each, C(apiVersion), C(kind) and C(metadata) count, of a Pod its C(spec.nodeName), and of a ResourceSlice its
-        C(spec.driver).
-      - One with C(metadata.name) is read by its name, one without is a list of all that carry its C(metadata.labels), of
-        Pods those that are on its C(spec.nodeName), of ResourceSlices those of its C(spec.driver).
+      - The objects to read, by C(apiVersion), C(kind) and C(metadata), a Pod also by C(spec.nodeName), and a ResourceSlice by C(spec.driver).
+      - With C(metadata.name), one object is read. Without it, all objects with these C(metadata.labels) are listed, of Pods those on
+        C(spec.nodeName), of ResourceSlices those of C(spec.driver).
       - Without C(metadata.namespace), objects of all namespaces are listed.
     type: list
     elements: dict
     required: true
   unknown_kinds:
     description:
-      - What to do about a kind that the API does not have, such as that of a newer Kubernetes. With V(none), there is none of it.
+      - Whether a kind that the API does not have, such as one of a newer Kubernetes, fails or has no objects.
     type: str
     choices: [fail, none]
     default: fail
@@ -42,7 +42,7 @@ requirements:
 """
 
 EXAMPLES = r"""
-- name: Look for the RuntimeClass and the pods of the device plugin
+- name: Read the RuntimeClass and the pods of the device plugin
   gpu.kubernetes.objects_info:
     objects:
       - apiVersion: node.k8s.io/v1
@@ -57,7 +57,7 @@ EXAMPLES = r"""
             name: nvidia-device-plugin-ds
   register: cluster
 
-- name: Look which GPUs NVIDIA's driver for dynamic resource allocation hands out, if the cluster knows any
+- name: Read the GPUs of NVIDIA's driver for dynamic resource allocation, if the cluster has that API
   gpu.kubernetes.objects_info:
     objects:
       - apiVersion: resource.k8s.io/v1
@@ -76,7 +76,7 @@ EXAMPLES = r"""
 RETURN = r"""
 found:
   description:
-    - What was found of each of O(objects), in their order. A list with one object or none for a name, with any number for labels.
+    - The objects of each entry of O(objects), in their order, as a list.
     - C(metadata.managedFields) is left out.
   returned: success
   type: list
@@ -91,20 +91,20 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, Cluster, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
 
-# By which of its fields objects of a kind are looked for.
+# The field by which objects of a kind are selected.
 FIELDS = {"Pod": "nodeName", "ResourceSlice": "driver"}
 
 
-def look_for(cluster: Cluster, wanted: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what the cluster has of one of the wanted. Raises ApiError, also for one that does not say what it is."""
-    meta = wanted.get("metadata") or {}
-    if not (wanted.get("apiVersion") and wanted.get("kind") and isinstance(meta, dict)):
-        raise ApiError(f"objects must each have apiVersion, kind and metadata, not {wanted!r}; correct it.")
-    field = FIELDS.get(str(wanted["kind"]), "")
-    value = wanted["spec"].get(field) if isinstance(wanted.get("spec"), dict) else None
+def read_objects(cluster: Cluster, desired: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the objects of one entry. Raises ApiError, also for an entry without apiVersion or kind."""
+    meta = desired.get("metadata") or {}
+    if not (desired.get("apiVersion") and desired.get("kind") and isinstance(meta, dict)):
+        raise ApiError(f"objects must each have apiVersion, kind and metadata, not {desired!r}; correct it.")
+    field = FIELDS.get(str(desired["kind"]), "")
+    value = desired["spec"].get(field) if isinstance(desired.get("spec"), dict) else None
     found = cluster.objects(
-        str(wanted["apiVersion"]),
-        str(wanted["kind"]),
+        str(desired["apiVersion"]),
+        str(desired["kind"]),
         name=str(meta.get("name") or ""),
         namespace=str(meta.get("namespace") or ""),
         labels=meta.get("labels") or {},
@@ -125,11 +125,11 @@ def main() -> None:
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     cluster = connect(module)
     found: list[list[dict[str, Any]]] = []
-    for wanted in module.params["objects"]:
+    for desired in module.params["objects"]:
         try:
-            found.append(look_for(cluster, wanted))
+            found.append(read_objects(cluster, desired))
         except ApiError as error:
-            # What has a name and is not there is none of it already.
+            # A missing object with a name is an empty list already.
             if error.status != 404 or module.params["unknown_kinds"] == "fail":
                 module.fail_json(msg=str(error))
             found.append([])

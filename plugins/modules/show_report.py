@@ -7,13 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: show_report
-short_description: Print the report on the GPUs of a cluster, or on how they are shared
+short_description: Print the report on the GPUs of a cluster, or on their allocation
 version_added: 0.1.0
 description:
-  - Prints what the filter P(gpu.kubernetes.gpu_report#filter) built as a table with its problems and notes, in colour
-    where the terminal has it.
-  - Or prints what M(gpu.kubernetes.gpushare_info) returned, as the filter P(gpu.kubernetes.gpushare_render#filter) writes it. One of
-    both has to be given.
+  - Internal module of this collection, which can change in any release.
+  - Prints the report of the filter P(gpu.kubernetes.gpu_report#filter) as a table with problems and notes, in colour if the terminal
+    supports it.
+  - Or prints the result of M(gpu.kubernetes.gpushare_info), as the filter P(gpu.kubernetes.gpushare_render#filter) renders it. One of
+    both is required.
 author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 extends_documentation_fragment:
@@ -24,27 +25,27 @@ options:
     description: The report.
     type: dict
   path:
-    description: Where the report lies as a file, to be named below the table.
+    description: The path of the report's file, which is printed below the table.
     type: str
     default: ""
   hosts:
-    description: The hosts that this run looked at. Others bear a star, as of an earlier run. Left out, all are of this run.
+    description: The hosts of this run. A star marks the others, which are of an earlier run. By default, all are of this run.
     type: list
     elements: str
   tested:
-    description: The nodes that this run tested. The smoke tests of others bear a star. Left out, all are of this run.
+    description: The nodes that this run tested. A star marks the smoke tests of others. By default, all are of this run.
     type: list
     elements: str
   allocation:
     description: The allocation of gpushare, with C(nodes), C(cluster), C(unit) and C(findings).
     type: dict
   format:
-    description: How to print O(allocation). Without a colour and anything else but itself unless it is V(table).
+    description: The format of O(allocation). Only V(table) has colours and other lines.
     type: str
     choices: [table, json, csv]
     default: table
   details:
-    description: Whether to tell of each pod of O(allocation).
+    description: Whether to list each pod of O(allocation).
     type: bool
     default: false
   bars:

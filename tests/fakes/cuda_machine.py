@@ -145,14 +145,14 @@ class Machine:
                 path.write_text(text.replace("gpu.kubernetes.host_packages", "stand.ins.host_packages"))
 
     def installer(self, number: int, version: str = "12.8", **more: Any) -> dict[str, Any]:
-        """Write an installer and return what the role is told of it."""
+        """Write an installer and return the role's variables for it."""
         path = self.folder / f"{version}-{number}.run"
         path.write_text(INSTALLER.format(number=number, version=version, folder=self.folder))
         checksum = f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
         return {"version": version, "remote_path": str(path), "checksum": checksum, **more}
 
     def compiler(self, version: str, owned: bool) -> None:
-        """Have a compiler that somebody else put there, with a package of its own or not."""
+        """Add an unmanaged compiler, with a package of its own or not."""
         path = self.local / f"cuda-{version}" / "bin" / "nvcc"
         path.parent.mkdir(parents=True)
         path.write_text(f"#!/bin/sh\necho Cuda compilation tools, release {version}, V1\n")
@@ -160,7 +160,7 @@ class Machine:
         (self.folder / "owned").write_text(f"{path}\n" if owned else "")
 
     def done(self) -> list[str]:
-        """What was registered, taken out or run by installers since the last time."""
+        """What installers registered, removed or ran since the last call."""
         log = self.folder / "done.log"
         told = log.read_text().replace(f"{self.local}/", "").splitlines()
         log.write_text("")

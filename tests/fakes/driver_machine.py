@@ -216,7 +216,7 @@ class Machine:
         subprocess.run([str(self.node.programs / "boot")], check=True)
 
     def have_a_stale_image(self) -> None:
-        """Have each boot load the driver that is loaded now, as from an initramfs that nobody has made anew."""
+        """Let each boot load the driver that is loaded now, as from an initramfs that was not rebuilt."""
         shutil.copytree(self.node.root / "sys" / "module" / "nvidia", self.folder / "stale")
 
     def have_nouveau(self) -> None:
@@ -232,7 +232,7 @@ class Machine:
         self.done()
 
     def tell(self, **driver: Any) -> None:
-        """Have the facts tell this of the driver, as ``secure_boot``."""
+        """Set these facts of the driver, such as ``secure_boot``."""
         (self.folder / "nvml").write_text(json.dumps(driver))
 
     def differ(self, *packages: str) -> None:
@@ -244,11 +244,11 @@ class Machine:
         (self.folder / "others").touch()
 
     def versions(self) -> list[str]:
-        """The versions that packages were asked for in, one after the other."""
+        """The requested versions of packages, in order."""
         return (self.folder / "versions").read_text().splitlines()
 
     def installed(self) -> list[str]:
-        """The packages without the driver's version that were asked for."""
+        """The requested packages without the driver's version."""
         file = self.folder / "installed"
         return file.read_text().splitlines() if file.exists() else []
 
@@ -300,7 +300,7 @@ class Machine:
         return [*commands, *services]
 
     def variables(self, **asked: Any) -> dict[str, Any]:
-        """What the role is told."""
+        """The role's variables."""
         return {
             "nvidia_driver_state_dir": str(self.folder / "state"),
             "nvidia_driver_kernel_modules": "open",

@@ -20,7 +20,7 @@ _RESOURCES = [
     {"name": "pods", "kind": "Pod", "singularName": "pod", "namespaced": True, "verbs": ["get", "list"]},
 ]
 _NO_SUCH_NODE = {"kind": "Status", "status": "Failure", "code": 404}
-# Stands in for systemctl and journalctl; each state of the machine is a file beside it.
+# A fake of systemctl and journalctl; each state of the machine is a file beside it.
 _PROGRAM = '''\
 #!{python}
 import json, os, pathlib, sys

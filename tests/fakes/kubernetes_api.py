@@ -54,7 +54,7 @@ def pod(name: str, on: str = "", gpus: int = 0, namespace: str = "default", **pa
 class FakeCluster:
     """Keeps nodes and pods, counts calls, and lets a test decide what becomes of new pods and of patches.
 
-    ``on_call`` is told every call before it is made, ``on_done`` every patch and eviction after it; both may raise what
+    ``on_call`` receives every call before it is made, ``on_done`` every patch and eviction after it; both may raise what
     the caller gets. ``on_evict`` may refuse, and returns whether the pod is gone at once or only marked.
     """
 
@@ -101,8 +101,8 @@ class FakeCluster:
             known = item["metadata"].get("labels") or {}
             if namespace and item["metadata"].get("namespace") != namespace:
                 continue
-            _before, asked, place = fields.partition("spec.nodeName=")
-            if asked and item["spec"].get("nodeName", "") != place.partition(",")[0]:
+            _before, found_selector, place = fields.partition("spec.nodeName=")
+            if found_selector and item["spec"].get("nodeName", "") != place.partition(",")[0]:
                 continue
             if "status.phase!=Succeeded" in fields and item["status"].get("phase") in ("Succeeded", "Failed"):
                 continue

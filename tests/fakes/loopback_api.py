@@ -27,7 +27,7 @@ def listed(items: list[dict[str, Any]]) -> Source:
 class LoopbackApi(ThreadingHTTPServer):
     """Serves lists by path; ``requests`` are (method, path, query) of those for lists.
 
-    ``expire`` is asked for each page that is to be gone on with, whether it has expired: expire(path, number of requests so far).
+    ``expire`` decides for each further page whether the list has expired: expire(path, number of requests so far).
     """
 
     daemon_threads = True
@@ -115,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _discovery(path: str) -> dict[str, Any]:
-    """What a client asks before it lists: the version, and which groups there are."""
+    """What a client requests before it lists: the version and the groups."""
     if path == "/version":
         return VERSION
     if path == "/api":

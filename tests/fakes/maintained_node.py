@@ -14,19 +14,19 @@ import pytest
 from fakes.kubernetes_api import FakeClock, FakeCluster, node
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.maintaining import (
-    Blocked,
-    Outcome,
-    Pace,
-    Wish,
-    begin,
-    end,
-)
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.maintenance import (
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain.plan import (
     ANNOTATION,
 )
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain.runner import (
+    Blocked,
+    DrainParams,
+    Outcome,
+    Timing,
+    begin_maintenance,
+    end_maintenance,
+)
 
-WISH = Wish("w1", reason="driver 580")
+PARAMS = DrainParams("w1", reason="driver 580")
 SET = {"on": "w1", "gpus": 1, "owner": "r", "owner_kind": "ReplicaSet"}
 JOB = {"on": "w1", "gpus": 1, "owner": "j", "owner_kind": "Job", "restartPolicy": "Never"}
 BARE = {"on": "w1", "gpus": 1, "restartPolicy": "Never"}
@@ -43,7 +43,7 @@ class Scene:
         self.cluster = FakeCluster([node("w1", 2, **spec), node("w2", 2)], list(pods))
         self.time = FakeClock()
         self.later: list[tuple[float, Callable[[], None]]] = []
-        self.pace = Pace(self.time, self._sleep, lambda: datetime(2026, 8, 23, 7, tzinfo=timezone.utc))  # noqa: UP017 - Python 3.8 runs it too
+        self.pace = Timing(self.time, self._sleep, lambda: datetime(2026, 8, 23, 7, tzinfo=timezone.utc))  # noqa: UP017 - Python 3.8 runs it too
 
     def _sleep(self, seconds: float) -> None:
         self.time.sleep(seconds)
@@ -80,27 +80,27 @@ class Scene:
     def names(self) -> list[str]:
         return [item["metadata"]["name"] for item in self.cluster.store_pods]
 
-    def begin(self, wish: Wish = WISH, check_mode: bool = False, **changes: Any) -> Outcome:
+    def begin(self, params: DrainParams = PARAMS, check_mode: bool = False, **changes: Any) -> Outcome:
         outcome = Outcome()
-        begin(self.cluster, replace(wish, **changes), outcome, self.pace, check_mode)
+        begin_maintenance(self.cluster, replace(params, **changes), outcome, self.pace, check_mode)
         return outcome
 
     def end(self, check_mode: bool = False, reason: str = "") -> Outcome:
         outcome = Outcome()
-        end(self.cluster, Wish("w1", reason), outcome, self.pace, check_mode)
+        end_maintenance(self.cluster, DrainParams("w1", reason), outcome, self.pace, check_mode)
         return outcome
 
     def blocked(self, check_mode: bool = False, **changes: Any) -> tuple[Blocked, Outcome]:
         outcome = Outcome()
         with pytest.raises(Blocked) as caught:
-            begin(self.cluster, replace(WISH, **changes), outcome, self.pace, check_mode)
+            begin_maintenance(self.cluster, replace(PARAMS, **changes), outcome, self.pace, check_mode)
         assert self.cordoned is not check_mode
         assert bool(self.annotation) is not check_mode
         return caught.value, outcome
 
 
 def refuse(times: int, status: int = 429, cause: str = "DisruptionBudget") -> Callable[[Any], bool]:
-    """An answer to evictions that is no so often, and then yes."""
+    """An answer to evictions that rejects so many times, and then accepts."""
     left = [times]
 
     def answer(_pod: Any) -> bool:

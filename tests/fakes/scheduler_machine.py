@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Control planes whose kubelets and schedulers are stand-ins: mirror pods by the manifests, ready by the configurations.
+"""Control planes whose kubelets and schedulers are fakes: mirror pods by the manifests, ready by the configurations.
 
 A scheduler starts if its configuration is there and has no extender with "broken" in its URL, and if `down` is not set. After a change it
 `stumbles` so many looks first. One with "dead" in an extender's URL starts, and schedules nothing while it leads. With `passes`, a leader that

@@ -9,7 +9,7 @@ import os
 import time
 from pathlib import Path
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.affinity import admits
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.affinity import can_run_on
 
 from .kubernetes_api import node
 from .loopback_api import write_kubeconfig
@@ -70,7 +70,7 @@ class SharingMachine:
             pod = f"{daemon_set['metadata']['name']}-{name}"
             key = ("Pod", daemon_set["metadata"]["namespace"], pod)
             cluster.objects.pop(key, None)
-            if admits(template["spec"], labels):
+            if can_run_on(template["spec"], labels):
                 capacity.update(PLUGINS[daemon_set["metadata"]["name"]])
                 cluster.objects[key] = self._pod(template, daemon_set, pod, name)
         known = {each["metadata"]["name"] for each in cluster.all("DaemonSet")}

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """An API server on the loopback that keeps objects, for runs of roles that deploy something.
 
-It knows what those ask: discovery, lists with equality-based selectors, evictions, and objects that are made, merged and deleted, also as a dry run.
-Whoever uses it plays the controllers: ``react`` is called after each change, ``look`` before anything is read, and ``refuse`` for each eviction: what
+It serves what those request: discovery, lists with equality-based selectors, evictions, and objects that are made, merged and deleted, also as a dry run.
+Its user plays the controllers: ``react`` is called after each change, ``look`` before anything is read, and ``refuse`` for each eviction: what
 it returns is why not.
 """
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the gates share: where things are, which files are the source, and how a finding is told."""
+"""What the gates share: paths, source files, and the output of findings."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ._common import NOT_RUN, REPORTS, ROOT, missing_is_failure
 
-DETAIL = 15  # lines that tell why something failed
+DETAIL = 15  # lines that explain a failure
 NAMES = 25  # failed checks of one gate that are named
 SLOWEST = 10
 OUTCOMES = ("passed", "failed", "skipped")

@@ -55,9 +55,11 @@ def compare(listed: dict[str, set[str]], said: dict[str, set[str]]) -> list[str]
     """Differences between the groups in meta/runtime.yml and those that modules document."""
     found = []
     for group in sorted(listed.keys() | said.keys()):
-        ours, theirs = listed.get(group, set()), said.get(group, set())
-        found += [f"{group}: {name} is listed and does not document it" for name in sorted(ours - theirs)]
-        found += [f"{group}: {name} documents it and is not listed" for name in sorted(theirs - ours)]
+        listed_names, documented_names = listed.get(group, set()), said.get(group, set())
+        found += [
+            f"{group}: {name} is listed and does not document it" for name in sorted(listed_names - documented_names)
+        ]
+        found += [f"{group}: {name} documents it and is not listed" for name in sorted(documented_names - listed_names)]
     return found
 
 

@@ -76,7 +76,7 @@ def problems_of_form(name: str, option: Mapping[str, Any]) -> Iterator[str]:
     if kind == "list" and elements not in PYTHON_TYPES:
         yield f"{name}: a list without elements" if elements is None else f"{name}: no type of elements: {elements!r}"
     if "options" in option and "dict" not in {kind, elements}:
-        yield f"{name}: suboptions, and yet it is no dict"
+        yield f"{name}: has suboptions and is not a dict"
     for sub, suboption in option.get("options", {}).items():
         yield from problems_of_form(f"{name}.{sub}", suboption)
 
@@ -86,14 +86,14 @@ def problems_of_value(name: str, option: Mapping[str, Any], value: object) -> It
     if is_template(value) or value is None:
         return
     if not fits(value, str(option.get("type"))):
-        yield f"{name}: default {value!r} is no {option.get('type')}"
+        yield f"{name}: default {value!r} is not of type {option.get('type')}"
         return
     entries = value if isinstance(value, list) else [value]
     for entry in entries:
         if "choices" in option and not is_template(entry) and entry not in option["choices"]:
             yield f"{name}: default {entry!r} is none of its choices"
         if isinstance(value, list) and not fits(entry, str(option.get("elements"))):
-            yield f"{name}: default element {entry!r} is no {option.get('elements')}"
+            yield f"{name}: default element {entry!r} is not of type {option.get('elements')}"
         if "options" in option and isinstance(entry, dict):
             yield from problems_of_suboptions(name, option["options"], entry)
 
@@ -117,14 +117,14 @@ def problems_of_option(name: str, option: Mapping[str, Any], default: object) ->
         if documented is not MISSING:
             yield f"{name}: its default is computed and no text; leave it out, and describe it in words"
     elif not same(documented, default):
-        yield f"{name}: documented default {told(documented)}, defaults/main.yml {told(default)}"
+        yield f"{name}: documented default {format_value(documented)}, defaults/main.yml {format_value(default)}"
     if default is not MISSING:
         if option.get("required"):
-            yield f"{name}: required, and yet it has a default"
+            yield f"{name}: is required and has a default"
         yield from problems_of_value(name, option, default)
 
 
-def told(value: object) -> str:
+def format_value(value: object) -> str:
     """A value for a message."""
     return "absent" if value is MISSING else repr(value)
 

@@ -1,8 +1,8 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Is the built collection what users should get? ``python -m gates.artifact``.
+"""Does the built collection have the right content? ``python -m gates.artifact``.
 
-Builds it, looks at the list of files, installs it where nothing else is, and asks ansible-doc for every plugin and role and
+Builds it, checks the list of files, installs it in an empty folder, and runs ansible-doc for every plugin and role and
 ansible-playbook for the syntax of every playbook, from there and not from the checkout.
 """
 
@@ -47,7 +47,7 @@ TYPES = {"modules": "module", "filter": "filter", "lookup": "lookup", "test": "t
 
 
 def ansible(tool: str, *arguments: str) -> str:
-    """Standard output of an ansible tool that sees the installed artifact and its dependencies only; what it says is the error."""
+    """Standard output of an ansible tool that finds only the installed artifact and its dependencies; its output is the error."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "PYTHONPATH"))}
     surroundings = kept | {
         "ANSIBLE_COLLECTIONS_PATH": str(INSTALLED),
@@ -81,7 +81,7 @@ def problems_of_content(names: list[str], wanted_roles: list[str]) -> list[str]:
 
 
 def install(archive: Path) -> None:
-    """Install the archive as a user would, without looking for dependencies; link those that .venv has."""
+    """Install the archive as a user would, without its dependencies; link those that .venv has."""
     ansible(
         "ansible-galaxy",
         "collection",
@@ -124,7 +124,7 @@ def playbooks() -> list[str]:
 
 
 def main() -> int:
-    """Build, look, install, ask."""
+    """Build, check, install and document the artifact."""
     try:
         archive = build()
         with tarfile.open(archive) as content:
@@ -140,8 +140,8 @@ def main() -> int:
     except RuntimeError as error:
         return finish("artifact", [str(error)], "stopped")
     size = archive.stat().st_size // 1024
-    told = f"{archive.name}, {len(names)} files, {size} KiB; {documented} plugins and roles in ansible-doc; {len(playbooks())} playbooks"
-    return finish("artifact", found + silent, told)
+    counts = f"{archive.name}, {len(names)} files, {size} KiB; {documented} plugins and roles in ansible-doc; {len(playbooks())} playbooks"
+    return finish("artifact", found + silent, counts)
 
 
 if __name__ == "__main__":

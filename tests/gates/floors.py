@@ -60,7 +60,7 @@ def imported(node: ast.AST, package: list[str]) -> Iterator[str]:
 def imports(path: Path) -> Iterator[tuple[int, str]]:
     """Line and absolute dotted name of each thing that a file imports, those for type checkers left out.
 
-    Relative imports are resolved, and names that are imported from a package are told with it: ``from . import x`` may be a file.
+    Relative imports are resolved, and names that are imported from a package are returned with it: ``from . import x`` may be a file.
     """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     typing_only = {
@@ -121,7 +121,7 @@ def problems_of_modules() -> Iterator[str]:
 
 
 def faces() -> list[Path]:
-    """Plugins that are no modules: they run in Ansible's own process."""
+    """Plugins other than modules: they run in Ansible's own process."""
     folders = ("action", "filter", "lookup", "test", "callback", "inventory", "doc_fragments", "plugin_utils")
     return [path for folder in folders for path in sorted((ROOT / "plugins" / folder).glob("*.py"))]
 
@@ -143,8 +143,8 @@ def problems_of_roles() -> Iterator[str]:
 def main() -> int:
     """Check all floors; prints the numbers."""
     found = [*problems_of_ground_floor(), *problems_of_modules(), *problems_of_faces(), *problems_of_roles()]
-    seen = f"{len(module_utils())} files of module_utils, {len(plugin_names('modules'))} modules, {len(faces())} other plugins"
-    return finish("floors", found, f"{seen}, the roles")
+    counts = f"{len(module_utils())} files of module_utils, {len(plugin_names('modules'))} modules, {len(faces())} other plugins"
+    return finish("floors", found, f"{counts}, the roles")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from lab.shell import run as shell
 from ._common import ROOT
 from ._report import Case, run, write
 
-MODULE = ROOT / "tests" / "lab" / "standins"
+MODULE = ROOT / "tests" / "lab" / "fakes"
 OUTCOMES = {"pass": "passed", "fail": "failed", "skip": "skipped"}
 
 

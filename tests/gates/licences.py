@@ -39,16 +39,16 @@ def problems(name: str, head: list[str]) -> list[str]:
 
 
 def main() -> int:
-    """Look at the top of every source file."""
-    found, seen = [], 0
+    """Check the top of every source file."""
+    found, count = [], 0
     for path in source_files():
         full = ROOT / path
         if full.is_symlink() or full.stat().st_size == 0 or exempt(path.as_posix()):
             continue
         head = [text for number, text in lines(full) if number <= LOOK_AT]
-        seen += 1
+        count += 1
         found += problems(path.as_posix(), head)
-    return finish("licence headers", found, f"{seen} files")
+    return finish("licence headers", found, f"{count} files")
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ from . import (
     selection,
     shell,
     versions,
+    words,
 )
 from ._common import PARALLEL, REPORTS, ROOT, finish, not_run, thorough
 from ._report import UNCONCERNED, Case, write
@@ -172,8 +173,15 @@ def types(_arguments: list[str]) -> int:
 
 
 def contract(_arguments: list[str]) -> int:
-    """Argument specs = defaults, licences, action groups, floors, private variables, tests/scenarios.yml, changelog"""
-    status = argument_specs.main() | licences.main() | action_groups.main() | floors.main() | private_variables.main()
+    """Argument specs = defaults, licences, action groups, floors, private variables, words, tests/scenarios.yml, changelog"""
+    status = (
+        argument_specs.main()
+        | licences.main()
+        | action_groups.main()
+        | floors.main()
+        | private_variables.main()
+        | words.main()
+    )
     status |= finish("scenarios.yml", selection.problems(), f"{len(selection.table())} scenarios")
     return status | call("antsibull-changelog", "lint")
 
@@ -213,7 +221,7 @@ def nodes(_arguments: list[str]) -> int:
 
 def fakes(arguments: list[str]) -> int:
     """The fakes of the lab: go vet, go test, pytest"""
-    if (choice := selected()) and not choice.concerns("tests/lab/standins", "tests/fakes", "tests/lab/versions.yml"):
+    if (choice := selected()) and not choice.concerns("tests/lab/fakes", "tests/fakes", "tests/lab/versions.yml"):
         return left_out("fakes", "tests of the fakes", "no fake changed")
     return go_tests.main("fakes-go") | pytest("fakes", *(arguments or ("tests/lab", "tests/fakes")))
 
@@ -231,7 +239,7 @@ def documentation(_arguments: list[str]) -> int:
 
 
 def built(_arguments: list[str]) -> int:
-    """Build the collection, look into it, install it, show its documentation"""
+    """Build the collection, check its files, install it, show its documentation"""
     return artifact.main()
 
 

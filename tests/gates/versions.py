@@ -69,7 +69,7 @@ MACHINES = {
     "2.20": ("t4", ""),
     "2.21": ("t4@2.1.4", "/etc/containerd/conf.d/99-nvidia.toml"),
 }
-# Molecule prints a border to the left of what Ansible prints. What kubernetes.core imports is not ours to fix.
+# Molecule prints a border to the left of what Ansible prints. What kubernetes.core imports cannot be fixed here.
 FOREIGN = r": Importing 'to_(bytes|native|text)'"
 DEPRECATION = re.compile(rf"[\s│]*\[DEPRECATION WARNING\](?!{FOREIGN})")
 # ansible-test gets pip into the environments that it makes by a script; it downloads one unless its cache holds one.

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, NamedTuple, Sequence
 from xml.etree import ElementTree
 
-from gpu import smi_asked, smi_log
+from gpu import smi_log, smi_query
 
 ROOT = Path(__file__).resolve().parents[2]
 #: How often both are asked at most. What differs each time is a difference: clocks and their reasons move between two questions.
@@ -133,7 +133,7 @@ def live() -> ElementTree.Element:
     """All that nvidia-smi tells now."""
     text = subprocess.run(["nvidia-smi", "-q", "-x"], check=True, stdout=subprocess.PIPE, text=True).stdout
     log = ElementTree.fromstring(text)  # noqa: S314 - nvidia-smi's own
-    smi_asked.complete(log, ask)
+    smi_query.complete(log, ask)
     return log
 
 
@@ -160,9 +160,9 @@ def main(arguments: list[str]) -> int:
     options = collect.Options(subset=collect.SUBSETS, timeout=60.0)
     if arguments:
         log = ElementTree.parse(arguments[0]).getroot()  # noqa: S314 - nvidia-smi's own
-        verdict = compare(collect.gather(options).as_dict(), log)
+        verdict = compare(collect.gather_facts(options).as_dict(), log)
     else:
-        verdict = settled(lambda: compare(collect.gather(options).as_dict(), live()))
+        verdict = settled(lambda: compare(collect.gather_facts(options).as_dict(), live()))
     for line in verdict.different:
         print(line)
     for name, times in Counter(re.sub(r"\d+ ", "", name) for name in verdict.untold).items():

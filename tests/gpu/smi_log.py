@@ -3,7 +3,7 @@
 """What nvidia-smi tells of GPUs, and which fact each of it is.
 
 The log is that of ``nvidia-smi -q -x``, as drivers 515 to 590 write it. What it leaves out, and another command of nvidia-smi has, is put
-into it first (:func:`smi_asked.complete`). Runs on Python 3.8.
+into it first (:func:`smi_query.complete`). Runs on Python 3.8.
 """
 
 from __future__ import annotations

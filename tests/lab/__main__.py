@@ -26,7 +26,7 @@ def up(settings: Settings) -> None:
     binaries.kubernetes(settings)  # it takes the longest, and labs that need none go on beside it
     with binaries.exclusive(settings):
         archives = images.kubernetes(settings)
-        stand_ins = images.stand_ins(settings)
+        fakes = images.build_fakes(settings)
         nodes.build(settings, settings.nodes)
     begin = time.monotonic()
     if nodes.unchanged(settings, settings.nodes) and cluster.answers(settings):
@@ -35,7 +35,7 @@ def up(settings: Settings) -> None:
         _discard(settings)
         with step(f"boot {len(settings.nodes)} nodes"):
             nodes.start(settings, settings.nodes, images.kubeadm_names(settings)["pause"])
-        cluster.start(settings, archives, stand_ins)
+        cluster.start(settings, archives, fakes)
     inventory.write(settings, settings.nodes, with_cluster=True)
     console.print(
         f"cluster up in {time.monotonic() - begin:.0f} s · inventory {inventory.path(settings)} · kubeconfig {cluster.kubeconfig(settings)}"
@@ -49,7 +49,7 @@ def site(settings: Settings, *words: str) -> None:
 
 
 def playbook(settings: Settings, name: str, *words: str) -> None:
-    """Run one playbook with the lab's inventory; its exit code is ours."""
+    """Run one playbook with the lab's inventory; returns its exit code."""
     program = shutil.which("ansible-playbook", path=f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}")
     if not program:
         raise LabError("ansible-playbook is not there: run `make venv` first.")
@@ -64,13 +64,13 @@ def machines(settings: Settings) -> None:
     bare = [node for node in settings.nodes if not node.control_plane]
     bare = [Node(node.name, node.number, gpus=node.gpus, containerd=node.containerd, cluster=False) for node in bare]
     with binaries.exclusive(settings):
-        stand_ins = images.stand_ins(settings)
+        fakes = images.build_fakes(settings)
         nodes.build(settings, bare)
     if not nodes.unchanged(settings, bare):
         _discard(settings)
         with step(f"boot {len(bare)} machines"):
             nodes.start(settings, bare, "lab.local/pause:none")
-            nodes.everywhere(lambda node: images.load(settings, node, list(stand_ins.values())), bare)
+            nodes.everywhere(lambda node: images.load(settings, node, list(fakes.values())), bare)
     inventory.write(settings, bare, with_cluster=False)
     console.print(f"inventory {inventory.path(settings)}")
 

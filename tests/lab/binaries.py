@@ -28,7 +28,7 @@ KUBERNETES = (
     "kube-scheduler",
     "kube-proxy",
 )
-# Nobody debugs them here and none has much to do, so that compilers may be quick: nothing for a debugger, no inlining, less collecting of
+# They are not debugged here and have little to do, so that compilers may be quick: nothing for a debugger, no inlining, less collecting of
 # garbage take more than a third of their time away.
 GO_BUILD = ("go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false -l", "-ldflags=-s -w")
 GO_COMPILER = {"GOFLAGS": "", "GOGC": "400"}
@@ -49,7 +49,7 @@ def _one_makes(target: Path) -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Wait for whoever has locked the file."""
+    """Wait for the lock of the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -65,7 +65,7 @@ def _build(
 ) -> Path:
     """Build PACKAGES (folders of MODULE) into TARGET, all of them or none.
 
-    A scratch module asks for them, since ``go install`` refuses modules with replace or exclude directives.
+    A scratch module requires them, because ``go install`` refuses modules with replace or exclude directives.
     """
     paths = [f"{module}/{package}".rstrip("/") for package in packages]
     with _one_makes(target):
@@ -144,7 +144,7 @@ def containerd(settings: Settings, version: str = "") -> Path:
 
 
 def debian_containerd(settings: Settings) -> Path:
-    """Folder with the containerd of this host's Debian, taken out of its package and not installed."""
+    """Folder with the containerd of this host's Debian, unpacked from its package and not installed."""
     target = settings.cache / "bin" / "containerd-debian"
     with _one_makes(target):
         if target.is_dir():

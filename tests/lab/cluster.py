@@ -65,13 +65,13 @@ def _kubeadm_configuration(settings: Settings, control_plane: Node) -> bytes:
     return yaml.safe_dump_all(documents, sort_keys=False).encode()
 
 
-def start(settings: Settings, archives: dict[str, Path], stand_ins: dict[str, Path]) -> None:
+def start(settings: Settings, archives: dict[str, Path], fakes: dict[str, Path]) -> None:
     """kubeadm init on the control plane, kubeadm join on the workers."""
     control_plane, *others = settings.nodes
     control_planes = [node for node in others if node.control_plane]
     workers = [node for node in others if not node.control_plane]
     on_workers = [archives["kube-proxy"], archives["pause"]]
-    everywhere = [*stand_ins.values(), *settings.given_archives]
+    everywhere = [*fakes.values(), *settings.given_archives]
     with step("import images into the nodes"):
         nodes.everywhere(
             lambda node: images.load(

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the collection can change on the nodes and in the cluster, as text that two moments can be compared by.
 
-Two fingerprints of a cluster that nobody changed are equal. What kubelets, controllers and a restart rewrite by themselves is left out.
+Two fingerprints of an unchanged cluster are equal. What kubelets, controllers and a restart rewrite by themselves is left out.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ def become_root() -> None:
     if not shutil.which("sudo"):
         raise LabError("The lab's nodes are privileged containers: run it as root or install sudo.")
     # sudo has a PATH of its own, which rarely holds Go
-    ours = (name for name in os.environ if name.startswith(("LAB_", "GO")) or name.lower().endswith("_proxy"))
-    kept = [f"{name}={os.environ[name]}" for name in ("PATH", "HOME", "PYTHONPATH", *ours) if name in os.environ]
+    own = (name for name in os.environ if name.startswith(("LAB_", "GO")) or name.lower().endswith("_proxy"))
+    kept = [f"{name}={os.environ[name]}" for name in ("PATH", "HOME", "PYTHONPATH", *own) if name in os.environ]
     # there is no shell to be had, and none is wanted
     os.execvp("sudo", ["sudo", "env", *kept, sys.executable, "-m", "lab", *sys.argv[1:]])  # noqa: S606
 
@@ -83,7 +83,7 @@ def _raise_inotify() -> None:
 
 
 def prepare() -> None:
-    """Install the Debian packages that are missing; Go is asked of the user, since Debian's is too old."""
+    """Install the Debian packages that are missing; Go is left to the user, because Debian's is too old."""
     if platform.machine() != "x86_64":
         raise LabError(f"The lab was only tried on x86_64, this machine is {platform.machine()}.")
     if not shutil.which("go"):

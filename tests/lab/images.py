@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Container images without a registry: archives of built commands, under the names that kubeadm asks for."""
+"""Container images without a registry: archives of built commands, under the names that kubeadm uses."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from . import binaries, nodes
+from .fakes import build as fake_images
+from .fakes.archive import Content, docker_archive
 from .progress import step
 from .settings import Node, Settings
 from .shell import run
-from .standins import build as standins
-from .standins.archive import Content, docker_archive
 
 _LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
 
@@ -63,7 +63,7 @@ def kubernetes(settings: Settings) -> dict[str, Path]:
     commands = binaries.kubernetes(settings)
     folder = settings.cache / "images" / f"kubernetes-{settings.kubernetes}"
     archives: dict[str, Path] = {}
-    with step("make the images that kubeadm asks for"):
+    with step("build the images that kubeadm uses"):
         for short in ("kube-apiserver", "kube-controller-manager", "kube-scheduler"):
             archives[short] = _command(folder / f"{short}.tar", names[short], commands / short)
         archives["etcd"] = _command(folder / "etcd.tar", names["etcd"], binaries.etcd(settings) / "etcd")
@@ -71,14 +71,14 @@ def kubernetes(settings: Settings) -> dict[str, Path]:
         archives["kube-proxy"] = _command(
             proxy, names["kube-proxy"], commands / "kube-proxy", {} if proxy.is_file() else _iptables()
         )
-        archives["pause"] = standins.pause(folder / "pause.tar", name=names["pause"], cache=settings.cache)
+        archives["pause"] = fake_images.pause(folder / "pause.tar", name=names["pause"], cache=settings.cache)
     return archives
 
 
-def stand_ins(settings: Settings) -> dict[str, Path]:
-    """Archives of what stands in for vendors' images; see standins/."""
-    with step("build the stand-in images"):
-        return standins.build(settings.cache / "images" / "stand-ins", settings.cache)
+def build_fakes(settings: Settings) -> dict[str, Path]:
+    """Archives of the fakes of vendors' images; see fakes/."""
+    with step("build the fake images"):
+        return fake_images.build(settings.cache / "images" / "fakes", settings.cache)
 
 
 def load(settings: Settings, node: Node, archives: Iterable[Path]) -> None:

@@ -10,10 +10,8 @@ from typing import Any
 import yaml
 
 from . import cluster, images, nodes
-from .packages import KEY
-from .settings import Node, Settings
-from .standins.archive import image_names
-from .standins.build import (
+from .fakes.archive import image_names
+from .fakes.build import (
     CUDA_SAMPLE,
     DEVICE_PLUGIN,
     GPUSHARE_DEVICE_PLUGIN,
@@ -21,6 +19,8 @@ from .standins.build import (
     NANO_GPU_AGENT,
     NANO_GPU_EXTENDER,
 )
+from .packages import KEY
+from .settings import Node, Settings
 
 
 def path(settings: Settings) -> Path:
@@ -28,7 +28,7 @@ def path(settings: Settings) -> Path:
     return settings.state / "inventory.yml"
 
 
-# Variables of an image -> how its repository may end, and what stands in where the user gave none.
+# Variables of an image -> how its repository may end, and the fake that is used if the user gave none.
 _IMAGES = {
     "k8s_device_plugin_image": (("nvidia/k8s-device-plugin",), DEVICE_PLUGIN),
     "gpu_smoke_test_image": (("nvidia/k8s/cuda-sample",), CUDA_SAMPLE),
@@ -39,16 +39,16 @@ _IMAGES = {
 }
 
 
-# gpushare's published extender, which binds no pod that asks for a runtime (gpushare_extender_keeps_runtime_class).
+# gpushare's published extender, which binds no pod with a runtime class (gpushare_extender_keeps_runtime_class).
 _BINDS_NO_RUNTIME_CLASS = "1.11-d170d8a"
 
 
 def image_variables(settings: Settings) -> dict[str, Any]:
-    """Registry, repository and tag of each image, of the user's own archive where one fits, else of the stand-in; and what else they ask for."""
+    """Registry, repository and tag of each image, of the user's own archive where one fits, else of the fake; and their other variables."""
     given = [name for archive in settings.given_archives for name in image_names(archive)]
     variables: dict[str, Any] = {}
-    for prefix, (endings, stand_in) in _IMAGES.items():
-        chosen = next((name for name in given if name.rsplit(":", 1)[0].endswith(endings)), stand_in)
+    for prefix, (endings, fake) in _IMAGES.items():
+        chosen = next((name for name in given if name.rsplit(":", 1)[0].endswith(endings)), fake)
         repository, tag = chosen.rsplit(":", 1)
         registry, repository = repository.split("/", 1)
         variables |= {f"{prefix}_registry": registry, f"{prefix}_repository": repository, f"{prefix}_tag": tag}

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from . import binaries, gpus, nodeimage, packages
+from .fakes import build as fake_images
 from .settings import FILES, VERSIONS, Node, Settings
 from .shell import LabError, run
-from .standins import build as standins
 
 POD_NETWORK = "10.244"
 _BOOT_SECONDS = 300  # for a node that hangs; a busy machine takes a minute
@@ -101,7 +101,13 @@ def build(settings: Settings, nodes: Iterable[Node]) -> None:
 def _identity(settings: Settings, node: Node) -> str:
     """Changes with all that a node is made of, so that a second run knows whether to keep it."""
     given = [(str(path), path.stat().st_size, path.stat().st_mtime) for path in settings.given_archives]
-    built = [nodeimage.name(settings), VERSIONS, settings.kubernetes, standins.digest(), gpus.identity(settings, node)]
+    built = [
+        nodeimage.name(settings),
+        VERSIONS,
+        settings.kubernetes,
+        fake_images.digest(),
+        gpus.identity(settings, node),
+    ]
     made_of = json.dumps([given, built, node.__dict__, _mounts(settings, node), _INIT])
     return hashlib.sha256(made_of.encode() + _containerd_configuration(settings, node, "")).hexdigest()[:16]
 

@@ -53,8 +53,8 @@ class Settings:
     def nodes(self) -> list[Node]:
         """The control planes, of which the first begins the cluster, and one worker for each GPU profile."""
         workers = []
-        for number, wish in enumerate(self.gpus, 1):
-            profile, _, containerd = wish.partition("@")
+        for number, entry in enumerate(self.gpus, 1):
+            profile, _, containerd = entry.partition("@")
             workers.append(Node(f"{self.name}-worker-{number}", 10 + number, gpus=profile, containerd=containerd))
         # below the first one's number: the workers' begin above it
         others = [

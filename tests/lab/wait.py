@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one way in which tests wait: poll, and report what was last seen. Runs on Python 3.8 too."""
+"""The one way in which tests wait: poll, and report the last value. Runs on Python 3.8 too."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def until(
     """
     value = poll(read, accept, seconds, pause)
     if not accept(value):
-        raise AssertionError(f"waited {seconds:.0f} s; last seen: {value!r}")
+        raise AssertionError(f"waited {seconds:.0f} s; last value: {value!r}")
     return value

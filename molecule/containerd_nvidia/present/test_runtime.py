@@ -14,7 +14,7 @@ import pytest
 testinfra_hosts = ["ansible://gpu_nodes"]
 
 CRI = {2: "io.containerd.grpc.v1.cri", 3: "io.containerd.cri.v1.runtime", 4: "io.containerd.cri.v1.runtime"}
-SAMPLE = "lab.local/stand-in/cuda-sample:vectoradd"
+SAMPLE = "lab.local/fake/cuda-sample:vectoradd"
 
 
 @pytest.fixture

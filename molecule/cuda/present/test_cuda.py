@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stand-ins of NVIDIA's installers and packages: what is installed, chosen, refused, and made up for."""
+"""Fakes of NVIDIA's installers and packages: what is installed, chosen, refused, and made up for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ testinfra_hosts = ["ansible://*-worker-1"]
 HERE = Path(__file__).parents[1]
 CONVERGE = str(HERE / "converge.yml")
 ALONE = ("--limit", "*-worker-1")
-EXECUTED = "/root/stand-in-executed"
+EXECUTED = "/root/fake-executed"
 SCRATCH = "/var/lib/gpu-kubernetes/cuda-runfile"
 PROFILE = "/etc/profile.d/gpu-kubernetes-cuda.sh"
 Playbook = Callable[..., tuple[int, dict[str, dict[str, int]], str]]
@@ -92,8 +92,8 @@ def test_another_default_changes_the_default_alone(host: Any, apply: Apply) -> N
 @pytest.mark.parametrize("place", ["url", "path", "remote_path"])
 def test_a_wrong_checksum_stops_before_anything_is_executed(host: Any, apply: Apply, place: str) -> None:
     before = executed(host)
-    file = HERE.parents[1] / ".lab" / os.environ["LAB_NAME"] / "cuda" / "runfiles" / "stand-in-cuda_13.0.run"
-    path = "/srv/cuda-stand-ins/runfiles/stand-in-cuda_13.0.run"
+    file = HERE.parents[1] / ".lab" / os.environ["LAB_NAME"] / "cuda" / "runfiles" / "fake-cuda_13.0.run"
+    path = "/srv/cuda-fakes/runfiles/fake-cuda_13.0.run"
     where = {"url": f"file://{path}", "path": str(file), "remote_path": path}[place]
     runfile = {"version": "13.0", "checksum": f"sha256:{'0' * 64}", place: where}
     code, _changed, said = apply(cuda_versions=["13.0"], cuda_default="13.0", cuda_runfiles=[runfile])
@@ -109,20 +109,20 @@ def test_a_version_comes_after_two_failures_and_goes(host: Any, apply: Apply) ->
     """What was killed has a compiler that tells its release, and yet the rest is missing. The default is another one throughout."""
     before = executed(host)
     three = {"cuda_versions": ["12.8", "12.9", "13.0"]}
-    host.check_output("touch /root/stand-in-fails")
+    host.check_output("touch /root/fake-fails")
     code, _changed, said = apply(**three)
     assert code != 0
     assert "the installer of CUDA 13.0 failed with status 1:" in said
     assert "[ERROR]: no space left on device" in said
     assert not host.file(SCRATCH).exists
 
-    host.check_output("rm /root/stand-in-fails && touch /root/stand-in-dies")
+    host.check_output("rm /root/fake-fails && touch /root/fake-dies")
     code, _changed, said = apply(**three)
     assert code != 0, said
     assert release(host, "/usr/local/cuda-13.0/bin/nvcc") == "13.0"
     assert not host.file("/usr/local/cuda-13.0/lib64/libcudart.so").exists
 
-    host.check_output(f"rm /root/stand-in-dies && mkdir -p {SCRATCH} && touch {SCRATCH}/left")
+    host.check_output(f"rm /root/fake-dies && mkdir -p {SCRATCH} && touch {SCRATCH}/left")
     code, changed, said = apply("--check", **three)
     assert code == 0, said
     assert changed > 0, said
@@ -150,18 +150,18 @@ def test_a_version_comes_after_two_failures_and_goes(host: Any, apply: Apply) ->
 
 def test_another_installer_that_fails_leaves_the_toolkit(host: Any, apply: Apply) -> None:
     """Other options are another installation, too. The second one is killed with what runs it."""
-    folder = "/srv/cuda-stand-ins/runfiles"
+    folder = "/srv/cuda-fakes/runfiles"
     runfiles = [
         {
             "version": version,
-            "remote_path": f"{folder}/stand-in-cuda_{version}.run",
-            "checksum": f"sha256:{host.check_output(f'sha256sum {folder}/stand-in-cuda_{version}.run').split()[0]}",
+            "remote_path": f"{folder}/fake-cuda_{version}.run",
+            "checksum": f"sha256:{host.check_output(f'sha256sum {folder}/fake-cuda_{version}.run').split()[0]}",
             "options": ["--no-drm"] if version == "12.8" else [],
         }
         for version in ("12.8", "12.9")
     ]
     before = executed(host)
-    host.check_output("touch /root/stand-in-fails")
+    host.check_output("touch /root/fake-fails")
     code, _changed, said = apply(cuda_runfiles=runfiles)
     assert code != 0, said
     assert "The former toolkit is restored." in said
@@ -169,9 +169,9 @@ def test_another_installer_that_fails_leaves_the_toolkit(host: Any, apply: Apply
     assert host.file("/usr/local/cuda-12.8/lib64/libcudart.so").exists
     code, changed, said = apply()
     assert (code, changed) == (0, 0), said
-    host.check_output("rm /root/stand-in-fails && touch /root/stand-in-dies")
+    host.check_output("rm /root/fake-fails && touch /root/fake-dies")
     code, _changed, said = apply(cuda_runfiles=runfiles)
-    host.check_output("rm /root/stand-in-dies")
+    host.check_output("rm /root/fake-dies")
     assert code != 0, said
     code, _changed, said = apply(cuda_runfiles=runfiles)
     assert code == 0, said

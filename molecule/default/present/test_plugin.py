@@ -23,6 +23,6 @@ def test_daemonset_keeps_to_gpu_nodes(apps: Any) -> None:
     assert daemonset.spec.template.spec.priority_class_name == "system-node-critical"
 
 
-def test_plugin_image_is_called_a_stand_in(apps: Any) -> None:
+def test_plugin_image_is_called_a_fake(apps: Any) -> None:
     daemonset = apps.read_namespaced_daemon_set("nvidia-device-plugin-daemonset", "kube-system")
-    assert "stand-in" in daemonset.spec.template.spec.containers[0].image
+    assert "fake" in daemonset.spec.template.spec.containers[0].image

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from lab.wait import until
 
-IMAGE = "lab.local/stand-in/cuda-sample:vectoradd"
+IMAGE = "lab.local/fake/cuda-sample:vectoradd"
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ HERE = Path(__file__).parents[1]
 CONVERGE = str(HERE / "converge.yml")
 CONFIG = "/etc/docker/daemon.json"
 PENDING = "/var/lib/gpu-kubernetes/pending/docker.restart"
-SAMPLE = "lab.local/stand-in/cuda-sample:vectoradd"
+SAMPLE = "lab.local/fake/cuda-sample:vectoradd"
 Playbook = Callable[..., tuple[int, dict[str, dict[str, int]], str]]
 
 

@@ -27,10 +27,10 @@ def test_nothing_is_remembered_or_held(host: Any) -> None:
 
 
 def test_no_kernel_module_is_left(host: Any) -> None:
-    """Nor what works with one; where modules are loaded, they are those of the stand-in, which makes the devices too."""
-    stands_in = host.file("/run/stand-in-kernel/modules").exists
-    files = f"find /lib/modules {'/dev' if stands_in else ''} -name 'nvidia*'"
-    assert host.run(f"{files}; cat /run/stand-in-kernel/modules; pgrep nvidia-persiste").stdout == ""
+    """Nor what works with one; where modules are loaded, they are those of the fake, which makes the devices too."""
+    has_fake_kernel = host.file("/run/fake-kernel/modules").exists
+    files = f"find /lib/modules {'/dev' if has_fake_kernel else ''} -name 'nvidia*'"
+    assert host.run(f"{files}; cat /run/fake-kernel/modules; pgrep nvidia-persiste").stdout == ""
 
 
 def test_no_service_is_enabled_that_was_not(host: Any) -> None:

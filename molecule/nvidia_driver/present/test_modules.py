@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kernel modules, on a stand-in for a kernel's side of them: loaded again where that is possible, and taken from nobody who uses them."""
+"""Kernel modules, on a fake for a kernel's side of them: loaded again where that is possible, and taken from nobody who uses them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONVERGE = str(Path(__file__).parents[1] / "converge.yml")
 FIRST, SECOND = "580.159.03", "595.71.05"
 OTHER_PARAMETERS = {"nvidia_driver_module_parameters": {"NVreg_EnablePCIeGen3": 1}}
 IN_USE = "train (pid {}) uses the GPUs"
-MARK = "/root/stand-in-installer-ran"
+MARK = "/root/fake-installer-ran"
 SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 LOOK = r"""
 cd /usr/lib/x86_64-linux-gnu && ls | sed -n 's/^libnvidia-ml.so.\([0-9]*\.\)/\1/p'
@@ -86,8 +86,8 @@ def somebody(host: Any) -> Iterator[str]:
 
 @pytest.fixture
 def secure_boot(host: Any) -> Iterator[Callable[[str], None]]:
-    """A firmware that lets only signed modules in, and what a stand-in for mokutil says of the key."""
-    host.check_output(f"mount -t tmpfs stand-in-firmware /sys/firmware && mkdir -p {Path(SECURE_BOOT).parent}")
+    """A firmware that lets only signed modules in, and what a fake for mokutil says of the key."""
+    host.check_output(f"mount -t tmpfs fake-firmware /sys/firmware && mkdir -p {Path(SECURE_BOOT).parent}")
     host.check_output(f"printf '\\006\\000\\000\\000\\001' > {SECURE_BOOT}")
     program = "/usr/local/sbin/mokutil"
     host.check_output(f"touch {program} && chmod 755 {program}")
@@ -222,7 +222,7 @@ def test_what_somebody_keeps_from_being_loaded_again_is_there_after_a_reboot(
     code, _done, said = run(playbook, host, nvidia_driver_reboot="report", **OTHER_PARAMETERS)
     assert code == 0, said
     assert "REBOOT REQUIRED" in said
-    assert "the loaded kernel module has NVreg_EnablePCIeGen3 = 0, and 1 is wanted" in said
+    assert "the loaded kernel module has NVreg_EnablePCIeGen3 = 0, and 1 is requested" in said
     assert IN_USE.format(somebody) in said
     assert look(host) == before
     assert "NVreg_EnablePCIeGen3=1" in host.file("/etc/modprobe.d/gpu-kubernetes-nvidia-driver.conf").content_string

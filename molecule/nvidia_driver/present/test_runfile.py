@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The way of NVIDIA's installer, walked by a stand-in: nothing is executed unproved, and nothing of it stays."""
+"""The way of NVIDIA's installer, walked by a fake: nothing is executed unproved, and nothing of it stays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ testinfra_hosts = ["ansible://*-worker-2"]
 
 CONVERGE = str(Path(__file__).parents[1] / "converge.yml")
 FIRST, SECOND = "570.124.06", "570.195.03"
-MARK = "/root/stand-in-installer-ran"
+MARK = "/root/fake-installer-ran"
 Playbook = Callable[..., tuple[int, dict[str, dict[str, int]], str]]
 
 
@@ -38,7 +38,7 @@ def test_the_installer_ran_as_asked(host: Any) -> None:
     assert leftovers(host) == ""
     log = host.file("/var/log/nvidia-installer.log").content_string
     assert log == (
-        f"stand-in for nvidia-installer {FIRST}: --silent --no-x-check --no-install-compat32-libs --no-kernel-modules\n"
+        f"fake for nvidia-installer {FIRST}: --silent --no-x-check --no-install-compat32-libs --no-kernel-modules\n"
     )
 
 
@@ -66,7 +66,7 @@ def test_nothing_is_executed_with_a_wrong_checksum(host: Any, playbook: Playbook
 def test_a_failure_is_told_in_the_installers_words(host: Any, playbook: Playbook) -> None:
     code, _done, said = run(playbook, host, runfile_options=["--no-such-option"])
     assert code != 0
-    assert "the installer ended with status 1 and wrote last: stand-in for nvidia-installer" in said
+    assert "the installer ended with status 1 and wrote last: fake for nvidia-installer" in said
     assert "unrecognized option: --no-such-option Fix that and run again." in said
     assert leftovers(host) == ""
     code, _done, said = run(playbook, host)
@@ -74,7 +74,7 @@ def test_a_failure_is_told_in_the_installers_words(host: Any, playbook: Playbook
 
 
 def test_an_installation_that_was_cut_off_is_made_up_for(host: Any, playbook: Playbook) -> None:
-    host.check_output("touch /root/stand-in-installer-is-killed")
+    host.check_output("touch /root/fake-installer-is-killed")
     code, _done, _said = run(playbook, host, runfile_version=SECOND)
     assert code != 0
     code, done, said = run(playbook, host, runfile_version=SECOND)

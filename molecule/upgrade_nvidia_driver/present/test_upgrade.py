@@ -23,7 +23,7 @@ from lab.cluster import kubectl
 from lab.wait import until
 
 HERE = Path(__file__).parents[1]
-IMAGE = "lab.local/stand-in/cuda-sample:vectoradd"
+IMAGE = "lab.local/fake/cuda-sample:vectoradd"
 # No image of the lab has a shell, so that pods borrow the machine's programs.
 LIBRARIES = "/host/usr/lib/x86_64-linux-gnu"
 LOADER = [f"{LIBRARIES}/ld-linux-x86-64.so.2", "--library-path", LIBRARIES]
@@ -157,17 +157,17 @@ def stalled(workers: dict[str, Any], first: str) -> Iterator[Callable[[str], Cal
     machine = workers[first]
 
     def stall(version: str) -> Callable[[], bool]:
-        machine.check_output(f"touch /root/stand-in-installer-{version}-waits")
-        return lambda: bool(machine.file(f"/root/stand-in-installer-{version}-waiting").exists)
+        machine.check_output(f"touch /root/fake-installer-{version}-waits")
+        return lambda: bool(machine.file(f"/root/fake-installer-{version}-waiting").exists)
 
     yield stall
-    machine.run("rm -f /root/stand-in-installer-*-waits /root/stand-in-installer-*-waiting")
+    machine.run("rm -f /root/fake-installer-*-waits /root/fake-installer-*-waiting")
 
 
 def kill_installer(machine: Any) -> None:
     """As when the node had gone down with the run: what the run has started on the node goes on otherwise."""
     machine.check_output("pkill -KILL -f '[i]nstaller[.]run'")
-    machine.check_output("rm /root/stand-in-installer-*-waits /root/stand-in-installer-*-waiting")
+    machine.check_output("rm /root/fake-installer-*-waits /root/fake-installer-*-waiting")
 
 
 def seconds_until_killed(api: Any, node: str, pod: str) -> float:
@@ -222,7 +222,7 @@ def test_a_pod_that_its_budget_keeps_is_named(
     request.addfinalizer(lambda: policy.delete_namespaced_pod_disruption_budget("served", "default"))
     code, _recap, printed = upgrade(NEWER, gpu_node_maintenance_evict_timeout=3)  # which has to run out
     assert code != 0
-    assert f"default/{name} is kept by a PodDisruptionBudget" in printed
+    assert f"default/{name} is protected by a PodDisruptionBudget" in printed
     assert f"Driver {FORMER} was not changed, and the maintenance of node {first} has ended." in printed
     assert api.read_namespaced_pod(name, "default").status.phase == "Running"
     until(state, lambda now: now == before)
@@ -296,10 +296,10 @@ def test_a_node_that_is_not_proved_gets_its_former_driver_and_the_others_keep_th
     assert seconds_until_killed(api, first, job) >= 5, "it was evicted before its deadline"
     now = state()
     assert (*now[first][:2], now[first][3], now[second]) == (FORMER, False, ["inactive"] * 2, before[second])
-    # The former installer was fetched before: where it came from is not asked any more.
-    workers[first].check_output(f"mv /root/stand-in-installer-{NEWER}.run /root/away")
+    # The former installer was fetched before: where it came from is not params any more.
+    workers[first].check_output(f"mv /root/fake-installer-{NEWER}.run /root/away")
     code, recap, printed = upgrade(FORMER)
-    workers[first].check_output(f"mv /root/away /root/stand-in-installer-{NEWER}.run")
+    workers[first].check_output(f"mv /root/away /root/fake-installer-{NEWER}.run")
     assert code != 0
     assert "what this driver never brings about" in printed
     assert f"Driver {NEWER} is restored, and the maintenance of node {first} has ended." in printed

@@ -1,62 +1,65 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The judges of a driver, for the GPUs, the kernel and by itself."""
+"""Checks of a driver with GPUs and kernel, and of its security and support."""
 
 from __future__ import annotations
 
 from typing import Iterator, Sequence
 
-from .gpus import IMPOSSIBLE, OPEN, PROPRIETARY, REQUIRED, Gpu, driver_branches
-from .situation import STOP, WARN, Finding, Situation, one_of, supported
-from .tables import Row, Tables, breaks_with, has_fix, holds
-from .versions import Version, branch, dotted, kernel, parse
-from .versions import driver as driver_version
+from .gpus import IMPOSSIBLE, OPEN, PROPRIETARY, REQUIRED, Gpu, find_branches
+from .situation import STOP, WARN, Finding, Situation, join_choices, list_supported
+from .tables import Row, Tables, contains_version, has_fix, is_broken_with
+from .versions import Version, format_version, get_branch, parse_kernel, parse_version
+from .versions import parse_driver as driver_version
 
 
-def for_gpus(situation: Situation, _tables: Tables) -> Iterator[Finding]:
-    """Does the driver know the GPUs? One too old or too new: STOP. A GPU that no table knows, or no driver for all: WARN.
+def check_gpus(situation: Situation, _tables: Tables) -> Iterator[Finding]:
+    """Check whether the driver supports the GPUs.
 
-    A GPU that the driver which works on the host does not know either, beside others that it serves, is no worse off: WARN.
+    STOP for a driver that is too old or too new for one. WARN for a GPU that is in no table, if no driver supports all of them, and for
+    a GPU that the running driver does not support either, while it supports others.
     """
-    for gpu in situation.kinds():
-        if gpu.unknown or (gpu.architecture is not None and gpu.first_driver is None and gpu.last_driver is None):
-            yield Finding(WARN, "driver_gpu", _unknown_gpu(gpu))
-        bound = None if situation.version is None else _unserved(gpu, situation.version)
+    for gpu in situation.list_kinds():
+        if gpu.is_unknown or (gpu.architecture is not None and gpu.first_driver is None and gpu.last_driver is None):
+            yield Finding(WARN, "driver_gpu", _explain_unknown_gpu(gpu))
+        bound = None if situation.version is None else _find_bound(gpu, situation.version)
         if bound is not None:
-            message = f"Driver {situation.driver} {_UNSERVED[bound].format(gpu=gpu)}"
-            yield Finding(WARN if _left_out(situation, gpu) else STOP, "driver_gpu", message, gpu.sources[bound])
-    bounds = driver_branches(situation.gpus)
+            message = f"Driver {situation.driver} {_REASONS[bound].format(gpu=gpu)}"
+            yield Finding(WARN if _is_ignored(situation, gpu) else STOP, "driver_gpu", message, gpu.sources[bound])
+    bounds = find_branches(situation.gpus)
     if situation.version is None and (bounds["first"] or 0) > (bounds["last"] or float("inf")):
         message = (
-            f"No driver serves all GPUs: one needs branch {bounds['first']} or newer, another {bounds['last']} or older; "
-            "use GPUs of which one driver serves all."
+            f"No driver supports all GPUs: one needs branch {bounds['first']} or newer, another {bounds['last']} or older; "
+            "use GPUs that one driver supports."
         )
         yield Finding(WARN, "driver_gpu", message)
 
 
-_UNSERVED = {
+_REASONS = {
     "first_driver": "does not know {gpu.label} yet; use {gpu.first_driver} or newer.",
-    "last_driver": "does not serve {gpu.label} any more; use branch {gpu.last_driver}, the last that does, or an older one.",
+    "last_driver": "no longer supports {gpu.label}; use branch {gpu.last_driver}, the last that does, or an older one.",
 }
 
 
-def _unserved(gpu: Gpu, version: Version) -> str | None:
-    """The bound that keeps a driver from a GPU, if one does."""
-    if gpu.first_driver is not None and version < parse(gpu.first_driver):
+def _find_bound(gpu: Gpu, version: Version) -> str | None:
+    """The bound of a GPU that excludes a driver, if one does."""
+    if gpu.first_driver is not None and version < parse_version(gpu.first_driver):
         return "first_driver"
-    return "last_driver" if gpu.last_driver is not None and branch(version) > gpu.last_driver else None
+    return "last_driver" if gpu.last_driver is not None and get_branch(version) > gpu.last_driver else None
 
 
-def _left_out(situation: Situation, gpu: Gpu) -> bool:
-    """Whether the driver that works on the host leaves out this GPU, and not all."""
+def _is_ignored(situation: Situation, gpu: Gpu) -> bool:
+    """Whether the running driver does not support this GPU, but others."""
     if situation.running is None:
         return False
     running = driver_version(situation.running)
-    return _unserved(gpu, running) is not None and any(_unserved(other, running) is None for other in situation.gpus)
+    return _find_bound(gpu, running) is not None and any(
+        _find_bound(other, running) is None for other in situation.gpus
+    )
 
 
-def _unknown_gpu(gpu: Gpu) -> str:
+def _explain_unknown_gpu(gpu: Gpu) -> str:
     known = f" (PCI device id {gpu.device_id})" if str(gpu.device_id) not in gpu.label else ""
     return (
         f"Nothing is known of {gpu.label}{known}, so that no driver is judged for it; "
@@ -64,55 +67,59 @@ def _unknown_gpu(gpu: Gpu) -> str:
     )
 
 
-def modules(situation: Situation, tables: Tables) -> Iterator[Finding]:
-    """Are there kernel modules of the flavour asked for, and do the GPUs go with them? If not: STOP.
+def check_modules(situation: Situation, tables: Tables) -> Iterator[Finding]:
+    """Check whether kernel modules of the requested flavour exist and support the GPUs; STOP if not.
 
-    Where one GPU needs the open ones, a GPU that cannot have them is ignored by the driver in any case: WARN. So where they work on the
-    host for other GPUs already.
+    WARN if another GPU needs the open ones, because the driver then ignores a GPU that they do not support, and if they already work on
+    the host for other GPUs.
     """
     if situation.flavor is None:
         return
-    yield from _of_branch(situation, tables)
+    yield from _check_branch(situation, tables)
     unfit, other = (IMPOSSIBLE, PROPRIETARY) if situation.flavor == OPEN else (REQUIRED, OPEN)
     needed = situation.flavor == OPEN and any(gpu.open_modules == REQUIRED for gpu in situation.gpus)
-    remedy = "take it out, since another GPU of the host needs them" if needed else f"use the {other} ones"
+    remedy = "remove it, because another GPU of the host needs them" if needed else f"use the {other} ones"
     working = situation.running is not None and any(gpu.open_modules != unfit for gpu in situation.gpus)
-    for gpu in situation.kinds():
+    for gpu in situation.list_kinds():
         if gpu.open_modules == unfit:
             message = f"The {situation.flavor} kernel modules do not know {gpu.label}; {remedy}."
             yield Finding(WARN if needed or working else STOP, "kernel_modules", message, gpu.sources["open_modules"])
 
 
-def _of_branch(situation: Situation, tables: Tables) -> Iterator[Finding]:
-    number = None if situation.version is None else branch(situation.version)
-    for row in tables.rows("gpu_driver", "flavors") if number is not None else ():
+def _check_branch(situation: Situation, tables: Tables) -> Iterator[Finding]:
+    number = None if situation.version is None else get_branch(situation.version)
+    for row in tables.get_rows("gpu_driver", "flavors") if number is not None else ():
         if row["flavor"] != situation.flavor:
             continue
         other = PROPRIETARY if situation.flavor == OPEN else OPEN
-        said = f"Driver branch {number} has no {situation.flavor} kernel modules; use the {other} ones, or branch"
+        message = f"Driver branch {number} has no {situation.flavor} kernel modules; use the {other} ones, or branch"
         if number < row.get("first_branch", number):
-            yield Finding(STOP, "kernel_modules", f"{said} {row['first_branch']} or newer.", str(row["source"]))
+            yield Finding(STOP, "kernel_modules", f"{message} {row['first_branch']} or newer.", str(row["source"]))
         if number > row.get("last_branch", number):
-            yield Finding(STOP, "kernel_modules", f"{said} {row['last_branch']} or older.", str(row["source"]))
+            yield Finding(STOP, "kernel_modules", f"{message} {row['last_branch']} or older.", str(row["source"]))
 
 
-def for_kernel(situation: Situation, tables: Tables) -> Iterator[Finding]:
-    """Do the kernel modules build and load with the kernel? One finding for all rows that say no.
+def check_kernel(situation: Situation, tables: Tables) -> Iterator[Finding]:
+    """Check whether the kernel modules build and load with the kernel; one finding for all rows that say no.
 
-    STOP where a row concerns the flavour asked for, WARN where it concerns one flavour and none is asked for, or where the kernel is
-    newer than the driver or than all tables. A driver that runs already is not judged: its package may carry a fix of its own.
+    STOP if a row concerns the requested flavour. WARN if it concerns one flavour and none is requested, or if the kernel is newer than
+    the driver or than all tables. A running driver is not checked: its package may have a fix of its own.
     """
     version = situation.version
-    if version is None or situation.kernel is None or situation.runs_already:
+    if version is None or situation.kernel is None or situation.is_running:
         return
-    bad = [row for row in tables.rows("driver_kernel") if _is_bad(row, version, situation.kernel, situation.flavor)]
+    bad = [
+        row for row in tables.get_rows("driver_kernel") if _is_broken(row, version, situation.kernel, situation.flavor)
+    ]
     sure = [row for row in bad if row.get("flavor") in (None, situation.flavor)]
     if bad:
         rows = sure or bad
         level = STOP if sure else WARN
-        yield Finding(level, "driver_kernel", _unfit(situation, situation.kernel, rows), str(rows[-1]["source"]))
+        yield Finding(
+            level, "driver_kernel", _explain_broken(situation, situation.kernel, rows), str(rows[-1]["source"])
+        )
         return
-    unknown = _unknown_kernel(version, kernel(situation.kernel)[:2], tables)
+    unknown = _explain_unknown_kernel(version, parse_kernel(situation.kernel)[:2], tables)
     if unknown is not None:
         message = (
             f"Nothing is known of driver {situation.driver} with kernel {situation.kernel} ({unknown}); "
@@ -121,88 +128,92 @@ def for_kernel(situation: Situation, tables: Tables) -> Iterator[Finding]:
         yield Finding(WARN, "driver_kernel", message)
 
 
-def _unknown_kernel(version: Version, series: Version, tables: Tables) -> str | None:
-    """Why nothing can be known of a driver with a series of kernels: no table has got to it, or the driver is older."""
-    months = {parse(row["series"]): str(row["date"]) for row in tables.rows("kernel_releases")}
+def _explain_unknown_kernel(version: Version, series: Version, tables: Tables) -> str | None:
+    """Why no table covers a driver with a series of kernels: the series or the driver is too new; empty if one does."""
+    months = {parse_version(row["series"]): str(row["date"]) for row in tables.get_rows("kernel_releases")}
     if series > max(months):
-        return f"known are kernels up to {dotted(max(months))}"
-    number = branch(version)
+        return f"known are kernels up to {format_version(max(months))}"
+    number = get_branch(version)
     fixes = [
-        row for row in tables.rows("driver_security") if row["branch"] == number and version <= parse(row["driver"])
+        row
+        for row in tables.get_rows("driver_security")
+        if row["branch"] == number and version <= parse_version(row["driver"])
     ]
-    ended = [row["end"] for row in tables.rows("driver_branches") if row["branch"] == number and "end" in row]
-    # The driver was there by then.
+    ended = [row["end"] for row in tables.get_rows("driver_branches") if row["branch"] == number and "end" in row]
+    # The driver had been released by then.
     by = min([*(str(row["date"]) for row in fixes), *map(str, ended)], default=None)
     if by is not None and months.get(series, "") > by:
         return f"which is of {months[series]}, and the driver of {by} at the latest"
     return None
 
 
-def _is_bad(row: Row, version: Version, release: str, flavor: str | None) -> bool:
+def _is_broken(row: Row, version: Version, release: str, flavor: str | None) -> bool:
     if flavor is not None and row.get("flavor") not in (None, flavor):
         return False
-    return holds(row, version) and not has_fix(row, version) and breaks_with(row, release)
+    return contains_version(row, version) and not has_fix(row, version) and is_broken_with(row, release)
 
 
-def _unfit(situation: Situation, release: str, rows: Sequence[Row]) -> str:
+def _explain_broken(situation: Situation, release: str, rows: Sequence[Row]) -> str:
     flavors = {row.get("flavor") for row in rows}
     flavor = flavors.pop() if len(flavors) == 1 else None
     what = f"The {flavor} kernel modules of driver" if flavor else "The kernel modules of driver"
-    return f"{what} {situation.driver} are known not to work with kernel {release}; use {one_of(_ways(situation, rows, flavor))}."
+    return f"{what} {situation.driver} are known not to work with kernel {release}; use {join_choices(_find_alternatives(situation, rows, flavor))}."
 
 
-def _ways(situation: Situation, rows: Sequence[Row], flavor: str | None) -> Iterator[str]:
-    """What would do instead. A driver only where all rows name one and the GPUs are still served by it."""
-    last = driver_branches(situation.gpus)["last"]
+def _find_alternatives(situation: Situation, rows: Sequence[Row], flavor: str | None) -> Iterator[str]:
+    """The alternatives. A driver only if all rows name one and it supports the GPUs."""
+    last = find_branches(situation.gpus)["last"]
     fixes = [str(row["fixed"]) for row in rows if row.get("fixed")]
     if len(fixes) == len(rows):
-        fix = max(fixes, key=parse)
-        if last is None or branch(parse(fix)) <= last:
+        fix = max(fixes, key=parse_version)
+        if last is None or get_branch(parse_version(fix)) <= last:
             yield f"driver {fix} or newer"
     unwanted = IMPOSSIBLE if flavor == PROPRIETARY else REQUIRED
     if flavor is not None and all(gpu.open_modules != unwanted for gpu in situation.gpus):
         yield f"the {OPEN if flavor == PROPRIETARY else PROPRIETARY} ones"
-    yield f"a kernel older than {min((str(start) for row in rows for start in row['kernels']), key=parse)}"
+    yield f"a kernel older than {min((str(start) for row in rows for start in row['kernels']), key=parse_version)}"
 
 
-def security(situation: Situation, tables: Tables) -> Iterator[Finding]:
-    """Has the driver all security fixes that its branch got? If not: WARN."""
-    rows = tables.rows("driver_security")
+def check_security(situation: Situation, tables: Tables) -> Iterator[Finding]:
+    """Check whether the driver has all security fixes of its branch; WARN if not."""
+    rows = tables.get_rows("driver_security")
     version = situation.version
-    own = next((row for row in rows if version is not None and row["branch"] == branch(version)), None)
-    if version is None or own is None or version >= parse(own["driver"]):
+    own = next((row for row in rows if version is not None and row["branch"] == get_branch(version)), None)
+    if version is None or own is None or version >= parse_version(own["driver"]):
         return
     latest = max(str(row["date"]) for row in rows)
-    fit = supported(situation, tables)
+    fit = list_supported(situation, tables)
     ways = [f"{own['driver']} or a newer one of its branch"]
     if str(own["date"]) < latest:
-        # What was found later was not mended in its branch.
+        # Its branch has no fixes of later bulletins.
         ways += [str(row["driver"]) for row in rows if str(row["date"]) == latest and row["branch"] in fit]
     message = (
         f"Driver {situation.driver} lacks the fixes of NVIDIA's security bulletin {own['bulletin']} of {own['date']}; "
-        f"use {one_of(ways)}."
+        f"use {join_choices(ways)}."
     )
     yield Finding(WARN, "driver_security", message, str(own["source"]))
 
 
-def support(situation: Situation, tables: Tables) -> Iterator[Finding]:
-    """Is the driver's branch known, and does NVIDIA support it this month? If not: WARN."""
+def check_support(situation: Situation, tables: Tables) -> Iterator[Finding]:
+    """Check whether the driver's branch is known and NVIDIA supports it this month; WARN if not."""
     if situation.version is None:
         return
-    number, known = branch(situation.version), tables.branches()
+    number, known = get_branch(situation.version), tables.list_branches()
     if number not in known:
         message = (
             f"Nothing is known of driver branch {number} (known are {known[0]} to {known[-1]}, not all of them); "
             "look into NVIDIA's release notes of the driver."
         )
         yield Finding(WARN, "driver_branch", message)
-    for row in tables.rows("driver_branches"):
+    for row in tables.get_rows("driver_branches"):
         end = row.get("end")
         if row["branch"] == number and (row.get("ended") or (end is not None and str(end) < situation.today)):
-            fit = supported(situation, tables)
+            fit = list_supported(situation, tables)
             remedy = (
-                f"use branch {one_of(fit)}" if fit else "no supported one is known that serves all GPUs of the host"
+                f"use branch {join_choices(fit)}"
+                if fit
+                else "no supported branch is known that supports all GPUs of the host"
             )
             since = f" since {end}" if end is not None else ""
-            message = f"NVIDIA does not support driver branch {number}{since} any more; {remedy}."
+            message = f"NVIDIA no longer supports driver branch {number}{since}; {remedy}."
             yield Finding(WARN, "driver_branch", message, str(row["source"]))

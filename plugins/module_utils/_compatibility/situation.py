@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is asked, what is told of it, and the words that the judges share."""
+"""The situation that is checked, its findings, and functions that the checks share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import re
 from typing import Any, Iterable, Mapping, NamedTuple
 
 from . import versions
-from .gpus import OPEN, PROPRIETARY, Gpu, driver_branches, identify
+from .gpus import OPEN, PROPRIETARY, Gpu, find_branches, identify_gpu
 from .tables import Tables
 from .versions import CompatibilityError, Version
 
@@ -19,7 +19,7 @@ STOP, WARN = "stop", "warn"
 
 
 class Finding(NamedTuple):
-    """One sentence with cause and remedy. *level* is STOP for what is known to be bad, else WARN."""
+    """One sentence with cause and remedy. *level* is STOP for what is known not to work, else WARN."""
 
     level: str
     topic: str
@@ -29,10 +29,10 @@ class Finding(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Situation:
-    """A host as it is or shall be. ``None`` stands for what is not there or not known.
+    """A host, observed or planned. ``None`` is a missing or unknown value.
 
-    *driver* is a version or a branch; of a branch the newest version is meant. *running* is the driver that works on the host with
-    the kernel and the kernel modules asked about. *today* is a month such as ``2026-05``.
+    *driver* is a version or a branch, which stands for its newest version. *running* is the driver that works on the host with this
+    kernel and these kernel modules. *today* is a month such as ``2026-05``.
     """
 
     today: str
@@ -47,50 +47,50 @@ class Situation:
     @property
     def version(self) -> Version | None:
         """The driver's version as numbers."""
-        return None if self.driver is None else versions.driver(self.driver)
+        return None if self.driver is None else versions.parse_driver(self.driver)
 
     @property
-    def runs_already(self) -> bool:
-        """Whether the driver asked about, or one of the branch asked about, is the one that works."""
+    def is_running(self) -> bool:
+        """Whether the running driver is this driver, or one of this branch."""
         if self.running is None or self.driver is None:
             return False
-        asked, running = versions.driver(self.driver), versions.driver(self.running)
-        return asked == running or (asked[-1] == math.inf and asked[:-1] == running[: len(asked) - 1])
+        requested, running = versions.parse_driver(self.driver), versions.parse_driver(self.running)
+        return requested == running or (requested[-1] == math.inf and requested[:-1] == running[: len(requested) - 1])
 
-    def kinds(self) -> list[Gpu]:
+    def list_kinds(self) -> list[Gpu]:
         """The GPUs, one of each kind."""
         return list({(gpu.label, gpu.device_id, gpu.capability): gpu for gpu in self.gpus}.values())
 
 
-def read(given: Mapping[str, Any], tables: Tables, today: str) -> Situation:
-    """The situation from plain values; an empty text is as good as none. Raises CompatibilityError for what is none."""
+def read_situation(given: Mapping[str, Any], tables: Tables, today: str) -> Situation:
+    """The situation from plain values; an empty text counts as missing. Raises CompatibilityError for invalid values."""
     names = {field.name for field in dataclasses.fields(Situation)} - {"today"}
     unknown = sorted(str(name) for name in given if name not in names)
     if unknown:
         raise CompatibilityError(f"the situation has {', '.join(unknown)}; it takes {', '.join(sorted(names))}")
     if not re.fullmatch(r"\d{4}-\d{2}", today):
-        raise CompatibilityError(f"{today!r} is no month; write it as 2026-05")
+        raise CompatibilityError(f"{today!r} is not a month; write it as 2026-05")
     texts = {name: str(given[name]) for name in names - {"gpus"} if given.get(name) not in (None, "")}
     if texts.get("flavor", OPEN) not in (OPEN, PROPRIETARY):
         raise CompatibilityError(f"flavor is {texts['flavor']!r}; choose one of {OPEN}, {PROPRIETARY}")
     gpus = given.get("gpus") or []
     if not isinstance(gpus, (list, tuple)) or not all(isinstance(gpu, Mapping) for gpu in gpus):
-        raise CompatibilityError("gpus is no list of dictionaries; give those of ansible_facts.nvml")
-    return Situation(today=today, gpus=tuple(identify(gpu, tables) for gpu in gpus), **texts)
+        raise CompatibilityError("gpus is not a list of dictionaries; pass those of ansible_facts.nvml")
+    return Situation(today=today, gpus=tuple(identify_gpu(gpu, tables) for gpu in gpus), **texts)
 
 
-def one_of(items: Iterable[Any]) -> str:
+def join_choices(items: Iterable[Any]) -> str:
     """``a``, ``a or b``, ``a, b or c``."""
     texts = [str(item) for item in items]
     return " or ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
 
 
-def supported(situation: Situation, tables: Tables) -> list[int]:
-    """The driver branches that NVIDIA still supports and that serve all GPUs, the oldest first."""
-    bounds = driver_branches(situation.gpus)
+def list_supported(situation: Situation, tables: Tables) -> list[int]:
+    """The driver branches that NVIDIA supports and that support all GPUs, the oldest first."""
+    bounds = find_branches(situation.gpus)
     first, last = bounds["first"], bounds["last"]
     return [
         number
-        for number in tables.supported(situation.today)
+        for number in tables.list_supported(situation.today)
         if (first is None or number >= first) and (last is None or number <= last)
     ]

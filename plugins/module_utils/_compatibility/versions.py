@@ -18,66 +18,66 @@ _KERNEL = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
 class CompatibilityError(ValueError):
-    """The question or a table cannot be read; the text is one sentence with cause and remedy."""
+    """The situation or a table cannot be read; the text is one sentence with cause and remedy."""
 
 
-def parse(text: Any, what: str = "version") -> Version:
+def parse_version(text: Any, what: str = "version") -> Version:
     """The numbers of a version such as ``570.124.06`` or ``12.8``. Raises CompatibilityError for anything else."""
     if isinstance(text, (bool, float)) or not _NUMBERS.fullmatch(str(text).strip()):
-        raise CompatibilityError(f"{text!r} is no {what}; write numbers with dots between them, as a text")
+        raise CompatibilityError(f"{text!r} is not a {what}; write numbers with dots between them, as a text")
     return tuple(int(number) for number in str(text).strip().split("."))
 
 
-def dotted(numbers: Version) -> str:
-    """The text that parse makes such numbers of."""
+def format_version(numbers: Version) -> str:
+    """The text of the numbers, as parse_version reads it."""
     return ".".join(f"{number:.0f}" for number in numbers)
 
 
-def newest_of(text: Any, what: str = "version") -> Version:
-    """What is not older than any version that begins with *text*."""
-    return (*parse(text, what), math.inf)
+def parse_newest(text: Any, what: str = "version") -> Version:
+    """The newest of all versions that begin with *text*."""
+    return (*parse_version(text, what), math.inf)
 
 
-def leading(text: Any, what: str) -> Version:
+def parse_package(text: Any, what: str) -> Version:
     """The numbers in a package's version such as ``1.17.8-1`` or ``3:580.95.05-1``. Raises CompatibilityError for another one."""
     found = _PACKAGED.match(str(text).strip())
-    return parse(found.group(1) if found else text, what)
+    return parse_version(found.group(1) if found else text, what)
 
 
-def driver(text: Any) -> Version:
+def parse_driver(text: Any) -> Version:
     """A driver's version, or a branch such as ``570`` or ``570.*``, which stands for the newest version of it."""
     whole = str(text).strip()
-    numbers = leading(whole[:-2] if whole.endswith(".*") else whole, "driver version")
+    numbers = parse_package(whole[:-2] if whole.endswith(".*") else whole, "driver version")
     return numbers if len(numbers) > 1 and not whole.endswith(".*") else (*numbers, math.inf)
 
 
-def cuda(text: Any) -> Version:
+def parse_cuda(text: Any) -> Version:
     """A CUDA version of at least two numbers, such as ``12.8`` or ``12.8.1``."""
-    numbers = parse(text, "CUDA version")
+    numbers = parse_version(text, "CUDA version")
     if len(numbers) < 2:
-        raise CompatibilityError(f"{text!r} is no CUDA version; write two or three numbers, as in 12.8")
+        raise CompatibilityError(f"{text!r} is not a CUDA version; write two or three numbers, as in 12.8")
     return numbers
 
 
-def branch(version: Version) -> int:
+def get_branch(version: Version) -> int:
     """The driver branch that a version belongs to."""
     return int(version[0])
 
 
-def kernel(text: Any) -> Version:
+def parse_kernel(text: Any) -> Version:
     """The three numbers that a kernel release such as ``6.8.0-60-generic`` begins with; a missing third one is 0.
 
-    What a distribution counts after them is left out, since no other kernel counts so.
+    The distribution's own numbers after them are left out, because other kernels do not have them.
     """
     numbers = _KERNEL.match(str(text).strip())
     if numbers is None:
-        raise CompatibilityError(f"{text!r} is no kernel release; write it as uname -r does")
+        raise CompatibilityError(f"{text!r} is not a kernel release; write it as uname -r does")
     return tuple(int(number or 0) for number in numbers.groups())
 
 
-def device(text: Any) -> int:
+def parse_device(text: Any) -> int:
     """A PCI device id, four hexadecimal digits with or without ``0x``."""
     digits = str(text).strip().lower()
     if not re.fullmatch(r"(?:0x)?[0-9a-f]{4}", digits):
-        raise CompatibilityError(f"{text!r} is no PCI device id; write its four hexadecimal digits, as a text")
+        raise CompatibilityError(f"{text!r} is not a PCI device id; write its four hexadecimal digits, as a text")
     return int(digits, 16)

@@ -14,26 +14,26 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class ModprobeError(Exception):
-    """What was asked cannot be written; the message is a sentence without a full stop."""
+    """The parameters cannot be written; the message is a sentence without a full stop."""
 
 
-def render(blacklist: Sequence[str], options: Mapping[str, Mapping[str, Any]]) -> bytes | None:
-    """Return the content of the file, None where there is nothing to say.
+def render_file(blacklist: Sequence[str], options: Mapping[str, Mapping[str, Any]]) -> bytes | None:
+    """Return the content of the file, or None if it would be empty.
 
-    A module on the blacklist is not loaded by its alias, and not by its name either: the kernel's mode setting asks for
-    nouveau by name.  Raises ModprobeError for a name or value that modprobe could read as something else.
+    A module on the blacklist is loaded neither by its alias nor by its name: the kernel's mode setting requests nouveau by name.
+    Raises ModprobeError for a name or value that modprobe could misread.
     """
-    lines = [f"blacklist {_name(name)}\ninstall {_name(name)} /bin/false\n" for name in blacklist]
+    lines = [f"blacklist {_check_name(name)}\ninstall {_check_name(name)} /bin/false\n" for name in blacklist]
     lines += [
-        f"options {_name(module)} {' '.join(f'{_name(key)}={_value(key, value)}' for key, value in sorted(values.items()))}\n"
+        f"options {_check_name(module)} {' '.join(f'{_check_name(key)}={_format_value(key, value)}' for key, value in sorted(values.items()))}\n"
         for module, values in sorted(options.items())
         if values
     ]
     return "".join([HEADER, *lines]).encode("utf-8") if lines else None
 
 
-def parameters(data: bytes | None) -> dict[str, dict[str, str]]:
-    """Return {module: {name: value}} of what such a file gives; what somebody has written there that is no such line is left out."""
+def parse_parameters(data: bytes | None) -> dict[str, dict[str, str]]:
+    """Return {module: {name: value}} of the options in such a file; other lines are ignored."""
     found: dict[str, dict[str, str]] = {}
     for line in (data or b"").decode("utf-8", "replace").splitlines():
         try:
@@ -46,11 +46,11 @@ def parameters(data: bytes | None) -> dict[str, dict[str, str]]:
     return found
 
 
-def dropped(
+def find_dropped(
     before: bytes | None, after: bytes | None, earlier: Mapping[str, Mapping[str, str]]
 ) -> dict[str, dict[str, str]]:
-    """Return {module: {name: value}} of what the file gave *before*, or *earlier* still, and does not give *after*."""
-    given, kept = parameters(before), parameters(after)
+    """Return {module: {name: value}} of the options in *before* or *earlier* that are not in *after*."""
+    given, kept = parse_parameters(before), parse_parameters(after)
     merged = {module: {**earlier.get(module, {}), **given.get(module, {})} for module in {*earlier, *given}}
     left = {
         module: {name: value for name, value in sorted(values.items()) if name not in kept.get(module, {})}
@@ -59,13 +59,13 @@ def dropped(
     return {module: values for module, values in left.items() if values}
 
 
-def _name(name: str) -> str:
+def _check_name(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise ModprobeError(f"{name!r} is no name of a kernel module or parameter: use letters, digits, - and _")
+        raise ModprobeError(f"{name!r} is not a name of a kernel module or parameter: use letters, digits, - and _")
     return name
 
 
-def _value(key: str, value: Any) -> str:
+def _format_value(key: str, value: Any) -> str:
     if isinstance(value, bool):
         return str(int(value))
     text = str(value)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Unloads and loads kernel modules as a plan says, and words what the kernel answers.  Nobody is killed for it."""
+"""Unloads and loads kernel modules by a plan, and explains errors of the kernel. It ends no process."""
 
 from __future__ import annotations
 
@@ -9,66 +9,64 @@ import os
 from typing import Sequence
 
 from .._nvml import driver, pci
-from .modules import NVIDIA, ModulesError, Plan, State, Wanted, loaded_modules, refuse_parameters, stale
+from .modules import NVIDIA, Desired, ModulesError, Plan, State, explain_stale, read_loaded_modules, reject_parameters
 
 SIGNATURE = ("Key was rejected by service", "Required key not available")
-REFUSED = ("Operation not permitted", "Permission denied")
+DENIED = ("Operation not permitted", "Permission denied")
 BUSY = ("in use", "Resource temporarily unavailable", "resource busy")
-#: Where DKMS and Ubuntu keep the public half of the key that they sign with.
-KEYS: tuple[str, ...] = ("var/lib/shim-signed/mok/MOK.der", "var/lib/dkms/mok.pub")
+#: The public keys of DKMS and Ubuntu for signed modules.
+KEY_FILES: tuple[str, ...] = ("var/lib/shim-signed/mok/MOK.der", "var/lib/dkms/mok.pub")
 
 
-def carry_out(plan: Plan, root: str, run: driver.Run) -> str | None:
-    """Unload, then load. Returns why not, if modules came into use meanwhile and all is as before; raises ModulesError."""
+def apply_plan(plan: Plan, root: str, run: driver.Run) -> str | None:
+    """Unload, then load. Returns the reason if a module is in use and nothing has changed. Raises ModulesError."""
     refusal = _unload(plan.unload, run)
     if refusal:
         return refusal
     for name in plan.load:
-        words = _words(run(["modprobe", "--", name]))
-        if words is not None:
-            raise ModulesError(trouble(name, words, root) + _left(plan.unload, root))
+        message = _read_error(run(["modprobe", "--", name]))
+        if message is not None:
+            raise ModulesError(explain_load_failure(name, message, root) + _report_unloaded(plan.unload, root))
     return None
 
 
-def proved(state: State, wanted: Wanted) -> None:
-    """Raise ModulesError if modules that were just loaded are still not what was wanted."""
-    refuse_parameters(state, wanted)
-    reasons = stale(state, wanted)
+def verify_loaded(state: State, desired: Desired) -> None:
+    """Raise ModulesError if the loaded modules still differ from the desired state."""
+    reject_parameters(state, desired)
+    reasons = explain_stale(state, desired)
     hint = (
-        "see that a file in /etc/modprobe.d gives these parameters and no other file contradicts it, and that no install line "
-        "loads another module ('modprobe -c' shows what is read)"
+        "check that a file in /etc/modprobe.d sets these parameters, that no other file overrides them, and that no install line "
+        "loads another module ('modprobe -c' prints all of them)"
     )
     if reasons:
         raise ModulesError(f"The kernel modules were loaded, and still {'; '.join(reasons)}: {hint}.")
 
 
-def trouble(name: str, words: str, root: str) -> str:
-    """Why a module cannot be loaded, from the words of modprobe, with a remedy."""
-    begin = f"The kernel module {name} cannot be loaded ({words})"
-    refused = any(each in words for each in REFUSED)
-    secure_boot = bool(driver.read(root, None, driver.Build())["secure_boot"])
-    if any(each in words for each in SIGNATURE) or (refused and secure_boot):
-        return f"{begin}: {_signature(root)}."
+def explain_load_failure(name: str, message: str, root: str) -> str:
+    """Why a module cannot be loaded, with a remedy, from the message of modprobe."""
+    begin = f"The kernel module {name} cannot be loaded ({message})"
+    refused = any(each in message for each in DENIED)
+    secure_boot = bool(driver.read_driver(root, None, driver.Build())["secure_boot"])
+    if any(each in message for each in SIGNATURE) or (refused and secure_boot):
+        return f"{begin}: {_explain_signature(root)}."
     if refused:
-        return (
-            f"{begin}: run this as root, and on the host if this is a container, which shares the modules of its host."
-        )
-    if "No such device" in words:
-        return f"{begin}: {_no_device(root)}."
-    return f"{begin}: see what the kernel wrote about it (dmesg)."
+        return f"{begin}: run this as root, and not in a container, which shares the modules of its host."
+    if "No such device" in message:
+        return f"{begin}: {_explain_no_device(root)}."
+    return f"{begin}: read the kernel's log (dmesg)."
 
 
-def _signature(root: str) -> str:
-    key = next((f"/{path}" for path in KEYS if os.path.exists(os.path.join(root, path))), "the public key")
+def _explain_signature(root: str) -> str:
+    key = next((f"/{path}" for path in KEY_FILES if os.path.exists(os.path.join(root, path))), "the public key")
     return (
         "Secure Boot is on and the firmware does not know the key that the module is signed with; enrol it "
         f"(mokutil --import {key}, confirmed at the console during the next boot), or install the distribution's signed packages"
     )
 
 
-def _no_device(root: str) -> str:
+def _explain_no_device(root: str) -> str:
     devices = os.path.join(root, "sys/bus/pci/devices")
-    addresses = [gpu.pci_address for gpu in pci.read(devices) if gpu.pci_address]
+    addresses = [gpu.pci_address for gpu in pci.read_gpus(devices) if gpu.pci_address]
     if not addresses:
         return "there is no NVIDIA GPU on the PCI bus; pass one through to this machine, or leave this host out"
     links = {address: os.path.join(devices, address, "driver") for address in addresses}
@@ -80,31 +78,38 @@ def _no_device(root: str) -> str:
         return f"{' and '.join(others)}; release it there (driverctl, or the kernel's command line), or leave this host out"
     return (
         f"this driver supports none of the GPUs ({', '.join(addresses)}); install a version that does (the open modules need "
-        "Turing or newer, the newest GPUs need the open ones), and see what the kernel wrote about it (dmesg)"
+        "Turing or newer, the newest GPUs need the open ones), and read the kernel's log (dmesg)"
     )
 
 
 def _unload(names: Sequence[str], run: driver.Run) -> str | None:
     for count, name in enumerate(names):
-        words = _words(run(["rmmod", "--", name]))
-        if words is None:
+        message = _read_error(run(["rmmod", "--", name]))
+        if message is None:
             continue
-        gone = list(reversed(names[:count]))
-        reason = f"{name} cannot be unloaded ({words})" + _load_again(gone, f"{name} cannot be unloaded ({words})", run)
-        if any(each in words for each in BUSY):
+        unloaded = list(reversed(names[:count]))
+        reason = f"{name} cannot be unloaded ({message})" + _load_again(
+            unloaded, f"{name} cannot be unloaded ({message})", run
+        )
+        if any(each in message for each in BUSY):
             return reason
-        remedy = "see what the kernel wrote about it (dmesg)"
-        if any(each in words for each in REFUSED):
-            remedy = "run this as root, and on the host if this is a container, which shares the modules of its host"
+        remedy = "read the kernel's log (dmesg)"
+        if any(each in message for each in DENIED):
+            remedy = "run this as root, and not in a container, which shares the modules of its host"
         raise ModulesError(f"The kernel module {reason}: {remedy}.")
     return None
 
 
 def _load_again(names: Sequence[str], cause: str, run: driver.Run) -> str:
-    """Undo an unloading that could not be finished; *names* in the order of loading. Raises ModulesError."""
-    failed = {name: words for name in names for words in [_words(run(["modprobe", "--", name]))] if words is not None}
+    """Load modules again after a failure; *names* in the order of loading. Raises ModulesError."""
+    failed = {
+        name: message
+        for name in names
+        for message in [_read_error(run(["modprobe", "--", name]))]
+        if message is not None
+    }
     if failed:
-        texts = " and ".join(f"{name} ({words})" for name, words in failed.items())
+        texts = " and ".join(f"{name} ({message})" for name, message in failed.items())
         raise ModulesError(
             f"The kernel module {cause}, and of those that were unloaded before it, {texts} cannot be loaded again: "
             "end what uses the GPUs and run this again, or reboot."
@@ -116,13 +121,13 @@ def _load_again(names: Sequence[str], cause: str, run: driver.Run) -> str:
     )
 
 
-def _left(unloaded: Sequence[str], root: str) -> str:
-    loaded = loaded_modules(root)
+def _report_unloaded(unloaded: Sequence[str], root: str) -> str:
+    loaded = read_loaded_modules(root)
     names = [name for name in reversed(unloaded) if name not in loaded]
     return f" Loaded before and not loaded now: {', '.join(names)}." if names else ""
 
 
-def _words(answer: tuple[int, str, str]) -> str | None:
-    """What a command that failed said, in one line; ``None`` if it did not fail."""
+def _read_error(answer: tuple[int, str, str]) -> str | None:
+    """The error of a failed command in one line; ``None`` if it did not fail."""
     status, output, errors = answer
     return " ".join((errors or output).split()) or f"status {status}" if status else None

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who has a device of the NVIDIA driver open, as /proc shows it.  Nothing here asks the driver."""
+"""The processes that have a device of the NVIDIA driver open, by /proc. Nothing here queries the driver."""
 
 from __future__ import annotations
 
@@ -16,50 +16,52 @@ POD = re.compile(r"pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f
 CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
-def read(root: str = "/") -> list[dict[str, Any]]:
+def read_users(root: str = "/") -> list[dict[str, Any]]:
     """The processes that hold a device of the driver open: pid, command, container_id and pod_uid (``None`` if in none).
 
-    Those that may not be looked at, and those that end meanwhile, are left out.
+    Processes that cannot be read are left out.
     """
-    nodes = _display_nodes(root)
-    return [_describe(root, pid) for pid in _pids(root) if _holds(root, pid, nodes)]
+    nodes = _list_display_nodes(root)
+    return [_describe(root, pid) for pid in _list_pids(root) if _has_device(root, pid, nodes)]
 
 
-def sentences(found: Iterable[dict[str, Any]]) -> list[str]:
+def format_users(found: Iterable[dict[str, Any]]) -> list[str]:
     """One sentence for each of the processes."""
-    return [f"{user['command'] or 'a process'} (pid {user['pid']}{_place(user)}) uses the GPUs" for user in found]
+    return [
+        f"{user['command'] or 'a process'} (pid {user['pid']}{_format_place(user)}) uses the GPUs" for user in found
+    ]
 
 
-def _place(user: dict[str, Any]) -> str:
+def _format_place(user: dict[str, Any]) -> str:
     if user["pod_uid"]:
         return f" in pod {user['pod_uid']}"
     return f" in container {user['container_id'][:12]}" if user["container_id"] else ""
 
 
-def _pids(root: str) -> list[int]:
-    return sorted(int(name) for name in _names(os.path.join(root, "proc")) if name.isdigit())
+def _list_pids(root: str) -> list[int]:
+    return sorted(int(name) for name in _list_folder(os.path.join(root, "proc")) if name.isdigit())
 
 
-def _names(path: str) -> list[str]:
+def _list_folder(path: str) -> list[str]:
     try:
         return os.listdir(path)
     except OSError:
         return []
 
 
-def _display_nodes(root: str) -> frozenset[str]:
+def _list_display_nodes(root: str) -> frozenset[str]:
     """What nvidia_drm offers below /dev/dri; others of that folder are of other drivers."""
     folder = os.path.join(root, "sys/class/drm")
     return frozenset(
         f"/dev/dri/{name}"
-        for name in _names(folder)
+        for name in _list_folder(folder)
         if os.path.basename(os.path.realpath(os.path.join(folder, name, "device/driver"))) == "nvidia"
     )
 
 
-def _holds(root: str, pid: int, nodes: frozenset[str]) -> bool:
+def _has_device(root: str, pid: int, nodes: frozenset[str]) -> bool:
     folder = os.path.join(root, "proc", str(pid), "fd")
-    for name in _names(folder):
+    for name in _list_folder(folder):
         try:
             target = os.readlink(os.path.join(folder, name))
         except OSError:
@@ -71,17 +73,17 @@ def _holds(root: str, pid: int, nodes: frozenset[str]) -> bool:
 
 def _describe(root: str, pid: int) -> dict[str, Any]:
     folder = os.path.join(root, "proc", str(pid))
-    cgroup = _text(os.path.join(folder, "cgroup"))
+    cgroup = _read_text(os.path.join(folder, "cgroup"))
     pod, containers = POD.search(cgroup), CONTAINER.findall(cgroup)
     return {
         "pid": pid,
-        "command": _text(os.path.join(folder, "comm")).strip() or None,
+        "command": _read_text(os.path.join(folder, "comm")).strip() or None,
         "container_id": containers[-1] if containers else None,
         "pod_uid": pod.group(1).replace("_", "-") if pod else None,
     }
 
 
-def _text(path: str) -> str:
+def _read_text(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()

@@ -1,26 +1,26 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What gpushare calls its resources and annotations."""
+"""The names of gpushare's resources and annotations."""
 
 from __future__ import annotations
 
 GPU_MEM = "aliyun.com/gpu-mem"
 GPU_COUNT = "aliyun.com/gpu-count"
 
-# By the extender: the GPU, the pod's request, and whether the device plugin has taken it up.
+# Annotations by the extender: the GPU, the pod's request, and whether the device plugin has assigned it.
 INDEX = "ALIYUN_COM_GPU_MEM_IDX"
 REQUEST = "ALIYUN_COM_GPU_MEM_POD"
 ASSIGNED = "ALIYUN_COM_GPU_MEM_ASSIGNED"
-# By the scheduler plugin of Alibaba's own clusters: JSON of container, GPU and amount.
+# Annotation by the scheduler plugin of Alibaba's own clusters: JSON of container, GPU and amount.
 ALLOCATION = "scheduler.framework.gpushare.allocation"
 
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
-# What NVIDIA's device plugin offers GPUs as: whole ones, shares of them and MIG slices. Its network operator offers others below nvidia.com.
+# GPU resources of NVIDIA's device plugin: whole GPUs, shares and MIG slices. Its network operator registers others below nvidia.com.
 _NVIDIA_GPUS = frozenset({"nvidia.com/gpu", "nvidia.com/gpu.shared"})
 _NVIDIA_SLICE = "nvidia.com/mig-"
 
 
-def is_nvidias(resource: str) -> bool:
-    """Say whether a resource is GPUs that NVIDIA's device plugin offers."""
+def is_nvidia_gpu(resource: str) -> bool:
+    """Return whether a resource is GPUs of NVIDIA's device plugin."""
     return resource in _NVIDIA_GPUS or resource.startswith(_NVIDIA_SLICE)

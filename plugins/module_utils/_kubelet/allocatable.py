@@ -43,7 +43,7 @@ class Part:
 
     def format(self, amount: Fraction | None) -> str:
         """Return an amount for people."""
-        return "nothing" if amount is None else quantities.told(amount, self.resource)
+        return "nothing" if amount is None else quantities.format_amount(amount, self.resource)
 
 
 def parts(node: t.Mapping[str, t.Any], reserved: Reserved, resources: t.Sequence[str]) -> list[Part]:
@@ -122,6 +122,6 @@ def _single(number: float) -> float:
 def _amount(text: t.Any) -> Fraction:
     """Return a quantity, 0 for one that the kubelet cannot read either."""
     try:
-        return quantities.parse(str(text))
+        return quantities.parse_quantity(str(text))
     except ValueError:
         return Fraction(0)

@@ -75,7 +75,7 @@ def normalize(tree: t.Any, path: Path = ()) -> t.Any:
         value = value.text
     if isinstance(value, str) and len(path) == 2 and path[0] in (*RESERVED, *THRESHOLDS):
         try:
-            return ("amount", str(quantities.parse(value)))
+            return ("amount", str(quantities.parse_quantity(value)))
         except ValueError:
             return value
     return value

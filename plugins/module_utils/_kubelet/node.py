@@ -13,7 +13,7 @@ from .._config.node import read_files
 from .._config.record import encode_bytes
 from .._distributions import DEFAULT, detect
 from .._probe.host import Runner
-from .._probe.kubelet import Reader, look, processes
+from .._probe.kubelet import Reader, list_processes, read_path
 from . import command
 
 _DROP_IN = ".conf"
@@ -24,8 +24,8 @@ def read(
     path: str | None,
     state_dir: str,
     run: Runner,
-    look_at: Reader = look,
-    list_processes: t.Callable[[], t.Sequence[t.Sequence[str]]] = processes,
+    look_at: Reader = read_path,
+    list_processes: t.Callable[[], t.Sequence[t.Sequence[str]]] = list_processes,
 ) -> dict[str, t.Any]:
     """Return what the controller needs: files as `read_files` returns them, flags as [name, value, source].
 

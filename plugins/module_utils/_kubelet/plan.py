@@ -203,7 +203,7 @@ def _resources(values: t.Mapping[str, t.Any]) -> list[str]:
 
 def _refuse_processes(reserved: t.Mapping[str, t.Mapping[str, str]], processes: int | None) -> None:
     """Refuse values with which the kubelet would start, and no pod could start a process."""
-    total = sum((quantities.parse(reserved[name].get("pid", "0")) for name in settings.RESERVED), Fraction(0))
+    total = sum((quantities.parse_quantity(reserved[name].get("pid", "0")) for name in settings.RESERVED), Fraction(0))
     if processes is not None and total >= processes:
         raise ConfigError(
             f"values: {math.ceil(total)} processes (pid) are reserved, and the node can have {processes} in all: lower"

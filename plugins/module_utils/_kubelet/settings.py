@@ -126,6 +126,6 @@ def _check_threshold(path: Path, value: str) -> None:
 
 def _amount(path: Path, value: str, example: str) -> Fraction:
     try:
-        return quantities.parse(value)
+        return quantities.parse_quantity(value)
     except ValueError:
         raise ConfigError(f"values: {format_path(path)} is {value or 'empty'}: give {example}.") from None

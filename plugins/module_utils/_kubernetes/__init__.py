@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the cluster's objects say about GPUs: pure functions over plain JSON, private to this collection.
+"""Nodes, pods and their GPUs in a Kubernetes cluster.
 
 Nothing here imports Ansible or the kubernetes client; objects are dictionaries as the API server sends them.
 """

@@ -1,22 +1,22 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""May a pod be on a node with these labels? By ``nodeSelector`` and required node affinity, as the scheduler reads them.
+"""Decides by ``nodeSelector`` and required node affinity whether a pod can run on a node, as the scheduler does.
 
-Fields of the node (``matchFields``) are taken to match: of a node that is meant, nobody says so by another one's name. The spec of a
-DaemonSet's own pods does not tell: in its place of the affinity its controller writes the node's name there.
+``matchFields`` count as a match. The functions are for templates of pods: the controller of a DaemonSet replaces the affinity of its pods by
+the name of the node.
 """
 
 from __future__ import annotations
 
 from typing import Any, Iterable, Mapping
 
-from .objects import Object, name_of, selects
+from .objects import Object, get_name, matches_selector
 
 
-def admits(spec: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Say whether a pod of this ``spec`` may be on a node with these labels."""
-    if not selects(spec.get("nodeSelector") or {}, labels):
+def can_run_on(spec: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Return whether a pod with this ``spec`` can run on a node with these labels."""
+    if not matches_selector(spec.get("nodeSelector") or {}, labels):
         return False
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
@@ -25,24 +25,24 @@ def admits(spec: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     return any(_term_matches(term, labels) for term in required.get("nodeSelectorTerms") or [])
 
 
-def leaving(daemon_sets: Iterable[Object], labels: Mapping[str, str]) -> set[str]:
-    """Name those DaemonSets, as ``namespace/name``, whose pods go by themselves from a node with these labels, or never come."""
+def find_leaving(daemon_sets: Iterable[Object], labels: Mapping[str, str]) -> set[str]:
+    """Return ``namespace/name`` of the DaemonSets that run no pod on a node with these labels."""
     found = set()
     for each in daemon_sets:
         template = (each.get("spec") or {}).get("template") or {}
-        if not admits(template.get("spec") or {}, labels):
-            found.add(f"{each['metadata'].get('namespace')}/{name_of(each)}")
+        if not can_run_on(template.get("spec") or {}, labels):
+            found.add(f"{each['metadata'].get('namespace')}/{get_name(each)}")
     return found
 
 
 def _term_matches(term: Object, labels: Mapping[str, str]) -> bool:
-    """Requirements of one term are all to be met; a term without any matches nothing."""
+    """Return whether all requirements of the term are met; a term without requirements matches nothing."""
     expressions = term.get("matchExpressions") or []
     named = expressions or term.get("matchFields")
-    return bool(named) and all(_meets(expression, labels) for expression in expressions)
+    return bool(named) and all(_is_met(expression, labels) for expression in expressions)
 
 
-def _meets(expression: Object, labels: Mapping[str, str]) -> bool:
+def _is_met(expression: Object, labels: Mapping[str, str]) -> bool:
     operator, values = expression.get("operator"), expression.get("values") or []
     value = labels.get(str(expression.get("key")))
     if operator == "NotIn":
@@ -52,11 +52,11 @@ def _meets(expression: Object, labels: Mapping[str, str]) -> bool:
     if value is None:
         return False
     if operator in ("Gt", "Lt"):
-        return _compares(operator, value, values)
+        return _is_within(operator, value, values)
     return operator == "Exists" or (operator == "In" and value in values)
 
 
-def _compares(operator: str, value: str, values: list[Any]) -> bool:
+def _is_within(operator: str, value: str, values: list[Any]) -> bool:
     try:
         number, limit = int(value), int(values[0])
     except (ValueError, TypeError, IndexError):

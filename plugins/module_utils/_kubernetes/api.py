@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Errors of the API server, reading nodes by name, and calls in parallel."""
+"""Errors of the API server, nodes by name, and parallel calls."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 THREADS = 8
 
 Item = TypeVar("Item")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
-# The key in ``ApiError.causes`` of a right that the account lacks; the others are the API server's own.
+# The key in ``ApiError.causes`` of a right that the account lacks; the API server sets the other keys.
 MISSING_RIGHT = "MissingRight"
 
 
-# The API server is away, busy or starting; asked again later it may answer.
-_PASSING = frozenset({0, 429, 500, 502, 503, 504})
+# The API server cannot be reached, is busy or starts; a retry may succeed.
+_TRANSIENT = frozenset({0, 429, 500, 502, 503, 504})
 
 
 class ApiError(Exception):
     """A call failed; the text is one sentence with server, cause and remedy, ``status`` the HTTP status or 0.
 
-    ``causes`` are the causes that the API server names, such as ``DisruptionBudget``, with its words on each.
+    ``causes`` has the causes that the API server reports, such as ``DisruptionBudget``, with the message of each.
     """
 
     def __init__(self, message: str, status: int = 0, causes: Mapping[str, str] | None = None) -> None:
@@ -38,13 +38,13 @@ class ApiError(Exception):
         self.causes = dict(causes or {})
 
     @property
-    def passing(self) -> bool:
-        """Whether the call may succeed if it is made again."""
-        return self.status in _PASSING
+    def is_transient(self) -> bool:
+        """Return whether a retry of the call may succeed."""
+        return self.status in _TRANSIENT
 
 
 def read_nodes(cluster: Cluster, names: Collection[str] | None = None) -> list[Object]:
-    """Read one node by its name, for the list of all may be long; more of them, or all, by that list. Unknown ones are left out."""
+    """Return the nodes with these names, or all nodes; unknown names are left out. A single name saves the list of all nodes. Raises ApiError."""
     name = next(iter(names)) if names and len(names) == 1 else ""
     if not name:
         return cluster.nodes()
@@ -56,7 +56,7 @@ def read_nodes(cluster: Cluster, names: Collection[str] | None = None) -> list[O
         return []
 
 
-def in_parallel(call: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
-    """Call for every item on a few threads; return answers in order. All are tried, then the first error raised."""
+def run_parallel(call: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Call for every item in a few threads; return the results in order. The first error is raised after all calls."""
     with ThreadPoolExecutor(max_workers=THREADS) as pool:
         return list(pool.map(call, items))

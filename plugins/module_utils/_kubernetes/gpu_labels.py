@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From what a node knows of its GPUs (``ansible_facts.nvml``) to labels and to the number of devices to expect."""
+"""Builds a node's labels and expected number of devices from the facts of its GPUs (``ansible_facts.nvml``)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Mapping
 
 from .._sharing.catalogue import strategy_of
 from .._vendors import SERVED
-from .labels import Labels, read_labels
+from .labels.plan import Labels, read_labels
 
 MIB = 1024 * 1024
 GPU_RESOURCE = SERVED.resource
@@ -20,56 +20,55 @@ _FORBIDDEN = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 class GpuFactsError(ValueError):
-    """The facts do not answer the question; the text is one sentence with cause and remedy."""
+    """The facts are not sufficient; the text is one sentence with cause and remedy."""
 
 
-def label_value(text: str) -> str:
-    """Turn any text into a valid label value: blanks and other characters become ``-``, at most 63 characters."""
+def format_label_value(text: str) -> str:
+    """Return the text as a valid label value of at most 63 characters; invalid characters become ``-``."""
     return _FORBIDDEN.sub("-", text.strip())[:63].strip("-_.")
 
 
-def working_gpus(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the GPUs that have not fallen off the bus."""
+def list_working_gpus(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the GPUs that are not lost."""
     return [dict(gpu) for gpu in facts.get("gpus") or [] if not gpu.get("lost")]
 
 
-def gpu_labels(
+def build_gpu_labels(
     facts: Mapping[str, Any], accelerator: str = "", extra: Mapping[str, Any] | None = None
 ) -> tuple[Labels, list[str]]:
     """Build a node's labels from its facts; return (labels, warnings).
 
-    Without GPUs there are no labels at all. ``nvidia.com/gpu.memory`` is MiB of one GPU. Different GPUs in one node:
-    product and memory are those of the working GPU with the least memory, which is what a pod can count on, with a warning.
-    Raises LabelError for extra labels that are none.
+    A node without GPUs gets no labels. ``nvidia.com/gpu.memory`` is MiB of one GPU. If the GPUs differ, product and memory are
+    those of the working GPU with the least memory, and a warning says so. Raises LabelError for invalid extra labels.
     """
     more = read_labels("gpu_node_labels_extra", extra)
     gpus = [dict(gpu) for gpu in facts.get("gpus") or []]
     if not gpus:
         return {}, []
-    working = working_gpus(facts)
-    smallest = min(working or gpus, key=_size)
-    product = label_value(str(smallest.get("name") or ""))
-    memory = _size(smallest) // MIB
+    working = list_working_gpus(facts)
+    smallest = min(working or gpus, key=_get_memory)
+    product = format_label_value(str(smallest.get("name") or ""))
+    memory = _get_memory(smallest) // MIB
     labels: Labels = {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": str(len(working))}
     if product:
         labels["nvidia.com/gpu.product"] = product
     if memory:
         labels["nvidia.com/gpu.memory"] = str(memory)
-    short = label_value(str(accelerator or "")) or product.lower()
+    short = format_label_value(str(accelerator or "")) or product.lower()
     if short:
         labels["accelerator"] = short
     labels.update(more)
-    return labels, _mixed_warning(working, product, memory)
+    return labels, _warn_of_mixed(working, product, memory)
 
 
-def _size(gpu: Mapping[str, Any]) -> int:
+def _get_memory(gpu: Mapping[str, Any]) -> int:
     return int(gpu.get("memory_total_bytes") or 0)
 
 
-def _mixed_warning(gpus: list[dict[str, Any]], product: str, memory: int) -> list[str]:
+def _warn_of_mixed(gpus: list[dict[str, Any]], product: str, memory: int) -> list[str]:
     kinds: dict[str, int] = {}
     for gpu in gpus:
-        kind = f"{gpu.get('name') or 'unknown'} ({_size(gpu) // MIB} MiB)"
+        kind = f"{gpu.get('name') or 'unknown'} ({_get_memory(gpu) // MIB} MiB)"
         kinds[kind] = kinds.get(kind, 0) + 1
     if len(kinds) < 2:
         return []
@@ -77,7 +76,7 @@ def _mixed_warning(gpus: list[dict[str, Any]], product: str, memory: int) -> lis
     return [f"different GPUs in one node: {named}; the labels name the smallest, {product} with {memory} MiB"]
 
 
-def expected_units(
+def count_units(
     facts: Mapping[str, Any],
     resource: str = GPU_RESOURCE,
     config: Mapping[str, Any] | None = None,
@@ -86,41 +85,41 @@ def expected_units(
     """Return how many units of the resource the device plugin of its sharing strategy will register.
 
     *config* is the configuration of NVIDIA's device plugin. *unit* is that of shared memory, GiB or MiB; the memory of the first GPU is rounded
-    down, and counts for each. Raises GpuFactsError as ``expected_gpus`` does.
+    down, and counts for each. Raises GpuFactsError as ``count_expected`` does.
     """
-    strategy, gpus = strategy_of(resource), working_gpus(facts)
+    strategy, gpus = strategy_of(resource), list_working_gpus(facts)
     measure = strategy.measure if resource in strategy.counted.values() else "devices"
     if measure == "memory":
-        return len(gpus) * (_size(gpus[0]) // MEMORY_UNITS[unit]) if gpus else 0
-    return 100 * len(gpus) if measure == "percents" else expected_gpus(facts, config, resource)
+        return len(gpus) * (_get_memory(gpus[0]) // MEMORY_UNITS[unit]) if gpus else 0
+    return 100 * len(gpus) if measure == "percents" else count_expected(facts, config, resource)
 
 
-def expected_gpus(
+def count_expected(
     facts: Mapping[str, Any], config: Mapping[str, Any] | None = None, resource: str = GPU_RESOURCE
 ) -> int:
-    """Return how many units of ``resource`` NVIDIA's device plugin will offer with this configuration file.
+    """Return how many units of ``resource`` NVIDIA's device plugin will report with this configuration file.
 
-    Physical GPUs that work, times the replicas of time slicing or MPS. GPUs in MIG mode are left out under the
-    strategy ``mixed``, where their slices are resources of their own. Raises GpuFactsError for the strategy ``single``
-    with GPUs in MIG mode, where the facts do not tell the number of slices, and for replicas that are no number.
+    It is the number of working GPUs times the replicas of time slicing or MPS. With the MIG strategy ``mixed``, GPUs in
+    MIG mode do not count: their slices are other resources. Raises GpuFactsError for the strategy ``single`` with GPUs in
+    MIG mode, whose number of slices is not in the facts, and for replicas that are not a number.
     """
     settings = dict(config or {})
-    gpus = working_gpus(facts)
+    gpus = list_working_gpus(facts)
     strategy = (settings.get("flags") or {}).get("migStrategy") or "none"
     sliced = [gpu for gpu in gpus if gpu.get("mig_mode") == "enabled"]
     if strategy == "single" and sliced:
         raise GpuFactsError(
-            "migStrategy is single and GPUs are in MIG mode, so the number of devices cannot be told from the facts; "
+            "migStrategy is single and GPUs are in MIG mode, so the facts do not contain the number of devices; "
             "set k8s_device_plugin_expected_gpus for this host"
         )
     count = len(gpus) - (len(sliced) if strategy == "mixed" else 0)
-    return count * replicas(settings, resource)
+    return count * count_replicas(settings, resource)
 
 
-def replicas(config: Mapping[str, Any], resource: str) -> int:
-    """Return how many times each GPU is offered as ``resource``: 0 if under another name, 1 if not shared.
+def count_replicas(config: Mapping[str, Any], resource: str) -> int:
+    """Return how many units of ``resource`` each GPU is: 0 if it is another resource, 1 if it is not shared.
 
-    With ``renameByDefault`` a shared ``nvidia.com/gpu`` is offered as ``nvidia.com/gpu.shared``.
+    With ``renameByDefault``, a shared ``nvidia.com/gpu`` becomes ``nvidia.com/gpu.shared``.
     """
     sharing = config.get("sharing") or {}
     shared = sharing.get("timeSlicing") or sharing.get("mps") or {}
@@ -128,11 +127,11 @@ def replicas(config: Mapping[str, Any], resource: str) -> int:
     for entry in shared.get("resources") or []:
         if entry.get("name") == GPU_RESOURCE:
             offered = GPU_RESOURCE + ".shared" if renamed else GPU_RESOURCE
-            return _whole(entry.get("replicas")) if resource == offered else 0
+            return _parse_replicas(entry.get("replicas")) if resource == offered else 0
     return 1 if resource == GPU_RESOURCE else 0
 
 
-def _whole(given: Any) -> int:
+def _parse_replicas(given: Any) -> int:
     if isinstance(given, bool) or not re.fullmatch(r"[0-9]+", str(given or 1)):
         raise GpuFactsError(f"replicas in the plugin's configuration is {given!r}; write a whole number")
     return int(given or 1)

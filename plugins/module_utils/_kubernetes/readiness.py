@@ -1,10 +1,9 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Is every GPU of every node offered to pods, and if not, why?
+"""Compares the allocatable GPUs of each node with the expected ones and explains a difference in one clause.
 
-``assess`` compares what each node should offer with what it does offer and explains a difference in one clause.
-It is pure: the caller lists nodes and pods once, and may hand in evidence (log lines, events) about plugin pods.
+The caller lists nodes and pods once, and can pass evidence (log lines, events) about plugin pods.
 """
 
 from __future__ import annotations
@@ -15,23 +14,31 @@ from typing import Any, Callable, Iterable, Mapping, Sequence
 
 from .._sharing.catalogue import Strategy, strategy_of
 from .._vendors import OTHERS, SERVED
-from .gpu_resources import amounts
+from .gpu_resources import count_gpu_resources
 from .objects import (
     Object,
-    allocatable_of,
-    annotations_of,
-    capacity_of,
-    condition_of,
+    find_untolerated_taints,
+    format_taint,
+    get_allocatable,
+    get_annotations,
+    get_capacity,
+    get_condition,
+    get_labels,
+    get_name,
+    group_by_node,
     is_ready,
     is_schedulable,
-    labels_of,
-    name_of,
-    pods_by_node,
-    selects,
-    taint_text,
-    untolerated,
+    matches_selector,
 )
-from .pod_trouble import Evidence, newest, one_line, telling_line, trouble, unread, with_remedy
+from .pod_failures import (
+    Evidence,
+    add_remedy,
+    explain_failure,
+    explain_unread_log,
+    find_error_line,
+    find_newest,
+    shorten,
+)
 from .requests import count_allocated
 
 PRESENT_LABEL = SERVED.present_label
@@ -53,11 +60,11 @@ _OTHER_VENDOR = re.compile("|".join(vendor.plugin_images for vendor in OTHERS), 
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is asked: the resource, whose pods serve it, and what annotations these pods must carry to be current.
+class Query:
+    """The resource, the labels of its plugin's pods, and the annotations that current pods have.
 
-    Without labels nobody's pods are looked for. More units than expected are right unless it has to be ``exact``. ``boot_ids`` are of nodes
-    that were rebooted, by their names.
+    Without labels, plugin pods are not searched. More units than expected are accepted unless ``exact``. ``boot_ids`` has the boot of
+    each rebooted node.
     """
 
     resource: str = SERVED.resource
@@ -69,13 +76,13 @@ class Question:
 
     @property
     def strategy(self) -> Strategy:
-        """The sharing strategy whose device plugin registers the resource."""
+        """Return the sharing strategy whose device plugin registers the resource."""
         return strategy_of(self.resource)
 
 
 @dataclass
 class NodeReport:
-    """The answer for one node. Amounts are units of the resource; ``reason`` is empty when there is nothing to say."""
+    """The state of one node. Amounts are units of the resource; ``reason`` is empty if nothing is wrong."""
 
     name: str
     known: bool = False
@@ -103,146 +110,146 @@ class NodeReport:
 
 
 @dataclass(frozen=True)
-class _View:
-    """Everything known about one node while its verdict is found."""
+class _NodeState:
+    """One node with its plugin pod, as the checks read it."""
 
     name: str
     node: Object | None
     expected: int | None
-    question: Question
+    query: Query
     plugin: Object | None
     daemon_sets: Sequence[Object]
     evidence: Evidence
 
     @property
     def capacity(self) -> int:
-        return capacity_of(self.node or {}, self.question.resource)
+        return get_capacity(self.node or {}, self.query.resource)
 
     @property
     def allocatable(self) -> int:
-        return allocatable_of(self.node or {}, self.question.resource)
+        return get_allocatable(self.node or {}, self.query.resource)
 
     @property
-    def shortfall(self) -> str:
-        wanted = self.capacity if self.expected is None else self.expected
-        return f"{self.allocatable} of {wanted} {self.question.resource} allocatable"
+    def shortage(self) -> str:
+        expected = self.capacity if self.expected is None else self.expected
+        return f"{self.allocatable} of {expected} {self.query.resource} allocatable"
 
     @property
     def plugin_name(self) -> str:
-        return f"plugin pod {self.question.namespace}/{name_of(self.plugin or {})}"
+        return f"plugin pod {self.query.namespace}/{get_name(self.plugin or {})}"
 
     @property
-    def count_is_right(self) -> bool:
+    def is_count_right(self) -> bool:
         if self.expected is None:
             return self.allocatable == self.capacity > 0
-        return self.allocatable == self.expected or (self.allocatable > self.expected and not self.question.exact)
+        return self.allocatable == self.expected or (self.allocatable > self.expected and not self.query.exact)
 
     @property
     def is_current(self) -> bool:
-        """The plugin pod was made from the configuration asked for (a node that offers nothing needs none)."""
-        if not self.question.pod_annotations or self.expected == 0:
+        """Return whether the plugin pod has the requested configuration; a node with no expected GPU needs no pod."""
+        if not self.query.pod_annotations or self.expected == 0:
             return True
-        return self.plugin is not None and selects(self.question.pod_annotations, annotations_of(self.plugin))
+        return self.plugin is not None and matches_selector(self.query.pod_annotations, get_annotations(self.plugin))
 
     @property
     def has_booted(self) -> bool:
-        """Its kubelet has reported since the boot that is asked for, if one is."""
+        """Return whether the kubelet has reported since the requested boot; True if none is requested."""
         reported = ((self.node or {}).get("status") or {}).get("nodeInfo") or {}
-        return self.question.boot_ids.get(self.name) in (None, reported.get("bootID"))
+        return self.query.boot_ids.get(self.name) in (None, reported.get("bootID"))
 
     @property
     def is_served(self) -> bool:
-        """The plugin pod that is asked for is there: for some seconds the kubelet still tells what a former one has offered."""
-        return not self.question.pod_annotations or self.expected == 0 or not trouble(self.plugin or {})
+        """Return whether the plugin pod runs: the kubelet reports the devices of a deleted pod for some seconds."""
+        return not self.query.pod_annotations or self.expected == 0 or not explain_failure(self.plugin or {})
 
     @property
     def ok(self) -> bool:
         ready = self.node is not None and is_ready(self.node)
-        return ready and self.has_booted and self.count_is_right and self.is_current and self.is_served
+        return ready and self.has_booted and self.is_count_right and self.is_current and self.is_served
 
 
-def assess(
+def assess_nodes(
     nodes: Iterable[Object],
     pods: Iterable[Object],
-    question: Question,
+    query: Query,
     expected: Mapping[str, int] | None = None,
     *,
     daemon_sets: Sequence[Object] = (),
     evidence: Mapping[str, Evidence] | None = None,
 ) -> list[NodeReport]:
-    """Report on the expected nodes, or without expectation on every node that has to do with the resource.
+    """Return reports on the expected nodes, or on every node of the resource if no nodes are expected.
 
     Args:
         nodes: all nodes of the cluster.
-        pods: all pods, or at least the plugin's; finished ones may be missing.
-        question: what is asked.
-        expected: node name to number of units; None asks each node to offer all that it has.
-        daemon_sets: those of the plugin's namespace, to explain a missing pod.
+        pods: all pods, or at least the plugin's; finished ones can be missing.
+        query: the resource and its plugin.
+        expected: node name to number of units; None expects the capacity of each node to be allocatable.
+        daemon_sets: those of the plugin's namespace, which explain a missing pod.
         evidence: by name of plugin pod.
 
     Returns:
         Reports sorted by node name.
     """
-    by_name = {name_of(node): node for node in nodes}
-    placed = pods_by_node(pods)
-    names = expected if expected is not None else _concerned(by_name, placed, question)
+    by_name = {get_name(node): node for node in nodes}
+    placed = group_by_node(pods)
+    names = expected if expected is not None else _find_nodes(by_name, placed, query)
     reports = []
     for name in sorted(names):
         on_node = placed.get(name, [])
-        plugin = newest(pod for pod in on_node if _is_plugin(pod, question))
-        view = _View(
+        plugin = find_newest(pod for pod in on_node if _is_plugin(pod, query))
+        state = _NodeState(
             name=name,
             node=by_name.get(name),
             expected=None if expected is None else int(expected[name]),
-            question=question,
+            query=query,
             plugin=plugin,
             daemon_sets=daemon_sets,
-            evidence=(evidence or {}).get(name_of(plugin or {}), Evidence()),
+            evidence=(evidence or {}).get(get_name(plugin or {}), Evidence()),
         )
-        reports.append(_report(view, on_node))
+        reports.append(_build_report(state, on_node))
     return reports
 
 
-def _report(view: _View, on_node: Sequence[Object]) -> NodeReport:
-    node = view.node or {}
+def _build_report(state: _NodeState, on_node: Sequence[Object]) -> NodeReport:
+    node = state.node or {}
     return NodeReport(
-        name=view.name,
-        known=view.node is not None,
-        expected=view.expected,
-        capacity=view.capacity,
-        allocatable=view.allocatable,
-        allocated=count_allocated(on_node, view.question.resource),
+        name=state.name,
+        known=state.node is not None,
+        expected=state.expected,
+        capacity=state.capacity,
+        allocatable=state.allocatable,
+        allocated=count_allocated(on_node, state.query.resource),
         ready=is_ready(node),
-        schedulable=view.node is not None and is_schedulable(node),
-        ok=view.ok,
-        reason=_note(view) if view.ok else _why(view),
-        **amounts(node, on_node),
-        plugin_pod=name_of(view.plugin or {}),
-        foreign_plugins=foreign_plugins(on_node, view.question),
-        gpu_operator=labels_of(node).get(OPERATOR_LABEL) == "true",
-        container_runtime_version=_runtime_version(node),
-        labels=labels_of(node),
-        annotations={key: value for key, value in annotations_of(node).items() if key.startswith(OWN_ANNOTATIONS)},
+        schedulable=state.node is not None and is_schedulable(node),
+        ok=state.ok,
+        reason=_find_note(state) if state.ok else _explain(state),
+        **count_gpu_resources(node, on_node),
+        plugin_pod=get_name(state.plugin or {}),
+        foreign_plugins=find_other_plugins(on_node, state.query),
+        gpu_operator=get_labels(node).get(OPERATOR_LABEL) == "true",
+        container_runtime_version=_get_runtime_version(node),
+        labels=get_labels(node),
+        annotations={key: value for key, value in get_annotations(node).items() if key.startswith(OWN_ANNOTATIONS)},
     )
 
 
-def _runtime_version(node: Object) -> str:
+def _get_runtime_version(node: Object) -> str:
     information = (node.get("status") or {}).get("nodeInfo") or {}
     return str(information.get("containerRuntimeVersion") or "")
 
 
-def foreign_plugins(on_node: Iterable[Object], question: Question) -> list[str]:
-    """Name the other GPU device plugins on a node, as ``namespace/owner``: they would offer the same GPUs again."""
+def find_other_plugins(on_node: Iterable[Object], query: Query) -> list[str]:
+    """Return ``namespace/owner`` of other GPU device plugins on a node, which would register the same GPUs again."""
     found = set()
     for pod in on_node:
-        if not _is_plugin(pod, question) and _serves_gpus(pod):
+        if not _is_plugin(pod, query) and _is_gpu_plugin(pod):
             metadata = pod.get("metadata") or {}
             owners = metadata.get("ownerReferences") or [{}]
-            found.add(f"{metadata.get('namespace')}/{owners[0].get('name') or name_of(pod)}")
+            found.add(f"{metadata.get('namespace')}/{owners[0].get('name') or get_name(pod)}")
     return sorted(found)
 
 
-def _serves_gpus(pod: Object) -> bool:
+def _is_gpu_plugin(pod: Object) -> bool:
     spec = pod.get("spec") or {}
     folders = [str((volume.get("hostPath") or {}).get("path") or "") for volume in spec.get("volumes") or []]
     images = " ".join(str(container.get("image")) for container in spec.get("containers") or [])
@@ -253,138 +260,138 @@ def _serves_gpus(pod: Object) -> bool:
     )
 
 
-def _is_plugin(pod: Object, question: Question) -> bool:
-    in_namespace = (pod.get("metadata") or {}).get("namespace") == question.namespace
-    return in_namespace and bool(question.plugin_labels) and selects(question.plugin_labels, labels_of(pod))
+def _is_plugin(pod: Object, query: Query) -> bool:
+    in_namespace = (pod.get("metadata") or {}).get("namespace") == query.namespace
+    return in_namespace and bool(query.plugin_labels) and matches_selector(query.plugin_labels, get_labels(pod))
 
 
-def _concerned(
-    by_name: Mapping[str, Object], placed: Mapping[str, Sequence[Object]], question: Question
-) -> dict[str, None]:
+def _find_nodes(by_name: Mapping[str, Object], placed: Mapping[str, Sequence[Object]], query: Query) -> dict[str, None]:
     return {
         name: None
         for name, node in by_name.items()
-        if question.resource in ((node.get("status") or {}).get("capacity") or {})
-        or labels_of(node).get(PRESENT_LABEL) == "true"
-        or any(_is_plugin(pod, question) for pod in placed.get(name, []))
+        if query.resource in ((node.get("status") or {}).get("capacity") or {})
+        or get_labels(node).get(PRESENT_LABEL) == "true"
+        or any(_is_plugin(pod, query) for pod in placed.get(name, []))
     }
 
 
-def _note(view: _View) -> str:
-    """A node may be as expected and yet deserve a word."""
-    if view.node is not None and not is_schedulable(view.node):
-        return "is cordoned, so new pods will not land here; uncordon it when it may take work"
+def _find_note(state: _NodeState) -> str:
+    """Return a remark on a node that is as expected; empty without one."""
+    if state.node is not None and not is_schedulable(state.node):
+        return "is cordoned, so that no new pods are scheduled here; uncordon it when it may run pods"
     return ""
 
 
-def _why(view: _View) -> str:
+def _explain(state: _NodeState) -> str:
     for check in _CHECKS:
-        clause = check(view)
+        clause = check(state)
         if clause:
             return clause
-    return f"{view.shortfall}, and nothing in the cluster says why; look at the kubelet's log on the node"
+    return f"{state.shortage}, and the cluster reports no cause; read the kubelet's log on the node"
 
 
-def _unknown_node(view: _View) -> str:
-    if view.node is not None:
+def _check_exists(state: _NodeState) -> str:
+    if state.node is not None:
         return ""
     return "is not in the cluster; join it, or set gpu_node_name if its Kubernetes name differs"
 
 
-def _not_ready(view: _View) -> str:
-    node = view.node or {}
+def _check_ready(state: _NodeState) -> str:
+    node = state.node or {}
     if is_ready(node):
         return ""
-    message = one_line(condition_of(node, "Ready").get("message")) or "its kubelet has not reported"
-    return f"is not Ready: {message}; look at the kubelet and the container runtime on the node"
+    message = shorten(get_condition(node, "Ready").get("message")) or "its kubelet has not reported"
+    return f"is not Ready: {message}; check the kubelet and the container runtime on the node"
 
 
-def _not_booted(view: _View) -> str:
-    return "" if view.has_booted else "its kubelet has not reported since the host was booted; look at it on the node"
+def _check_booted(state: _NodeState) -> str:
+    return "" if state.has_booted else "its kubelet has not reported since the host was booted; check it on the node"
 
 
-def _no_plugin(view: _View) -> str:
-    if view.plugin is not None:
+def _check_plugin_pod(state: _NodeState) -> str:
+    if state.plugin is not None:
         return ""
-    if view.expected == 0:
-        return f"offers {view.allocatable} {view.question.resource} though no GPU is expected; see who registered it"
-    if not view.question.plugin_labels:
-        return f"{view.shortfall}; look at the pod of its device plugin on the node, and at its log"
-    labels = ",".join(f"{key}={value}" for key, value in sorted(view.question.plugin_labels.items()))
-    for daemon_set in view.daemon_sets:
+    if state.expected == 0:
+        return f"has {state.allocatable} {state.query.resource} though no GPU is expected; find the plugin that registered it"
+    if not state.query.plugin_labels:
+        return f"{state.shortage}; check the pod of its device plugin on the node, and read its log"
+    labels = ",".join(f"{key}={value}" for key, value in sorted(state.query.plugin_labels.items()))
+    for daemon_set in state.daemon_sets:
         template = (daemon_set.get("spec") or {}).get("template") or {}
-        if selects(view.question.plugin_labels, labels_of(template)):
-            return f"{view.shortfall}: {_kept_away(view, daemon_set, template)}"
+        if matches_selector(state.query.plugin_labels, get_labels(template)):
+            return f"{state.shortage}: {_explain_missing_pod(state, daemon_set, template)}"
     return (
-        f"{view.shortfall}: no plugin pod ({labels}) in namespace {view.question.namespace} is on the node; "
-        f"deploy it with the role {view.question.strategy.role}"
+        f"{state.shortage}: no plugin pod ({labels}) in namespace {state.query.namespace} is on the node; "
+        f"deploy it with the role {state.query.strategy.role}"
     )
 
 
-def _kept_away(view: _View, daemon_set: Object, template: Object) -> str:
-    """Say why a DaemonSet makes no pod for the node."""
-    node, strategy = view.node or {}, view.question.strategy
+def _explain_missing_pod(state: _NodeState, daemon_set: Object, template: Object) -> str:
+    """Return a clause with the reason why a DaemonSet creates no pod for the node."""
+    node, strategy = state.node or {}, state.query.strategy
     spec = template.get("spec") or {}
-    labels = labels_of(node)
+    labels = get_labels(node)
     missing = [f"{key}={value}" for key, value in (spec.get("nodeSelector") or {}).items() if labels.get(key) != value]
-    who = f"DaemonSet {name_of(daemon_set)} makes no pod here"
+    subject = f"DaemonSet {get_name(daemon_set)} creates no pod here"
     if missing:
-        return f"{who}, because the node lacks the label {', '.join(missing)}; set it (role {strategy.labelling_role})"
-    taints = untolerated(node, spec.get("tolerations") or [], _DAEMON_TAINTS)
+        return (
+            f"{subject}, because the node lacks the label {', '.join(missing)}; set it (role {strategy.labelling_role})"
+        )
+    taints = find_untolerated_taints(node, spec.get("tolerations") or [], _DAEMON_TAINTS)
     if taints:
-        named = ", ".join(taint_text(taint) for taint in taints)
-        return f"{who}, because it does not tolerate the taint {named}; add it to {strategy.tolerations}"
-    return f"{who} yet; look at its affinity and at the events of the DaemonSet"
+        named = ", ".join(format_taint(taint) for taint in taints)
+        return f"{subject}, because it does not tolerate the taint {named}; add it to {strategy.tolerations}"
+    return f"{subject} yet; check its affinity and the events of the DaemonSet"
 
 
-def _plugin_trouble(view: _View) -> str:
-    said = trouble(view.plugin or {}, view.evidence)
-    return f"{view.shortfall}: {view.plugin_name} {said}" if said else ""
+def _check_plugin_runs(state: _NodeState) -> str:
+    failure = explain_failure(state.plugin or {}, state.evidence)
+    return f"{state.shortage}: {state.plugin_name} {failure}" if failure else ""
 
 
-def _outdated(view: _View) -> str:
-    if view.is_current:
+def _check_current(state: _NodeState) -> str:
+    if state.is_current:
         return ""
-    return f"{view.plugin_name} still runs the previous configuration; the DaemonSet has not replaced it yet"
+    return f"{state.plugin_name} still runs the previous configuration; the DaemonSet has not replaced it yet"
 
 
-def _nothing_registered(view: _View) -> str:
-    if view.capacity or view.expected == 0:
+def _check_registered(state: _NodeState) -> str:
+    if state.capacity or state.expected == 0:
         return ""
-    line, dark = telling_line(view.evidence.log), unread(view.evidence)
-    said = f" and says: {line}" if line else f", and {dark}" if dark else "; see its log"
-    return with_remedy(f"{view.shortfall}: {view.plugin_name} runs but has offered no GPU to the kubelet{said}")
+    line, unread = find_error_line(state.evidence.log), explain_unread_log(state.evidence)
+    detail = f" and logs: {line}" if line else f", and {unread}" if unread else "; read its log"
+    return add_remedy(f"{state.shortage}: {state.plugin_name} runs but has registered no GPU with the kubelet{detail}")
 
 
-def _unhealthy(view: _View) -> str:
-    if view.allocatable >= view.capacity:
+def _check_healthy(state: _NodeState) -> str:
+    if state.allocatable >= state.capacity:
         return ""
-    line = telling_line(view.evidence.log)
-    said = f" ({line})" if line else ""
-    lost = view.capacity - view.allocatable
+    line = find_error_line(state.evidence.log)
+    detail = f" ({line})" if line else ""
+    lost = state.capacity - state.allocatable
     return (
-        f"{view.shortfall}: {lost} of {view.capacity} unhealthy as {view.plugin_name} reports{said}; "
-        "look for Xid errors in the node's kernel log"
+        f"{state.shortage}: {lost} of {state.capacity} unhealthy as {state.plugin_name} reports{detail}; "
+        "search the node's kernel log for Xid errors"
     )
 
 
-def _other_count(view: _View) -> str:
-    if view.expected is None or view.allocatable == view.expected:
+def _check_count(state: _NodeState) -> str:
+    if state.expected is None or state.allocatable == state.expected:
         return ""
     return (
-        f"{view.shortfall}: all that {view.plugin_name} offers is healthy, so compare the node's GPUs with its "
+        f"{state.shortage}: all devices of {state.plugin_name} are healthy, so compare the node's GPUs with its "
         "sharing configuration and with what was expected"
     )
 
 
-_CHECKS: Sequence[Callable[[_View], str]] = (
-    _unknown_node,
-    _not_ready,
-    _not_booted,
-    _no_plugin,
-    _plugin_trouble,
-    _outdated,
-    _nothing_registered,
-    _unhealthy,
-    _other_count,
+_CHECKS: Sequence[Callable[[_NodeState], str]] = (
+    _check_exists,
+    _check_ready,
+    _check_booted,
+    _check_plugin_pod,
+    _check_plugin_runs,
+    _check_current,
+    _check_registered,
+    _check_healthy,
+    _check_count,
 )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What pods request of a node, as kube-scheduler and the kubelet count it.
+"""Resources that pods request, as kube-scheduler and the kubelet count them.
 
 Source: k8s.io/component-helpers/resource, PodRequests. An amount is in the unit of its resource: CPUs, bytes, devices.
 """
@@ -12,8 +12,8 @@ import math
 from fractions import Fraction
 from typing import Any, Iterable, Mapping, Union
 
-from .objects import FINISHED_PHASES, full_name_of
-from .quantities import parse
+from .objects import FINISHED_PHASES, get_full_name
+from .quantities import parse_quantity
 
 Amount = Union[int, Fraction]
 
@@ -48,13 +48,13 @@ def count_requested(pod: Mapping[str, Any], resource: str) -> int:
 
 
 def count_allocated(pods: Iterable[Mapping[str, Any]], resource: str) -> int:
-    """Return how many units those of the pods request that have a node."""
+    """Return how many units the pods with a node request."""
     return sum(count_requested(pod, resource) for pod in pods if _has_node(pod))
 
 
 def list_holders(pods: Iterable[Mapping[str, Any]], resource: str) -> list[str]:
-    """Return ``namespace/name`` of the pods that have a node and request the resource, sorted."""
-    return sorted(full_name_of(pod) for pod in pods if _has_node(pod) and count_requested(pod, resource))
+    """Return ``namespace/name`` of the pods with a node that request the resource, sorted."""
+    return sorted(get_full_name(pod) for pod in pods if _has_node(pod) and count_requested(pod, resource))
 
 
 def list_resources(pod: Mapping[str, Any]) -> set[str]:
@@ -69,7 +69,7 @@ def list_resources(pod: Mapping[str, Any]) -> set[str]:
 
 
 def list_requested_resources(pod: Mapping[str, Any]) -> set[str]:
-    """Return the names of the resources of which the pod requests more than nothing."""
+    """Return the names of the resources of which the pod requests more than 0."""
     return {name for name in list_resources(pod) if sum_requests(pod, name) > 0}
 
 
@@ -90,6 +90,6 @@ def _parse(quantity: Any) -> Amount:
     if text.isdigit() and text.isascii() and len(text) < 20:
         return int(text)
     try:
-        return parse(text)
+        return parse_quantity(text)
     except ValueError:
         return 0

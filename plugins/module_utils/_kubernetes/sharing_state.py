@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 from .._sharing.catalogue import OWN_PLUGIN, STRATEGIES, Strategy
-from .affinity import leaving
+from .affinity import find_leaving
 from .api import ApiError
-from .maintenance import MIRROR, MaintenanceError, recorded
-from .objects import Object, annotations_of, labels_of, name_of, node_of
-from .readiness import NodeReport, Question, assess
-from .watching import UNFINISHED, list_daemon_sets
+from .drain.plan import MIRROR, MaintenanceError, read_maintenance
+from .objects import Object, get_annotations, get_labels, get_name, get_node_name
+from .readiness import NodeReport, Query, assess_nodes
+from .survey import UNFINISHED, list_daemon_sets
 
 if TYPE_CHECKING:
     from .._kube_api import Cluster
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SLICES = ("resource.k8s.io/v1", "ResourceSlice")
 DRA_DRIVER = "gpu.nvidia.com"
 #: All device plugins of GPUs on a node are of interest, whoever deployed them.
-QUESTION = Question(plugin_labels={})
+QUERY = Query(plugin_labels={})
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ def read_sharing_state(cluster: Cluster, hosts: Mapping[str, str]) -> SharingSta
     nodes = cluster.nodes()
     pods = cluster.pods(fields=UNFINISHED)
     labelled = {
-        row.name: sorted(name_of(node) for node in nodes if row.is_labelled(labels_of(node))) for row in OWN_PLUGIN
+        row.name: sorted(get_name(node) for node in nodes if row.is_labelled(get_labels(node))) for row in OWN_PLUGIN
     }
-    reports = assess(nodes, pods, QUESTION, dict.fromkeys(hosts, 0))
+    reports = assess_nodes(nodes, pods, QUERY, dict.fromkeys(hosts, 0))
     concerned = [report for report in reports if _has_own_plugin(hosts[report.name], report)]
     plugins = {name for report in concerned for name in report.foreign_plugins}
     daemon_sets = list_daemon_sets(cluster, {name.partition("/")[0] for name in plugins})
-    reasons = {name_of(node): _read_reason(node) for node in nodes if name_of(node) in hosts}
+    reasons = {get_name(node): _read_reason(node) for node in nodes if get_name(node) in hosts}
     rows = [
         {
             **report.as_dict(),
@@ -75,14 +75,14 @@ def _has_own_plugin(declared: str, report: NodeReport) -> bool:
 def _read_reason(node: Object) -> str:
     """An annotation that cannot be read counts as none."""
     try:
-        found = recorded(node)
+        found = read_maintenance(node)
     except MaintenanceError:
         return ""
     return found.reason if found else ""
 
 
 def _find_staying(report: NodeReport, row: Strategy, daemon_sets: Sequence[Object]) -> list[str]:
-    gone = leaving(daemon_sets, {**report.labels, **row.label})
+    gone = find_leaving(daemon_sets, {**report.labels, **row.label})
     return [name for name in report.foreign_plugins if name not in gone]
 
 
@@ -101,9 +101,9 @@ def _list_claimed(cluster: Cluster) -> list[str]:
 def _list_schedulers(pods: Sequence[Object]) -> list[str]:
     """A second scheduler of users is not a static pod."""
     return sorted(
-        node_of(pod)
+        get_node_name(pod)
         for pod in pods
-        if labels_of(pod).get("component") == "kube-scheduler"
+        if get_labels(pod).get("component") == "kube-scheduler"
         and (pod.get("metadata") or {}).get("namespace") == "kube-system"
-        and MIRROR in annotations_of(pod)
+        and MIRROR in get_annotations(pod)
     )

@@ -1,4 +1,4 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The GPUs of a node, read without pip: NVML by ctypes, nvidia-smi, or the PCI bus. Private to this collection."""
+"""The GPUs of a node, read without pip packages: by NVML with ctypes, nvidia-smi, or the PCI bus."""

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What NVML tells of a GPU beyond the first look, topic by topic.
+"""Details of a GPU by NVML, by topics of ``gather_subset``.
 
-A topic is what ``gather_subset`` names. Its values are of JSON types; what a GPU or its driver does not know is ``None``.
+Values are of JSON types; a value that a GPU or its driver does not have is ``None``.
 
 Source of names, numbers and layouts: the interface that NVIDIA publishes as ``nvml.h``.
 """
@@ -14,10 +14,10 @@ import ctypes
 from typing import Any, Callable, Iterator, Mapping
 
 from .device import Answer, Device
-from .library import INSUFFICIENT_SIZE, SUCCESS, Nvml, PciInfo, versioned
-from .mig import gpu_instances
-from .model import known_address
-from .processes import processes
+from .library import INSUFFICIENT_SIZE, SUCCESS, Nvml, PciInfo, make_versioned
+from .mig import read_gpu_instances
+from .model import find_address
+from .processes import read_processes
 
 BRANDS: Mapping[int, str] = {
     1: "quadro",
@@ -68,9 +68,9 @@ CLOCK_REASONS: tuple[str, ...] = (
     "reliability",
 )
 LINKS = 36  # more than any GPU has
-# nvmlNvlinkVersion_t; 0 is no version.
+# nvmlNvlinkVersion_t; 0 is not a version.
 LINK_VERSIONS: Mapping[int, str] = {1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.0", 7: "5.0", 8: "6.0"}
-# The version that GPUs of a compute capability have. Some drivers tell it by the numbers of their kernel modules, which are one higher.
+# The version by compute capability. Some drivers report the numbers of their kernel modules, which are one higher.
 LINKS_OF: Mapping[tuple[int | None, ...], str] = {
     (6, 0): "1.0",
     (7, 0): "2.0",
@@ -118,121 +118,121 @@ class FabricV2(ctypes.Structure):
     ]
 
 
-def hardware(device: Device) -> dict[str, Any]:
+def read_hardware(device: Device) -> dict[str, Any]:
     """What the board is and how it is set."""
     bar1 = Bar1()
-    known = device.filled(("nvmlDeviceGetBAR1MemoryInfo",), (), bar1)
+    known = device.fill(("nvmlDeviceGetBAR1MemoryInfo",), (), bar1)
     return {
-        "brand": _named(BRANDS, device.number("nvmlDeviceGetBrand")),
-        "architecture": _named(ARCHITECTURES, device.number("nvmlDeviceGetArchitecture")),
-        "serial": device.text("nvmlDeviceGetSerial"),
-        "board_part_number": device.text("nvmlDeviceGetBoardPartNumber"),
-        "vbios_version": device.text("nvmlDeviceGetVbiosVersion"),
-        "persistence_mode": _named(SWITCH, device.number("nvmlDeviceGetPersistenceMode")),
-        "compute_mode": _named(COMPUTE_MODES, device.number("nvmlDeviceGetComputeMode")),
-        "virtualization_mode": _named(VIRTUALIZATION, device.number("nvmlDeviceGetVirtualizationMode")),
+        "brand": _get_name(BRANDS, device.read_number("nvmlDeviceGetBrand")),
+        "architecture": _get_name(ARCHITECTURES, device.read_number("nvmlDeviceGetArchitecture")),
+        "serial": device.read_text("nvmlDeviceGetSerial"),
+        "board_part_number": device.read_text("nvmlDeviceGetBoardPartNumber"),
+        "vbios_version": device.read_text("nvmlDeviceGetVbiosVersion"),
+        "persistence_mode": _get_name(SWITCH, device.read_number("nvmlDeviceGetPersistenceMode")),
+        "compute_mode": _get_name(COMPUTE_MODES, device.read_number("nvmlDeviceGetComputeMode")),
+        "virtualization_mode": _get_name(VIRTUALIZATION, device.read_number("nvmlDeviceGetVirtualizationMode")),
         "bar1": {
             "total_bytes": bar1.total if known else None,
             "used_bytes": bar1.used if known else None,
             "free_bytes": bar1.free if known else None,
         },
-        "gpu_instances": gpu_instances(device),
+        "gpu_instances": read_gpu_instances(device),
     }
 
 
-def health(device: Device) -> dict[str, Any]:
+def read_health(device: Device) -> dict[str, Any]:
     """Errors of the memory, and what the GPU did about them."""
-    current, pending = device.numbers("nvmlDeviceGetEccMode", count=2)
+    current, pending = device.read_numbers("nvmlDeviceGetEccMode", count=2)
     errors = {
-        f"{kind}_{since}": device.numbers(
+        f"{kind}_{since}": device.read_numbers(
             "nvmlDeviceGetTotalEccErrors", ctypes.c_int(error), ctypes.c_int(counter), kind=ctypes.c_ulonglong
         )[0]
         for error, kind in enumerate(("corrected", "uncorrected"))
         for counter, since in enumerate(("volatile", "aggregate"))
     }
-    corrected, uncorrected, waiting, failed = device.numbers("nvmlDeviceGetRemappedRows", count=4)
-    retiring = device.number("nvmlDeviceGetRetiredPagesPendingStatus")
+    corrected, uncorrected, waiting, failed = device.read_numbers("nvmlDeviceGetRemappedRows", count=4)
+    retiring = device.read_number("nvmlDeviceGetRetiredPagesPendingStatus")
     return {
-        "ecc": {"mode": _named(SWITCH, current), "mode_pending": _named(SWITCH, pending), **errors},
+        "ecc": {"mode": _get_name(SWITCH, current), "mode_pending": _get_name(SWITCH, pending), **errors},
         "retired_pages": {
-            "single_bit": _retired(device, 0),
-            "double_bit": _retired(device, 1),
-            "pending": _truth(retiring),
+            "single_bit": _count_retired(device, 0),
+            "double_bit": _count_retired(device, 1),
+            "pending": _to_bool(retiring),
         },
         "row_remapping": {
             "corrected": corrected,
             "uncorrected": uncorrected,
-            "pending": _truth(waiting),
-            "failed": _truth(failed),
+            "pending": _to_bool(waiting),
+            "failed": _to_bool(failed),
         },
     }
 
 
-def power(device: Device) -> dict[str, Any]:
+def read_power(device: Device) -> dict[str, Any]:
     """Limits of the power, in watts."""
-    lowest, highest = device.numbers("nvmlDeviceGetPowerManagementLimitConstraints", count=2)
+    lowest, highest = device.read_numbers("nvmlDeviceGetPowerManagementLimitConstraints", count=2)
     return {
         "power": {
-            "limit_watts": _watts(device.number("nvmlDeviceGetPowerManagementLimit")),
-            "limit_enforced_watts": _watts(device.number("nvmlDeviceGetEnforcedPowerLimit")),
-            "limit_default_watts": _watts(device.number("nvmlDeviceGetPowerManagementDefaultLimit")),
-            "limit_min_watts": _watts(lowest),
-            "limit_max_watts": _watts(highest),
+            "limit_watts": _to_watts(device.read_number("nvmlDeviceGetPowerManagementLimit")),
+            "limit_enforced_watts": _to_watts(device.read_number("nvmlDeviceGetEnforcedPowerLimit")),
+            "limit_default_watts": _to_watts(device.read_number("nvmlDeviceGetPowerManagementDefaultLimit")),
+            "limit_min_watts": _to_watts(lowest),
+            "limit_max_watts": _to_watts(highest),
         }
     }
 
 
-def clocks(device: Device) -> dict[str, Any]:
+def read_clocks(device: Device) -> dict[str, Any]:
     """Clocks in MHz, and what holds them down."""
     found: dict[str, Any] = {}
     for name, kind in CLOCKS.items():
-        (found[f"{name}_mhz"],) = device.numbers("nvmlDeviceGetClockInfo", ctypes.c_int(kind))
-        (found[f"{name}_max_mhz"],) = device.numbers("nvmlDeviceGetMaxClockInfo", ctypes.c_int(kind))
+        (found[f"{name}_mhz"],) = device.read_numbers("nvmlDeviceGetClockInfo", ctypes.c_int(kind))
+        (found[f"{name}_max_mhz"],) = device.read_numbers("nvmlDeviceGetMaxClockInfo", ctypes.c_int(kind))
     bits = ctypes.c_ulonglong()
     names = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
-    known = device.filled(names, (), bits)
+    known = device.fill(names, (), bits)
     reasons = [name for bit, name in enumerate(CLOCK_REASONS) if bits.value >> bit & 1] if known else None
     return {"clocks": {**found, "event_reasons": reasons}}
 
 
-def pcie(device: Device) -> dict[str, Any]:
+def read_pcie(device: Device) -> dict[str, Any]:
     """The link to the host, as it is now and as it could be."""
     return {
         "pcie": {
-            "generation": device.number("nvmlDeviceGetCurrPcieLinkGeneration"),
-            "generation_max": device.number("nvmlDeviceGetMaxPcieLinkGeneration"),
-            "width": device.number("nvmlDeviceGetCurrPcieLinkWidth"),
-            "width_max": device.number("nvmlDeviceGetMaxPcieLinkWidth"),
-            "replays": device.number("nvmlDeviceGetPcieReplayCounter"),
+            "generation": device.read_number("nvmlDeviceGetCurrPcieLinkGeneration"),
+            "generation_max": device.read_number("nvmlDeviceGetMaxPcieLinkGeneration"),
+            "width": device.read_number("nvmlDeviceGetCurrPcieLinkWidth"),
+            "width_max": device.read_number("nvmlDeviceGetMaxPcieLinkWidth"),
+            "replays": device.read_number("nvmlDeviceGetPcieReplayCounter"),
         }
     }
 
 
-def topology(device: Device) -> dict[str, Any]:
+def read_topology(device: Device) -> dict[str, Any]:
     """What the GPU is wired to."""
     return {
-        "memory_numa_node": device.number("nvmlDeviceGetNumaNodeId"),
-        "cpu_affinity": _processors(device),
-        "nvlinks": list(_links(device)),
-        "fabric": _fabric(device),
+        "memory_numa_node": device.read_number("nvmlDeviceGetNumaNodeId"),
+        "cpu_affinity": _read_processors(device),
+        "nvlinks": list(_read_links(device)),
+        "fabric": _read_fabric(device),
     }
 
 
-#: What ``gather_subset`` can name, and who reads it.
+#: The topics of ``gather_subset``, with their functions.
 TOPICS: Mapping[str, Callable[[Device], dict[str, Any]]] = {
-    "hardware": hardware,
-    "health": health,
-    "power": power,
-    "clocks": clocks,
-    "pcie": pcie,
-    "topology": topology,
-    "processes": processes,
+    "hardware": read_hardware,
+    "health": read_health,
+    "power": read_power,
+    "clocks": read_clocks,
+    "pcie": read_pcie,
+    "topology": read_topology,
+    "processes": read_processes,
 }
-#: What costs, or concerns people, is gathered only where it is named.
+#: Topics that are expensive or concern people are gathered only if they are named.
 OPT_IN = frozenset(["processes"])
 
 
-#: The values of each topic: what a source other than NVML, and a lost GPU, know nothing of.
+#: The values of each topic, which only NVML has, and not for a lost GPU.
 KEYS: Mapping[str, tuple[str, ...]] = {
     "hardware": (
         "brand",
@@ -255,47 +255,47 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def ancestor(one: Device, other: Device) -> str | None:
+def find_ancestor(one: Device, other: Device) -> str | None:
     """The nearest thing that two GPUs share, as ``nvidia-smi topo`` writes it."""
-    level = one.numbers("nvmlDeviceGetTopologyCommonAncestor", other.handle)[0]
-    return _named(LEVELS, level)
+    level = one.read_numbers("nvmlDeviceGetTopologyCommonAncestor", other.handle)[0]
+    return _get_name(LEVELS, level)
 
 
-def _named(names: Mapping[int, str], number: int | None) -> str | None:
+def _get_name(names: Mapping[int, str], number: int | None) -> str | None:
     return None if number is None else names.get(number)
 
 
-def _truth(number: int | None) -> bool | None:
+def _to_bool(number: int | None) -> bool | None:
     return None if number is None else bool(number)
 
 
-def _watts(milliwatts: int | None) -> float | None:
+def _to_watts(milliwatts: int | None) -> float | None:
     return None if milliwatts is None else round(milliwatts / 1000, 2)
 
 
-def _retired(device: Device, cause: int) -> int | None:
-    """How many pages were retired for a cause; asked for no page, the function tells how many there are."""
+def _count_retired(device: Device, cause: int) -> int | None:
+    """How many pages were retired for a cause; for an empty buffer, the function returns the number."""
     count = ctypes.c_uint(0)
 
     def query(nvml: Nvml, handle: Any) -> Answer[int]:
         code = nvml.call(["nvmlDeviceGetRetiredPages"], handle, ctypes.c_int(cause), ctypes.byref(count), None)
         return code, count.value if code in (SUCCESS, INSUFFICIENT_SIZE) else None
 
-    return device.ask(query)
+    return device.query(query)
 
 
-def _processors(device: Device) -> str | None:
+def _read_processors(device: Device) -> str | None:
     """The processors near the GPU as Linux writes sets: ``0-15,32-47``."""
     words = (ctypes.c_ulong * WORDS)()
-    if not device.filled(("nvmlDeviceGetCpuAffinity",), (ctypes.c_uint(WORDS),), words):
+    if not device.fill(("nvmlDeviceGetCpuAffinity",), (ctypes.c_uint(WORDS),), words):
         return None
     width = ctypes.sizeof(ctypes.c_ulong) * 8
-    return ranges(
+    return format_ranges(
         [at * width + bit for at, word in enumerate(words) if word for bit in range(width) if word >> bit & 1]
     )
 
 
-def ranges(numbers: list[int]) -> str:
+def format_ranges(numbers: list[int]) -> str:
     """Ascending numbers as Linux writes sets."""
     runs: list[list[int]] = []
     for number in numbers:
@@ -306,59 +306,59 @@ def ranges(numbers: list[int]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
-def _links(device: Device) -> Iterator[dict[str, Any]]:
+def _read_links(device: Device) -> Iterator[dict[str, Any]]:
     """The NVLinks; numbers without one may lie between them."""
-    capability = device.numbers("nvmlDeviceGetCudaComputeCapability", count=2, kind=ctypes.c_int)
+    capability = device.read_numbers("nvmlDeviceGetCudaComputeCapability", count=2, kind=ctypes.c_int)
     for number in range(LINKS):
         link = ctypes.c_uint(number)
-        (active,) = device.numbers("nvmlDeviceGetNvLinkState", link)
+        (active,) = device.read_numbers("nvmlDeviceGetNvLinkState", link)
         if active is None:
             continue
-        (version,) = device.numbers("nvmlDeviceGetNvLinkVersion", link)
-        (remote,) = device.numbers("nvmlDeviceGetNvLinkRemoteDeviceType", link)
+        (version,) = device.read_numbers("nvmlDeviceGetNvLinkVersion", link)
+        (remote,) = device.read_numbers("nvmlDeviceGetNvLinkRemoteDeviceType", link)
         place = PciInfo()
         names = ("nvmlDeviceGetNvLinkRemotePciInfo_v2", "nvmlDeviceGetNvLinkRemotePciInfo")
-        known = active and device.filled(names, (link,), place)
+        known = active and device.fill(names, (link,), place)
         yield {
             "link": number,
             "active": bool(active),
-            "version": link_version(version, capability),
-            "remote": _named(REMOTE, remote) if active else None,
-            "remote_pci_address": known_address((place.bus_id or place.bus_id_legacy).decode("ascii"))
+            "version": find_link_version(version, capability),
+            "remote": _get_name(REMOTE, remote) if active else None,
+            "remote_pci_address": find_address((place.bus_id or place.bus_id_legacy).decode("ascii"))
             if known
             else None,
         }
 
 
-def link_version(number: int | None, capability: tuple[int | None, ...]) -> str | None:
+def find_link_version(number: int | None, capability: tuple[int | None, ...]) -> str | None:
     """A version of NVLink by its number, in the header's numbering or in that of the kernel modules; *capability* decides which it is."""
     if number is None:
         return None
     own = LINKS_OF.get(capability)
-    told = LINK_VERSIONS.get(number)
-    return own if own is not None and own in (told, LINK_VERSIONS.get(number - 1)) else told
+    reported = LINK_VERSIONS.get(number)
+    return own if own is not None and own in (reported, LINK_VERSIONS.get(number - 1)) else reported
 
 
-def _fabric(device: Device) -> dict[str, Any] | None:
+def _read_fabric(device: Device) -> dict[str, Any] | None:
     """The NVSwitch fabric; ``None`` for a GPU without one."""
-    newer = versioned(FabricV2, 2)
+    newer = make_versioned(FabricV2, 2)
     older = Fabric()
-    if device.filled(("nvmlDeviceGetGpuFabricInfoV",), (), newer):
+    if device.fill(("nvmlDeviceGetGpuFabricInfoV",), (), newer):
         found: Any = newer
-    elif device.filled(("nvmlDeviceGetGpuFabricInfo",), (), older):
+    elif device.fill(("nvmlDeviceGetGpuFabricInfo",), (), older):
         found = older
     else:
         return None
     return {
-        "state": _named(FABRIC_STATES, found.state),
+        "state": _get_name(FABRIC_STATES, found.state),
         "status": found.status,
         "clique_id": found.clique,
-        "cluster_uuid": _uuid(bytes(found.cluster)),
+        "cluster_uuid": _format_uuid(bytes(found.cluster)),
     }
 
 
-def _uuid(raw: bytes) -> str | None:
-    """A UUID in its usual writing; ``None`` for one of zeroes, which says that there is none."""
+def _format_uuid(raw: bytes) -> str | None:
+    """A UUID as text; ``None`` for one of zeroes."""
     if not any(raw):
         return None
     text = raw.hex()

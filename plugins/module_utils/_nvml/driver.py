@@ -12,76 +12,75 @@ from typing import Any, Callable, NamedTuple, Sequence, Tuple
 
 from .. import _commands
 
-#: Runs a command: its status, what it said and what it said of errors.
+#: Runs a command: its status, output and errors.
 Run = Callable[[Sequence[str]], Tuple[int, str, str]]
 
 # The variable is four bytes of attributes and one of value.
 SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
-#: What Debian's packages write down, one package a line. Nothing that dnf or zypper tell of a reboot names the driver.
+#: Debian's packages that require a reboot, one a line. dnf and zypper report a reboot without naming the driver.
 REBOOT_PACKAGES = "run/reboot-required.pkgs"
 
 
 class Build(NamedTuple):
-    """A kernel module nvidia. ``srcversion`` tells builds of one version apart, as those of the open and the proprietary one."""
+    """A kernel module nvidia. ``srcversion`` differs between builds of one version, as between the open and the proprietary one."""
 
     version: str | None = None
     srcversion: str | None = None
 
 
-def read(root: str, library_version: str | None, installed: Build) -> dict[str, Any]:
-    """What is below *root*: the loaded module, nouveau, Secure Boot, and whether a reboot is due.
+def read_driver(root: str, library_version: str | None, installed: Build) -> dict[str, Any]:
+    """The driver below *root*: the loaded module, nouveau, Secure Boot, and whether a reboot is required.
 
-    *library_version* is that of the driver's library, *installed* the module which the next start would load.
+    *library_version* is that of the driver's library, *installed* the module that the next boot would load.
     """
-    loaded = Build(_text(root, "sys/module/nvidia/version"), _text(root, "sys/module/nvidia/srcversion"))
-    reasons = _reasons(root, loaded, library_version, installed)
+    loaded = Build(_read_text(root, "sys/module/nvidia/version"), _read_text(root, "sys/module/nvidia/srcversion"))
+    reasons = _find_reboot_reasons(root, loaded, library_version, installed)
     return {
         "module_version": loaded.version,
-        "module_flavor": _flavor(root) if loaded.version else None,
+        "module_flavor": _read_flavor(root) if loaded.version else None,
         "installed_module_version": installed.version,
         "library_version": library_version,
         "nouveau_loaded": os.path.isdir(os.path.join(root, "sys/module/nouveau")),
-        "secure_boot": _secure_boot(root),
+        "secure_boot": _read_secure_boot(root),
         "reboot_required": bool(reasons),
         "reboot_reasons": reasons,
     }
 
 
 def run_program(command: Sequence[str]) -> tuple[int, str, str]:
-    """Run a command that may be outside of the PATH of a user; 127 where there is none."""
+    """Run a command that may be outside of a user's PATH; status 127 if it does not exist."""
     program = shutil.which(command[0]) or shutil.which(command[0], path="/usr/sbin:/sbin:/usr/bin:/bin")
     if program is None:
         return 127, "", f"there is no {command[0]}"
     return _commands.run([program, *command[1:]])
 
 
-def modinfo(field: str, name: str = "nvidia", run: Run = run_program) -> str | None:
-    """What modinfo tells of a module of the running kernel; ``None`` where there is none, or nobody to ask."""
+def read_modinfo(field: str, name: str = "nvidia", run: Run = run_program) -> str | None:
+    """A field that modinfo prints of a module of the running kernel; ``None`` without the module or without modinfo."""
     status, output, _errors = run(["modinfo", "-F", field, name])
     return output.strip() or None if status == 0 else None
 
 
-def file_name(name: str = "nvidia", run: Run = run_program) -> str | None:
-    """Name of the module's file for modinfo, which is another one where modprobe is told to install that instead.
+def find_module_file(name: str = "nvidia", run: Run = run_program) -> str | None:
+    """Name of the module's file for modinfo, also if modprobe.d installs another one instead; ``None`` if there is no such module.
 
-    Debian calls its own nvidia-current.ko, and has ``install nvidia modprobe -i nvidia-current`` in modprobe.d. ``None`` where there is
-    no such module.
+    Debian's is nvidia-current.ko, with ``install nvidia modprobe -i nvidia-current`` in modprobe.d.
     """
-    if modinfo("filename", name, run):
+    if read_modinfo("filename", name, run):
         return name
     _status, output, _errors = run(["modprobe", "--show-depends", name])
     instead = re.findall(r"\bmodprobe -i (\S+)", output)
-    return instead[-1] if instead and modinfo("filename", instead[-1], run) else None
+    return instead[-1] if instead and read_modinfo("filename", instead[-1], run) else None
 
 
-def installed_build() -> Build:
-    """The module that the next start would load, by modinfo; nothing is known where there is none, or nobody to ask."""
-    name = file_name()
-    return Build(modinfo("version", name), modinfo("srcversion", name)) if name else Build()
+def read_installed_build() -> Build:
+    """The module that the next boot would load, by modinfo; without fields if it cannot be read."""
+    name = find_module_file()
+    return Build(read_modinfo("version", name), read_modinfo("srcversion", name)) if name else Build()
 
 
-def outdated(loaded: Build, installed: Build) -> list[str]:
-    """One sentence if the module that is loaded is not the installed one; none if it is, or if one of them is not known."""
+def explain_outdated(loaded: Build, installed: Build) -> list[str]:
+    """One sentence if the loaded module is not the installed one; empty if it is, or if one of them is unknown."""
     if loaded.version and installed.version and loaded.version != installed.version:
         return [f"the loaded kernel module is {loaded.version} and the installed one is {installed.version}"]
     if None in (loaded.srcversion, installed.srcversion) or loaded.srcversion == installed.srcversion:
@@ -90,33 +89,33 @@ def outdated(loaded: Build, installed: Build) -> list[str]:
     return [f"the loaded kernel module is another build of {loaded.version} than the installed one ({both})"]
 
 
-def _reasons(root: str, loaded: Build, library: str | None, installed: Build) -> list[str]:
+def _find_reboot_reasons(root: str, loaded: Build, library: str | None, installed: Build) -> list[str]:
     found = []
     if loaded.version and library and loaded.version != library:
         found.append(f"the loaded kernel module is {loaded.version} and the library is {library}")
-    found += outdated(loaded, installed)
-    packages = _asking(root)
-    # They ask until the next boot, also once the module that they brought was loaded in the place of the former one.
+    found += explain_outdated(loaded, installed)
+    packages = _list_reboot_packages(root)
+    # They require it until the next boot, even if their module has been loaded since.
     if packages and (found or loaded.srcversion is None or loaded != installed):
-        found.append(f"the package manager asks for it because of {', '.join(packages)}")
+        found.append(f"the package manager requires it because of {', '.join(packages)}")
     return found
 
 
-def _asking(root: str) -> list[str]:
-    """Packages of the driver that ask for a reboot; linux-image-6.8.0-1013-nvidia is a kernel, one of Ubuntu's."""
-    names = (_text(root, REBOOT_PACKAGES) or "").split()
+def _list_reboot_packages(root: str) -> list[str]:
+    """Packages of the driver that require a reboot; linux-image-6.8.0-1013-nvidia is a kernel of Ubuntu."""
+    names = (_read_text(root, REBOOT_PACKAGES) or "").split()
     return sorted({name for name in names if "nvidia" in name and not name.startswith("linux-image-")})
 
 
-def _flavor(root: str) -> str | None:
-    """Whether the loaded module is NVIDIA's open or proprietary one; it says so itself from 515 on."""
-    text = _text(root, "proc/driver/nvidia/version")
+def _read_flavor(root: str) -> str | None:
+    """Whether the loaded module is NVIDIA's open or proprietary one; both report it from 515 on."""
+    text = _read_text(root, "proc/driver/nvidia/version")
     if text is None:
         return None
     return "open" if "Open Kernel Module" in text else "proprietary"
 
 
-def _secure_boot(root: str) -> bool | None:
+def _read_secure_boot(root: str) -> bool | None:
     """Whether the firmware checks signatures; false without EFI, ``None`` where its variables cannot be read."""
     if not os.path.isdir(os.path.join(root, "sys/firmware/efi")):
         return False
@@ -132,7 +131,7 @@ def _secure_boot(root: str) -> bool | None:
     return len(value) == 5 and value[4] == 1
 
 
-def _text(root: str, path: str) -> str | None:
+def _read_text(root: str, path: str) -> str | None:
     try:
         with open(os.path.join(root, path), encoding="utf-8", errors="replace") as file:
             return file.read().strip() or None

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs a function in a child process, so that a driver that hangs or crashes takes nobody with it."""
+"""Runs a function in a child process, so that a driver that hangs or crashes does not affect the caller."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any, Callable
 REAP_SECONDS = 1.0
 MAX_OPEN_FILES = 4096
 # An exception may quote what it could not read.
-MAX_WORDS = 500
+MAX_MESSAGE = 500
 
 
 class Hung(Exception):
@@ -30,18 +30,18 @@ class Crashed(Exception):
 
 
 class Failed(Exception):
-    """The function raised an exception: an error of ours, not of the driver; the message tells it and its place."""
+    """The function raised an exception, which is an error of this collection; the message has it with its place."""
 
 
 def call(function: Callable[[], Any], timeout: float) -> Any:
     """The function's result, which must be of JSON types, as a child process computed it within ``timeout`` seconds.
 
-    Raises Hung, Crashed or Failed. The child has ended then, unless it cannot be killed: nobody waits for such a one.
+    Raises Hung, Crashed or Failed. The child has ended then, unless it cannot be killed.
     """
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        _serve(function, writer)
+        _run_child(function, writer)
     os.close(writer)
     answer = None
     try:
@@ -55,15 +55,15 @@ def call(function: Callable[[], Any], timeout: float) -> Any:
         raise Hung
     try:
         outcome = json.loads(answer.decode("utf-8"))
-    except ValueError:  # nothing, or cut off where the child died
-        raise Crashed(_how_it_ended(status)) from None
+    except ValueError:  # empty or incomplete, because the child died
+        raise Crashed(_explain_exit(status)) from None
     if "error" in outcome:
         raise Failed(outcome["error"])
     return outcome["result"]
 
 
-def _serve(function: Callable[[], Any], writer: int) -> None:
-    """The child: keeps nothing open that somebody may wait on, answers, and ends without any clean-up of the parent's."""
+def _run_child(function: Callable[[], Any], writer: int) -> None:
+    """The child: closes inherited files, sends the result, and ends without any clean-up of the parent's."""
     try:
         os.setsid()
         nowhere = os.open(os.devnull, os.O_RDWR)
@@ -71,25 +71,25 @@ def _serve(function: Callable[[], Any], writer: int) -> None:
             os.dup2(nowhere, standard)
         os.closerange(3, writer)
         os.closerange(writer + 1, MAX_OPEN_FILES)
-        _send(writer, _outcome(function))
+        _send(writer, _compute_result(function))
         os._exit(0)
     except BaseException:  # pylint: disable=broad-except
         os._exit(1)
 
 
-def _outcome(function: Callable[[], Any]) -> bytes:
-    """What the parent is told, as JSON: ``{"result": ...}`` or ``{"error": "what was raised and where"}``."""
+def _compute_result(function: Callable[[], Any]) -> bytes:
+    """The result for the parent as JSON: ``{"result": ...}`` or ``{"error": "exception and place"}``."""
     try:
         return json.dumps({"result": function()}).encode("utf-8")
     except BaseException as error:  # pylint: disable=broad-except
-        return json.dumps({"error": _tell(error)}).encode("utf-8")
+        return json.dumps({"error": _format_error(error)}).encode("utf-8")
 
 
-def _tell(error: BaseException) -> str:
+def _format_error(error: BaseException) -> str:
     """The exception in one line: ``ValueError: no number in pci.py, line 7``."""
-    words = " ".join(f"{type(error).__name__}: {error}".split())[:MAX_WORDS].rstrip(": .")
+    message = " ".join(f"{type(error).__name__}: {error}".split())[:MAX_MESSAGE].rstrip(": .")
     place = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{words} in {os.path.basename(place.filename)}, line {place.lineno}"
+    return f"{message} in {os.path.basename(place.filename)}, line {place.lineno}"
 
 
 def _send(writer: int, answer: bytes) -> None:
@@ -121,7 +121,7 @@ def _kill(child: int) -> None:
 
 
 def _reap(child: int) -> int | None:
-    """The child's wait status, 0 when somebody else took it, or ``None`` when it does not end; init inherits such a child."""
+    """The child's wait status, 0 if it was reaped elsewhere, or ``None`` if it does not end; init inherits such a child."""
     deadline = time.monotonic() + REAP_SECONDS
     pause = 0.0005
     while True:
@@ -137,7 +137,7 @@ def _reap(child: int) -> int | None:
         pause = min(pause * 2, 0.05)
 
 
-def _how_it_ended(status: int | None) -> str:
+def _explain_exit(status: int | None) -> str:
     if status is not None and os.WIFSIGNALED(status):
         return f"was ended by {signal.Signals(os.WTERMSIG(status)).name}"
     return "ended without an answer"

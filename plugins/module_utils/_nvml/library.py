@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds libnvidia-ml and calls it, whatever its age.
+"""Finds libnvidia-ml and calls it, of any version.
 
 Source of names and layouts: the interface that NVIDIA publishes as ``nvml.h``.
 """
@@ -13,7 +13,7 @@ import os
 from typing import Any, Sequence
 
 SONAME = "libnvidia-ml.so.1"
-# Where drivers live that the dynamic loader does not know of: containers, GKE, Talos, WSL.
+# Folders of drivers that the dynamic loader does not search: containers, GKE, Talos, WSL.
 FOLDERS: tuple[str, ...] = (
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib/aarch64-linux-gnu",
@@ -39,11 +39,11 @@ TEXT_LENGTH = 96
 
 
 class LibraryMissing(Exception):
-    """No libnvidia-ml could be loaded; the message says where one was looked for, or why it was refused."""
+    """No libnvidia-ml could be loaded; the message says which one, or why it was rejected."""
 
 
 class NvmlError(Exception):
-    """NVML refused to start: ``code`` is its return code, ``library_version`` its own version if it told."""
+    """NVML did not start: ``code`` is its return code, ``library_version`` its version if known."""
 
     def __init__(self, code: int, text: str, library_version: str | None = None) -> None:
         super().__init__(text)
@@ -95,12 +95,12 @@ class Temperature(ctypes.Structure):
     _fields_ = [("version", ctypes.c_uint), ("sensor", ctypes.c_uint), ("degrees", ctypes.c_int)]
 
 
-def versioned(structure: Any, revision: int) -> Any:
-    """A structure that carries its size and revision in its first field, as NVML demands of newer ones."""
+def make_versioned(structure: Any, revision: int) -> Any:
+    """A structure with its size and revision in its first field, as NVML requires of newer ones."""
     return structure(version=ctypes.sizeof(structure) | revision << 24)
 
 
-def load(path: str | None, folders: Sequence[str] = FOLDERS) -> ctypes.CDLL:
+def load_library(path: str | None, folders: Sequence[str] = FOLDERS) -> ctypes.CDLL:
     """The library at ``path``, else the loader's own, else the first in ``folders``.
 
     Raises LibraryMissing.
@@ -117,7 +117,7 @@ def load(path: str | None, folders: Sequence[str] = FOLDERS) -> ctypes.CDLL:
 
 
 class Nvml:
-    """A loaded libnvidia-ml. Functions that it lacks answer FUNCTION_NOT_FOUND, as NVML's own dispatch does."""
+    """A loaded libnvidia-ml. Functions that it lacks return FUNCTION_NOT_FOUND, as NVML's own dispatch does."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
@@ -130,21 +130,21 @@ class Nvml:
                 return int(function(*arguments))
         return FUNCTION_NOT_FOUND
 
-    def error_text(self, code: int) -> str:
-        """NVML's own words for a code."""
+    def get_error_text(self, code: int) -> str:
+        """NVML's message for a code."""
         function = getattr(self._library, "nvmlErrorString", None)
         if function is None:
             return f"NVML error {code}"
         function.restype = ctypes.c_char_p
         return bytes(function(code) or b"").decode("ascii", "replace") or f"NVML error {code}"
 
-    def text(self, name: str, *handle: Any) -> tuple[int, str | None]:
+    def read_text(self, name: str, *handle: Any) -> tuple[int, str | None]:
         """(code, text) of a function that fills a buffer."""
         buffer = ctypes.create_string_buffer(TEXT_LENGTH)
         code = self.call([name], *handle, buffer, ctypes.c_uint(TEXT_LENGTH))
         return code, buffer.value.decode("utf-8", "replace") if code == SUCCESS else None
 
-    def number(self, names: Sequence[str], *arguments: Any) -> tuple[int, int | None]:
+    def read_number(self, names: Sequence[str], *arguments: Any) -> tuple[int, int | None]:
         """(code, value) of a function whose last parameter is an unsigned int to fill."""
         value = ctypes.c_uint()
         code = self.call(names, *arguments, ctypes.byref(value))
@@ -154,7 +154,7 @@ class Nvml:
         """Initialises NVML. Raises NvmlError with NVML's reason."""
         code = self.call(["nvmlInit_v2", "nvmlInit"])
         if code != SUCCESS:
-            raise NvmlError(code, self.error_text(code), self.text("nvmlSystemGetNVMLVersion")[1])
+            raise NvmlError(code, self.get_error_text(code), self.read_text("nvmlSystemGetNVMLVersion")[1])
 
     def stop(self) -> None:
         """Ends NVML."""

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""GPU instances of MIG, also those without a compute instance, which are no devices yet.
+"""GPU instances of MIG, also those without a compute instance, which are not devices yet.
 
 Source of names, numbers and layouts: the interface that NVIDIA publishes as ``nvml.h``.
 """
@@ -49,16 +49,16 @@ class Instance(ctypes.Structure):
     ]
 
 
-def gpu_instances(device: Device) -> list[dict[str, Any]] | None:
-    """The GPU instances in the order of their ids; ``None`` if NVML does not tell, which it does root alone."""
-    (mode, _pending) = device.numbers("nvmlDeviceGetMigMode", count=2)
+def read_gpu_instances(device: Device) -> list[dict[str, Any]] | None:
+    """The GPU instances in the order of their ids; ``None`` if NVML does not report them: it does so for root only."""
+    (mode, _pending) = device.read_numbers("nvmlDeviceGetMigMode", count=2)
     if not mode:
         return []
     found: list[dict[str, Any]] = []
-    for profile in _profiles(device):
+    for profile in _read_profiles(device):
         handles = (ctypes.c_void_p * profile.instances)()
         count = ctypes.c_uint(profile.instances)
-        if not device.filled(("nvmlDeviceGetGpuInstances",), (ctypes.c_uint(profile.id),), handles, count):
+        if not device.fill(("nvmlDeviceGetGpuInstances",), (ctypes.c_uint(profile.id),), handles, count):
             return None
         found.extend(
             {
@@ -69,21 +69,21 @@ def gpu_instances(device: Device) -> list[dict[str, Any]] | None:
                 "placement_start": instance.start,
                 "placement_size": instance.size,
             }
-            for instance in _instances(device, list(handles)[: count.value])
+            for instance in _read_instances(device, list(handles)[: count.value])
         )
     return sorted(found, key=lambda instance: int(instance["id"]))
 
 
-def _profiles(device: Device) -> Iterator[Profile]:
+def _read_profiles(device: Device) -> Iterator[Profile]:
     """The kinds of GPU instances that the GPU can have."""
     for number in range(PROFILES):
         profile = Profile()
-        if device.filled(("nvmlDeviceGetGpuInstanceProfileInfo",), (ctypes.c_uint(number),), profile):
+        if device.fill(("nvmlDeviceGetGpuInstanceProfileInfo",), (ctypes.c_uint(number),), profile):
             yield profile
 
 
-def _instances(device: Device, handles: list[int | None]) -> Iterator[Instance]:
+def _read_instances(device: Device, handles: list[int | None]) -> Iterator[Instance]:
     for handle in handles:
         instance = Instance()
-        if Device(device.nvml, ctypes.c_void_p(handle)).filled(("nvmlGpuInstanceGetInfo",), (), instance):
+        if Device(device.nvml, ctypes.c_void_p(handle)).fill(("nvmlGpuInstanceGetInfo",), (), instance):
             yield instance

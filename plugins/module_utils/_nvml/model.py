@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node's GPUs look like, whoever was asked: NVML, nvidia-smi or the PCI bus.
+"""A node's GPUs as data, from NVML, nvidia-smi or the PCI bus.
 
-Named tuples, since a module that a node compiles anew each time would wait longer for data classes than for NVML.
+Named tuples, because a node compiles the module on every run, which takes longer for data classes than the query of NVML.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Mapping, NamedTuple, Sequence
 class MigDevice(NamedTuple):
     """One partition of a GPU; memory in bytes."""
 
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
+    index: int  # type: ignore[assignment]  # hides tuple.index, which is not used
     uuid: str | None = None
     name: str | None = None
     gpu_instance_id: int | None = None
@@ -24,7 +24,7 @@ class MigDevice(NamedTuple):
 
 
 class Gpu(NamedTuple):
-    """One GPU. ``None`` means that the source does not know; a lost GPU knows little but where it was."""
+    """One GPU. ``None`` means that the source does not report it; of a lost GPU little but its address is known."""
 
     index: int | None = None  # type: ignore[assignment]  # as above
     uuid: str | None = None
@@ -44,7 +44,7 @@ class Gpu(NamedTuple):
     utilization_gpu_percent: int | None = None
     utilization_memory_percent: int | None = None
     lost: bool = False
-    details: Mapping[str, Any] = MappingProxyType({})  # what was asked for besides, by its name
+    details: Mapping[str, Any] = MappingProxyType({})  # values of requested topics, by name
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
@@ -75,8 +75,8 @@ class Facts(NamedTuple):
     gpus: tuple[Gpu, ...] = ()
     nvswitches: int = 0
     error: str | None = None
-    driver: Mapping[str, Any] | None = None  # as driver.read() tells, if that was asked for
-    xid_errors: Sequence[Mapping[str, Any]] | None = None  # likewise xid.read()
+    driver: Mapping[str, Any] | None = None  # result of driver.read_driver, if requested
+    xid_errors: Sequence[Mapping[str, Any]] | None = None  # result of xid.read_xids, if requested
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
@@ -90,10 +90,10 @@ class Facts(NamedTuple):
         return cls(**{**plain, "gpus": tuple(Gpu.from_dict(gpu) for gpu in plain["gpus"])})
 
 
-def pci_address(text: str) -> str:
+def parse_address(text: str) -> str:
     """A PCI address as Linux writes it: ``00000000:41:00.0`` and ``41:00.0`` become ``0000:41:00.0``.
 
-    Raises ValueError when ``text`` is no address.
+    Raises ValueError if ``text`` is not an address.
     """
     domain, _colon, rest = text.strip().lower().rpartition(":")
     domain, _colon, bus = domain.rpartition(":")
@@ -101,14 +101,14 @@ def pci_address(text: str) -> str:
     return f"{int(domain or '0', 16):04x}:{int(bus, 16):02x}:{int(slot, 16):02x}.{int(function or '0', 16):x}"
 
 
-def known_address(text: str) -> str | None:
-    """The PCI address of a text that a driver gives; ``None`` where it is none."""
+def find_address(text: str) -> str | None:
+    """The PCI address in a driver's text; ``None`` if it is not an address."""
     try:
-        return pci_address(text)
+        return parse_address(text)
     except ValueError:
         return None
 
 
-def address_key(address: str) -> tuple[int, ...]:
+def get_sort_key(address: str) -> tuple[int, ...]:
     """Sorts addresses as the bus does; VMD domains have five digits and would sort wrongly as text."""
     return tuple(int(part, 16) for part in address.replace(".", ":").split(":"))

@@ -10,14 +10,14 @@ import os
 from typing import Any, Sequence
 
 from .._vendors import OTHERS, SERVED
-from .model import Gpu, address_key
+from .model import Gpu, get_sort_key
 
-# Who is who on the bus, as the package pci.ids or hwdata brings it.
+# Names of vendors and devices, from the package pci.ids or hwdata.
 PCI_IDS: tuple[str, ...] = ("/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids", "/var/lib/pciutils/pci.ids")
-BRIDGE_CLASS = "0x0680"  # the one that NVIDIA's driver looks for NVSwitches in
+BRIDGE_CLASS = "0x0680"  # the class in which NVIDIA's driver searches for NVSwitches
 # NVSwitches of V100, A100 and H100 boards, first and last id. Those of B200 boards are behind network cards and not on this bus.
 SWITCHES: tuple[tuple[int, int], ...] = ((0x1AC2, 0x1AC2), (0x1AE8, 0x1AE8), (0x1AF0, 0x1AFF), (0x22A0, 0x22A7))
-# Where kernel drivers tell a GPU's own memory in bytes: amdgpu; xe, by tile; i915 as Intel brings it itself. Linux's i915 tells none.
+# Files of kernel drivers with a GPU's own memory in bytes: amdgpu; xe, by tile; Intel's own i915. Linux's i915 has none.
 MEMORY: tuple[str, ...] = ("mem_info_vram_total", "tile*/physical_vram_size_bytes", "drm/card*/lmem_total_bytes")
 # PCI device id -> name as NVML gives it, for data-centre GPUs. An unknown id has no name, nothing worse.
 NAMES: dict[str, str] = {
@@ -54,46 +54,46 @@ NAMES: dict[str, str] = {
 }
 
 
-def read(path: str) -> tuple[Gpu, ...]:
-    """The GPUs of NVIDIA below ``path`` (a ``/sys/bus/pci/devices``), in bus order; none where it cannot be read.
+def read_gpus(path: str) -> tuple[Gpu, ...]:
+    """The GPUs of NVIDIA below ``path`` (a ``/sys/bus/pci/devices``), in bus order; empty if it cannot be read.
 
-    Virtual functions are no GPUs of their own: on a host of vGPUs the driver has them, for virtual machines, and NVML does not count them.
+    Virtual functions of vGPU hosts do not count, as in NVML: they are for virtual machines.
     """
     found = []
-    for address in _devices(path, [SERVED.pci_vendor], SERVED.pci_classes):
+    for address in _list_devices(path, [SERVED.pci_vendor], SERVED.pci_classes):
         if os.path.lexists(os.path.join(path, address, "physfn")):
             continue
-        device = _value(os.path.join(path, address), "device") or ""
+        device = _read_value(os.path.join(path, address), "device") or ""
         found.append(Gpu(pci_address=address, pci_device_id=device[2:] or None, name=NAMES.get(device)))
     return tuple(found)
 
 
-def for_the_driver(path: str) -> tuple[Gpu, ...]:
-    """The GPUs of *read* that NVIDIA's driver has, or nobody: not those that were given to a virtual machine, or that nouveau has."""
-    return tuple(gpu for gpu in read(path) if _driver(path, gpu.pci_address or "") in ("", "nvidia"))
+def read_driver_gpus(path: str) -> tuple[Gpu, ...]:
+    """The GPUs of *read_gpus* with NVIDIA's driver or none: not those of a virtual machine or of nouveau."""
+    return tuple(gpu for gpu in read_gpus(path) if _read_driver(path, gpu.pci_address or "") in ("", "nvidia"))
 
 
-def _driver(path: str, address: str) -> str:
-    """Name of a device's kernel driver, empty where it has none."""
+def _read_driver(path: str, address: str) -> str:
+    """Name of a device's kernel driver; empty without one."""
     try:
         return os.path.basename(os.readlink(os.path.join(path, address, "driver")))
     except OSError:
         return ""
 
 
-def numa_node(path: str, address: str) -> int | None:
-    """The NUMA node whose processors a device is near to; ``None`` where the machine tells none."""
+def read_numa_node(path: str, address: str) -> int | None:
+    """The NUMA node of a device; ``None`` if the machine reports none."""
     try:
-        number = int(_value(os.path.join(path, address), "numa_node") or "-1")
+        number = int(_read_value(os.path.join(path, address), "numa_node") or "-1")
     except ValueError:
         return None
     return number if number >= 0 else None
 
 
-def switches(path: str) -> int:
+def count_switches(path: str) -> int:
     """How many NVSwitches are below ``path``."""
-    addresses = _devices(path, [SERVED.pci_vendor], (BRIDGE_CLASS,))
-    return sum(_is_switch(_value(os.path.join(path, address), "device")) for address in addresses)
+    addresses = _list_devices(path, [SERVED.pci_vendor], (BRIDGE_CLASS,))
+    return sum(_is_switch(_read_value(os.path.join(path, address), "device")) for address in addresses)
 
 
 def _is_switch(device: str | None) -> bool:
@@ -104,40 +104,42 @@ def _is_switch(device: str | None) -> bool:
     return any(first <= number <= last for first, last in SWITCHES)
 
 
-def has_others(path: str) -> bool:
-    """Whether ``path`` may have GPUs of other vendors: asks no driver of theirs."""
-    return any(_devices(path, [vendor.pci_vendor], vendor.pci_classes) for vendor in OTHERS)
+def has_other_gpus(path: str) -> bool:
+    """Whether ``path`` may have GPUs of other vendors; queries no driver."""
+    return any(_list_devices(path, [vendor.pci_vendor], vendor.pci_classes) for vendor in OTHERS)
 
 
-def others(path: str, ids: Sequence[str] = PCI_IDS) -> list[dict[str, Any]]:
-    """The GPUs of other vendors below ``path``, in bus order, with what the system knows of them; *ids* name the models."""
+def read_other_gpus(path: str, ids: Sequence[str] = PCI_IDS) -> list[dict[str, Any]]:
+    """The GPUs of other vendors below ``path``, in bus order, with name and memory; *ids* are files with names of models."""
     found = []
     for vendor in OTHERS:
-        for address in _devices(path, [vendor.pci_vendor], vendor.pci_classes):
+        for address in _list_devices(path, [vendor.pci_vendor], vendor.pci_classes):
             folder = os.path.join(path, address)
-            device = _value(folder, "device") or ""
+            device = _read_value(folder, "device") or ""
             found.append(
                 {
                     "vendor": vendor.name,
-                    "name": _value(folder, "product_name", lower=False)
-                    or _model(vendor.pci_vendor[2:], device[2:], ids),
+                    "name": _read_value(folder, "product_name", lower=False)
+                    or _find_model(vendor.pci_vendor[2:], device[2:], ids),
                     "pci_address": address,
-                    "memory_total_bytes": _memory(folder),
+                    "memory_total_bytes": _read_memory(folder),
                 }
             )
-    return sorted(found, key=lambda gpu: address_key(gpu["pci_address"]))
+    return sorted(found, key=lambda gpu: get_sort_key(gpu["pci_address"]))
 
 
-def _memory(folder: str) -> int | None:
-    """Bytes of memory of a device, all its tiles together; ``None`` where its driver tells none, or no number."""
+def _read_memory(folder: str) -> int | None:
+    """Bytes of memory of all tiles of a device; ``None`` if its driver reports no number."""
     for pattern in MEMORY:
-        told = [_value(folder, name) or "" for name in sorted(glob.glob(os.path.join(glob.escape(folder), pattern)))]
-        if told and all(text.isdigit() for text in told):
-            return sum(map(int, told))
+        values = [
+            _read_value(folder, name) or "" for name in sorted(glob.glob(os.path.join(glob.escape(folder), pattern)))
+        ]
+        if values and all(text.isdigit() for text in values):
+            return sum(map(int, values))
     return None
 
 
-def _devices(path: str, vendors: Sequence[str], classes: tuple[str, ...]) -> list[str]:
+def _list_devices(path: str, vendors: Sequence[str], classes: tuple[str, ...]) -> list[str]:
     """Addresses of the devices of *vendors* and *classes*, in bus order."""
     try:
         addresses = os.listdir(path)
@@ -146,12 +148,12 @@ def _devices(path: str, vendors: Sequence[str], classes: tuple[str, ...]) -> lis
     found = []
     for address in addresses:
         folder = os.path.join(path, address)
-        if _value(folder, "vendor") in vendors and (_value(folder, "class") or "").startswith(classes):
+        if _read_value(folder, "vendor") in vendors and (_read_value(folder, "class") or "").startswith(classes):
             found.append(address)
-    return sorted(found, key=address_key)
+    return sorted(found, key=get_sort_key)
 
 
-def _model(vendor: str, device: str, ids: Sequence[str]) -> str | None:
+def _find_model(vendor: str, device: str, ids: Sequence[str]) -> str | None:
     """Name of a device in the first of the files *ids* that is there: devices are indented below their vendor."""
     for path in ids:
         try:
@@ -168,7 +170,7 @@ def _model(vendor: str, device: str, ids: Sequence[str]) -> str | None:
     return None
 
 
-def _value(folder: str, name: str, lower: bool = True) -> str | None:
+def _read_value(folder: str, name: str, lower: bool = True) -> str | None:
     """One attribute of a device; it may go away while it is read."""
     try:
         with open(os.path.join(folder, name), encoding="ascii", errors="replace") as file:

@@ -15,33 +15,33 @@ from typing import Any, Iterator
 KMSG = "/dev/kmsg"
 RECORD = 8192  # bytes; the kernel hands out one whole record at a time
 # 4,1042,8613475110,-;NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', GPU has fallen off the bus.
-# The place of a MIG device goes on: (PCI:0000:3b:00 GPU-I:05 GPU-CI:00).
+# The place of a MIG device has more parts: (PCI:0000:3b:00 GPU-I:05 GPU-CI:00).
 LINE = re.compile(
     r"^\d+,\d+,(?P<microseconds>\d+)[^;]*;"
-    r"NVRM: Xid \((?:PCI:)?(?P<place>[0-9a-fA-F:.]+)(?: [^)]*)?\): (?P<xid>\d+),?\s*(?P<words>.*)$"
+    r"NVRM: Xid \((?:PCI:)?(?P<place>[0-9a-fA-F:.]+)(?: [^)]*)?\): (?P<xid>\d+),?\s*(?P<message>.*)$"
 )
 
 
-def read(path: str = KMSG) -> list[dict[str, Any]] | None:
-    """Every Xid that the kernel still remembers, oldest first; ``None`` where nobody may read its log."""
+def read_xids(path: str = KMSG) -> list[dict[str, Any]] | None:
+    """Every Xid in the kernel's log, oldest first; ``None`` if the log cannot be read."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return None
     try:
-        return list(parse("".join(_records(handle))))
+        return list(parse_xids("".join(_read_records(handle))))
     except OSError:
         return None
     finally:
         os.close(handle)
 
 
-def _records(handle: int) -> Iterator[str]:
-    """What the log has now, without waiting for more."""
+def _read_records(handle: int) -> Iterator[str]:
+    """The records in the log, without waiting for more."""
     while True:
         try:
             record = os.read(handle, RECORD)
-        except BrokenPipeError:  # the next record was overwritten meanwhile
+        except BrokenPipeError:  # the next record was overwritten
             continue
         except BlockingIOError:
             return
@@ -50,19 +50,19 @@ def _records(handle: int) -> Iterator[str]:
         yield record.decode("utf-8", "replace")
 
 
-def parse(text: str) -> Iterator[dict[str, Any]]:
+def parse_xids(text: str) -> Iterator[dict[str, Any]]:
     """The Xids among the records of a kernel log."""
     for line in text.splitlines():
         found = LINE.match(line)
         if found:
             yield {
-                "pci_address": _address(found.group("place")),
+                "pci_address": _format_address(found.group("place")),
                 "xid": int(found.group("xid")),
-                "message": found.group("words").strip(),
+                "message": found.group("message").strip(),
                 "uptime_seconds": round(int(found.group("microseconds")) / 1e6, 3),
             }
 
 
-def _address(place: str) -> str:
-    """``0000:3b:00`` as Linux writes addresses; the driver leaves the function out."""
+def _format_address(place: str) -> str:
+    """``0000:3b:00`` as Linux writes addresses; the driver omits the function."""
     return place.lower() if "." in place else f"{place.lower()}.0"

@@ -11,7 +11,7 @@ from typing import Any, Mapping, Sequence
 from .._toml import TomlError, loads
 from .client import Runner, read_output
 from .errors import ClientError, QueryError
-from .kubelet import flag_value
+from .kubelet import get_flag
 
 #: The plugins that have the runtimes, of configuration version 3 and newer and of version 2.
 PLUGINS = ("io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri")
@@ -22,18 +22,18 @@ def read_runtimes(config: Mapping[str, Any]) -> dict[str, Any]:
 
     Returns {default_runtime: str or None, enable_cdi: bool or None, runtimes: {name: {type, binary, systemd_cgroup}}}.
     """
-    containerd = _table(config, "containerd")
+    containerd = _get_table(config, "containerd")
     runtimes = {}
-    for name, runtime in sorted(_table(containerd, "runtimes").items()):
-        options = _table(runtime, "options")
+    for name, runtime in sorted(_get_table(containerd, "runtimes").items()):
+        options = _get_table(runtime, "options")
         runtimes[name] = {
-            "type": _field(runtime, "runtimeType", "runtime_type"),
-            "binary": _field(options, "BinaryName", "binary_name") or None,
-            "systemd_cgroup": bool(_field(options, "SystemdCgroup", "systemd_cgroup")),
+            "type": _get_field(runtime, "runtimeType", "runtime_type"),
+            "binary": _get_field(options, "BinaryName", "binary_name") or None,
+            "systemd_cgroup": bool(_get_field(options, "SystemdCgroup", "systemd_cgroup")),
         }
     return {
-        "default_runtime": _field(containerd, "defaultRuntimeName", "default_runtime_name"),
-        "enable_cdi": _field(config, "enableCDI", "enable_cdi"),
+        "default_runtime": _get_field(containerd, "defaultRuntimeName", "default_runtime_name"),
+        "enable_cdi": _get_field(config, "enableCDI", "enable_cdi"),
         "runtimes": runtimes,
     }
 
@@ -45,7 +45,7 @@ def dump_runtimes(arguments: Sequence[str], run: Runner) -> dict[str, Any]:
     """
     if not arguments or os.path.basename(arguments[0]) != "containerd":
         raise ClientError("the runtimes are unknown: the service's process is not containerd")
-    path = flag_value(arguments, "--config") or flag_value(arguments, "-c")
+    path = get_flag(arguments, "--config") or get_flag(arguments, "-c")
     command = [arguments[0], *(["--config", path] if path else []), "config", "dump"]
     try:
         return read_runtimes(read_dump(read_output(run, command)))
@@ -56,18 +56,18 @@ def dump_runtimes(arguments: Sequence[str], run: Runner) -> dict[str, Any]:
 def read_dump(printed: str) -> Mapping[str, Any]:
     """Return the settings of the CRI plugin from the output of ``containerd config dump``. Raises ClientError."""
     try:
-        plugins = _table(loads(printed), "plugins")
+        plugins = _get_table(loads(printed), "plugins")
     except (TomlError, RecursionError) as error:
         raise ClientError("containerd config dump printed something other than TOML") from error
-    return next((_table(plugins, name) for name in PLUGINS if "containerd" in _table(plugins, name)), {})
+    return next((_get_table(plugins, name) for name in PLUGINS if "containerd" in _get_table(plugins, name)), {})
 
 
-def _table(parent: Any, key: str) -> Mapping[str, Any]:
+def _get_table(parent: Any, key: str) -> Mapping[str, Any]:
     value = parent.get(key) if isinstance(parent, Mapping) else None
     return value if isinstance(value, Mapping) else {}
 
 
-def _field(parent: Any, *names: str) -> Any:
+def _get_field(parent: Any, *names: str) -> Any:
     if not isinstance(parent, Mapping):
         return None
     return next((parent[name] for name in names if name in parent), None)

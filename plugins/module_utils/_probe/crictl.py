@@ -25,7 +25,7 @@ def query(program: str, socket: str, run: Runner) -> tuple[dict[str, Any], Mappi
     version = read_version(read_output(run, [*command, "version"]))
     info = read_info(read_output(run, [*command, "info", "--output", "json"]))
     answer = {"source": "crictl", **version, "conditions": read_conditions(info), "handlers": read_handlers(info)}
-    return answer, _table(info, "config")
+    return answer, _get_table(info, "config")
 
 
 def read_version(printed: str) -> dict[str, Any]:
@@ -60,21 +60,21 @@ def read_conditions(info: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             "reason": str(condition.get("reason") or ""),
             "message": str(condition.get("message") or ""),
         }
-        for condition in _entries(_table(info, "status"), "conditions")
+        for condition in _list_entries(_get_table(info, "status"), "conditions")
         if condition.get("type")
     }
 
 
 def read_handlers(info: Mapping[str, Any]) -> list[str]:
     """Return the names of the runtime handlers; older runtimes report none. The default handler has no name of its own."""
-    return sorted({str(handler["name"]) for handler in _entries(info, "runtimeHandlers") if handler.get("name")})
+    return sorted({str(handler["name"]) for handler in _list_entries(info, "runtimeHandlers") if handler.get("name")})
 
 
-def _table(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def _get_table(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = parent.get(key)
     return value if isinstance(value, dict) else {}
 
 
-def _entries(parent: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+def _list_entries(parent: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     value = parent.get(key)
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

@@ -36,16 +36,17 @@ def query(get: Caller) -> tuple[dict[str, Any], dict[str, Any]]:
     }
     return answer, {
         "default_runtime": info.get("DefaultRuntime"),
-        # Docker 25 and newer tell where they look for specifications, once CDI is on.
+        # Docker 25 and newer report the folders of specifications if CDI is enabled.
         "enable_cdi": bool(info.get("CDISpecDirs")) if "CDISpecDirs" in info else None,
         # Without it, the containers that run end when dockerd restarts.
         "live_restore": info.get("LiveRestoreEnabled"),
         "containers_running": info.get("ContainersRunning"),
         "runtimes": {
-            name: _runtime(runtime, info.get("CgroupDriver") == "systemd") for name, runtime in sorted(runtimes.items())
+            name: _build_runtime(runtime, info.get("CgroupDriver") == "systemd")
+            for name, runtime in sorted(runtimes.items())
         },
     }
 
 
-def _runtime(runtime: Mapping[str, Any], systemd: bool) -> dict[str, Any]:
+def _build_runtime(runtime: Mapping[str, Any], systemd: bool) -> dict[str, Any]:
     return {"type": runtime.get("runtimeType"), "binary": runtime.get("path") or None, "systemd_cgroup": systemd}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class QueryError(Exception):
-    """The container runtime gave no usable answer. ``remedy`` is empty where its log is the place to look."""
+    """The container runtime gave no usable answer. ``remedy`` is empty if its log has the cause."""
 
     def __init__(self, message: str, remedy: str = "") -> None:
         super().__init__(message)
@@ -19,4 +19,4 @@ class CriMissingError(QueryError):
 
 
 class ClientError(Exception):
-    """A client program is missing or unusable, which says nothing about the container runtime."""
+    """A client program is missing or unusable; the state of the container runtime is unknown."""

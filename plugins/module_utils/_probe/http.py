@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One HTTP request over a Unix socket, as Docker and CRI-O answer them."""
+"""One HTTP request over the Unix socket of Docker or CRI-O."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import socket
 
 from .errors import QueryError
 
-#: What an answer may hold in bytes; Docker's own is some 4 KiB.
+#: The most bytes that are read of an answer; Docker's has some 4 KiB.
 LIMIT = 4 * 1024 * 1024
 
 
@@ -33,8 +33,8 @@ def get(path: str, target: str, timeout: float) -> bytes:
         response = connection.getresponse()
         body = response.read(LIMIT)
     except (OSError, http.client.HTTPException) as error:
-        words = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise QueryError(f"{path}: {words}") from error
+        message = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise QueryError(f"{path}: {message}") from error
     finally:
         connection.close()
     if response.status != 200:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which container runtime and which files a host's kubelet uses.
+"""The container runtime and the files of a host's kubelet.
 
 Sources: the kubelet's reference (``--container-runtime-endpoint``, ``--config``, ``--config-dir``) and kubeadm's ``kubeadm-flags.env``,
 https://kubernetes.io/docs/reference/command-line-tools-reference/kubelet/
@@ -20,50 +20,53 @@ from .._distributions import DEFAULT
 #: Takes a path; returns the text of a file or the sorted names in a folder, None if there is none.
 Reader = Callable[[str], Any]
 
-# What a flag or a file that leaves it out means, and what it meant before Kubernetes 1.24 where Docker was asked for.
+# The default of the flag and of the file, and the default before Kubernetes 1.24 with Docker.
 DEFAULT_ENDPOINT, DOCKERSHIM = "unix:///run/containerd/containerd.sock", "unix:///var/run/dockershim.sock"
 
 _FLAG = "--container-runtime-endpoint"
-# A top-level scalar of a YAML document, which is all that is asked of it.
+# A top-level scalar of a YAML document; a parser is not needed for it.
 _SETTING = re.compile(r"""^containerRuntimeEndpoint:[ \t]+(?:"([^"\n]*)"|'([^'\n]*)'|([^\s#'"]+))""", re.MULTILINE)
 # A part of the socket's name or folder, as these daemons have it by default: the runtime behind it.
 _SOCKETS = (("crio", "crio"), ("docker", "docker"), ("containerd", "containerd"))
 
 
-def describe(processes: Sequence[Sequence[str]], read: Reader) -> dict[str, Any]:
+def describe_kubelet(processes: Sequence[Sequence[str]], read: Reader) -> dict[str, Any]:
     """Describe the kubelet: {running, endpoint, daemon}.
 
     ``processes`` are the arguments of the host's processes. ``endpoint`` is None on a host that never had a kubelet. ``daemon`` is
     containerd, crio, docker (behind cri-dockerd), or None where the socket has another name.
     """
-    running = _running(processes)
-    words = running if running is not None else _written(read)
-    if words is None:
+    running = _find_running(processes)
+    arguments = running if running is not None else _read_written(read)
+    if arguments is None:
         return {"running": False, "endpoint": None, "daemon": None}
-    left_out = DOCKERSHIM if flag_value(words, "--container-runtime") == "docker" else DEFAULT_ENDPOINT
-    endpoint = flag_value(words, _FLAG) or _configured(words, read) or left_out
-    return {"running": running is not None, "endpoint": endpoint, "daemon": daemon_of(endpoint)}
+    left_out = DOCKERSHIM if get_flag(arguments, "--container-runtime") == "docker" else DEFAULT_ENDPOINT
+    endpoint = get_flag(arguments, _FLAG) or _find_endpoint(arguments, read) or left_out
+    return {"running": running is not None, "endpoint": endpoint, "daemon": find_daemon(endpoint)}
 
 
-def configurations(processes: Sequence[Sequence[str]], read: Reader) -> list[str]:
-    """Return the files of the kubelet's configuration, the last of which that has a setting counts; none on a host without a kubelet."""
-    words = _running(processes)
-    return list(_files(_written(read) or () if words is None else words, read))
+def list_configurations(processes: Sequence[Sequence[str]], read: Reader) -> list[str]:
+    """Return the files of the kubelet's configuration, of which the last one with a setting counts; empty without a kubelet."""
+    arguments = _find_running(processes)
+    return list(_list_files(_read_written(read) or () if arguments is None else arguments, read))
 
 
-def daemon_of(endpoint: str) -> str | None:
+def find_daemon(endpoint: str) -> str | None:
     """Return which daemon listens on a socket of this name."""
     places = (os.path.basename(endpoint.lower()), endpoint.lower())
     return next((daemon for place in places for part, daemon in _SOCKETS if part in place), None)
 
 
-def _running(processes: Sequence[Sequence[str]]) -> list[str] | None:
+def _find_running(processes: Sequence[Sequence[str]]) -> list[str] | None:
     """Return the flags of the kubelet that runs."""
-    return next((list(words[1:]) for words in processes if words and os.path.basename(words[0]) == "kubelet"), None)
+    return next(
+        (list(arguments[1:]) for arguments in processes if arguments and os.path.basename(arguments[0]) == "kubelet"),
+        None,
+    )
 
 
-def _written(read: Reader) -> list[str] | None:
-    """Return the flags that the distribution wrote for a kubelet; None if it wrote nothing."""
+def _read_written(read: Reader) -> list[str] | None:
+    """Return the flags that the distribution wrote for the kubelet, None if it wrote nothing."""
     flags, config = read(DEFAULT.kubelet_flags), read(DEFAULT.kubelet_config)
     if flags is None and config is None:
         return None
@@ -74,32 +77,32 @@ def _written(read: Reader) -> list[str] | None:
         return [f"--config={DEFAULT.kubelet_config}"]
 
 
-def flag_value(words: Sequence[str], flag: str) -> str | None:
+def get_flag(arguments: Sequence[str], flag: str) -> str | None:
     """Return the value of a flag, as one word or two; the last one counts."""
     found = None
-    for number, word in enumerate(words):
+    for number, word in enumerate(arguments):
         if word.startswith(f"{flag}="):
             found = word[len(flag) + 1 :]
         elif word == flag:
-            found = next(iter(words[number + 1 : number + 2]), None)
+            found = next(iter(arguments[number + 1 : number + 2]), None)
     return found or None
 
 
-def _configured(words: Sequence[str], read: Reader) -> str | None:
+def _find_endpoint(arguments: Sequence[str], read: Reader) -> str | None:
     """Return the setting of the kubelet's configuration; its drop-ins go before the main file, the last one first."""
-    told = [_setting(read(path)) for path in _files(words, read)]
-    return next((endpoint for endpoint in reversed(told) if endpoint), None)
+    endpoints = [_parse_endpoint(read(path)) for path in _list_files(arguments, read)]
+    return next((endpoint for endpoint in reversed(endpoints) if endpoint), None)
 
 
-def _files(words: Sequence[str], read: Reader) -> Iterator[str]:
-    main, folder = flag_value(words, "--config"), flag_value(words, "--config-dir")
+def _list_files(arguments: Sequence[str], read: Reader) -> Iterator[str]:
+    main, folder = get_flag(arguments, "--config"), get_flag(arguments, "--config-dir")
     if main:
         yield main
     if folder:
         yield from (os.path.join(folder, name) for name in read(folder) or () if name.endswith(".conf"))
 
 
-def _setting(text: str | None) -> str | None:
+def _parse_endpoint(text: str | None) -> str | None:
     if not text:
         return None
     try:
@@ -107,11 +110,11 @@ def _setting(text: str | None) -> str | None:
     except ValueError:
         found = _SETTING.search(text)
         return next(filter(None, found.groups()), None) if found else None
-    told = document.get("containerRuntimeEndpoint") if isinstance(document, dict) else None
-    return told if isinstance(told, str) else None
+    endpoint = document.get("containerRuntimeEndpoint") if isinstance(document, dict) else None
+    return endpoint if isinstance(endpoint, str) else None
 
 
-def look(path: str) -> Any:
+def read_path(path: str) -> Any:
     """Read a file or list a folder of this host; None if there is none."""
     try:
         if os.path.isdir(path):
@@ -122,15 +125,15 @@ def look(path: str) -> Any:
         return None
 
 
-def processes(proc: str = "/proc") -> list[list[str]]:
+def list_processes(proc: str = "/proc") -> list[list[str]]:
     """Return the arguments of this host's processes, without those of containers with process numbers of their own."""
-    # Without root, the namespaces of others' processes cannot be told.
-    own = (_namespace(f"{proc}/self"), None)
-    ours = (name for name in look(proc) or () if name.isdigit() and _namespace(f"{proc}/{name}") in own)
-    return [(look(f"{proc}/{name}/cmdline") or "").split("\0")[:-1] for name in ours]
+    # Without root, the namespaces of others' processes cannot be read.
+    own = (_read_namespace(f"{proc}/self"), None)
+    pids = (name for name in read_path(proc) or () if name.isdigit() and _read_namespace(f"{proc}/{name}") in own)
+    return [(read_path(f"{proc}/{name}/cmdline") or "").split("\0")[:-1] for name in pids]
 
 
-def _namespace(process: str) -> str | None:
+def _read_namespace(process: str) -> str | None:
     try:
         return os.readlink(f"{process}/ns/pid")
     except OSError:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Queries a container runtime with the first client that the node has: crictl, then what the runtime itself brings along."""
+"""Queries a container runtime with the first client that the node has: crictl, else the runtime's own."""
 
 from __future__ import annotations
 
@@ -55,29 +55,29 @@ def connect(socket: str) -> None:
         raise QueryError(f"{socket}: {error.strerror or error}") from error
 
 
-def _find(node: Node, name: str) -> str:
+def _find_program(node: Node, name: str) -> str:
     path = node.find(name)
     if path is None:
         raise ClientError(f"{name} is not installed")
     return path
 
 
-def _containerd_by_crictl(socket: str, _unit: Mapping[str, str], node: Node) -> Answer:
-    answer, config = crictl.query(_find(node, "crictl"), socket, node.run)
+def _query_containerd_by_crictl(socket: str, _unit: Mapping[str, str], node: Node) -> Answer:
+    answer, config = crictl.query(_find_program(node, "crictl"), socket, node.run)
     return answer, containerd.read_runtimes(config)
 
 
-def _containerd_by_ctr(socket: str, unit: Mapping[str, str], node: Node) -> Answer:
-    return _with_dump(ctr.query(_find(node, "ctr"), socket, node.run), unit, node)
+def _query_containerd_by_ctr(socket: str, unit: Mapping[str, str], node: Node) -> Answer:
+    return _add_dump(ctr.query(_find_program(node, "ctr"), socket, node.run), unit, node)
 
 
-def _containerd_by_systemd(_socket: str, unit: Mapping[str, str], node: Node) -> Answer:
+def _query_containerd_by_systemd(_socket: str, unit: Mapping[str, str], node: Node) -> Answer:
     if unit.get("ActiveState") != "active":
         raise ClientError("systemd reports no active service")
-    return _with_dump(build_answer("systemd", "containerd", None), unit, node)
+    return _add_dump(build_answer("systemd", "containerd", None), unit, node)
 
 
-def _with_dump(answer: dict[str, Any], unit: Mapping[str, str], node: Node) -> Answer:
+def _add_dump(answer: dict[str, Any], unit: Mapping[str, str], node: Node) -> Answer:
     """Add the runtimes of containerd's files to an *answer* without runtimes."""
     try:
         return answer, containerd.dump_runtimes(node.arguments_of(unit.get("MainPID", "")), node.run)
@@ -85,17 +85,17 @@ def _with_dump(answer: dict[str, Any], unit: Mapping[str, str], node: Node) -> A
         return {**answer, "remarks": [str(error)]}, containerd.read_runtimes({})
 
 
-def _crio_by_crictl(socket: str, _unit: Mapping[str, str], node: Node) -> Answer:
-    answer, _config = crictl.query(_find(node, "crictl"), socket, node.run)
+def _query_crio_by_crictl(socket: str, _unit: Mapping[str, str], node: Node) -> Answer:
+    answer, _config = crictl.query(_find_program(node, "crictl"), socket, node.run)
     return answer, crio.read_runtimes(http.get(socket, "/config", CALL_SECONDS))
 
 
-def _crio_by_http(socket: str, _unit: Mapping[str, str], _node: Node) -> Answer:
+def _query_crio_by_http(socket: str, _unit: Mapping[str, str], _node: Node) -> Answer:
     answer = build_answer("http", "cri-o", None)
     return answer, crio.read_runtimes(http.get(socket, "/config", CALL_SECONDS))
 
 
 CLIENTS: dict[str, tuple[Callable[[str, Mapping[str, str], Node], Answer], ...]] = {
-    "containerd": (_containerd_by_crictl, _containerd_by_ctr, _containerd_by_systemd),
-    "crio": (_crio_by_crictl, _crio_by_http),
+    "containerd": (_query_containerd_by_crictl, _query_containerd_by_ctr, _query_containerd_by_systemd),
+    "crio": (_query_crio_by_crictl, _query_crio_by_http),
 }

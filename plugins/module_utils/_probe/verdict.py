@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Decides from what was seen whether a container runtime is well, apart from asking it and apart from the clock."""
+"""Decides from observations whether a container runtime works."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .errors import CriMissingError, QueryError
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What the running daemon has to have; None asks nothing. ``reloaded``: it may still be taking its configuration over."""
+class Desired:
+    """What the running daemon must have; None requires nothing. ``reloaded``: it may still be reading its configuration."""
 
     runtime: str | None = None
     default_runtime: str | None = None
@@ -23,10 +23,10 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Observation:
-    """One look at the daemon.
+    """One observation of the daemon.
 
     ``unit`` is what unit.parse_show returns, empty if systemd was not queried. ``answer`` and ``effective`` are what
-    query.query returns; ``answer`` is None if the query failed with ``failure``. ``api`` names the interface in words.
+    query.query returns; ``answer`` is None if the query failed with ``failure``. ``api`` is the name of the interface in messages.
     """
 
     service: str
@@ -52,133 +52,137 @@ class Verdict:
         return "; ".join(part for part in (self.cause, self.remedy) if part)
 
 
-Check = Callable[[Observation, Wanted], Optional[Verdict]]
+Check = Callable[[Observation, Desired], Optional[Verdict]]
 
 
-def _unit_exists(seen: Observation, _wanted: Wanted) -> Verdict | None:
-    if seen.unit.get("LoadState") in (None, "loaded"):
+def _check_unit_exists(observation: Observation, _desired: Desired) -> Verdict | None:
+    if observation.unit.get("LoadState") in (None, "loaded"):
         return None
-    return Verdict(False, f"systemd knows no service {seen.service}", "install it, or name the right one")
+    return Verdict(False, f"systemd has no service {observation.service}", "install it, or correct its name")
 
 
-def _unit_runs(seen: Observation, _wanted: Wanted) -> Verdict | None:
-    state = seen.unit.get("ActiveState", "active")
+def _check_unit_runs(observation: Observation, _desired: Desired) -> Verdict | None:
+    state = observation.unit.get("ActiveState", "active")
     if state == "active":
         return None
-    detail = ", ".join(part for part in (seen.unit.get("SubState"), seen.unit.get("Result")) if part)
+    detail = ", ".join(part for part in (observation.unit.get("SubState"), observation.unit.get("Result")) if part)
     final = state in ("failed", "inactive")
-    return Verdict(False, f"the service {seen.service} is {state} ({detail})", "read its log", final)
+    return Verdict(False, f"the service {observation.service} is {state} ({detail})", "read its log", final)
 
 
-def _cri_is_loaded(seen: Observation, _wanted: Wanted) -> Verdict | None:
-    if not isinstance(seen.failure, CriMissingError):
+def _check_cri_plugin(observation: Observation, _desired: Desired) -> Verdict | None:
+    if not isinstance(observation.failure, CriMissingError):
         return None
-    cause = f"{seen.service} runs without its CRI plugin ({seen.failure})"
-    return Verdict(False, cause, "look for cri in disabled_plugins and for errors of the plugin in its log")
+    cause = f"{observation.service} runs without its CRI plugin ({observation.failure})"
+    return Verdict(False, cause, "check disabled_plugins for cri, and its log for errors of the plugin")
 
 
-def _cri_answers(seen: Observation, _wanted: Wanted) -> Verdict | None:
-    if seen.failure is None:
+def _check_cri_answers(observation: Observation, _desired: Desired) -> Verdict | None:
+    if observation.failure is None:
         return None
-    remedy = seen.failure.remedy or f"read the log of {seen.service}"
-    return Verdict(False, f"{seen.api} does not answer ({seen.failure})", remedy, final=False)
+    remedy = observation.failure.remedy or f"read the log of {observation.service}"
+    return Verdict(False, f"{observation.api} does not answer ({observation.failure})", remedy, final=False)
 
 
-def _runtime_is_ready(seen: Observation, _wanted: Wanted) -> Verdict | None:
-    ready = ((seen.answer or {}).get("conditions") or {}).get("RuntimeReady")
+def _check_ready(observation: Observation, _desired: Desired) -> Verdict | None:
+    ready = ((observation.answer or {}).get("conditions") or {}).get("RuntimeReady")
     if ready and ready["status"]:
         return None
-    words = (ready or {}).get("message") or "no reason given"
-    return Verdict(False, f"the CRI says that its runtime is not ready ({words})", "read its log", final=False)
+    message = (ready or {}).get("message") or "no reason given"
+    return Verdict(False, f"the CRI reports that its runtime is not ready ({message})", "read its log", final=False)
 
 
-def _runs_otherwise(seen: Observation, wanted: Wanted, cause: str) -> Verdict:
-    """Blame a daemon that answers, but not with what is wanted; after a reload it may still come to it."""
-    remedy = f"write it into the configuration and restart {seen.service}"
-    return Verdict(False, cause, remedy, final=not wanted.reloaded)
+def _build_mismatch(observation: Observation, desired: Desired, cause: str) -> Verdict:
+    """Return the verdict on a daemon that answers but differs from the desired state; after a reload it may still change."""
+    remedy = f"write it into the configuration and restart {observation.service}"
+    return Verdict(False, cause, remedy, final=not desired.reloaded)
 
 
-def _has_runtime(seen: Observation, wanted: Wanted) -> Verdict | None:
-    known = handlers_of(seen)
-    if wanted.runtime is None or not known or wanted.runtime in known:
+def _check_runtime(observation: Observation, desired: Desired) -> Verdict | None:
+    known = list_handlers(observation)
+    if desired.runtime is None or not known or desired.runtime in known:
         return None
-    return _runs_otherwise(
-        seen, wanted, f"{seen.service} runs without the runtime {wanted.runtime} (it has {', '.join(known)})"
+    return _build_mismatch(
+        observation,
+        desired,
+        f"{observation.service} runs without the runtime {desired.runtime} (it has {', '.join(known)})",
     )
 
 
-def _has_program(seen: Observation, wanted: Wanted) -> Verdict | None:
-    found = ((seen.effective.get("runtimes") or {}).get(wanted.runtime) or {}).get("binary")
-    if wanted.runtime_path is None or found is None or found == wanted.runtime_path:
+def _check_program(observation: Observation, desired: Desired) -> Verdict | None:
+    found = ((observation.effective.get("runtimes") or {}).get(desired.runtime) or {}).get("binary")
+    if desired.runtime_path is None or found is None or found == desired.runtime_path:
         return None
-    cause = f"{seen.service} runs the runtime {wanted.runtime} with {found} and not with {wanted.runtime_path}"
-    return _runs_otherwise(seen, wanted, cause)
+    cause = f"{observation.service} runs the runtime {desired.runtime} with {found} and not with {desired.runtime_path}"
+    return _build_mismatch(observation, desired, cause)
 
 
-def _has_default(seen: Observation, wanted: Wanted) -> Verdict | None:
-    found = seen.effective.get("default_runtime")
-    if wanted.default_runtime is None or found is None or found == wanted.default_runtime:
+def _check_default(observation: Observation, desired: Desired) -> Verdict | None:
+    found = observation.effective.get("default_runtime")
+    if desired.default_runtime is None or found is None or found == desired.default_runtime:
         return None
-    return _runs_otherwise(
-        seen, wanted, f"the default runtime of {seen.service} is {found} and not {wanted.default_runtime}"
+    return _build_mismatch(
+        observation,
+        desired,
+        f"the default runtime of {observation.service} is {found} and not {desired.default_runtime}",
     )
 
 
 CHECKS: tuple[Check, ...] = (
-    _unit_exists,
-    _unit_runs,
-    _cri_is_loaded,
-    _cri_answers,
-    _runtime_is_ready,
-    _has_runtime,
-    _has_program,
-    _has_default,
+    _check_unit_exists,
+    _check_unit_runs,
+    _check_cri_plugin,
+    _check_cri_answers,
+    _check_ready,
+    _check_runtime,
+    _check_program,
+    _check_default,
 )
 
 
-def handlers_of(seen: Observation) -> list[str]:
+def list_handlers(observation: Observation) -> list[str]:
     """Return the names of the runtimes that the running daemon offers, from its answer or its configuration."""
-    answered = (seen.answer or {}).get("handlers") or []
-    return sorted(set(answered) | set(seen.effective.get("runtimes") or {}))
+    answered = (observation.answer or {}).get("handlers") or []
+    return sorted(set(answered) | set(observation.effective.get("runtimes") or {}))
 
 
-def judge(seen: Observation, wanted: Wanted) -> Verdict:
-    """Return the first complaint, or a good verdict."""
-    complaints = (check(seen, wanted) for check in CHECKS)
-    return next((complaint for complaint in complaints if complaint), Verdict(True))
+def judge_daemon(observation: Observation, desired: Desired) -> Verdict:
+    """Return the verdict on the first failed check, else a good one."""
+    failures = (check(observation, desired) for check in CHECKS)
+    return next((failure for failure in failures if failure), Verdict(True))
 
 
-def remarks(seen: Observation) -> list[str]:
-    """Return what is not a failure: clients that were not used, no pod network yet, deprecated settings."""
-    found = list((seen.answer or {}).get("remarks") or [])
-    for name, condition in sorted(((seen.answer or {}).get("conditions") or {}).items()):
+def list_remarks(observation: Observation) -> list[str]:
+    """Return remarks that are not failures: clients that were not used, no pod network yet, deprecated settings."""
+    found = list((observation.answer or {}).get("remarks") or [])
+    for name, condition in sorted(((observation.answer or {}).get("conditions") or {}).items()):
         if name != "RuntimeReady" and not condition["status"]:
             found.append(f"{name}: {condition['message'] or condition['reason'] or 'not given'}")
     return found
 
 
-def watch(
+def wait_for_verdict(
     observe: Callable[[], Observation],
-    wanted: Wanted,
+    desired: Desired,
     seconds: float,
     clock: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> tuple[Observation, Verdict]:
-    """Look until the verdict is good or final, the daemon has crashed twice meanwhile, or the time is over."""
+    """Observe until the verdict is good or final, the daemon has crashed twice since, or the time is over."""
     end = clock() + seconds
     first_restarts: int | None = None
-    for pause in _pauses():
-        seen = observe()
-        verdict = judge(seen, wanted)
-        restarts = int(seen.unit.get("NRestarts") or 0)
+    for pause in _yield_pauses():
+        observation = observe()
+        verdict = judge_daemon(observation, desired)
+        restarts = int(observation.unit.get("NRestarts") or 0)
         first_restarts = restarts if first_restarts is None else first_restarts
         if verdict.ok or verdict.final or restarts >= first_restarts + 2 or clock() + pause > end:
-            return seen, verdict
+            return observation, verdict
         sleep(pause)
     raise AssertionError("unreachable")
 
 
-def _pauses() -> Iterator[float]:
+def _yield_pauses() -> Iterator[float]:
     """Yield 0.1 s, growing to 1 s."""
     pause = 0.1
     while True:
@@ -186,17 +190,17 @@ def _pauses() -> Iterator[float]:
         pause = min(pause * 1.5, 1.0)
 
 
-def facts(seen: Observation) -> dict[str, Any]:
+def build_facts(observation: Observation) -> dict[str, Any]:
     """Return what the daemon reports of itself; every value is None without an answer."""
-    answer = seen.answer or {}
+    answer = observation.answer or {}
     return {
         "source": answer.get("source"),
         "runtime_name": answer.get("runtime_name"),
         "runtime_version": answer.get("runtime_version"),
         "api_version": answer.get("api_version"),
-        "default_runtime": seen.effective.get("default_runtime"),
-        "enable_cdi": seen.effective.get("enable_cdi"),
-        "live_restore": seen.effective.get("live_restore"),
-        "containers_running": seen.effective.get("containers_running"),
-        "runtimes": seen.effective.get("runtimes"),
+        "default_runtime": observation.effective.get("default_runtime"),
+        "enable_cdi": observation.effective.get("enable_cdi"),
+        "live_restore": observation.effective.get("live_restore"),
+        "containers_running": observation.effective.get("containers_running"),
+        "runtimes": observation.effective.get("runtimes"),
     }

@@ -1,10 +1,9 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Builds the report from what was seen; see problems.py for the shapes that go in.
+"""Builds the report from observations; checks.py describes their shapes.
 
-The report holds nothing that differs from one run to the next on an unchanged cluster: no time, no temperature, no
-used memory, and no mark of which run saw what. So its file changes only when something of the cluster did.
+The report has no times, temperatures or used memory, so that its file changes only with the cluster.
 """
 
 from __future__ import annotations
@@ -12,21 +11,21 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Mapping
 
-from . import problems
+from . import checks
 
 if TYPE_CHECKING:
-    from .problems import Cluster, Observation
+    from .checks import Cluster, Observation
 
 SCHEMA = "gpu.kubernetes/report/v1"
-STAND_IN = "stand-in"
+FAKE = "fake"
 
-# A smoke test proves a node as long as these are what they were.
-PROVED = ("node", "gpus", "driver", "runtime", "resource_name")
+# The result of an earlier smoke test is valid while these are equal.
+TESTED = ("node", "gpus", "driver", "runtime", "resource_name")
 
 Report = Dict[str, Any]
 
 
-def build(
+def build_report(
     observations: Iterable[Observation],
     cluster: Cluster,
     notes: Iterable[str] = (),
@@ -35,24 +34,24 @@ def build(
     """Return the report.
 
     {schema, ok, summary: {nodes, gpus, problems}, resource_name, runtime_class, plugin_images, nodes: [node],
-    problems: [{host, code, cause, remedy, sentence}], notes: [str], stand_ins: [image]}
+    problems: [{host, code, cause, remedy, sentence}], notes: [str], fakes: [image]}
 
-    ``earlier`` is the report of an earlier run; anything else is none. A node that was not tested this time keeps its
-    smoke test of then if it is the same node still; if the run is limited, hosts that it left out keep their entry.
+    ``earlier`` is the report of an earlier run; anything else is ignored. An unchanged node that was not tested in this run keeps
+    its earlier smoke test. If the run is limited, hosts outside it keep their entries.
     """
     known = earlier if earlier and earlier.get("schema") == SCHEMA else {}
     before = {node["host"]: node for node in known.get("nodes") or []}
-    found = problems.cluster_problems(cluster)
+    found = checks.find_cluster_problems(cluster)
     nodes: dict[str, dict[str, Any]] = {}
     for observation in observations:
-        node, own = _examine(problems.joined(observation, cluster), before.get(observation["host"]) or {})
+        node, own = _examine(checks.join_cluster(observation, cluster), before.get(observation["host"]) or {})
         nodes[node["host"]] = node
         found += own
-    asked = {*(cluster.get("hosts") or []), *nodes}
-    found += problems.unseen_problems(asked - set(nodes))
+    expected_hosts = {*(cluster.get("hosts") or []), *nodes}
+    found += checks.find_unreachable(expected_hosts - set(nodes))
     if cluster.get("limited"):
-        nodes.update({host: node for host, node in before.items() if host not in asked})
-        found += [problem for problem in known.get("problems") or [] if problem["host"] not in {"", *asked}]
+        nodes.update({host: node for host, node in before.items() if host not in expected_hosts})
+        found += [problem for problem in known.get("problems") or [] if problem["host"] not in {"", *expected_hosts}]
     return _assemble([nodes[host] for host in sorted(nodes)], found, cluster, notes)
 
 
@@ -71,37 +70,37 @@ def _assemble(nodes: list[dict[str, Any]], found: list[Any], cluster: Cluster, n
         "runtime_class": dict(cluster.get("runtime_class") or {}),
         "plugin_images": images,
         "nodes": nodes,
-        # Those of the cluster first; sorted() keeps a host's own in order.
+        # Those of the cluster first; sorted() is stable, so that the order within a host stays.
         "problems": sorted(found, key=lambda problem: str(problem["host"])),
         "notes": [*notes, *(note for node in nodes for note in node["notes"])],
-        "stand_ins": sorted(image for image in used if STAND_IN in image),
+        "fakes": sorted(image for image in used if FAKE in image),
     }
 
 
-def _examine(seen: Observation, before: Mapping[str, Any]) -> tuple[dict[str, Any], list[problems.Problem]]:
-    """Return (node, problems) of one host; ``before`` is its node in the earlier report, empty if there is none."""
-    node = _node(seen)
-    if node["smoke_test"]["result"] == "not run" and all(node[part] == before.get(part) for part in PROVED):
+def _examine(observation: Observation, before: Mapping[str, Any]) -> tuple[dict[str, Any], list[checks.Problem]]:
+    """Return (node, problems) of one host; ``before`` is its node in the earlier report, or empty."""
+    node = _build_node(observation)
+    if node["smoke_test"]["result"] == "not run" and all(node[part] == before.get(part) for part in TESTED):
         node["smoke_test"] = before["smoke_test"]
-    found = problems.host_problems({**seen, "smoke_test": node["smoke_test"]})
-    return {**node, "ok": not found, "notes": _notes(node, seen["kubernetes"])}, found
+    found = checks.find_host_problems({**observation, "smoke_test": node["smoke_test"]})
+    return {**node, "ok": not found, "notes": _list_notes(node, observation["kubernetes"])}, found
 
 
-def _notes(node: Mapping[str, Any], entry: Mapping[str, Any]) -> list[str]:
+def _list_notes(node: Mapping[str, Any], entry: Mapping[str, Any]) -> list[str]:
     notes = [f"{node['host']}: {entry['reason']}"] if entry.get("ok") and entry.get("reason") else []
     if node["smoke_test"]["result"] == "skipped":
         notes.append(f"{node['host']}: smoke test skipped, {node['smoke_test']['reason']}")
     return notes
 
 
-def _node(seen: Observation) -> dict[str, Any]:
-    nvml, runtime, entry = seen["nvml"], seen["runtime"], seen["kubernetes"]
+def _build_node(observation: Observation) -> dict[str, Any]:
+    nvml, runtime, entry = observation["nvml"], observation["runtime"], observation["kubernetes"]
     gpus = nvml.get("gpus") or []
     return {
-        "host": seen["host"],
-        "node": seen["node"],
-        "ok": False,  # until the checks have been made
-        "gpus": {"count": len(gpus), "products": products(gpus), "devices": [_device(gpu) for gpu in gpus]},
+        "host": observation["host"],
+        "node": observation["node"],
+        "ok": False,  # _examine sets it
+        "gpus": {"count": len(gpus), "products": count_products(gpus), "devices": [_build_device(gpu) for gpu in gpus]},
         "driver": {
             "source": nvml.get("source"),
             "version": nvml.get("driver_version"),
@@ -112,16 +111,16 @@ def _node(seen: Observation) -> dict[str, Any]:
             "version": runtime.get("runtime_version"),
             "default": runtime.get("default_runtime"),
             "handlers": sorted(runtime.get("runtimes") or {}),
-            "toolkit_version": (seen.get("toolkit") or {}).get("version"),
-            "drift": difference(seen.get("configuration") or {}),
+            "toolkit_version": (observation.get("toolkit") or {}).get("version"),
+            "drift": render_difference(observation.get("configuration") or {}),
         },
-        "resource_name": (seen.get("plugin") or {}).get("resource_name"),
+        "resource_name": (observation.get("plugin") or {}).get("resource_name"),
         "kubernetes": {key: entry.get(key) for key in ("ready", "schedulable", "capacity", "allocatable", "expected")},
-        "smoke_test": seen["smoke_test"],
+        "smoke_test": observation["smoke_test"],
     }
 
 
-def products(gpus: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def count_products(gpus: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Count GPUs of one name and memory: [{name, count, memory_total_bytes}] in the order of their first GPU."""
     counted: dict[tuple[Any, Any], dict[str, Any]] = {}
     for gpu in gpus:
@@ -131,20 +130,20 @@ def products(gpus: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return list(counted.values())
 
 
-def difference(configuration: Mapping[str, Any]) -> list[str]:
-    """Return what the merge of the configuration would change, as lines of a unified difference for each file.
+def render_difference(configuration: Mapping[str, Any]) -> list[str]:
+    """Return the changes that a merge of the configuration would make, as lines of a unified diff of each file.
 
-    Secrets are masked by it.
+    The merge has masked secrets.
     """
-    told = configuration.get("diff") or []
+    diffs = configuration.get("diff") or []
     lines: list[str] = []
-    for each in [told] if isinstance(told, Mapping) else told:
+    for each in [diffs] if isinstance(diffs, Mapping) else diffs:
         before, after = (str(each.get(side) or "").splitlines() for side in ("before", "after"))
         file = each.get("before_header") or "file"
         lines += difflib.unified_diff(before, after, f"{file} as it is", f"{file} as declared", lineterm="")
     return lines
 
 
-def _device(gpu: Mapping[str, Any]) -> dict[str, Any]:
-    kept = ("index", "uuid", "name", "pci_address", "memory_total_bytes", "mig_mode", "compute_capability", "lost")
-    return {key: gpu.get(key) for key in kept}
+def _build_device(gpu: Mapping[str, Any]) -> dict[str, Any]:
+    keys = ("index", "uuid", "name", "pci_address", "memory_total_bytes", "mig_mode", "compute_capability", "lost")
+    return {key: gpu.get(key) for key in keys}

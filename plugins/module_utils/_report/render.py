@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Renders the report for people, as lines with a tone. Colours are the caller's affair."""
+"""Renders the report as lines with a tone; the caller chooses the colours."""
 
 from __future__ import annotations
 
@@ -16,62 +16,62 @@ HEAD = ("NODE", "GPUS", "DRIVER", "CUDA", "RUNTIME", "DEFAULT", "OFFERED", "SMOK
 Line = Tuple[str, str]
 
 
-def lines(
+def render_lines(
     report: Mapping[str, Any],
     path: str = "",
     hosts: Collection[str] | None = None,
     tested: Collection[str] | None = None,
 ) -> list[Line]:
-    """Return the whole report; ``path`` is the file that holds it as JSON, if any.
+    """Return the whole report; ``path`` is its JSON file, if any.
 
-    What is not of this run bears a star: of hosts that are not among ``hosts``, and smoke tests of nodes that are not
-    among ``tested``. None means that all of them are of this run.
+    A star marks results of an earlier run: of hosts that are not in ``hosts``, and smoke tests of nodes that are not in
+    ``tested``. None means that all of them are of this run.
     """
-    rows = table(report, hosts, tested)
-    rendered: list[Line] = [(_title(report), "good" if report["ok"] else "bad"), ("", "plain"), *rows]
+    rows = render_table(report, hosts, tested)
+    rendered: list[Line] = [(_format_title(report), "good" if report["ok"] else "bad"), ("", "plain"), *rows]
     if any(STAR in text for text, _tone in rows):
         rendered.append((f"{STAR} as of an earlier run", "weak"))
     rendered += [("", "plain"), (f"Device plugin  {', '.join(report['plugin_images']) or 'none'}", "plain")]
-    rendered.append((f"RuntimeClass   {_runtime_class(report['runtime_class'])}", "plain"))
-    rendered += section("Problems", [problem["sentence"] for problem in report["problems"]], "bad")
+    rendered.append((f"RuntimeClass   {_format_runtime_class(report['runtime_class'])}", "plain"))
+    rendered += render_section("Problems", [problem["sentence"] for problem in report["problems"]], "bad")
     for node in report["nodes"]:
         drift = node["runtime"].get("drift") or []
-        rendered += section(
+        rendered += render_section(
             f"Drift of the container runtime's configuration on {node['host']}", drift, "plain", bullet=""
         )
-    rendered += section("Notes", report["notes"], "plain")
-    rendered += section("Stand-ins, which are not the real thing", report["stand_ins"], "plain")
+    rendered += render_section("Notes", report["notes"], "plain")
+    rendered += render_section("Fakes of vendors' programs", report["fakes"], "plain")
     return [*rendered, *([("", "plain"), (f"As JSON: {path}", "weak")] if path else [])]
 
 
-def _title(report: Mapping[str, Any]) -> str:
+def _format_title(report: Mapping[str, Any]) -> str:
     summary = report["summary"]
-    verdict = "all well" if report["ok"] else _count(summary["problems"], "problem")
-    return f"GPU report: {_count(summary['nodes'], 'node')}, {_count(summary['gpus'], 'GPU')}, {verdict}"
+    verdict = "all well" if report["ok"] else _format_count(summary["problems"], "problem")
+    return f"GPU report: {_format_count(summary['nodes'], 'node')}, {_format_count(summary['gpus'], 'GPU')}, {verdict}"
 
 
-def _count(number: int, noun: str) -> str:
+def _format_count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def table(
+def render_table(
     report: Mapping[str, Any], hosts: Collection[str] | None = None, tested: Collection[str] | None = None
 ) -> list[Line]:
     """Return the head and one row for each node; a node with different GPUs has further rows for them."""
     rows: list[tuple[tuple[str, ...], str]] = [(HEAD, "strong")]
     for node in report["nodes"]:
-        first, *others = gpu_cells(node["gpus"]["products"])
+        first, *others = format_gpus(node["gpus"]["products"])
         tone = "good" if node["ok"] else "bad"
         smoke, status = node["smoke_test"]["result"], "ok" if node["ok"] else "problem"
         smoke += STAR if smoke != NOT_RUN and _is_old(node["node"], tested) else ""
         status += STAR if _is_old(node["host"], hosts) else ""
-        rows.append(((*_cells(node, first), smoke, status), tone))
+        rows.append(((*_build_cells(node, first), smoke, status), tone))
         rows += [(("", other, *[""] * (len(HEAD) - 2)), tone) for other in others]
-    return aligned(rows)
+    return align_columns(rows)
 
 
-def aligned(rows: Sequence[tuple[Sequence[str], str]]) -> list[Line]:
-    """Return rows of cells as lines whose columns stand one below the other."""
+def align_columns(rows: Sequence[tuple[Sequence[str], str]]) -> list[Line]:
+    """Return rows of cells as lines with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*(cells for cells, _tone in rows))]
     return [("  ".join(cell.ljust(width) for cell, width in zip(cells, widths)).rstrip(), tone) for cells, tone in rows]
 
@@ -80,7 +80,7 @@ def _is_old(name: str, of_this_run: Collection[str] | None) -> bool:
     return of_this_run is not None and name not in of_this_run
 
 
-def gpu_cells(products: Iterable[Mapping[str, Any]]) -> list[str]:
+def format_gpus(products: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return one text for each product, such as C(8 x NVIDIA A100-SXM4-40GB 40 GiB)."""
     cells = []
     for product in products:
@@ -90,7 +90,7 @@ def gpu_cells(products: Iterable[Mapping[str, Any]]) -> list[str]:
     return cells or ["none"]
 
 
-def _cells(node: Mapping[str, Any], gpus: str) -> tuple[str, ...]:
+def _build_cells(node: Mapping[str, Any], gpus: str) -> tuple[str, ...]:
     runtime, kubernetes = node["runtime"], node["kubernetes"]
     allocatable = kubernetes.get("allocatable")
     return (
@@ -98,24 +98,24 @@ def _cells(node: Mapping[str, Any], gpus: str) -> tuple[str, ...]:
         gpus,
         node["driver"]["version"] or "-",
         node["driver"]["cuda_version"] or "-",
-        " ".join(part for part in (runtime["name"], _short(runtime["version"])) if part) or "-",
+        " ".join(part for part in (runtime["name"], _shorten_version(runtime["version"])) if part) or "-",
         runtime["default"] or "-",
         f"{'-' if allocatable is None else allocatable}/{kubernetes.get('expected') or node['gpus']['count']}",
     )
 
 
-def _short(version: str | None) -> str:
-    """Leave out a version's build part, which says nothing to people."""
+def _shorten_version(version: str | None) -> str:
+    """Return a version without its build part."""
     return (version or "").partition("+")[0].lstrip("v")
 
 
-def _runtime_class(found: Mapping[str, Any]) -> str:
+def _format_runtime_class(found: Mapping[str, Any]) -> str:
     if not found.get("name"):
-        return "not asked for"
+        return "not requested"
     return f"{found['name']} (handler {found.get('handler')})" if found.get("found") else f"{found['name']} is missing"
 
 
-def section(title: str, entries: Iterable[str], tone: str, bullet: str = "- ") -> list[Line]:
-    """Return entries below a title and an empty line; nothing if there are none."""
+def render_section(title: str, entries: Iterable[str], tone: str, bullet: str = "- ") -> list[Line]:
+    """Return an empty line, a title and the entries; nothing without entries."""
     listed: list[Line] = [(f"  {bullet}{entry}", tone) for entry in entries]
     return [("", "plain"), (title, "strong"), *listed] if listed else []

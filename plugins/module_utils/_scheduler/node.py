@@ -20,7 +20,7 @@ from .._config.node import read_files
 from .._config.paths import StatePaths
 from .._config.record import DAMAGED, encode_bytes
 from .._distributions import DEFAULT, detect
-from .._probe.kubelet import configurations, look, processes
+from .._probe.kubelet import list_configurations, list_processes, read_path
 
 MANIFEST = "kube-scheduler.yaml"
 _KIND = "kube_scheduler"  # of records
@@ -55,7 +55,7 @@ def read(path: str | None, more: t.Sequence[str], state_dir: str) -> dict[str, t
 
 def _kubelet() -> dict[str, bytes]:
     """Return the files of the kubelet's configuration that are there, each overriding those before it."""
-    found = {file: files.read_bytes(file) for file in configurations(processes(), look)}
+    found = {file: files.read_bytes(file) for file in list_configurations(list_processes(), read_path)}
     return {file: data for file, data in found.items() if data is not None}
 
 

@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from gates import action_groups, argument_specs, artifact, floors, licences, shell
+from gates import action_groups, argument_specs, artifact, floors, licences, shell, words
 
 DESCRIBED = {"description": "x", "type": "str"}
 PLUGINS = "ansible_collections.gpu.kubernetes.plugins"
@@ -58,22 +58,22 @@ def role(tmp_path):
         ({**DESCRIBED, "default": "a"}, {"demo_x": "b"}, "documented default 'a', defaults/main.yml 'b'"),
         ({**DESCRIBED, "default": "a"}, {}, "defaults/main.yml absent"),
         ({**DESCRIBED}, {"demo_x": "a"}, "documented default absent"),
-        ({**DESCRIBED, "type": "int", "default": True}, {"demo_x": True}, "default True is no int"),
+        ({**DESCRIBED, "type": "int", "default": True}, {"demo_x": True}, "default True is not of type int"),
         ({**DESCRIBED, "type": "int", "default": 1}, {"demo_x": True}, "documented default 1"),
-        ({**DESCRIBED, "type": "bool", "default": "true"}, {"demo_x": "true"}, "is no bool"),
+        ({**DESCRIBED, "type": "bool", "default": "true"}, {"demo_x": "true"}, "is not of type bool"),
         ({**DESCRIBED, "type": "list", "default": []}, {"demo_x": []}, "without elements"),
         ({**DESCRIBED, "type": "text", "default": "a"}, {"demo_x": "a"}, "type is 'text'"),
         ({**DESCRIBED, "choices": ["a"], "default": "b"}, {"demo_x": "b"}, "none of its choices"),
-        ({**DESCRIBED, "required": True, "default": "b"}, {"demo_x": "b"}, "required, and yet it has a default"),
+        ({**DESCRIBED, "required": True, "default": "b"}, {"demo_x": "b"}, "is required and has a default"),
         ({"type": "str"}, {}, "no description"),
         ({**DESCRIBED}, {"demo_y": 1}, "demo_y: in defaults/main.yml, not documented"),
         ({**DESCRIBED, "type": "raw", "default": [1]}, {"demo_x": [True]}, "documented default [1]"),
         ({**DESCRIBED, "type": "float", "default": 1}, {"demo_x": 1.0}, "documented default 1"),
         ({**DESCRIBED, "type": "bool", "default": "{{ a }}"}, {"demo_x": "{{ a }}"}, "computed and no text"),
-        ({**LIST, "default": ["a", 1]}, {"demo_x": ["a", 1]}, "default element 1 is no str"),
+        ({**LIST, "default": ["a", 1]}, {"demo_x": ["a", 1]}, "default element 1 is not of type str"),
         ({**LIST, "choices": ["a"], "default": ["b"]}, {"demo_x": ["b"]}, "default 'b' is none of its choices"),
         ({**LIST, "elements": "text"}, {}, "no type of elements: 'text'"),
-        ({**DICT, "default": {"a": "1"}}, {"demo_x": {"a": "1"}}, "demo_x.a: default '1' is no int"),
+        ({**DICT, "default": {"a": "1"}}, {"demo_x": {"a": "1"}}, "demo_x.a: default '1' is not of type int"),
         ({**DICT, "default": {}}, {"demo_x": {}}, "demo_x.a: required, and missing from the default"),
         (
             {**DICT, "default": {"a": 1, "b": 2}},
@@ -82,7 +82,7 @@ def role(tmp_path):
         ),
         ({**DICT, "options": {"a": {"type": "int"}}}, {}, "demo_x.a: no description"),
         ({**DICT, "options": {"a": {**DESCRIBED, "type": "text"}}}, {}, "demo_x.a: type is 'text'"),
-        ({**DICT, "type": "str"}, {}, "suboptions, and yet it is no dict"),
+        ({**DICT, "type": "str"}, {}, "has suboptions and is not a dict"),
     ],
 )
 def test_argument_specs_see_each_difference(role, option, defaults, problem):
@@ -280,3 +280,34 @@ def test_shell_finds_scripts_by_their_first_line():
     names = shell.scripts()
     assert ".ci/run" in names
     assert not [name for name in names if name.endswith(".py")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("seen.py", "", "write observed or reported"),
+        ("a.py", "def plan(asked): return asked\n", "a.py:1: the name asked has 'asked'"),
+        ("a.py", "class Wish: ...\n", "a.py:1: the name Wish"),
+        ("a.py", "class A:\n    def __init__(self): self._told = 1\n", "a.py:2: the name _told"),
+        ("a.py", "def determine(): return {'task': 'told', 'x': unseen.surface}\n", None),
+        ("a.yml", "__demo_told: 1\n", "a.yml:1: the name __demo_told"),
+        ("a.yml", "- name: Mend a scheduler\n", "a.yml:1: the name 'Mend a scheduler' has 'Mend'"),
+        ("a.yml", "- name: Check | Look at the nodes\n", "has 'Look'"),
+        ("a.yml", "- name: Check | Read the nodes\n  vars: {look: 1}\n", None),
+    ],
+)
+def test_words_of_each_name_are_checked(tmp_path, name, content, problem):
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / name).write_text(content)
+    found, count = words.problems(tmp_path, ("plugins",), ())
+    assert count == 1
+    assert any(problem in text for text in found) if problem else found == []
+
+
+def test_words_with_pending_place_ignores_it_until_it_is_clean(tmp_path):
+    (tmp_path / "plugins" / "_a").mkdir(parents=True)
+    (tmp_path / "plugins" / "_a" / "x.py").write_text("told = 1\n")
+    assert words.problems(tmp_path, ("plugins",), ("plugins/_a",)) == ([], 1)
+    (tmp_path / "plugins" / "_a" / "x.py").write_text("reported = 1\n")
+    (found,), _count = words.problems(tmp_path, ("plugins",), ("plugins/_a",))
+    assert "plugins/_a has no such names; remove it" in found

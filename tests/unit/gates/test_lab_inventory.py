@@ -8,16 +8,16 @@ import pytest
 
 pytest.importorskip("yaml")
 
+from lab.fakes.archive import docker_archive
 from lab.inventory import image_variables
 from lab.settings import Settings
-from lab.standins.archive import docker_archive
 
 REPOSITORY = "registry.example.com/acs/k8s-gpushare-schd-extender"
 #: The archive of an extender, the variables of its image, and whether pods have to get NVIDIA's runtime without asking for it.
 EXTENDERS = {
     "published": (f"{REPOSITORY}:1.11-d170d8a", "acs/k8s-gpushare-schd-extender", "1.11-d170d8a", True),
     "own-build": (f"{REPOSITORY}:c0b6141", "acs/k8s-gpushare-schd-extender", "c0b6141", None),
-    "stand-in": ("", "stand-in/gpushare-extender", None, None),
+    "fake": ("", "fake/gpushare-extender", None, None),
 }
 
 

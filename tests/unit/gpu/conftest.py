@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect
-from ansible_collections.gpu.kubernetes.tests.unit.gpu.spoken import Smi
+from ansible_collections.gpu.kubernetes.tests.unit.gpu.smi_samples import Smi
 
 if TYPE_CHECKING:
     from fakes.nvml.simulated import Workshop
@@ -25,7 +25,7 @@ def process(pid: int, kind: str, mebibytes: int, instance: int | None = None) ->
 def facts(workshop: Workshop) -> Any:
     """Of a simulated H100, with two partitions, two links, processes, neighbours and values that are not all 0."""
     options = collect.Options(library=workshop.library("h100-mig"), subset=collect.SUBSETS)
-    facts = collect.gather(options).as_dict()
+    facts = collect.gather_facts(options).as_dict()
     facts["driver"]["module_version"] = facts["driver_version"]
     gpu = facts["gpus"][0]
     gpu["mig_mode_pending"] = gpu["ecc"]["mode_pending"] = "disabled"

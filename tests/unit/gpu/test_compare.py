@@ -15,7 +15,7 @@ import pytest
 from gpu import compare, smi_log
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect
-from ansible_collections.gpu.kubernetes.tests.unit.gpu.spoken import Smi, parsed
+from ansible_collections.gpu.kubernetes.tests.unit.gpu.smi_samples import Smi, parsed
 
 if TYPE_CHECKING:
     from fakes.nvml.simulated import Workshop
@@ -284,7 +284,7 @@ esac
 
 def test_the_whole_check(workshop: Workshop, tmp_path: Path) -> None:
     library = workshop.library("t4")
-    (gpu,) = collect.gather(collect.Options(library=library)).as_dict()["gpus"]
+    (gpu,) = collect.gather_facts(collect.Options(library=library)).as_dict()["gpus"]
     (tmp_path / "uuid").write_text(gpu["uuid"], encoding="ascii")
     (tmp_path / "nvidia-smi").write_text(PROGRAM, encoding="ascii")
     (tmp_path / "nvidia-smi").chmod(0o755)

@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
-from ..api import ApiError, in_parallel
-from ..objects import Object, allocatable_of, name_of, pods_by_node
-from ..pod_trouble import Evidence
-from ..watching import UNFINISHED
+from ..api import ApiError, run_parallel
+from ..objects import Object, get_allocatable, get_name, group_by_node
+from ..pod_failures import Evidence
+from ..survey import UNFINISHED
 from .pod import LABELS, SmokeTest
 from .session import Created, Pace, Session, delete_pods
 from .sharing import NodeShares, plan_shares, run_shares
@@ -53,7 +53,7 @@ def run_smoke_test(
     ready = {name: plan for name, plan in planned.items() if not isinstance(plan, Result)}
     warnings: list[str] = []
     if not check_mode:
-        in_parallel(lambda name: cluster.delete_pod(test.namespace, name), stale)
+        run_parallel(lambda name: cluster.delete_pod(test.namespace, name), stale)
         session = Session(cluster, test.namespace, pace)
         try:
             results.update(_test_nodes(session, test, ready))
@@ -65,7 +65,7 @@ def run_smoke_test(
 
 def remove_pods(cluster: Cluster, namespace: str, pace: Pace | None = None, check_mode: bool = False) -> Outcome:
     """Delete all pods of the test in the namespace, whatever their age, and wait until they are gone. Raises ApiError."""
-    found = sorted(name_of(pod) for pod in cluster.pods(namespace, LABELS))
+    found = sorted(get_name(pod) for pod in cluster.pods(namespace, LABELS))
     warnings = [] if check_mode else delete_pods(cluster, namespace, LABELS, pace or Pace())
     return Outcome([], found, warnings)
 
@@ -74,8 +74,8 @@ def _plan(
     cluster: Cluster, test: SmokeTest, nodes: Sequence[str], check_mode: bool
 ) -> dict[str, Result | NodeShares | None]:
     """Return for each node its result if it cannot be tested, else the pods that share a GPU, or None for one pod."""
-    known = {name_of(node): node for node in cluster.nodes()}
-    placed = pods_by_node(cluster.pods(fields=UNFINISHED))
+    known = {get_name(node): node for node in cluster.nodes()}
+    placed = group_by_node(cluster.pods(fields=UNFINISHED))
     plan = plan_shares if test.shared else check_node
     return {name: plan(name, known.get(name), placed.get(name, []), test, check_mode) for name in nodes}
 
@@ -93,7 +93,7 @@ def _test_whole_gpus(session: Session, test: SmokeTest, nodes: Sequence[str]) ->
     """Test each node with one pod, and with another one as long as there is time if the pod came too early."""
     pace = session.pace
     deadline = pace.clock() + test.timeout
-    created = dict(zip(nodes, in_parallel(lambda node: session.create(test, node), nodes)))
+    created = dict(zip(nodes, run_parallel(lambda node: session.create(test, node), nodes)))
     pods: dict[str, Object] = {}
     early: dict[str, Result] = {}
     while any(each.pod for each in created.values()):
@@ -103,7 +103,7 @@ def _test_whole_gpus(session: Session, test: SmokeTest, nodes: Sequence[str]) ->
         if not rejected or pace.clock() + pace.interval >= deadline:
             break
         pace.sleep(pace.interval)
-        followers = in_parallel(lambda node: _replace(session, test, node, created[node].pod), rejected)
+        followers = run_parallel(lambda node: _replace(session, test, node, created[node].pod), rejected)
         created.update(zip(rejected, followers))
     evidence = session.collect(list(pods.values()))
     results = {}
@@ -111,7 +111,7 @@ def _test_whole_gpus(session: Session, test: SmokeTest, nodes: Sequence[str]) ->
         result = _judge(node, each, pods.get(each.pod), test, evidence.get(each.pod, Evidence()))
         # Its devices have not come back: the kubelet's reason says more than a pod that was not scheduled.
         lost = (
-            result.skipped and node in early and allocatable_of(session.cluster.node(node), test.resource) < test.count
+            result.skipped and node in early and get_allocatable(session.cluster.node(node), test.resource) < test.count
         )
         results[node] = early[node] if lost else result
     return results

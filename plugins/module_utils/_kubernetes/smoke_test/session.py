@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Callable, Mapping, Sequence
 
-from ..api import ApiError, in_parallel
-from ..objects import Object, name_of
-from ..pod_trouble import Evidence
-from ..watching import collect
+from ..api import ApiError, run_parallel
+from ..objects import Object, get_name
+from ..pod_failures import Evidence
+from ..survey import collect_evidence
 from .pod import RUN_LABEL, SmokeTest, build_manifest
 from .verdict import explain_refusal
 
@@ -59,7 +59,7 @@ class Session:
         """
         manifest = build_manifest(test, node, self._run)
         try:
-            return Created(name_of(self.cluster.create_pod(self._namespace, manifest)))
+            return Created(get_name(self.cluster.create_pod(self._namespace, manifest)))
         except ApiError as error:
             if former and error.passing:
                 return Created(former)
@@ -76,7 +76,7 @@ class Session:
         while True:
             late = self.pace.clock() >= deadline
             try:
-                pods = {name_of(pod): pod for pod in self.cluster.pods(self._namespace, {RUN_LABEL: self._run})}
+                pods = {get_name(pod): pod for pod in self.cluster.pods(self._namespace, {RUN_LABEL: self._run})}
             except ApiError as error:
                 if late or not error.passing:
                     raise
@@ -87,7 +87,7 @@ class Session:
 
     def collect(self, pods: Sequence[Object]) -> dict[str, Evidence]:
         """Return logs and events of these pods, by name."""
-        return collect(self.cluster, self._namespace, pods, LOG_LINES)
+        return collect_evidence(self.cluster, self._namespace, pods, LOG_LINES)
 
     def end(self) -> list[str]:
         """Delete all pods of the run; return warnings."""
@@ -102,8 +102,8 @@ def delete_pods(cluster: Cluster, namespace: str, labels: Mapping[str, str], pac
         if not left:
             return []
         if pace.clock() >= deadline:
-            names = ", ".join(name_of(pod) for pod in left)
+            names = ", ".join(get_name(pod) for pod in left)
             return [f"Pods {names} in namespace {namespace} were deleted, but their kubelet has not released them yet."]
-        remaining = [name_of(pod) for pod in left if not (pod.get("metadata") or {}).get("deletionTimestamp")]
-        in_parallel(lambda name: cluster.delete_pod(namespace, name), remaining)
+        remaining = [get_name(pod) for pod in left if not (pod.get("metadata") or {}).get("deletionTimestamp")]
+        run_parallel(lambda name: cluster.delete_pod(namespace, name), remaining)
         pace.sleep(min(pace.interval, 1))

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Mapping, Sequence
 
 from ..._sharing.catalogue import SharedResource
-from ..api import in_parallel
-from ..objects import Object, allocatable_of, annotations_of, capacity_of, condition_of, name_of
-from ..pod_trouble import Evidence, one_line
+from ..api import run_parallel
+from ..objects import Object, get_allocatable, get_annotations, get_capacity, get_condition, get_name
+from ..pod_failures import Evidence, shorten
 from ..requests import count_allocated, list_holders
-from ..watching import UNFINISHED
+from ..survey import UNFINISHED
 from .pod import SmokeTest
 from .session import Session
 from .verdict import Result, check_node, explain_deletion, is_decided, judge_pod, phase_of
@@ -67,7 +67,7 @@ def plan_shares(
     Of the shared resources, the first one that the node offers is tested.
     """
     known = node or {}
-    resource = next((each for each in test.shared if allocatable_of(known, each.name) > 0), test.shared[0])
+    resource = next((each for each in test.shared if get_allocatable(known, each.name) > 0), test.shared[0])
     size = _gpu_size(known, resource)
     amounts = [max(1, size * share // 100) for share in test.shares]
     together = replace(test, resource=resource.name, count=sum(amounts))
@@ -80,10 +80,10 @@ def plan_shares(
     if sum(amounts) > size:
         reason = f"has GPUs of {size} {resource.name}, which {len(amounts)} pods cannot share"
         return Result(name, skipped=True, reason=reason)
-    free = allocatable_of(known, resource.name) - count_allocated(pods, resource.name) - sum(amounts)
+    free = get_allocatable(known, resource.name) - count_allocated(pods, resource.name) - sum(amounts)
     # In vain, kube-scheduler would evict pods of a lower priority for what the node does not have free as a whole.
     whole_node = resource.spans_gpus or free <= size
-    amounts.append((capacity_of(known, resource.name) if whole_node else size) + 1)
+    amounts.append((get_capacity(known, resource.name) if whole_node else size) + 1)
     tests = [
         replace(test, resource=resource.name, count=amount, subject=f"the pod with {amount} {resource.name}")
         for amount in amounts
@@ -95,8 +95,8 @@ def _gpu_size(node: Mapping[str, Any], resource: SharedResource) -> int:
     """Return the units of one GPU; 0 if the node does not report its number of GPUs."""
     if resource.units_per_gpu:
         return resource.units_per_gpu
-    gpus = allocatable_of(node, resource.gpu_count_resource)
-    return capacity_of(node, resource.name) // gpus if gpus else 0
+    gpus = get_allocatable(node, resource.gpu_count_resource)
+    return get_capacity(node, resource.name) // gpus if gpus else 0
 
 
 def run_shares(session: Session, nodes: Sequence[NodeShares]) -> dict[str, Result]:
@@ -113,7 +113,7 @@ def run_shares(session: Session, nodes: Sequence[NodeShares]) -> dict[str, Resul
 
 def _run_step(session: Session, nodes: Sequence[NodeShares], index: int, is_last: bool) -> None:
     jobs = [(each, test) for each in nodes for test in each.tests[index : index + (2 if is_last else 1)]]
-    made = in_parallel(lambda job: session.create(job[1], job[0].result.node), jobs)
+    made = run_parallel(lambda job: session.create(job[1], job[0].result.node), jobs)
     for (each, _test), created in zip(jobs, made):
         each.pods.append(created.pod)
         if created.reason:
@@ -220,7 +220,7 @@ def _judge_too_large(shares: NodeShares, pod: Object | None) -> None:
 def _find_other_holders(session: Session, shares: NodeShares) -> list[str]:
     """Return the pods of others that hold the resource on the node now. Raises ApiError."""
     pods = session.cluster.pods(fields=f"{UNFINISHED},spec.nodeName={shares.result.node}")
-    return list_holders([pod for pod in pods if name_of(pod) not in shares.pods], shares.resource.name)
+    return list_holders([pod for pod in pods if get_name(pod) not in shares.pods], shares.resource.name)
 
 
 def _with_remedy(reason: str) -> str:
@@ -238,7 +238,7 @@ def _has_started(pod: Mapping[str, Any]) -> bool:
 
 def _read_gpu(shares: NodeShares, pod: Mapping[str, Any]) -> str:
     """Return the index of the pod's GPU from its annotation; empty if there is none."""
-    text = str(annotations_of(pod).get(shares.resource.gpu_annotation) or "")
+    text = str(get_annotations(pod).get(shares.resource.gpu_annotation) or "")
     return text if _INDEX.fullmatch(text) else ""
 
 
@@ -249,8 +249,8 @@ def _lacks_gpu(shares: NodeShares, pod: Mapping[str, Any]) -> bool:
 
 def _message(pod: Mapping[str, Any]) -> str:
     """Return why the scheduler has not scheduled the pod; empty if it has, or has not reported yet."""
-    scheduled = condition_of(pod, "PodScheduled")
-    return one_line(scheduled.get("message")) if scheduled.get("status") == "False" else ""
+    scheduled = get_condition(pod, "PodScheduled")
+    return shorten(scheduled.get("message")) if scheduled.get("status") == "False" else ""
 
 
 def _is_too_large(pod: Mapping[str, Any]) -> bool:

@@ -12,15 +12,24 @@ from typing import Any, Iterable, Mapping, Sequence
 
 from ..objects import (
     Object,
-    allocatable_of,
-    condition_of,
+    find_untolerated_taints,
+    format_taint,
+    get_allocatable,
+    get_condition,
+    get_name,
     is_ready,
     is_schedulable,
-    name_of,
-    taint_text,
-    untolerated,
 )
-from ..pod_trouble import HOPELESS, Evidence, one_line, telling_line, trouble, unread, waiting_reason, with_remedy
+from ..pod_failures import (
+    FATAL_REASONS,
+    Evidence,
+    add_remedy,
+    explain_failure,
+    explain_unread_log,
+    find_error_line,
+    get_waiting_reason,
+    shorten,
+)
 from ..requests import count_allocated, list_holders
 from .pod import GRACE_SECONDS, SmokeTest
 
@@ -76,7 +85,7 @@ def check_node(
     elif not test.cordoned and not is_schedulable(node):
         result.skipped, result.reason = True, "cordoned: no pod may be scheduled here; uncordon the node to test it"
     elif not is_ready(node):
-        message = one_line(condition_of(node, "Ready").get("message")) or "its kubelet has not reported"
+        message = shorten(get_condition(node, "Ready").get("message")) or "its kubelet has not reported"
         result.reason = f"is not Ready: {message}"
     else:
         result.reason = _find_taints(node, test)
@@ -84,15 +93,15 @@ def check_node(
 
 
 def _find_taints(node: Object, test: SmokeTest) -> str:
-    taints = untolerated(node, test.all_tolerations, _PASSING_TAINTS)
-    named = ", ".join(taint_text(taint) for taint in taints)
+    taints = find_untolerated_taints(node, test.all_tolerations, _PASSING_TAINTS)
+    named = ", ".join(format_taint(taint) for taint in taints)
     return f"has the taint {named}, which the pod does not tolerate; add it to the test's tolerations" if taints else ""
 
 
 def _check_devices(
     result: Result, node: Object, pods: Sequence[Object], test: SmokeTest, check_mode: bool
 ) -> Result | None:
-    offered, used = allocatable_of(node, test.resource), count_allocated(pods, test.resource)
+    offered, used = get_allocatable(node, test.resource), count_allocated(pods, test.resource)
     if offered < test.count:
         result.reason = f"offers {offered} {test.resource}, so a device plugin has to be deployed or repaired first"
         if check_mode:
@@ -118,7 +127,7 @@ def phase_of(pod: Mapping[str, Any]) -> str:
 
 def is_decided(pod: Mapping[str, Any]) -> bool:
     """Return whether a longer wait can no longer change the verdict."""
-    return phase_of(pod) in ("Succeeded", "Failed") or waiting_reason(pod) in HOPELESS
+    return phase_of(pod) in ("Succeeded", "Failed") or get_waiting_reason(pod) in FATAL_REASONS
 
 
 def is_too_early(pod: Mapping[str, Any]) -> bool:
@@ -134,7 +143,7 @@ def is_too_early(pod: Mapping[str, Any]) -> bool:
 
 def judge_pod(node: str, pod: Object, test: SmokeTest, evidence: Evidence, log_lines: int = 10) -> Result:
     """Return the verdict on a pod that has ended, or whose time is up."""
-    result = Result(node, pod=name_of(pod), phase=phase_of(pod), image=test.image)
+    result = Result(node, pod=get_name(pod), phase=phase_of(pod), image=test.image)
     result.log_tail = [line.rstrip() for line in evidence.log.splitlines() if line.strip()][-log_lines:]
     result.visible_devices = sorted(set(_DEVICE.findall(evidence.log)))
     if result.phase == "Succeeded":
@@ -146,13 +155,13 @@ def judge_pod(node: str, pod: Object, test: SmokeTest, evidence: Evidence, log_l
         result.reason = f"busy: no free {test.resource} within {test.timeout} s, as the scheduler reports"
         return result
     late = "" if result.phase == "Failed" else f" (after {test.timeout} s)"
-    result.reason = f"{test.subject} {trouble(pod, evidence) or _explain_running(evidence)}{late}"
+    result.reason = f"{test.subject} {explain_failure(pod, evidence) or _explain_running(evidence)}{late}"
     return result
 
 
 def explain_refusal(test: SmokeTest, message: str) -> str:
     """Return why there is no pod if the API server did not create it."""
-    return with_remedy(f"the API server refused {test.subject}: {message.rstrip('.')}")
+    return add_remedy(f"the API server refused {test.subject}: {message.rstrip('.')}")
 
 
 def explain_deletion(test: SmokeTest, name: str) -> str:
@@ -163,20 +172,20 @@ def explain_deletion(test: SmokeTest, name: str) -> str:
 def _explain_output(result: Result, test: SmokeTest, evidence: Evidence) -> str:
     """Return why a pod that has succeeded did not pass."""
     if evidence.log_error:
-        return f"{test.subject} succeeded, but {unread(evidence)}"
+        return f"{test.subject} succeeded, but {explain_unread_log(evidence)}"
     last = result.log_tail[-1] if result.log_tail else "(no output)"
-    return f"{test.subject} succeeded but never printed {test.expected_output!r}; its last line is: {one_line(last)}"
+    return f"{test.subject} succeeded but never printed {test.expected_output!r}; its last line is: {shorten(last)}"
 
 
 def _explain_running(evidence: Evidence) -> str:
     if evidence.log_error:
-        return f"is still running, and {unread(evidence)}"
-    line = telling_line(evidence.log)
+        return f"is still running, and {explain_unread_log(evidence)}"
+    line = find_error_line(evidence.log)
     return f"is still running, and its last line is: {line}" if line else "is still running and has printed nothing"
 
 
 def _lacks_device(pod: Mapping[str, Any], resource: str) -> bool:
-    scheduled = condition_of(pod, "PodScheduled")
+    scheduled = get_condition(pod, "PodScheduled")
     return scheduled.get("status") == "False" and f"Insufficient {resource}" in str(scheduled.get("message"))
 
 
@@ -187,7 +196,7 @@ def find_leftovers(pods: Iterable[Object], now: datetime) -> list[str]:
         created = _parse_time((pod.get("metadata") or {}).get("creationTimestamp"))
         deadline = int((pod.get("spec") or {}).get("activeDeadlineSeconds") or 0)
         if created and (now - created).total_seconds() > deadline + GRACE_SECONDS:
-            found.append(name_of(pod))
+            found.append(get_name(pod))
     return sorted(found)
 
 

@@ -13,7 +13,7 @@ from ansible.errors import AnsibleActionFail
 
 from ansible_collections.gpu.kubernetes.plugins.action import show_report
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare import render as gpushare
-from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import build
+from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import build_report
 from ansible_collections.gpu.kubernetes.plugins.modules import show_report as show_report_module
 
 
@@ -38,8 +38,8 @@ def show(monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
-def test_every_line_of_a_report_is_printed(show: Any) -> None:
-    printed = show(report=build([], {"error": "away"}, ["A note."]), path="/tmp/r.json")
+def test_show_report_prints_report(show: Any) -> None:
+    printed = show(report=build_report([], {"error": "away"}, ["A note."]), path="/tmp/r.json")
     texts = [text for text, _color in printed]
     assert texts[0] == "GPU report: 0 nodes, 0 GPUs, 1 problem"
     assert "  - A note." in texts
@@ -47,7 +47,7 @@ def test_every_line_of_a_report_is_printed(show: Any) -> None:
     assert printed[0][1] != printed[texts.index("  - A note.")][1]
 
 
-def test_every_line_of_an_allocation_is_printed(show: Any) -> None:
+def test_show_report_prints_allocation(show: Any) -> None:
     gpus = [{"index": 0, "total": 4, "allocated": 5}]
     sums = {"allocated": 5, "total": 4, "percent": 125}
     node = {"name": "w1", "address": "", "gpu_count": 1, "gpus": gpus, "pending": 0, **sums, "pods": []}
@@ -64,7 +64,7 @@ def test_every_line_of_an_allocation_is_printed(show: Any) -> None:
     assert printed[1][1] not in (printed[0][1], printed[2][1])
 
 
-def test_an_allocation_that_is_none_is_named(show: Any) -> None:
+def test_show_report_with_invalid_allocation_fails(show: Any) -> None:
     with pytest.raises(
         AnsibleActionFail, match=r"show_report cannot read the allocation .* give it what gpushare_info returns"
     ):

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The filter hands a host to the logic and turns its errors into Ansible's."""
+"""The filter passes a host to the checks and converts errors to Ansible's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TABLES = {path.stem: next(iter(yaml.safe_load(path.read_text()).values())) for p
 P40 = {"name": "Tesla P40", "pci_device_id": "1b38"}
 
 
-def test_what_is_documented_is_what_is_told() -> None:
+def test_compatibility_returns_documented_keys() -> None:
     result = JUDGE({"driver": "590.48.01", "gpus": [P40]}, TABLES, today="2026-01")
     documented = yaml.safe_load(compatibility.RETURN)["_value"]["contains"]
     assert set(result) == set(documented)
@@ -35,14 +35,14 @@ def test_what_is_documented_is_what_is_told() -> None:
     assert result["findings"][0]["message"] == finding["message"]["sample"]
 
 
-def test_all_that_can_be_asked_is_documented() -> None:
-    asked = yaml.safe_load(compatibility.DOCUMENTATION)["options"]["_input"]["suboptions"]
-    assert JUDGE(dict.fromkeys(asked), TABLES)["findings"] == []
-    with pytest.raises(AnsibleFilterError, match=f"it takes {', '.join(sorted(asked))}"):
+def test_compatibility_accepts_documented_keys() -> None:
+    requested = yaml.safe_load(compatibility.DOCUMENTATION)["options"]["_input"]["suboptions"]
+    assert JUDGE(dict.fromkeys(requested), TABLES)["findings"] == []
+    with pytest.raises(AnsibleFilterError, match=f"it takes {', '.join(sorted(requested))}"):
         JUDGE({"other": 1}, TABLES)
 
 
-def test_the_month_is_the_controllers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compatibility_uses_month_of_controller(monkeypatch: pytest.MonkeyPatch) -> None:
     july = types.SimpleNamespace(today=lambda: datetime.date(2028, 7, 1))
     monkeypatch.setattr(compatibility, "datetime", types.SimpleNamespace(date=july))
     topics = [finding["topic"] for finding in JUDGE({"driver": "580"}, TABLES)["findings"]]
@@ -56,12 +56,12 @@ def test_the_month_is_the_controllers(monkeypatch: pytest.MonkeyPatch) -> None:
         (None, TABLES, "needs the host and the tables as dictionaries"),
         ({}, [], "needs the host and the tables as dictionaries"),
         ({}, {}, "cannot be judged: the table cuda_driver.toolkits is missing"),
-        ({"driver": "new"}, TABLES, "cannot be judged: 'new' is no driver version; .*, as a text"),
+        ({"driver": "new"}, TABLES, "cannot be judged: 'new' is not a driver version; .*, as a text"),
         ({}, {**TABLES, "driver_branches": [{"branch": "x", "source": "y"}]}, ""),
         ({"driver": "580"}, {**TABLES, "driver_branches": [{"branch": "x", "source": "y"}]}, "cannot read the host or"),
     ],
 )
-def test_what_cannot_be_read(situation: Any, tables: Any, words: str) -> None:
+def test_compatibility_with_invalid_input_raises(situation: Any, tables: Any, words: str) -> None:
     if not words:  # nothing asks for it
         assert JUDGE(situation, tables)["findings"] == []
         return

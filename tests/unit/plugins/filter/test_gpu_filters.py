@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The filters hand facts to the logic and turn its errors into Ansible's."""
+"""The filters pass facts to the functions and convert errors to Ansible's."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ COUNT = expected_gpus.FilterModule().filters()["expected_gpus"]
 T4 = {"name": "Tesla T4", "memory_total_bytes": 16106127360, "lost": False, "mig_mode": None}
 
 
-def test_labels_and_warnings() -> None:
+def test_gpu_labels_returns_labels_and_warnings() -> None:
     result = LABELS({"gpus": [T4]}, accelerator="t4", extra={"a": "b"})
     assert (result["labels"]["accelerator"], result["labels"]["a"], result["warnings"]) == ("t4", "b", [])
 
 
-def test_count() -> None:
+def test_expected_gpus_counts_replicas() -> None:
     assert COUNT({"gpus": [T4, T4]}) == 2
 
 
 @pytest.mark.parametrize("call", [LABELS, COUNT])
 @pytest.mark.parametrize("facts", [None, "text", []])
-def test_no_facts(call: Any, facts: Any) -> None:
+def test_filters_without_facts_raise(call: Any, facts: Any) -> None:
     with pytest.raises(AnsibleFilterError, match="run nvml_facts"):
         call(facts)
 
@@ -44,14 +44,14 @@ def test_no_facts(call: Any, facts: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("gpus", [[T4], []])
-def test_extra_labels_that_are_none(extra: Any, words: str, gpus: Any) -> None:
+def test_gpu_labels_with_invalid_extra_labels_raises(extra: Any, words: str, gpus: Any) -> None:
     with pytest.raises(AnsibleFilterError, match=words):
         LABELS({"gpus": gpus}, extra=extra)
 
 
 @pytest.mark.parametrize("call", [LABELS, COUNT])
 @pytest.mark.parametrize("gpus", ["text", [7], 7, {"a": 1}])
-def test_facts_of_a_wrong_shape(call: Any, gpus: Any) -> None:
+def test_filters_with_invalid_facts_raise(call: Any, gpus: Any) -> None:
     with pytest.raises(AnsibleFilterError, match="facts"):
         call({"gpus": gpus})
 
@@ -68,36 +68,36 @@ def test_facts_of_a_wrong_shape(call: Any, gpus: Any) -> None:
         {"sharing": {"timeSlicing": {"resources": ["x"]}}},
     ],
 )
-def test_a_configuration_of_a_wrong_shape(config: Any) -> None:
+def test_expected_gpus_with_invalid_configuration_raises(config: Any) -> None:
     with pytest.raises(AnsibleFilterError, match="cannot read the facts or the plugin's configuration"):
         COUNT({"gpus": [T4]}, config)
 
 
 @pytest.mark.parametrize("replicas", ["four", -1, 1.5, True, [4]])
-def test_replicas_that_are_no_number(replicas: Any) -> None:
+def test_expected_gpus_with_invalid_replicas_raises(replicas: Any) -> None:
     shared = {"sharing": {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": replicas}]}}}
     with pytest.raises(AnsibleFilterError, match="write a whole number"):
         COUNT({"gpus": [T4]}, shared)
 
 
-def test_what_cannot_be_told() -> None:
+def test_expected_gpus_with_mig_single_raises() -> None:
     sliced = {**T4, "mig_mode": "enabled"}
     with pytest.raises(AnsibleFilterError, match="set k8s_device_plugin_expected_gpus"):
         COUNT({"gpus": [sliced]}, {"flags": {"migStrategy": "single"}})
 
 
 @pytest.mark.parametrize(("unit", "amount"), [("GiB", 2 * 14), ("MiB", 2 * 15359)])
-def test_memory_is_that_of_the_first_gpu_rounded_down(unit: str, amount: int) -> None:
+def test_expected_gpus_of_memory_rounds_down_first_gpu(unit: str, amount: int) -> None:
     facts = {"gpus": [{"memory_total_bytes": 15360 * 2**20 - 1}, {"memory_total_bytes": 80 * 2**30}, {"lost": True}]}
     assert COUNT(facts, resource="aliyun.com/gpu-mem", unit=unit) == amount
     assert COUNT({"gpus": []}, resource="aliyun.com/gpu-mem", unit=unit) == 0
 
 
 @pytest.mark.parametrize("resource", ["nano-gpu/gpu-percent", "elasticgpu.io/gpu-core"])
-def test_each_working_gpu_has_a_hundred_parts(resource: str) -> None:
+def test_expected_gpus_of_percent_counts_working_gpus(resource: str) -> None:
     assert COUNT({"gpus": [{}, {"lost": True}, {}]}, resource=resource) == 200
 
 
-def test_an_unknown_unit_is_refused() -> None:
+def test_expected_gpus_with_unknown_unit_raises() -> None:
     with pytest.raises(AnsibleFilterError, match="TiB"):
         COUNT({"gpus": [{"memory_total_bytes": 1}]}, resource="aliyun.com/gpu-mem", unit="TiB")

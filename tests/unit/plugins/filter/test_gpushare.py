@@ -23,7 +23,7 @@ SAVED = {"kind": "List", "items": [*NODES["items"], *PODS["items"]]}
 
 
 @pytest.mark.parametrize("given", [(SAVED,), (json.dumps(SAVED),), (NODES, PODS), ([NODES, PODS],)])
-def test_saved_objects_make_an_allocation(given: tuple[Any, ...]) -> None:
+def test_gpushare_allocation_of_saved_objects(given: tuple[Any, ...]) -> None:
     assert compute(*given)["cluster"] == {"allocated": 3, "total": 32, "percent": 9}
     assert compute(*given, node="w1", unit="MiB")["unit"] == "MiB"
     assert compute(*given, node="w1")["cluster"]["percent"] == 18
@@ -33,18 +33,18 @@ def test_saved_objects_make_an_allocation(given: tuple[Any, ...]) -> None:
     ("given", "options", "words"),
     [
         (SAVED, {"node": "w9"}, "There is no node w9"),
-        (SAVED, {"unit": "GB"}, "knows no unit GB; choose one of GiB, MiB."),
-        (PODS, {}, "There is no node in what was given"),
-        ("{", {}, "is no JSON"),
+        (SAVED, {"unit": "GB"}, "has no unit GB; choose one of GiB, MiB."),
+        (PODS, {}, "The input has no node"),
+        ("{", {}, "is not JSON"),
         ({"kind": "Node", "status": "text"}, {}, "cannot read what it was given"),
     ],
 )
-def test_what_cannot_be_computed_is_told(given: Any, options: dict[str, Any], words: str) -> None:
+def test_gpushare_allocation_with_invalid_input_raises(given: Any, options: dict[str, Any], words: str) -> None:
     with pytest.raises(AnsibleFilterError, match=words):
         compute(given, **options)
 
 
-def test_an_allocation_is_rendered() -> None:
+def test_gpushare_render_of_allocation() -> None:
     allocation = compute(SAVED)
     assert render(allocation).startswith("NAME  IPADDRESS  GPU0(Allocated/Total)  GPU Memory(GiB)\nw1 ")
     assert "default    3" in render(allocation, details=True)
@@ -58,9 +58,9 @@ def test_an_allocation_is_rendered() -> None:
     [
         ({}, "table", "cannot read"),
         ([], "json", "cannot read"),
-        ({}, "yaml", "knows no format yaml; choose one of table, "),
+        ({}, "yaml", "has no format yaml; choose one of table, "),
     ],
 )
-def test_what_cannot_be_rendered_is_told(allocation: Any, form: str, words: str) -> None:
+def test_gpushare_render_with_invalid_input_raises(allocation: Any, form: str, words: str) -> None:
     with pytest.raises(AnsibleFilterError, match=words):
         render(allocation, form)

@@ -17,7 +17,7 @@ PACKAGE = "ansible_collections.gpu.kubernetes.plugins.filter"
 FOLDER = Path(__file__).resolve().parents[4] / "plugins" / "filter"
 
 
-def test_every_filter_has_the_name_of_its_file_and_of_its_documentation() -> None:
+def test_filters_are_named_as_files_and_documentation() -> None:
     yaml = pytest.importorskip("yaml")
     names = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__")
     assert names

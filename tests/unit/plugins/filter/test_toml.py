@@ -19,7 +19,7 @@ from ansible_collections.gpu.kubernetes.plugins.filter.from_toml import from_tom
 from ansible_collections.gpu.kubernetes.plugins.filter.to_toml import to_toml
 
 
-def test_there_and_back() -> None:
+def test_toml_round_trip() -> None:
     data = {"version": 3, "plugins": {"io.x": {"args": ["a", "b"], "on": True}}}
     assert from_toml(to_toml(data)) == data
 
@@ -33,7 +33,7 @@ def test_there_and_back() -> None:
         (7, "1.0", "was given a value of type int"),
     ],
 )
-def test_from_toml_says_what_is_wrong(given: Any, version: str, message: str) -> None:
+def test_from_toml_with_invalid_input_raises(given: Any, version: str, message: str) -> None:
     with pytest.raises(AnsibleFilterError, match=message):
         from_toml(given, version)
 
@@ -41,10 +41,10 @@ def test_from_toml_says_what_is_wrong(given: Any, version: str, message: str) ->
 @pytest.mark.parametrize(
     ("given", "message"), [({"a": None}, "no value of type null"), ([1], "was given a value of type list")]
 )
-def test_to_toml_says_what_is_wrong(given: Any, message: str) -> None:
+def test_to_toml_with_invalid_input_raises(given: Any, message: str) -> None:
     with pytest.raises(AnsibleFilterError, match=message):
         to_toml(given)
 
 
-def test_from_toml_reads_the_newer_version_when_asked() -> None:
+def test_from_toml_with_version_reads_newer_syntax() -> None:
     assert from_toml("a = {\n b = 1,\n}", version="1.1") == {"a": {"b": 1}}

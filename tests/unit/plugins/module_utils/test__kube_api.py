@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a failing client is turned into."""
+"""Calls of the API server, and the errors of its client."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Wrapped(Exception):
         (HttpError(500, "boom"), 500, ["answered 500: boom."]),
     ],
 )
-def test_explain(error: Exception, status: int, words: list[str]) -> None:
-    found = api.explain(error, SERVER)
+def test_explain_error_of_each_exception(error: Exception, status: int, words: list[str]) -> None:
+    found = api.explain_error(error, SERVER)
     assert found.status == status
     for word in [*words, SERVER]:
         assert word in str(found)
@@ -65,39 +65,41 @@ def test_explain(error: Exception, status: int, words: list[str]) -> None:
 
 
 class Client:
-    """kubernetes.core's dynamic client as far as it is used: answers in turn, or an error; and what it was asked."""
+    """The used part of kubernetes.core's dynamic client: it returns answers in turn or raises, and records requests."""
 
     class configuration:  # noqa: N801
         host = SERVER
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
-        self.asked: list[tuple[str, str, dict[str, Any]]] = []
+        self.requested: list[tuple[str, str, dict[str, Any]]] = []
         self.resources: Any = None
 
     def request(self, method: str, path: str, **options: Any) -> Any:
         assert options.pop("serialize") is False
         assert options.pop("_request_timeout") == api.REQUEST_TIMEOUT
-        self.asked.append((method, path, options))
+        self.requested.append((method, path, options))
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
         return SimpleNamespace(data=answer if isinstance(answer, bytes) else json.dumps(answer).encode())
 
 
-def test_lists_are_read_page_by_page() -> None:
+def test_list_is_read_by_pages() -> None:
     client = Client({"items": [{"n": 1}], "metadata": {"continue": "t"}}, {"items": [{"n": 2}], "metadata": {}})
     assert api.Cluster(client).nodes() == [{"n": 1}, {"n": 2}]
-    assert client.asked == [("get", "/api/v1/nodes", {"limit": api.PAGE, "_continue": token}) for token in (None, "t")]
+    assert client.requested == [
+        ("get", "/api/v1/nodes", {"limit": api.PAGE, "_continue": token}) for token in (None, "t")
+    ]
 
 
-def test_of_each_object_is_kept_what_is_asked_for() -> None:
+def test_gather_keeps_returned_values() -> None:
     client = Client({"items": [{"n": 1}, {"n": 2}], "metadata": {"continue": "t"}}, {"items": [{"n": 3}]})
     assert api.Cluster(client).gather("pods", lambda pod: pod["n"] if pod["n"] != 2 else None, "a=b") == [1, 3]
-    assert [options["field_selector"] for _method, _path, options in client.asked] == ["a=b", "a=b"]
+    assert [options["field_selector"] for _method, _path, options in client.requested] == ["a=b", "a=b"]
 
 
-def test_a_list_that_has_expired_is_begun_anew_once() -> None:
+def test_list_that_has_expired_is_read_again_once() -> None:
     first, last = {"items": [{"n": 1}], "metadata": {"continue": "t"}}, {"items": [{"n": 2}]}
     client = Client(first, HttpError(410), first, last)
     assert api.Cluster(client).nodes() == [{"n": 1}, {"n": 2}]
@@ -105,7 +107,7 @@ def test_a_list_that_has_expired_is_begun_anew_once() -> None:
     with pytest.raises(api.ApiError) as caught:
         api.Cluster(client).nodes()
     assert caught.value.status == 410
-    assert len(client.asked) == 4
+    assert len(client.requested) == 4
 
 
 @pytest.mark.parametrize(
@@ -118,17 +120,17 @@ def test_a_list_that_has_expired_is_begun_anew_once() -> None:
         ({"fields": "spec.nodeName=n"}, "/api/v1/pods", None, "spec.nodeName=n"),
     ],
 )
-def test_pods_are_selected_by_the_server(
+def test_pods_with_selectors_are_selected_by_the_server(
     options: dict[str, Any], path: str, labels: str | None, fields: str | None
 ) -> None:
     client = Client({"items": []})
     assert api.Cluster(client).pods(**options) == []
     more = {"limit": api.PAGE, "_continue": None}
-    assert client.asked == [("get", path, {**more, "label_selector": labels, "field_selector": fields})]
+    assert client.requested == [("get", path, {**more, "label_selector": labels, "field_selector": fields})]
 
 
 class Resources:
-    """As much of the discovery as is used: pods have a namespace."""
+    """The used part of the discovery: pods have a namespace."""
 
     @staticmethod
     def get(api_version: str, kind: str) -> Any:
@@ -144,26 +146,26 @@ class Resources:
         return SimpleNamespace(path=path)
 
 
-def test_objects_are_read_by_name_or_listed_by_labels() -> None:
+def test_objects_by_name_or_labels() -> None:
     client = Client({"kind": "Pod"}, HttpError(404, "not found"), {"items": [{"n": 1}]})
     client.resources = Resources
     cluster = api.Cluster(client)
     assert cluster.objects("v1", "Pod", name="a/b", namespace="ns") == [{"kind": "Pod"}]
     assert cluster.objects("v1", "Pod", name="gone", namespace="ns") == []
     assert cluster.objects("v1", "Pod", labels={"b": "2", "a": "1"}) == [{"apiVersion": "v1", "kind": "Pod", "n": 1}]
-    assert [path for _method, path, _options in client.asked] == [
+    assert [path for _method, path, _options in client.requested] == [
         "/api/v1/namespaces/ns/pods/a%2Fb",
         "/api/v1/namespaces/ns/pods/gone",
         "/api/v1/pods",
     ]
-    assert client.asked[2][2]["label_selector"] == "a=1,b=2"
+    assert client.requested[2][2]["label_selector"] == "a=1,b=2"
 
 
 @pytest.mark.parametrize(
     ("kind", "words"),
     [("Nothing", "has no Nothing of v1; correct it"), ("Away", "cannot be reached ([Errno 111] Connection refused)")],
 )
-def test_kinds_that_cannot_be_looked_up(kind: str, words: str) -> None:
+def test_objects_of_unknown_kind_raise(kind: str, words: str) -> None:
     client = Client()
     client.resources = Resources
     with pytest.raises(api.ApiError) as caught:
@@ -171,27 +173,27 @@ def test_kinds_that_cannot_be_looked_up(kind: str, words: str) -> None:
     assert words in str(caught.value)
 
 
-def test_a_patch_is_a_merge_patch() -> None:
+def test_patch_node_sends_merge_patch() -> None:
     client = Client({"metadata": {}})
     api.Cluster(client).patch_node("n", {"metadata": {"labels": {"a": None}}})
-    [(method, path, options)] = client.asked
+    [(method, path, options)] = client.requested
     assert (method, path, options["content_type"]) == ("patch", "/api/v1/nodes/n", "application/merge-patch+json")
     assert options["body"] == {"metadata": {"labels": {"a": None}}}
 
 
-def test_deleting_what_is_gone_is_no_error() -> None:
+def test_delete_pod_that_does_not_exist_succeeds() -> None:
     client = Client(HttpError(404, "not found"))
     api.Cluster(client).delete_pod("default", "p")
-    assert client.asked == [("delete", "/api/v1/namespaces/default/pods/p", {})]
+    assert client.requested == [("delete", "/api/v1/namespaces/default/pods/p", {})]
 
 
 @pytest.mark.parametrize(
     ("grace", "more"), [(None, {}), (0, {"gracePeriodSeconds": 0}), (9, {"gracePeriodSeconds": 9})]
 )
-def test_an_eviction_is_of_this_pod_and_no_other(grace: int | None, more: dict[str, int]) -> None:
+def test_evict_pod_sends_uid_and_grace_period(grace: int | None, more: dict[str, int]) -> None:
     client = Client({"kind": "Status"})
     api.Cluster(client).evict_pod("ns", "p", "uid-1", grace)
-    [(method, path, options)] = client.asked
+    [(method, path, options)] = client.requested
     assert (method, path) == ("post", "/api/v1/namespaces/ns/pods/p/eviction")
     assert options["body"] == {
         "apiVersion": "policy/v1",
@@ -201,11 +203,11 @@ def test_an_eviction_is_of_this_pod_and_no_other(grace: int | None, more: dict[s
     }
 
 
-def test_an_eviction_that_is_only_tried() -> None:
-    """Webhooks go by the request, and by the body a server evicts nobody either."""
+def test_evict_pod_as_dry_run_sends_it_twice() -> None:
+    """Webhooks read the query, the server reads the body."""
     client = Client({"kind": "Status"})
     api.Cluster(client).evict_pod("ns", "p", "uid-1", dry_run=True)
-    [(_method, _path, options)] = client.asked
+    [(_method, _path, options)] = client.requested
     assert options["query_params"] == [("dryRun", "All")]
     assert options["body"]["deleteOptions"] == {"preconditions": {"uid": "uid-1"}, "dryRun": ["All"]}
 
@@ -223,39 +225,41 @@ def test_an_eviction_that_is_only_tried() -> None:
         ("text", {}),
     ],
 )
-def test_the_servers_causes_are_kept(details: Any, causes: dict[str, str]) -> None:
+def test_explain_error_keeps_causes_of_the_server(details: Any, causes: dict[str, str]) -> None:
     error = HttpError(429)
     error.body = json.dumps({"message": "no", "details": details})
-    assert api.explain(error, SERVER).causes == causes
+    assert api.explain_error(error, SERVER).causes == causes
 
 
-def test_a_missing_right_is_a_cause() -> None:
-    told = 'pods "p" is forbidden: User "u" cannot create resource "pods/eviction" in API group "" in the namespace "d"'
-    assert api.explain(HttpError(403, told), SERVER).causes == {api.MISSING_RIGHT: "create pods/eviction"}
+def test_explain_error_with_missing_right_names_it() -> None:
+    result = (
+        'pods "p" is forbidden: User "u" cannot create resource "pods/eviction" in API group "" in the namespace "d"'
+    )
+    assert api.explain_error(HttpError(403, result), SERVER).causes == {api.MISSING_RIGHT: "create pods/eviction"}
 
 
 @pytest.mark.parametrize(
     ("options", "query"),
     [({}, [("tailLines", 10)]), ({"previous": True}, [("tailLines", 10), ("previous", "true")])],
 )
-def test_a_log_survives_bytes_that_are_no_text(options: dict[str, Any], query: list[tuple[str, Any]]) -> None:
+def test_pod_log_with_invalid_bytes_is_decoded(options: dict[str, Any], query: list[tuple[str, Any]]) -> None:
     client = Client(b"ok\xff\n")
     assert api.Cluster(client).pod_log("default", "p", 10, **options) == "ok\ufffd\n"
-    assert client.asked == [("get", "/api/v1/namespaces/default/pods/p/log", {"query_params": query})]
+    assert client.requested == [("get", "/api/v1/namespaces/default/pods/p/log", {"query_params": query})]
 
 
 @pytest.mark.parametrize("status", [400, 403])
-def test_a_log_that_cannot_be_read_is_an_error(status: int) -> None:
+def test_pod_log_that_cannot_be_read_raises(status: int) -> None:
     with pytest.raises(api.ApiError) as caught:
         api.Cluster(Client(HttpError(status, "no"))).pod_log("default", "p", 10)
     assert caught.value.status == status
 
 
-def test_giving_up_on_a_silent_server() -> None:
+def test_connect_to_silent_server_times_out() -> None:
     silent = threading.Event()
     with pytest.raises(TimeoutError):
-        api._within(0, silent.wait)
+        api._call_with_timeout(0, silent.wait)
     silent.set()
-    assert api._within(wait.LIMIT, lambda: 7) == 7
+    assert api._call_with_timeout(wait.LIMIT, lambda: 7) == 7
     with pytest.raises(ValueError, match="x"):
-        api._within(wait.LIMIT, lambda: int("x"))
+        api._call_with_timeout(wait.LIMIT, lambda: int("x"))

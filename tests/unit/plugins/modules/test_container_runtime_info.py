@@ -19,7 +19,7 @@ PROGRAMS = {
 }
 
 
-def test_a_host_with_a_toolkit(tmp_path: Path) -> None:
+def test_host_with_toolkit_returns_versions(tmp_path: Path) -> None:
     for name, script in PROGRAMS.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)
@@ -35,7 +35,7 @@ def test_a_host_with_a_toolkit(tmp_path: Path) -> None:
     assert answer["package_manager"] == "apt"
 
 
-def test_a_bare_host(tmp_path: Path) -> None:
+def test_bare_host_returns_none(tmp_path: Path) -> None:
     arguments = {"toolkit_runtime": str(tmp_path / "none"), "service": "no-such-unit", "packages": []}
     answer = node_module.run("container_runtime_info", arguments)
     assert answer["toolkit"] == {"path": None, "version": None, "usable": False}
@@ -46,16 +46,16 @@ def test_a_bare_host(tmp_path: Path) -> None:
     assert answer["runtime_hint"] == named(answer["kubernetes_distribution"]).runtime_hint
 
 
-def test_files_that_are_there(tmp_path: Path) -> None:
+def test_files_found_lists_existing_paths(tmp_path: Path) -> None:
     (tmp_path / "there").write_text("")
     (tmp_path / "dangling").symlink_to("nowhere")
-    asked = [str(tmp_path / name) for name in ("dangling", "missing", "there")]
-    asked.append("~")
-    answer = node_module.run("container_runtime_info", {"files": asked, "packages": []})
-    assert answer["files_found"] == [asked[0], asked[2], "~"], "as they are given"
+    requested = [str(tmp_path / name) for name in ("dangling", "missing", "there")]
+    requested.append("~")
+    answer = node_module.run("container_runtime_info", {"files": requested, "packages": []})
+    assert answer["files_found"] == [requested[0], requested[2], "~"], "as they are given"
 
 
-def test_other_configurations_with_a_runtime_of_ours(tmp_path: Path) -> None:
+def test_other_configurations_lists_managed_files(tmp_path: Path) -> None:
     records = tmp_path / "state" / "runtime_config"
     records.mkdir(parents=True)
     for name in ("a", "b", "d"):

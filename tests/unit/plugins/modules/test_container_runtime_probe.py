@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module with programs that stand in for those of a node; the parts are tested with _probe."""
+"""The module with fake programs of a node; its parts are tested with _probe."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module's face: what is asked, what is answered, and when it fails."""
+"""The module: its parameters, results and failures."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def run(run_module: Any) -> Any:
     return partial(run_module, gpu_nodes_info)
 
 
-def test_answer(run: Any) -> None:
+def test_nodes_as_expected_are_ok(run: Any) -> None:
     result = run(FakeCluster([node("w1", 2)], [pod("a", on="w1", gpus=1)]))
     assert (result["changed"], result["ok"]) == (False, True)
     (entry,) = result["nodes"]
     assert (entry["name"], entry["expected"], entry["allocatable"], entry["allocated"]) == ("w1", None, 2, 1)
 
 
-def test_all_resources_of_gpus_are_told_and_nobodys_plugin_is_blamed(run: Any) -> None:
+def test_other_gpu_resources_are_reported(run: Any) -> None:
     shared = node("w1")
     shared["status"]["allocatable"] = {
         "cpu": "8",
@@ -38,42 +38,42 @@ def test_all_resources_of_gpus_are_told_and_nobodys_plugin_is_blamed(run: Any) -
     (entry,) = result["nodes"]
     assert entry["gpu_resources"] == {"aliyun.com/gpu-mem": 31, "nvidia.com/gpu": 0}
     assert entry["plugin_pod"] == ""
-    assert entry["reason"].startswith("0 of 100 nano-gpu/gpu-percent allocatable; look at the pod of its device plugin")
+    assert entry["reason"].startswith("0 of 100 nano-gpu/gpu-percent allocatable; check the pod of its device plugin")
 
 
 @pytest.mark.parametrize("count", [4, "4"])
-def test_not_as_expected_is_no_failure_unless_waited_for(run: Any, count: Any) -> None:
+def test_nodes_not_as_expected_without_wait_do_not_fail(run: Any, count: Any) -> None:
     result = run(FakeCluster([node("w1", 2)]), expected={"w1": count})
     assert "failed" not in result
     assert result["ok"] is False
     assert result["nodes"][0]["expected"] == 4
 
 
-def test_waiting_in_vain_names_node_and_reason(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_nodes_info, "Patience", lambda timeout, _interval: gpu_nodes_info_patience(timeout))
+def test_wait_after_timeout_fails_with_node_and_reason(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_nodes_info, "WaitTime", lambda timeout, _interval: make_wait_time(timeout))
     result = run(FakeCluster([node("w1")]), expected={"w1": 1, "w9": 1}, wait=True, wait_timeout=9)
     assert result["failed"] is True
-    assert result["msg"].startswith("Waited 9 s in vain for allocatable nvidia.com/gpu: node w1: 0 of 1")
+    assert result["msg"].startswith("After 9 s, the nodes lack allocatable nvidia.com/gpu: node w1: 0 of 1")
     assert "node w9: is not in the cluster" in result["msg"]
     assert [entry["ok"] for entry in result["nodes"]] == [False, False]
 
 
-def gpu_nodes_info_patience(timeout: float) -> Any:
+def make_wait_time(timeout: float) -> Any:
     from fakes.kubernetes_api import FakeClock
 
-    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.watching import Patience
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import WaitTime
 
     clock = FakeClock()
-    return Patience(timeout, 5, clock, clock.sleep)
+    return WaitTime(timeout, 5, clock, clock.sleep)
 
 
-def test_counts_have_to_be_numbers(run: Any) -> None:
+def test_expected_with_text_fails(run: Any) -> None:
     result = run(FakeCluster([]), expected={"w1": "many"})
     assert "whole number" in result["msg"]
 
 
-def test_the_runtime_of_the_kubelet_is_told(run: Any) -> None:
-    told, silent = node("w1"), node("w2")
-    told["status"]["nodeInfo"] = {"containerRuntimeVersion": "cri-o://1.33.0"}
-    result = run(FakeCluster([told, silent]), expected={"w1": 0, "w2": 0, "w9": 0})
+def test_container_runtime_of_kubelet_is_reported(run: Any) -> None:
+    reporting, silent = node("w1"), node("w2")
+    reporting["status"]["nodeInfo"] = {"containerRuntimeVersion": "cri-o://1.33.0"}
+    result = run(FakeCluster([reporting, silent]), expected={"w1": 0, "w2": 0, "w9": 0})
     assert [entry["container_runtime_version"] for entry in result["nodes"]] == ["cri-o://1.33.0", "", ""]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module's face, and the module on an API server over HTTP: what it asks, how often, and what it answers."""
+"""The module: parameters and results, and its requests to an API server over HTTP."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(run_module: Any) -> Any:
     return partial(run_module, gpushare_info)
 
 
-def test_answer(run: Any) -> None:
+def test_allocation_is_returned(run: Any) -> None:
     result = run(FakeCluster(*OBJECTS))
     assert set(result) >= {"changed", "nodes", "cluster", "unit", "findings"}
     assert result["changed"] is False
@@ -46,14 +46,14 @@ def test_answer(run: Any) -> None:
     assert gc.isenabled()
 
 
-def test_options(run: Any) -> None:
+def test_options_are_passed_on(run: Any) -> None:
     result = run(FakeCluster(*OBJECTS), node="w2", unit="MiB", pods=False)
     assert [node["name"] for node in result["nodes"]] == ["w2"]
     assert "pods" not in result["nodes"][0]
     assert result["unit"] == "MiB"
 
 
-def test_a_node_that_is_not_there(run: Any) -> None:
+def test_unknown_node_fails(run: Any) -> None:
     result = run(FakeCluster(*OBJECTS), node="w9")
     assert result["failed"] is True
     assert result["msg"].startswith("There is no node w9 in the cluster; ")
@@ -92,7 +92,7 @@ def pages(server: Any) -> list[tuple[str, str]]:
     return [(path.rpartition("/")[2], query.get("continue", "")) for _method, path, query in server.requests]
 
 
-def test_lists_are_followed_to_their_end_and_nothing_is_asked_twice(serve: Any, ask: Any) -> None:
+def test_lists_are_read_completely_and_once(serve: Any, ask: Any) -> None:
     nodes = [*OBJECTS[0], *(share_node(f"x{number}", None, None) for number in range(600))]
     server, kubeconfig = serve(nodes, MANY)
     result = ask(kubeconfig=kubeconfig)
@@ -102,19 +102,19 @@ def test_lists_are_followed_to_their_end_and_nothing_is_asked_twice(serve: Any, 
     assert {query["limit"] for _method, _path, query in server.requests} == {"500"}
 
 
-def test_the_server_is_asked_for_one_node_alone(serve: Any, ask: Any) -> None:
+def test_node_limits_the_requests(serve: Any, ask: Any) -> None:
     server, kubeconfig = serve(OBJECTS[0], MANY[:10])
     result = ask(kubeconfig=kubeconfig, node="w2")
     assert [(node["name"], node["allocated"]) for node in result["nodes"]] == [("w2", 5)]
-    asked = {path: query.get("fieldSelector") for _method, path, query in server.requests}
+    requested = {path: query.get("fieldSelector") for _method, path, query in server.requests}
     unfinished = "status.phase!=Succeeded,status.phase!=Failed"
-    assert asked == {
+    assert requested == {
         "/api/v1/nodes": "metadata.name=w2",
         "/api/v1/pods": f"{unfinished},spec.nodeName=w2",
     }
 
 
-def test_a_list_that_expires_is_read_anew_from_its_beginning(serve: Any, ask: Any) -> None:
+def test_expired_list_is_read_again(serve: Any, ask: Any) -> None:
     server, kubeconfig = serve(OBJECTS[0], MANY)
     # The nodes are one request, the pods' pages the second to the fourth.
     server.expire = lambda _path, number: number == 4
@@ -123,13 +123,13 @@ def test_a_list_that_expires_is_read_anew_from_its_beginning(serve: Any, ask: An
     assert pages(server)[1:] == [("pods", token) for token in ("", "500", "1000", "", "500", "1000")]
 
 
-def test_a_list_that_expires_again_and_again_is_an_error(serve: Any, ask: Any) -> None:
+def test_list_that_expires_repeatedly_fails(serve: Any, ask: Any) -> None:
     server, kubeconfig = serve(OBJECTS[0], MANY)
     server.expire = lambda path, _number: path.endswith("pods")
     result = ask(kubeconfig=kubeconfig)
     assert result["failed"] is True
     assert result["msg"] == (
         f"The Kubernetes API at {server.url} answered 410: The provided continue parameter is too old to display a consistent "
-        "list result; run again when the API server and the way to it are less busy."
+        "list result; run again when the API server and the network are less busy."
     )
     assert len(pages(server)) == 5

@@ -19,12 +19,12 @@ RELEASE = platform.release()
 OSTYPE = Path("/proc/sys/kernel/ostype")  # read-only, and the same on every Linux
 
 
-def test_nothing_to_do() -> None:
+def test_equal_state_changes_nothing() -> None:
     answer = node_module.run("kernel_settings", {"modules": [], "sysctl": {"kernel.ostype": "Linux"}})
     assert (answer["changed"], answer["loaded"], answer["set"]) == (False, [], {})
 
 
-def test_check_mode_tells_what_would_be_done() -> None:
+def test_check_mode_predicts_changes() -> None:
     arguments = {"modules": ["no_such_module"], "sysctl": {"kernel.ostype": "Plan9"}}
     answer = node_module.run("kernel_settings", arguments, check=True)
     assert answer["changed"]
@@ -43,13 +43,13 @@ class TestAtEachBoot:
         files = {"modules_file": str(folder / "modules" / "gpu.conf"), "sysctl_file": str(folder / "sysctl.conf")}
         return {"modules": ["overlay"], "sysctl": {"kernel.ostype": "Linux", "kernel.osrelease": RELEASE}, **files}
 
-    def test_the_way_there_and_back(self, tmp_path: Path) -> None:
+    def test_present_and_absent_restore_the_host(self, tmp_path: Path) -> None:
         arguments = self.arguments(tmp_path)
-        told = node_module.run("kernel_settings", arguments, check=True)
+        result = node_module.run("kernel_settings", arguments, check=True)
         assert list(tmp_path.iterdir()) == []
         answer = node_module.run("kernel_settings", arguments)
         assert answer["changed"]
-        assert (told["files"], told["diff"]) == (answer["files"], answer["diff"])
+        assert (result["files"], result["diff"]) == (answer["files"], answer["diff"])
         assert answer["files"] == [arguments["modules_file"], arguments["sysctl_file"]]
         assert answer["diff"][1]["after_header"] == arguments["modules_file"]
         header, *lines = Path(arguments["modules_file"]).read_text().splitlines()
@@ -65,7 +65,7 @@ class TestAtEachBoot:
         assert not Path(arguments["sysctl_file"]).exists()
         assert not node_module.run("kernel_settings", {**arguments, "state": "absent"})["changed"]
 
-    def test_a_changed_file_is_written_anew(self, tmp_path: Path) -> None:
+    def test_changed_file_is_written_again(self, tmp_path: Path) -> None:
         arguments = self.arguments(tmp_path)
         node_module.run("kernel_settings", arguments)
         Path(arguments["sysctl_file"]).write_text("# theirs\n")
@@ -73,18 +73,18 @@ class TestAtEachBoot:
         assert answer["files"] == [arguments["sysctl_file"]]
         assert answer["diff"][1]["before"] == "# theirs\n"
 
-    def test_what_the_kernel_refuses_is_not_left_for_the_next_boot(self, tmp_path: Path) -> None:
+    def test_rejected_value_is_not_written(self, tmp_path: Path) -> None:
         arguments = {**self.arguments(tmp_path), "sysctl": {"kernel.ostype": "Plan9"}}
         assert node_module.run("kernel_settings", arguments)["failed"]
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_folder_in_the_place_of_a_file_is_one_sentence(self, tmp_path: Path) -> None:
+    def test_folder_instead_of_file_fails(self, tmp_path: Path) -> None:
         answer = node_module.run("kernel_settings", {"sysctl_file": str(tmp_path)})
         assert answer["failed"]
         assert answer["msg"] == f"{tmp_path} is not a regular file."
 
     @pytest.mark.parametrize("state", ["present", "absent"])
-    def test_what_an_administrator_masked_stays_masked(self, tmp_path: Path, state: str) -> None:
+    def test_masked_file_stays_masked(self, tmp_path: Path, state: str) -> None:
         arguments = self.arguments(tmp_path)
         Path(arguments["sysctl_file"]).symlink_to("/dev/null")
         answer = node_module.run("kernel_settings", {**arguments, "modules_file": None, "state": state})
@@ -96,7 +96,7 @@ class TestAtEachBoot:
         assert set(answer) - {"changed", "diff", "invocation"} == set(yaml.safe_load(kernel_settings.RETURN))
 
 
-def test_a_module_that_cannot_be_loaded_is_one_sentence(tmp_path: Path) -> None:
+def test_module_that_cannot_be_loaded_fails(tmp_path: Path) -> None:
     modprobe = tmp_path / "modprobe"
     modprobe.write_text('#!/bin/sh\n[ "$1" = -- ] && echo "FATAL: Module $2 not found." >&2\nexit 1\n')
     modprobe.chmod(0o755)
@@ -108,20 +108,20 @@ def test_a_module_that_cannot_be_loaded_is_one_sentence(tmp_path: Path) -> None:
     assert "load it on the host if this is a container" in answer["msg"]
 
 
-def test_a_value_that_the_kernel_refuses_is_one_sentence() -> None:
+def test_rejected_value_fails() -> None:
     answer = node_module.run("kernel_settings", {"sysctl": {"kernel.ostype": "Plan9"}})
     assert answer["failed"]
     assert answer["msg"].startswith("The kernel refuses kernel.ostype = Plan9 (")
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_a_name_that_the_kernel_does_not_know_is_one_sentence(check: bool) -> None:
+def test_unknown_name_fails(check: bool) -> None:
     answer = node_module.run("kernel_settings", {"sysctl": {"kernel.no_such_setting": "1"}}, check=check)
     assert answer["failed"]
     assert answer["msg"].startswith("The kernel knows no sysctl kernel.no_such_setting: look for a misspelt name")
 
 
-def test_in_check_mode_a_module_that_is_to_be_loaded_may_bring_the_name() -> None:
+def test_check_mode_with_unloaded_module_accepts_unknown_name() -> None:
     arguments = {"modules": ["no_such_module"], "sysctl": {"kernel.no_such_setting": "1"}}
     answer = node_module.run("kernel_settings", arguments, check=True)
     assert (answer["changed"], answer["set"]) == (True, {"kernel.no_such_setting": "1"})

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("ansible.module_utils.basic")
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._driver import initramfs
-from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modprobe import ModprobeError, render
+from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modprobe import ModprobeError, render_file
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import node_module
 
 WANTED = {
@@ -22,7 +22,7 @@ LINES = [
     "install nouveau /bin/false",
     'options nvidia NVreg_EnableStreamMemOPs=1 NVreg_RegistryDwords="a=1; b=2"',
 ]
-# A stand-in for the host's tool: tells what it was asked, and what it found.
+# A fake of the host's tool: it prints its arguments and the files that it found.
 TOOL = """#!/bin/sh
 [ ! -f "{root}/broken" ] || {{ echo "no space left" >&2; exit 1; }}
 [ ! -f "{root}/killed" ] || {{ kill -9 $PPID; exit 1; }}
@@ -63,11 +63,11 @@ def host(tmp_path: Path) -> Host:
     return Host(tmp_path / "h")
 
 
-def test_a_host_without_initial_ram_disks(host: Host) -> None:
-    told = host.run(check=True)
-    assert (told["changed"], host.file.exists()) == (True, False)
+def test_host_without_ram_disks_needs_no_tool(host: Host) -> None:
+    result = host.run(check=True)
+    assert (result["changed"], host.file.exists()) == (True, False)
     done = host.run()
-    assert (done["changed"], done["diff"], done["initramfs_command"]) == (True, told["diff"], [])
+    assert (done["changed"], done["diff"], done["initramfs_command"]) == (True, result["diff"], [])
     header, *lines = host.file.read_text().splitlines()
     assert header.startswith("# Written by Ansible")
     assert lines == LINES
@@ -86,7 +86,7 @@ def test_a_host_without_initial_ram_disks(host: Host) -> None:
         ("mkinitcpio", "initramfs-linux.img", "mkinitcpio -P"),
     ],
 )
-def test_initial_ram_disks_are_made_anew_once(host: Host, tool: str, image: str, command: str) -> None:
+def test_ram_disks_are_rebuilt_once(host: Host, tool: str, image: str, command: str) -> None:
     host.tool(tool)
     (host.root / "boot" / image).touch()
     assert host.run(check=True)["initramfs_command"] == command.split()
@@ -99,13 +99,18 @@ def test_initial_ram_disks_are_made_anew_once(host: Host, tool: str, image: str,
     assert not list((host.root / "state").rglob("initramfs-due"))
 
 
-def test_a_debian_with_dracut_uses_its_own_command(host: Host) -> None:
-    assert initramfs.command({"dracut": "/x", "update-initramfs": "/y"}.get) == ["update-initramfs", "-u", "-k", "all"]
-    assert initramfs.command({}.get) is None
+def test_debian_with_dracut_uses_update_initramfs(host: Host) -> None:
+    assert initramfs.find_command({"dracut": "/x", "update-initramfs": "/y"}.get) == [
+        "update-initramfs",
+        "-u",
+        "-k",
+        "all",
+    ]
+    assert initramfs.find_command({}.get) is None
 
 
 @pytest.mark.parametrize("fault", ["broken", "killed"])
-def test_what_was_left_undone_is_made_up_for(host: Host, fault: str) -> None:
+def test_interrupted_rebuild_is_repeated(host: Host, fault: str) -> None:
     host.tool("dracut")
     (host.root / "boot" / "initramfs-1.img").touch()
     (host.root / fault).touch()
@@ -115,15 +120,15 @@ def test_what_was_left_undone_is_made_up_for(host: Host, fault: str) -> None:
         with pytest.raises(AssertionError):  # a process that is killed gives no answer
             host.run()
     (host.root / fault).unlink()
-    told = host.run(check=True)
-    assert (told["changed"], host.calls) == (True, [])
+    result = host.run(check=True)
+    assert (result["changed"], host.calls) == (True, [])
     assert host.run()["initramfs_command"] == ["dracut", "--force", "--regenerate-all"]
     assert host.calls == ["dracut --force --regenerate-all with 4"]
     assert host.run()["changed"] is False
 
 
 @pytest.mark.parametrize("boot_path", ["boot", "not-mounted"])
-def test_what_is_due_stays_due_until_it_is_made_up_for(host: Host, boot_path: str) -> None:
+def test_due_rebuild_stays_due_until_it_succeeds(host: Host, boot_path: str) -> None:
     host.tool("dracut")
     (host.root / "boot" / "initramfs-1.img").touch()
     (host.root / "broken").touch()
@@ -136,9 +141,7 @@ def test_what_is_due_stays_due_until_it_is_made_up_for(host: Host, boot_path: st
 
 
 @pytest.mark.parametrize("initramfs", [True, False])
-def test_what_is_due_where_there_are_no_initial_ram_disks_any_more_goes_with_the_file(
-    host: Host, initramfs: bool
-) -> None:
+def test_due_rebuild_without_ram_disks_is_dropped_with_the_file(host: Host, initramfs: bool) -> None:
     host.tool("dracut")
     image = host.root / "boot" / "initramfs-1.img"
     image.touch()
@@ -151,7 +154,7 @@ def test_what_is_due_where_there_are_no_initial_ram_disks_any_more_goes_with_the
     assert host.run(state="absent", initramfs=initramfs)["changed"] is False
 
 
-def test_without_initial_ram_disks_on_request(host: Host) -> None:
+def test_initramfs_false_rebuilds_nothing(host: Host) -> None:
     (host.root / "boot" / "initrd-1").touch()
     assert host.run(initramfs=False)["initramfs_command"] == []
 
@@ -167,21 +170,19 @@ def test_without_initial_ram_disks_on_request(host: Host) -> None:
         ([], {"nvidia": {"a": ""}}),
     ],
 )
-def test_what_modprobe_could_misread_is_refused(
-    host: Host, blacklist: list[str], options: dict[str, dict[str, object]]
-) -> None:
+def test_ambiguous_values_fail(host: Host, blacklist: list[str], options: dict[str, dict[str, object]]) -> None:
     with pytest.raises(ModprobeError):
-        render(blacklist, options)
+        render_file(blacklist, options)
     assert host.run(blacklist=blacklist, options=options)["msg"].endswith(".")
     assert not host.file.exists()
 
 
-def test_nothing_to_say_is_no_file(host: Host) -> None:
-    assert render([], {"nvidia": {}}) is None
+def test_empty_file_is_removed(host: Host) -> None:
+    assert render_file([], {"nvidia": {}}) is None
     assert host.run(blacklist=[], options={})["changed"] is False
 
 
-def test_parameters_that_the_file_gives_no_more_are_known_until_the_host_boots(
+def test_dropped_parameters_are_returned_until_the_next_boot(
     host: Host,
 ) -> None:
     note = host.root / "state" / "state" / "parameters-due.json"
@@ -200,7 +201,7 @@ def test_parameters_that_the_file_gives_no_more_are_known_until_the_host_boots(
     assert (answer["changed"], answer["dropped"], note.exists()) == (False, {}, False)
 
 
-def test_a_file_that_goes_leaves_nothing(host: Host) -> None:
+def test_absent_removes_file_and_marks(host: Host) -> None:
     host.run()
     host.run(options={})
     assert host.run(state="absent")["dropped"] == {}

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a program wrote into the status of nodes is taken out, and nothing else."""
+"""The module removes the named resources from the status of nodes, and nothing else."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def shared(name: str, **status: dict[str, str]) -> dict[str, Any]:
     return made
 
 
-def test_quartet(run: Any) -> None:
+def test_check_run_and_repeat_remove_resources(run: Any) -> None:
     cluster = FakeCluster(
         [shared("w1", capacity={COUNT: "2"}, allocatable={COUNT: "2"}), shared("w2", capacity={COUNT: "1"}), node("w3")]
     )
@@ -47,14 +47,14 @@ def test_quartet(run: Any) -> None:
         assert run(cluster, resources=[COUNT], _ansible_check_mode=check)["changed"] is False
 
 
-def test_only_named_nodes(run: Any) -> None:
+def test_nodes_limits_the_removal(run: Any) -> None:
     cluster = FakeCluster([shared("w1", capacity={COUNT: "2"}), shared("w2", capacity={COUNT: "1"})])
     assert run(cluster, resources=[COUNT], nodes=["w2", "gone"])["nodes"] == {"w2": {COUNT: "1"}}
     assert cluster.store_nodes["w1"]["status"]["capacity"][COUNT] == "2"
     assert run(cluster, resources=[COUNT], nodes=[])["changed"] is False
 
 
-def test_a_refusal_is_told(run: Any) -> None:
+def test_api_error_fails_with_its_message(run: Any) -> None:
     cluster = FakeCluster([shared("w1", capacity={COUNT: "2"})])
 
     def refuse(call: str) -> None:

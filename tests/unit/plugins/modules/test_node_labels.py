@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module's face: arguments in, changes and diff out."""
+"""The module: parameters, changes and diff."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fakes.kubernetes_api import FakeCluster, node
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels import RECORD
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.plan import RECORD_ANNOTATION
 from ansible_collections.gpu.kubernetes.plugins.modules import node_labels
 
 
@@ -20,7 +20,7 @@ def run(run_module: Any) -> Any:
     return partial(run_module, node_labels)
 
 
-def test_quartet_and_undo(run: Any) -> None:
+def test_check_run_repeat_and_undo_restore_the_node(run: Any) -> None:
     cluster = FakeCluster([node("w1"), node("w2", labels={"a": "old"})])
     wanted = {"w1": {"a": "1"}, "w2": {"a": "1"}}
     checked = run(cluster, nodes=wanted, _ansible_check_mode=True, _ansible_diff=True)
@@ -37,8 +37,8 @@ def test_quartet_and_undo(run: Any) -> None:
     assert run(cluster, nodes=wanted, state="absent")["changed"] is False
 
 
-def test_what_somebody_set_goes_if_it_is_adopted(run: Any) -> None:
-    kept = {RECORD: json.dumps({"another": {"b": {"set": "1", "was": None}}})}
+def test_absent_after_adopt_removes_label_set_by_others(run: Any) -> None:
+    kept = {RECORD_ANNOTATION: json.dumps({"another": {"b": {"set": "1", "was": None}}})}
     labels = {"a": "1", "b": "1", "c": "other"}
     cluster = FakeCluster([node("w1", labels=dict(labels), annotations=dict(kept)), node("w2", labels={"a": "2"})])
     wanted = {"w1": {"a": "1", "b": "1", "c": "1"}, "w2": {"a": "1"}}
@@ -53,7 +53,7 @@ def test_what_somebody_set_goes_if_it_is_adopted(run: Any) -> None:
     assert run(cluster, nodes=wanted, adopt=True, state="absent")["changed"] is False
 
 
-def test_what_nobody_recorded_goes_if_it_is_adopted(run: Any) -> None:
+def test_absent_with_adopt_removes_label_without_record(run: Any) -> None:
     cluster = FakeCluster([node("w1", labels={"a": "1", "b": "2"})])
     wanted = {"w1": {"a": "1", "b": "1"}}
     assert run(cluster, nodes=wanted, state="absent")["changed"] is False
@@ -61,12 +61,12 @@ def test_what_nobody_recorded_goes_if_it_is_adopted(run: Any) -> None:
     assert cluster.store_nodes["w1"]["metadata"]["labels"] == {"b": "2"}
 
 
-def test_null_labels_are_none(run: Any) -> None:
+def test_null_labels_change_nothing(run: Any) -> None:
     assert run(FakeCluster([node("w1")]), nodes={"w1": None})["changed"] is False
 
 
 @pytest.mark.parametrize(("value", "text"), [(True, "true"), (8, "8"), ("x", "x")])
-def test_values_become_text(run: Any, value: Any, text: str) -> None:
+def test_values_are_converted_to_text(run: Any, value: Any, text: str) -> None:
     cluster = FakeCluster([node("w1")])
     assert run(cluster, nodes={"w1": {"a": value}})["changed"] is True
     assert cluster.store_nodes["w1"]["metadata"]["labels"] == {"a": text}
@@ -74,7 +74,7 @@ def test_values_become_text(run: Any, value: Any, text: str) -> None:
 
 
 @pytest.mark.parametrize("labels", [{"a": ["b"]}, {"a": {"b": "c"}}, ["a"], {"a": "1\n"}])
-def test_what_is_no_label_is_refused_in_one_sentence(run: Any, labels: Any) -> None:
+def test_invalid_labels_fail_with_one_sentence(run: Any, labels: Any) -> None:
     cluster = FakeCluster([node("w1")])
     result = run(cluster, nodes={"w1": labels})
     assert result["failed"] is True
@@ -84,22 +84,22 @@ def test_what_is_no_label_is_refused_in_one_sentence(run: Any, labels: Any) -> N
     assert "failed" not in run(cluster, nodes={"w1": labels}, state="absent")
 
 
-def test_yield_to(run: Any) -> None:
+def test_yield_to_leaves_labels_to_the_tool(run: Any) -> None:
     cluster = FakeCluster([node("w1", labels={"nvidia.com/gfd.timestamp": "1"})])
     rules = [{"when": ["nvidia.com/gfd.*"], "labels": ["nvidia.com/*"]}]
     result = run(cluster, nodes={"w1": {"nvidia.com/gpu.count": "1"}}, yield_to=rules)
     assert (result["changed"], result["nodes"]["w1"]["yielded"]) == (False, ["nvidia.com/gpu.count"])
 
 
-def test_failure_is_one_sentence(run: Any) -> None:
+def test_api_error_fails_with_one_sentence(run: Any) -> None:
     result = run(FakeCluster([node("w1")]), nodes={"zz": {"a": "1"}})
     assert result["failed"] is True
     assert result["msg"].startswith("Node zz is not in the cluster")
     assert "\n" not in result["msg"]
 
 
-def test_warning_for_a_node_that_left(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_node_without_labels_warns(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     warnings: list[str] = []
     monkeypatch.setattr("ansible.module_utils.basic.AnsibleModule.warn", lambda _self, text: warnings.append(text))
     assert run(FakeCluster([]), nodes={"gone": {}})["changed"] is False
-    assert warnings == ["Node gone is not in the cluster, so it has no labels to take away."]
+    assert warnings == ["Node gone is not in the cluster, so it has no labels to remove."]

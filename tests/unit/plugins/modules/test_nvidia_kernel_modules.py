@@ -43,11 +43,11 @@ def run(node: kernel_node.Node, *, check: bool = False, **arguments: Any) -> dic
 def quartet(node: kernel_node.Node, **arguments: Any) -> dict[str, Any]:
     """Check, run, check again, run again; return what the run answered."""
     before = node.loaded()
-    told = run(node, check=True, **arguments)
+    result = run(node, check=True, **arguments)
     assert (node.loaded(), node.commands()) == (before, [])
     done = run(node, **arguments)
-    told.pop("invocation", None)  # which ansible-core 2.21 does not tell any more
-    assert told == {name: value for name, value in done.items() if name != "invocation"}
+    result.pop("invocation", None)  # which ansible-core 2.21 no longer returns
+    assert result == {name: value for name, value in done.items() if name != "invocation"}
     assert done["changed"], done
     node.forget()
     for check in (True, False):
@@ -62,14 +62,14 @@ class TestQuartets:
     """What each state does, and that it does it once."""
 
     @pytest.mark.parametrize("state", ["current", "loaded"])
-    def test_load(self, node: kernel_node.Node, state: str) -> None:
+    def test_unloaded_modules_are_loaded(self, node: kernel_node.Node, state: str) -> None:
         done = quartet(node, state=state)
         assert node.loaded() == ["nvidia", "nvidia_uvm"] == done["loaded"]
         assert (done["version"], done["unloaded"], done["reboot_required"]) == ("570.2", [], False)
         assert done["diff"]["before"] == "nvidia is not loaded\nnvidia_uvm is not loaded\n"
         assert done["diff"]["after"] == "nvidia 570.2 is loaded\nnvidia_uvm is loaded\n"
 
-    def test_load_again_in_another_version(self, updated: kernel_node.Node) -> None:
+    def test_other_version_is_loaded_again(self, updated: kernel_node.Node) -> None:
         done = quartet(updated)
         assert done["unloaded"] == ["nvidia_uvm", "nvidia_drm", "nvidia_modeset", "gdrdrv", "nvidia"]
         assert done["loaded"] == ["nvidia", "nvidia_uvm", "gdrdrv", "nvidia_modeset", "nvidia_drm"]
@@ -78,14 +78,14 @@ class TestQuartets:
         assert done["diff"]["before"].startswith("nvidia 550.1 is loaded\nnvidia_uvm is loaded\n")
         assert done["diff"]["after"].startswith("nvidia 570.2 is loaded\nnvidia_uvm is loaded\n")
 
-    def test_load_again_in_another_flavor(self, node: kernel_node.Node) -> None:
+    def test_other_flavor_is_loaded_again(self, node: kernel_node.Node) -> None:
         node.load("nvidia_uvm")
         node.set(installed=kernel_node.build("570.2", "BBB"))
         done = quartet(node)
         assert done["diff"]["before"].endswith("its srcversion is AAA\n")
         assert done["diff"]["after"].endswith("its srcversion is BBB\n")
 
-    def test_load_again_with_other_parameters(self, node: kernel_node.Node) -> None:
+    def test_other_parameters_are_loaded_again(self, node: kernel_node.Node) -> None:
         node.load("nvidia_uvm")
         node.set(modprobe_d={"EnableStreamMemOPs": "1", "RmProfilingAdminOnly": "0"})
         wanted = {"NVreg_EnableStreamMemOPs": True, "NVreg_RestrictProfilingToAdminUsers": "0x0"}
@@ -94,7 +94,7 @@ class TestQuartets:
         assert "NVreg_RestrictProfilingToAdminUsers = 1\n" in done["diff"]["before"]
         assert "NVreg_RestrictProfilingToAdminUsers = 0x0\n" in done["diff"]["after"]
 
-    def test_load_again_without_a_parameter(self, node: kernel_node.Node) -> None:
+    def test_removed_parameter_is_loaded_again(self, node: kernel_node.Node) -> None:
         node.set(modprobe_d={"EnableStreamMemOPs": "1", "RmProfilingAdminOnly": "1"})
         node.load("nvidia_uvm")
         node.set(modprobe_d={"EnableStreamMemOPs": "0", "RmProfilingAdminOnly": "1"})
@@ -102,13 +102,13 @@ class TestQuartets:
         assert done["unloaded"] == ["nvidia_uvm", "nvidia"]
         assert done["diff"]["before"].endswith("NVreg_EnableStreamMemOPs = 1\n")
 
-    def test_unload(self, updated: kernel_node.Node) -> None:
+    def test_absent_unloads_modules(self, updated: kernel_node.Node) -> None:
         done = quartet(updated, state="absent")
         assert (updated.loaded(), done["version"], done["loaded"]) == ([], None, [])
         assert done["diff"]["before"].startswith("nvidia 550.1 is loaded\n")
         assert done["diff"]["after"].startswith("nvidia is not loaded\n")
 
-    def test_a_missing_module_that_only_fits_another_version(self, node: kernel_node.Node) -> None:
+    def test_missing_module_of_other_version_reloads_all(self, node: kernel_node.Node) -> None:
         node.set(installed=kernel_node.build("550.1"))
         node.load("nvidia")
         node.set(installed=kernel_node.build("570.2"))
@@ -116,12 +116,12 @@ class TestQuartets:
         assert (done["unloaded"], done["loaded"]) == (["nvidia"], ["nvidia", "nvidia_uvm"])
 
 
-def test_loaded_in_whatever_version(updated: kernel_node.Node) -> None:
+def test_loaded_with_other_version_changes_nothing(updated: kernel_node.Node) -> None:
     answer = run(updated, state="loaded")
     assert (answer["changed"], answer["version"], updated.commands()) == (False, "550.1", [])
 
 
-def test_a_hyphen_in_a_name_is_an_underscore(node: kernel_node.Node) -> None:
+def test_hyphen_in_name_becomes_underscore(node: kernel_node.Node) -> None:
     assert quartet(node, modules=["nvidia-uvm"])["loaded"] == ["nvidia", "nvidia_uvm"]
 
 
@@ -135,15 +135,15 @@ class TestInTheWay:
 
     def blocked(self, node: kernel_node.Node, **arguments: Any) -> dict[str, Any]:
         before = node.loaded()
-        told, done = run(node, check=True, **arguments), run(node, **arguments)
-        assert told["reboot_reasons"] == done["reboot_reasons"]
-        assert (told["changed"], done["changed"], done["reboot_required"]) == (False, False, True)
+        result, done = run(node, check=True, **arguments), run(node, **arguments)
+        assert result["reboot_reasons"] == done["reboot_reasons"]
+        assert (result["changed"], done["changed"], done["reboot_required"]) == (False, False, True)
         assert (done["loaded"], done["unloaded"], node.loaded()) == ([], [], before)
         assert done["diff"] == {"before": "", "after": ""}
         assert node.commands() == []
         return done
 
-    def test_a_process(self, updated: kernel_node.Node) -> None:
+    def test_process_blocks_reload(self, updated: kernel_node.Node) -> None:
         updated.process(4711, "/dev/nvidia0", cgroup=f"/kubepods/besteffort/pod{POD}/{'ab' * 32}")
         done = self.blocked(updated)
         assert done["reboot_reasons"] == [OLD, f"python3 (pid 4711 in pod {POD}) uses the GPUs"]
@@ -152,24 +152,24 @@ class TestInTheWay:
         assert set(user) == set(yaml.safe_load(nvidia_kernel_modules.RETURN)["users"]["contains"])
         assert done["version"] == "550.1"
 
-    def test_a_process_when_unloading(self, updated: kernel_node.Node) -> None:
+    def test_process_blocks_unloading(self, updated: kernel_node.Node) -> None:
         updated.process(4711, "/dev/nvidiactl")
         done = self.blocked(updated, state="absent")
         assert done["reboot_reasons"] == ["python3 (pid 4711) uses the GPUs"]
 
-    def test_somebody_unseen(self, updated: kernel_node.Node) -> None:
+    def test_unknown_user_blocks_reload(self, updated: kernel_node.Node) -> None:
         table = updated.root / "proc/modules"
         table.write_text(table.read_text().replace("nvidia_drm 4096 0", "nvidia_drm 4096 1"))
         done = self.blocked(updated)
         assert done["reboot_reasons"][1].startswith("nvidia_drm is in use (by 1 that no process shows")
 
-    def test_nouveau(self, node: kernel_node.Node) -> None:
+    def test_nouveau_requires_reboot(self, node: kernel_node.Node) -> None:
         node.put("sys/module/nouveau/refcnt", "1\n")
         done = self.blocked(node)
         assert done["reboot_reasons"] == ["nouveau is loaded, and NVIDIA's module cannot be beside it"]
         assert done["version"] is None
 
-    def test_a_process_is_no_trouble_where_nothing_is_to_be_done(self, node: kernel_node.Node) -> None:
+    def test_process_without_changes_does_not_block(self, node: kernel_node.Node) -> None:
         node.load("nvidia_uvm")
         node.process(4711, "/dev/nvidia-uvm")
         answer = run(node)
@@ -179,7 +179,7 @@ class TestInTheWay:
 class TestFaults:
     """What fails says why, and leaves as much as it found."""
 
-    def test_a_module_that_comes_into_use_meanwhile(self, updated: kernel_node.Node) -> None:
+    def test_module_in_use_during_reload_is_loaded_again(self, updated: kernel_node.Node) -> None:
         before = updated.loaded()
         updated.hold("gdrdrv")
         answer = run(updated)
@@ -193,7 +193,7 @@ class TestFaults:
         assert sorted(updated.loaded()) == sorted(before)
         assert answer["version"] == "550.1"
 
-    def test_one_that_then_cannot_be_loaded_again(self, updated: kernel_node.Node) -> None:
+    def test_module_that_cannot_be_loaded_again_fails(self, updated: kernel_node.Node) -> None:
         updated.hold("gdrdrv")
         updated.set(errors={"modprobe nvidia_uvm": "could not insert 'nvidia_uvm': Invalid argument"})
         answer = run(updated)
@@ -206,9 +206,9 @@ class TestFaults:
 
     @pytest.mark.parametrize(
         ("words", "remedy"),
-        [("Operation not permitted", "on the host if this is a container"), ("Unknown error 999", "(dmesg).")],
+        [("Operation not permitted", "and not in a container"), ("Unknown error 999", "(dmesg).")],
     )
-    def test_unloading_that_is_refused(self, updated: kernel_node.Node, words: str, remedy: str) -> None:
+    def test_refused_unloading_fails(self, updated: kernel_node.Node, words: str, remedy: str) -> None:
         before = updated.loaded()
         updated.set(errors={"rmmod nvidia_uvm": words})
         answer = run(updated, state="absent")
@@ -217,7 +217,7 @@ class TestFaults:
         assert remedy in answer["msg"]
         assert updated.loaded() == before
 
-    def test_no_module_for_the_running_kernel(self, node: kernel_node.Node) -> None:
+    def test_missing_module_for_running_kernel_fails(self, node: kernel_node.Node) -> None:
         node.set(installed={})
         node.put("var/lib/dkms/nvidia/570.2/build/make.log", "")
         for check in (True, False):
@@ -227,7 +227,7 @@ class TestFaults:
             assert "install the headers of the running kernel" in answer["msg"]
             assert "/var/lib/dkms/nvidia/570.2/build/make.log" in answer["msg"]
 
-    def test_files_may_have_other_names_than_their_modules(self, updated: kernel_node.Node) -> None:
+    def test_module_with_other_file_name_is_found(self, updated: kernel_node.Node) -> None:
         """As Debian's have."""
         names = {name: name.replace("nvidia", "nvidia-current").replace("_", "-") for name in kernel_node.DEPENDS}
         updated.set(files={name: names[name] for name in names if name.startswith("nvidia")})
@@ -236,15 +236,15 @@ class TestFaults:
         assert answer["changed"]
         assert run(updated)["changed"] is False
 
-    def test_nothing_is_unloaded_that_could_not_be_loaded_again(self, updated: kernel_node.Node) -> None:
+    def test_module_that_could_not_be_loaded_again_is_not_unloaded(self, updated: kernel_node.Node) -> None:
         installed = kernel_node.build("570.2")
-        updated.set(installed={name: told for name, told in installed.items() if name != "gdrdrv"})
+        updated.set(installed={name: result for name, result in installed.items() if name != "gdrdrv"})
         answer = run(updated)
         assert answer["failed"]
         assert answer["msg"].startswith("No kernel module gdrdrv is installed for the running kernel ")
         assert updated.commands() == []
 
-    def test_loading_that_is_refused_tells_what_is_not_loaded_now(self, updated: kernel_node.Node) -> None:
+    def test_refused_loading_names_modules_that_are_not_loaded(self, updated: kernel_node.Node) -> None:
         updated.set(errors={"modprobe nvidia_uvm": "could not insert 'nvidia_uvm': Key was rejected by service"})
         answer = run(updated)
         assert answer["failed"]
@@ -254,18 +254,18 @@ class TestFaults:
             " Loaded before and not loaded now: gdrdrv, nvidia_modeset, nvidia_drm, nvidia_uvm."
         )
 
-    def test_parameters_that_no_file_gives(self, node: kernel_node.Node) -> None:
+    def test_parameters_without_file_fail_after_reload(self, node: kernel_node.Node) -> None:
         node.load("nvidia_uvm")
         answer = run(node, parameters={"NVreg_EnableStreamMemOPs": 1})
         assert answer["failed"]
-        assert "still the loaded kernel module has NVreg_EnableStreamMemOPs = 0, and 1 is wanted" in answer["msg"]
+        assert "still the loaded kernel module has NVreg_EnableStreamMemOPs = 0, and 1 is requested" in answer["msg"]
         assert "/etc/modprobe.d" in answer["msg"]
         assert node.loaded() == ["nvidia", "nvidia_uvm"]
 
     @pytest.mark.parametrize(
         ("name", "words"), [("NVreg_Misspelt", "has no parameter"), ("NVreg_Secret", "does not show its parameter")]
     )
-    def test_parameters_that_cannot_be_had(self, node: kernel_node.Node, name: str, words: str) -> None:
+    def test_unknown_parameters_fail(self, node: kernel_node.Node, name: str, words: str) -> None:
         node.load("nvidia_uvm")
         for check in (True, False):
             answer = run(node, check=check, parameters={name: 1})
@@ -276,6 +276,6 @@ class TestFaults:
     @pytest.mark.skipif(
         shutil.which("modinfo", path="/usr/sbin:/sbin:/usr/bin:/bin") is not None, reason="not concerned: kmod is here"
     )
-    def test_no_kmod(self, node: kernel_node.Node) -> None:
+    def test_host_without_kmod_fails(self, node: kernel_node.Node) -> None:
         (node.programs / "modinfo").unlink()
         assert run(node)["msg"].endswith("install kmod.")

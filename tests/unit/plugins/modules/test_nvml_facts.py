@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module's face: arguments in, facts out, in check mode too."""
+"""The module: parameters and facts, also in check mode."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(
 
 
 @pytest.mark.parametrize("check_mode", [False, True])
-def test_facts(
+def test_facts_of_each_source(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], check_mode: bool
 ) -> None:
     result = run(monkeypatch, capsys, {"library": workshop.library("a100-40g"), "_ansible_check_mode": check_mode})
@@ -54,7 +54,7 @@ def test_facts(
     assert (nvml["gpus"][0]["pci_address"], nvml["gpus"][0]["pci_device_id"]) == ("0000:07:00.0", "20b0")
 
 
-def test_every_returned_value_is_documented(
+def test_returned_values_are_documented(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     yaml = pytest.importorskip("yaml")
@@ -75,7 +75,7 @@ def test_every_returned_value_is_documented(
     assert set(instance) == set(nvml["gpus"][0]["gpu_instances"][0])
 
 
-def test_no_more_than_was_asked_for(
+def test_gather_subset_limits_facts(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = {"library": workshop.library("t4"), "gather_subset": ["pcie"]}
@@ -85,14 +85,14 @@ def test_no_more_than_was_asked_for(
     assert not {"clocks", "ecc", "peers", "details"} & set(nvml["gpus"][0])
 
 
-def test_no_gpu_is_no_failure(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_host_without_gpu_does_not_fail(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     result = run(monkeypatch, capsys, {"library": ABSENT, "nvidia_smi": ABSENT, "pci_path": ABSENT})
     assert result["ansible_facts"]["other_gpus"] == []
     assert result["ansible_facts"]["nvml"]["source"] == "none"
     assert "failed" not in result
 
 
-def test_all_options_reach_the_collector(
+def test_options_are_passed_to_the_collector(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = {
@@ -106,7 +106,7 @@ def test_all_options_reach_the_collector(
 
 
 @pytest.mark.parametrize("timeout", [0, -1, 3601, "inf", "nan"])
-def test_senseless_timeout(
+def test_invalid_timeout_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], timeout: float | str
 ) -> None:
     result = run(monkeypatch, capsys, {"timeout": timeout})

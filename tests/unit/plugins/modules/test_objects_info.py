@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module's face: what is asked, what is answered, and when it fails."""
+"""The module: parameters, results and failures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def wanted(kind: str = "Pod", **meta: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": kind, "metadata": meta, "spec": "does not count"}
 
 
-def test_answers_come_in_the_order_of_the_questions(run: Any) -> None:
+def test_results_are_in_order_of_objects(run: Any) -> None:
     first = pod("a", namespace="ns", labels={"app": "x"})
     first["metadata"]["managedFields"] = [{"manager": "m"}]
     cluster = FakeCluster([], [first, pod("b", namespace="ns", labels={"app": "x"})])
@@ -41,23 +41,23 @@ def test_answers_come_in_the_order_of_the_questions(run: Any) -> None:
     assert "managedFields" not in result["found"][0][0]["metadata"]
 
 
-def test_pods_of_one_node(run: Any) -> None:
+def test_pods_are_selected_by_node(run: Any) -> None:
     cluster = FakeCluster([], [pod("a", on="w1"), pod("b", on="w2")])
     result = run(cluster, objects=[{**wanted(), "spec": {"nodeName": "w2"}}])
     assert [item["metadata"]["name"] for item in result["found"][0]] == ["b"]
 
 
 @pytest.mark.parametrize("bad", [{}, {"kind": "Pod"}, {"apiVersion": "v1", "kind": "Pod", "metadata": "name"}])
-def test_what_does_not_say_what_it_is(run: Any, bad: dict[str, Any]) -> None:
+def test_object_without_kind_fails(run: Any, bad: dict[str, Any]) -> None:
     assert "must each have apiVersion, kind and metadata" in run(FakeCluster(), objects=[bad])["msg"]
 
 
-def test_a_kind_that_the_api_does_not_have(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_kind_fails_unless_allowed(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster([], [pod("a")])
-    asked: list[str] = []
+    requested: list[str] = []
 
     def objects(_version: str, kind: str, **more: Any) -> list[dict[str, Any]]:
-        asked.append(more["fields"])
+        requested.append(more["fields"])
         if kind == "Pod":
             return cluster.pods()
         raise ApiError(f"no {kind}", status=404 if kind == "ResourceSlice" else 403)
@@ -66,6 +66,6 @@ def test_a_kind_that_the_api_does_not_have(run: Any, monkeypatch: pytest.MonkeyP
     slices = {**wanted("ResourceSlice"), "spec": {"driver": "gpu.nvidia.com"}}
     result = run(cluster, objects=[slices, wanted()], unknown_kinds="none")
     assert [len(found) for found in result["found"]] == [0, 1]
-    assert asked == ["spec.driver=gpu.nvidia.com", ""]
+    assert requested == ["spec.driver=gpu.nvidia.com", ""]
     assert run(cluster, objects=[slices])["msg"] == "no ResourceSlice"
     assert run(cluster, objects=[wanted("Secret")], unknown_kinds="none")["msg"] == "no Secret"

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Steps of the role on a machine whose alternatives, packages and installers are stand-ins, above all what others have and what fails."""
+"""Steps of the role on a machine whose alternatives, packages and installers are fakes, above all what others have and what fails."""
 
 from __future__ import annotations
 

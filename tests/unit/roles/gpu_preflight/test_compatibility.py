@@ -36,7 +36,7 @@ HOSTS = {
         nvml("580", P40),
         {"gpu_preflight_wanted_driver": "590.48.01"},
         "6.8.0-60-generic",
-        "no-longer-served: Driver 590.48.01 does not serve Tesla P40 any more; use branch 580, the last that does, or an older one.",
+        "no-longer-served: Driver 590.48.01 no longer supports Tesla P40; use branch 580, the last that does, or an older one.",
         ["driver_gpu"],
     ),
     "no-longer-served-and-yet": (
@@ -128,5 +128,5 @@ def test_a_warning_names_its_host_and_a_sound_one_has_none(run, tmp_path):
     code, said = run({"all": {"hosts": hosts, "vars": HERE}}, playbook, environment=json_lines)
     assert code == 0, said
     assert "WARNING: old: Driver 570.124.06 lacks the fixes of NVIDIA's security bulletin 5747 of 2026-01; use " in said
-    assert "NVIDIA does not support driver branch 570 since 2026-02 any more" in said
+    assert "NVIDIA no longer supports driver branch 570 since 2026-02" in said
     assert "WARNING: none" not in said

@@ -50,7 +50,7 @@ def test_a_broken_earlier_report_is_written_anew(play, tmp_path, text):
     path.write_text(text)
     code, said = play(f"node {LOCAL}\n", VERIFY, **SEEN_NOTHING, gpu_verify_report_path=str(path))
     assert code != 0
-    assert "node: the host could not be examined; look at its errors above." in said
+    assert "node: the host could not be examined; read its errors above." in said
     assert json.loads(path.read_text())["summary"]["problems"] == 1
 
 

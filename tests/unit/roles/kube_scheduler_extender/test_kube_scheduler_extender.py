@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role on control planes whose kubelets, schedulers and API server are stand-ins, with files that are real."""
+"""The role on control planes whose kubelets, schedulers and API server are fakes, with files that are real."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The playbook on a machine whose systemd, journal and API server are stand-ins, with a file that is real."""
+"""The playbook on a machine whose systemd, journal and API server are fakes, with a file that is real."""
 
 from __future__ import annotations
 

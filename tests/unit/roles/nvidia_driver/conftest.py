@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role in pieces, on a machine of stand-ins."""
+"""The role in pieces, on a machine of fakes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The way back from a driver of either method on a machine of stand-ins, also where it is cut off."""
+"""The way back from a driver of either method on a machine of fakes, also where it is cut off."""
 
 from __future__ import annotations
 

@@ -468,7 +468,7 @@ KNOWN_BAD = {
         T4,
         "The proprietary kernel modules of driver 570.133.20 are known not to work with kernel 6.15.3",
     ),
-    "branch": (host(*NODE), K80, "Driver 580 does not serve Tesla K80 any more"),
+    "branch": (host(*NODE), K80, "Driver 580 no longer supports Tesla K80"),
 }
 
 

@@ -78,12 +78,12 @@ def test_the_node_is_given_back_once_it_offers_its_gpus_again(cluster, machine, 
     cluster.put(offering("1"))
     code, _done, said = apply("reboot_wait", **asked)
     assert code != 0, said
-    assert "node: Waited 1 s in vain for allocatable nvidia.com/gpu: node node: 1 of 2" in said
+    assert "node: After 1 s, the nodes lack allocatable nvidia.com/gpu: node node: 1 of 2" in said
     assert "Node node stays cordoned until then; run again to end its maintenance." in said
     cluster.put(offering("2", boot="before"))
     code, _done, said = apply("reboot_wait", **asked)
     assert code != 0, said
-    assert "node node: its kubelet has not reported since the host was booted; look at it on the node." in said
+    assert "node node: its kubelet has not reported since the host was booted; check it on the node." in said
     cluster.put(offering("2"))
     code, _done, said = apply("reboot_wait reboot_end", **asked)
     assert (code, machine.notes()) == (0, []), said

@@ -142,7 +142,7 @@ def test_dkms_is_in_a_repository_apart(refusals, tmp_path, parts, mode):
 
 
 #: The driver that a repository has brought where nobody had named one, and what is said of it with a V100.
-COME = {"580.95.05": "", "610.43.02": "Driver 610.43.02 does not serve Tesla V100-SXM2-16GB any more; use branch 580"}
+COME = {"580.95.05": "", "610.43.02": "Driver 610.43.02 no longer supports Tesla V100-SXM2-16GB; use branch 580"}
 
 
 def test_a_driver_that_nobody_has_named_is_judged_when_it_is_there(refusals, workshop):

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The driver by an installer, which is a stand-in as the machine is, above all when it fails or was cut off."""
+"""The driver by an installer, which is a fake as the machine is, above all when it fails or was cut off."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Steps of the role on a machine whose kernel and services are stand-ins, above all when one of them fails."""
+"""Steps of the role on a machine whose kernel and services are fakes, above all when one of them fails."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_parameter_that_is_asked_for_no_more_goes_also_if_somebody_is_in_the_w
     for _again in range(2):
         code, _done, said = apply("present")
         assert code != 0, said
-        assert "the loaded kernel module has NVreg_EnableStreamMemOPs = 0, which is not wanted any more" in said
+        assert "the loaded kernel module has NVreg_EnableStreamMemOPs = 0, which is no longer requested" in said
     shutil.rmtree(machine.node.root / "proc" / "4712")
     machine.done()
     code, _done, said = apply("present")

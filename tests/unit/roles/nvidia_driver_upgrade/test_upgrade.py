@@ -77,18 +77,21 @@ def test_a_run_that_goes_on_has_to_be_told_where_to(made, tmp_path):
 
 
 def test_a_pod_that_its_budget_keeps_is_named_and_the_node_given_back(refusals, cluster, given, tmp_path):
-    """Of an upgrade that had only to give the node back: another one is asked for now, and the run begins anew."""
+    """Of an upgrade that had only to give the node back: another one is params for now, and the run begins anew."""
     first = copy.deepcopy(cluster.put(offering("w1", {"nvidia.com/gpu": "2"})))
     cluster.put(placed("web", gpus=1, owner="web", owner_kind="ReplicaSet"))
     cluster.refuse = lambda _pod: BUDGET
     path = note(tmp_path, phase="proved", **{"from": "560.1"})
-    asked = {"nvidia_driver_plan": {**PLAN, "due": True}, "__nvidia_driver_upgrade_read": encoded(path)}
+    params = {"nvidia_driver_plan": {**PLAN, "due": True}, "__nvidia_driver_upgrade_read": encoded(path)}
     told = refusals(
         "nvidia_driver_upgrade",
         ["upgrade"],
-        {"w1": {**given, **asked, "gpu_node_maintenance_evict_timeout": 1}},
+        {"w1": {**given, **params, "gpu_node_maintenance_evict_timeout": 1}},
     )
-    assert "default/web is kept by a PodDisruptionBudget (The disruption budget web needs 1 healthy pods)" in told["w1"]
+    assert (
+        "default/web is protected by a PodDisruptionBudget (The disruption budget web needs 1 healthy pods)"
+        in told["w1"]
+    )
     assert told["w1"].endswith("Driver 570.1 was not changed, and the maintenance of node w1 has ended.")
     (now,) = cluster.all("Node")
     assert (now["spec"], now["metadata"].get("annotations") or {}) == (first["spec"], {})
@@ -104,13 +107,13 @@ def test_upgrade_with_wrong_installer_checksum_uncordons_the_node(refusals, clus
     cluster.put(offering("w1", {"nvidia.com/gpu": "2"}, unschedulable=True, annotations=annotations))
     path = note(tmp_path)
     (tmp_path / "installer.run").write_text("an installer")
-    asked = {
+    params = {
         "nvidia_driver_method": "runfile",
         "nvidia_driver_runfile": {"url": (tmp_path / "installer.run").as_uri(), "checksum": "sha256:" + "0" * 64},
         "nvidia_driver_state_dir": str(tmp_path),
         "__nvidia_driver_upgrade_read": encoded(path),
     }
-    told = refusals("nvidia_driver_upgrade", ["upgrade"], {"w1": {**given, **asked}})
+    told = refusals("nvidia_driver_upgrade", ["upgrade"], {"w1": {**given, **params}})
     assert "The checksum for" in told["w1"]
     assert told["w1"].endswith("Driver 570.1 was not changed, and the maintenance of node w1 has ended.")
     (node,) = cluster.all("Node")
@@ -159,7 +162,7 @@ def test_all_that_was_offered_has_to_be_there_again(refusals, cluster, given, tm
     extra = {"__nvidia_driver_upgrade_read": encoded(tmp_path / "state" / "driver-upgrade.json")}
     hosts = {"w1": {**given, "nvidia_driver_upgrade_wait_timeout": 1}}
     told = refusals("nvidia_driver_upgrade", ["resume"], hosts, extra=extra)
-    assert "node w1: 0 of 31 aliyun.com/gpu-mem allocatable; look at the pod of its device plugin" in told["w1"]
+    assert "node w1: 0 of 31 aliyun.com/gpu-mem allocatable; check the pod of its device plugin" in told["w1"]
     assert "mig" not in told["w1"]
 
 
@@ -186,22 +189,22 @@ def test_what_was_offered_before_the_swap_is_not_taken_for_the_new_drivers(refus
 
 
 def test_nodes_of_a_batch_are_proved_by_what_each_offers(refusals, cluster, given):
-    """It fails before there is a pod, and says what that would have asked for."""
-    asked = {"a": "nvidia.com/gpu", "b": "nvidia.com/mig-1g.5gb", "c": "nvidia.com/gpu"}
-    for name in asked:
+    """It fails before there is a pod, and says what that would have params for."""
+    params = {"a": "nvidia.com/gpu", "b": "nvidia.com/mig-1g.5gb", "c": "nvidia.com/gpu"}
+    for name in params:
         cluster.put(offering(name, {}))
     told = refusals(
         "nvidia_driver_upgrade",
         ["prove"],
-        {name: {**given, "gpu_node_name": name, "offers": [resource]} for name, resource in asked.items()},
+        {name: {**given, "gpu_node_name": name, "offers": [resource]} for name, resource in params.items()},
         facts={"nvml": {"gpus": [{}]}},
         extra={"gpu_preflight_gpus": {"ansible_facts": {}}, "__nvidia_driver_upgrade_testable": "{{ offers }}"},
     )
-    for name, resource in asked.items():
+    for name, resource in params.items():
         assert f"(node {name}) did not pass the GPU test: offers 0 {resource}, so" in told[name]
 
 
-#: What a node offered, what else is asked, which resource a pod asks for, and why nothing is proved.
+#: What a node offered, what else is params, which resource a pod asks for, and why nothing is proved.
 PROOFS = {
     "whole": ({"nvidia.com/gpu": 2}, {}, "nvidia.com/gpu", ""),
     "mixed": ({"nvidia.com/mig-2g.10gb": 1, "nvidia.com/mig-1g.5gb": 7}, {}, "nvidia.com/mig-1g.5gb", ""),
@@ -240,7 +243,7 @@ def test_what_no_pod_has_proved_is_told(hear):
     role = ROOT / "roles" / "nvidia_driver_upgrade"
     defaults = {"nvidia_driver_upgrade_resource_name": "nvidia.com/gpu", "nvidia_driver_upgrade_smoke_test": True}
     hosts = {
-        name: {**defaults, "record": {"offered": offered}, **asked} for name, (offered, asked, *_x) in PROOFS.items()
+        name: {**defaults, "record": {"offered": offered}, **params} for name, (offered, params, *_x) in PROOFS.items()
     }
     told = "[__nvidia_driver_upgrade_testable | first | default(''), __nvidia_driver_upgrade_unproved]"
     result = {**RESULT, "host": "{{ inventory_hostname }}", "state": "upgraded", "evicted": [], "waited_for": []}

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role's tables, as the filter gets them."""
+"""The role's tables, as the filter receives them."""
 
 from __future__ import annotations
 

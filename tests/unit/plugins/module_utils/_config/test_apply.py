@@ -205,7 +205,7 @@ class TestSeveralRuns:
 
 
 class TestValidate:
-    """With a fake of containerd's answers."""
+    """With a fake for containerd's answers."""
 
     def node(self, tmp_path: Path, *answers: tuple[int, str, str]) -> Node:
         replies = list(answers)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is read of kernel modules, and the table of what is to be done about them."""
+"""The state of kernel modules, and the plans for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Sequence
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._driver import modules
-from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modules import Loaded, ModulesError, State, Wanted
+from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modules import Desired, Loaded, ModulesError, State
 
 TABLE = """\
 nvidia_uvm 1556480 4 - Live 0x0000000000000000 (OE)
@@ -38,7 +38,7 @@ BUILD = (
 )
 NOUVEAU = "nouveau is loaded, and NVIDIA's module cannot be beside it"
 
-# state, wanted state, unload, load, reasons
+# state, desired state, unload, load, reasons
 PLANS: list[tuple[State, str, Sequence[str], Sequence[str], Sequence[str]]] = [
     (NONE, "current", [], BOTH, []),
     (NONE, "loaded", [], BOTH, []),
@@ -67,25 +67,27 @@ PLANS: list[tuple[State, str, Sequence[str], Sequence[str], Sequence[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("state", "wanted", "unload", "load", "reasons"), PLANS)
-def test_plan(state: State, wanted: str, unload: Sequence[str], load: Sequence[str], reasons: Sequence[str]) -> None:
-    plan = modules.plan(state, Wanted(wanted, BOTH))
+@pytest.mark.parametrize(("state", "desired", "unload", "load", "reasons"), PLANS)
+def test_plan_reload_of_each_state(
+    state: State, desired: str, unload: Sequence[str], load: Sequence[str], reasons: Sequence[str]
+) -> None:
+    plan = modules.plan_reload(state, Desired(desired, BOTH))
     assert (list(plan.unload), list(plan.load), list(plan.reasons)) == (list(unload), list(load), list(reasons))
 
 
-def test_others_bring_nvidia_in_with_them() -> None:
-    assert modules.plan(NONE, Wanted("current", ["nvidia_uvm"])).load == ["nvidia", "nvidia_uvm"]
+def test_plan_reload_loads_nvidia_first() -> None:
+    assert modules.plan_reload(NONE, Desired("current", ["nvidia_uvm"])).load == ["nvidia", "nvidia_uvm"]
 
 
-def test_held_by_what_no_process_shows() -> None:
+def test_plan_reload_with_unknown_user_is_blocked() -> None:
     state = replace(OLD, loaded={**IDLE, "nvidia": Loaded(3, ("nvidia_uvm",))})
-    plan = modules.plan(state, Wanted("current", BOTH))
+    plan = modules.plan_reload(state, Desired("current", BOTH))
     assert plan.unload == ()
     assert plan.reasons[1].startswith("nvidia is in use (by 2 that no process shows")
 
 
 @pytest.mark.parametrize(
-    ("state", "wanted", "words"),
+    ("state", "desired", "words"),
     [
         (
             replace(NONE, installed=frozenset()),
@@ -93,50 +95,54 @@ def test_held_by_what_no_process_shows() -> None:
             "No kernel module nvidia is installed for the running kernel 6.1",
         ),
         (replace(NONE, installed=frozenset()), "loaded", "install the headers of the running kernel (for 6.1)"),
-        (replace(NONE, installed=frozenset()), "loaded", "the kernel's packages, boot the newest kernel that is inst"),
+        (
+            replace(NONE, installed=frozenset()),
+            "loaded",
+            "the kernel's packages contain the modules, boot the newest inst",
+        ),
         (replace(SAME, installed=frozenset()), "current", "No kernel module nvidia is"),
-        (replace(NONE, installed=frozenset(), make_log="/var/make.log"), "current", "is written in /var/make.log"),
+        (replace(NONE, installed=frozenset(), make_log="/var/make.log"), "current", "/var/make.log has the reason"),
         (replace(NONE, installed=frozenset({"nvidia"})), "current", "No kernel module nvidia_uvm is"),
     ],
 )
-def test_what_is_not_installed(state: State, wanted: str, words: str) -> None:
+def test_plan_reload_with_missing_module_raises(state: State, desired: str, words: str) -> None:
     with pytest.raises(ModulesError) as caught:
-        modules.plan(state, Wanted(wanted, BOTH))
+        modules.plan_reload(state, Desired(desired, BOTH))
     assert words in str(caught.value)
 
 
 @pytest.mark.parametrize(("value", "reloads"), [(1, False), (0, True), ("0x1", False), (True, False), ("no", True)])
-def test_parameters(value: Any, reloads: bool) -> None:
-    plan = modules.plan(SAME, Wanted("current", BOTH, {"NVreg_EnableMSI": value}))
+def test_plan_reload_with_differing_parameter_reloads(value: Any, reloads: bool) -> None:
+    plan = modules.plan_reload(SAME, Desired("current", BOTH, {"NVreg_EnableMSI": value}))
     assert bool(plan.unload) is bool(plan.load) is reloads
-    lenient = modules.plan(SAME, Wanted("loaded", BOTH, {"NVreg_EnableMSI": value}))
+    lenient = modules.plan_reload(SAME, Desired("loaded", BOTH, {"NVreg_EnableMSI": value}))
     assert [*lenient.unload, *lenient.load, *lenient.reasons] == []
 
 
-def test_a_parameter_in_the_way_of_somebody() -> None:
-    plan = modules.plan(replace(SAME, users=[USER]), Wanted("current", BOTH, {"NVreg_EnableMSI": 0}))
-    assert plan.reasons == ["the loaded kernel module has NVreg_EnableMSI = 1, and 0 is wanted", USED]
+def test_plan_reload_with_differing_parameter_in_use_is_blocked() -> None:
+    plan = modules.plan_reload(replace(SAME, users=[USER]), Desired("current", BOTH, {"NVreg_EnableMSI": 0}))
+    assert plan.reasons == ["the loaded kernel module has NVreg_EnableMSI = 1, and 0 is requested", USED]
 
 
 @pytest.mark.parametrize(
-    ("former", "wanted", "reloads"), [("1", {}, True), ("0", {}, False), ("1", {"NVreg_EnableMSI": 1}, False)]
+    ("former", "desired", "reloads"), [("1", {}, True), ("0", {}, False), ("1", {"NVreg_EnableMSI": 1}, False)]
 )
-def test_a_parameter_that_is_wanted_no_more(former: str, wanted: dict[str, int], reloads: bool) -> None:
-    asked = Wanted("current", BOTH, wanted, {"NVreg_EnableMSI": former, "NVreg_NotShown": "1"})
-    assert bool(modules.plan(SAME, asked).unload) is reloads
-    busy = modules.plan(replace(SAME, users=[USER]), asked)
-    words = ["the loaded kernel module has NVreg_EnableMSI = 1, which is not wanted any more", USED]
+def test_plan_reload_with_removed_parameter_reloads(former: str, desired: dict[str, int], reloads: bool) -> None:
+    requested = Desired("current", BOTH, desired, {"NVreg_EnableMSI": former, "NVreg_NotShown": "1"})
+    assert bool(modules.plan_reload(SAME, requested).unload) is reloads
+    busy = modules.plan_reload(replace(SAME, users=[USER]), requested)
+    words = ["the loaded kernel module has NVreg_EnableMSI = 1, which is no longer requested", USED]
     assert list(busy.reasons) == (words if reloads else [])
 
 
-def test_a_parameter_that_only_the_new_version_shows() -> None:
-    assert modules.plan(OLD, Wanted("current", BOTH, {"NVreg_New": 1})).load == list(BOTH)
+def test_plan_reload_with_parameter_of_new_version_reloads() -> None:
+    assert modules.plan_reload(OLD, Desired("current", BOTH, {"NVreg_New": 1})).load == list(BOTH)
     with pytest.raises(ModulesError, match="does not show its parameter NVreg_New"):
-        modules.plan(SAME, Wanted("current", BOTH, {"NVreg_New": 1}))
+        modules.plan_reload(SAME, Desired("current", BOTH, {"NVreg_New": 1}))
 
 
 @pytest.mark.parametrize(
-    ("wanted", "shown", "same"),
+    ("desired", "shown", "same"),
     [
         (-1, "4294967295", True),
         ("0666", "438", True),
@@ -148,33 +154,33 @@ def test_a_parameter_that_only_the_new_version_shows() -> None:
         (2, "1", False),
     ],
 )
-def test_same_value(wanted: Any, shown: str, same: bool) -> None:
-    assert modules.same_value(wanted, shown) is same
+def test_is_same_value_compares_as_the_driver(desired: Any, shown: str, same: bool) -> None:
+    assert modules.is_same_value(desired, shown) is same
 
 
-def test_shown_parameters() -> None:
+def test_parse_shown_parameters_removes_quotes() -> None:
     text = 'EnableMSI: 1\nRegistryDwords: "a=1;b=2"\nTemporaryFilePath: "/x:y"\nRmMsg: ""\nnothing\n'
     expected = {"EnableMSI": "1", "RegistryDwords": "a=1;b=2", "TemporaryFilePath": "/x:y", "RmMsg": ""}
-    assert modules.shown_parameters(text) == expected
+    assert modules.parse_shown_parameters(text) == expected
 
 
-def test_the_driver_shows_one_under_another_name() -> None:
-    assert modules.shown_name("NVreg_RestrictProfilingToAdminUsers") == "RmProfilingAdminOnly"
-    assert modules.shown_name("NVreg_EnableMSI") == "EnableMSI"
+def test_get_shown_name_of_renamed_parameter() -> None:
+    assert modules.get_shown_name("NVreg_RestrictProfilingToAdminUsers") == "RmProfilingAdminOnly"
+    assert modules.get_shown_name("NVreg_EnableMSI") == "EnableMSI"
 
 
-def test_loaded_modules_and_the_order_of_unloading(tmp_path: Path) -> None:
-    assert modules.loaded_modules(str(tmp_path)) == {}
+def test_find_unload_order_lists_users_first(tmp_path: Path) -> None:
+    assert modules.read_loaded_modules(str(tmp_path)) == {}
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/modules").write_text(TABLE)
-    loaded = modules.loaded_modules(str(tmp_path))
+    loaded = modules.read_loaded_modules(str(tmp_path))
     assert loaded["nvidia"] == Loaded(7, ("nvidia_uvm", "nvidia_modeset"))
     assert (loaded["ext4"], loaded["odd"]) == (Loaded(1), Loaded(0))
-    assert modules.unload_order(loaded) == ["nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia"]
-    assert modules.unload_order({}) == []
+    assert modules.find_unload_order(loaded) == ["nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia"]
+    assert modules.find_unload_order({}) == []
 
 
-def test_read(tmp_path: Path) -> None:
+def test_read_state_of_each_file(tmp_path: Path) -> None:
     files = {
         "proc/modules": TABLE,
         "proc/driver/nvidia/params": "EnableMSI: 1\n",
@@ -189,22 +195,22 @@ def test_read(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content)
     os.utime(tmp_path / "var/lib/dkms/nvidia/560.1/build/make.log", (1, 1))
-    asked: list[str] = []
+    requested: list[str] = []
 
     def run(command: Sequence[str]) -> tuple[int, str, str]:
         program, *_options, field, name = command
         if program == "modprobe":
             return 1, "", "not found"
-        asked.append(name)
-        told = {"filename": "/lib/x.ko", "version": "570.2", "srcversion": "BBB", "parm": "NVreg_EnableMSI:int\n"}
-        return (0, f"{told[field]}\n", "") if name != "nvidia_drm" else (1, "", "not found")
+        requested.append(name)
+        result = {"filename": "/lib/x.ko", "version": "570.2", "srcversion": "BBB", "parm": "NVreg_EnableMSI:int\n"}
+        return (0, f"{result[field]}\n", "") if name != "nvidia_drm" else (1, "", "not found")
 
-    state = modules.read(str(tmp_path), "6.1", Wanted("current", BOTH, {"NVreg_EnableMSI": 1}), run)
+    state = modules.read_state(str(tmp_path), "6.1", Desired("current", BOTH, {"NVreg_EnableMSI": 1}), run)
     assert state.installed == ALL - {"nvidia_drm"}
     assert (state.version, state.srcversion, state.parameters) == ("550.1", "AAA", {"EnableMSI": "1"})
     assert (state.installed_version, state.installed_srcversion) == ("570.2", "BBB")
     assert (state.known_parameters, state.nouveau, state.users) == ({"NVreg_EnableMSI"}, True, [])
     assert state.make_log == "/var/lib/dkms/nvidia/570.2/build/make.log"
-    asked.clear()
-    assert modules.read(str(tmp_path), "6.1", Wanted("absent"), run).installed == frozenset()
-    assert asked == []
+    requested.clear()
+    assert modules.read_state(str(tmp_path), "6.1", Desired("absent"), run).installed == frozenset()
+    assert requested == []

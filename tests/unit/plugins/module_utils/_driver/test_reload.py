@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is run to unload and load modules, and how the kernel's refusals are worded."""
+"""The commands that unload and load modules, and the explanations of errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNLOAD = ("nvidia_uvm", "nvidia_drm", "nvidia")
 
 
 def refusing(commands: list[str], errors: Mapping[str, str]) -> Callable[[Sequence[str]], tuple[int, str, str]]:
-    """Return a runner that notes the *commands*, and fails with the words of *errors*."""
+    """Return a runner that records the *commands*, and fails with the text of *errors*."""
 
     def run(command: Sequence[str]) -> tuple[int, str, str]:
         program, _end_of_options, module = command
@@ -37,33 +37,32 @@ def refusing(commands: list[str], errors: Mapping[str, str]) -> Callable[[Sequen
     return run
 
 
-def test_carry_out_unloads_and_loads_in_the_order_of_the_plan(tmp_path: Path) -> None:
+def test_apply_plan_keeps_the_order(tmp_path: Path) -> None:
     commands: list[str] = []
     plan = Plan(unload=UNLOAD, load=("nvidia", "nvidia_uvm"))
-    assert reload.carry_out(plan, str(tmp_path), refusing(commands, {})) is None
+    assert reload.apply_plan(plan, str(tmp_path), refusing(commands, {})) is None
     assert commands == [*(f"rmmod {name}" for name in UNLOAD), "modprobe nvidia", "modprobe nvidia_uvm"]
 
 
 @pytest.mark.parametrize("words", ["Module nvidia is in use", "Resource temporarily unavailable", "resource busy"])
-def test_carry_out_of_a_busy_module_loads_the_others_again_and_returns_why(tmp_path: Path, words: str) -> None:
+def test_apply_plan_with_busy_module_loads_others_again(tmp_path: Path, words: str) -> None:
     commands: list[str] = []
     run = refusing(commands, {"rmmod nvidia": words})
-    assert reload.carry_out(Plan(unload=UNLOAD, load=("nvidia",)), str(tmp_path), run) == (
+    assert reload.apply_plan(Plan(unload=UNLOAD, load=("nvidia",)), str(tmp_path), run) == (
         f"nvidia cannot be unloaded (ERROR: {words}); nvidia_drm and nvidia_uvm, unloaded before it, are loaded again"
     )
     assert commands == [*(f"rmmod {name}" for name in UNLOAD), "modprobe nvidia_drm", "modprobe nvidia_uvm"]
 
 
 @pytest.mark.parametrize(
-    ("words", "remedy"), [("Operation not permitted", "run this as root"), ("Unknown error 999", "see what the kernel")]
+    ("words", "remedy"),
+    [("Operation not permitted", "run this as root"), ("Unknown error 999", "read the kernel's log")],
 )
-def test_carry_out_of_a_module_that_is_not_busy_loads_the_others_again_and_raises(
-    tmp_path: Path, words: str, remedy: str
-) -> None:
+def test_apply_plan_with_other_error_loads_others_again_and_raises(tmp_path: Path, words: str, remedy: str) -> None:
     commands: list[str] = []
     run = refusing(commands, {"rmmod nvidia_drm": words})
     with pytest.raises(ModulesError) as caught:
-        reload.carry_out(Plan(unload=UNLOAD), str(tmp_path), run)
+        reload.apply_plan(Plan(unload=UNLOAD), str(tmp_path), run)
     assert str(caught.value).startswith(
         f"The kernel module nvidia_drm cannot be unloaded (ERROR: {words}); nvidia_uvm, unloaded before it, is loaded again: {remedy}"
     )
@@ -71,23 +70,23 @@ def test_carry_out_of_a_module_that_is_not_busy_loads_the_others_again_and_raise
 
 
 @pytest.mark.parametrize("words", ["Key was rejected by service", "Required key not available"])
-def test_a_signature_that_the_firmware_does_not_know(tmp_path: Path, words: str) -> None:
-    assert "mokutil --import the public key" in reload.trouble("nvidia", words, str(tmp_path))
+def test_explain_load_failure_with_unknown_signature_names_key(tmp_path: Path, words: str) -> None:
+    assert "mokutil --import the public key" in reload.explain_load_failure("nvidia", words, str(tmp_path))
     put(tmp_path, {"var/lib/dkms/mok.pub": b""})
-    assert "mokutil --import /var/lib/dkms/mok.pub" in reload.trouble("nvidia", words, str(tmp_path))
+    assert "mokutil --import /var/lib/dkms/mok.pub" in reload.explain_load_failure("nvidia", words, str(tmp_path))
 
 
-def test_not_permitted(tmp_path: Path) -> None:
-    assert "on the host if this is a container" in reload.trouble("nvidia", "Operation not permitted", str(tmp_path))
+def test_explain_load_failure_without_permission_requires_root(tmp_path: Path) -> None:
+    assert "and not in a container" in reload.explain_load_failure("nvidia", "Operation not permitted", str(tmp_path))
 
 
-def test_not_permitted_for_want_of_a_signature(tmp_path: Path) -> None:
+def test_explain_load_failure_without_permission_under_secure_boot_names_key(tmp_path: Path) -> None:
     put(tmp_path, {driver.SECURE_BOOT: b"\x06\0\0\0\x01"})
-    assert "Secure Boot is on" in reload.trouble("nvidia", "Operation not permitted", str(tmp_path))
+    assert "Secure Boot is on" in reload.explain_load_failure("nvidia", "Operation not permitted", str(tmp_path))
 
 
-def test_no_gpu(tmp_path: Path) -> None:
-    message = reload.trouble("nvidia", "could not insert 'nvidia': No such device", str(tmp_path))
+def test_explain_load_failure_without_gpu_says_so(tmp_path: Path) -> None:
+    message = reload.explain_load_failure("nvidia", "could not insert 'nvidia': No such device", str(tmp_path))
     assert message.startswith(
         "The kernel module nvidia cannot be loaded (could not insert 'nvidia': No such device): there is"
     )
@@ -102,17 +101,14 @@ def test_no_gpu(tmp_path: Path) -> None:
         (None, "supports none of the GPUs (0000:01:00.0)"),
     ],
 )
-def test_a_gpu_that_the_driver_cannot_have(tmp_path: Path, holder: str | None, words: str) -> None:
+def test_explain_load_failure_with_held_gpu_names_holder(tmp_path: Path, holder: str | None, words: str) -> None:
     put(tmp_path, {f"{GPU}/vendor": b"0x10de\n", f"{GPU}/class": b"0x030200\n"})
     if holder:
         (tmp_path / "drivers" / holder).mkdir(parents=True)
         (tmp_path / GPU / "driver").symlink_to(tmp_path / "drivers" / holder)
-    assert words in reload.trouble("nvidia", "No such device", str(tmp_path))
+    assert words in reload.explain_load_failure("nvidia", "No such device", str(tmp_path))
 
 
-def test_other_words_are_the_kernels(tmp_path: Path) -> None:
-    message = reload.trouble("gdrdrv", "Invalid argument", str(tmp_path))
-    assert (
-        message
-        == "The kernel module gdrdrv cannot be loaded (Invalid argument): see what the kernel wrote about it (dmesg)."
-    )
+def test_explain_load_failure_with_other_error_refers_to_kernel_log(tmp_path: Path) -> None:
+    message = reload.explain_load_failure("gdrdrv", "Invalid argument", str(tmp_path))
+    assert message == "The kernel module gdrdrv cannot be loaded (Invalid argument): read the kernel's log (dmesg)."

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who has a device of the driver open."""
+"""The processes that have a device of the driver open."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def process(root: Path, pid: int, *targets: str, command: str = "python3", cgrou
         ("socket:[4711]", False),
     ],
 )
-def test_devices(tmp_path: Path, target: str, uses: bool) -> None:
+def test_read_users_by_device(tmp_path: Path, target: str, uses: bool) -> None:
     for card, name in (("card0", "ast"), ("card1", "nvidia")):
         (tmp_path / "drivers" / name).mkdir(parents=True)
         (tmp_path / "sys/class/drm" / card / "device").mkdir(parents=True)
         (tmp_path / "sys/class/drm" / card / "device/driver").symlink_to(tmp_path / "drivers" / name)
     process(tmp_path, 7, "/dev/null", target)
-    assert [user["pid"] for user in users.read(str(tmp_path))] == ([7] if uses else [])
+    assert [user["pid"] for user in users.read_users(str(tmp_path))] == ([7] if uses else [])
 
 
 @pytest.mark.parametrize(
@@ -72,29 +72,31 @@ def test_devices(tmp_path: Path, target: str, uses: bool) -> None:
         ),
     ],
 )
-def test_containers(tmp_path: Path, cgroup: str, container: str | None, pod: str | None, place: str) -> None:
+def test_read_users_of_containers_names_pod(
+    tmp_path: Path, cgroup: str, container: str | None, pod: str | None, place: str
+) -> None:
     process(tmp_path, 7, "/dev/nvidia0", cgroup=cgroup)
-    found = users.read(str(tmp_path))
+    found = users.read_users(str(tmp_path))
     assert found == [{"pid": 7, "command": "python3", "container_id": container, "pod_uid": pod}]
-    assert users.sentences(found) == [f"python3 (pid 7{place}) uses the GPUs"]
+    assert users.format_users(found) == [f"python3 (pid 7{place}) uses the GPUs"]
 
 
-def test_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+def test_read_users_sorts_by_pid(tmp_path: Path) -> None:
     for pid in (10, 9):
         process(tmp_path, pid, "/dev/nvidia0")
     process(tmp_path, 11, "/dev/null")
     (tmp_path / "proc/self").mkdir()
-    assert [user["pid"] for user in users.read(str(tmp_path))] == [9, 10]
+    assert [user["pid"] for user in users.read_users(str(tmp_path))] == [9, 10]
 
 
-def test_a_process_that_ends_meanwhile(tmp_path: Path) -> None:
+def test_read_users_ignores_ended_process(tmp_path: Path) -> None:
     (tmp_path / "proc/7/fd").mkdir(parents=True)
     (tmp_path / "proc/7/fd/0").write_text("no link any more")
     (tmp_path / "proc/7/fd/1").symlink_to("/dev/nvidia0")
-    found = users.read(str(tmp_path))
+    found = users.read_users(str(tmp_path))
     assert found == [{"pid": 7, "command": None, "container_id": None, "pod_uid": None}]
-    assert users.sentences(found) == ["a process (pid 7) uses the GPUs"]
+    assert users.format_users(found) == ["a process (pid 7) uses the GPUs"]
 
 
-def test_nothing_to_look_at(tmp_path: Path) -> None:
-    assert users.read(str(tmp_path)) == []
+def test_read_users_without_proc_is_empty(tmp_path: Path) -> None:
+    assert users.read_users(str(tmp_path)) == []

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is allocated of which GPU."""
+"""The allocation by node and GPU."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import pytest
 from fakes.gpushare import share_node, share_pod
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import UnknownNode, allocate
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.saved import read
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.kubectl_dump import read_dump
 
 ALLOCATION = "scheduler.framework.gpushare.allocation"
 
 
 def look(*objects: dict[str, Any], **options: Any) -> dict[str, Any]:
-    return allocate(*read(list(objects)), **options)
+    return allocate(*read_dump(list(objects)), **options)
 
 
 @pytest.mark.parametrize(
     ("amounts", "allocated", "percent"), [((), 0, 0), ((3,), 3, 18), ((3, 5), 8, 50), ((3, 5, 8), 16, 100)]
 )
-def test_pods_fill_one_gpu(amounts: tuple[int, ...], allocated: int, percent: int) -> None:
+def test_allocate_pods_of_one_gpu(amounts: tuple[int, ...], allocated: int, percent: int) -> None:
     pods = [share_pod(f"p{number}", amounts=(amount,)) for number, amount in enumerate(amounts)]
     found = look(share_node("w1"), *pods)
     assert found["cluster"] == {"allocated": allocated, "total": 16, "percent": percent}
@@ -34,7 +34,7 @@ def test_pods_fill_one_gpu(amounts: tuple[int, ...], allocated: int, percent: in
     assert [pod["allocated"] for pod in node["pods"]] == list(amounts)
 
 
-def test_the_shape_of_the_answer() -> None:
+def test_allocate_returns_documented_shape() -> None:
     pods = [
         share_pod("b", amounts=(2, 1), index=1),
         share_pod("a", namespace="z"),
@@ -88,21 +88,21 @@ def test_the_shape_of_the_answer() -> None:
             {
                 "code": "pending_running",
                 "object": "default/lost",
-                "message": "Pod default/lost runs with aliyun.com/gpu-mem 3 on no known GPU, so that it was not gpushare's extender that "
-                "bound it; check that kube-scheduler has the extender, and start the pod anew.",
+                "message": "Pod default/lost runs with aliyun.com/gpu-mem 3 on no known GPU, so that gpushare's extender "
+                "has not bound it; check that kube-scheduler has the extender, and restart the pod.",
             }
         ],
     }
 
 
-def test_only_nodes_that_offer_something_are_listed_by_name() -> None:
+def test_allocate_lists_nodes_with_memory_by_name() -> None:
     nodes = [share_node("w2"), share_node("none", None, None), share_node("gone", 0, 0), share_node("w1")]
     found = look(*nodes, share_pod("p", on="none"), share_pod("q", on="nowhere"))
     assert [node["name"] for node in found["nodes"]] == ["w1", "w2"]
     assert found["cluster"] == {"allocated": 0, "total": 32, "percent": 0}
 
 
-def test_an_index_beyond_the_gpus_is_a_gpu_of_its_own() -> None:
+def test_allocate_with_index_beyond_gpus_adds_gpu() -> None:
     found = look(share_node("w1", 32, 2), share_pod("p", index=7), share_pod("q", index=-5, amounts=(1,)))
     (node,) = found["nodes"]
     assert node["gpus"] == [
@@ -115,7 +115,7 @@ def test_an_index_beyond_the_gpus_is_a_gpu_of_its_own() -> None:
     assert [each["code"] for each in found["findings"]] == ["index_out_of_range", "index_out_of_range"]
 
 
-def test_without_a_count_all_is_allocated_and_nothing_is_known_of_gpus() -> None:
+def test_allocate_without_count_has_no_gpus() -> None:
     found = look(share_node("w1", 16, None), share_pod("p"))
     (node,) = found["nodes"]
     assert node["gpus"] == [{"index": 0, "total": 0, "allocated": 3}]
@@ -135,12 +135,12 @@ def test_without_a_count_all_is_allocated_and_nothing_is_known_of_gpus() -> None
         ([share_node("w1", None, None)], ""),
     ],
 )
-def test_the_unit_is_guessed_from_the_first_node_with_gpus(nodes: list[dict[str, Any]], unit: str) -> None:
+def test_guess_unit_of_first_node_with_gpus(nodes: list[dict[str, Any]], unit: str) -> None:
     assert look(*nodes)["unit"] == unit
     assert look(*nodes, unit="GiB")["unit"] == "GiB"
 
 
-def test_a_node_alone_is_what_it_is_among_others() -> None:
+def test_allocate_of_one_node_equals_that_of_all() -> None:
     objects = [
         share_node("w1"),
         share_node("w2", 0, 1),
@@ -159,19 +159,19 @@ def test_a_node_alone_is_what_it_is_among_others() -> None:
     ]
 
 
-def test_a_node_that_is_not_there_is_an_error() -> None:
+def test_allocate_of_unknown_node_raises() -> None:
     with pytest.raises(UnknownNode, match="There is no node w9 in the cluster; correct the name"):
         look(share_node("w1"), node="w9")
 
 
-def test_pods_are_listed_only_if_asked_for() -> None:
+def test_allocate_lists_pods_on_request() -> None:
     (node,) = look(share_node("w1"), share_pod("p"), list_pods=False)["nodes"]
     assert "pods" not in node
     assert node["allocated"] == 3
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_sums_hold_whatever_the_cluster_is_like(seed: int) -> None:
+def test_allocate_of_random_cluster_has_consistent_sums(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311
     nodes = [
         share_node(f"w{number}", chance.choice([None, 0, 7, 16, 320]), chance.choice([None, 0, 1, 4]))

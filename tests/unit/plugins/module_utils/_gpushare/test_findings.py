@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is told to be wrong, of whom, and when it is not."""
+"""Findings on nodes and pods, and nodes and pods without one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 from fakes.gpushare import GPU_COUNT, GPU_MEM, share_node, share_pod
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import allocate
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.saved import read
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.kubectl_dump import read_dump
 
 ASSIGNED, REQUEST = "ALIYUN_COM_GPU_MEM_ASSIGNED", "ALIYUN_COM_GPU_MEM_POD"
 VISIBLE = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
 
 
 def find(node: dict[str, Any], *pods: dict[str, Any]) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = allocate(*read([node, *pods]))["findings"]
+    found: list[dict[str, str]] = allocate(*read_dump([node, *pods]))["findings"]
     for finding in found:
         assert set(finding) == {"code", "object", "message"}
         assert finding["object"] in finding["message"]
@@ -48,7 +48,7 @@ def find(node: dict[str, Any], *pods: dict[str, Any]) -> list[dict[str, str]]:
         (share_node("w1", None, None, offered={"nvidia.com/gpu": "1"}), []),
     ],
 )
-def test_nodes(node: dict[str, Any], codes: list[str]) -> None:
+def test_find_in_node_of_each_node(node: dict[str, Any], codes: list[str]) -> None:
     found = find(node)
     assert [finding["code"] for finding in found] == codes
     assert {finding["object"] for finding in found} <= {"w1"}
@@ -64,14 +64,14 @@ def test_nodes(node: dict[str, Any], codes: list[str]) -> None:
             share_node("w1", 0, 1, capacity={GPU_COUNT: "2", GPU_MEM: "16"}),
             "has aliyun.com/gpu-count 2 and none of its aliyun.com/gpu-mem 16 allocatable; ",
         ),
-        (share_node("w1", 16, 0), "offers aliyun.com/gpu-mem 16 without aliyun.com/gpu-count, "),
+        (share_node("w1", 16, 0), "has aliyun.com/gpu-mem 16 without aliyun.com/gpu-count, "),
         (
             share_node("w1", 16, 1, offered={"nvidia.com/gpu": "1", "nvidia.com/gpu.shared": "4"}),
-            "offers the same GPUs as aliyun.com/gpu-mem and as nvidia.com/gpu, nvidia.com/gpu.shared, ",
+            "has the same GPUs as aliyun.com/gpu-mem and as nvidia.com/gpu, nvidia.com/gpu.shared, ",
         ),
     ],
 )
-def test_message_of_a_node_names_its_amounts(node: dict[str, Any], message: str) -> None:
+def test_find_in_node_message_names_amounts(node: dict[str, Any], message: str) -> None:
     (finding,) = find(node)
     assert finding["message"].startswith(f"Node w1 {message}")
 
@@ -95,13 +95,13 @@ def test_message_of_a_node_names_its_amounts(node: dict[str, Any], message: str)
         (share_pod("p", init=[{"name": "i", "env": VISIBLE}]), ["visible_devices_env"]),
     ],
 )
-def test_pods(pod: dict[str, Any], codes: list[str]) -> None:
+def test_find_in_node_of_each_pod(pod: dict[str, Any], codes: list[str]) -> None:
     found = find(share_node("w1"), pod)
     assert [finding["code"] for finding in found] == codes
     assert {finding["object"] for finding in found} <= {"default/p"}
 
 
-def test_pods_of_a_node_whose_plugin_is_gone_are_looked_at_too() -> None:
+def test_find_in_node_without_plugin_checks_pods() -> None:
     found = find(share_node("w1", 0, 1), share_pod("p", index=None), share_pod("q"))
     assert [(finding["code"], finding["object"]) for finding in found] == [
         ("leftover_gpu_count", "w1"),
@@ -109,20 +109,20 @@ def test_pods_of_a_node_whose_plugin_is_gone_are_looked_at_too() -> None:
     ]
 
 
-def test_a_gpu_that_is_given_away_twice() -> None:
+def test_find_in_node_with_overcommitted_gpu_reports_it() -> None:
     node = share_node("w1", 32, 2)
     full = [share_pod("p", amounts=(10,)), share_pod("q", amounts=(6,))]
     assert find(node, *full) == []
     (finding,) = find(node, *full, share_pod("r", amounts=(1,)), share_pod("s", index=1))
     assert (finding["code"], finding["object"]) == ("gpu_overcommitted", "w1")
-    assert finding["message"].startswith("Node w1 has 17 of 16 GiB of GPU 0 allocated; move pods off")
+    assert finding["message"].startswith("Node w1 has 17 of 16 GiB of GPU 0 allocated; move pods to")
     # The GPU beside it is unhealthy, and the extender gives away what the node has.
     assert find(share_node("w1", 16, 2, capacity={"aliyun.com/gpu-mem": "32"}), *full) == []
     (finding,) = find(node, *full, share_pod("r", amounts=(1,), deleted=True))
     assert "1 of them to pods that are terminating, which gpushare's extender no longer counts" in finding["message"]
 
 
-def test_a_foreign_text_is_cut_short_and_keeps_to_its_line() -> None:
+def test_find_in_node_shortens_untrusted_text() -> None:
     (finding,) = find(share_node("w1"), share_pod("p", annotations={REQUEST: "\x1b[2J\n" * 1000}))
     assert len(finding["message"]) < 250
     assert finding["message"].isprintable()

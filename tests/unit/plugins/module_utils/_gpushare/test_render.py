@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an allocation looks like as a table, with bars, as JSON and as CSV."""
+"""An allocation as a table, with bars, as JSON and as CSV."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ import pytest
 from fakes.gpushare import share_node, share_pod
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import allocate
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.render import NOTE, drawn, lines, text
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.saved import read
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.kubectl_dump import read_dump
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.render import (
+    NOTE,
+    draw_bar,
+    render_lines,
+    render_text,
+)
 
 
 def cluster(*objects: dict[str, Any]) -> dict[str, Any]:
-    return allocate(*read(list(objects)))
+    return allocate(*read_dump(list(objects)))
 
 
 MANY = cluster(
@@ -29,11 +34,11 @@ MANY = cluster(
     share_pod("d", on="w2", index=None, phase="Pending", amounts=(2,)),
     share_pod("e", on="w2", index=9, amounts=(1,), namespace="other"),
 )
-FINDING = "Pod other/e is on GPU 9 of node w2, which has 1; start the pod anew."
+FINDING = "Pod other/e is on GPU 9 of node w2, which has 1; restart the pod."
 
 
-def test_the_table() -> None:
-    assert text(MANY).splitlines() == [
+def test_render_text_as_table() -> None:
+    assert render_text(MANY).splitlines() == [
         "NAME  IPADDRESS  GPU0(Allocated/Total)  GPU1(Allocated/Total)  PENDING(Allocated)  GPU Memory(GiB)",
         "w1    10.0.0.1   8/16                   16/16                                      24/32",
         "w2    unknown    0/16                   0/0                    2                   3/16",
@@ -48,8 +53,8 @@ def test_the_table() -> None:
     ]
 
 
-def test_the_details() -> None:
-    assert text(MANY, details=True).splitlines()[:-5] == [
+def test_render_text_with_details() -> None:
+    assert render_text(MANY, details=True).splitlines()[:-5] == [
         "NAME:       w1",
         "IPADDRESS:  10.0.0.1",
         "",
@@ -75,9 +80,9 @@ def test_the_details() -> None:
     ]
 
 
-def test_the_bars() -> None:
-    written = text(MANY, bars=True)
-    assert written.startswith(text(MANY).partition("\n\n")[0])
+def test_render_text_with_bars() -> None:
+    written = render_text(MANY, bars=True)
+    assert written.startswith(render_text(MANY).partition("\n\n")[0])
     assert written.partition("\n\n")[2].splitlines()[:5] == [
         "GPUs, each with its GiB allocated",
         "  w1  GPU0  ##########..........  8/16   50%",
@@ -92,56 +97,56 @@ def test_the_bars() -> None:
     [(0, 100, "...."), (1, 100, "#..."), (50, 100, "##.."), (99, 100, "###."), (100, 100, "####"), (300, 100, "####"),
      (5, 0, "#..."), (0, 0, "....")],
 )  # fmt: skip
-def test_a_bar_is_empty_or_full_only_where_the_gpu_is(part: int, whole: int, expected: str) -> None:
-    assert drawn(part, whole, 4) == expected
+def test_draw_bar_of_each_part(part: int, whole: int, expected: str) -> None:
+    assert draw_bar(part, whole, 4) == expected
 
 
-def test_tones_tell_what_is_wrong() -> None:
+def test_render_lines_tones_show_problems() -> None:
     over = cluster(share_node("w1"), share_node("w2"), share_pod("p", amounts=(17,)))
-    tones = {line.split()[0]: tone for line, tone in lines(over, bars=False) if line}
+    tones = {line.split()[0]: tone for line, tone in render_lines(over, bars=False) if line}
     assert (tones["w1"], tones["w2"], tones["-"], tones["gpushare"]) == ("bad", "plain", "bad", "weak")
 
 
-def test_pods_on_gpus_that_are_not_there_make_no_columns() -> None:
+def test_render_text_with_index_beyond_gpus_adds_no_column() -> None:
     many = {"scheduler.framework.gpushare.allocation": json.dumps({"0": {str(index): 1 for index in range(500)}})}
     found = cluster(share_node("w1", 32, 2), share_pod("p", annotations=many))
-    assert "GPU2" not in text(found).splitlines()[0]
-    assert text(found).splitlines()[1].split() == ["w1", "10.0.0.1", "1/16", "1/16", "500/32"]
+    assert "GPU2" not in render_text(found).splitlines()[0]
+    assert render_text(found).splitlines()[1].split() == ["w1", "10.0.0.1", "1/16", "1/16", "500/32"]
 
 
 @pytest.mark.parametrize(("gpu_mem", "total"), [(15, "0/1"), (5, "0/0")])
-def test_every_gpu_has_a_column_where_most_are_unhealthy(gpu_mem: int, total: str) -> None:
-    head, row = text(cluster(share_node("w1", gpu_mem, 8))).splitlines()[:2]
+def test_render_text_with_unhealthy_gpus_has_all_columns(gpu_mem: int, total: str) -> None:
+    head, row = render_text(cluster(share_node("w1", gpu_mem, 8))).splitlines()[:2]
     assert [f"GPU{index}(Allocated/Total)" in head for index in (0, 7, 8)] == [True, True, False]
     assert row.split() == ["w1", "10.0.0.1", *[total] * 8, f"0/{gpu_mem}"]
 
 
 @pytest.mark.parametrize("form", ["table", "csv"])
-def test_details_want_the_pods(form: str) -> None:
+def test_render_text_with_details_requires_pods(form: str) -> None:
     without = {
         **MANY,
         "nodes": [{key: value for key, value in node.items() if key != "pods"} for node in MANY["nodes"]],
     }
-    assert text(without, form)
+    assert render_text(without, form)
     with pytest.raises(KeyError, match="pods"):
-        text(without, form, details=True)
+        render_text(without, form, details=True)
 
 
 @pytest.mark.parametrize("details", [False, True])
-def test_a_cluster_without_gpu_mem_has_a_table_all_the_same(details: bool) -> None:
+def test_render_text_without_gpu_mem_has_table(details: bool) -> None:
     found = cluster(share_node("w1", None, None))
-    assert "0/0 (0%)" in text(found, details=details, bars=True)
+    assert "0/0 (0%)" in render_text(found, details=details, bars=True)
 
 
-def test_json_is_the_allocation_and_nothing_else() -> None:
-    assert json.loads(text({**MANY, "changed": False}, "json")) == MANY
+def test_render_text_as_json_is_the_allocation() -> None:
+    assert json.loads(render_text({**MANY, "changed": False}, "json")) == MANY
 
 
 def records(form: dict[str, Any], **options: Any) -> list[dict[str, str]]:
-    return list(csv.DictReader(text(form, "csv", **options).splitlines()))
+    return list(csv.DictReader(render_text(form, "csv", **options).splitlines()))
 
 
-def test_csv_has_a_record_for_each_gpu() -> None:
+def test_render_text_as_csv_has_record_for_each_gpu() -> None:
     found = records(MANY)
     assert [(each["node"], each["gpu"], each["allocated"], each["total"], each["percent"]) for each in found] == [
         ("w1", "0", "8", "16", "50"),
@@ -154,7 +159,7 @@ def test_csv_has_a_record_for_each_gpu() -> None:
     assert sum(int(each["allocated"]) for each in found) == MANY["cluster"]["allocated"]
 
 
-def test_csv_has_a_record_for_each_gpu_of_each_pod_on_request() -> None:
+def test_render_text_as_csv_with_details_has_record_for_each_pod() -> None:
     found = records(MANY, details=True)
     assert [(each["node"], each["namespace"], each["pod"], each["gpu"], each["allocated"]) for each in found] == [
         ("w1", "default", "a", "0", "3"),
@@ -169,7 +174,7 @@ def test_csv_has_a_record_for_each_gpu_of_each_pod_on_request() -> None:
 
 @pytest.mark.parametrize("form", ["table", "json", "csv"])
 @pytest.mark.parametrize("details", [False, True])
-def test_every_text_ends_with_one_line_feed(form: str, details: bool) -> None:
-    written = text(MANY, form, details)
+def test_render_text_ends_with_one_line_feed(form: str, details: bool) -> None:
+    written = render_text(MANY, form, details)
     assert written.endswith("\n")
     assert not written.endswith("\n\n")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.affinity import admits, leaving
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.affinity import can_run_on, find_leaving
 
 SHARED = {"gpushare": "true", "cores": "8"}
 
@@ -64,16 +64,16 @@ AWAY = need("gpushare", "NotIn", "true")
         (terms({"matchFields": [{}], "matchExpressions": [AWAY]}), False),
     ],
 )
-def test_which_pods_a_node_admits(spec: Any, may: bool) -> None:
-    assert admits(spec, SHARED) is may
+def test_can_run_on_by_selector_and_affinity(spec: Any, may: bool) -> None:
+    assert can_run_on(spec, SHARED) is may
 
 
-def test_daemon_sets_leave_by_their_own_template() -> None:
+def test_find_leaving_reads_template_of_daemon_set() -> None:
     """Their pods have nothing but the node's name there."""
     sets = [
         daemon_set("goes", terms([AWAY])),
         daemon_set("stays", {}),
         daemon_set("never", terms([need("x", "Exists")])),
     ]
-    assert leaving(sets, SHARED) == {"x/goes", "x/never"}
-    assert leaving(sets, {"x": "", "gpushare": "false"}) == set()
+    assert find_leaving(sets, SHARED) == {"x/goes", "x/never"}
+    assert find_leaving(sets, {"x": "", "gpushare": "false"}) == set()

@@ -11,9 +11,9 @@ import pytest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import (
     MIB,
     GpuFactsError,
-    expected_gpus,
-    gpu_labels,
-    label_value,
+    build_gpu_labels,
+    count_expected,
+    format_label_value,
 )
 
 
@@ -52,23 +52,25 @@ BASE = {
         ([A100, T4], {}, {**BASE, "nvidia.com/gpu.count": "2"}),
     ],
 )
-def test_gpu_labels(gpus: list[dict[str, Any]], options: dict[str, Any], labels: dict[str, str]) -> None:
-    assert gpu_labels({"gpus": gpus}, **options)[0] == labels
+def test_build_gpu_labels_from_facts(
+    gpus: list[dict[str, Any]], options: dict[str, Any], labels: dict[str, str]
+) -> None:
+    assert build_gpu_labels({"gpus": gpus}, **options)[0] == labels
 
 
-def test_mixed_gpus_are_named() -> None:
-    (warning,) = gpu_labels({"gpus": [A100, T4, A100]})[1]
+def test_build_gpu_labels_of_mixed_gpus_warns() -> None:
+    (warning,) = build_gpu_labels({"gpus": [A100, T4, A100]})[1]
     assert "2 x NVIDIA A100-PCIE-40GB (40960 MiB), 1 x Tesla T4 (15360 MiB)" in warning
     assert "smallest, Tesla-T4 with 15360 MiB" in warning
-    assert gpu_labels({"gpus": [T4, T4, LOST]})[1] == []
+    assert build_gpu_labels({"gpus": [T4, T4, LOST]})[1] == []
 
 
 @pytest.mark.parametrize(
     ("text", "value"),
     [("NVIDIA A100 80GB", "NVIDIA-A100-80GB"), (" a / b ", "a-b"), ("x" * 70, "x" * 63), ("(R)", "R"), ("", "")],
 )
-def test_label_value(text: str, value: str) -> None:
-    assert label_value(text) == value
+def test_format_label_value_replaces_invalid_characters(text: str, value: str) -> None:
+    assert format_label_value(text) == value
 
 
 def sharing(kind: str, replicas: int, **more: Any) -> dict[str, Any]:
@@ -94,10 +96,12 @@ def sharing(kind: str, replicas: int, **more: Any) -> dict[str, Any]:
         ([T4], {"flags": None, "sharing": None}, "nvidia.com/gpu", 1),
     ],
 )
-def test_expected_gpus(gpus: list[dict[str, Any]], config: Any, resource: str, count: int) -> None:
-    assert expected_gpus({"gpus": gpus}, config, resource) == count
+def test_count_expected_by_plugin_configuration(
+    gpus: list[dict[str, Any]], config: Any, resource: str, count: int
+) -> None:
+    assert count_expected({"gpus": gpus}, config, resource) == count
 
 
-def test_mig_single_cannot_be_told() -> None:
+def test_count_expected_with_mig_single_raises() -> None:
     with pytest.raises(GpuFactsError, match="set k8s_device_plugin_expected_gpus"):
-        expected_gpus({"gpus": [SLICED]}, {"flags": {"migStrategy": "single"}})
+        count_expected({"gpus": [SLICED]}, {"flags": {"migStrategy": "single"}})

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_resources import amounts
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_resources import count_gpu_resources
 
 
 def held(**limits: str) -> dict:
@@ -13,14 +13,14 @@ def held(**limits: str) -> dict:
     return {"spec": {"nodeName": "w1", "initContainers": [{"resources": {"limits": given}}]}}
 
 
-def test_amounts_by_name() -> None:
+def test_count_gpu_resources_by_name() -> None:
     status = {
         "capacity": {"cpu": "8", "nvidia.com/gpu.shared": "8", "aliyun.com/gpu-count": "2"},
         "allocatable": {"cpu": "8", "nvidia.com/gpu.shared": "4", "nvidia.com/mig-1g.5gb": "3"},
     }
     # The second resource the node has forgotten.
     pods = [held(**{"nvidia.com__gpu.shared": "2"}), held(nano_gpu__gpu_percent="30"), held(cpu="1")]
-    assert amounts({"status": status}, pods) == {
+    assert count_gpu_resources({"status": status}, pods) == {
         "gpu_resources": {
             "aliyun.com/gpu-count": 0,
             "nano-gpu/gpu-percent": 0,
@@ -40,4 +40,4 @@ def test_amounts_by_name() -> None:
             "nvidia.com/mig-1g.5gb": 0,
         },
     }
-    assert amounts({}, []) == {"gpu_resources": {}, "gpu_capacity": {}, "gpu_allocated": {}}
+    assert count_gpu_resources({}, []) == {"gpu_resources": {}, "gpu_capacity": {}, "gpu_allocated": {}}

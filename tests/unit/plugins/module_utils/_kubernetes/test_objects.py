@@ -10,12 +10,12 @@ import pytest
 from fakes.kubernetes_api import node, pod
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import (
-    node_of,
-    pods_by_node,
-    quantity,
-    taint_text,
-    tolerates,
-    untolerated,
+    find_untolerated_taints,
+    format_taint,
+    get_node_name,
+    group_by_node,
+    is_tolerated,
+    parse_units,
 )
 
 
@@ -54,8 +54,8 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects
         ("\u0663", 0),
     ],
 )
-def test_quantity(value: Any, units: int) -> None:
-    assert quantity(value) == units
+def test_parse_units_rounds_up(value: Any, units: int) -> None:
+    assert parse_units(value) == units
 
 
 TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}
@@ -74,16 +74,16 @@ TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}
         ({}, False),
     ],
 )
-def test_tolerates(toleration: dict[str, Any], accepted: bool) -> None:
-    assert tolerates([toleration], TAINT) is accepted
+def test_is_tolerated_by_scheduler_rules(toleration: dict[str, Any], accepted: bool) -> None:
+    assert is_tolerated([toleration], TAINT) is accepted
 
 
-def test_untolerated_counts_only_what_blocks() -> None:
+def test_find_untolerated_taints_ignores_preferences() -> None:
     soft = {"key": "soft", "effect": "PreferNoSchedule"}
-    assert untolerated(node("w", taints=[TAINT, soft]), []) == [TAINT]
-    assert untolerated(node("w", taints=[TAINT]), [], ignore=["k"]) == []
-    assert untolerated(node("w"), []) == []
-    assert (taint_text(TAINT), taint_text(soft)) == ("k=v:NoSchedule", "soft:PreferNoSchedule")
+    assert find_untolerated_taints(node("w", taints=[TAINT, soft]), []) == [TAINT]
+    assert find_untolerated_taints(node("w", taints=[TAINT]), [], ignore=["k"]) == []
+    assert find_untolerated_taints(node("w"), []) == []
+    assert (format_taint(TAINT), format_taint(soft)) == ("k=v:NoSchedule", "soft:PreferNoSchedule")
 
 
 def pinned(*values: str) -> dict[str, Any]:
@@ -101,6 +101,6 @@ def pinned(*values: str) -> dict[str, Any]:
         (pod("p"), ""),
     ],
 )
-def test_node_of(made: dict[str, Any], name: str) -> None:
-    assert node_of(made) == name
-    assert list(pods_by_node([made])) == ([name] if name else [])
+def test_get_node_name_reads_spec_or_affinity(made: dict[str, Any], name: str) -> None:
+    assert get_node_name(made) == name
+    assert list(group_by_node([made])) == ([name] if name else [])

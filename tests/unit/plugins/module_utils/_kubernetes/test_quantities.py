@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.quantities import parse, told
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.quantities import format_amount, parse_quantity
 
 
 @pytest.mark.parametrize(
@@ -30,25 +30,25 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.quantit
         ("7u", Fraction(7, 10**6)),
     ],
 )
-def test_quantities(text: str, amount: Fraction) -> None:
-    assert parse(text) == amount
+def test_parse_quantity_is_exact(text: str, amount: Fraction) -> None:
+    assert parse_quantity(text) == amount
 
 
-def test_parse_every_suffix_has_its_power() -> None:
+def test_parse_quantity_knows_each_suffix() -> None:
     for power, suffix in enumerate("kMGTPE", 1):
-        assert parse(f"3{suffix}") == 3 * 1000**power, suffix
+        assert parse_quantity(f"3{suffix}") == 3 * 1000**power, suffix
     for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1):
-        assert parse(f"3{suffix}") == 3 * 1024**power, suffix
+        assert parse_quantity(f"3{suffix}") == 3 * 1024**power, suffix
     for power, suffix in enumerate("mun", 1):
-        assert parse(f"3{suffix}") == Fraction(3, 1000**power), suffix
+        assert parse_quantity(f"3{suffix}") == Fraction(3, 1000**power), suffix
 
 
 @pytest.mark.parametrize(
     "text", ["", "+", ".", "Gi", "1gb", "1 Gi", " 1", "1K", "1mi", "1e", "0x1", "1,5", "1_0", "٣", "nan", "10%"]
 )
-def test_what_is_none(text: str) -> None:
-    with pytest.raises(ValueError, match="is no quantity"):
-        parse(text)
+def test_parse_quantity_of_other_text_raises(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a quantity"):
+        parse_quantity(text)
 
 
 @pytest.mark.parametrize(
@@ -63,5 +63,5 @@ def test_what_is_none(text: str) -> None:
         ("0", "ephemeral-storage", "0"),
     ],
 )
-def test_words(amount: str, resource: str, words: str) -> None:
-    assert told(parse(amount), resource) == words
+def test_format_amount_selects_unit(amount: str, resource: str, words: str) -> None:
+    assert format_amount(parse_quantity(amount), resource) == words

@@ -10,12 +10,12 @@ import pytest
 from fakes.kubernetes_api import FakeClock, FakeCluster, node, pod
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.pod_trouble import Evidence, telling_line
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.readiness import Question, assess
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.watching import Patience, survey
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.pod_failures import Evidence, find_error_line
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.readiness import Query, assess_nodes
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import WaitTime, survey_nodes
 
 LABELS = {"name": "nvidia-device-plugin-ds"}
-QUESTION = Question()
+QUERY = Query()
 READY = {"phase": "Running", "containerStatuses": [{"name": "ctr", "ready": True, "state": {"running": {}}}]}
 
 # As Go writes it when a program calls into C and crashes there.
@@ -92,7 +92,7 @@ CASES = [
         node("w1", taints=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]),
         [],
         {"daemon_sets": [daemon_set()]},
-        ["makes no pod here yet"],
+        ["creates no pod here yet"],
         id="cordon does not keep a DaemonSet away",
     ),
     pytest.param(
@@ -153,7 +153,7 @@ CASES = [
         ["is being created: FailedCreatePodSandBox", "run the playbook prepare_gpu_nodes"],
         id="runtime unknown to containerd",
     ),
-    pytest.param(node("w1"), [plugin(waiting("ContainerCreating"))], {}, ["no trouble yet"], id="being created"),
+    pytest.param(node("w1"), [plugin(waiting("ContainerCreating"))], {}, ["no problem yet"], id="being created"),
     pytest.param(
         node("w1"),
         [plugin({"phase": "Failed", "reason": "Evicted", "message": "low on memory"})],
@@ -176,14 +176,14 @@ CASES = [
         node("w1"),
         [plugin()],
         {"evidence": {"plugin-x": Evidence(NVML_LOG)}},
-        ["has offered no GPU to the kubelet and says: No devices found. Waiting indefinitely."],
+        ["has registered no GPU with the kubelet and logs: No devices found. Waiting indefinitely."],
         id="no driver in the pod",
     ),
     pytest.param(
         node("w1"),
         [plugin()],
         {"evidence": {"plugin-x": Evidence(log_error="no right; give the verb get on pods/log")}},
-        ["has offered no GPU to the kubelet, and its log cannot be read: no right; give the verb get on pods/log"],
+        ["has registered no GPU with the kubelet, and its log cannot be read: no right; give the verb get on pods/log"],
         id="no right to read the log",
     ),
     pytest.param(node("w1", 8, 7), [plugin()], {}, ["7 of 8", "1 of 8 unhealthy", "Xid"], id="unhealthy"),
@@ -193,8 +193,10 @@ CASES = [
 
 
 @pytest.mark.parametrize(("given", "pods", "known", "words"), CASES)
-def test_reasons(given: Any, pods: Any, known: dict[str, Any], words: list[str]) -> None:
-    (report,) = assess([given] if given else [], pods, QUESTION, {"w1": 8}, **known)
+def test_assess_nodes_with_each_failure_explains_it(
+    given: Any, pods: Any, known: dict[str, Any], words: list[str]
+) -> None:
+    (report,) = assess_nodes([given] if given else [], pods, QUERY, {"w1": 8}, **known)
     assert not report.ok
     for word in words:
         assert word in report.reason
@@ -202,25 +204,25 @@ def test_reasons(given: Any, pods: Any, known: dict[str, Any], words: list[str])
     assert not report.reason.endswith(".;")
 
 
-def test_as_expected() -> None:
-    (report,) = assess([node("w1", 8)], [plugin(), pod("user", on="w1", gpus=3)], QUESTION, {"w1": 8})
+def test_assess_nodes_as_expected_has_no_reason() -> None:
+    (report,) = assess_nodes([node("w1", 8)], [plugin(), pod("user", on="w1", gpus=3)], QUERY, {"w1": 8})
     assert (report.ok, report.reason, report.allocated, report.plugin_pod) == (True, "", 3, "plugin-x")
 
 
-def test_a_cordoned_node_is_ok_with_a_word() -> None:
-    (report,) = assess([node("w1", 8, unschedulable=True)], [plugin()], QUESTION, {"w1": 8})
+def test_assess_nodes_with_cordon_is_ok_with_remark() -> None:
+    (report,) = assess_nodes([node("w1", 8, unschedulable=True)], [plugin()], QUERY, {"w1": 8})
     assert report.ok
     assert not report.schedulable
     assert "cordoned" in report.reason
 
 
-def test_a_node_without_gpus_needs_no_plugin() -> None:
-    (report,) = assess([node("w1")], [], Question(pod_annotations={"sum": "1"}), {"w1": 0})
+def test_assess_nodes_without_gpus_needs_no_plugin() -> None:
+    (report,) = assess_nodes([node("w1")], [], Query(pod_annotations={"sum": "1"}), {"w1": 0})
     assert (report.ok, report.reason) == (True, "")
 
 
-def test_gpus_where_none_are_expected() -> None:
-    (report,) = assess([node("w1", 2)], [], QUESTION, {"w1": 0})
+def test_assess_nodes_with_unexpected_gpus_fails() -> None:
+    (report,) = assess_nodes([node("w1", 2)], [], QUERY, {"w1": 0})
     assert not report.ok
     assert "though no GPU is expected" in report.reason
 
@@ -228,8 +230,8 @@ def test_gpus_where_none_are_expected() -> None:
 @pytest.mark.parametrize(
     ("offered", "exact", "ok"), [(8, True, False), (8, False, True), (7, True, True), (6, False, False)]
 )
-def test_more_than_expected_is_right_where_it_need_not_be_exact(offered: int, exact: bool, ok: bool) -> None:
-    (report,) = assess([node("w1", 8, offered)], [plugin()], Question(exact=exact), {"w1": 7})
+def test_assess_nodes_with_more_than_expected_fails_if_exact(offered: int, exact: bool, ok: bool) -> None:
+    (report,) = assess_nodes([node("w1", 8, offered)], [plugin()], Query(exact=exact), {"w1": 7})
     assert report.ok is ok
 
 
@@ -238,31 +240,31 @@ def test_more_than_expected_is_right_where_it_need_not_be_exact(offered: int, ex
     [
         ("new", READY, ""),
         ("old", READY, "still runs the previous configuration"),
-        # The kubelet still tells what the former one has offered.
+        # The kubelet still reports the devices of the former pod.
         ("new", waiting("ErrImagePull"), "8 of 8 nvidia.com/gpu allocatable: plugin pod kube-system/plugin-x waits"),
         ("new", {"phase": "Pending"}, "plugin pod kube-system/plugin-x is being created"),
     ],
 )
-def test_the_plugin_has_to_be_current(annotation: str, status: Any, why: str) -> None:
-    question = Question(pod_annotations={"sum": "new"})
-    (report,) = assess([node("w1", 8)], [plugin(status, annotations={"sum": annotation})], question, {"w1": 8})
+def test_assess_nodes_with_outdated_plugin_fails(annotation: str, status: Any, why: str) -> None:
+    query = Query(pod_annotations={"sum": "new"})
+    (report,) = assess_nodes([node("w1", 8)], [plugin(status, annotations={"sum": annotation})], query, {"w1": 8})
     assert report.ok is (not why)
     assert why in report.reason
 
 
 @pytest.mark.parametrize(("reported", "ok"), [("now", True), ("before", False), ("", False)])
-def test_what_was_reported_before_a_boot_does_not_count(reported: str, ok: bool) -> None:
+def test_assess_nodes_with_report_before_boot_fails(reported: str, ok: bool) -> None:
     booted = node("w1", 8)
     booted["status"]["nodeInfo"] = {"bootID": reported} if reported else {}
-    question = Question(boot_ids={"w1": "now"})
-    reports = assess([booted, node("w2", 8)], [plugin(), plugin(on="w2")], question, {"w1": 8, "w2": 8})
+    query = Query(boot_ids={"w1": "now"})
+    reports = assess_nodes([booted, node("w2", 8)], [plugin(), plugin(on="w2")], query, {"w1": 8, "w2": 8})
     assert [report.ok for report in reports] == [ok, True]
     assert ok or reports[0].reason.startswith("its kubelet has not reported since the host was booted")
 
 
-def test_without_expectation_each_node_offers_what_it_has() -> None:
+def test_assess_nodes_without_expectation_compares_capacity() -> None:
     nodes = [node("cpu"), node("full", 2), node("ill", 2, 1), node("bare", labels=GPU_LABEL)]
-    reports = assess(nodes, [], QUESTION)
+    reports = assess_nodes(nodes, [], QUERY)
     assert [(report.name, report.ok) for report in reports] == [("bare", False), ("full", True), ("ill", False)]
 
 
@@ -270,7 +272,7 @@ FOLDER = [{"name": "d", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}}
 
 
 @pytest.mark.parametrize(
-    ("rival", "found"),
+    ("other_plugin", "found"),
     [
         (
             pod("g-1", on="w1", namespace="gpu", image="reg/acs/k8s-gpushare-plugin:v2", volumes=FOLDER, owner="g"),
@@ -283,8 +285,8 @@ FOLDER = [{"name": "d", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}}
         (plugin(image="nvcr.io/nvidia/k8s-device-plugin:v1", volumes=FOLDER), []),
     ],
 )
-def test_foreign_plugins(rival: Any, found: list[str]) -> None:
-    (report,) = assess([node("w1", 8)], [rival], QUESTION, {"w1": 8})
+def test_find_other_plugins_by_image(other_plugin: Any, found: list[str]) -> None:
+    (report,) = assess_nodes([node("w1", 8)], [other_plugin], QUERY, {"w1": 8})
     assert report.foreign_plugins == found
 
 
@@ -315,19 +317,19 @@ def test_foreign_plugins(rival: Any, found: list[str]) -> None:
         ),
     ],
 )
-def test_remedies_name_the_role_of_the_resource(resource: str, labels: Any, taints: Any, remedy: str) -> None:
-    question = Question(resource)
-    (report,) = assess(
-        [node("w1", labels=labels, taints=taints)], [], question, {"w1": 8}, daemon_sets=[daemon_set(GPU_LABEL)]
+def test_assess_nodes_remedy_names_role_of_resource(resource: str, labels: Any, taints: Any, remedy: str) -> None:
+    query = Query(resource)
+    (report,) = assess_nodes(
+        [node("w1", labels=labels, taints=taints)], [], query, {"w1": 8}, daemon_sets=[daemon_set(GPU_LABEL)]
     )
     assert report.reason.endswith(remedy)
-    (report,) = assess([node("w1")], [], question, {"w1": 8})
+    (report,) = assess_nodes([node("w1")], [], query, {"w1": 8})
     roles = {"nvidia.com": "k8s_device_plugin", "aliyun.com": "gpushare"}
     assert report.reason.endswith(f"deploy it with the role {roles.get(resource.partition('/')[0], 'nano_gpu')}")
 
 
-def test_gpu_operator() -> None:
-    (report,) = assess([node("w1", labels={"nvidia.com/gpu.deploy.device-plugin": "true"})], [], QUESTION, {"w1": 0})
+def test_assess_nodes_reports_gpu_operator() -> None:
+    (report,) = assess_nodes([node("w1", labels={"nvidia.com/gpu.deploy.device-plugin": "true"})], [], QUERY, {"w1": 0})
     assert report.gpu_operator
 
 
@@ -345,22 +347,22 @@ def test_gpu_operator() -> None:
         (TRACE, ""),
     ],
 )
-def test_telling_line(log: str, line: str) -> None:
-    assert telling_line(log) == line
+def test_find_error_line_of_each_log(log: str, line: str) -> None:
+    assert find_error_line(log) == line
 
 
-def patience(timeout: float = 0) -> tuple[Patience, FakeClock]:
+def wait_time(timeout: float = 0) -> tuple[WaitTime, FakeClock]:
     clock = FakeClock()
-    return Patience(timeout, 5, clock, clock.sleep), clock
+    return WaitTime(timeout, 5, clock, clock.sleep), clock
 
 
-def test_survey_asks_for_two_lists_when_all_is_well() -> None:
+def test_survey_nodes_as_expected_makes_two_lists() -> None:
     cluster = FakeCluster([node(f"w{number}", 1) for number in range(50)], [])
-    assert all(report.ok for report in survey(cluster, QUESTION, None, patience()[0]))
+    assert all(report.ok for report in survey_nodes(cluster, QUERY, None, wait_time()[0]))
     assert sorted(cluster.calls) == ["nodes", "pods"]
 
 
-def test_survey_leaves_other_nodes_alone_when_one_is_asked_about() -> None:
+def test_survey_nodes_of_one_node_does_not_list_others() -> None:
     """A pod that is on no node yet may be meant for it, and is explained."""
     coming = plugin(status={"phase": "Pending"})
     coming["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
@@ -377,72 +379,72 @@ def test_survey_leaves_other_nodes_alone_when_one_is_asked_about() -> None:
 
     for _round in range(2):
         cluster.calls.clear()
-        (report,) = survey(cluster, QUESTION, {"w1": 1}, patience()[0])
+        (report,) = survey_nodes(cluster, QUERY, {"w1": 1}, wait_time()[0])
         assert (report.ok, report.allocated, report.plugin_pod) == (True, 1, "plugin-x")
         assert cluster.calls == ["node", "pods", "pods"]
         cluster.on_list = placed
-    (report,) = survey(cluster, QUESTION, {"gone": 1}, patience()[0])
+    (report,) = survey_nodes(cluster, QUERY, {"gone": 1}, wait_time()[0])
     assert (report.known, "nodes" in cluster.calls) == (False, False)
     assert "is not in the cluster" in report.reason
 
 
-def test_survey_explains_with_log_and_events() -> None:
+def test_survey_nodes_with_failure_reads_log_and_events() -> None:
     cluster = FakeCluster([node("w1")], [plugin()])
     cluster.logs["plugin-x"] = NVML_LOG
-    (report,) = survey(cluster, QUESTION, {"w1": 8}, patience()[0])
+    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}, wait_time()[0])
     assert "No devices found" in report.reason
     assert cluster.calls.count("events") == 1
     assert cluster.calls.count("log") == 1
     assert "daemon_sets" not in cluster.calls
 
 
-def test_survey_waits_until_the_gpus_appear() -> None:
+def test_survey_nodes_with_wait_returns_once_gpus_appear() -> None:
     cluster = FakeCluster([node("w1")], [plugin()])
-    held, clock = patience(60)
+    held, clock = wait_time(60)
 
     def appear(api: FakeCluster) -> None:
         if clock.time >= 10:
             api.store_nodes["w1"] = node("w1", 8)
 
     cluster.on_list = appear
-    (report,) = survey(cluster, QUESTION, {"w1": 8}, held)
+    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}, held)
     assert report.ok
     assert clock.time == 10
 
 
-@pytest.mark.parametrize(("status", "passing"), [(0, True), (503, True), (403, False)])
-def test_survey_waits_for_a_server_that_is_away(status: int, passing: bool) -> None:
+@pytest.mark.parametrize(("status", "is_transient"), [(0, True), (503, True), (403, False)])
+def test_survey_nodes_with_unreachable_server_retries(status: int, is_transient: bool) -> None:
     cluster = FakeCluster([node("w1", 8)], [plugin()])
-    held, clock = patience(60)
+    held, clock = wait_time(60)
 
     def away(_api: FakeCluster) -> None:
         if clock.time < 10:
             raise ApiError("away", status)
 
     cluster.on_list = away
-    if passing:
-        assert [report.ok for report in survey(cluster, QUESTION, {"w1": 8}, held)] == [True]
+    if is_transient:
+        assert [report.ok for report in survey_nodes(cluster, QUERY, {"w1": 8}, held)] == [True]
         assert clock.time == 10
     else:
         with pytest.raises(ApiError):
-            survey(cluster, QUESTION, {"w1": 8}, held)
+            survey_nodes(cluster, QUERY, {"w1": 8}, held)
 
 
-def test_survey_gives_up_when_time_is_up() -> None:
+def test_survey_nodes_after_timeout_reports_failure() -> None:
     cluster = FakeCluster([node("w1")], [])
     cluster.daemon_set_list = [daemon_set(GPU_LABEL)]
-    held, clock = patience(12)
-    (report,) = survey(cluster, QUESTION, {"w1": 8}, held)
+    held, clock = wait_time(12)
+    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}, held)
     assert "lacks the label" in report.reason
     assert clock.time == 12
 
 
-def test_survey_explains_as_well_as_it_may() -> None:
+def test_survey_nodes_without_rights_explains_the_rest() -> None:
     cluster = FakeCluster([node("w1"), node("w2")], [plugin()])
 
     def forbid(_namespace: str) -> Any:
         raise ApiError("forbidden", 403)
 
     cluster.daemon_sets = cluster.warning_events = forbid  # type: ignore[method-assign, assignment]
-    reports = survey(cluster, QUESTION, {"w1": 8, "w2": 8}, patience()[0])
-    assert ["has offered no GPU" in reports[0].reason, "no plugin pod" in reports[1].reason] == [True, True]
+    reports = survey_nodes(cluster, QUERY, {"w1": 8, "w2": 8}, wait_time()[0])
+    assert ["has registered no GPU" in reports[0].reason, "no plugin pod" in reports[1].reason] == [True, True]

@@ -70,31 +70,31 @@ def test_sum_requests_of_an_unfinished_pod(spec: dict[str, t.Any], amount: str, 
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_finished_pod_requests_nothing(phase: str) -> None:
+def test_sum_requests_of_finished_pod_is_zero(phase: str) -> None:
     finished = pod("p", on="w", gpus=1, status={"phase": phase}, overhead={GPU: "1"})
     assert sum_requests(finished, GPU) == 0
     assert count_requested(finished, GPU) == 0
     assert list_requested_resources(finished) == set()
 
 
-def test_other_resources_are_not_counted() -> None:
+def test_sum_requests_of_other_resource_is_zero() -> None:
     assert sum_requests(pod("p", gpus=2), "cpu") == 0
     assert sum_requests({}, GPU) == 0
 
 
-def test_device_units_are_rounded_up_after_the_sum() -> None:
+def test_count_requested_rounds_up_after_the_sum() -> None:
     halves = [{"resources": {"limits": {GPU: "500m"}}}] * 3
     assert count_requested({"spec": {"containers": halves}}, GPU) == 2
     assert count_requested({"spec": {"containers": [{"resources": {"limits": {GPU: "-1"}}}]}}, GPU) == 0
 
 
-def test_only_pods_with_a_node_hold_devices() -> None:
+def test_count_allocated_ignores_pods_without_node() -> None:
     pods = [pod("b", on="w", gpus=2), pod("waiting", gpus=4), pod("none", on="w"), pod("a", on="w", gpus=1)]
     assert count_allocated(pods, GPU) == 3
     assert list_holders(pods, GPU) == ["default/a", "default/b"]
 
 
-def test_resources_of_all_containers_are_listed() -> None:
+def test_list_resources_of_all_containers() -> None:
     init = [{"resources": {"limits": {"a/x": "0"}, "requests": {"a/y": "1"}}}, {}]
     made = pod("p", gpus=1, initContainers=init)
     assert list_resources(made) == {GPU, "a/x", "a/y"}

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each value is what NVML answers to the arguments that mean it, and none of its neighbours'.
+"""Each value is NVML's answer to its own arguments.
 
 The simulation gives one answer to many arguments, so this library has another number for each.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import binding, details, library
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import details, library, reader
 
 if TYPE_CHECKING:
     from fakes.nvml.simulated import Workshop
@@ -120,15 +120,15 @@ EXPECTED: dict[str, dict[str, Any]] = {
 @pytest.fixture(scope="module")
 def gpu(workshop: Workshop) -> dict[str, Any]:
     path = workshop.library_from_c("arguments", SOURCE)
-    (found,) = binding.read(library.Nvml(library.load(path)), tuple(EXPECTED)).gpus
+    (found,) = reader.read_gpus(library.Nvml(library.load_library(path)), tuple(EXPECTED)).gpus
     return found.as_dict()
 
 
 @pytest.mark.parametrize("topic", EXPECTED)
-def test_every_value_by_its_arguments(gpu: dict[str, Any], topic: str) -> None:
+def test_read_topic_with_each_argument_returns_its_value(gpu: dict[str, Any], topic: str) -> None:
     assert {key: gpu[key] for key in details.KEYS[topic]} == EXPECTED[topic]
 
 
-def test_mig_and_temperature_by_their_arguments(gpu: dict[str, Any]) -> None:
+def test_read_gpus_with_mig_arguments_returns_their_values(gpu: dict[str, Any]) -> None:
     assert (gpu["mig_mode"], gpu["mig_mode_pending"], gpu["mig_devices"]) == ("disabled", "enabled", [])
     assert gpu["temperature_celsius"] == 40, "of sensor 0, the GPU's own"

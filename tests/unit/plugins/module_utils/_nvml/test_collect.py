@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which source answers, and what is said when a better one does not."""
+"""The source that is used, and the explanation if a better one fails."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def smi(folder: Path, text: str = SMI) -> str:
     return str(path)
 
 
-def test_nvml_comes_first(workshop: Workshop, tmp_path: Path) -> None:
+def test_gather_facts_with_nvml_prefers_it(workshop: Workshop, tmp_path: Path) -> None:
     options = NOWHERE._replace(library=workshop.library("a100-40g"), nvidia_smi=smi(tmp_path, "#!/bin/sh\nexit 9\n"))
-    facts = collect.gather(options)
+    facts = collect.gather_facts(options)
     assert (facts.source, len(facts.gpus), facts.error) == ("nvml", 8, None)
 
 
-def test_nvidia_smi_where_no_library_loads(workshop: Workshop, tmp_path: Path) -> None:
-    facts = collect.gather(NOWHERE._replace(nvidia_smi=smi(tmp_path), pci_path=workshop.pci("t4")))
+def test_gather_facts_without_library_uses_nvidia_smi(workshop: Workshop, tmp_path: Path) -> None:
+    facts = collect.gather_facts(NOWHERE._replace(nvidia_smi=smi(tmp_path), pci_path=workshop.pci("t4")))
     assert (facts.source, facts.driver_version, facts.error) == ("nvidia_smi", "570.124.06", None)
     assert [(gpu.uuid, gpu.pci_device_id) for gpu in facts.gpus] == [("GPU-1", "1eb8")]
 
 
-def test_pci_bus_where_there_is_no_driver(workshop: Workshop) -> None:
-    facts = collect.gather(NOWHERE._replace(pci_path=workshop.pci("mixed")))
+def test_gather_facts_without_driver_uses_pci_bus(workshop: Workshop) -> None:
+    facts = collect.gather_facts(NOWHERE._replace(pci_path=workshop.pci("mixed")))
     assert (facts.source, facts.driver_version) == ("pci", None)
     assert [(gpu.index, gpu.uuid, gpu.pci_address, gpu.pci_device_id, gpu.name) for gpu in facts.gpus] == [
         (None, None, "0000:3b:00.0", "20f1", "NVIDIA A100-PCIE-40GB"),
@@ -56,25 +56,27 @@ def test_pci_bus_where_there_is_no_driver(workshop: Workshop) -> None:
     assert facts.error == f"NVIDIA GPUs are present but {ABSENT} cannot be loaded; install the NVIDIA driver."
 
 
-def test_nvswitches_and_the_id_of_a_lost_gpu(workshop: Workshop, tmp_path: Path) -> None:
+def test_gather_facts_adds_nvswitches_and_device_ids(workshop: Workshop, tmp_path: Path) -> None:
     for address, device, kind in (("0000:c4:00.0", "0x1af1", "0x068000"), ("0000:47:00.0", "0x20b0", "0x030200")):
         (tmp_path / address).mkdir()
         for name, value in (("vendor", "0x10de"), ("device", device), ("class", kind)):
             (tmp_path / address / name).write_text(f"{value}\n", encoding="ascii")
-    facts = collect.gather(NOWHERE._replace(library=workshop.library("lost-gpu"), pci_path=str(tmp_path)))
+    facts = collect.gather_facts(NOWHERE._replace(library=workshop.library("lost-gpu"), pci_path=str(tmp_path)))
     assert facts.nvswitches == 1
     assert [gpu.pci_device_id for gpu in facts.gpus] == ["20b0"] * 4
 
 
 @pytest.mark.parametrize("profile", ["", "no-driver"])
-def test_node_without_gpus_is_sound(workshop: Workshop, profile: str) -> None:
+def test_gather_facts_without_gpus_has_no_error(workshop: Workshop, profile: str) -> None:
     library = workshop.library(profile) if profile else ABSENT
-    facts = collect.gather(NOWHERE._replace(library=library, pci_path=workshop.pci("none")))
+    facts = collect.gather_facts(NOWHERE._replace(library=library, pci_path=workshop.pci("none")))
     assert (facts.source, facts.gpus, facts.error) == ("none", (), None)
 
 
-def test_driver_that_is_not_loaded(workshop: Workshop) -> None:
-    facts = collect.gather(NOWHERE._replace(library=workshop.library("no-driver"), pci_path=workshop.pci("no-driver")))
+def test_gather_facts_with_unloaded_driver_explains_it(workshop: Workshop) -> None:
+    facts = collect.gather_facts(
+        NOWHERE._replace(library=workshop.library("no-driver"), pci_path=workshop.pci("no-driver"))
+    )
     assert (facts.source, len(facts.gpus), facts.nvml_version) == ("pci", 1, "12.570.124.06")
     assert facts.error == (
         "The NVIDIA kernel module is not loaded; load it (modprobe nvidia) or repair its installation."
@@ -84,11 +86,13 @@ def test_driver_that_is_not_loaded(workshop: Workshop) -> None:
 @pytest.mark.parametrize(
     ("loaded", "said"), [("570.86.10\n", "is 570.86.10 and"), ("", "is another version and"), (None, "is another")]
 )
-def test_version_mismatch(workshop: Workshop, tmp_path: Path, loaded: str | None, said: str) -> None:
+def test_gather_facts_with_version_mismatch_names_versions(
+    workshop: Workshop, tmp_path: Path, loaded: str | None, said: str
+) -> None:
     version = tmp_path / "version"
     if loaded is not None:
         version.write_text(loaded, encoding="ascii")
-    facts = collect.gather(
+    facts = collect.gather_facts(
         NOWHERE._replace(
             library=workshop.library("version-mismatch"),
             pci_path=workshop.pci("version-mismatch"),
@@ -103,39 +107,41 @@ def test_version_mismatch(workshop: Workshop, tmp_path: Path, loaded: str | None
     assert "reboot" in facts.error
 
 
-def test_nvml_that_fails_otherwise(workshop: Workshop) -> None:
+def test_gather_facts_with_other_nvml_error_names_code(workshop: Workshop) -> None:
     library = workshop.library_of("unknown", "nvml_version = 12.1\ninit_result = unknown\n")
-    facts = collect.gather(NOWHERE._replace(library=library))
+    facts = collect.gather_facts(NOWHERE._replace(library=library))
     assert facts.error == "NVML does not start (Unknown Error, code 999); look for the cause in the kernel log."
     assert facts.source == "none"
 
 
 @pytest.mark.parametrize("made_by", ["profile", "constructor"])
-def test_driver_that_hangs(workshop: Workshop, made_by: str) -> None:
+def test_gather_facts_with_hanging_driver_ends_in_time(workshop: Workshop, made_by: str) -> None:
     code = "#include <unistd.h>\n__attribute__((constructor)) static void hang(void) { for (;;) pause(); }\n"
     library = workshop.library("hang") if made_by == "profile" else workshop.library_from_c("hanging", code)
-    facts = collect.gather(NOWHERE._replace(library=library, pci_path=workshop.pci("t4"), timeout=0.5))
+    facts = collect.gather_facts(NOWHERE._replace(library=library, pci_path=workshop.pci("t4"), timeout=0.5))
     assert (facts.source, [gpu.name for gpu in facts.gpus]) == ("pci", ["Tesla T4"])
     assert facts.error is not None
     assert facts.error.startswith("The NVIDIA driver did not answer within 0.5 seconds; ")
 
 
 @pytest.mark.parametrize("made_by", ["profile", "constructor"])
-def test_driver_that_crashes(workshop: Workshop, made_by: str) -> None:
+def test_gather_facts_with_crashing_driver_names_signal(workshop: Workshop, made_by: str) -> None:
     code = "#include <stdlib.h>\n__attribute__((constructor)) static void die(void) { abort(); }\n"
     library = workshop.library("crash") if made_by == "profile" else workshop.library_from_c("crashing", code)
-    facts = collect.gather(NOWHERE._replace(library=library, pci_path=workshop.pci("t4")))
+    facts = collect.gather_facts(NOWHERE._replace(library=library, pci_path=workshop.pci("t4")))
     assert (facts.source, len(facts.gpus)) == ("pci", 1)
     assert facts.error is not None
     assert "was ended by SIGABRT" in facts.error
 
 
-def test_an_error_of_our_own_is_not_the_drivers(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gather_facts_with_own_exception_does_not_blame_driver(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(_options: Options) -> NoReturn:
         raise ValueError("no\nnumber")
 
-    monkeypatch.setattr(collect, "_ask_driver", fail)
-    facts = collect.gather(NOWHERE._replace(pci_path=workshop.pci("t4")))
+    monkeypatch.setattr(collect, "_query_driver", fail)
+    facts = collect.gather_facts(NOWHERE._replace(pci_path=workshop.pci("t4")))
     assert (facts.source, len(facts.gpus)) == ("pci", 1)
     assert re.fullmatch(
         r"gpu\.kubernetes itself failed \(ValueError: no number in test_collect\.py, line \d+\); "
@@ -144,20 +150,20 @@ def test_an_error_of_our_own_is_not_the_drivers(workshop: Workshop, monkeypatch:
     )
 
 
-def test_nvidia_smi_that_hangs_or_fails(workshop: Workshop, tmp_path: Path) -> None:
+def test_gather_facts_with_failing_nvidia_smi_explains_it(workshop: Workshop, tmp_path: Path) -> None:
     options = NOWHERE._replace(pci_path=workshop.pci("t4"), timeout=0.5)
-    hung = collect.gather(options._replace(nvidia_smi=smi(tmp_path, "#!/bin/sh\nexec sleep 60\n")))
+    hung = collect.gather_facts(options._replace(nvidia_smi=smi(tmp_path, "#!/bin/sh\nexec sleep 60\n")))
     assert (hung.source, hung.error is not None and "did not answer" in hung.error) == ("pci", True)
     path = smi(tmp_path, "#!/bin/sh\necho Failed to initialize NVML: Unknown Error\nexit 255\n")
-    failed = collect.gather(options._replace(nvidia_smi=path, timeout=10))
+    failed = collect.gather_facts(options._replace(nvidia_smi=path, timeout=10))
     assert failed.source == "pci"
     assert failed.error == (
         f"{path} failed (Failed to initialize NVML: Unknown Error); repair or reinstall the NVIDIA driver."
     )
 
 
-def test_lost_gpu(workshop: Workshop) -> None:
-    facts = collect.gather(NOWHERE._replace(library=workshop.library("lost-gpu")))
+def test_gather_facts_with_lost_gpu_names_it(workshop: Workshop) -> None:
+    facts = collect.gather_facts(NOWHERE._replace(library=workshop.library("lost-gpu")))
     assert facts.source == "nvml"
     assert facts.error == (
         "1 of 4 GPUs are lost to the driver (0000:47:00.0); "
@@ -166,10 +172,12 @@ def test_lost_gpu(workshop: Workshop) -> None:
 
 
 @pytest.mark.parametrize(("on_the_bus", "address"), [("mixed", "0000:af:00.0"), ("h200", None), ("none", None)])
-def test_lost_gpu_without_a_handle(workshop: Workshop, on_the_bus: str, address: str | None) -> None:
+def test_gather_facts_with_lost_gpu_without_handle_locates_it(
+    workshop: Workshop, on_the_bus: str, address: str | None
+) -> None:
     text = "[gpu]\npci_addresses = 0000:3b:00.0\n[gpu]\npci_addresses = 0000:af:00.0\nfault = lost_handle\n"
     library = workshop.library_of("lost-handle", text)
-    facts = collect.gather(NOWHERE._replace(library=library, pci_path=workshop.pci(on_the_bus)))
+    facts = collect.gather_facts(NOWHERE._replace(library=library, pci_path=workshop.pci(on_the_bus)))
     assert [(gpu.lost, gpu.pci_address) for gpu in facts.gpus] == [(False, "0000:3b:00.0"), (True, address)]
     assert facts.error is not None
     assert f"({address or 'index 1'})" in facts.error
@@ -177,7 +185,7 @@ def test_lost_gpu_without_a_handle(workshop: Workshop, on_the_bus: str, address:
 
 @pytest.mark.parametrize(("driver", "missed"), [("", True), ("nvidia", True), ("vfio-pci", False), ("nouveau", False)])
 @pytest.mark.parametrize("said", ["No devices were found", SMI.splitlines()[1][6:-1]])
-def test_gpus_that_the_driver_does_not_serve(
+def test_gather_facts_with_unserved_gpus_reports_them(
     workshop: Workshop, tmp_path: Path, driver: str, missed: bool, said: str
 ) -> None:
     bus = tmp_path / "bus"
@@ -186,7 +194,9 @@ def test_gpus_that_the_driver_does_not_serve(
     shutil.copytree(bus / places[0], bus / "0000:9f:00.0")
     if driver:
         (bus / "0000:9f:00.0" / "driver").symlink_to(f"../../drivers/{driver}")
-    facts = collect.gather(NOWHERE._replace(nvidia_smi=smi(tmp_path, f"#!/bin/sh\necho '{said}'\n"), pci_path=str(bus)))
+    facts = collect.gather_facts(
+        NOWHERE._replace(nvidia_smi=smi(tmp_path, f"#!/bin/sh\necho '{said}'\n"), pci_path=str(bus))
+    )
     lost = [gpu.pci_address for gpu in facts.gpus if gpu.lost]
     assert ("0000:9f:00.0" in lost) is missed
     assert (f"The NVIDIA driver does not serve {len(lost)} of {len(facts.gpus)} GPUs" in str(facts.error)) is bool(lost)
@@ -201,21 +211,23 @@ def put_gpu(folder: Path, vendor: str) -> str:
     return str(device.parent)
 
 
-def test_an_amd_gpu_is_detected_on_the_pci_bus(tmp_path: Path) -> None:
-    [found], warnings = collect.others(put_gpu(tmp_path, "0x1002"), wait.LIMIT)
+def test_gather_other_gpus_finds_amd_gpu(tmp_path: Path) -> None:
+    [found], warnings = collect.gather_other_gpus(put_gpu(tmp_path, "0x1002"), wait.LIMIT)
     assert (found["vendor"], found["pci_address"], warnings) == ("amd", "0000:c1:00.0", [])
 
 
-def test_a_pci_bus_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gather_other_gpus_with_hanging_bus_warns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bus = put_gpu(tmp_path, "0x1002")
-    monkeypatch.setattr(pci, "others", lambda _path: time.sleep(wait.LIMIT))
-    assert collect.others(bus, 0.2) == (
+    monkeypatch.setattr(pci, "read_other_gpus", lambda _path: time.sleep(wait.LIMIT))
+    assert collect.gather_other_gpus(bus, 0.2) == (
         [],
         [f"GPUs of AMD and Intel are not reported, because {bus} did not answer in time; look into the kernel log."],
     )
 
 
-def test_a_pci_bus_without_other_vendors_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gather_other_gpus_without_other_vendors_starts_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bus = put_gpu(tmp_path, "0x10de")
     monkeypatch.setattr(isolation, "call", lambda *_arguments: pytest.fail("a process was started"))
-    assert collect.others(bus, wait.LIMIT) == ([], [])
+    assert collect.gather_other_gpus(bus, wait.LIMIT) == ([], [])

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What NVML tells beyond the first look, and what becomes of it where it does not."""
+"""Details by NVML, and of libraries that do not report them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import binding, collect, details, library
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect, details, library, reader
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.collect import Options
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.device import Device
 
@@ -22,11 +22,11 @@ OF_THE_BUS = "numa_node"
 
 
 def gpus(path: str, *topics: str) -> list[dict[str, Any]]:
-    facts = binding.read(library.Nvml(library.load(path)), topics or tuple(details.TOPICS))
+    facts = reader.read_gpus(library.Nvml(library.load_library(path)), topics or tuple(details.TOPICS))
     return [gpu.as_dict() for gpu in facts.gpus]
 
 
-def test_every_topic_of_a_whole_gpu(workshop: Workshop) -> None:
+def test_read_topics_of_complete_gpu_returns_all_values(workshop: Workshop) -> None:
     gpu = gpus(workshop.library("h100-mig"))[1]
     assert {
         key: gpu[key]
@@ -88,7 +88,7 @@ def test_every_topic_of_a_whole_gpu(workshop: Workshop) -> None:
     }
 
 
-def test_gpu_instances_that_are_no_devices_yet(workshop: Workshop) -> None:
+def test_read_gpu_instances_without_compute_instance_lists_them(workshop: Workshop) -> None:
     text = (workshop.bare.parents[1] / "profiles" / "h100-mig.profile").read_text(encoding="utf-8")
     text = text.replace("3g.40gb, 2g.20gb, 1g.10gb, 1g.10gb", "3g.40gb, -2g.20gb, 1g.10gb, -1g.10gb")
     split, whole = gpus(workshop.library_of("half-made", text), "hardware")
@@ -107,20 +107,20 @@ def test_gpu_instances_that_are_no_devices_yet(workshop: Workshop) -> None:
     assert [gpu["gpu_instances"] for gpu in gpus(unknown, "hardware")] == [None, []]
 
 
-def test_a_gpu_with_less(workshop: Workshop) -> None:
+def test_read_topics_of_simple_gpu_returns_none(workshop: Workshop) -> None:
     (gpu,) = gpus(workshop.library("t4"))
     assert (gpu["brand"], gpu["architecture"]) == ("nvidia", "turing")
     assert (gpu["nvlinks"], gpu["fabric"], gpu["peers"]) == ([], None, [])
 
 
-def test_a_link_that_is_none_ends_no_list(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    numbers = Device.numbers
+def test_read_links_with_missing_link_continues(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = Device.read_numbers
 
     def without_two(self: Device, name: str, *arguments: Any, **options: Any) -> tuple[int | None, ...]:
         absent = name == "nvmlDeviceGetNvLinkState" and arguments[0].value == 2
         return (None,) if absent else numbers(self, name, *arguments, **options)
 
-    monkeypatch.setattr(Device, "numbers", without_two)
+    monkeypatch.setattr(Device, "read_numbers", without_two)
     links = gpus(workshop.library("h100-mig"), "topology")[1]["nvlinks"]
     assert [link["link"] for link in links] == [0, 1, *range(3, 18)]
 
@@ -141,23 +141,25 @@ def test_a_link_that_is_none_ends_no_list(workshop: Workshop, monkeypatch: pytes
         (None, (9, 0), None),
     ],
 )
-def test_versions_of_links(number: int | None, capability: tuple[int | None, ...], version: str | None) -> None:
-    assert details.link_version(number, capability) == version
+def test_find_link_version_by_number_and_capability(
+    number: int | None, capability: tuple[int | None, ...], version: str | None
+) -> None:
+    assert details.find_link_version(number, capability) == version
 
 
-def test_only_what_was_asked_for(workshop: Workshop) -> None:
+def test_gather_facts_returns_requested_topics_only(workshop: Workshop) -> None:
     plain = set(gpus(workshop.library("t4"), "pcie")[0]) - {"pcie"}
     assert not plain & {key for keys in details.KEYS.values() for key in keys}
 
 
 @pytest.mark.parametrize("topic", details.TOPICS)
-def test_keys_are_those_of_the_readers(workshop: Workshop, topic: str) -> None:
+def test_keys_equal_those_of_the_readers(workshop: Workshop, topic: str) -> None:
     gpu = gpus(workshop.library("h100-mig"), topic)[0]
     assert set(details.KEYS[topic]) - {OF_THE_BUS} <= set(gpu)
     assert set(details.TOPICS) == set(details.KEYS)
 
 
-def test_a_library_without_any_of_the_functions(workshop: Workshop) -> None:
+def test_read_topics_of_old_library_returns_none(workshop: Workshop) -> None:
     newer = [
         "nvmlDeviceGetNumaNodeId",
         "nvmlDeviceGetArchitecture",
@@ -173,16 +175,16 @@ def test_a_library_without_any_of_the_functions(workshop: Workshop) -> None:
     assert gpu["nvlinks"][0]["remote"] is None
 
 
-def test_a_lost_gpu_and_its_peers(workshop: Workshop) -> None:
-    facts = collect.gather(Options(library=workshop.library("lost-gpu"), subset=tuple(details.TOPICS)))
+def test_read_topology_with_lost_gpu_leaves_it_out(workshop: Workshop) -> None:
+    facts = collect.gather_facts(Options(library=workshop.library("lost-gpu"), subset=tuple(details.TOPICS)))
     assert [gpu.lost for gpu in facts.gpus] == [False, False, True, False]
     lost = facts.gpus[2].as_dict()
     assert all(lost[key] is None for keys in details.KEYS.values() for key in keys)
     assert [peer["index"] for peer in facts.gpus[0].as_dict()["peers"]] == [1, 3]
 
 
-def test_retired_pages_and_remapped_rows(workshop: Workshop) -> None:
-    """Asked for no page, the library says how many there are, and that there was no room for them."""
+def test_read_health_with_retired_pages_counts_them(workshop: Workshop) -> None:
+    """For an empty buffer, the library returns the number and that the buffer is too small."""
     source = """
     int nvmlInit_v2(void) { return 0; }
     int nvmlShutdown(void) { return 0; }
@@ -198,7 +200,7 @@ def test_retired_pages_and_remapped_rows(workshop: Workshop) -> None:
     assert gpu["row_remapping"] == {"corrected": 4, "uncorrected": 1, "pending": True, "failed": False}
 
 
-def test_processes(workshop: Workshop) -> None:
+def test_read_processes_returns_each_kind(workshop: Workshop) -> None:
     busy, idle = gpus(workshop.library("mixed"), "processes")
     (process,) = busy["processes"]
     assert process["type"] == "compute"
@@ -207,7 +209,7 @@ def test_processes(workshop: Workshop) -> None:
     assert idle["processes"] == []
 
 
-def test_processes_as_old_drivers_tell_them(workshop: Workshop) -> None:
+def test_read_processes_of_old_driver_uses_older_function(workshop: Workshop) -> None:
     newer = [
         f"nvmlDeviceGet{kind}RunningProcesses_v{n}" for kind in ("Compute", "Graphics", "MPSCompute") for n in (2, 3)
     ]
@@ -215,7 +217,7 @@ def test_processes_as_old_drivers_tell_them(workshop: Workshop) -> None:
     assert [(each["used_memory_bytes"], each["gpu_instance_id"]) for each in busy["processes"]] == [(10240 * MIB, None)]
 
 
-def test_processes_where_nobody_tells(workshop: Workshop) -> None:
+def test_read_processes_without_function_returns_none(workshop: Workshop) -> None:
     source = """
     int nvmlInit_v2(void) { return 0; }
     int nvmlShutdown(void) { return 0; }
@@ -227,7 +229,7 @@ def test_processes_where_nobody_tells(workshop: Workshop) -> None:
 
 
 @pytest.mark.parametrize("profile", ["hang", "crash", "none", "no-driver"])
-def test_what_nobody_tells_is_none(workshop: Workshop, profile: str) -> None:
+def test_gather_facts_of_poor_source_has_none_values(workshop: Workshop, profile: str) -> None:
     options = Options(
         library=workshop.library(profile),
         nvidia_smi=ABSENT,
@@ -235,40 +237,40 @@ def test_what_nobody_tells_is_none(workshop: Workshop, profile: str) -> None:
         timeout=0.5,
         subset=("power",),
     )
-    for gpu in collect.gather(options).gpus:
+    for gpu in collect.gather_facts(options).gpus:
         assert gpu.as_dict()["power"] is None
 
 
-def test_plain_types_that_a_fact_cache_takes(workshop: Workshop) -> None:
-    facts = collect.gather(Options(library=workshop.library("h100-mig"), subset=collect.SUBSETS))
+def test_gather_facts_returns_plain_types(workshop: Workshop) -> None:
+    facts = collect.gather_facts(Options(library=workshop.library("h100-mig"), subset=collect.SUBSETS))
     assert json.loads(json.dumps(facts.as_dict())) == facts.as_dict()
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("requested", "expected"),
     [
-        (["all"], collect.USUAL),
+        (["all"], collect.DEFAULT_SUBSETS),
         (["min"], ()),
         (["!all"], ()),
         (["!all", "pcie"], ("pcie",)),
         (["power", "pcie"], ("power", "pcie")),
-        (["all", "!topology"], tuple(name for name in collect.USUAL if name != "topology")),
-        (["!topology"], tuple(name for name in collect.USUAL if name != "topology")),
+        (["all", "!topology"], tuple(name for name in collect.DEFAULT_SUBSETS if name != "topology")),
+        (["!topology"], tuple(name for name in collect.DEFAULT_SUBSETS if name != "topology")),
         (["min", "driver"], ("driver",)),
-        ([], collect.USUAL),
+        ([], collect.DEFAULT_SUBSETS),
         (["all", "xid", "processes"], collect.SUBSETS),
         (["xid"], ("xid",)),
     ],
 )
-def test_subset(asked: list[str], expected: tuple[str, ...]) -> None:
-    assert collect.subset(asked) == expected
+def test_parse_subset_of_each_kind(requested: list[str], expected: tuple[str, ...]) -> None:
+    assert collect.parse_subset(requested) == expected
 
 
-def test_a_subset_that_is_none() -> None:
+def test_parse_subset_with_unknown_name_raises() -> None:
     with pytest.raises(ValueError, match="bogus"):
-        collect.subset(["all", "!bogus"])
+        collect.parse_subset(["all", "!bogus"])
 
 
 @pytest.mark.parametrize(("numbers", "text"), [([], ""), ([0], "0"), ([0, 1, 2], "0-2"), ([0, 2, 3, 70], "0,2-3,70")])
-def test_ranges(numbers: list[int], text: str) -> None:
-    assert details.ranges(numbers) == text
+def test_format_ranges_joins_neighbours(numbers: list[int], text: str) -> None:
+    assert details.format_ranges(numbers) == text

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The driver as files show it."""
+"""The driver by files."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def read(root: Path, library: str | None = None, installed: driver.Build = NOTHI
         place = root / places[name]
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
-    return driver.read(str(root), library, installed)
+    return driver.read_driver(str(root), library, installed)
 
 
-def test_nothing_there(tmp_path: Path) -> None:
+def test_read_driver_without_driver_has_none_values(tmp_path: Path) -> None:
     assert read(tmp_path) == {
         "module_version": None,
         "module_flavor": None,
@@ -49,21 +49,21 @@ def test_nothing_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "flavor"), [(OPEN, "open"), (CLOSED, "proprietary")])
-def test_flavor(tmp_path: Path, text: str, flavor: str) -> None:
-    told = read(tmp_path, version=b"570.124.06\n", proc=text.encode())
-    assert (told["module_version"], told["module_flavor"]) == ("570.124.06", flavor)
+def test_read_driver_flavor_by_version_file(tmp_path: Path, text: str, flavor: str) -> None:
+    result = read(tmp_path, version=b"570.124.06\n", proc=text.encode())
+    assert (result["module_version"], result["module_flavor"]) == ("570.124.06", flavor)
 
 
-def test_nouveau(tmp_path: Path) -> None:
+def test_read_driver_with_nouveau_reports_it(tmp_path: Path) -> None:
     assert read(tmp_path, nouveau=b"1\n")["nouveau_loaded"] is True
 
 
 @pytest.mark.parametrize(("value", "on"), [(b"\x06\0\0\0\x01", True), (b"\x06\0\0\0\0", False), (b"", False)])
-def test_secure_boot(tmp_path: Path, value: bytes, on: bool) -> None:
+def test_read_driver_secure_boot_by_efi_variable(tmp_path: Path, value: bytes, on: bool) -> None:
     assert read(tmp_path, secure_boot=value)["secure_boot"] is on
 
 
-def test_efi_without_secure_boot(tmp_path: Path) -> None:
+def test_read_driver_with_efi_without_variable_is_false(tmp_path: Path) -> None:
     assert read(tmp_path, efi=b"")["secure_boot"] is None  # a kernel that leaves the firmware alone
     (tmp_path / driver.SECURE_BOOT).parent.mkdir()
     assert read(tmp_path)["secure_boot"] is None
@@ -71,13 +71,13 @@ def test_efi_without_secure_boot(tmp_path: Path) -> None:
     assert read(tmp_path)["secure_boot"] is False
 
 
-def test_secure_boot_that_cannot_be_read(tmp_path: Path) -> None:
+def test_read_driver_with_unreadable_variable_is_none(tmp_path: Path) -> None:
     (tmp_path / driver.SECURE_BOOT).mkdir(parents=True)
     assert read(tmp_path)["secure_boot"] is None
 
 
-def test_why_a_reboot_is_due(tmp_path: Path) -> None:
-    told = read(
+def test_read_driver_with_differences_names_reboot_reasons(tmp_path: Path) -> None:
+    result = read(
         tmp_path,
         "575.57.08",
         driver.Build("580.95.05", "BBB"),
@@ -85,24 +85,24 @@ def test_why_a_reboot_is_due(tmp_path: Path) -> None:
         srcversion=b"AAA\n",
         packages=b"linux-base\nnvidia-kernel-dkms\nnvidia-kernel-dkms\n",
     )
-    assert told["reboot_required"] is True
-    assert told["reboot_reasons"] == [
+    assert result["reboot_required"] is True
+    assert result["reboot_reasons"] == [
         "the loaded kernel module is 570.124.06 and the library is 575.57.08",
         "the loaded kernel module is 570.124.06 and the installed one is 580.95.05",
-        "the package manager asks for it because of nvidia-kernel-dkms",
+        "the package manager requires it because of nvidia-kernel-dkms",
     ]
 
 
 @pytest.mark.parametrize(
     "packages", [b"linux-base\n", b"linux-image-6.8.0-1013-nvidia\nlinux-image-6.8.0-1013-nvidia-64k\n"]
 )
-def test_packages_of_others_are_not_ours(tmp_path: Path, packages: bytes) -> None:
+def test_read_driver_ignores_packages_of_others(tmp_path: Path, packages: bytes) -> None:
     assert read(tmp_path, "570.124.06", version=b"570.124.06\n", packages=packages)["reboot_required"] is False
 
 
 @pytest.mark.parametrize("package", [b"nvidia-dkms-570-server", b"linux-modules-nvidia-570-server-6.8.0-60-generic"])
 @pytest.mark.parametrize(
-    ("loaded", "installed", "asked"),
+    ("loaded", "installed", "requested"),
     [
         pytest.param(b"AAA\n", driver.Build("570.124.06", "AAA"), False, id="loaded-since"),
         pytest.param(b"AAA\n", driver.Build("570.124.06", None), True, id="nobody-tells"),
@@ -110,10 +110,10 @@ def test_packages_of_others_are_not_ours(tmp_path: Path, packages: bytes) -> Non
         pytest.param(b"", driver.Build("570.124.06", None), True, id="a-kernel-without-sums"),
     ],
 )
-def test_packages_ask_in_vain_once_their_module_is_loaded(
-    tmp_path: Path, package: bytes, loaded: bytes, installed: driver.Build, asked: bool
+def test_read_driver_after_reload_ignores_packages(
+    tmp_path: Path, package: bytes, loaded: bytes, installed: driver.Build, requested: bool
 ) -> None:
-    told = read(
+    result = read(
         tmp_path,
         "570.124.06",
         installed,
@@ -121,14 +121,14 @@ def test_packages_ask_in_vain_once_their_module_is_loaded(
         srcversion=loaded,
         packages=b"linux-base\n" + package,
     )
-    reason = f"the package manager asks for it because of {package.decode()}"
-    assert told["reboot_reasons"][-1:] == ([reason] if asked else [])
-    assert told["reboot_required"] is asked
+    reason = f"the package manager requires it because of {package.decode()}"
+    assert result["reboot_reasons"][-1:] == ([reason] if requested else [])
+    assert result["reboot_required"] is requested
 
 
-def test_another_build_of_the_same_version(tmp_path: Path) -> None:
-    told = read(tmp_path, "570.2", driver.Build("570.2", "BBB"), version=b"570.2\n", srcversion=b"AAA\n")
-    assert told["reboot_reasons"] == [
+def test_explain_outdated_with_other_build_names_it(tmp_path: Path) -> None:
+    result = read(tmp_path, "570.2", driver.Build("570.2", "BBB"), version=b"570.2\n", srcversion=b"AAA\n")
+    assert result["reboot_reasons"] == [
         "the loaded kernel module is another build of 570.2 than the installed one (srcversion AAA, and BBB is installed)"
     ]
 
@@ -143,7 +143,7 @@ def test_another_build_of_the_same_version(tmp_path: Path) -> None:
         (None, NOTHING),
     ],
 )
-def test_installed_build(
+def test_read_installed_build_by_modinfo(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None, expected: driver.Build
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -153,7 +153,7 @@ def test_installed_build(
         program = tmp_path / "modinfo"
         program.write_text(f'#!/bin/sh\n[ $# = 3 ] && [ "$1" = -F ] && [ "$3" = nvidia ] || exit 3\n{script}\n')
         program.chmod(0o755)
-    assert driver.installed_build() == expected
+    assert driver.read_installed_build() == expected
 
 
 # What kmod 30 says with the files that Debian's packages bring.
@@ -173,11 +173,11 @@ SHOWN = {
         ("nvidia", set(), None),
     ],
 )
-def test_a_module_may_have_a_file_of_another_name(name: str, there: set[str], found: str | None) -> None:
+def test_find_module_file_with_install_line_follows_it(name: str, there: set[str], found: str | None) -> None:
     def run(command: Sequence[str]) -> tuple[int, str, str]:
         if command[0] == "modinfo":
             return (0, "/lib/modules/x.ko\n", "") if command[-1] in there else (1, "", "Module not found.")
         assert list(command[:-1]) == ["modprobe", "--show-depends"]
         return (0, SHOWN[command[-1]], "") if command[-1] in SHOWN else (1, "", "FATAL: Module not found")
 
-    assert driver.file_name(name, run) == found
+    assert driver.find_module_file(name, run) == found

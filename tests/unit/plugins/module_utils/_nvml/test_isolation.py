@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The child process: answers, silence, death, and nothing left behind."""
+"""The child process: results, timeouts, crashes, and clean-up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import isolat
 
 @pytest.fixture(autouse=True)
 def _every_child_is_reaped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a killed child end as late as a busy machine has it end."""
+    """Delay the end of a killed child, as a busy machine does."""
     monkeypatch.setattr(isolation, "REAP_SECONDS", wait.LIMIT)
 
 
@@ -34,11 +34,11 @@ def is_gone(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("answer", [{"a": [1, None, "x"]}, [], None, "x" * 300_000])
-def test_answer(answer: Any) -> None:
+def test_call_returns_result(answer: Any) -> None:
     assert isolation.call(lambda: answer, wait.LIMIT) == answer
 
 
-def test_silence_ends_at_the_timeout() -> None:
+def test_call_without_answer_raises_hung() -> None:
     start = time.monotonic()
     with pytest.raises(isolation.Hung):
         isolation.call(lambda: time.sleep(wait.LIMIT), 0.2)
@@ -72,13 +72,13 @@ def _leave() -> NoReturn:
         (_leave, "ended without an answer"),
     ],
 )
-def test_death(function: Callable[[], Any], how: str) -> None:
+def test_call_of_dying_child_raises_crashed(function: Callable[[], Any], how: str) -> None:
     with pytest.raises(isolation.Crashed, match=how):
         isolation.call(function, wait.LIMIT)
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "result"),
     [
         (_raise, r"RuntimeError: unexpected answer in test_isolation\.py, line \d+"),
         (_raise_silently, r"KeyError in test_isolation\.py, line \d+"),
@@ -86,13 +86,13 @@ def test_death(function: Callable[[], Any], how: str) -> None:
         (object, r"TypeError: Object of type object is not JSON serializable in encoder\.py, line \d+"),
     ],
 )
-def test_an_error_of_ours_is_told_in_one_line(function: Callable[[], Any], told: str) -> None:
+def test_call_with_exception_raises_failed_in_one_line(function: Callable[[], Any], result: str) -> None:
     with pytest.raises(isolation.Failed) as caught:
         isolation.call(function, wait.LIMIT)
-    assert re.fullmatch(told, str(caught.value))
+    assert re.fullmatch(result, str(caught.value))
 
 
-def test_an_answer_that_is_cut_off_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_call_with_incomplete_answer_raises_crashed(monkeypatch: pytest.MonkeyPatch) -> None:
     def die_in_the_middle(writer: int, answer: bytes) -> NoReturn:
         os.write(writer, answer[:-3])
         os.abort()
@@ -103,7 +103,7 @@ def test_an_answer_that_is_cut_off_is_none(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def children() -> set[int]:
-    """Processes that this one started, those that ended and were not waited for among them."""
+    """The child processes of this one, including zombies."""
     found = set()
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
@@ -117,21 +117,19 @@ def children() -> set[int]:
 
 @pytest.fixture
 def no_child_is_left() -> Callable[[], bool]:
-    """Whether there is no child that was not there before; other tests of this process may have some that stay."""
+    """Whether there is no new child; other tests may have left some."""
     before = children()
     return lambda: children() <= before
 
 
 @pytest.mark.parametrize("function", [_die, _raise, _leave, object, lambda: time.sleep(wait.LIMIT)])
-def test_no_child_is_left_behind_by_a_failure(
-    function: Callable[[], Any], no_child_is_left: Callable[[], bool]
-) -> None:
+def test_call_with_failure_leaves_no_child(function: Callable[[], Any], no_child_is_left: Callable[[], bool]) -> None:
     with pytest.raises((isolation.Hung, isolation.Crashed, isolation.Failed)):
         isolation.call(function, 0.5)
     assert no_child_is_left()
 
 
-def test_no_child_is_left_behind_by_an_interrupted_parent(
+def test_call_with_interrupt_leaves_no_child(
     monkeypatch: pytest.MonkeyPatch, no_child_is_left: Callable[[], bool]
 ) -> None:
     def interrupt(*_arguments: object) -> NoReturn:
@@ -143,7 +141,7 @@ def test_no_child_is_left_behind_by_an_interrupted_parent(
     assert no_child_is_left()
 
 
-def test_a_child_that_answers_and_stays_is_ended(
+def test_call_of_child_that_does_not_exit_kills_it(
     monkeypatch: pytest.MonkeyPatch, no_child_is_left: Callable[[], bool]
 ) -> None:
     def answer_and_stay(writer: int, answer: bytes) -> None:
@@ -157,7 +155,7 @@ def test_a_child_that_answers_and_stays_is_ended(
     assert no_child_is_left()
 
 
-def test_what_the_child_started_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_call_kills_processes_of_the_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     note = tmp_path / "pid"
 
     def start_and_wait() -> None:
@@ -175,7 +173,7 @@ def test_what_the_child_started_ends_with_it(tmp_path: Path, monkeypatch: pytest
     wait.until(lambda: is_gone(int(note.read_text(encoding="ascii"))), pause=0.02)
 
 
-def test_child_holds_nothing_that_others_wait_on(capfd: pytest.CaptureFixture[str]) -> None:
+def test_child_closes_inherited_files(capfd: pytest.CaptureFixture[str]) -> None:
     def speak() -> Any:
         os.write(1, b"noise")
         os.write(2, b"noise")
@@ -193,7 +191,7 @@ def test_child_holds_nothing_that_others_wait_on(capfd: pytest.CaptureFixture[st
         os.close(writer)
 
 
-def test_child_that_cannot_be_killed_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_call_of_child_that_cannot_be_killed_returns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolation, "REAP_SECONDS", 0.1)
     monkeypatch.setattr(os, "waitpid", lambda *_arguments: (0, 0))
     with pytest.raises(isolation.Hung):
@@ -202,6 +200,6 @@ def test_child_that_cannot_be_killed_is_left(monkeypatch: pytest.MonkeyPatch) ->
     os.waitpid(-1, 0)
 
 
-def test_no_child_is_left_behind(no_child_is_left: Callable[[], bool]) -> None:
+def test_call_leaves_no_child(no_child_is_left: Callable[[], bool]) -> None:
     isolation.call(lambda: 1, wait.LIMIT)
     assert no_child_is_left()

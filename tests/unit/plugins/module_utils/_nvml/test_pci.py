@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The PCI bus: GPUs among other devices, and names that are known."""
+"""The PCI bus: GPUs among other devices, and their names."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
         ("none", []),
     ],
 )
-def test_names_are_those_of_nvml(workshop: Workshop, profile: str, names: list[str]) -> None:
-    assert [gpu.name for gpu in pci.read(workshop.pci(profile))] == names
+def test_read_gpus_returns_names_of_nvml(workshop: Workshop, profile: str, names: list[str]) -> None:
+    assert [gpu.name for gpu in pci.read_gpus(workshop.pci(profile))] == names
 
 
-def test_numa_nodes(workshop: Workshop, tmp_path: Path) -> None:
-    addresses = [str(gpu.pci_address) for gpu in pci.read(workshop.pci("a100-40g"))]
-    assert [pci.numa_node(workshop.pci("a100-40g"), address) for address in addresses] == [0] * 4 + [1] * 4
+def test_read_numa_node_of_each_device(workshop: Workshop, tmp_path: Path) -> None:
+    addresses = [str(gpu.pci_address) for gpu in pci.read_gpus(workshop.pci("a100-40g"))]
+    assert [pci.read_numa_node(workshop.pci("a100-40g"), address) for address in addresses] == [0] * 4 + [1] * 4
     for text in ("-1\n", "", "x\n"):
         (tmp_path / "0000:41:00.0").mkdir(exist_ok=True)
         (tmp_path / "0000:41:00.0" / "numa_node").write_text(text)
-        assert pci.numa_node(str(tmp_path), "0000:41:00.0") is None
-    assert pci.numa_node(str(tmp_path), "0000:42:00.0") is None
+        assert pci.read_numa_node(str(tmp_path), "0000:41:00.0") is None
+    assert pci.read_numa_node(str(tmp_path), "0000:42:00.0") is None
 
 
 def device(folder: Path, address: str, vendor: str, kind: str, model: str = "0x20b0") -> None:
@@ -49,7 +49,7 @@ def device(folder: Path, address: str, vendor: str, kind: str, model: str = "0x2
         (target / name).write_text(f"{value}\n", encoding="ascii")
 
 
-def test_only_display_controllers_of_nvidia_count(tmp_path: Path) -> None:
+def test_read_gpus_ignores_other_devices(tmp_path: Path) -> None:
     device(tmp_path, "10000:01:00.0", "0x10de", "0x030200", "0x20b0")
     device(tmp_path, "0000:41:00.0", "0x10DE", "0x030000", "0xffff")
     device(tmp_path, "0000:41:00.1", "0x10de", "0x040300")  # its audio function
@@ -58,14 +58,14 @@ def test_only_display_controllers_of_nvidia_count(tmp_path: Path) -> None:
     (tmp_path / "0000:05:00.0").mkdir()  # a device that goes away
     device(tmp_path, "0000:41:00.4", "0x10de", "0x030200")  # a virtual function
     (tmp_path / "0000:41:00.4" / "physfn").symlink_to("../0000:41:00.0")
-    assert pci.read(str(tmp_path)) == (
+    assert pci.read_gpus(str(tmp_path)) == (
         Gpu(pci_address="0000:41:00.0", pci_device_id="ffff"),
         Gpu(pci_address="10000:01:00.0", pci_device_id="20b0", name="NVIDIA A100-SXM4-40GB"),
     )
-    assert pci.switches(str(tmp_path)) == 1
+    assert pci.count_switches(str(tmp_path)) == 1
 
 
-def test_nvswitches(tmp_path: Path) -> None:
+def test_count_switches_by_device_id(tmp_path: Path) -> None:
     device(tmp_path, "0000:c4:00.0", "0x10de", "0x068000", "0x1AF1")
     device(tmp_path, "0000:c5:00.0", "0x10de", "0x068000", "0x22a3")
     device(tmp_path, "0000:c6:00.0", "0x10de", "0x068000", "0x1234")  # another bridge
@@ -73,12 +73,12 @@ def test_nvswitches(tmp_path: Path) -> None:
     device(tmp_path, "0000:c8:00.0", "0x10de", "0x060400", "0x22a3")  # another class
     device(tmp_path, "0000:c9:00.0", "0x15b3", "0x068000", "0x22a3")  # another vendor
     (tmp_path / "0000:c6:00.0" / "device").unlink()
-    assert pci.switches(str(tmp_path)) == 2
-    assert pci.switches(str(tmp_path / "absent")) == 0
+    assert pci.count_switches(str(tmp_path)) == 2
+    assert pci.count_switches(str(tmp_path / "absent")) == 0
 
 
-def test_bus_that_is_not_there(tmp_path: Path) -> None:
-    assert pci.read(str(tmp_path / "absent")) == ()
+def test_read_gpus_without_bus_is_empty(tmp_path: Path) -> None:
+    assert pci.read_gpus(str(tmp_path / "absent")) == ()
 
 
 IDS = """\
@@ -97,7 +97,7 @@ C 03  Display controller
 """
 
 
-def test_gpus_of_others(tmp_path: Path) -> None:
+def test_read_other_gpus_of_each_vendor(tmp_path: Path) -> None:
     ids = tmp_path / "pci.ids"
     ids.write_text(IDS)
     root = tmp_path / "devices"
@@ -112,15 +112,15 @@ def test_gpus_of_others(tmp_path: Path) -> None:
     device(root, "0000:3b:00.0", "0x10de", "0x030200", "0x1eb8")
     device(root, "0000:00:1f.0", "0x8086", "0x060100", "0x56c0")
     device(root, "0000:00:0b.0", "0x8086", "0x120000", "0x7d1d")  # an NPU
-    assert [tuple(gpu.values()) for gpu in pci.others(str(root), ["/nonexistent", str(ids)])] == [
+    assert [tuple(gpu.values()) for gpu in pci.read_other_gpus(str(root), ["/nonexistent", str(ids)])] == [
         ("intel", None, "0000:00:02.0", None),
         ("amd", "Aldebaran/MI200 [Instinct MI210]", "0000:c1:00.0", 68702699520),
         ("amd", "AMD Instinct MI210", "0000:c2:00.0", None),
         ("intel", "ATS-M [Data Center GPU Flex 170]", "10000:01:00.0", None),
     ]
-    assert [gpu.pci_address for gpu in pci.read(str(root))] == ["0000:3b:00.0"]
-    assert pci.others(str(root), [])[1]["name"] is None
-    assert pci.others("/nonexistent") == []
+    assert [gpu.pci_address for gpu in pci.read_gpus(str(root))] == ["0000:3b:00.0"]
+    assert pci.read_other_gpus(str(root), [])[1]["name"] is None
+    assert pci.read_other_gpus("/nonexistent") == []
 
 
 #: What a kernel driver shows of a GPU's memory, and how much that is.
@@ -133,11 +133,11 @@ MEMORY: dict[str, tuple[dict[str, str], int | None]] = {
 
 
 @pytest.mark.parametrize("name", MEMORY)
-def test_memory_of_intels(tmp_path: Path, name: str) -> None:
+def test_read_other_gpus_memory_of_intel(tmp_path: Path, name: str) -> None:
     shown, memory = MEMORY[name]
     device(tmp_path, "0000:4d:00.0", "0x8086", "0x038000", "0x0bd5")
     for path, text in shown.items():
         file = tmp_path / "0000:4d:00.0" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"{text}\n", encoding="ascii")
-    assert [gpu["memory_total_bytes"] for gpu in pci.others(str(tmp_path))] == [memory]
+    assert [gpu["memory_total_bytes"] for gpu in pci.read_other_gpus(str(tmp_path))] == [memory]

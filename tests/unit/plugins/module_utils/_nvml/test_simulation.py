@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The simulation itself: what it says is what its profiles say, in every process and from every place."""
+"""The simulation returns what its profiles contain, in every process and from every place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import binding, library
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import library, reader
 
 if TYPE_CHECKING:
     from fakes.nvml.simulated import Workshop
@@ -25,7 +25,7 @@ SOUND = sorted(path.stem for path in PROFILES.glob("*.profile") if path.stem not
 
 
 def read(path: str) -> Facts:
-    return binding.read(library.Nvml(library.load(path)))
+    return reader.read_gpus(library.Nvml(library.load_library(path)))
 
 
 def uuids(path: str) -> list[str]:
@@ -33,7 +33,7 @@ def uuids(path: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SOUND)
-def test_both_readers_of_a_profile_agree(workshop: Workshop, name: str) -> None:
+def test_profile_readers_of_c_and_python_agree(workshop: Workshop, name: str) -> None:
     from fakes.nvml import nvml_profile
 
     expected = [
@@ -51,7 +51,7 @@ def test_both_readers_of_a_profile_agree(workshop: Workshop, name: str) -> None:
     ] == expected
 
 
-def test_identity_follows_seed_and_address(workshop: Workshop) -> None:
+def test_identity_depends_on_seed_and_address(workshop: Workshop) -> None:
     one, two = workshop.library("a100-40g", seed="node-1"), workshop.library("a100-40g", seed="node-2")
     assert not set(uuids(one)) & set(uuids(two))
     again = workshop.folder / "elsewhere.so"
@@ -59,7 +59,7 @@ def test_identity_follows_seed_and_address(workshop: Workshop) -> None:
     assert uuids(str(again)) == uuids(one)
 
 
-def test_composing_twice_replaces_the_profile(workshop: Workshop) -> None:
+def test_compose_twice_replaces_profile(workshop: Workshop) -> None:
     from fakes.nvml import compose
 
     out = workshop.folder / "twice.so"
@@ -68,7 +68,7 @@ def test_composing_twice_replaces_the_profile(workshop: Workshop) -> None:
     assert (facts.driver_version, [gpu.name for gpu in facts.gpus]) == ("1.2.3", ["Tesla T4"])
 
 
-def test_library_that_is_replaced_in_use_reads_the_new_profile(workshop: Workshop) -> None:
+def test_library_replaced_in_use_reads_new_profile(workshop: Workshop) -> None:
     from fakes.nvml import compose
 
     out = workshop.folder / "replaced.so"
@@ -78,13 +78,13 @@ def test_library_that_is_replaced_in_use_reads_the_new_profile(workshop: Worksho
     assert len(read(str(out)).gpus) == 1
 
 
-def test_library_without_a_profile_has_no_driver(workshop: Workshop) -> None:
+def test_library_without_profile_has_no_driver(workshop: Workshop) -> None:
     with pytest.raises(library.NvmlError, match="Driver Not Loaded"):
         read(str(workshop.bare))
 
 
 def in_a_process(path: str, code: str, **environment: str) -> str:
-    """What a fresh Python prints that has the library as ``nvml``."""
+    """The output of a fresh Python that has the library as ``nvml``."""
     command = f"import ctypes, os\nnvml = ctypes.CDLL({path!r})\n{code}"
     environ = {**{key: value for key, value in os.environ.items() if key != "NVML_PROFILE"}, **environment}
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, env=environ, check=True)
@@ -96,7 +96,7 @@ COUNT = (
 )
 
 
-def test_environment_wins_over_the_file(workshop: Workshop) -> None:
+def test_environment_overrides_profile_file(workshop: Workshop) -> None:
     path = workshop.library("a100-40g")
     assert in_a_process(path, COUNT).split() == ["0", "0", "8"]
     assert in_a_process(path, COUNT, NVML_PROFILE=str(PROFILES / "t4.profile")).split() == ["0", "0", "1"]
@@ -113,13 +113,13 @@ def test_environment_wins_over_the_file(workshop: Workshop) -> None:
         ("init_result = bad\n", "line 1"),
     ],
 )
-def test_broken_profiles_are_named(workshop: Workshop, text: str, line: str) -> None:
+def test_broken_profile_is_named(workshop: Workshop, text: str, line: str) -> None:
     output = in_a_process(workshop.library_of("broken-profile", text), COUNT)
     assert "999 1 0" in output
     assert f"{line} is not understood" in output
 
 
-def test_calls_before_the_start_are_refused(workshop: Workshop) -> None:
+def test_calls_before_start_are_rejected(workshop: Workshop) -> None:
     output = in_a_process(
         workshop.library("t4"), COUNT.replace("nvml.nvmlInit_v2(), ", "") + "\nprint(nvml.nvmlShutdown())"
     )
@@ -146,19 +146,19 @@ print(index.value, event.type, event.data, event.gi == event.ci == 0xFFFFFFFF, n
 TIMEOUT = "10"
 
 
-def test_xid_event_comes_once_and_not_before_its_time(workshop: Workshop) -> None:
+def test_xid_event_is_delivered_once_in_time(workshop: Workshop) -> None:
     """The waits are in milliseconds, and the event is due 1 second after the set was created."""
     words = in_a_process(workshop.library("xid"), f"WAITS = (300000, 1), (100, 1.1)\n{EVENTS}").split()
     assert words == ["0", "0", "0", "True", TIMEOUT, "True", "1", "8", "79", "True", "0"]
 
 
-def test_xid_event_is_waited_for_as_long_as_asked(workshop: Workshop) -> None:
+def test_xid_event_wait_honours_timeout(workshop: Workshop) -> None:
     text = (PROFILES / "xid.profile").read_text().replace("xid_after_ms = 1000", "xid_after_ms = 3600000")
     words = in_a_process(workshop.library_of("late-xid", text), f"WAITS = (0, 0), (100, 0.1)\n{EVENTS}").split()
     assert words == ["0", "0", TIMEOUT, "True", TIMEOUT, "True", "0", "0", "0", "False", "0"]
 
 
-def test_structures_have_their_published_sizes() -> None:
+def test_structures_have_published_sizes() -> None:
     sizes = {
         library.PciInfo: 68,
         library.Memory: 24,

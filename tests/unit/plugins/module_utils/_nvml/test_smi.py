@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""nvidia-smi: what it prints on sound, old and broken nodes."""
+"""nvidia-smi: its output on working, old and broken nodes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def fields() -> list[str]:
     return list(smi.FIELDS)
 
 
-def test_rows() -> None:
-    facts = smi.parse(fields(), 0, f"{A100}\n{T4}\n")
+def test_parse_output_of_each_row() -> None:
+    facts = smi.parse_output(fields(), 0, f"{A100}\n{T4}\n")
     assert (facts.source, facts.driver_version, facts.error) == ("nvidia_smi", "570.124.06", None)
     assert facts.gpus[0] == Gpu(
         index=0,
@@ -56,14 +56,14 @@ def test_rows() -> None:
         ("Unable to determine the device handle for GPU2: 0000:47:00.0: GPU is lost", "0000:47:00.0"),
     ],
 )
-def test_lost_gpus(output: str, address: str) -> None:
-    facts = smi.parse(fields(), 15, f"{A100}\n{output}\n")
+def test_parse_output_with_lost_gpu_returns_its_address(output: str, address: str) -> None:
+    facts = smi.parse_output(fields(), 15, f"{A100}\n{output}\n")
     assert [(gpu.lost, gpu.pci_address) for gpu in facts.gpus] == [(False, "0000:07:00.0"), (True, address)]
     assert facts.gpus[1].memory_total_bytes is None
 
 
-def test_no_gpu_is_no_error() -> None:
-    assert smi.parse(fields(), 6, "No devices were found\n").gpus == ()
+def test_parse_output_without_gpus_is_empty() -> None:
+    assert smi.parse_output(fields(), 6, "No devices were found\n").gpus == ()
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_no_gpu_is_no_error() -> None:
         (0, "something else", "something else"),
     ],
 )
-def test_failures_are_told_in_its_own_words(status: int, output: str, message: str) -> None:
+def test_parse_output_with_failure_raises_its_message(status: int, output: str, message: str) -> None:
     with pytest.raises(smi.SmiError, match=message):
-        smi.parse(fields(), status, output)
+        smi.parse_output(fields(), status, output)
 
 
 def program(folder: Path, body: str) -> str:
@@ -87,15 +87,15 @@ def program(folder: Path, body: str) -> str:
     return str(path)
 
 
-def test_program_is_asked_for_all_fields(tmp_path: Path) -> None:
-    path = program(tmp_path, f'echo "$@" > {tmp_path}/asked; echo "{A100}"')
-    assert smi.find(path) == path
-    assert smi.read(path).gpus[0].uuid == "GPU-1"
-    asked = (tmp_path / "asked").read_text(encoding="ascii").split()
-    assert asked == [f"--query-gpu={','.join(smi.FIELDS)}", "--format=csv,noheader,nounits"]
+def test_read_gpus_requests_all_fields(tmp_path: Path) -> None:
+    path = program(tmp_path, f'echo "$@" > {tmp_path}/requested; echo "{A100}"')
+    assert smi.find_program(path) == path
+    assert smi.read_gpus(path).gpus[0].uuid == "GPU-1"
+    requested = (tmp_path / "requested").read_text(encoding="ascii").split()
+    assert requested == [f"--query-gpu={','.join(smi.FIELDS)}", "--format=csv,noheader,nounits"]
 
 
-def test_fields_that_an_older_driver_lacks_are_left_out(tmp_path: Path) -> None:
+def test_read_gpus_of_older_driver_omits_unknown_fields(tmp_path: Path) -> None:
     row = "0, GPU-1, Tesla T4, 00000000:07:00.0, 450.80.02, 15109, 0, 15109, 36, 13.87, 0, 0"
     path = program(
         tmp_path,
@@ -104,19 +104,19 @@ def test_fields_that_an_older_driver_lacks_are_left_out(tmp_path: Path) -> None:
         "*mig.mode*) echo 'Field \"mig.mode.current\" is not a valid field to query.'; exit 2;;\n"
         f'*) echo "{row}";;\nesac',
     )
-    facts = smi.read(path)
+    facts = smi.read_gpus(path)
     gpu = facts.gpus[0]
     assert (facts.driver_version, gpu.compute_capability, gpu.mig_mode) == ("450.80.02", None, None)
     assert (gpu.memory_total_bytes, gpu.temperature_celsius) == (15109 * MIB, 36)
 
 
-def test_program_that_cannot_run(tmp_path: Path) -> None:
+def test_read_gpus_with_broken_program_raises(tmp_path: Path) -> None:
     with pytest.raises(smi.SmiError, match="No such file"):
-        smi.read(str(tmp_path / "absent"))
-    assert smi.find(str(tmp_path / "absent")) is None
+        smi.read_gpus(str(tmp_path / "absent"))
+    assert smi.find_program(str(tmp_path / "absent")) is None
 
 
-def test_program_is_found_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_program_searches_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = program(tmp_path, "exit 0")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    assert smi.find(None) == path
+    assert smi.find_program(None) == path

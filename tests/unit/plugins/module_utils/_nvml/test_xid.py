@@ -24,10 +24,10 @@ LOG = """\
 """
 
 
-def test_what_the_log_tells(tmp_path: Path) -> None:
+def test_read_xids_returns_each_record(tmp_path: Path) -> None:
     log = tmp_path / "kmsg"
     log.write_text(LOG)
-    assert xid.read(str(log)) == [
+    assert xid.read_xids(str(log)) == [
         {
             "pci_address": "0000:3b:00.0",
             "xid": 79,
@@ -50,18 +50,18 @@ def test_what_the_log_tells(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing", "."])
-def test_nobody_may_read_it(tmp_path: Path, name: str) -> None:
-    assert xid.read(str(tmp_path / name)) is None
+def test_read_xids_without_right_is_none(tmp_path: Path, name: str) -> None:
+    assert xid.read_xids(str(tmp_path / name)) is None
 
 
-def test_it_waits_for_nothing(tmp_path: Path) -> None:
-    """As /dev/kmsg, a pipe that somebody holds open has an end for now only."""
+def test_read_xids_does_not_wait(tmp_path: Path) -> None:
+    """Like /dev/kmsg, an open pipe has no end."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     handle = os.open(pipe, os.O_RDWR)
     os.write(handle, LOG.encode())
     answers: list[object] = []
-    reader = threading.Thread(target=lambda: answers.append(xid.read(str(pipe))), daemon=True)
+    reader = threading.Thread(target=lambda: answers.append(xid.read_xids(str(pipe))), daemon=True)
     reader.start()
     reader.join(10)
     os.close(handle)

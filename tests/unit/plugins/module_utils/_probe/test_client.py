@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A client program's failure is the container runtime's only if the program says so."""
+"""Failures of a client program and of the container runtime."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._probe i
         ("x" * 5000, ClientError, "crictl failed: " + "x" * 500),
     ],
 )
-def test_read_failure_tells_the_runtime_from_the_program(errors: str, kind: type[Exception], message: str) -> None:
+def test_read_failure_distinguishes_runtime_and_program(errors: str, kind: type[Exception], message: str) -> None:
     failure = client.read_failure("crictl", 1, errors)
     assert type(failure) is kind
     assert message in str(failure)
@@ -54,9 +54,7 @@ def test_read_failure_tells_the_runtime_from_the_program(errors: str, kind: type
         (OSError(errno.ENOEXEC, os.strerror(errno.ENOEXEC)), ClientError, "cannot be run: Exec format error"),
     ],
 )
-def test_read_output_of_a_program_that_hangs_or_does_not_start(
-    raised: OSError, kind: type[Exception], message: str
-) -> None:
+def test_read_output_of_broken_program_raises(raised: OSError, kind: type[Exception], message: str) -> None:
     def run(_command: object, _seconds: float) -> tuple[int, str, str]:
         raise raised
 
@@ -66,7 +64,7 @@ def test_read_output_of_a_program_that_hangs_or_does_not_start(
 
 def test_read_output_rejects_endless_output() -> None:
     with pytest.raises(ClientError, match="more than"):
-        client.read_output(lambda _command, _seconds: (0, "x" * (client.LONGEST_OUTPUT + 1), ""), ["crictl"])
+        client.read_output(lambda _command, _seconds: (0, "x" * (client.MAX_OUTPUT + 1), ""), ["crictl"])
 
 
 def test_read_output_returns_what_a_program_prints() -> None:

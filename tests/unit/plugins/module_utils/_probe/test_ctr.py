@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ctr prints, as data."""
+"""The output of ctr as data."""
 
 from __future__ import annotations
 

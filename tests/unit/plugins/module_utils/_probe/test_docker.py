@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Docker and CRI-O report over HTTP, as data."""
+"""Reports of Docker and CRI-O over HTTP as data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INFO = {
 }
 
 
-def test_docker_in_the_words_of_the_others() -> None:
+def test_query_of_docker_returns_the_common_form() -> None:
     answer, effective = docker.query(lambda target: json.dumps(INFO).encode() if target == "/info" else b"")
     assert (answer["runtime_name"], answer["runtime_version"], answer["api_version"]) == (
         "docker",
@@ -50,18 +50,18 @@ def test_docker_in_the_words_of_the_others() -> None:
 
 
 @pytest.mark.parametrize(("folders", "enabled"), [([], False), (["/etc/cdi"], True)])
-def test_docker_tells_of_cdi_since_25(folders: list[str], enabled: bool) -> None:
-    told = json.dumps({**INFO, "CDISpecDirs": folders}).encode()
-    assert docker.query(lambda _target: told)[1]["enable_cdi"] is enabled
+def test_query_of_docker_25_reports_cdi(folders: list[str], enabled: bool) -> None:
+    result = json.dumps({**INFO, "CDISpecDirs": folders}).encode()
+    assert docker.query(lambda _target: result)[1]["enable_cdi"] is enabled
 
 
 @pytest.mark.parametrize("body", [b"no JSON", b"[]", b"\xff"])
-def test_what_is_no_answer_of_docker(body: bytes) -> None:
+def test_query_of_docker_with_garbage_raises(body: bytes) -> None:
     with pytest.raises(QueryError, match="the answer is not"):
         docker.query(lambda _target: body)
 
 
-def test_crio_in_the_words_of_the_others() -> None:
+def test_read_runtimes_of_crio_returns_the_common_form() -> None:
     found = crio.read_runtimes(samples.CRIO_CONFIG)
     assert (found["default_runtime"], found["enable_cdi"]) == ("crun", True)
     assert found["runtimes"] == {
@@ -71,7 +71,7 @@ def test_crio_in_the_words_of_the_others() -> None:
 
 
 @pytest.mark.parametrize("body", [b"\xff", b"a = [", b"a = 1", b"[crio]\nruntime = 1", b"[crio.runtime]\nruntimes = 1"])
-def test_what_is_no_answer_of_crio(body: bytes) -> None:
+def test_read_runtimes_of_crio_with_garbage_raises(body: bytes) -> None:
     with pytest.raises(QueryError, match="cannot be read"):
         crio.read_runtimes(body)
 
@@ -84,12 +84,12 @@ def server(tmp_path: Path) -> t.Iterator[t.Callable[[bytes], str]]:
     listener.bind(path)
     listener.listen()
 
-    def answer(told: bytes) -> str:
+    def answer(result: bytes) -> str:
         def serve() -> None:
             connection, _address = listener.accept()
             with connection:
                 connection.recv(65536)
-                connection.sendall(told)
+                connection.sendall(result)
 
         threading.Thread(target=serve, daemon=True).start()
         return path
@@ -98,24 +98,24 @@ def server(tmp_path: Path) -> t.Iterator[t.Callable[[bytes], str]]:
     listener.close()
 
 
-def test_one_request(server: t.Callable[[bytes], str]) -> None:
+def test_get_sends_one_request(server: t.Callable[[bytes], str]) -> None:
     path = server(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
     assert http.get(path, "/info", 5) == b"{}"
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("result", "words"),
     [
         (b"HTTP/1.1 500 Oh no\r\nContent-Length: 0\r\n\r\n", "/info answered 500 Oh no"),
         (b"nonsense\r\n\r\n", "nonsense"),
         (b"", "Remote end closed connection"),
     ],
 )
-def test_what_is_no_good_answer(server: t.Callable[[bytes], str], told: bytes, words: str) -> None:
+def test_get_with_bad_answer_raises(server: t.Callable[[bytes], str], result: bytes, words: str) -> None:
     with pytest.raises(QueryError, match=words):
-        http.get(server(told), "/info", 5)
+        http.get(server(result), "/info", 5)
 
 
-def test_nobody_there(tmp_path: Path) -> None:
+def test_get_without_listener_raises(tmp_path: Path) -> None:
     with pytest.raises(QueryError, match="No such file or directory"):
         http.get(str(tmp_path / "none"), "/info", 5)

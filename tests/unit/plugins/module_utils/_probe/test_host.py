@@ -23,8 +23,8 @@ RUNTIME = "NVIDIA Container Runtime version 1.17.8\nspec: 1.2.0\n\nrunc version 
         ("containerd containerd.io 1.7.28 b98a3aace656320842a23f4a392a33f46af97866", "1.7.28"),
     ],
 )
-def test_version_in(output: str, version: str | None) -> None:
-    assert host.version_in(output) == version
+def test_find_version_in_first_line(output: str, version: str | None) -> None:
+    assert host.find_version(output) == version
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,10 @@ def test_version_in(output: str, version: str | None) -> None:
         ("/x", (126, "1.2.3"), {"path": "/x", "version": None, "usable": False}),
     ],
 )
-def test_program(path: str | None, answer: tuple[int, str], expected: dict[str, object]) -> None:
-    assert host.program(path, lambda _command: answer) == expected
+def test_describe_program_of_each_answer(
+    path: str | None, answer: tuple[int, str], expected: dict[str, object]
+) -> None:
+    assert host.describe_program(path, lambda _command: answer) == expected
 
 
 @pytest.mark.parametrize(
@@ -55,20 +57,20 @@ def test_program(path: str | None, answer: tuple[int, str], expected: dict[str, 
         (None, (0, "installed 1"), None),
     ],
 )
-def test_package_version(manager: str | None, answer: tuple[int, str], version: str | None) -> None:
-    asked: list[Sequence[str]] = []
+def test_read_package_version_by_manager(manager: str | None, answer: tuple[int, str], version: str | None) -> None:
+    requested: list[Sequence[str]] = []
 
     def run(command: Sequence[str]) -> tuple[int, str]:
-        asked.append(command)
+        requested.append(command)
         return answer
 
-    assert host.package_version(manager, "toolkit", run) == version
-    assert all(list(command[-2:]) == ["--", "toolkit"] for command in asked)
+    assert host.read_package_version(manager, "toolkit", run) == version
+    assert all(list(command[-2:]) == ["--", "toolkit"] for command in requested)
 
 
 @pytest.mark.parametrize(
     ("there", "manager"),
     [({"apt-get"}, "apt"), ({"dnf", "zypper"}, "zypper"), ({"dnf"}, "dnf"), ({"pacman"}, "pacman"), (set(), None)],
 )
-def test_package_manager(there: set[str], manager: str | None) -> None:
-    assert host.package_manager(lambda name: name if name in there else None) == manager
+def test_find_package_manager_by_command(there: set[str], manager: str | None) -> None:
+    assert host.find_package_manager(lambda name: name if name in there else None) == manager

@@ -41,16 +41,19 @@ def root(tmp_path: Path) -> Path:
         ("vfio_pci", True),
     ],
 )
-def test_missing_modules(root: Path, name: str, missing: bool) -> None:
-    assert kernel.missing_modules([name], "6.1.0", str(root)) == ([name] if missing else [])
+def test_find_missing_modules_of_each_kind(root: Path, name: str, missing: bool) -> None:
+    assert kernel.find_missing_modules([name], "6.1.0", str(root)) == ([name] if missing else [])
 
 
-def test_everything_is_missing_where_nothing_can_be_read(tmp_path: Path) -> None:
-    assert kernel.missing_modules(["overlay", "br_netfilter"], "6.1.0", str(tmp_path)) == ["overlay", "br_netfilter"]
+def test_find_missing_modules_without_proc_lists_all(tmp_path: Path) -> None:
+    assert kernel.find_missing_modules(["overlay", "br_netfilter"], "6.1.0", str(tmp_path)) == [
+        "overlay",
+        "br_netfilter",
+    ]
 
 
-def test_differing_sysctls(root: Path) -> None:
-    wanted = {
+def test_find_differing_sysctls_compares_values(root: Path) -> None:
+    desired = {
         "net.ipv4.ip_forward": "1",
         "net.bridge.bridge-nf-call-iptables": "1",
         "net.ipv4.ip_local_port_range": "32768 60999",
@@ -58,15 +61,15 @@ def test_differing_sysctls(root: Path) -> None:
         "net.ipv4.conf.eth0/1.forwarding": "1",
         "vm.no_such": "1",
     }
-    assert kernel.differing_sysctls(wanted, str(root)) == {
+    assert kernel.find_differing_sysctls(desired, str(root)) == {
         "net.ipv4.ip_forward": "0",
         "net/ipv4/conf/eth0.1/forwarding": "1",
         "vm.no_such": None,
     }
 
 
-def test_write_sysctl(root: Path) -> None:
+def test_write_sysctl_sets_value(root: Path) -> None:
     kernel.write_sysctl("net.ipv4.ip_forward", "1", str(root))
-    assert kernel.differing_sysctls({"net.ipv4.ip_forward": "1"}, str(root)) == {}
+    assert kernel.find_differing_sysctls({"net.ipv4.ip_forward": "1"}, str(root)) == {}
     with pytest.raises(OSError, match="No such file"):
         kernel.write_sysctl("no.such.name", "1", str(root))

@@ -10,11 +10,11 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.kubelet import (
     DEFAULT_ENDPOINT,
-    configurations,
-    daemon_of,
-    describe,
-    look,
-    processes,
+    describe_kubelet,
+    find_daemon,
+    list_configurations,
+    list_processes,
+    read_path,
 )
 
 CRIO = "unix:///var/run/crio/crio.sock"
@@ -58,11 +58,13 @@ BESIDE = [["/sbin/init"], [], ["/usr/bin/kubelet-exporter", f"--container-runtim
         (["--container-runtime=remote"], {}, DEFAULT_ENDPOINT),
     ],
 )
-def test_a_kubelet_that_runs(words: list[str], files: dict[str, t.Any], endpoint: str) -> None:
+def test_describe_kubelet_that_runs_by_flags_and_files(
+    words: list[str], files: dict[str, t.Any], endpoint: str
+) -> None:
     # kubeadm's own words are of no account where the kubelet was given others
     files = {**files, FLAGS: f'KUBELET_KUBEADM_ARGS="--container-runtime-endpoint={DOCKER}"\n'}
-    told = describe([*BESIDE, ["/usr/bin/kubelet", *words]], files.get)
-    assert (told["running"], told["endpoint"]) == (True, endpoint)
+    result = describe_kubelet([*BESIDE, ["/usr/bin/kubelet", *words]], files.get)
+    assert (result["running"], result["endpoint"]) == (True, endpoint)
 
 
 @pytest.mark.parametrize(
@@ -75,22 +77,22 @@ def test_a_kubelet_that_runs(words: list[str], files: dict[str, t.Any], endpoint
         ({CONFIG: "kind: KubeletConfiguration\n"}, DEFAULT_ENDPOINT),
     ],
 )
-def test_a_kubelet_that_does_not_run_now(files: dict[str, str], endpoint: str) -> None:
-    told = describe(BESIDE, files.get)
-    assert (told["running"], told["endpoint"]) == (False, endpoint)
+def test_describe_kubelet_that_does_not_run_by_kubeadm(files: dict[str, str], endpoint: str) -> None:
+    result = describe_kubelet(BESIDE, files.get)
+    assert (result["running"], result["endpoint"]) == (False, endpoint)
 
 
-def test_no_kubelet() -> None:
-    assert describe(BESIDE, {}.get) == {"running": False, "endpoint": None, "daemon": None}
-    assert configurations(BESIDE, {}.get) == []
+def test_describe_kubelet_without_kubelet_has_none() -> None:
+    assert describe_kubelet(BESIDE, {}.get) == {"running": False, "endpoint": None, "daemon": None}
+    assert list_configurations(BESIDE, {}.get) == []
 
 
-def test_the_files_of_the_configuration() -> None:
+def test_list_configurations_in_order() -> None:
     files = {"/d": ["10.conf", "20.yaml", "30.conf"], CONFIG: "kind: KubeletConfiguration\n"}
     running = [*BESIDE, ["kubelet", "--config=/c", "--config-dir", "/d"]]
-    assert configurations(running, files.get) == ["/c", "/d/10.conf", "/d/30.conf"]
-    assert configurations([["kubelet"]], files.get) == []  # it reads none, whatever kubeadm wrote
-    assert configurations(BESIDE, files.get) == [CONFIG]
+    assert list_configurations(running, files.get) == ["/c", "/d/10.conf", "/d/30.conf"]
+    assert list_configurations([["kubelet"]], files.get) == []  # it reads none, whatever kubeadm wrote
+    assert list_configurations(BESIDE, files.get) == [CONFIG]
 
 
 @pytest.mark.parametrize(
@@ -105,22 +107,22 @@ def test_the_files_of_the_configuration() -> None:
         ("unix:///run/frakti.sock", None),
     ],
 )
-def test_daemon_of(endpoint: str, daemon: str | None) -> None:
-    assert daemon_of(endpoint) == daemon
+def test_find_daemon_by_socket(endpoint: str, daemon: str | None) -> None:
+    assert find_daemon(endpoint) == daemon
 
 
-def test_this_host() -> None:
-    assert look("/proc/self/cmdline").split("\0")[:-1] in processes()
-    assert look("/nonexistent") is None
-    assert "self" in look("/proc")
+def test_read_path_of_this_host() -> None:
+    assert read_path("/proc/self/cmdline").split("\0")[:-1] in list_processes()
+    assert read_path("/nonexistent") is None
+    assert "self" in read_path("/proc")
 
 
-def test_processes_of_a_container_are_not_the_hosts(tmp_path: t.Any) -> None:
+def test_list_processes_ignores_containers(tmp_path: t.Any) -> None:
     for name, namespace in (("self", "pid:[1]"), ("7", "pid:[1]"), ("8", "pid:[2]"), ("9", None)):
         folder = tmp_path / name
         folder.joinpath("ns").mkdir(parents=True)
         if namespace:
             os.symlink(namespace, folder / "ns" / "pid")
         folder.joinpath("cmdline").write_bytes(f"kubelet\0--number={name}\0".encode())
-    # whose namespace cannot be told is taken for one of the host
-    assert sorted(processes(str(tmp_path))) == [["kubelet", "--number=7"], ["kubelet", "--number=9"]]
+    # whose namespace cannot be read counts as one of the host
+    assert sorted(list_processes(str(tmp_path))) == [["kubelet", "--number=7"], ["kubelet", "--number=9"]]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which client is used, and what it makes of a runtime that does not answer."""
+"""The client that is used, and a runtime that does not answer."""
 
 from __future__ import annotations
 

@@ -15,13 +15,13 @@ OTHER_PLUGIN = 'level=warning msg="failed to load plugin" error="no zfs" id=io.c
 BARE = "containerd: failed to load TOML: /etc/containerd/config.toml: invalid"
 
 
-def test_parse_show() -> None:
+def test_parse_show_returns_properties() -> None:
     shown = unit.parse_show("ActiveState=active\nResult=\nExecStart={ path=/usr/bin/containerd }\nnonsense\n")
     assert shown == {"ActiveState": "active", "Result": "", "ExecStart": "{ path=/usr/bin/containerd }"}
 
 
 @pytest.mark.parametrize(
-    ("lines", "limit", "told"),
+    ("lines", "limit", "result"),
     [
         ([], 8, []),
         (["level=info msg=one", "", "  level=info msg=two"], 8, ["level=info msg=one", "level=info msg=two"]),
@@ -32,17 +32,17 @@ def test_parse_show() -> None:
         ([f"level=error msg={number}" for number in range(9)], 2, ["level=error msg=7", "level=error msg=8"]),
     ],
 )
-def test_telling_lines(lines: list[str], limit: int, told: list[str]) -> None:
-    assert unit.telling_lines(lines, limit) == told
+def test_find_error_lines_of_each_log(lines: list[str], limit: int, result: list[str]) -> None:
+    assert unit.find_error_lines(lines, limit) == result
 
 
-def test_journal_command_is_of_one_start_where_systemd_numbers_them() -> None:
-    assert unit.journal_command("containerd", {"InvocationID": "abc"})[-1] == "_SYSTEMD_INVOCATION_ID=abc"
-    assert unit.journal_command("containerd", {"InvocationID": "abc", "NRestarts": "0"})[-1].endswith("=abc")
-    assert "_SYSTEMD" not in " ".join(unit.journal_command("containerd", {}))
+def test_build_journal_command_selects_current_start() -> None:
+    assert unit.build_journal_command("containerd", {"InvocationID": "abc"})[-1] == "_SYSTEMD_INVOCATION_ID=abc"
+    assert unit.build_journal_command("containerd", {"InvocationID": "abc", "NRestarts": "0"})[-1].endswith("=abc")
+    assert "_SYSTEMD" not in " ".join(unit.build_journal_command("containerd", {}))
 
 
-def test_journal_of_a_unit_that_is_started_again_and_again_goes_back_to_what_it_died_of() -> None:
-    command = unit.journal_command("containerd", {"InvocationID": "abc", "NRestarts": "1"})
+def test_build_journal_command_after_restarts_selects_all() -> None:
+    command = unit.build_journal_command("containerd", {"InvocationID": "abc", "NRestarts": "1"})
     assert "_SYSTEMD" not in " ".join(command)
-    assert "containerd" in unit.show_command("containerd")
+    assert "containerd" in unit.build_show_command("containerd")

@@ -9,13 +9,13 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.errors import CriMissingError, QueryError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.verdict import (
+    Desired,
     Observation,
-    Wanted,
-    facts,
-    handlers_of,
-    judge,
-    remarks,
-    watch,
+    build_facts,
+    judge_daemon,
+    list_handlers,
+    list_remarks,
+    wait_for_verdict,
 )
 
 ACTIVE = {"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "NRestarts": "0"}
@@ -54,35 +54,37 @@ NOT_READY = {"RuntimeReady": {"status": False, "reason": "x", "message": "no run
 
 
 @pytest.mark.parametrize(
-    ("observation", "wanted", "ok", "final", "words"),
+    ("observation", "desired", "ok", "final", "words"),
     [
-        (seen(), Wanted(), True, True, ""),
-        (seen(runtimes=("nvidia", "runc")), Wanted("nvidia", "runc"), True, True, ""),
-        (seen(unit=MISSING), Wanted(), False, True, "systemd knows no service containerd"),
-        (seen(unit=FAILED, failure=NO_SOCKET), Wanted(), False, True, "is failed (failed, exit-code)"),
-        (seen(unit=STARTING, failure=NO_SOCKET), Wanted(), False, False, "is activating (auto-restart, exit-code)"),
-        (seen(failure=NO_SOCKET), Wanted(), False, False, "No such file or directory"),
-        (seen(failure=NO_CLIENT), Wanted(), False, False, "does not answer (crictl is not installed)"),
-        (seen(failure=NO_CRI), Wanted(), False, True, "without its CRI plugin"),
-        (seen(conditions=NOT_READY), Wanted(), False, False, "not ready (no runtime)"),
-        (seen(conditions={}), Wanted(), False, False, "no reason given"),
-        (seen(), Wanted("nvidia"), False, True, "without the runtime nvidia (it has runc)"),
-        (seen(), Wanted("runc", "nvidia"), False, True, "is runc and not nvidia"),
-        (seen(runtimes={"nvidia": "/new"}), Wanted("nvidia", None, "/new"), True, True, ""),
+        (seen(), Desired(), True, True, ""),
+        (seen(runtimes=("nvidia", "runc")), Desired("nvidia", "runc"), True, True, ""),
+        (seen(unit=MISSING), Desired(), False, True, "systemd has no service containerd"),
+        (seen(unit=FAILED, failure=NO_SOCKET), Desired(), False, True, "is failed (failed, exit-code)"),
+        (seen(unit=STARTING, failure=NO_SOCKET), Desired(), False, False, "is activating (auto-restart, exit-code)"),
+        (seen(failure=NO_SOCKET), Desired(), False, False, "No such file or directory"),
+        (seen(failure=NO_CLIENT), Desired(), False, False, "does not answer (crictl is not installed)"),
+        (seen(failure=NO_CRI), Desired(), False, True, "without its CRI plugin"),
+        (seen(conditions=NOT_READY), Desired(), False, False, "not ready (no runtime)"),
+        (seen(conditions={}), Desired(), False, False, "no reason given"),
+        (seen(), Desired("nvidia"), False, True, "without the runtime nvidia (it has runc)"),
+        (seen(), Desired("runc", "nvidia"), False, True, "is runc and not nvidia"),
+        (seen(runtimes={"nvidia": "/new"}), Desired("nvidia", None, "/new"), True, True, ""),
         (
             seen(runtimes={"nvidia": "/old"}),
-            Wanted("nvidia", None, "/new"),
+            Desired("nvidia", None, "/new"),
             False,
             True,
             "nvidia with /old and not with /new",
         ),
-        (seen(runtimes={"nvidia": None}), Wanted("nvidia", None, "/new"), True, True, ""),
+        (seen(runtimes={"nvidia": None}), Desired("nvidia", None, "/new"), True, True, ""),
         # a daemon that tells nothing of its runtimes is not blamed for it
-        (seen(runtimes=()), Wanted("nvidia"), True, True, ""),
+        (seen(runtimes=()), Desired("nvidia"), True, True, ""),
     ],
 )
-def test_judge(observation: Observation, wanted: Wanted, ok: bool, final: bool, words: str) -> None:
-    verdict = judge(observation, wanted)
+def test_judge_daemon_of_each_observation(
+    observation: Observation, desired: Desired, ok: bool, final: bool, words: str
+) -> None:
+    verdict = judge_daemon(observation, desired)
     assert (verdict.ok, verdict.final) == (ok, final)
     assert words in verdict.cause
     assert bool(verdict.remedy) is not ok
@@ -90,7 +92,7 @@ def test_judge(observation: Observation, wanted: Wanted, ok: bool, final: bool, 
 
 
 class Clock:
-    """Time that passes by sleeping only."""
+    """A clock that advances only by sleep."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -102,8 +104,8 @@ class Clock:
         self.now += seconds
 
 
-def run(observations: Iterator[Observation], seconds: float, wanted: Wanted | None = None) -> tuple[bool, float, int]:
-    """Return whether all was well in the end, how long it took, and how often was looked."""
+def run(observations: Iterator[Observation], seconds: float, desired: Desired | None = None) -> tuple[bool, float, int]:
+    """Return whether the verdict is good, the seconds, and the number of observations."""
     clock, looks = Clock(), 0
 
     def observe() -> Observation:
@@ -111,7 +113,7 @@ def run(observations: Iterator[Observation], seconds: float, wanted: Wanted | No
         looks += 1
         return next(observations)
 
-    _last, verdict = watch(observe, wanted or Wanted(), seconds, clock, clock.sleep)
+    _last, verdict = wait_for_verdict(observe, desired or Desired(), seconds, clock, clock.sleep)
     return verdict.ok, clock.now - 100, looks
 
 
@@ -120,56 +122,56 @@ def forever(observation: Observation) -> Iterator[Observation]:
         yield observation
 
 
-def test_watch_waits_for_a_start() -> None:
+def test_wait_for_verdict_waits_for_start() -> None:
     ok, took, looks = run(iter([seen(failure=NO_SOCKET)] * 3 + [seen()]), 60)
     assert (ok, looks) == (True, 4)
     assert 0 < took < 2
 
 
-def test_watch_looks_once_without_time() -> None:
+def test_wait_for_verdict_without_time_observes_once() -> None:
     assert run(forever(seen(failure=NO_SOCKET)), 0) == (False, 0.0, 1)
 
 
-def test_watch_ends_with_its_time() -> None:
+def test_wait_for_verdict_ends_with_its_time() -> None:
     ok, took, _looks = run(forever(seen(failure=NO_SOCKET)), 10)
     assert not ok
     assert 8 < took <= 10
 
 
 @pytest.mark.parametrize("last", [seen(unit=FAILED, failure=NO_SOCKET), seen(failure=NO_CRI), seen()])
-def test_watch_does_not_wait_for_what_cannot_come(last: Observation) -> None:
-    ok, _took, looks = run(iter([seen(failure=NO_SOCKET), last]), 60, Wanted("nvidia"))
+def test_wait_for_verdict_with_final_failure_does_not_wait(last: Observation) -> None:
+    ok, _took, looks = run(iter([seen(failure=NO_SOCKET), last]), 60, Desired("nvidia"))
     assert (ok, looks) == (False, 2)
 
 
-def test_watch_waits_for_a_reload() -> None:
+def test_wait_for_verdict_waits_for_reload() -> None:
     looks = [seen(runtimes={"nvidia": "/old"})] * 2 + [seen(runtimes={"nvidia": "/new"})]
-    assert run(iter(looks), 60, Wanted("nvidia", None, "/new", reloaded=True))[::2] == (True, 3)
-    assert run(iter(looks), 60, Wanted("nvidia", None, "/new"))[::2] == (False, 1)
+    assert run(iter(looks), 60, Desired("nvidia", None, "/new", reloaded=True))[::2] == (True, 3)
+    assert run(iter(looks), 60, Desired("nvidia", None, "/new"))[::2] == (False, 1)
 
 
-def test_watch_gives_up_on_a_daemon_that_crashes_again_and_again() -> None:
+def test_wait_for_verdict_with_repeated_crashes_ends() -> None:
     states = [seen(unit={**STARTING, "NRestarts": str(3 + count // 10)}, failure=NO_SOCKET) for count in range(60)]
     ok, _took, looks = run(iter(states), 600)
     assert (ok, looks) == (False, 21)
 
 
-def test_facts_remarks_and_handlers() -> None:
+def test_build_facts_and_remarks_of_an_answer() -> None:
     conditions = {**READY, "NetworkReady": {"status": False, "reason": "", "message": "no CNI"}}
     observation = seen(conditions=conditions, runtimes=("nvidia", "runc"))
-    assert remarks(observation) == ["NetworkReady: no CNI"]
-    assert handlers_of(observation) == ["nvidia", "runc"]
-    assert facts(observation)["default_runtime"] == "runc"
-    assert set(facts(seen(failure=NO_SOCKET)).values()) == {None}
+    assert list_remarks(observation) == ["NetworkReady: no CNI"]
+    assert list_handlers(observation) == ["nvidia", "runc"]
+    assert build_facts(observation)["default_runtime"] == "runc"
+    assert set(build_facts(seen(failure=NO_SOCKET)).values()) == {None}
 
 
-def test_judge_without_a_client_returns_its_remedy() -> None:
-    assert judge(seen(failure=NO_CLIENT), Wanted()).remedy == "install crictl"
-    assert judge(seen(failure=NO_SOCKET), Wanted()).remedy == "read the log of containerd"
+def test_judge_daemon_without_client_returns_its_remedy() -> None:
+    assert judge_daemon(seen(failure=NO_CLIENT), Desired()).remedy == "install crictl"
+    assert judge_daemon(seen(failure=NO_SOCKET), Desired()).remedy == "read the log of containerd"
 
 
-def test_facts_and_remarks_name_the_client_that_was_used() -> None:
+def test_build_facts_and_remarks_name_the_client() -> None:
     answer = {"conditions": READY, "source": "ctr", "remarks": ["crictl is not installed"]}
     observation = Observation("containerd", ACTIVE, answer)
-    assert facts(observation)["source"] == "ctr"
-    assert remarks(observation) == ["crictl is not installed"]
+    assert build_facts(observation)["source"] == "ctr"
+    assert list_remarks(observation) == ["crictl is not installed"]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host and a cluster as they are seen, for the tests of the report."""
+"""Observations of a host and a cluster, for the tests of the report."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def gpu(index: int = 0, name: str = "Tesla T4", memory: int = 15 * GIB, **values
 
 
 def host(name: str = "worker-1", gpus: list[dict[str, Any]] | None = None, **values: Any) -> dict[str, Any]:
-    seen: dict[str, Any] = {
+    observation: dict[str, Any] = {
         "host": name,
         "node": name,
         "require_gpu": True,
@@ -53,8 +53,8 @@ def host(name: str = "worker-1", gpus: list[dict[str, Any]] | None = None, **val
         "configuration": {"reasons": [], "restart_required": False},
     }
     for key, value in values.items():
-        seen[key] = {**seen[key], **value} if isinstance(value, dict) else value
-    return seen
+        observation[key] = {**observation[key], **value} if isinstance(value, dict) else value
+    return observation
 
 
 def cluster(**values: Any) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def cluster(**values: Any) -> dict[str, Any]:
         "ok": True,
         "reason": "",
     }
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "error": "",
         "resource_name": "nvidia.com/gpu",
         "nodes": [node],
@@ -80,8 +80,8 @@ def cluster(**values: Any) -> dict[str, Any]:
         "limited": False,
     }
     if "node" in values:
-        told["nodes"] = [{**node, **values.pop("node")}]
-    return {**told, **values}
+        result["nodes"] = [{**node, **values.pop("node")}]
+    return {**result, **values}
 
 
 MISMATCH = {"source": "pci", "error": "Driver/library version mismatch; reboot."}
@@ -89,5 +89,5 @@ MISMATCH = {"source": "pci", "error": "Driver/library version mismatch; reboot."
 
 def from_file(report: dict[str, Any]) -> dict[str, Any]:
     """Return the report as the next run reads it."""
-    told: dict[str, Any] = json.loads(json.dumps(report))
-    return told
+    result: dict[str, Any] = json.loads(json.dumps(report))
+    return result

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run keeps of the report of an earlier one."""
+"""What a report keeps of an earlier one."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ FAILED = [{"node": "worker-1", "passed": False, "skipped": False, "reason": "exi
 
 
 @pytest.mark.parametrize("smoke", [PASSED, SKIPPED, FAILED, []])
-def test_site_verify_site_write_the_same_file(smoke: list[dict[str, Any]]) -> None:
+def test_build_report_by_site_and_verify_is_equal(smoke: list[dict[str, Any]]) -> None:
     hosts = [host(), host("worker-2")]
-    site = build.build(hosts, cluster(smoke=smoke))
-    verify = build.build(hosts, cluster(smoke=[]), earlier=from_file(site))
-    again = build.build(hosts, cluster(smoke=smoke), earlier=from_file(verify))
+    site = build.build_report(hosts, cluster(smoke=smoke))
+    verify = build.build_report(hosts, cluster(smoke=[]), earlier=from_file(site))
+    again = build.build_report(hosts, cluster(smoke=smoke), earlier=from_file(verify))
     assert json.dumps(site) == json.dumps(verify) == json.dumps(again)
 
 
-def test_a_smoke_test_of_this_run_counts_and_not_the_earlier_one() -> None:
-    earlier = from_file(build.build([host()], cluster(smoke=FAILED)))
-    report = build.build([host()], cluster(smoke=PASSED), earlier=earlier)
+def test_build_report_prefers_smoke_test_of_this_run() -> None:
+    earlier = from_file(build.build_report([host()], cluster(smoke=FAILED)))
+    report = build.build_report([host()], cluster(smoke=PASSED), earlier=earlier)
     assert (report["ok"], report["nodes"][0]["smoke_test"]) == (True, {"result": "passed"})
 
 
 @pytest.mark.parametrize(
-    "seen",
+    "observation",
     [
         host(nvml={"driver_version": "580.65.06"}),
         host(gpus=[gpu(), gpu(1)]),
@@ -47,38 +47,38 @@ def test_a_smoke_test_of_this_run_counts_and_not_the_earlier_one() -> None:
         {**host(), "node": "another"},
     ],
 )
-def test_what_became_another_node_is_not_proved_any_more(seen: dict[str, Any]) -> None:
-    earlier = from_file(build.build([host()], cluster()))
-    report = build.build([seen], cluster(smoke=[]), earlier=earlier)
+def test_build_report_of_changed_node_drops_earlier_smoke_test(observation: dict[str, Any]) -> None:
+    earlier = from_file(build.build_report([host()], cluster()))
+    report = build.build_report([observation], cluster(smoke=[]), earlier=earlier)
     assert report["nodes"][0]["smoke_test"] == {"result": "not run"}
 
 
-def test_a_limited_run_leaves_the_other_hosts_as_they_were() -> None:
+def test_build_report_of_limited_run_keeps_other_hosts() -> None:
     ill = host("worker-2", nvml={"gpus": [], "source": "none"})
-    told = cluster(smoke=[{"node": "worker-2", "passed": False, "skipped": True, "reason": "busy"}])
-    full = build.build([host(), ill], {**told, "hosts": ["worker-1", "worker-2", "worker-9"]})
-    limited = build.build([host()], cluster(smoke=[], hosts=["worker-1"], limited=True), earlier=from_file(full))
+    result = cluster(smoke=[{"node": "worker-2", "passed": False, "skipped": True, "reason": "busy"}])
+    full = build.build_report([host(), ill], {**result, "hosts": ["worker-1", "worker-2", "worker-9"]})
+    limited = build.build_report([host()], cluster(smoke=[], hosts=["worker-1"], limited=True), earlier=from_file(full))
     assert json.dumps(limited) == json.dumps(full)
     assert [problem["host"] for problem in limited["problems"]] == ["worker-2", "worker-9"]
     assert limited["notes"] == ["worker-2: smoke test skipped, busy"]
     assert limited["summary"] == {"nodes": 2, "gpus": 1, "problems": 2}
 
 
-def test_a_host_looked_at_in_vain_does_not_keep_its_entry() -> None:
-    earlier = from_file(build.build([host(), host("worker-2")], cluster()))
-    told = cluster(hosts=["worker-1", "worker-2"], limited=True)
-    report = build.build([host()], told, earlier=earlier)
+def test_build_report_of_unreachable_host_drops_its_entry() -> None:
+    earlier = from_file(build.build_report([host(), host("worker-2")], cluster()))
+    result = cluster(hosts=["worker-1", "worker-2"], limited=True)
+    report = build.build_report([host()], result, earlier=earlier)
     assert [node["host"] for node in report["nodes"]] == ["worker-1"]
     assert [problem["code"] for problem in report["problems"]] == ["unreachable"]
 
 
-def test_a_full_run_drops_hosts_that_left() -> None:
-    earlier = from_file(build.build([host(), host("worker-2", nvml=MISMATCH)], cluster()))
-    report = build.build([host()], cluster(), earlier=earlier)
-    assert json.dumps(report) == json.dumps(build.build([host()], cluster()))
+def test_build_report_of_full_run_drops_removed_hosts() -> None:
+    earlier = from_file(build.build_report([host(), host("worker-2", nvml=MISMATCH)], cluster()))
+    report = build.build_report([host()], cluster(), earlier=earlier)
+    assert json.dumps(report) == json.dumps(build.build_report([host()], cluster()))
 
 
 @pytest.mark.parametrize("earlier", [None, {}, {"schema": "other", "nodes": 3}])
-def test_what_is_no_report_is_ignored(earlier: Any) -> None:
-    told = cluster(smoke=[], limited=True)
-    assert build.build([host()], told, earlier=earlier) == build.build([host()], told)
+def test_build_report_ignores_other_data(earlier: Any) -> None:
+    result = cluster(smoke=[], limited=True)
+    assert build.build_report([host()], result, earlier=earlier) == build.build_report([host()], result)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From the report to the table."""
+"""The report as text."""
 
 from __future__ import annotations
 
@@ -14,33 +14,37 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._report.
 )
 
 
-def test_products_count_different_gpus_apart() -> None:
+def test_count_products_separates_different_gpus() -> None:
     gpus = [gpu(0), gpu(1, "A100", 40 * GIB), gpu(2), gpu(3, "A100", 80 * GIB)]
-    assert [(product["name"], product["count"]) for product in build.products(gpus)] == [
+    assert [(product["name"], product["count"]) for product in build.count_products(gpus)] == [
         ("Tesla T4", 2),
         ("A100", 1),
         ("A100", 1),
     ]
-    assert render.gpu_cells(build.products(gpus)) == ["2 x Tesla T4 15 GiB", "1 x A100 40 GiB", "1 x A100 80 GiB"]
-    assert render.gpu_cells([]) == ["none"]
-    assert render.gpu_cells([{"name": None, "count": 1, "memory_total_bytes": None}]) == ["1 x unknown"]
+    assert render.format_gpus(build.count_products(gpus)) == [
+        "2 x Tesla T4 15 GiB",
+        "1 x A100 40 GiB",
+        "1 x A100 80 GiB",
+    ]
+    assert render.format_gpus([]) == ["none"]
+    assert render.format_gpus([{"name": None, "count": 1, "memory_total_bytes": None}]) == ["1 x unknown"]
 
 
-def test_difference() -> None:
-    told = {"before": "a\nb\n", "after": "a\nc\n", "before_header": "/x"}
+def test_render_difference_of_each_file() -> None:
+    result = {"before": "a\nb\n", "after": "a\nc\n", "before_header": "/x"}
     lines = ["--- /x as it is", "+++ /x as declared", "@@ -1,2 +1,2 @@", " a", "-b", "+c"]
-    assert build.difference({"diff": told}) == lines
-    assert build.difference({"diff": [told, {**told, "before_header": "/y"}]}) == [
+    assert build.render_difference({"diff": result}) == lines
+    assert build.render_difference({"diff": [result, {**result, "before_header": "/y"}]}) == [
         *lines,
         *(line.replace("/x", "/y") for line in lines),
     ]
-    assert build.difference({}) == []
+    assert build.render_difference({}) == []
 
 
-def test_the_table() -> None:
+def test_render_table_of_two_nodes() -> None:
     mixed = host("worker-1", [gpu(0), gpu(1, "NVIDIA A100", 40 * GIB)])
-    report = build.build([mixed, host("node-b")], cluster(node={"expected": 2, "allocatable": 2}))
-    assert [text for text, _tone in render.table(report)] == [
+    report = build.build_report([mixed, host("node-b")], cluster(node={"expected": 2, "allocatable": 2}))
+    assert [text for text, _tone in render.render_table(report)] == [
         "NODE      GPUS                    DRIVER      CUDA  RUNTIME           DEFAULT  OFFERED  SMOKE    STATUS",
         "node-b    1 x Tesla T4 15 GiB     570.124.06  12.8  containerd 2.4.2  runc     -/1      not run  ok",
         "worker-1  1 x Tesla T4 15 GiB     570.124.06  12.8  containerd 2.4.2  runc     2/2      passed   ok",
@@ -48,18 +52,18 @@ def test_the_table() -> None:
     ]
 
 
-def test_what_is_of_an_earlier_run_bears_a_star() -> None:
-    report = build.build([host(), host("worker-2"), host("worker-3", nvml=MISMATCH)], cluster())
-    rendered = [text for text, _tone in render.lines(report, hosts=["worker-1", "worker-2"], tested=[])]
+def test_render_table_marks_earlier_results() -> None:
+    report = build.build_report([host(), host("worker-2"), host("worker-3", nvml=MISMATCH)], cluster())
+    rendered = [text for text, _tone in render.render_lines(report, hosts=["worker-1", "worker-2"], tested=[])]
     assert [text.split()[-2:] for text in rendered[3:6]] == [["passed*", "ok"], ["run", "ok"], ["run", "problem*"]]
     assert rendered[6] == "* as of an earlier run"
-    assert not any("*" in text for text, _tone in render.lines(report))
+    assert not any("*" in text for text, _tone in render.render_lines(report))
 
 
-def test_the_whole_report() -> None:
-    seen = host(configuration={"reasons": ["x"], "diff": {"before": "a", "after": "b"}})
-    report = build.build([seen], cluster(hosts=["worker-1", "worker-9"]), ["A note."])
-    rendered = render.lines(report, "/tmp/report.json")
+def test_render_lines_of_whole_report() -> None:
+    observation = host(configuration={"reasons": ["x"], "diff": {"before": "a", "after": "b"}})
+    report = build.build_report([observation], cluster(hosts=["worker-1", "worker-9"]), ["A note."])
+    rendered = render.render_lines(report, "/tmp/report.json")
     texts = [text for text, _tone in rendered]
     assert rendered[0] == ("GPU report: 1 node, 1 GPU, 2 problems", "bad")
     assert texts[-1] == "As JSON: /tmp/report.json"
@@ -72,20 +76,20 @@ def test_the_whole_report() -> None:
         "  +b",
     ):
         assert text in texts
-    assert "Stand-ins, which are not the real thing" not in texts
+    assert "Fakes of vendors' programs" not in texts
     assert {tone for _text, tone in rendered} <= {"plain", "strong", "good", "bad", "weak"}
 
 
-def test_the_head_of_a_good_report() -> None:
-    rendered = render.lines(build.build([host()], cluster()))
+def test_render_lines_without_problems_says_all_well() -> None:
+    rendered = render.render_lines(build.build_report([host()], cluster()))
     assert rendered[0] == ("GPU report: 1 node, 1 GPU, all well", "good")
     assert "RuntimeClass   nvidia (handler nvidia)" in [text for text, _tone in rendered]
 
 
-def test_a_host_of_which_nothing_answers_is_shown_with_dashes() -> None:
+def test_render_table_of_silent_host_has_dashes() -> None:
     nothing = dict.fromkeys(host()["runtime"])
-    seen = host(nvml={"gpus": [], "source": "none", "driver_version": None, "cuda_driver_version": None})
-    seen["runtime"] = {**nothing, "ok": False}
-    report = build.build([seen], cluster(nodes=[], plugin_images=[], runtime_class={}, smoke=[]))
-    row = render.table(report)[1]
+    observation = host(nvml={"gpus": [], "source": "none", "driver_version": None, "cuda_driver_version": None})
+    observation["runtime"] = {**nothing, "ok": False}
+    report = build.build_report([observation], cluster(nodes=[], plugin_images=[], runtime_class={}, smoke=[]))
+    row = render.render_table(report)[1]
     assert row == ("worker-1  none  -       -     -        -        -/0      not run  problem", "bad")

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From what was seen to the report."""
+"""The report from observations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._report import build, problems
+from ansible_collections.gpu.kubernetes.plugins.module_utils._report import build, checks
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._report.observations import (
     MISMATCH,
     cluster,
@@ -20,11 +20,11 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._report.
 )
 
 
-def test_all_well() -> None:
-    report = build.build([host()], cluster())
+def test_build_report_without_problems_is_ok() -> None:
+    report = build.build_report([host()], cluster())
     assert report["ok"] is True
     assert report["problems"] == []
-    assert report["stand_ins"] == []
+    assert report["fakes"] == []
     assert report["notes"] == []
     assert report["summary"] == {"nodes": 1, "gpus": 1, "problems": 0}
     (node,) = report["nodes"]
@@ -33,26 +33,26 @@ def test_all_well() -> None:
     assert node["smoke_test"] == {"result": "passed"}
 
 
-def test_the_report_is_plain_json_and_the_same_for_the_same_cluster() -> None:
+def test_build_report_is_plain_and_deterministic() -> None:
     hosts = [host("worker-2"), host("worker-1")]
-    first = json.dumps(build.build(hosts, cluster()))
+    first = json.dumps(build.build_report(hosts, cluster()))
     warmer = copy.deepcopy(hosts[::-1])
     warmer[0]["nvml"]["gpus"][0].update(temperature_celsius=90, memory_used_bytes=5, power_draw_watts=250.0)
     warmer[0]["runtime"]["waited_seconds"] = 9.9
-    assert json.dumps(build.build(warmer, cluster())) == first
+    assert json.dumps(build.build_report(warmer, cluster())) == first
 
 
 LOST = {"gpus": [gpu(), gpu(1, lost=True)], "error": "1 of 2 GPUs are lost to the driver (0000:47:00.0); reboot."}
 
 
 @pytest.mark.parametrize(
-    ("seen", "told", "codes", "sentence"),
+    ("observation", "result", "codes", "sentence"),
     [
         (
             host(nvml={"gpus": [], "source": "none"}),
             cluster(),
             ["no_gpu"],
-            "worker-1: no NVIDIA GPU; take the host out of the group of GPU nodes, or look at its slots and its hypervisor.",
+            "worker-1: no NVIDIA GPU; remove the host from the group of GPU nodes, or check its slots and its hypervisor.",
         ),
         (host(nvml={"gpus": [], "source": "none"}, require_gpu=False), cluster(), [], None),
         (
@@ -88,8 +88,8 @@ LOST = {"gpus": [gpu(), gpu(1, lost=True)], "error": "1 of 2 GPUs are lost to th
             cluster(),
             ["drift"],
             (
-                "worker-1: the configuration of containerd is not what was declared (to do: add the runtime); "
-                "run prepare_gpu_nodes, and look for who else writes the file."
+                "worker-1: the configuration of containerd is not as declared (to do: add the runtime); "
+                "run prepare_gpu_nodes, and find the other program that writes the file."
             ),
         ),
         # one cause, one problem: a daemon that answers lacks the runtime because its file does
@@ -160,12 +160,14 @@ LOST = {"gpus": [gpu(), gpu(1, lost=True)], "error": "1 of 2 GPUs are lost to th
             host(),
             cluster(hosts=["worker-1", "worker-9"]),
             ["unreachable"],
-            "worker-9: the host could not be examined; look at its errors above.",
+            "worker-9: the host could not be examined; read its errors above.",
         ),
     ],
 )
-def test_problems(seen: dict[str, Any], told: dict[str, Any], codes: list[str], sentence: str | None) -> None:
-    report = build.build([seen], told)
+def test_build_report_with_each_problem_names_it(
+    observation: dict[str, Any], result: dict[str, Any], codes: list[str], sentence: str | None
+) -> None:
+    report = build.build_report([observation], result)
     assert [problem["code"] for problem in report["problems"]] == codes
     assert report["ok"] is not bool(codes)
     if sentence is not None:
@@ -181,17 +183,17 @@ def test_problems(seen: dict[str, Any], told: dict[str, Any], codes: list[str], 
         ("a; b; remedy", ("a; b", "remedy")),
     ],
 )
-def test_split_reason(reason: str, parts: tuple[str, str]) -> None:
-    assert problems.split_reason(reason) == parts
+def test_split_reason_at_last_semicolon(reason: str, parts: tuple[str, str]) -> None:
+    assert checks.split_reason(reason) == parts
 
 
-def test_notes_and_stand_ins() -> None:
-    stand_ins = ["lab.local/stand-in/plugin:v1"]
+def test_build_report_lists_notes_and_fakes() -> None:
+    fakes = ["lab.local/fake/plugin:v1"]
     skipped = [{"node": "worker-1", "passed": False, "skipped": True, "reason": "cordoned"}]
-    told = cluster(plugin_images=stand_ins, smoke=skipped, node={"reason": "cordoned, but all GPUs are offered"})
-    report = build.build([host()], told, ["NVML is simulated."])
+    result = cluster(plugin_images=fakes, smoke=skipped, node={"reason": "cordoned, but all GPUs are offered"})
+    report = build.build_report([host()], result, ["NVML is simulated."])
     assert report["ok"] is True
-    assert report["stand_ins"] == stand_ins
+    assert report["fakes"] == fakes
     assert report["notes"] == [
         "NVML is simulated.",
         "worker-1: cordoned, but all GPUs are offered",
@@ -200,27 +202,27 @@ def test_notes_and_stand_ins() -> None:
     assert report["nodes"][0]["smoke_test"] == {"result": "skipped", "reason": "cordoned"}
 
 
-def test_a_stand_in_that_was_tested_with_is_named_until_another_test() -> None:
-    image = "lab.local/stand-in/cuda-sample@sha256:12"
+def test_build_report_names_fake_of_earlier_test() -> None:
+    image = "lab.local/fake/cuda-sample@sha256:12"
     passed = [{"node": "worker-1", "passed": True, "skipped": False, "image": image}]
-    report = build.build([host()], cluster(smoke=passed))
-    assert (report["stand_ins"], report["nodes"][0]["smoke_test"]) == ([image], {"result": "passed", "image": image})
-    assert build.build([host()], cluster(smoke=[]), earlier=from_file(report))["stand_ins"] == [image]
-    assert build.build([host()], cluster(), earlier=from_file(report))["stand_ins"] == []
+    report = build.build_report([host()], cluster(smoke=passed))
+    assert (report["fakes"], report["nodes"][0]["smoke_test"]) == ([image], {"result": "passed", "image": image})
+    assert build.build_report([host()], cluster(smoke=[]), earlier=from_file(report))["fakes"] == [image]
+    assert build.build_report([host()], cluster(), earlier=from_file(report))["fakes"] == []
 
 
-def test_a_failed_smoke_test_tells_its_last_lines() -> None:
+def test_build_report_with_failed_smoke_test_has_log_tail() -> None:
     failed = [{"node": "worker-1", "passed": False, "skipped": False, "reason": "x", "log_tail": ["no CUDA device"]}]
-    assert build.build([host()], cluster(smoke=failed))["nodes"][0]["smoke_test"] == {
+    assert build.build_report([host()], cluster(smoke=failed))["nodes"][0]["smoke_test"] == {
         "result": "failed",
         "reason": "x",
         "log_tail": ["no CUDA device"],
     }
 
 
-def test_each_problem_is_one_line_with_host_cause_and_remedy() -> None:
+def test_build_report_problem_is_one_sentence() -> None:
     broken = host(runtime={"ok": False, "cause": "line 1\nline 2", "remedy": "do\n this.", "log": []})
-    report = build.build([broken], cluster(smoke_error="no\nresults"))
+    report = build.build_report([broken], cluster(smoke_error="no\nresults"))
     assert [problem["sentence"] for problem in report["problems"]] == [
         "cluster: no results; run it alone to see why.",
         "worker-1: line 1 line 2; do this.",

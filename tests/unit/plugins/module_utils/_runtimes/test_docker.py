@@ -225,7 +225,7 @@ def test_template_is_refused_by_its_name(tmp_path: Path) -> None:
 
 
 class TestValidate:
-    """With a fake of dockerd's answers."""
+    """With a fake for dockerd's answers."""
 
     def node(self, tmp_path: Path, *answers: tuple[int, str, str]) -> DockerNode:
         replies = list(answers)

@@ -215,7 +215,7 @@ def test_distributions_without_a_static_pod_name_the_remedy(
 ) -> None:
     kubelet = plane.folder / "kubelet.yaml"
     kubelet.write_text(f"staticPodPath: {plane.manifest.parent}\n")
-    monkeypatch.setattr(node, "configurations", lambda *_arguments: [str(kubelet)])
+    monkeypatch.setattr(node, "list_configurations", lambda *_arguments: [str(kubelet)])
     monkeypatch.setattr(node, "detect", lambda _exists: distribution)
     # RKE2 has one, and rewrites it.
     with pytest.raises(ConfigError, match=f"is not edited: .*second scheduler with a schedulerName.*{remedy}"):
@@ -232,7 +232,7 @@ def test_the_kubelets_configuration_is_read_as_yaml(
 ) -> None:
     kubelet = tmp_path / "kubelet.yaml"
     kubelet.write_text(f"'staticPodPath': {plane.manifest.parent}\n")
-    monkeypatch.setattr(node, "configurations", lambda *_arguments: [str(kubelet)])
+    monkeypatch.setattr(node, "list_configurations", lambda *_arguments: [str(kubelet)])
     assert plane.run(path=None)["path"] == str(plane.manifest)
     assert plane.requests == ["read", "read", "write"]
 

@@ -39,7 +39,7 @@ def test_the_manifest_is_found_by_the_configuration_of_the_running_kubelet(
     kubelet.write_text("staticPodPath: /elsewhere\n")
     drop_in.write_text(f"staticPodPath: {manifest if single_file else manifest.parent}\n")
     words = ["/usr/bin/kubelet", f"--config={kubelet}", f"--config-dir={drop_in.parent}"]
-    monkeypatch.setattr(node, "processes", lambda: [words])
+    monkeypatch.setattr(node, "list_processes", lambda: [words])
     answer = node.read(None, [], str(tmp_path / "state"))
     assert answer["path"] == str(manifest)
     assert base64.b64decode(answer["files"][str(manifest)]["data"]) == b"x"

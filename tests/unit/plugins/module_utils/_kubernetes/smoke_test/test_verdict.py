@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fakes.kubernetes_api import GPU, node, pod
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.pod_trouble import Evidence
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.pod_failures import Evidence
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.pod import SmokeTest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.verdict import (
     check_node,

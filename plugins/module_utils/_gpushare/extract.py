@@ -1,0 +1,164 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Extracts from nodes and pods the values that gpushare's allocation depends on, a thirtieth of what the API server sends.
+
+Annotations are untrusted input: those that cannot be read count as missing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from sys import intern
+from typing import Any, Iterator, Mapping, NamedTuple
+
+from .._kubernetes.objects import FINISHED_PHASES, parse_units
+from . import names
+
+# The index of amounts without a known GPU.
+PENDING = -1
+
+# Fits into 64 bits.
+MAX_AMOUNT = 10**18
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+# Values of NVIDIA_VISIBLE_DEVICES that hide all GPUs, which does no harm in a container that requests none.
+_HIDING = frozenset({"", "none", "void"})
+
+
+class NodeShare(NamedTuple):
+    """A node: gpu-mem in whole units, and GPUs, each allocatable and as capacity; address is empty if it has none."""
+
+    name: str
+    address: str
+    gpu_mem: int
+    gpu_count: int
+    gpu_mem_capacity: int
+    gpu_count_capacity: int
+    # Resources of NVIDIA's device plugin with allocatable units.
+    nvidia: tuple[str, ...]
+
+
+class PodShare(NamedTuple):
+    """An unfinished pod that requests gpu-mem on a node.
+
+    ``request`` is the sum of its limits, ``amounts`` the allocated amount by GPU index, with PENDING for an unknown GPU.
+    ``annotated`` is the request in its annotation, or None. ``overriding`` are containers that select GPUs themselves.
+    """
+
+    node: str
+    namespace: str
+    name: str
+    phase: str
+    terminating: bool
+    request: int
+    amounts: tuple[tuple[int, int], ...]
+    annotated: str | None
+    unassigned: bool
+    overriding: tuple[str, ...]
+
+
+def extract_node(node: Mapping[str, Any]) -> NodeShare:
+    """Return the values of a node."""
+    status = node.get("status") or {}
+    offered, capacity = status.get("allocatable") or {}, status.get("capacity") or {}
+    return NodeShare(
+        name=str((node.get("metadata") or {}).get("name") or ""),
+        address=_find_address(status),
+        gpu_mem=parse_units(offered.get(names.GPU_MEM)),
+        gpu_count=parse_units(offered.get(names.GPU_COUNT)),
+        gpu_mem_capacity=parse_units(capacity.get(names.GPU_MEM)),
+        gpu_count_capacity=parse_units(capacity.get(names.GPU_COUNT)),
+        nvidia=tuple(sorted(name for name in offered if names.is_nvidia_gpu(name) and parse_units(offered[name]))),
+    )
+
+
+def _find_address(status: Mapping[str, Any]) -> str:
+    for address in status.get("addresses") or []:
+        if address.get("type") == "InternalIP":
+            return str(address.get("address") or "")
+    return ""
+
+
+def extract_pod(pod: Mapping[str, Any]) -> PodShare | None:
+    """Return the values of a pod; None for one that holds no gpu-mem."""
+    spec, phase = pod.get("spec") or {}, str((pod.get("status") or {}).get("phase") or "")
+    if not spec.get("nodeName") or phase in FINISHED_PHASES:
+        return None
+    # As gpushare counts: the limits of the containers, without init containers and overhead (kube-scheduler's rule is in requests.py).
+    request = sum(map(_get_limit, spec.get("containers") or []))
+    if request <= 0:
+        return None
+    metadata = pod.get("metadata") or {}
+    annotations = metadata.get("annotations") or {}
+    annotated = annotations.get(names.REQUEST)
+    return PodShare(
+        # Many pods share these values.
+        node=intern(str(spec["nodeName"])),
+        namespace=intern(str(metadata.get("namespace") or "")),
+        name=str(metadata.get("name") or ""),
+        phase=intern(phase),
+        terminating=bool(metadata.get("deletionTimestamp")),
+        request=request,
+        amounts=_read_amounts(annotations, request),
+        annotated=None if annotated is None else intern(str(annotated)),
+        unassigned=annotations.get(names.ASSIGNED) == "false",
+        overriding=tuple(_find_overriding(spec)),
+    )
+
+
+def _get_limit(container: Mapping[str, Any]) -> int:
+    limits = (container.get("resources") or {}).get("limits") or {}
+    return parse_units(limits[names.GPU_MEM]) if names.GPU_MEM in limits else 0
+
+
+def _find_overriding(spec: Mapping[str, Any]) -> Iterator[str]:
+    for kind in ("initContainers", "containers"):
+        for container in spec.get(kind) or []:
+            values = [
+                _get_value(each) for each in container.get("env") or [] if each.get("name") == names.VISIBLE_DEVICES
+            ]
+            if values and (_get_limit(container) or values[-1] not in _HIDING):
+                yield intern(str(container.get("name") or ""))
+
+
+def _get_value(variable: Mapping[str, Any]) -> str | None:
+    """Return the value of a container's variable; None if it has a source (valueFrom)."""
+    return None if variable.get("valueFrom") else str(variable.get("value") or "")
+
+
+def _read_amounts(annotations: Mapping[str, Any], request: int) -> tuple[tuple[int, int], ...]:
+    """Return (index, amount) pairs by index: of the annotated allocation, else the request on the annotated GPU."""
+    allocation = annotations.get(names.ALLOCATION)
+    found = _parse_allocation(allocation) if allocation else {}
+    if found:
+        return tuple(sorted(found.items()))
+    index = parse_whole(annotations.get(names.INDEX))
+    return ((PENDING if index is None else index, request),)
+
+
+def _parse_allocation(text: Any) -> dict[int, int]:
+    """Return amounts by GPU index; empty if the text is invalid."""
+    try:
+        containers = json.loads(text)
+        found: dict[int, int] = {}
+        for container, gpus in containers.items():
+            if parse_whole(container) is None:
+                return {}
+            for gpu, amount in (gpus or {}).items():
+                index = parse_whole(gpu)
+                if index is None or not _is_amount(amount):
+                    return {}
+                found[index] = found.get(index, 0) + amount
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return {}
+    return found
+
+
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_AMOUNT
+
+
+def parse_whole(text: Any) -> int | None:
+    """Return a whole number in an annotation; None for anything else."""
+    return int(text) if isinstance(text, str) and _WHOLE.fullmatch(text) else None

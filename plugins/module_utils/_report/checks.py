@@ -1,0 +1,205 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Finds the problems of the GPUs of a cluster, by a table of checks.
+
+An observation is of one host::
+
+    {host, node, require_gpu, nvml: facts of nvml_facts, runtime: result of container_runtime_probe,
+     daemon: "containerd", "crio" or "docker", toolkit: result of container_runtime_info,
+     configuration: result of containerd_config, crio_config or docker_daemon_config in check mode}
+
+``join_cluster`` adds what the API server reports on its node, for the checks::
+
+    {kubernetes: entry of gpu_nodes_info, or empty,
+     smoke_test: {result: passed, failed, skipped or "not run", reason unless passed, log_tail if failed,
+                  image if one was tried}}
+
+The cluster is what the API server reports, and what concerns all hosts::
+
+    {error: str or None, resource_name, nodes: [entry of gpu_nodes_info], plugin_images: [name],
+     runtime_class: {name, found, handler, expected_handler}, smoke: [entry of gpu_smoke_test], smoke_error: str,
+     hosts: [all hosts of the run], limited: whether the inventory has more}
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Tuple
+
+Observation = Mapping[str, Any]
+Cluster = Mapping[str, Any]
+# {host, code, cause, remedy, sentence}; host is empty for a problem of the cluster
+Problem = Dict[str, Any]
+# (code, cause, remedy)
+Finding = Tuple[str, str, str]
+HostCheck = Callable[[Observation], Iterator[Finding]]
+
+
+def get_runtime_title(observation: Observation) -> str:
+    """Return the name of the host's container runtime, as its project writes it."""
+    daemon = str(observation.get("daemon") or "containerd")
+    return {"crio": "CRI-O", "docker": "Docker"}.get(daemon, daemon)
+
+
+def split_reason(reason: str) -> tuple[str, str]:
+    """Split "cause; remedy" at its last semicolon; without one, the remedy is empty."""
+    cause, separator, remedy = reason.rpartition("; ")
+    return (cause, remedy) if separator else (reason, "")
+
+
+def join_cluster(observation: Observation, cluster: Cluster) -> Observation:
+    """Return the observation with the cluster's entries on the host's node."""
+    name = observation["node"]
+    entry: Mapping[str, Any] = next((node for node in cluster.get("nodes") or [] if node["name"] == name), {})
+    test: Mapping[str, Any] = next((test for test in cluster.get("smoke") or [] if test["node"] == name), {})
+    return {
+        **observation,
+        "kubernetes": entry,
+        "smoke_test": _build_smoke_test(test) if test else {"result": "not run"},
+    }
+
+
+def _build_smoke_test(test: Mapping[str, Any]) -> dict[str, Any]:
+    tried = {"image": test["image"]} if test.get("image") else {}
+    if test.get("passed"):
+        return {"result": "passed", **tried}
+    reason = test.get("reason") or "no reason given"
+    if test.get("skipped"):
+        return {"result": "skipped", "reason": reason, **tried}
+    return {"result": "failed", "reason": reason, "log_tail": list(test.get("log_tail") or []), **tried}
+
+
+def _check_driver(observation: Observation) -> Iterator[Finding]:
+    nvml = observation["nvml"]
+    gpus = nvml.get("gpus") or []
+    lost = any(gpu.get("lost") for gpu in gpus)  # each is a problem of its own
+    if nvml.get("error") and not lost:
+        cause, remedy = split_reason(str(nvml["error"]).rstrip("."))
+        yield "driver_error", cause, remedy or "reinstall the driver and reboot"
+    elif gpus and nvml.get("source") == "pci":
+        yield "driver_missing", f"{len(gpus)} GPUs on the PCI bus but no NVIDIA driver", "install the driver"
+    elif not gpus and observation.get("require_gpu", True):
+        remedy = "remove the host from the group of GPU nodes, or check its slots and its hypervisor"
+        yield "no_gpu", "no NVIDIA GPU", remedy
+
+
+def _check_lost_gpus(observation: Observation) -> Iterator[Finding]:
+    # The driver's error concerns all of them, so that only the first names it.
+    detail = split_reason(str(observation["nvml"].get("error") or "").rstrip("."))[0]
+    for gpu in observation["nvml"].get("gpus") or []:
+        if gpu.get("lost"):
+            name = gpu.get("uuid") or gpu.get("pci_address") or gpu.get("index")
+            suffix, detail = f" [{detail}]" if detail else "", ""
+            yield (
+                "gpu_lost",
+                f"GPU {name} is lost{suffix}",
+                "drain the node, reboot it and look for Xid errors and NVRM in its log",
+            )
+
+
+def _check_runtime(observation: Observation) -> Iterator[Finding]:
+    runtime = observation["runtime"]
+    # Drift explains why a daemon that answers lacks a runtime.
+    drifted = bool((observation.get("configuration") or {}).get("reasons"))
+    if not runtime.get("ok") and not (drifted and runtime.get("runtime_version")):
+        detail = "".join(f" [{line}]" for line in (runtime.get("log") or [])[-1:])
+        yield "runtime", f"{runtime.get('cause') or 'no answer'}{detail}", runtime.get("remedy") or "read its log"
+
+
+def _check_toolkit(observation: Observation) -> Iterator[Finding]:
+    found = observation.get("toolkit")
+    if found is not None and not found.get("usable"):
+        place = f"{found['path']} cannot be executed" if found.get("path") else "nvidia-container-runtime is missing"
+        yield "toolkit", place, "run prepare_gpu_nodes"
+
+
+def _check_configuration(observation: Observation) -> Iterator[Finding]:
+    found = observation.get("configuration") or {}
+    if "reasons" not in found:
+        if found.get("msg") and not found.get("skipped"):
+            cause, remedy = split_reason(str(found["msg"]).rstrip("."))
+            yield "configuration", cause, remedy or "correct the file"
+    elif found["reasons"]:
+        cause = f"the configuration of {get_runtime_title(observation)} is not as declared (to do: {', '.join(found['reasons'])})"
+        yield "drift", cause, "run prepare_gpu_nodes, and find the other program that writes the file"
+    elif found.get("restart_required"):
+        cause = f"no run has confirmed a restart of {get_runtime_title(observation)} since its configuration changed"
+        yield "restart_due", cause, "run prepare_gpu_nodes"
+
+
+def _check_node(observation: Observation) -> Iterator[Finding]:
+    entry = observation["kubernetes"]
+    if entry and not entry.get("ok"):
+        cause, remedy = split_reason(str(entry.get("reason") or "not every GPU is allocatable"))
+        yield "node", cause, remedy or "check the node and the device plugin's pod"
+
+
+def _check_smoke_test(observation: Observation) -> Iterator[Finding]:
+    test = observation["smoke_test"]
+    if test["result"] == "failed":
+        cause, remedy = split_reason(str(test["reason"]))
+        yield "smoke_test", f"the smoke test failed: {cause}", remedy or "read the pod's last lines in the report"
+
+
+HOST_CHECKS: tuple[HostCheck, ...] = (
+    _check_driver,
+    _check_lost_gpus,
+    _check_toolkit,
+    _check_runtime,
+    _check_configuration,
+    _check_node,
+    _check_smoke_test,
+)
+
+
+def _build_problem(host: str, finding: Finding) -> Problem:
+    code, cause, remedy = (" ".join(part.split()).rstrip(".") for part in finding)
+    sentence = f"{host or 'cluster'}: {cause}; {remedy}."
+    return {"host": host, "code": code, "cause": cause, "remedy": remedy, "sentence": sentence}
+
+
+def find_host_problems(observation: Observation) -> list[Problem]:
+    """Return the problems of one host with a joined observation, those of its hardware first."""
+    return [_build_problem(observation["host"], finding) for check in HOST_CHECKS for finding in check(observation)]
+
+
+def find_unreachable(hosts: Iterable[str]) -> list[Problem]:
+    """Return one problem for each host without an observation."""
+    finding = ("unreachable", "the host could not be examined", "read its errors above")
+    return [_build_problem(host, finding) for host in sorted(hosts)]
+
+
+def find_cluster_problems(cluster: Cluster) -> list[Problem]:
+    """Return the problems of the cluster as a whole."""
+    found: list[Problem] = []
+    if cluster.get("error"):
+        cause, remedy = split_reason(str(cluster["error"]).rstrip("."))
+        found.append(_build_problem("", ("api", cause, remedy or "check gpu_kubeconfig and the API server")))
+        return found
+    if cluster.get("smoke_error"):
+        cause, remedy = split_reason(str(cluster["smoke_error"]).rstrip("."))
+        found.append(_build_problem("", ("smoke_test", cause, remedy or "run it alone to see why")))
+    runtime_class = cluster.get("runtime_class") or {}
+    name = runtime_class.get("name")
+    if name and not runtime_class.get("found"):
+        found.append(
+            _build_problem(
+                "",
+                (
+                    "runtime_class",
+                    f"there is no RuntimeClass {name}",
+                    "run the playbook that deploys the device plugin",
+                ),
+            )
+        )
+    # ansible-core 2.18 turns None into an empty text.
+    elif name and (runtime_class.get("expected_handler") or runtime_class.get("handler")) != runtime_class.get(
+        "handler"
+    ):
+        cause = f"RuntimeClass {name} has the handler {runtime_class.get('handler')}, not {runtime_class['expected_handler']}"
+        found.append(
+            _build_problem(
+                "", ("runtime_class", cause, "delete it and run the playbook that deploys the device plugin")
+            )
+        )
+    return found

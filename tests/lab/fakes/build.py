@@ -1,0 +1,189 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Compile the fakes and pack them as docker-archives."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from ..binaries import GO_BUILD, GO_COMPILER
+from ..shell import LabError, run
+from .archive import Content, Directory, Link, docker_archive
+
+__all__ = [
+    "CUDA_SAMPLE",
+    "DEVICE_PLUGIN",
+    "GPUSHARE_DEVICE_PLUGIN",
+    "GPUSHARE_EXTENDER",
+    "LABEL",
+    "NANO_GPU_AGENT",
+    "NANO_GPU_EXTENDER",
+    "build",
+    "digest",
+    "pause",
+]
+
+DEVICE_PLUGIN = "lab.local/fake/k8s-device-plugin:v0.20.0"
+CUDA_SAMPLE = "lab.local/fake/cuda-sample:vectoradd"
+# Tags name the source of the original that is imitated; see README.md.
+GPUSHARE_EXTENDER = "lab.local/fake/gpushare-extender:c0b6141"
+GPUSHARE_DEVICE_PLUGIN = "lab.local/fake/gpushare-device-plugin:v2-1.11-aff8a23"
+NANO_GPU_EXTENDER = "lab.local/fake/nano-gpu-scheduler:0.3.0"
+NANO_GPU_AGENT = "lab.local/fake/nano-gpu-agent:0.3.0"
+LABEL = "gpu-kubernetes.fake"
+
+_SOURCE = Path(__file__).parent
+# Folder of a Go program -> whether it needs C, for NVML.
+_GO_PROGRAMS = {
+    "device-plugin": True,
+    "gpushare-device-plugin": True,
+    "gpushare-extender": False,
+    "nano-gpu-agent": False,
+    "nano-gpu-scheduler": False,
+}
+_PROGRAMS = (*_GO_PROGRAMS, "nvml-check", "pause", "vectorAdd")
+_CC = ("gcc", "-std=gnu11", "-O2", "-s", "-Wall", "-Wextra", "-Werror")
+# libnvidia-ml.so.1 of a real driver asks for these; since glibc 2.34 most of them are empty.
+_GLIBC = ("libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1")
+
+
+def build(out_dir: Path, cache: Path) -> dict[str, Path]:
+    """Image name -> docker-archive in ``out_dir``, of all fakes but the pause image.
+
+    Programs are compiled once for each state of their sources and kept below ``cache``. Raises LabError with the
+    compiler's words, OSError when a folder cannot be written.
+    """
+    programs = _compiled(cache)
+    libraries = _dynamic(programs / "device-plugin")
+    return {
+        DEVICE_PLUGIN: _plugin(out_dir, DEVICE_PLUGIN, "nvidia-device-plugin", programs / "device-plugin", libraries),
+        GPUSHARE_DEVICE_PLUGIN: _plugin(
+            out_dir, GPUSHARE_DEVICE_PLUGIN, "gpushare-device-plugin-v2", programs / "gpushare-device-plugin", libraries
+        ),
+        GPUSHARE_EXTENDER: _static(
+            out_dir, GPUSHARE_EXTENDER, "gpushare-schd-extender", programs / "gpushare-extender"
+        ),
+        NANO_GPU_EXTENDER: _static(out_dir, NANO_GPU_EXTENDER, "nano-gpu-scheduler", programs / "nano-gpu-scheduler"),
+        NANO_GPU_AGENT: _static(out_dir, NANO_GPU_AGENT, "nano-gpu-agent", programs / "nano-gpu-agent"),
+        CUDA_SAMPLE: docker_archive(
+            out_dir / "cuda-sample.tar",
+            name=CUDA_SAMPLE,
+            files={
+                **libraries,
+                "/cuda-samples/vectorAdd": programs / "vectorAdd",
+                "/cuda-samples/nvml-check": programs / "nvml-check",
+            },
+            entrypoint=["/cuda-samples/vectorAdd"],
+            # As in CUDA's images, therefore with the same trap: where nvidia is the default runtime, a pod that asks
+            # for no GPU sees all of them.
+            env={"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"},
+            labels={LABEL: "true"},
+        ),
+    }
+
+
+def _archive(out_dir: Path, name: str) -> Path:
+    """Where the archive of the image of this name is."""
+    return out_dir / f"{name.rpartition('/')[2].partition(':')[0]}.tar"
+
+
+def _static(out_dir: Path, name: str, command: str, program: Path) -> Path:
+    """The image of a program that needs nothing else, under the original's command."""
+    return docker_archive(
+        _archive(out_dir, name),
+        name=name,
+        files={f"/usr/bin/{command}": program},
+        entrypoint=[command],
+        labels={LABEL: "true"},
+    )
+
+
+def _plugin(out_dir: Path, name: str, command: str, program: Path, libraries: dict[str, Content]) -> Path:
+    """The image of a device plugin that asks NVML, under the original's command."""
+    return docker_archive(
+        _archive(out_dir, name),
+        name=name,
+        files={**libraries, f"/usr/bin/{command}": program, "/var/lib/kubelet/device-plugins": Directory()},
+        entrypoint=[command],
+        # As in the originals: under the nvidia runtime a plugin sees every GPU without asking for one.
+        env={"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "utility"},
+        labels={LABEL: "true"},
+    )
+
+
+def pause(path: Path, *, name: str, cache: Path) -> Path:
+    """Write the pod sandbox's image to ``path`` under ``name`` (the one that kubeadm lists); errors as in build."""
+    program = _compiled(cache) / "pause"
+    return docker_archive(path, name=name, files={"/pause": program}, entrypoint=["/pause"], labels={LABEL: "true"})
+
+
+def _sources() -> list[Path]:
+    """What the programs are made of, tests left out."""
+    found = [path for path in _SOURCE.rglob("*") if path.suffix in {".c", ".go", ".h", ".mod", ".sum"}]
+    return sorted(path for path in found if "testdata" not in path.parts and not path.name.endswith("_test.go"))
+
+
+def digest() -> str:
+    """Changes with the sources, the compilers and their flags."""
+    digest = hashlib.sha256("\n".join([*_CC, *GO_BUILD, run(["go", "version"]), run(["gcc", "--version"])]).encode())
+    for path in _sources():
+        digest.update(f"\n{path.relative_to(_SOURCE)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _compiled(cache: Path) -> Path:
+    """Folder with the programs; it appears whole or not at all."""
+    target = cache / f"fakes-{digest()}"
+    if all((target / program).is_file() for program in _PROGRAMS):
+        return target
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".fakes-", dir=cache) as scratch:
+        fresh = Path(scratch, "programs")
+        fresh.mkdir()
+        _compile(fresh)
+        shutil.rmtree(target, ignore_errors=True)
+        os.replace(fresh, target)
+    return target
+
+
+def _compile(target: Path) -> None:
+    binding = _SOURCE / "internal" / "nvml" / "binding.c"
+    sample = _SOURCE / "cuda-sample"
+    run([*_CC, "-static", "-o", target / "pause", _SOURCE / "pause" / "pause.c"])
+    run([*_CC, "-static", "-o", target / "vectorAdd", sample / "vectoradd.c"])
+    run([*_CC, "-o", target / "nvml-check", sample / "nvml-check.c", binding, "-ldl"])
+    for program, needs_c in _GO_PROGRAMS.items():
+        run(
+            [*GO_BUILD, "-o", target / program, f"./{program}"],
+            cwd=_SOURCE,
+            env={**os.environ, **GO_COMPILER, "CGO_ENABLED": str(int(needs_c)), "GOWORK": "off"},
+        )
+
+
+def _dynamic(program: Path) -> dict[str, Content]:
+    """The part of a Debian system that PROGRAM needs to start and to find a library that the runtime mounts.
+
+    nvidia-cdi-hook runs the node's own ldconfig with this image as its root; /etc/debian_version tells it where this
+    image's loader looks for libraries. The image's ldconfig is there for those who look into the container by hand.
+    """
+    files: dict[str, Content] = {f"/{name}": Link(f"usr/{name}") for name in ("bin", "lib", "lib64", "sbin")}
+    files |= {f"/{name}": Directory(0o1777 if name == "tmp" else 0o755) for name in ("dev", "proc", "sys", "tmp")}
+    found = [Path(word) for word in run(["ldd", program]).split() if word.startswith("/")]
+    folder = next((path.parent for path in found if path.name == "libc.so.6"), None)
+    if folder is None:
+        raise LabError(f"{program} is not linked against glibc, so its image cannot be made; build it on Debian")
+    for library in [*found, *(folder / name for name in _GLIBC)]:
+        files[_merged(library)] = library
+    for name in ("/etc/debian_version", "/etc/os-release", "/etc/ld.so.conf", "/sbin/ldconfig"):
+        files[_merged(Path(name))] = Path(name)
+    files["/etc/ld.so.conf.d/multiarch.conf"] = f"{_merged(folder)}\n".encode()
+    return files
+
+
+def _merged(path: Path) -> str:
+    """PATH as it is called where /lib, /lib64 and /sbin are links into /usr."""
+    return f"/usr{path}" if path.parts[1] in {"lib", "lib64", "sbin"} else str(path)

@@ -1,0 +1,169 @@
+// Copyright (c) 2026, the gpu.kubernetes authors
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"gpu.kubernetes.lab/fakes/internal/extender"
+	"gpu.kubernetes.lab/fakes/internal/gpushare"
+	"gpu.kubernetes.lab/fakes/internal/kube"
+)
+
+// ledger is what the extender knows: the cluster, and each GPU node as it was first seen.
+type ledger struct {
+	*extender.Mirror
+
+	unhealthy map[string]map[int]bool
+	cached    map[string]*gpuNode
+}
+
+// gpuNode is a node in the cache. It is looked at again only while it has no GPUs or its capacity is not above zero, and
+// GPUs that are in it once keep their size: after a change of the unit or of the number of GPUs only a restart helps, and
+// after a first look between the plugin's count and its memory too. The original does so, and the role has to know it.
+type gpuNode struct {
+	memory, count int64
+	totals        []int64 // of each GPU
+}
+
+func newLedger() *ledger {
+	l := &ledger{Mirror: extender.NewMirror(), unhealthy: map[string]map[int]bool{}, cached: map[string]*gpuNode{}}
+	l.Seen = l.lookAtPod
+	return l
+}
+
+// look finds a node in the cache, or takes it in. The mutex is held.
+func (l *ledger) look(name string) (*gpuNode, error) {
+	shown, exists := l.Node(name)
+	if !exists {
+		return nil, fmt.Errorf("node %s is not in the cluster", name)
+	}
+	node, known := l.cached[name]
+	if !known {
+		node = &gpuNode{}
+		l.cached[name] = node
+	}
+	if len(node.totals) > 0 && node.memory > 0 && node.count > 0 {
+		return node, nil
+	}
+	node.memory, node.count = int64(shown.Status.Capacity[gpushare.Memory]), int64(shown.Status.Capacity[gpushare.Count])
+	if len(node.totals) == 0 && node.count > 0 && (!known || node.memory > 0) {
+		node.totals = slices.Repeat([]int64{node.memory / node.count}, int(node.count))
+	}
+	return node, nil
+}
+
+// lookAtPod takes in the node of a pod that has a GPU. The mutex is held.
+func (l *ledger) lookAtPod(pod kube.Pod) {
+	if _, placed := gpushare.Number(pod, gpushare.Index); placed && occupies(pod) {
+		_, _ = l.look(pod.Spec.NodeName)
+	}
+}
+
+// occupies tells whether a pod counts: on a node, not ended, not being deleted, with a limit of memory.
+func occupies(pod kube.Pod) bool {
+	ended := pod.Status.Phase == "Succeeded" || pod.Status.Phase == "Failed"
+	return pod.Spec.NodeName != "" && !ended && pod.Metadata.DeletionTimestamp == "" && gpushare.Request(pod) > 0
+}
+
+// onNode are the pods that count on the GPUs of a node, by the GPU. The mutex is held.
+func (l *ledger) onNode(name string) map[int][]kube.Pod {
+	found := map[int][]kube.Pod{}
+	for _, pod := range l.Pods() {
+		if index, placed := gpushare.Number(pod, gpushare.Index); placed && pod.Spec.NodeName == name && occupies(pod) {
+			found[int(index)] = append(found[int(index)], pod)
+		}
+	}
+	return found
+}
+
+func used(pods []kube.Pod) int64 {
+	var sum int64
+	for _, pod := range pods {
+		amount, _ := gpushare.Number(pod, gpushare.PodMemory)
+		sum += amount
+	}
+	return sum
+}
+
+// fit is the GPU with the smallest free memory that is enough, the lowest index among equals; false: none is enough.
+func (l *ledger) fit(name string, request int64) (index int, total int64, ok bool, err error) {
+	l.Lock()
+	defer l.Unlock()
+	node, err := l.look(name)
+	if err != nil {
+		return 0, 0, false, err
+	}
+	if node.memory <= 0 {
+		return 0, 0, false, fmt.Errorf("node %s has no %s", name, gpushare.Memory)
+	}
+	var least int64
+	pods := l.onNode(name)
+	for n, size := range node.totals {
+		free := size - used(pods[n])
+		if free >= request && !l.unhealthy[name][n] && (!ok || free < least) {
+			index, total, least, ok = n, size, free, true
+		}
+	}
+	return index, total, ok, nil
+}
+
+// deviceReport, podReport and nodeReport are what inspect shows, under the original's names.
+type podReport struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	Used      int64  `json:"usedGPU"`
+}
+
+type deviceReport struct {
+	ID    int         `json:"id"`
+	Total int64       `json:"totalGPU"`
+	Used  int64       `json:"usedGPU"`
+	Pods  []podReport `json:"pods"`
+}
+
+type nodeReport struct {
+	Name    string         `json:"name"`
+	Total   int64          `json:"totalGPU"`
+	Used    int64          `json:"usedGPU"`
+	Devices []deviceReport `json:"devs"`
+}
+
+// inspect reports every node of the cache, or the one that is named, which comes into the cache by that.
+func (l *ledger) inspect(name string) ([]nodeReport, error) {
+	l.Lock()
+	defer l.Unlock()
+	reports := []nodeReport{}
+	if name != "" {
+		node, err := l.look(name)
+		if err != nil {
+			return nil, err
+		}
+		return append(reports, l.report(name, node)), nil
+	}
+	for name, node := range l.cached {
+		reports = append(reports, l.report(name, node))
+	}
+	slices.SortFunc(reports, func(a, b nodeReport) int { return cmp.Compare(a.Name, b.Name) })
+	return reports, nil
+}
+
+func (l *ledger) report(name string, node *gpuNode) nodeReport {
+	report := nodeReport{Name: name, Total: node.memory, Devices: []deviceReport{}}
+	pods := l.onNode(name)
+	for n, total := range node.totals {
+		device := deviceReport{ID: n, Total: total, Used: used(pods[n]), Pods: []podReport{}}
+		for _, pod := range pods[n] {
+			device.Pods = append(device.Pods, podReport{pod.Metadata.Name, pod.Metadata.Namespace, used([]kube.Pod{pod})})
+		}
+		slices.SortFunc(device.Pods, func(a, b podReport) int {
+			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		})
+		report.Used += device.Used
+		report.Devices = append(report.Devices, device)
+	}
+	return report
+}

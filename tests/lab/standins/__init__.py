@@ -1,3 +1,0 @@
-# Copyright (c) 2026, the gpu.kubernetes authors
-# SPDX-License-Identifier: GPL-3.0-or-later
-"""What stands in for images that cannot be pulled, built from source; see README.md."""
