@@ -97,7 +97,7 @@ def _plan_cluster(changes: Sequence[Change], cluster: Cluster) -> dict[str, Any]
 def _list_nvidia_resources(changes: Sequence[Change]) -> list[str]:
     """Return the resources of NVIDIA's device plugin on nodes that share; at least the configured ones."""
     sharers = [change for change in changes if change.shares]
-    found = set()
+    found: set[str] = set()
     for change in sharers:
         # A kubelet reports a resource that the node had once for as long as it runs, with 0.
         amounts = matching(change.node.capacity, nvidia_resources(change.host.resource_name))

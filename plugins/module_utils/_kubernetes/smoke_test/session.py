@@ -61,7 +61,7 @@ class Session:
         try:
             return Created(get_name(self.cluster.create_pod(self._namespace, manifest)))
         except ApiError as error:
-            if former and error.passing:
+            if former and error.is_transient:
                 return Created(former)
             if not error.status:
                 raise
@@ -78,7 +78,7 @@ class Session:
             try:
                 pods = {get_name(pod): pod for pod in self.cluster.pods(self._namespace, {RUN_LABEL: self._run})}
             except ApiError as error:
-                if late or not error.passing:
+                if late or not error.is_transient:
                     raise
             else:
                 if late or is_enough(pods):
