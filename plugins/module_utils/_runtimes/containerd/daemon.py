@@ -49,7 +49,7 @@ class Containerd:
         return self.request.runtime_name
 
     def check_owner(self, text: str) -> list[str]:
-        """Refuse a file that k3s and the like render; return warnings for one that kubespray rewrites."""
+        """Refuse a file that a distribution renders; return warnings for one that an installer overwrites."""
         path = self.path
         owner = (
             owners.owner_of_path(path)
