@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import xid
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import driver
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ LOG = """\
 def test_read_xids_returns_each_record(tmp_path: Path) -> None:
     log = tmp_path / "kmsg"
     log.write_text(LOG)
-    assert xid.read_xids(str(log)) == [
+    assert driver.read_xids(str(log)) == [
         {
             "pci_address": "0000:3b:00.0",
             "xid": 79,
@@ -51,7 +51,7 @@ def test_read_xids_returns_each_record(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["missing", "."])
 def test_read_xids_without_right_is_none(tmp_path: Path, name: str) -> None:
-    assert xid.read_xids(str(tmp_path / name)) is None
+    assert driver.read_xids(str(tmp_path / name)) is None
 
 
 def test_read_xids_does_not_wait(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_read_xids_does_not_wait(tmp_path: Path) -> None:
     handle = os.open(pipe, os.O_RDWR)
     os.write(handle, LOG.encode())
     answers: list[object] = []
-    reader = threading.Thread(target=lambda: answers.append(xid.read_xids(str(pipe))), daemon=True)
+    reader = threading.Thread(target=lambda: answers.append(driver.read_xids(str(pipe))), daemon=True)
     reader.start()
     reader.join(10)
     os.close(handle)
