@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import ctr
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import clients
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.errors import ClientError, CriMissingError
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._probe import samples
 
@@ -20,7 +20,7 @@ def test_query_returns_version_and_readiness() -> None:
         commands.append(list(command))
         return 0, samples.CTR_VERSION if command[-1] == "version" else samples.CTR_PLUGINS_2, ""
 
-    answer = ctr.query("/usr/bin/ctr", "/run/c.sock", run)
+    answer = clients.query_ctr("/usr/bin/ctr", "/run/c.sock", run)
     assert (answer["source"], answer["runtime_name"], answer["runtime_version"]) == ("ctr", "containerd", "2.1.4")
     assert answer["conditions"]["RuntimeReady"]["status"] is True
     common = ["/usr/bin/ctr", "--address", "/run/c.sock", "--connect-timeout", "5s", "--timeout", "5s"]
@@ -30,12 +30,12 @@ def test_query_returns_version_and_readiness() -> None:
 @pytest.mark.parametrize("printed", ["", "Client:\n  Version:  1\n", "Server:\n", "Server:\n  Version:\n", "garbage"])
 def test_read_version_without_a_server_is_an_error(printed: str) -> None:
     with pytest.raises(ClientError, match="no version"):
-        ctr.read_version(printed)
+        clients.read_ctr_version(printed)
 
 
 @pytest.mark.parametrize("printed", [samples.CTR_PLUGINS_1, samples.CTR_PLUGINS_2])
 def test_check_plugins_accepts_a_plugin_that_runs(printed: str) -> None:
-    ctr.check_plugins(printed)
+    clients.check_ctr_plugins(printed)
 
 
 @pytest.mark.parametrize(
@@ -59,4 +59,4 @@ def test_check_plugins_accepts_a_plugin_that_runs(printed: str) -> None:
 )
 def test_check_plugins_rejects_a_plugin_that_does_not_run(printed: str, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
-        ctr.check_plugins(printed)
+        clients.check_ctr_plugins(printed)

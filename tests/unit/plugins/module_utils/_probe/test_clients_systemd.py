@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import unit
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import clients
 
 FATAL = 'time="2026-08-01T10:00:00Z" level=fatal msg="x"'
 PLUGIN = (
@@ -16,7 +16,7 @@ BARE = "containerd: failed to load TOML: /etc/containerd/config.toml: invalid"
 
 
 def test_parse_show_returns_properties() -> None:
-    shown = unit.parse_show("ActiveState=active\nResult=\nExecStart={ path=/usr/bin/containerd }\nnonsense\n")
+    shown = clients.parse_show("ActiveState=active\nResult=\nExecStart={ path=/usr/bin/containerd }\nnonsense\n")
     assert shown == {"ActiveState": "active", "Result": "", "ExecStart": "{ path=/usr/bin/containerd }"}
 
 
@@ -33,16 +33,16 @@ def test_parse_show_returns_properties() -> None:
     ],
 )
 def test_find_error_lines_of_each_log(lines: list[str], limit: int, result: list[str]) -> None:
-    assert unit.find_error_lines(lines, limit) == result
+    assert clients.find_error_lines(lines, limit) == result
 
 
 def test_build_journal_command_selects_current_start() -> None:
-    assert unit.build_journal_command("containerd", {"InvocationID": "abc"})[-1] == "_SYSTEMD_INVOCATION_ID=abc"
-    assert unit.build_journal_command("containerd", {"InvocationID": "abc", "NRestarts": "0"})[-1].endswith("=abc")
-    assert "_SYSTEMD" not in " ".join(unit.build_journal_command("containerd", {}))
+    assert clients.build_journal_command("containerd", {"InvocationID": "abc"})[-1] == "_SYSTEMD_INVOCATION_ID=abc"
+    assert clients.build_journal_command("containerd", {"InvocationID": "abc", "NRestarts": "0"})[-1].endswith("=abc")
+    assert "_SYSTEMD" not in " ".join(clients.build_journal_command("containerd", {}))
 
 
 def test_build_journal_command_after_restarts_selects_all() -> None:
-    command = unit.build_journal_command("containerd", {"InvocationID": "abc", "NRestarts": "1"})
+    command = clients.build_journal_command("containerd", {"InvocationID": "abc", "NRestarts": "1"})
     assert "_SYSTEMD" not in " ".join(command)
-    assert "containerd" in unit.build_show_command("containerd")
+    assert "containerd" in clients.build_show_command("containerd")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import crio, docker, http
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import clients, query
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.errors import QueryError
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._probe import samples
 
@@ -32,7 +32,7 @@ INFO = {
 
 
 def test_query_of_docker_returns_the_common_form() -> None:
-    answer, effective = docker.query(lambda target: json.dumps(INFO).encode() if target == "/info" else b"")
+    answer, effective = query.query_docker(lambda target: json.dumps(INFO).encode() if target == "/info" else b"")
     assert (answer["runtime_name"], answer["runtime_version"], answer["api_version"]) == (
         "docker",
         "20.10.24+dfsg1",
@@ -52,17 +52,17 @@ def test_query_of_docker_returns_the_common_form() -> None:
 @pytest.mark.parametrize(("folders", "enabled"), [([], False), (["/etc/cdi"], True)])
 def test_query_of_docker_25_reports_cdi(folders: list[str], enabled: bool) -> None:
     result = json.dumps({**INFO, "CDISpecDirs": folders}).encode()
-    assert docker.query(lambda _target: result)[1]["enable_cdi"] is enabled
+    assert query.query_docker(lambda _target: result)[1]["enable_cdi"] is enabled
 
 
 @pytest.mark.parametrize("body", [b"no JSON", b"[]", b"\xff"])
 def test_query_of_docker_with_garbage_raises(body: bytes) -> None:
     with pytest.raises(QueryError, match="the answer is not"):
-        docker.query(lambda _target: body)
+        query.query_docker(lambda _target: body)
 
 
 def test_read_runtimes_of_crio_returns_the_common_form() -> None:
-    found = crio.read_runtimes(samples.CRIO_CONFIG)
+    found = query.read_crio_runtimes(samples.CRIO_CONFIG)
     assert (found["default_runtime"], found["enable_cdi"]) == ("crun", True)
     assert found["runtimes"] == {
         "crun": {"type": "oci", "binary": "/usr/libexec/crio/crun", "systemd_cgroup": True},
@@ -73,7 +73,7 @@ def test_read_runtimes_of_crio_returns_the_common_form() -> None:
 @pytest.mark.parametrize("body", [b"\xff", b"a = [", b"a = 1", b"[crio]\nruntime = 1", b"[crio.runtime]\nruntimes = 1"])
 def test_read_runtimes_of_crio_with_garbage_raises(body: bytes) -> None:
     with pytest.raises(QueryError, match="cannot be read"):
-        crio.read_runtimes(body)
+        query.read_crio_runtimes(body)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def server(tmp_path: Path) -> t.Iterator[t.Callable[[bytes], str]]:
 
 def test_get_sends_one_request(server: t.Callable[[bytes], str]) -> None:
     path = server(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
-    assert http.get(path, "/info", 5) == b"{}"
+    assert clients.get_by_http(path, "/info", 5) == b"{}"
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,9 @@ def test_get_sends_one_request(server: t.Callable[[bytes], str]) -> None:
 )
 def test_get_with_bad_answer_raises(server: t.Callable[[bytes], str], result: bytes, words: str) -> None:
     with pytest.raises(QueryError, match=words):
-        http.get(server(result), "/info", 5)
+        clients.get_by_http(server(result), "/info", 5)
 
 
 def test_get_without_listener_raises(tmp_path: Path) -> None:
     with pytest.raises(QueryError, match="No such file or directory"):
-        http.get(str(tmp_path / "none"), "/info", 5)
+        clients.get_by_http(str(tmp_path / "none"), "/info", 5)

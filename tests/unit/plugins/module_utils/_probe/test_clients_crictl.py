@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import crictl
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import clients
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.errors import ClientError
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._probe import samples
 
@@ -21,7 +21,7 @@ def test_query_returns_the_answer_and_the_configuration() -> None:
         commands.append(list(command))
         return 0, samples.CRICTL_VERSION if command[-1] == "version" else samples.CRICTL_INFO_TEXT, ""
 
-    answer, config = crictl.query("/usr/bin/crictl", "/run/c.sock", run)
+    answer, config = clients.query_crictl("/usr/bin/crictl", "/run/c.sock", run)
     assert answer == {
         "source": "crictl",
         "api_version": "v1",
@@ -45,11 +45,11 @@ def test_query_returns_the_answer_and_the_configuration() -> None:
 @pytest.mark.parametrize("printed", ["", "crictl version v1.34.0\n", "RuntimeName:\n", "\x00\x01"])
 def test_read_version_of_garbage_is_an_error(printed: str) -> None:
     with pytest.raises(ClientError, match="RuntimeName"):
-        crictl.read_version(printed)
+        clients.read_crictl_version(printed)
 
 
 def test_read_version_of_less_has_no_values() -> None:
-    version = crictl.read_version("RuntimeName:  cri-o\n")
+    version = clients.read_crictl_version("RuntimeName:  cri-o\n")
     assert version == {"api_version": None, "runtime_name": "cri-o", "runtime_version": None}
 
 
@@ -59,7 +59,7 @@ def test_read_version_of_less_has_no_values() -> None:
 )
 def test_read_info_of_garbage_is_an_error(printed: str) -> None:
     with pytest.raises(ClientError, match="crictl info printed"):
-        crictl.read_info(printed)
+        clients.read_crictl_info(printed)
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ def test_read_info_of_garbage_is_an_error(printed: str) -> None:
     ],
 )
 def test_read_conditions_ignores_what_is_not_a_condition(status: dict[str, Any], conditions: dict[str, Any]) -> None:
-    assert crictl.read_conditions(crictl.read_info(json.dumps({"status": status}))) == conditions
+    assert clients.read_conditions(clients.read_crictl_info(json.dumps({"status": status}))) == conditions
 
 
 @pytest.mark.parametrize("handlers", [None, {}, "x", [], [None, 5, {}, {"name": ""}]])
 def test_read_handlers_ignores_what_is_not_a_handler(handlers: Any) -> None:
-    assert crictl.read_handlers({"runtimeHandlers": handlers}) == []
+    assert clients.read_handlers({"runtimeHandlers": handlers}) == []

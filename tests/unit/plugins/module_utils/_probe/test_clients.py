@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import client
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import clients
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.errors import (
     ClientError,
     CriMissingError,
@@ -39,7 +39,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._probe i
     ],
 )
 def test_read_failure_distinguishes_runtime_and_program(errors: str, kind: type[Exception], message: str) -> None:
-    failure = client.read_failure("crictl", 1, errors)
+    failure = clients.read_failure("crictl", 1, errors)
     assert type(failure) is kind
     assert message in str(failure)
     assert len(str(failure)) < 600
@@ -59,13 +59,13 @@ def test_read_output_of_broken_program_raises(raised: OSError, kind: type[Except
         raise raised
 
     with pytest.raises(kind, match=message):
-        client.read_output(run, ["/usr/bin/crictl", "version"])
+        clients.read_output(run, ["/usr/bin/crictl", "version"])
 
 
 def test_read_output_rejects_endless_output() -> None:
     with pytest.raises(ClientError, match="more than"):
-        client.read_output(lambda _command, _seconds: (0, "x" * (client.MAX_OUTPUT + 1), ""), ["crictl"])
+        clients.read_output(lambda _command, _seconds: (0, "x" * (clients.MAX_OUTPUT + 1), ""), ["crictl"])
 
 
 def test_read_output_returns_what_a_program_prints() -> None:
-    assert client.read_output(lambda _command, _seconds: (0, "yes", "a warning"), ["crictl"]) == "yes"
+    assert clients.read_output(lambda _command, _seconds: (0, "yes", "a warning"), ["crictl"]) == "yes"

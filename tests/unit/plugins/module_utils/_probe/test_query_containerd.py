@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import containerd
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import query
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.errors import ClientError
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._probe import samples
 
@@ -17,7 +17,7 @@ NVIDIA = {"type": "io.containerd.runc.v2", "binary": "/usr/bin/nvidia-container-
 
 
 def test_read_runtimes_of_the_running_configuration() -> None:
-    assert containerd.read_runtimes(samples.CRICTL_INFO["config"]) == {
+    assert query.read_containerd_runtimes(samples.CRICTL_INFO["config"]) == {
         "default_runtime": "runc",
         "enable_cdi": True,
         "runtimes": {
@@ -30,13 +30,13 @@ def test_read_runtimes_of_the_running_configuration() -> None:
 
 @pytest.mark.parametrize("config", [{}, {"containerd": None}, {"containerd": {"runtimes": []}}, {"containerd": 5}])
 def test_read_runtimes_of_an_odd_configuration_are_unknown(config: dict[str, Any]) -> None:
-    assert containerd.read_runtimes(config) == UNKNOWN
+    assert query.read_containerd_runtimes(config) == UNKNOWN
 
 
 def test_read_runtimes_of_an_odd_runtime_has_no_values() -> None:
     config = {"containerd": {"runtimes": {"a": None, "b": {"options": 5}}}}
     nothing = {"type": None, "binary": None, "systemd_cgroup": False}
-    assert containerd.read_runtimes(config)["runtimes"] == {"a": nothing, "b": nothing}
+    assert query.read_containerd_runtimes(config)["runtimes"] == {"a": nothing, "b": nothing}
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ def test_read_runtimes_of_an_odd_runtime_has_no_values() -> None:
 def test_read_dump_of_each_configuration_version(
     printed: str, default: str | None, cdi: bool | None, runtimes: dict[str, Any]
 ) -> None:
-    found = containerd.read_runtimes(containerd.read_dump(printed))
+    found = query.read_containerd_runtimes(query.read_containerd_dump(printed))
     assert found == {"default_runtime": default, "enable_cdi": cdi, "runtimes": runtimes}
 
 
 @pytest.mark.parametrize("printed", ["no TOML", "a = [", "plugins = 1\nplugins = 2"])
 def test_read_dump_of_garbage_is_an_error(printed: str) -> None:
     with pytest.raises(ClientError, match="something other than TOML"):
-        containerd.read_dump(printed)
+        query.read_containerd_dump(printed)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_dump_runtimes_reads_the_files_of_the_running_daemon(arguments: list[str
         commands.append(list(given))
         return 0, samples.DUMP_3, "level=warning"
 
-    assert containerd.dump_runtimes(arguments, run)["default_runtime"] == "nvidia"
+    assert query.dump_containerd_runtimes(arguments, run)["default_runtime"] == "nvidia"
     assert commands == [command]
 
 
@@ -95,7 +95,7 @@ def test_dump_runtimes_of_another_process_is_an_error(arguments: list[str]) -> N
         raise AssertionError("nothing is run")
 
     with pytest.raises(ClientError, match="not containerd"):
-        containerd.dump_runtimes(arguments, run)
+        query.dump_containerd_runtimes(arguments, run)
 
 
 @pytest.mark.parametrize(
@@ -104,4 +104,4 @@ def test_dump_runtimes_of_another_process_is_an_error(arguments: list[str]) -> N
 )
 def test_dump_runtimes_that_fails_is_an_error(result: tuple[int, str, str], message: str) -> None:
     with pytest.raises(ClientError, match=f"the runtimes are unknown: .*{message}"):
-        containerd.dump_runtimes(["/usr/bin/containerd"], lambda _command, _seconds: result)
+        query.dump_containerd_runtimes(["/usr/bin/containerd"], lambda _command, _seconds: result)
