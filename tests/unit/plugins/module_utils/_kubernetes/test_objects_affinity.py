@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.affinity import can_run_on, find_leaving
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import can_run_on, find_leaving
 
 SHARED = {"gpushare": "true", "cores": "8"}
 

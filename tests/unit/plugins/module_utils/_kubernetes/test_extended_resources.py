@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_resources import count_gpu_resources
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.extended_resources import count_gpu_resources
 
 
 def held(**limits: str) -> dict:

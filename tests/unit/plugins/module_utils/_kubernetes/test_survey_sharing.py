@@ -11,7 +11,7 @@ import pytest
 from fakes.kubernetes_api import FakeCluster, node, pod
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.sharing_state import read_sharing_state
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import read_sharing_state
 
 FOLDER = [{"name": "d", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}}]
 GPUSHARE, MAINTENANCE = {"gpushare": "true"}, "gpu-kubernetes/maintenance"
