@@ -13,6 +13,8 @@ from .situation import STOP, WARN, Finding, Situation, read_situation
 from .tables import Row, Tables, contains_version
 from .versions import Version, format_version, get_branch, parse_newest, parse_package, parse_version
 
+# -- the CUDA toolkit with a driver and with GPUs
+
 
 def check_cuda_driver(situation: Situation, tables: Tables) -> Iterator[Finding]:
     """Check whether the driver runs programs of the toolkit.
@@ -152,6 +154,9 @@ def _list_rows(gpu: Gpu, tables: Tables) -> list[Row]:
     return [row for row in tables.get_rows("cuda_gpu") if row["architecture"] == gpu.architecture]
 
 
+# -- the container toolkit
+
+
 def check_toolkit(situation: Situation, tables: Tables) -> Iterator[Finding]:
     """Check whether the toolkit has all security fixes and no known faults; WARN if not, because each depends on its use.
 
@@ -179,6 +184,9 @@ def check_toolkit(situation: Situation, tables: Tables) -> Iterator[Finding]:
             f"(known are versions up to {format_version(newest[:-1])}); look into its release notes."
         )
         yield Finding(WARN, "toolkit", message)
+
+
+# -- all checks
 
 
 CHECKS = (

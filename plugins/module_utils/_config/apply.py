@@ -88,6 +88,9 @@ class Daemon(t.Protocol):
         """What a module returns of the file that means *tree*."""
 
 
+# -- what a run finds, may do, and has done
+
+
 @dataclass(frozen=True)
 class Host(StatePaths):
     """The node as the run finds it, and what the run may do there."""

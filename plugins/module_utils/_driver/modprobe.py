@@ -87,6 +87,9 @@ def _format_value(key: str, value: Any) -> str:
     return f'"{text}"' if re.search(r"\s", text) else text
 
 
+# -- initial RAM disks, which contain modules and modprobe.d
+
+
 def list_initramfs_images(folder: str) -> list[str]:
     """Return the initial RAM disks in *folder*; a container has none."""
     return sorted(path for pattern in INITRAMFS_IMAGES for path in glob.glob(os.path.join(folder, pattern)))

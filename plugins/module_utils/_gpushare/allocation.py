@@ -121,6 +121,9 @@ def compute_percent(part: int, whole: int) -> int:
     return part * 100 // whole if whole > 0 else 0
 
 
+# -- nodes with their pods and GPUs, as the findings read them
+
+
 @dataclass(frozen=True)
 class Device:
     """A GPU of a node. A pod's annotation can name one beyond the node's number."""
@@ -137,6 +140,9 @@ class Shares(NamedTuple):
     pods: Sequence[PodShare]
     devices: tuple[Device, ...]
     pending: int
+
+
+# -- findings: a table of checks, each finding is one sentence with a remedy
 
 
 def _check_leftover(node: NodeShare) -> Iterator[str]:

@@ -165,6 +165,9 @@ def parse_whole(text: Any) -> int | None:
     return int(text) if isinstance(text, str) and _WHOLE.fullmatch(text) else None
 
 
+# -- what ``kubectl get -o json`` has saved, in one or several lists, as text or as data
+
+
 class DumpError(Exception):
     """The input is not nodes and pods; the text is one sentence with cause and remedy."""
 

@@ -145,6 +145,9 @@ def group_by_node(pods: Iterable[Object]) -> dict[str, list[Object]]:
     return groups
 
 
+# -- node affinity
+
+
 def can_run_on(spec: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     """Return whether a pod with this ``spec`` can run on a node with these labels, by ``nodeSelector`` and required node affinity.
 

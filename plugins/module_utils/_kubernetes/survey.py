@@ -159,6 +159,9 @@ def _read_log(cluster: Cluster, namespace: str, pod: Object, lines: int) -> str:
     return cluster.pod_log(namespace, get_name(pod), lines)
 
 
+# -- what the plan of sharing strategies is made from
+
+
 @dataclass(frozen=True)
 class SharingState:
     """The state of the cluster. ``nodes`` are the rows of gpu_nodes_info for the nodes of hosts, with two more fields.

@@ -60,6 +60,9 @@ class Device:
         return tuple(int(result.value) if known else None for result in results)
 
 
+# -- GPU instances, the partitions of MIG
+
+
 class Profile(ctypes.Structure):
     """nvmlGpuInstanceProfileInfo_t."""
 
@@ -130,6 +133,9 @@ def _read_instances(device: Device, handles: list[int | None]) -> Iterator[Insta
         instance = Instance()
         if Device(device.nvml, ctypes.c_void_p(handle)).fill(("nvmlGpuInstanceGetInfo",), (), instance):
             yield instance
+
+
+# -- processes that use a GPU
 
 
 class Process(ctypes.Structure):

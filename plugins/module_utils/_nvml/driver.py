@@ -151,6 +151,9 @@ def _read_text(root: str, path: str) -> str | None:
         return None
 
 
+# -- Xids, the error reports of the driver
+
+
 def read_xids(path: str = KMSG) -> list[dict[str, Any]] | None:
     """Every Xid in the kernel's log, oldest first; ``None`` if the log cannot be read."""
     try:

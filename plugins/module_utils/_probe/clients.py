@@ -117,6 +117,9 @@ def _parse_message(line: str) -> str:
         return found.group(1)[1:-1]
 
 
+# -- crictl
+
+
 def query_crictl(program: str, socket: str, run: Runner) -> tuple[dict[str, Any], Mapping[str, Any]]:
     """Return what the runtime behind *socket* reports, and its running configuration, which is empty if it reports none.
 
@@ -183,6 +186,9 @@ def _list_entries(parent: Mapping[str, Any], key: str) -> list[Mapping[str, Any]
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
+# -- ctr, which reports the version and the plugins, but neither conditions nor runtimes
+
+
 def query_ctr(program: str, socket: str, run: Runner) -> dict[str, Any]:
     """Return the same as query_crictl without the configuration. Raises QueryError and ClientError."""
     seconds = f"{CALL_SECONDS}s"
@@ -213,6 +219,9 @@ def check_ctr_plugins(printed: str) -> None:
         raise CriMissingError(f"ctr reports the status {states[0]} of the plugin cri")
 
 
+# -- one HTTP request on the Unix socket of Docker or CRI-O
+
+
 class _HttpConnection(http.client.HTTPConnection):
     def __init__(self, path: str, timeout: float) -> None:
         super().__init__("localhost", timeout=timeout)
@@ -239,6 +248,9 @@ def get_by_http(path: str, target: str, timeout: float) -> bytes:
     if response.status != 200:
         raise QueryError(f"{path}: {target} answered {response.status} {response.reason}")
     return body
+
+
+# -- systemd and its journal
 
 
 def build_show_command(unit: str) -> list[str]:

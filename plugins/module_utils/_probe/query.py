@@ -115,6 +115,9 @@ CLIENTS: dict[str, tuple[Callable[[str, Mapping[str, str], Node], Answer], ...]]
 }
 
 
+# -- containerd
+
+
 def read_containerd_runtimes(config: Mapping[str, Any]) -> dict[str, Any]:
     """Read the settings of containerd's CRI plugin, by their names in JSON or in TOML.
 
@@ -166,6 +169,9 @@ def _get_field(parent: Any, *names: str) -> Any:
     return next((parent[name] for name in names if name in parent), None)
 
 
+# -- CRI-O
+
+
 def read_crio_runtimes(body: bytes) -> dict[str, Any]:
     """Read the answer to ``GET /config``; returns the same as read_containerd_runtimes. Raises QueryError."""
     try:
@@ -186,6 +192,9 @@ def read_crio_runtimes(body: bytes) -> dict[str, Any]:
             for name, table in sorted(runtimes.items())
         },
     }
+
+
+# -- Docker
 
 
 def query_docker(get: Caller) -> tuple[dict[str, Any], dict[str, Any]]:

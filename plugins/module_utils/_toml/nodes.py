@@ -154,6 +154,9 @@ def checked_path(path: Any) -> Path:
     return tuple(str(step) if isinstance(step, str) else step for step in steps)
 
 
+# -- who may define which table, and how often
+
+
 class Builder:
     """Collects statements into ``root``; ``section`` is the table that the next pair belongs to."""
 

@@ -235,6 +235,9 @@ class _Reader:
         return table
 
 
+# -- one token: a string, a number, a date or a time
+
+
 def read_scalar(text: str, pos: int, newer: bool) -> tuple[Any, int]:
     """Read the bool, number, date or time at ``pos``: its value and the offset after it. ``newer`` allows TOML 1.1."""
     for word, value in _WORDS:

@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.yaml_nodes import Plain
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import overrides
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import configuration
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.command import Flag
 
 LINES = (Path(__file__).parent / "fixtures" / "flags-1.34.4.txt").read_text().split()
@@ -34,16 +34,16 @@ def test_every_flag_of_the_kubelet_is_known_by_its_setting() -> None:
         given = [Flag(flag, "X=true", "there")]
         overridden = nested(setting + (".X" if flag == "feature-gates" else ""))  # other gates than those named stay
         with pytest.raises(ConfigError, match=f"--{flag}=X=true "):
-            overrides.refuse(overridden, given, {}, "file")
+            configuration.refuse_overrides(overridden, given, {}, "file")
         for other in set(SETTINGS.values()) - {setting}:
-            overrides.refuse(nested(other), given, {}, f"--{flag}, {other}")
+            configuration.refuse_overrides(nested(other), given, {}, f"--{flag}, {other}")
 
 
 @pytest.mark.parametrize(
     ("tree", "flags", "drop_ins", "expected"),
     [
-        ({}, {}, {}, ({}, {}, overrides.DEFAULT_EVICTION_HARD)),
-        ({"evictionHard": None, "kubeReserved": None}, {}, {}, ({}, {}, overrides.DEFAULT_EVICTION_HARD)),
+        ({}, {}, {}, ({}, {}, configuration.DEFAULT_EVICTION_HARD)),
+        ({"evictionHard": None, "kubeReserved": None}, {}, {}, ({}, {}, configuration.DEFAULT_EVICTION_HARD)),
         ({"evictionHard": {}}, {}, {}, ({}, {}, {})),
         (
             {"kubeReserved": {"cpu": Plain("500m")}, "evictionHard": {"memory.available": Plain("5%")}},
@@ -60,7 +60,7 @@ def test_every_flag_of_the_kubelet_is_known_by_its_setting() -> None:
                 "2": {"kubeReserved": {"memory": None, "cpu": "3"}},
                 "3": [],
             },
-            ({"cpu": "3"}, {}, overrides.DEFAULT_EVICTION_HARD),
+            ({"cpu": "3"}, {}, configuration.DEFAULT_EVICTION_HARD),
         ),
         # a flag replaces the whole, and all of its kind count
         (
@@ -84,16 +84,16 @@ def test_every_flag_of_the_kubelet_is_known_by_its_setting() -> None:
     ],
 )
 def test_what_the_kubelet_comes_to(tree: t.Any, flags: t.Any, drop_ins: t.Any, expected: t.Any) -> None:
-    found = overrides.effective(tree, given(**flags), drop_ins)
+    found = configuration.read_effective(tree, given(**flags), drop_ins)
     assert (found["kubeReserved"], found["systemReserved"], found["evictionHard"]) == expected
 
 
 def test_a_flag_that_is_given_twice_counts_with_both_values() -> None:
     flags = [Flag("kube-reserved", "memory=2Gi", "there"), Flag("kube-reserved", "pid=5", "there")]
-    assert overrides.effective({}, flags, {})["kubeReserved"] == {"memory": "2Gi", "pid": "5"}
+    assert configuration.read_effective({}, flags, {})["kubeReserved"] == {"memory": "2Gi", "pid": "5"}
 
 
 def test_the_last_drop_in_is_named() -> None:
     drop_ins = {"/d/1.conf": {"maxPods": 1}, "/d/2.conf": {"maxPods": 2}}
     with pytest.raises(ConfigError, match=r"^/d/2\.conf overrides"):
-        overrides.refuse({"maxPods": 3}, [], drop_ins, "file")
+        configuration.refuse_overrides({"maxPods": 3}, [], drop_ins, "file")

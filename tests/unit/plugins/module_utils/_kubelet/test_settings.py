@@ -8,7 +8,7 @@ import typing as t
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import settings
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import configuration
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import set
 )
 def test_what_the_kubelet_would_refuse_is_named(values: t.Any, message: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
-        settings.check_values(values)
+        configuration.check_values(values)
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_what_the_kubelet_would_refuse_is_named(values: t.Any, message: str) -> 
     ],
 )
 def test_accepted_values(values: t.Any, tree: t.Any) -> None:
-    assert settings.check_values(values) == tree
+    assert configuration.check_values(values) == tree

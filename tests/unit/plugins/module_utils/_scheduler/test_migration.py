@@ -8,7 +8,7 @@ import typing as t
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.migration import migrate
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.versions import migrate
 
 GROUP = "kubescheduler.config.k8s.io"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.proxy import find_warnings
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.extenders import find_proxy_warnings
 
 PROXY = "http://me:opensesame@proxy:3128"
 
@@ -33,8 +33,8 @@ PROXY = "http://me:opensesame@proxy:3128"
 )
 def test_what_is_called_directly(url: str, no_proxy: str) -> None:
     environment = {"HTTP_PROXY": PROXY, "HTTPS_PROXY": PROXY, "NO_PROXY": no_proxy}
-    assert find_warnings(environment, [url], "m") == []
-    assert find_warnings({name.lower(): value for name, value in environment.items()}, [url], "m") == []
+    assert find_proxy_warnings(environment, [url], "m") == []
+    assert find_proxy_warnings({name.lower(): value for name, value in environment.items()}, [url], "m") == []
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,9 @@ def test_what_is_called_directly(url: str, no_proxy: str) -> None:
     ],
 )
 def test_what_goes_to_the_proxy_is_warned_of_without_its_password(url: str, no_proxy: str) -> None:
-    [warning] = find_warnings({"HTTP_PROXY": PROXY, "https_proxy": PROXY, "NO_PROXY": no_proxy}, [url], "the manifest")
+    [warning] = find_proxy_warnings(
+        {"HTTP_PROXY": PROXY, "https_proxy": PROXY, "NO_PROXY": no_proxy}, [url], "the manifest"
+    )
     assert warning.startswith("the manifest has HTTP")
     assert f"calls {url} through the proxy" in warning
     assert "opensesame" not in warning
@@ -58,5 +60,5 @@ def test_what_goes_to_the_proxy_is_warned_of_without_its_password(url: str, no_p
 
 def test_each_scheme_has_its_proxy() -> None:
     urls = ["http://10.0.0.1/x", "https://10.0.0.1/x"]
-    assert [url for url in urls if find_warnings({"HTTPS_PROXY": PROXY}, [url], "m")] == urls[1:]
-    assert find_warnings({"NO_PROXY": "a", "HTTP_PROXY": ""}, urls, "m") == []
+    assert [url for url in urls if find_proxy_warnings({"HTTPS_PROXY": PROXY}, [url], "m")] == urls[1:]
+    assert find_proxy_warnings({"NO_PROXY": "a", "HTTP_PROXY": ""}, urls, "m") == []

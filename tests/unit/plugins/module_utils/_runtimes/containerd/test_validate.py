@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.validate import Verdict
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import validate
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import daemon
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.plan import Request
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.schema import Release
 from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
@@ -44,7 +44,7 @@ class Containerd:
 class TestValidateFile:
     def test_candidate_is_private_and_gone_afterwards(self, tmp_path: Path) -> None:
         fake = Containerd()
-        verdict = validate.validate_file("/x/containerd", "/etc/c.toml", b"version = 3\n", str(tmp_path), fake)
+        verdict = daemon.validate_file("/x/containerd", "/etc/c.toml", b"version = 3\n", str(tmp_path), fake)
         assert verdict == Verdict(None, {"version": 3})
         assert fake.command[0] == "/x/containerd"
         assert list(fake.command[3:]) == ["config", "dump"]
@@ -55,7 +55,7 @@ class TestValidateFile:
     def test_relative_imports_are_resolved_beside_the_file(self, tmp_path: Path) -> None:
         fake = Containerd()
         data = b'version = 3\nimports = ["conf.d/*.toml", "/abs/x.toml"]\n'
-        validate.validate_file("containerd", "/etc/containerd/c.toml", data, str(tmp_path), fake)
+        daemon.validate_file("containerd", "/etc/containerd/c.toml", data, str(tmp_path), fake)
         assert loads(fake.read.decode())["imports"] == ["/etc/containerd/conf.d/*.toml", "/abs/x.toml"]
 
     @pytest.mark.parametrize(
@@ -68,11 +68,11 @@ class TestValidateFile:
     )
     def test_refusal_quotes_containerd(self, tmp_path: Path, errors: str, expected: str | None) -> None:
         data = b'version = 3\npassword = "hunter2"\n'
-        verdict = validate.validate_file("containerd", "/etc/c.toml", data, str(tmp_path), Containerd(1, "", errors))
+        verdict = daemon.validate_file("containerd", "/etc/c.toml", data, str(tmp_path), Containerd(1, "", errors))
         assert verdict.refusal == (expected or "failed to load TOML from /etc/c.toml: bad thing")
 
     def test_unreadable_output_has_no_effective_configuration(self, tmp_path: Path) -> None:
-        assert validate.validate_file("c", "/c", b"", str(tmp_path), Containerd(0, "= not TOML")) == Verdict(None, {})
+        assert daemon.validate_file("c", "/c", b"", str(tmp_path), Containerd(0, "= not TOML")) == Verdict(None, {})
 
 
 class TestEffect:
@@ -95,14 +95,14 @@ class TestEffect:
     def test_checks(self, verdict: dict[str, t.Any], requested: dict[str, t.Any], words: str | None) -> None:
         request = Request(path="/etc/c.toml", **requested)
         if words is None:
-            validate.check_effect(self.effective(**verdict), request)
+            daemon.check_effect(self.effective(**verdict), request)
         else:
             with pytest.raises(ConfigError, match=words):
-                validate.check_effect(self.effective(**verdict), request)
+                daemon.check_effect(self.effective(**verdict), request)
 
     @pytest.mark.parametrize("effective", [{}, {"version": 1}, {"version": 3, "plugins": {}}])
     def test_configuration_without_a_section_is_accepted(self, effective: dict[str, t.Any]) -> None:
-        validate.check_effect(Verdict(None, effective), Request(path="/c"))
+        daemon.check_effect(Verdict(None, effective), Request(path="/c"))
 
 
 class TestRelease:
@@ -115,4 +115,4 @@ class TestRelease:
         ],
     )
     def test_release_is_read_from_the_version(self, answer: tuple[int, str, str], expected: Release | None) -> None:
-        assert validate.read_release("containerd", Containerd(*answer)) == expected
+        assert daemon.read_release("containerd", Containerd(*answer)) == expected
