@@ -10,7 +10,7 @@ import time
 from typing import Any, NamedTuple, Sequence
 
 from .._vendors import OTHERS
-from . import driver, isolation, library, pci, reader, smi
+from . import driver, isolation, library, pci, reader
 from .details import KEYS, OPT_IN, TOPICS
 from .model import Facts, Gpu
 
@@ -141,14 +141,14 @@ def _query_driver(options: Options) -> dict[str, Any]:
         return _build_failure(_explain(error, options), error.code, error.library_version)
     except library.LibraryMissing as missing:
         reason = str(missing)
-    program = smi.find_program(options.nvidia_smi)
+    program = reader.find_smi(options.nvidia_smi)
     if program is None:
         return _build_failure(
             f"NVIDIA GPUs are present but {reason}; install the NVIDIA driver.", library.DRIVER_NOT_LOADED
         )
     try:
-        return {"facts": smi.read_gpus(program).as_dict()}
-    except smi.SmiError as error:
+        return {"facts": reader.read_gpus_of_smi(program).as_dict()}
+    except reader.SmiError as error:
         return _build_failure(f"{program} failed ({error}); repair or reinstall the NVIDIA driver.")
 
 

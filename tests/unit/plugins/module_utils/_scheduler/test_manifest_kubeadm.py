@@ -8,8 +8,11 @@ import yaml
 pytest.importorskip("ruamel.yaml")
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.kubeadm import with_config, without_config
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.manifest import VOLUME
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.manifest import (
+    VOLUME,
+    with_config,
+    without_config,
+)
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
 
 PATH, SYNTAX = "/etc/kubernetes/scheduler-config.yaml", RoundTrip()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import kernel
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import host
 
 
 @pytest.fixture
@@ -42,11 +42,11 @@ def root(tmp_path: Path) -> Path:
     ],
 )
 def test_find_missing_modules_of_each_kind(root: Path, name: str, missing: bool) -> None:
-    assert kernel.find_missing_modules([name], "6.1.0", str(root)) == ([name] if missing else [])
+    assert host.find_missing_modules([name], "6.1.0", str(root)) == ([name] if missing else [])
 
 
 def test_find_missing_modules_without_proc_lists_all(tmp_path: Path) -> None:
-    assert kernel.find_missing_modules(["overlay", "br_netfilter"], "6.1.0", str(tmp_path)) == [
+    assert host.find_missing_modules(["overlay", "br_netfilter"], "6.1.0", str(tmp_path)) == [
         "overlay",
         "br_netfilter",
     ]
@@ -61,7 +61,7 @@ def test_find_differing_sysctls_compares_values(root: Path) -> None:
         "net.ipv4.conf.eth0/1.forwarding": "1",
         "vm.no_such": "1",
     }
-    assert kernel.find_differing_sysctls(desired, str(root)) == {
+    assert host.find_differing_sysctls(desired, str(root)) == {
         "net.ipv4.ip_forward": "0",
         "net/ipv4/conf/eth0.1/forwarding": "1",
         "vm.no_such": None,
@@ -69,7 +69,7 @@ def test_find_differing_sysctls_compares_values(root: Path) -> None:
 
 
 def test_write_sysctl_sets_value(root: Path) -> None:
-    kernel.write_sysctl("net.ipv4.ip_forward", "1", str(root))
-    assert kernel.find_differing_sysctls({"net.ipv4.ip_forward": "1"}, str(root)) == {}
+    host.write_sysctl("net.ipv4.ip_forward", "1", str(root))
+    assert host.find_differing_sysctls({"net.ipv4.ip_forward": "1"}, str(root)) == {}
     with pytest.raises(OSError, match="No such file"):
-        kernel.write_sysctl("no.such.name", "1", str(root))
+        host.write_sysctl("no.such.name", "1", str(root))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import smi
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import reader
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.model import Gpu
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ MIB = 1024 * 1024
 
 
 def fields() -> list[str]:
-    return list(smi.FIELDS)
+    return list(reader.SMI_FIELDS)
 
 
 def test_parse_output_of_each_row() -> None:
-    facts = smi.parse_output(fields(), 0, f"{A100}\n{T4}\n")
+    facts = reader.parse_smi_output(fields(), 0, f"{A100}\n{T4}\n")
     assert (facts.source, facts.driver_version, facts.error) == ("nvidia_smi", "570.124.06", None)
     assert facts.gpus[0] == Gpu(
         index=0,
@@ -57,13 +57,13 @@ def test_parse_output_of_each_row() -> None:
     ],
 )
 def test_parse_output_with_lost_gpu_returns_its_address(output: str, address: str) -> None:
-    facts = smi.parse_output(fields(), 15, f"{A100}\n{output}\n")
+    facts = reader.parse_smi_output(fields(), 15, f"{A100}\n{output}\n")
     assert [(gpu.lost, gpu.pci_address) for gpu in facts.gpus] == [(False, "0000:07:00.0"), (True, address)]
     assert facts.gpus[1].memory_total_bytes is None
 
 
 def test_parse_output_without_gpus_is_empty() -> None:
-    assert smi.parse_output(fields(), 6, "No devices were found\n").gpus == ()
+    assert reader.parse_smi_output(fields(), 6, "No devices were found\n").gpus == ()
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_parse_output_without_gpus_is_empty() -> None:
     ],
 )
 def test_parse_output_with_failure_raises_its_message(status: int, output: str, message: str) -> None:
-    with pytest.raises(smi.SmiError, match=message):
-        smi.parse_output(fields(), status, output)
+    with pytest.raises(reader.SmiError, match=message):
+        reader.parse_smi_output(fields(), status, output)
 
 
 def program(folder: Path, body: str) -> str:
@@ -89,10 +89,10 @@ def program(folder: Path, body: str) -> str:
 
 def test_read_gpus_requests_all_fields(tmp_path: Path) -> None:
     path = program(tmp_path, f'echo "$@" > {tmp_path}/requested; echo "{A100}"')
-    assert smi.find_program(path) == path
-    assert smi.read_gpus(path).gpus[0].uuid == "GPU-1"
+    assert reader.find_smi(path) == path
+    assert reader.read_gpus_of_smi(path).gpus[0].uuid == "GPU-1"
     requested = (tmp_path / "requested").read_text(encoding="ascii").split()
-    assert requested == [f"--query-gpu={','.join(smi.FIELDS)}", "--format=csv,noheader,nounits"]
+    assert requested == [f"--query-gpu={','.join(reader.SMI_FIELDS)}", "--format=csv,noheader,nounits"]
 
 
 def test_read_gpus_of_older_driver_omits_unknown_fields(tmp_path: Path) -> None:
@@ -104,19 +104,19 @@ def test_read_gpus_of_older_driver_omits_unknown_fields(tmp_path: Path) -> None:
         "*mig.mode*) echo 'Field \"mig.mode.current\" is not a valid field to query.'; exit 2;;\n"
         f'*) echo "{row}";;\nesac',
     )
-    facts = smi.read_gpus(path)
+    facts = reader.read_gpus_of_smi(path)
     gpu = facts.gpus[0]
     assert (facts.driver_version, gpu.compute_capability, gpu.mig_mode) == ("450.80.02", None, None)
     assert (gpu.memory_total_bytes, gpu.temperature_celsius) == (15109 * MIB, 36)
 
 
 def test_read_gpus_with_broken_program_raises(tmp_path: Path) -> None:
-    with pytest.raises(smi.SmiError, match="No such file"):
-        smi.read_gpus(str(tmp_path / "absent"))
-    assert smi.find_program(str(tmp_path / "absent")) is None
+    with pytest.raises(reader.SmiError, match="No such file"):
+        reader.read_gpus_of_smi(str(tmp_path / "absent"))
+    assert reader.find_smi(str(tmp_path / "absent")) is None
 
 
 def test_find_program_searches_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = program(tmp_path, "exit 0")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    assert smi.find_program(None) == path
+    assert reader.find_smi(None) == path
