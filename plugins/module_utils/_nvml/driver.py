@@ -45,7 +45,7 @@ def read_driver(root: str, library_version: str | None, installed: Build) -> dic
 
     *library_version* is that of the driver's library, *installed* the module that the next boot would load.
     """
-    loaded = Build(_read_text(root, "sys/module/nvidia/version"), _read_text(root, "sys/module/nvidia/srcversion"))
+    loaded = Build(read_text(root, "sys/module/nvidia/version"), read_text(root, "sys/module/nvidia/srcversion"))
     reasons = _find_reboot_reasons(root, loaded, library_version, installed)
     return {
         "module_version": loaded.version,
@@ -115,13 +115,13 @@ def _find_reboot_reasons(root: str, loaded: Build, library: str | None, installe
 
 def _list_reboot_packages(root: str) -> list[str]:
     """Packages of the driver that require a reboot; linux-image-6.8.0-1013-nvidia is a kernel of Ubuntu."""
-    names = (_read_text(root, REBOOT_PACKAGES) or "").split()
+    names = (read_text(root, REBOOT_PACKAGES) or "").split()
     return sorted({name for name in names if "nvidia" in name and not name.startswith("linux-image-")})
 
 
 def _read_flavor(root: str) -> str | None:
     """Whether the loaded module is NVIDIA's open or proprietary one; both report it from 515 on."""
-    text = _read_text(root, "proc/driver/nvidia/version")
+    text = read_text(root, "proc/driver/nvidia/version")
     if text is None:
         return None
     return "open" if "Open Kernel Module" in text else "proprietary"
@@ -143,7 +143,8 @@ def _read_secure_boot(root: str) -> bool | None:
     return len(value) == 5 and value[4] == 1
 
 
-def _read_text(root: str, path: str) -> str | None:
+def read_text(root: str, path: str) -> str | None:
+    """The content of a file below *root* without the space around it; ``None`` if it is empty or cannot be read."""
     try:
         with open(os.path.join(root, path), encoding="utf-8", errors="replace") as file:
             return file.read().strip() or None
