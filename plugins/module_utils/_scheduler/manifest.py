@@ -287,7 +287,7 @@ def _add_config(tree: t.Any, path: str) -> None:
     config, source = _find_config(mapping(tree, "scheduler", KUBEADM), kind)
     if source not in (None, path):
         _drop_config(tree)
-        config, _source = _find_config(mapping(tree, "scheduler", KUBEADM), kind)
+        config, _path = _find_config(mapping(tree, "scheduler", KUBEADM), kind)
         if config is not None:
             raise ConfigError(
                 f"{KUBEADM} gives kube-scheduler the configuration {source}, and {path} is to be kept: make one of them the other, or set"

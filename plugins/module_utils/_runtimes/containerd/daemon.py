@@ -163,19 +163,19 @@ def validate_drop_in(
     path: str,
     root: str,
     document: Document,
-    files: t.Sequence[str],
+    imported: t.Sequence[str],
     data: bytes,
     workdir: str | None = None,
     execute: Run = run,
 ) -> Verdict:
     """Let containerd load *data* as if it were the content of the drop-in *path*.
 
-    *document* is the file *root*, which imports *files*, *path* among them, in that order.
+    *document* is the file *root*, which imports the files *imported*, *path* among them, in that order.
     """
 
     def build_command(candidate: str) -> list[str]:
         real = os.path.realpath(path)
-        document.set(("imports",), [candidate if os.path.realpath(name) == real else name for name in files])
+        document.set(("imports",), [candidate if os.path.realpath(name) == real else name for name in imported])
         importing = os.path.join(os.path.dirname(os.path.dirname(candidate)), os.path.basename(root))
         write_private(importing, document.to_bytes())
         return [binary, "--config", importing, "config", "dump"]
