@@ -197,16 +197,18 @@ def plan_change(host: Host, node: NodeState, cluster: Cluster) -> Change:
     served = next((row for row in OWN_PLUGIN if node.is_served_by(row)), None)
     to = declared or served or read_configured(host.config)
     leaves = [row for row in OWN_PLUGIN if row is not to and (node.has(row) or row in node.changing)]
-    replaced = None if to.by_nvidia or host.gpus == 0 else _find_replaced(host, node, to)
+    replaced = None if to.by_nvidia or host.gpus == 0 else _find_replaced(host, node)
     acts = bool(set(ACTING_TAGS).intersection(cluster.run_tags))
     missing = sorted(set(REQUIRED_TAGS).difference(cluster.run_tags)) if acts else []
     return Change(host, node, to, leaves, replaced, missing)
 
 
-def _find_replaced(host: Host, node: NodeState, to: Strategy) -> Strategy | None:
+def _find_replaced(host: Host, node: NodeState) -> Strategy | None:
     """Return the strategy of NVIDIA's device plugin if the node has that plugin's resources, or pods still hold some."""
     nvidia = nvidia_resources(host.resource_name)
-    offers = not to.is_labelled(node.labels) and sum(matching(node.capacity, nvidia).values()) > 0
+    # The label of a strategy keeps NVIDIA's device plugin off; a kubelet has its amounts in the capacity for a while.
+    is_labelled = any(row.is_labelled(node.labels) for row in OWN_PLUGIN)
+    offers = not is_labelled and sum(matching(node.capacity, nvidia).values()) > 0
     return read_configured(host.config) if offers or node.count_held(nvidia) else None
 
 
