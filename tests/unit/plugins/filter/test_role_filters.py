@@ -13,6 +13,7 @@ pytest.importorskip("ansible.errors")
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.gpu.kubernetes.plugins.filter import (
+    allocated_nodes,
     driver_works,
     failure_messages,
     gpushare_recounted,
@@ -27,6 +28,7 @@ from ansible_collections.gpu.kubernetes.plugins.filter import (
 )
 
 MODULES = (
+    allocated_nodes,
     driver_works,
     failure_messages,
     gpushare_recounted,
@@ -43,6 +45,7 @@ FILTERS: dict[str, Any] = {name: call for module in MODULES for name, call in mo
 
 #: Arguments of another form than the documented one.
 WRONG = {
+    "allocated_nodes": ([{}],),
     "driver_works": ({},),
     "failure_messages": (7,),
     "gpushare_recounted": ([{}],),
@@ -148,6 +151,11 @@ def test_driver_works_if_some_gpus_are_lost(error: str | None, gpus: list[Any], 
 
 def row(name: str, expected: int, capacity: int, allocated: int = 1) -> dict[str, Any]:
     return {"name": name, "expected": expected, "capacity": capacity, "allocated": allocated}
+
+
+def test_allocated_nodes_are_returned_once() -> None:
+    results = [{"nodes": [row("b", 2, 2), row("free", 2, 2, 0)]}, {"nodes": [row("b", 1, 1), row("a", 1, 1)]}]
+    assert FILTERS["allocated_nodes"](results) == ["b", "a"]
 
 
 def test_gpushare_recounted_are_nodes_with_other_amounts_or_unit() -> None:
