@@ -19,6 +19,7 @@ from ansible_collections.gpu.kubernetes.plugins.filter import (
     gpushare_recounted,
     host_values,
     node_condition,
+    node_names,
     object_references,
     object_states,
     runtime_class_state,
@@ -34,6 +35,7 @@ MODULES = (
     gpushare_recounted,
     host_values,
     node_condition,
+    node_names,
     object_references,
     object_states,
     runtime_class_state,
@@ -51,6 +53,7 @@ WRONG = {
     "gpushare_recounted": ([{}],),
     "host_values": (["a"], {}, "fact"),
     "node_condition": ("text",),
+    "node_names": (["a"], {}),
     "object_references": ("name",),
     "object_states": ([{}], [[]]),
     "runtime_class_state": ([{}], []),
@@ -77,6 +80,15 @@ def test_node_condition_returns_condition_or_nothing() -> None:
     node = {"status": {"conditions": [{"type": "PIDPressure"}, ready]}}
     condition = FILTERS["node_condition"]
     assert (condition(node), condition(node, "Other"), condition({})) == (ready, {}, {})
+
+
+def test_node_names_are_those_of_inventory_and_host() -> None:
+    hosts = {
+        "a": {"gpu_node_name": "A", "ansible_facts": {"nodename": "B.Example"}},
+        "c": {"ansible_facts": {}},
+        "d": {},
+    }
+    assert FILTERS["node_names"](hosts, hosts) == ["A", "b.example"]
 
 
 def test_object_references_with_kind_are_queries() -> None:
