@@ -18,6 +18,7 @@ from ansible_collections.gpu.kubernetes.plugins.filter import (
     failure_messages,
     gpushare_recounted,
     host_values,
+    matching_versions,
     node_condition,
     node_names,
     object_references,
@@ -34,6 +35,7 @@ MODULES = (
     failure_messages,
     gpushare_recounted,
     host_values,
+    matching_versions,
     node_condition,
     node_names,
     object_references,
@@ -52,6 +54,7 @@ WRONG = {
     "failure_messages": (7,),
     "gpushare_recounted": ([{}],),
     "host_values": (["a"], {}, "fact"),
+    "matching_versions": ("570", "570"),
     "node_condition": ("text",),
     "node_names": (["a"], {}),
     "object_references": ("name",),
@@ -80,6 +83,25 @@ def test_node_condition_returns_condition_or_nothing() -> None:
     node = {"status": {"conditions": [{"type": "PIDPressure"}, ready]}}
     condition = FILTERS["node_condition"]
     assert (condition(node), condition(node, "Other"), condition({})) == (ready, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("version", "requested", "matches"),
+    [
+        ("570.124.06", "570.124.06", True),
+        ("570.124.06", "570.*", True),
+        ("570.124.06-1", "570.124.06", True),
+        # The version of a package, where the library reports its own.
+        ("570.124.06", "570.124.06-1ubuntu1", True),
+        ("5701.1", "570.*", False),
+        ("570.12", "570.124.06", False),
+        ("", "570.*", False),
+        (None, "570.*", False),
+        ("", "", True),
+    ],
+)
+def test_matching_versions_are_of_the_version_or_branch(version: str | None, requested: str, matches: bool) -> None:
+    assert bool(FILTERS["matching_versions"]([version], requested)) is matches
 
 
 def test_node_names_are_those_of_inventory_and_host() -> None:
