@@ -21,12 +21,6 @@ options:
     required: true
 """
 
-EXAMPLES = r"""
-- name: Require a driver that works
-  ansible.builtin.assert:
-    that: ansible_facts['nvml'] | gpu.kubernetes.driver_works
-"""
-
 RETURN = r"""
 _value:
   description: False if the driver reports an error that is not about some of the GPUs only.

@@ -22,12 +22,6 @@ options:
     required: true
 """
 
-EXAMPLES = r"""
-- name: Show why a block has failed
-  ansible.builtin.debug:
-    msg: "{{ ansible_failed_result | gpu.kubernetes.failure_messages | join(' ') }}"
-"""
-
 RETURN = r"""
 _value:
   description: The messages, each on one line and once.

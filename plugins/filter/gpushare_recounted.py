@@ -32,12 +32,6 @@ options:
     default: []
 """
 
-EXAMPLES = r"""
-- name: Show the nodes
-  ansible.builtin.debug:
-    msg: "{{ answer.nodes | gpu.kubernetes.gpushare_recounted(drained=['worker-1']) }}"
-"""
-
 RETURN = r"""
 _value:
   description: The names of the nodes, sorted.

@@ -30,12 +30,6 @@ options:
     required: true
 """
 
-EXAMPLES = r"""
-- name: Show the result of each host of this play
-  ansible.builtin.debug:
-    msg: "{{ ansible_play_hosts | gpu.kubernetes.host_values(hostvars, 'nvidia_driver_upgrade_result') }}"
-"""
-
 RETURN = r"""
 _value:
   description: The values, in the order of the hosts.

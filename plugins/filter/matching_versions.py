@@ -26,12 +26,6 @@ options:
     required: true
 """
 
-EXAMPLES = r"""
-- name: Show the versions of a branch
-  ansible.builtin.debug:
-    msg: "{{ ['570.124.06', '580.95.05'] | gpu.kubernetes.matching_versions('570.*') }}"
-"""
-
 RETURN = r"""
 _value:
   description: The versions that match, in their order.

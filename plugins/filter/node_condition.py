@@ -25,12 +25,6 @@ options:
     default: Ready
 """
 
-EXAMPLES = r"""
-- name: Show why a node is not Ready
-  ansible.builtin.debug:
-    msg: "{{ (node | gpu.kubernetes.node_condition).message | default('no reason given') }}"
-"""
-
 RETURN = r"""
 _value:
   description: The condition, with C(status), C(reason) and C(message).

@@ -26,12 +26,6 @@ options:
     required: true
 """
 
-EXAMPLES = r"""
-- name: Show the names
-  ansible.builtin.debug:
-    msg: "{{ ansible_play_hosts | gpu.kubernetes.node_names(hostvars) }}"
-"""
-
 RETURN = r"""
 _value:
   description: The names, each once.

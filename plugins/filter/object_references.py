@@ -30,18 +30,11 @@ options:
     default: v1
 """
 
-EXAMPLES = r"""
-- name: Read two nodes
-  gpu.kubernetes.objects_info:
-    objects: "{{ ['worker-1', 'worker-2'] | gpu.kubernetes.object_references('Node') }}"
-"""
-
 RETURN = r"""
 _value:
   description: A reference for each name.
   type: list
   elements: dict
-  sample: [{name: registry-login}]
 """
 
 from typing import TYPE_CHECKING, Any

@@ -27,12 +27,6 @@ options:
     required: true
 """
 
-EXAMPLES = r"""
-- name: Show the objects that do not exist
-  ansible.builtin.debug:
-    msg: "{{ (my_objects | gpu.kubernetes.object_states(answer.found)).missing }}"
-"""
-
 RETURN = r"""
 _value:
   description: C(missing), C(managed) and C(unmanaged), each a list of desired objects in their order.

@@ -26,19 +26,12 @@ options:
     required: true
 """
 
-EXAMPLES = r"""
-- name: Show the control planes without the configuration
-  ansible.builtin.debug:
-    msg: "{{ (answer.found[0] | gpu.kubernetes.scheduler_pods('kube-scheduler-cp1')).without }}"
-"""
-
 RETURN = r"""
 _value:
   description:
     - C(managed) has the nodes whose kube-scheduler has a managed configuration.
     - C(without) has the nodes whose kube-scheduler has no managed configuration, or another file than the own pod.
   type: dict
-  sample: {managed: [cp1], without: [cp2]}
 """
 
 from typing import TYPE_CHECKING, Any

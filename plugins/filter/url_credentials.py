@@ -21,17 +21,10 @@ options:
     required: true
 """
 
-EXAMPLES = r"""
-- name: Show a URL without its credentials
-  ansible.builtin.debug:
-    msg: "{{ (url | gpu.kubernetes.url_credentials).url }}"
-"""
-
 RETURN = r"""
 _value:
   description: C(url) without credentials. C(username) and C(password) are decoded; they are missing if the URL has none.
   type: dict
-  sample: {url: https://example.com/cuda.run, username: reader}
 """
 
 from typing import TYPE_CHECKING, Any

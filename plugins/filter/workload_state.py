@@ -26,19 +26,12 @@ options:
     required: true
 """
 
-EXAMPLES = r"""
-- name: Show why a workload is not ready
-  ansible.builtin.debug:
-    msg: "{{ (daemon_set | gpu.kubernetes.workload_state(answer.found)).reason }}"
-"""
-
 RETURN = r"""
 _value:
   description:
     - C(ready) is true if all pods are from the latest template and are ready; C(nowhere) is true if a DaemonSet matches no node.
     - C(reason) is a clause with the reason why the pods are not ready.
   type: dict
-  sample: {ready: false, nowhere: false, reason: ImagePullBackOff}
 """
 
 from typing import TYPE_CHECKING, Any

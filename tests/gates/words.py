@@ -45,15 +45,6 @@ PENDING: tuple[str, ...] = (
     "plugins/module_utils/_packages",
     "plugins/module_utils/_toml",
     "plugins/modules/host_packages.py",
-    "roles/cuda",
-    "roles/gpu_node_maintenance",
-    "roles/gpu_preflight",
-    "roles/gpu_smoke_test",
-    "roles/k8s_device_plugin",
-    "roles/kube_objects",
-    "roles/kube_scheduler_extender",
-    "roles/kubelet_reserved",
-    "roles/nvidia_driver",
 )
 
 

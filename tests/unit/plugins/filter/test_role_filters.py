@@ -13,7 +13,6 @@ pytest.importorskip("ansible.errors")
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.gpu.kubernetes.plugins.filter import (
-    allocated_nodes,
     driver_works,
     failure_messages,
     gpushare_recounted,
@@ -23,14 +22,12 @@ from ansible_collections.gpu.kubernetes.plugins.filter import (
     node_names,
     object_references,
     object_states,
-    runtime_class_state,
     scheduler_pods,
     url_credentials,
     workload_state,
 )
 
 MODULES = (
-    allocated_nodes,
     driver_works,
     failure_messages,
     gpushare_recounted,
@@ -40,7 +37,6 @@ MODULES = (
     node_names,
     object_references,
     object_states,
-    runtime_class_state,
     scheduler_pods,
     url_credentials,
     workload_state,
@@ -49,7 +45,6 @@ FILTERS: dict[str, Any] = {name: call for module in MODULES for name, call in mo
 
 #: Arguments of another form than the documented one.
 WRONG = {
-    "allocated_nodes": ([{}],),
     "driver_works": ({},),
     "failure_messages": (7,),
     "gpushare_recounted": ([{}],),
@@ -59,7 +54,6 @@ WRONG = {
     "node_names": (["a"], {}),
     "object_references": ("name",),
     "object_states": ([{}], [[]]),
-    "runtime_class_state": ([{}], []),
     "scheduler_pods": ([{}], "own"),
     "url_credentials": (None,),
     "workload_state": ({"kind": "Job"}, [[], []]),
@@ -187,11 +181,6 @@ def row(name: str, expected: int, capacity: int, allocated: int = 1) -> dict[str
     return {"name": name, "expected": expected, "capacity": capacity, "allocated": allocated}
 
 
-def test_allocated_nodes_are_returned_once() -> None:
-    results = [{"nodes": [row("b", 2, 2), row("free", 2, 2, 0)]}, {"nodes": [row("b", 1, 1), row("a", 1, 1)]}]
-    assert FILTERS["allocated_nodes"](results) == ["b", "a"]
-
-
 def test_gpushare_recounted_are_nodes_with_other_amounts_or_unit() -> None:
     rows = [
         row("b", 2, 3),
@@ -204,26 +193,6 @@ def test_gpushare_recounted_are_nodes_with_other_amounts_or_unit() -> None:
     recounted = FILTERS["gpushare_recounted"]
     assert recounted(rows) == ["a", "b"]
     assert recounted(rows, [row("same", 2, 2), row("free", 2, 2, 0)], drained=["b"]) == ["a", "same"]
-
-
-OWN, SHARED = {"key": "nvidia", "value": "nvidia"}, {"key": "shared", "value": "other"}
-
-
-@pytest.mark.parametrize(
-    ("needed", "found", "state"),
-    [
-        ([OWN, SHARED], {"nvidia": "nvidia", "shared": "other"}, ("nvidia", True, "nvidia", "nvidia")),
-        ([OWN, SHARED], {"nvidia": "nvidia"}, ("shared", False, None, "other")),
-        ([OWN, SHARED], {"nvidia": "nvidia", "shared": "runc"}, ("shared", True, "runc", "other")),
-        ([{"key": "nvidia", "value": ""}], {"nvidia": "odd"}, ("nvidia", True, "odd", None)),
-        ([], {}, ("", False, None, None)),
-    ],
-)
-def test_runtime_class_state_is_that_of_the_first_wrong_one(
-    needed: list[Any], found: dict[str, str], state: tuple[Any, ...]
-) -> None:
-    classes = [{"metadata": {"name": name}, "handler": handler} for name, handler in found.items()]
-    assert tuple(FILTERS["runtime_class_state"](needed, classes).values()) == state
 
 
 def scheduler(name: str, command: list[str], checksum: str = "", mirror: bool = True) -> dict[str, Any]:
