@@ -28,7 +28,9 @@ options:
   cluster:
     description:
       - What concerns all hosts, with C(error), C(resource_name), C(nodes) of M(gpu.kubernetes.gpu_nodes_info),
-        C(plugin_images), C(runtime_class), the results C(smoke) of M(gpu.kubernetes.gpu_smoke_test) and C(smoke_error).
+        C(plugin_images), C(runtime_classes), the results C(smoke) of M(gpu.kubernetes.gpu_smoke_test) and C(smoke_error).
+      - C(runtime_classes) has C(needed), a list of dictionaries with the name as C(key) and the handler as C(value), and C(found), the RuntimeClasses
+        of the cluster.
       - C(hosts) has all hosts of the run. A host without an entry in the input is a problem.
       - C(limited) says that these are a part of the hosts only.
     type: dict
@@ -68,6 +70,7 @@ from typing import TYPE_CHECKING, Any
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import Report, build_report
+from ansible_collections.gpu.kubernetes.plugins.module_utils._report.checks import choose_runtime_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -81,7 +84,9 @@ def gpu_report(
 ) -> Report:
     """Build the report; a shape that does not fit is named."""
     try:
-        return build_report(list(observations), cluster, notes, _report(earlier))
+        classes = cluster.get("runtime_classes") or {}
+        chosen = choose_runtime_class(classes.get("needed") or (), classes.get("found") or ())
+        return build_report(list(observations), {**cluster, "runtime_class": chosen}, notes, _report(earlier))
     except (AttributeError, KeyError, TypeError) as error:
         raise AnsibleFilterError(
             f"gpu_report cannot read what it was given ({error!r}); see its documentation, or remove the earlier report."

@@ -44,15 +44,6 @@ FOLDERS = ("plugins", "roles", "playbooks")
 PENDING: tuple[str, ...] = (
     "plugins/module_utils/_packages",
     "plugins/modules/host_packages.py",
-    "roles/cuda",
-    "roles/gpu_node_maintenance",
-    "roles/gpu_preflight",
-    "roles/gpu_smoke_test",
-    "roles/k8s_device_plugin",
-    "roles/kube_objects",
-    "roles/kube_scheduler_extender",
-    "roles/kubelet_reserved",
-    "roles/nvidia_driver",
 )
 
 

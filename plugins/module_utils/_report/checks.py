@@ -203,3 +203,21 @@ def find_cluster_problems(cluster: Cluster) -> list[Problem]:
             )
         )
     return found
+
+
+def choose_runtime_class(needed: Iterable[Mapping[str, str]], found: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the RuntimeClass to report: the first needed one that is missing, else the first with another handler, else the first one.
+
+    ``needed`` has the names as ``key`` and the handlers as ``value``, where an empty handler accepts any. ``found`` has the objects of the cluster.
+    """
+    handlers = {each["metadata"]["name"]: each["handler"] for each in found}
+    pairs = [(each["key"], each["value"] or "") for each in needed]
+    missing = [pair for pair in pairs if pair[0] not in handlers]
+    wrong = [pair for pair in pairs if pair[1] and handlers.get(pair[0]) != pair[1]]
+    name, expected = next(iter([*missing, *wrong, *pairs]), ("", ""))
+    return {
+        "name": name,
+        "found": name in handlers,
+        "handler": handlers.get(name),
+        "expected_handler": expected or None,
+    }

@@ -8,8 +8,6 @@ import json
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
-
 LOCAL = "ansible_connection=local ansible_become=false"
 
 
@@ -27,7 +25,7 @@ def play(run, tmp_path):
 
 
 SEEN_NOTHING = {
-    "__gpu_verify_asked": {},
+    "__gpu_verify_nodes": {},
     "__gpu_verify_objects": {},
     "gpu_verify_runtime_class": "",
 }
@@ -52,51 +50,6 @@ def test_a_broken_earlier_report_is_written_anew(play, tmp_path, text):
     assert code != 0
     assert "node: the host could not be examined; read its errors above." in said
     assert json.loads(path.read_text())["summary"]["problems"] == 1
-
-
-MINE, SHARED = {"key": "nvidia", "value": "nvidia"}, {"key": "shared", "value": "other"}
-#: What hosts need, what the cluster has, and the class that the report tells of: its name, whether it is there, its handler, the one expected.
-CLASSES = {
-    "all-well": ([MINE, SHARED], {"nvidia": "nvidia", "shared": "other"}, ["nvidia", True, "nvidia", "nvidia"]),
-    "one-missing": ([MINE, SHARED], {"nvidia": "nvidia"}, ["shared", False, None, "other"]),
-    "one-wrong": ([MINE, SHARED], {"nvidia": "nvidia", "shared": "runc"}, ["shared", True, "runc", "other"]),
-    "any-handler": ([{"key": "nvidia", "value": ""}], {"nvidia": "odd"}, ["nvidia", True, "odd", None]),
-    "none-asked-for": ([{"key": "", "value": "nvidia"}], {}, ["", False, None, None]),
-}
-
-
-def test_the_report_looks_at_the_runtime_class_of_each_host(hear):
-    seen = {"node": "n", "smoke_error": "", "plugin": {"resource_name": "nvidia.com/gpu"}}
-    hosts, plays = {}, []
-    for case, (needed, there, _wanted) in CLASSES.items():
-        its = {
-            f"{case}-{number}": {"__gpu_verify_observation": {**seen, "runtime_class": one}}
-            for number, one in enumerate(needed)
-        }
-        hosts.update(its)
-        found = [[], *([{"metadata": {"name": name}, "handler": handler}] for name, handler in there.items())]
-        asked = "{{ __gpu_verify_class_objects | map(attribute='metadata.name') | list }}"
-        plays.append(
-            {
-                "hosts": ",".join(its),
-                "gather_facts": False,
-                "vars_files": [str(ROOT / "roles" / "gpu_verify" / "vars" / "main.yml")],
-                "vars": {"__gpu_verify_objects": {"found": found}, "__gpu_verify_asked": {}},
-                "tasks": [
-                    {
-                        "ansible.builtin.set_fact": {
-                            "told": ["{{ __gpu_verify_cluster.runtime_class }}", asked],
-                        }
-                    }
-                ],
-            }
-        )
-    told = hear(hosts, plays, "dict(groups.all | zip(groups.all | map('extract', hostvars, 'told')))")
-    for case, (needed, _there, wanted) in CLASSES.items():
-        seen, asked = told[f"{case}-0"]
-        # ansible-core 2.18 makes an empty text of nothing.
-        assert [seen["name"], seen["found"], seen["handler"] or None, seen["expected_handler"] or None] == wanted, case
-        assert asked == [one["key"] for one in needed if one["key"]], case
 
 
 def test_the_report_knows_what_its_hosts_offer(made):

@@ -65,21 +65,16 @@ def test_an_object_of_others_by_the_name_of_ours_is_refused(refusals, tmp_path):
 
 def test_hosts_of_later_batches_do_not_break_earlier_ones(hear):
     """Their nodes are not asked for yet."""
-    labels, plugin = (
-        yaml.safe_load((ROOT / "roles" / path).read_text())
-        for path in ("gpu_node_labels/tasks/labels.yml", "k8s_device_plugin/vars/main.yml")
-    )
-    names = {"__gpu_node_labels_wanted": {"node": "{{ inventory_hostname }}"}}
+    plugin = yaml.safe_load((ROOT / "roles" / "k8s_device_plugin" / "vars" / "main.yml").read_text())
+    labels = task_of("gpu_node_labels", "main", "Set the labels")["gpu.kubernetes.node_labels"]["nodes"]
+    names = {"__gpu_node_labels_wanted": {"node": "{{ inventory_hostname }}", "labels": {}}}
     names["__k8s_device_plugin_host"] = names["__gpu_node_labels_wanted"]
-    seen = "{{ [labels | map(attribute='node') | list, plugin | map(attribute='node') | list] }}"
+    seen = "{{ [labels | list, plugin | map(attribute='node') | list] }}"
     play = {
         "hosts": "all",
         "gather_facts": False,
         "serial": 1,
-        "vars": {
-            "labels": labels[0]["vars"]["__gpu_node_labels_all"],
-            "plugin": plugin["__k8s_device_plugin_hosts"],
-        },
+        "vars": {"labels": labels, "plugin": plugin["__k8s_device_plugin_hosts"]},
         "tasks": [{"ansible.builtin.set_fact": names}, {"ansible.builtin.set_fact": {"seen": seen}}],
     }
     told = hear({"a": {}, "b": {}}, [play], "groups.all | map('extract', hostvars, 'seen')")

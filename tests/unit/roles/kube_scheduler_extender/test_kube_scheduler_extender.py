@@ -26,7 +26,7 @@ MANIFEST = (
 # The connection that _cluster_api sets, for parts of the role that a test includes on their own.
 CONNECTED = {"module_defaults": {"group/gpu.kubernetes.api": {"kubeconfig": "{{ gpu_kubeconfig }}"}}}
 # What a run has done that was cut off before the proof.
-CUT_OFF = ("check", "api_look", "note", "manifest")
+CUT_OFF = ("preflight", "api_pod", "record", "manifest")
 NOTE = "state/kube-scheduler-change.json"
 # Of a run that fails: there is no use in waiting for what does not come.
 FAILS = {"kube_scheduler_extender_keep": False, "kube_scheduler_extender_timeout": 1}
@@ -138,7 +138,7 @@ def test_the_pod_of_a_manifest_that_others_have_just_written(hear) -> None:
         marks = {"kubernetes.io/config.hash": now, "kubernetes.io/config.seen": seen} if now else {}
         hosts[name] = {
             "__kube_scheduler_extender_pods": {"found": [[{"metadata": {"annotations": marks}}]]},
-            "__kube_scheduler_extender_noted": {"hash": before, "former": [f"{path} c"]},
+            "__kube_scheduler_extender_record": {"hash": before, "former": [f"{path} c"]},
             "__kube_scheduler_extender_plan": {"path": path},
             "__kube_scheduler_extender_manifest_stat": {"stat": {"checksum": "c", "mtime": at + 0.9}},
         }

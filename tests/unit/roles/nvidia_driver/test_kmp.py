@@ -166,7 +166,7 @@ def test_another_version_is_refused_before_a_node_is_touched(suse, tmp_path):
     (tmp_path / "state" / "state").mkdir(parents=True)
     (tmp_path / "state" / "state" / "packages-nvidia-driver.json").write_text("{}")
     hosts = {name: asked for name, (asked, _words) in SWAPS.items()}
-    told, _there, _held = suse(library="580.82.07", part="validate_ours", hosts=hosts)
+    told, _there, _held = suse(library="580.82.07", part="validate_managed", hosts=hosts)
     for name, (_asked, words) in SWAPS.items():
         assert bool(told[name]) == bool(words), told[name]
         assert told[name].startswith(words.format(name))

@@ -126,7 +126,7 @@ FORMER = {
 
 
 def test_a_fabric_manager_of_the_former_name_is_refused(decided):
-    task = task_of("nvidia_driver", "validate_ours", "Refuse a fabric manager of the new name")
+    task = task_of("nvidia_driver", "validate_managed", "Refuse a fabric manager of the new name")
     driver = {**NOTHING, "library_version": "{{ installed }}", "module_flavor": None, "secure_boot": False}
     nvml = {**LOOK["ansible_facts"]["nvml"], "nvswitches": 0, "driver": driver, "error": None}
     common = {"told": ROCKY, "nvidia_driver_fabric_manager": "always", "nvidia_driver_state_dir": "/s"}

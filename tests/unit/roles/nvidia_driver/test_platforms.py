@@ -529,7 +529,7 @@ FLAVORS = {
 }
 ASK = {
     "block": [
-        {"ansible.builtin.include_role": {"name": "gpu.kubernetes.nvidia_driver", "tasks_from": "validate_ours"}}
+        {"ansible.builtin.include_role": {"name": "gpu.kubernetes.nvidia_driver", "tasks_from": "validate_managed"}}
     ],
     "rescue": [{"ansible.builtin.set_fact": {"plan": "{{ ansible_failed_result.msg }}"}}],
 }
@@ -545,7 +545,7 @@ def test_what_cannot_be_installed_is_refused(told):
     hosts["own-headers"] = {**hosts["elrepo"], "nvidia_driver_headers": False}
     nvml = {**FOUND, "gpus": [T4], "source": "pci", "driver": {**FOUND["driver"], "module_flavor": "{{ flavor }}"}}
     tasks = [
-        task_of("nvidia_driver", "validate_ours", words)
+        task_of("nvidia_driver", "validate_managed", words)
         for words in ("Refuse a kernel whose packages have no known name", "Refuse another flavor of kernel modules")
     ]
     rescue = [{"ansible.builtin.set_fact": {"plan": "{{ ansible_failed_result.msg }}"}}]

@@ -159,7 +159,7 @@ def test_a_driver_that_nobody_has_named_is_judged_when_it_is_there(refusals, wor
             hosts[name] = {"library": library, "nvidia_driver_kernel_modules": "proprietary"}
     told = refusals(
         "nvidia_driver",
-        ["judge"],
+        ["compatibility"],
         hosts,
         facts=DEBIAN,
         module_defaults={

@@ -54,7 +54,7 @@ def test_nodes_that_take_no_work_already_count(refusals, cluster, given):
         }
         for hosts, limit, *_words in batches
     ]
-    told = refusals("nvidia_driver_upgrade", ["room"], *groups)
+    told = refusals("nvidia_driver_upgrade", ["max_unavailable"], *groups)
     for hosts, _limit, words, *more in batches:
         for host in hosts:
             assert bool(told[host]) is bool(words), told[host]
@@ -68,7 +68,7 @@ def test_nodes_that_take_no_work_already_count(refusals, cluster, given):
 
 def test_an_api_server_that_does_not_tell_stops_the_batch(refusals, cluster, given):
     given["gpu_kubeconfig"] = str(write_kubeconfig("http://127.0.0.1:1", Path(given["gpu_kubeconfig"])))
-    told = refusals("nvidia_driver_upgrade", ["room"], {"w1": given})
+    told = refusals("nvidia_driver_upgrade", ["max_unavailable"], {"w1": given})
     assert told["w1"].startswith("w1: ")
     assert "127.0.0.1:1" in told["w1"]
 

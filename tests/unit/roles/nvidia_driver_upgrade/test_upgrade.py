@@ -154,7 +154,7 @@ def test_all_that_was_offered_has_to_be_there_again(refusals, cluster, given, tm
     cluster.put(offering("w1", {"aliyun.com/gpu-mem": "31", "nvidia.com/gpu": "0", "nvidia.com/mig-1g.5gb": "7"}))
     note(tmp_path).unlink()
     extra = {"__nvidia_driver_upgrade_running": []}
-    told = refusals("nvidia_driver_upgrade", ["note"], {"w1": given}, extra=extra)
+    told = refusals("nvidia_driver_upgrade", ["record"], {"w1": given}, extra=extra)
     assert told == {"w1": ""}
     written = json.loads((tmp_path / "state" / "driver-upgrade.json").read_text())
     assert written["offered"] == {"aliyun.com/gpu-mem": 31, "nvidia.com/mig-1g.5gb": 7}
@@ -195,7 +195,7 @@ def test_nodes_of_a_batch_are_proved_by_what_each_offers(refusals, cluster, give
         cluster.put(offering(name, {}))
     told = refusals(
         "nvidia_driver_upgrade",
-        ["prove"],
+        ["verify"],
         {name: {**given, "gpu_node_name": name, "offers": [resource]} for name, resource in params.items()},
         facts={"nvml": {"gpus": [{}]}},
         extra={"gpu_preflight_gpus": {"ansible_facts": {}}, "__nvidia_driver_upgrade_testable": "{{ offers }}"},

@@ -227,3 +227,23 @@ def test_build_report_problem_is_one_sentence() -> None:
         "cluster: no results; run it alone to see why.",
         "worker-1: line 1 line 2; do this.",
     ]
+
+
+OWN, SHARED = {"key": "nvidia", "value": "nvidia"}, {"key": "shared", "value": "other"}
+
+
+@pytest.mark.parametrize(
+    ("needed", "found", "state"),
+    [
+        ([OWN, SHARED], {"nvidia": "nvidia", "shared": "other"}, ("nvidia", True, "nvidia", "nvidia")),
+        ([OWN, SHARED], {"nvidia": "nvidia"}, ("shared", False, None, "other")),
+        ([OWN, SHARED], {"nvidia": "nvidia", "shared": "runc"}, ("shared", True, "runc", "other")),
+        ([{"key": "nvidia", "value": ""}], {"nvidia": "odd"}, ("nvidia", True, "odd", None)),
+        ([], {}, ("", False, None, None)),
+    ],
+)
+def test_choose_runtime_class_returns_the_first_wrong_one(
+    needed: list[Any], found: dict[str, str], state: tuple[Any, ...]
+) -> None:
+    classes = [{"metadata": {"name": name}, "handler": handler} for name, handler in found.items()]
+    assert tuple(checks.choose_runtime_class(needed, classes).values()) == state

@@ -1,0 +1,68 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter object_states."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: object_states
+short_description: Sort desired objects by whether they exist and are managed
+version_added: 0.1.0
+author: gpu.kubernetes authors (@gpu-kubernetes)
+description:
+  - Internal to this collection; its options may change in any release.
+  - An existing object is managed if its label C(app.kubernetes.io/managed-by) is the desired one.
+positional: _input, found
+options:
+  _input:
+    description: The desired objects.
+    type: list
+    elements: dict
+    required: true
+  found:
+    description: The value C(found) of M(gpu.kubernetes.objects_info) for these objects.
+    type: list
+    elements: list
+    required: true
+"""
+
+RETURN = r"""
+_value:
+  description: C(missing), C(managed) and C(unmanaged), each a list of desired objects in their order.
+  type: dict
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from ansible.errors import AnsibleFilterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+
+MANAGER = "app.kubernetes.io/managed-by"
+
+
+def object_states(
+    desired: Iterable[Mapping[str, Any]], found: Iterable[Sequence[Mapping[str, Any]]]
+) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the objects by state; input of another form raises AnsibleFilterError."""
+    states: dict[str, list[Mapping[str, Any]]] = {"missing": [], "managed": [], "unmanaged": []}
+    try:
+        for item, existing in zip(desired, found, strict=True):
+            labels = (existing[0]["metadata"].get("labels") or {}) if existing else {}
+            manager = (item["metadata"].get("labels") or {}).get(MANAGER)
+            managed = manager is not None and labels.get(MANAGER) == manager
+            states["managed" if managed else "unmanaged" if existing else "missing"].append(item)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise AnsibleFilterError(f"object_states cannot read its input ({error!r}); see its documentation.") from error
+    return states
+
+
+class FilterModule:
+    """Ansible's entry point."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return the filter by name."""
+        return {"object_states": object_states}

@@ -1,0 +1,262 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The filters that replace long expressions of roles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ansible.errors")
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.gpu.kubernetes.plugins.filter import (
+    driver_works,
+    failure_messages,
+    gpushare_recounted,
+    host_values,
+    matching_versions,
+    node_condition,
+    node_names,
+    object_references,
+    object_states,
+    scheduler_pods,
+    url_credentials,
+    workload_state,
+)
+
+MODULES = (
+    driver_works,
+    failure_messages,
+    gpushare_recounted,
+    host_values,
+    matching_versions,
+    node_condition,
+    node_names,
+    object_references,
+    object_states,
+    scheduler_pods,
+    url_credentials,
+    workload_state,
+)
+FILTERS: dict[str, Any] = {name: call for module in MODULES for name, call in module.FilterModule().filters().items()}
+
+#: Arguments of another form than the documented one.
+WRONG = {
+    "driver_works": ({},),
+    "failure_messages": (7,),
+    "gpushare_recounted": ([{}],),
+    "host_values": (["a"], {}, "fact"),
+    "matching_versions": ("570", "570"),
+    "node_condition": ("text",),
+    "node_names": (["a"], {}),
+    "object_references": ("name",),
+    "object_states": ([{}], [[]]),
+    "scheduler_pods": ([{}], "own"),
+    "url_credentials": (None,),
+    "workload_state": ({"kind": "Job"}, [[], []]),
+}
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_filter_with_input_of_another_form_raises(name: str) -> None:
+    with pytest.raises(AnsibleFilterError, match=name):
+        FILTERS[name](*WRONG[name])
+
+
+def test_host_values_returns_values_of_hosts_that_have_them() -> None:
+    hosts = {"a": {"fact": 1, "facts": {"name": "A"}}, "b": {"facts": {}}, "c": {"fact": 0}}
+    values = FILTERS["host_values"]
+    assert (values("abc", hosts, "fact"), values("abc", hosts, "facts.name")) == ([1, 0], ["A"])
+
+
+def test_node_condition_returns_condition_or_nothing() -> None:
+    ready = {"type": "Ready", "status": "True"}
+    node = {"status": {"conditions": [{"type": "PIDPressure"}, ready]}}
+    condition = FILTERS["node_condition"]
+    assert (condition(node), condition(node, "Other"), condition({})) == (ready, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("version", "requested", "matches"),
+    [
+        ("570.124.06", "570.124.06", True),
+        ("570.124.06", "570.*", True),
+        ("570.124.06-1", "570.124.06", True),
+        # The version of a package, where the library reports its own.
+        ("570.124.06", "570.124.06-1ubuntu1", True),
+        ("5701.1", "570.*", False),
+        ("570.12", "570.124.06", False),
+        ("", "570.*", False),
+        (None, "570.*", False),
+        ("", "", True),
+    ],
+)
+def test_matching_versions_are_of_the_version_or_branch(version: str | None, requested: str, matches: bool) -> None:
+    assert bool(FILTERS["matching_versions"]([version], requested)) is matches
+
+
+def test_node_names_are_those_of_inventory_and_host() -> None:
+    hosts = {
+        "a": {"gpu_node_name": "A", "ansible_facts": {"nodename": "B.Example"}},
+        "c": {"ansible_facts": {}},
+        "d": {},
+    }
+    assert FILTERS["node_names"](hosts, hosts) == ["A", "b.example"]
+
+
+def test_object_references_with_kind_are_queries() -> None:
+    references = FILTERS["object_references"]
+    assert references(["a"]) == [{"name": "a"}]
+    assert references(["a"], "Node") == [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}]
+
+
+def labelled(manager: str | None) -> dict[str, Any]:
+    return {"metadata": {"labels": {"app.kubernetes.io/managed-by": manager} if manager else None}}
+
+
+def test_object_states_follow_the_label() -> None:
+    own = labelled("gpu.kubernetes")
+    desired = [{**own, "kind": kind} for kind in "abcd"]
+    states = FILTERS["object_states"](desired, [[], [own], [labelled("Helm")], [labelled(None)]])
+    assert {state: [each["kind"] for each in items] for state, items in states.items()} == {
+        "missing": ["a"],
+        "managed": ["b"],
+        "unmanaged": ["c", "d"],
+    }
+
+
+LOOP = {"ansible_loop_var": "item"}
+
+
+@pytest.mark.parametrize(
+    ("results", "messages"),
+    [
+        ({"msg": "one\n  two", "failed": True}, ["one two"]),
+        ({"failed": True}, []),
+        # Of a loop only the items count, and of these the failed ones.
+        ({"msg": "One or more items failed", "results": [{**LOOP, "msg": "a", "failed": True}, {**LOOP, "msg": "b"}]}, ["a"]),
+        ({"msg": "All items skipped", "results": []}, []),
+        # A module's own results are not a loop.
+        ({"msg": "a", "results": [{"node": "n"}]}, ["a"]),
+        # Tasks that may fail are not marked as failed.
+        ([{"msg": "a"}, {"nodes": []}, {"msg": "a"}, {"msg": "b"}], ["a", "b"]),
+    ],
+)  # fmt: skip
+def test_failure_messages_are_those_of_failed_results(results: Any, messages: list[str]) -> None:
+    assert FILTERS["failure_messages"](results) == messages
+
+
+def test_url_credentials_are_separated_and_decoded() -> None:
+    split = FILTERS["url_credentials"]
+    assert split("https://a%40b:c+d@host:8443/x?y=1") == {
+        "url": "https://host:8443/x?y=1",
+        "username": "a@b",
+        "password": "c+d",
+    }
+    assert split("https://host/x") == {"url": "https://host/x"}
+
+
+LOST, FOUND = {"lost": True}, {"lost": False}
+
+
+@pytest.mark.parametrize(
+    ("error", "gpus", "works"),
+    [
+        (None, [], True),
+        (None, [LOST], True),
+        ("x", [], False),
+        ("x", [LOST], False),
+        ("x", [FOUND], False),
+        ("x", [LOST, FOUND], True),
+    ],
+)
+def test_driver_works_if_some_gpus_are_lost(error: str | None, gpus: list[Any], works: bool) -> None:
+    assert FILTERS["driver_works"]({"error": error, "gpus": gpus}) is works
+
+
+def row(name: str, expected: int, capacity: int, allocated: int = 1) -> dict[str, Any]:
+    return {"name": name, "expected": expected, "capacity": capacity, "allocated": allocated}
+
+
+def test_gpushare_recounted_are_nodes_with_other_amounts_or_unit() -> None:
+    rows = [
+        row("b", 2, 3),
+        row("same", 2, 2),
+        row("free", 2, 3, 0),
+        row("new", 2, 0),
+        row("gone", 0, 2),
+        row("a", 1, 2),
+    ]
+    recounted = FILTERS["gpushare_recounted"]
+    assert recounted(rows) == ["a", "b"]
+    assert recounted(rows, [row("same", 2, 2), row("free", 2, 2, 0)], drained=["b"]) == ["a", "same"]
+
+
+def scheduler(name: str, command: list[str], checksum: str = "", mirror: bool = True) -> dict[str, Any]:
+    marks = {
+        **({"kubernetes.io/config.mirror": "x"} if mirror else {}),
+        **({"gpu-kubernetes/scheduler-config-checksum": checksum} if checksum else {}),
+    }
+    metadata = {"name": f"kube-scheduler-{name}", "annotations": marks}
+    return {"metadata": metadata, "spec": {"nodeName": name, "containers": [{"command": command}]}}
+
+
+def test_scheduler_pods_compares_file_and_checksum() -> None:
+    pods = [
+        scheduler("cp1", ["kube-scheduler", "--config=/a"], "1"),
+        scheduler("cp2", ["kube-scheduler", "--config", "/a"], "2"),
+        scheduler("cp3", ["kube-scheduler", "--config=/b"], "1"),
+        scheduler("cp4", ["kube-scheduler", "--config=/a"]),
+        scheduler("cp5", [], mirror=False),
+    ]
+    compare = FILTERS["scheduler_pods"]
+    assert compare(pods, "kube-scheduler-cp1") == {"managed": ["cp1", "cp2", "cp3"], "without": ["cp3", "cp4"]}
+    assert compare(pods[:1], "kube-scheduler-cp9")["without"] == ["cp1"]
+
+
+DAEMON_SET = {"kind": "DaemonSet", "spec": {}}
+DEPLOYMENT = {"kind": "Deployment", "spec": {"replicas": 1}}
+ALL = {"desiredNumberScheduled": 2, "updatedNumberScheduled": 2, "numberReady": 2}
+ONE = {"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1}
+
+
+@pytest.mark.parametrize(
+    ("desired", "status", "ready", "nowhere"),
+    [
+        (DAEMON_SET, ALL, True, False),
+        (DAEMON_SET, {**ALL, "numberReady": 1}, False, False),
+        (DAEMON_SET, {**ALL, "observedGeneration": 1}, False, False),
+        (DAEMON_SET, {}, False, True),
+        (DEPLOYMENT, ONE, True, False),
+        (DEPLOYMENT, {**ONE, "replicas": 2}, False, False),
+        (DEPLOYMENT, {}, False, False),
+    ],
+)
+def test_workload_is_ready_if_all_counts_agree(
+    desired: dict[str, Any], status: dict[str, Any], ready: bool, nowhere: bool
+) -> None:
+    workload = {"metadata": {"generation": 2}, "status": {"observedGeneration": 2, **status}}
+    state = FILTERS["workload_state"](desired, [[workload], []])
+    assert (state["ready"], state["nowhere"]) == (ready, nowhere)
+    assert FILTERS["workload_state"](desired, [[], []]) == {"ready": False, "nowhere": False, "reason": "it has no pod"}
+
+
+UNPROCESSED = {"spec": {}, "status": {"phase": "Pending"}}
+WAITING = {"spec": {"nodeName": "n"}, "status": {"containerStatuses": [{"state": {"waiting": {"reason": "ErrImage"}}}]}}
+REFUSED = {"spec": {}, "status": {"conditions": [{"type": "PodScheduled", "message": "0/3 nodes"}]}}
+
+
+@pytest.mark.parametrize(
+    ("pods", "reason"),
+    [
+        ([], "it has no pod"),
+        ([UNPROCESSED], "no scheduler has processed its pods; check that kube-scheduler runs"),
+        ([REFUSED], "0/3 nodes"),
+        ([WAITING, UNPROCESSED], "ErrImage"),
+    ],
+)
+def test_workload_state_explains_why_pods_are_not_ready(pods: list[Any], reason: str) -> None:
+    assert FILTERS["workload_state"](DEPLOYMENT, [[], pods])["reason"].startswith(reason)
