@@ -18,12 +18,11 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fakes.loopback_api import LoopbackApi, Source, write_kubeconfig
+from fakes.loopback_api import LoopbackApi, Source, serving, write_kubeconfig
 from rich.console import Console
 from rich.table import Table
 
@@ -154,14 +153,14 @@ def serve(nodes: int, pods: int) -> None:
         "/api/v1/nodes": encoded(nodes, node),
         "/api/v1/pods": encoded(pods, lambda number: pod(number, nodes)),
     }
-    server = LoopbackApi(lists)
-    print(server.url, flush=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    for _line in sys.stdin:
-        asked = [(path, query.get("continue", "")) for _method, path, query in server.requests]
-        methods = sorted({method for method, _path, _query in server.requests})
-        print(json.dumps({"requests": len(asked), "twice": len(asked) - len({*asked}), "methods": methods}), flush=True)
-        server.requests.clear()
+    with serving(LoopbackApi(lists)) as server:
+        print(server.url, flush=True)
+        for _line in sys.stdin:
+            pages = [(path, query.get("continue", "")) for _method, path, query in server.requests]
+            methods = sorted({method for method, _path, _query in server.requests})
+            counts = {"requests": len(pages), "twice": len(pages) - len({*pages}), "methods": methods}
+            print(json.dumps(counts), flush=True)
+            server.requests.clear()
 
 
 MODULES = {"gpushare_info": True, "gpushare_info, pods: false": False}

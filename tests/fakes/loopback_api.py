@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 VERSION = {"major": "1", "minor": "34", "gitVersion": "v1.34.4"}
 EXPIRED = {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired"}
 # A slice of a list, encoded: (how many items there are, encode(first, last)).
 Source = tuple[int, Callable[[int, int], bytes]]
+Server = TypeVar("Server", bound=ThreadingHTTPServer)
 
 
 def listed(items: list[dict[str, Any]]) -> Source:
@@ -55,7 +56,7 @@ def write_kubeconfig(url: str, path: Path) -> Path:
 
 
 @contextmanager
-def serving(server: LoopbackApi) -> Iterator[LoopbackApi]:
+def serving(server: Server) -> Iterator[Server]:
     """Serve in a thread of this process."""
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
@@ -65,6 +66,15 @@ def serving(server: LoopbackApi) -> Iterator[LoopbackApi]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def send_json(handler: BaseHTTPRequestHandler, status: int, body: bytes) -> None:
+    """Answer a request with JSON."""
+    handler.send_response(status)
+    handler.send_header("Content-Type", "application/json")
+    handler.send_header("Content-Length", str(len(body)))
+    handler.end_headers()
+    handler.wfile.write(body)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -78,14 +88,14 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         query = {key: values[0] for key, values in parse_qs(parts.query).items()}
         if parts.path not in self.server.lists:
-            self._answer(200, json.dumps(_discovery(parts.path)).encode())
+            send_json(self, 200, json.dumps(_discovery(parts.path)).encode())
             return
         self.server.requests.append((self.command, parts.path, query))
         if "continue" in query and self.server.expire(parts.path, len(self.server.requests)):
             message = "The provided continue parameter is too old to display a consistent list result."
-            self._answer(410, json.dumps({**EXPIRED, "message": message}).encode())
+            send_json(self, 410, json.dumps({**EXPIRED, "message": message}).encode())
             return
-        self._answer(200, self._page(parts.path, query))
+        send_json(self, 200, self._page(parts.path, query))
 
     def _page(self, path: str, query: dict[str, str]) -> bytes:
         count, encode = self.server.lists[path]
@@ -99,19 +109,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.server.requests.append((self.command, self.path, {}))
-        self._answer(405, b"{}")
+        send_json(self, 405, b"{}")
 
     do_PUT = do_PATCH = do_DELETE = do_HEAD = do_POST  # noqa: N815 - names of http.server
 
-    def _answer(self, status: int, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Say nothing."""
+        """Log nothing."""
 
 
 def _discovery(path: str) -> dict[str, Any]:

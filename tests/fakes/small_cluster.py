@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from .loopback_api import VERSION
+from .loopback_api import VERSION, send_json
 
 Object = dict[str, Any]
 
@@ -225,12 +225,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(404 if item is None else 200, missing if item is None else item)
 
     def _answer(self, status: int, content: Object) -> None:
-        body = json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        send_json(self, status, json.dumps(content).encode())
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Say nothing."""
+        """Log nothing."""

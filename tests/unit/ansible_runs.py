@@ -20,6 +20,17 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = {"ansible_connection": "local", "ansible_become": False}
 # Facts of the hosts; gathering them would take longer than all other tasks.
 FACTS = {"distribution": "Debian", "os_family": "Debian", "nodename": "{{ inventory_hostname }}", "cacheable": True}
+# Facts of a whole host, for roles that read the release, the kernel or the package manager.
+DEBIAN = {
+    "distribution": "Debian",
+    "distribution_version": "12.15",
+    "distribution_major_version": "12",
+    "distribution_release": "bookworm",
+    "os_family": "Debian",
+    "architecture": "x86_64",
+    "kernel": "6.1.0-56-amd64",
+    "pkg_mgr": "apt",
+}
 # The messages of a failed task; of a loop, those of its items.
 FAILURE = "{{ (ansible_failed_result.results | default([ansible_failed_result])) | map(attribute='msg', default='') | join(' ') }}"
 

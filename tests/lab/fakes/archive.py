@@ -54,11 +54,8 @@ def docker_archive(
     name: str,
     files: Mapping[str, Content],
     entrypoint: Sequence[str] = (),
-    cmd: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
     labels: Mapping[str, str] | None = None,
-    workdir: str = "/",
-    user: str = "",
 ) -> pathlib.Path:
     """Write the image ``name`` to ``path`` and return ``path``.
 
@@ -84,12 +81,10 @@ def docker_archive(
             {
                 "architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()),
                 "config": {
-                    "Cmd": list(cmd) or None,
                     "Entrypoint": list(entrypoint) or None,
                     "Env": _environment(env or {}),
                     "Labels": dict(sorted((labels or {}).items())) or None,
-                    "User": user,
-                    "WorkingDir": workdir,
+                    "WorkingDir": "/",
                 },
                 "created": _EPOCH,
                 "history": [{"created": _EPOCH, "created_by": "gpu.kubernetes lab"}],

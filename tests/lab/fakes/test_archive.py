@@ -42,7 +42,7 @@ def parts(path: pathlib.Path) -> tuple[dict[str, Any], dict[str, tarfile.TarInfo
     return json.loads(config), members, layer
 
 
-def test_the_layer_is_what_was_asked(tmp_path: pathlib.Path) -> None:
+def test_archive_has_the_requested_files_and_configuration(tmp_path: pathlib.Path) -> None:
     program, data, link = tmp_path / "program", tmp_path / "data", tmp_path / "link"
     program.write_bytes(b"#!")
     program.chmod(0o700)
@@ -59,8 +59,19 @@ def test_the_layer_is_what_was_asked(tmp_path: pathlib.Path) -> None:
                 "/lib": Link("usr/lib"),
                 "/tmp": Directory(0o1777),
             },
+            entrypoint=["/usr/bin/program"],
+            env={"B": "2", "A": "1"},
+            labels={"l": "m"},
         )
     )
+    path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    assert config["config"] == {
+        "Entrypoint": ["/usr/bin/program"],
+        "Env": ["A=1", "B=2", path],
+        "Labels": {"l": "m"},
+        "WorkingDir": "/",
+    }
+    assert image_names(tmp_path / "image.tar") == [NAME]
     assert config["rootfs"] == {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()]}
     assert {name: (member.type, member.mode, member.size) for name, member in members.items()} == {
         "etc": (tarfile.DIRTYPE, 0o755, 0),
@@ -79,50 +90,15 @@ def test_the_layer_is_what_was_asked(tmp_path: pathlib.Path) -> None:
     assert all(names.index(os.path.dirname(name)) < names.index(name) for name in names if "/" in name)
 
 
-def test_the_configuration_is_what_was_asked(tmp_path: pathlib.Path) -> None:
-    path = write(
-        tmp_path / "image.tar",
-        {"/a": b""},
-        entrypoint=["/a"],
-        cmd=["b"],
-        env={"B": "2", "A": "1"},
-        labels={"l": "m"},
-        user="1000",
-    )
-    config, _, _ = parts(path)
-    assert config["os"] == "linux"
-    assert config["config"] == {
-        "Entrypoint": ["/a"],
-        "Cmd": ["b"],
-        "Env": ["A=1", "B=2", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
-        "Labels": {"l": "m"},
-        "User": "1000",
-        "WorkingDir": "/",
-    }
-    assert image_names(path) == [NAME]
-
-
-def test_the_same_input_gives_the_same_bytes(tmp_path: pathlib.Path) -> None:
-    source = tmp_path / "source"
-    source.write_bytes(b"x")
-    first = write(tmp_path / "one.tar", {"/b": source, "/a/c": b"y"}, env={"A": "1", "B": "2"}).read_bytes()
-    os.utime(source, (1, 1))
-    second = write(tmp_path / "two.tar", {"/a/c": b"y", "/b": source}, env={"B": "2", "A": "1"}).read_bytes()
-    assert first == second
-
-
 @pytest.mark.parametrize(
     ("name", "says"),
     [
         ("pause:3", "needs a registry"),
-        ("library/pause:3", "needs a registry"),
-        ("lab.local/", "needs a registry"),
         ("lab.local/pause", "needs a tag"),
-        ("lab.local:5000/pause", "needs a tag"),
         ("lab.local/pause@sha256:00", "needs a tag"),
     ],
 )
-def test_a_name_that_the_runtime_would_change_is_refused(tmp_path: pathlib.Path, name: str, says: str) -> None:
+def test_archive_with_a_name_that_the_runtime_changes_is_rejected(tmp_path: pathlib.Path, name: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         docker_archive(tmp_path / "image.tar", name=name, files={})
     assert list(tmp_path.iterdir()) == []
@@ -132,38 +108,21 @@ def test_a_name_that_the_runtime_would_change_is_refused(tmp_path: pathlib.Path,
     ("files", "says"),
     [
         ({"a": b""}, "absolute and normal"),
-        ({"/": b""}, "absolute and normal"),
         ({"/a/../b": b""}, "absolute and normal"),
-        ({"/a/": b""}, "absolute and normal"),
         ({"/a": b"", "/a/b": b""}, "cannot be below"),
         ({"/a": Link("b"), "/a/b/c": b""}, "cannot be below"),
     ],
 )
-def test_a_path_that_cannot_be_is_refused(tmp_path: pathlib.Path, files: dict[str, Content], says: str) -> None:
+def test_archive_with_an_impossible_path_is_rejected(
+    tmp_path: pathlib.Path, files: dict[str, Content], says: str
+) -> None:
     with pytest.raises(ValueError, match=says):
         write(tmp_path / "image.tar", files)
 
 
-def test_a_failure_leaves_what_was_there(tmp_path: pathlib.Path) -> None:
-    path = write(tmp_path / "image.tar", {"/a": b""})
-    before = path.read_bytes()
-    with pytest.raises(FileNotFoundError):
-        write(path, {"/a": tmp_path / "absent"})
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("content", [b"", b"no tar at all"])
-def test_names_of_what_is_no_archive(tmp_path: pathlib.Path, content: bytes) -> None:
+@pytest.mark.parametrize("content", [b"", b"text"])
+def test_image_names_of_another_file_are_an_error(tmp_path: pathlib.Path, content: bytes) -> None:
     path = tmp_path / "image.tar"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"image\.tar is not a docker-archive"):
-        image_names(path)
-
-
-def test_names_of_another_tar(tmp_path: pathlib.Path) -> None:
-    path = tmp_path / "image.tar"
-    with tarfile.open(path, "w"):
-        pass
-    with pytest.raises(ValueError, match="is not a docker-archive"):
         image_names(path)

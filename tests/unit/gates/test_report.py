@@ -107,47 +107,12 @@ def test_failed_tests_are_named_with_the_reason_of_the_first(summary):
     ]
 
 
-def test_many_failed_tests_are_named_in_part(summary):
-    lines = summary({"units": "failed"}, units=[BAD] * (_report.NAMES + 3))[1]
-    assert sum("failed: a.b" in line for line in lines) == _report.NAMES
-    assert "  and 3 more" in lines
-
-
 def test_gate_without_tests_shows_the_error_that_it_printed(summary, reports):
     noise = "".join(f"noise {number}\n" for number in range(30))
     (reports / "units.log").write_text("error: of another gate\n")
     (reports / "lint.log").write_text(f"{noise}x.yml:1: \x1b[31merror: wrong\x1b[0m\nmore\n")
     lines = summary({"units": "passed", "lint": "failed"}, units=[GOOD])[1]
     assert lines[-4:-2] == ["    x.yml:1: error: wrong", "    more"]
-
-
-def test_slowest_checks_are_listed(summary):
-    lines = summary({"units": "passed"}, units=[GOOD, Case("a.b", "test_slow", "passed", seconds=7.5)])[1]
-    assert [line for line in lines if "test_" in line] == ["    7.5 s  units: a.b test_slow"]
-
-
-def test_json_has_the_facts_of_the_run_and_each_gate(summary, reports):
-    _report.write("units", [GOOD, SKIPPED])
-    result = _report.collect("units", "passed", 2.04, 1.0, reports)
-    assert json.loads(_report.as_json(_report.as_gates([result], 3.0), ["units", "lint"], commit="abc")) == {
-        "commit": "abc",
-        "missing": ["lint"],
-        "passed": 1,
-        "failed": 0,
-        "skipped": 1,
-        "gates": [
-            {
-                "name": "units",
-                "verdict": "passed",
-                "seconds": 2.0,
-                "cpu_seconds": 1.0,
-                "run_seconds": 3.0,
-                "passed": 1,
-                "failed": 0,
-                "skipped": 1,
-            }
-        ],
-    }
 
 
 def test_json_of_a_run_in_parts_has_the_gates_of_all_parts_of_one_commit(reports):
@@ -169,23 +134,9 @@ def test_skip_on_ci_is_a_failure_but_in_environments_that_lack_packages(monkeypa
     assert _report.judged(SKIPPED, gate) == SKIPPED
 
 
-def test_why_starts_at_the_first_error_and_is_short():
-    lines = ["ok: [a]", "  \x1b[2m│\x1b[0m fatal: [b]: FAILED! => no containerd", "  │ ", *(["later"] * 40)]
-    assert _report.why(lines) == ["  │ fatal: [b]: FAILED! => no containerd", *["later"] * (_report.DETAIL - 1)]
-    assert _report.why([*"abc"], 2) == ["b", "c"]
-    assert _report.why([]) == []
-
-
 def test_reports_leave_out_what_xml_cannot_hold(reports):
     _report.write("units", [Case("a", "b", "failed", "\x1b[31mred\x1b[0m \x00 <&> ✗")])
     assert _report.read(reports / "units.xml") == [Case("a", "b", "failed", "red  <&> ✗")]
-
-
-def test_run_prints_the_command_and_returns_its_lines(capsys):
-    code = "import sys; print('a'); print('b', file=sys.stderr); sys.exit(3)"
-    status, lines = _report.run([sys.executable, "-c", code])
-    assert (status, sorted(lines)) == (3, ["a", "b"])
-    assert capsys.readouterr().out.splitlines()[0].startswith(f"$ {sys.executable} -c")
 
 
 def events(*those):

@@ -5,17 +5,15 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from lab.wait import until
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from gates import machine, runner, scenarios, versions
+from gates import machine, scenarios, versions
 
 TESTS = Path(__file__).resolve().parents[2]
 # Gates of a script: NAME prints, fails where it is called bad, and waits to be ended where it is called hangs.
@@ -64,22 +62,6 @@ def test_all_gates_run_whatever_the_others_do(start, tmp_path):
     assert (tmp_path / "summary.txt").read_text() == f"{lines[-1]}\n"
 
 
-def test_second_job_has_a_small_share_of_the_processors(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        runner, "CONTROL_GROUPS", [(tmp_path / "missing", "cpu.shares", "51"), (tmp_path, "cpu.weight", "5")]
-    )
-    assert runner.make_control_group() is None
-    (tmp_path / "cgroup.procs").touch()
-    group = runner.make_control_group()
-    assert (group.parent, (group / "cpu.weight").read_text()) == (tmp_path, "5")
-
-
-def test_run_without_a_failure_succeeds(start):
-    process = start(600, "main", "good")
-    assert process.communicate()[0].splitlines()[-1] == "2 passed, 0 failed, 0 skipped"
-    assert process.returncode == 0
-
-
 def test_run_over_its_limit_ends_with_a_summary(start, tmp_path):
     process = start(1, "main-hangs", "hangs", "later")
     lines = process.communicate()[0].splitlines()
@@ -107,15 +89,6 @@ def test_scenario_whose_cluster_dies_fails_and_the_next_gets_a_new_lab(lab, monk
     assert noted[-4:] == ["up", ("kube_scheduler_extender", None), "down", "down"]
 
 
-def test_terminated_run_ends_with_a_summary(start, tmp_path):
-    process = start(600, "main-hangs", "good")
-    until(lambda: (tmp_path / "good.log").exists() and (tmp_path / "main-hangs.log").exists())
-    process.send_signal(signal.SIGTERM)
-    assert process.communicate()[0].splitlines()[-1].endswith("0 skipped")
-    assert process.returncode == 1
-    assert verdicts(tmp_path)["main-hangs"] == "ended"
-
-
 @pytest.mark.parametrize(
     ("go", "pythons", "ci", "root", "status", "printed"),
     [
@@ -141,14 +114,6 @@ def test_machine_that_lacks_something_is_reported_first(monkeypatch, capsys, go,
     assert printed in "".join(lines)
 
 
-def test_machine_needs_fewer_pythons_for_make_test(monkeypatch):
-    monkeypatch.setattr(versions, "find_python", lambda version: Path("/usr/bin/python") if version == "3.8" else None)
-    monkeypatch.setenv("GATES_TIER", "merge")
-    assert machine.missing()[1] == []
-    monkeypatch.setenv("GATES_TIER", "all")
-    assert machine.missing()[1] == ["Python 3.9, 3.11, 3.12, 3.13 (on PATH, in pyenv or in uv)"]
-
-
 @pytest.fixture
 def lab(monkeypatch, tmp_path):
     """A lab that is not there: commands are noted, each scenario leaves the next list of differences."""
@@ -162,8 +127,6 @@ def lab(monkeypatch, tmp_path):
     def run(command, env):
         name = command[-1]
         noted.append((name, env.get("LAB_GUEST")) if command[0] == "molecule" else name)
-        if name == "kubelet_reserved":
-            return 1, ["fatal: why"]
         return 0, ["  /molecule/default/../sharing/present/test_sharing.py"] if guest_runs and env.get(
             "LAB_GUEST"
         ) else []
@@ -185,12 +148,6 @@ def test_scenario_that_leaves_a_difference_fails_and_the_next_gets_a_new_lab(lab
     prints += [["node: +label b"]]
     assert scenarios.run_all("cluster", ["default", "kube_scheduler_extender"]) == 1
     assert noted == ["down", "up", ("default", None), "down", "up", ("kube_scheduler_extender", None), "down"]
-
-
-def test_failed_scenario_is_followed_by_a_new_lab(lab):
-    noted, _prints, _guest_runs = lab
-    assert scenarios.run_all("cluster", ["kubelet_reserved", "default"]) == 1
-    assert noted == ["down", "up", ("kubelet_reserved", None), "down", "up", ("default", None), "down"]
 
 
 def test_scenario_that_does_not_exist_is_refused(capsys):

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 
 import pytest
 from fakes.kubernetes_api import node, pod
+from fakes.loopback_api import serving
 from fakes.sharing_machine import COUNT, GPU, MEMORY, NVML, PERCENT, SharingMachine
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
@@ -36,12 +36,8 @@ ALLOWED = {"nano_gpu_replace_host_binaries": True}
 @pytest.fixture
 def machine(tmp_path):
     made = SharingMachine(tmp_path)
-    thread = threading.Thread(target=made.cluster.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    yield made
-    made.cluster.shutdown()
-    made.cluster.server_close()
-    thread.join()
+    with serving(made.cluster):
+        yield made
 
 
 @pytest.fixture

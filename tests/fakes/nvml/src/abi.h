@@ -71,12 +71,6 @@ struct uuid_v1 { uint32_t version, kind; unsigned char value[41]; };
 struct process_v1 { uint32_t pid; uint64_t used_bytes; };
 struct process_v2 { uint32_t pid; uint64_t used_bytes; uint32_t gpu_instance, compute_instance; };
 
-struct event_data {
-    nvmlDevice_t device;
-    uint64_t type, data;
-    uint32_t gpu_instance, compute_instance; /* revision 2 only */
-};
-
 struct attributes {
     uint32_t multiprocessors, copy_engines, decoders, encoders, jpegs, ofas, gpu_slices, compute_slices;
     uint64_t memory_mib;
@@ -141,7 +135,6 @@ _Static_assert(sizeof(struct memory_v2) == 40, "nvmlMemory_v2_t");
 _Static_assert(sizeof(struct uuid_v1) == 52, "nvmlUUID_v1_t");
 _Static_assert(sizeof(struct process_v1) == 16, "nvmlProcessInfo_v1_t");
 _Static_assert(sizeof(struct process_v2) == 24, "nvmlProcessInfo_v2_t");
-_Static_assert(sizeof(struct event_data) == 32, "nvmlEventData_t");
 _Static_assert(sizeof(struct attributes) == 40, "nvmlDeviceAttributes_t");
 _Static_assert(sizeof(struct gpu_profile) == 48, "nvmlGpuInstanceProfileInfo_t");
 _Static_assert(sizeof(struct gpu_profile_v2) == 152, "nvmlGpuInstanceProfileInfo_v2_t");

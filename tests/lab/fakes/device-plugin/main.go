@@ -8,12 +8,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"log"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"gpu.kubernetes.lab/fakes/internal/config"
@@ -22,28 +19,23 @@ import (
 	"gpu.kubernetes.lab/fakes/internal/program"
 )
 
-// How often NVML and the kubelet's socket are looked at; variables for the tests.
-var (
+// How often NVML and the kubelet's socket are read.
+const (
 	healthInterval = 3 * time.Second
 	socketInterval = time.Second
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stderr))
+	program.Main("nvidia-device-plugin", "NVIDIA's device plugin", run)
 }
 
-// run is the whole program; it returns the exit status.
-func run(ctx context.Context, arguments []string, getenv func(string) string, output io.Writer) int {
-	return program.Run("nvidia-device-plugin", "NVIDIA's device plugin", output, func(logger *log.Logger) error {
-		settings, err := config.Load(arguments, getenv)
-		if err != nil {
-			return fmt.Errorf("the configuration is refused: %w", err)
-		}
-		describe(logger, settings)
-		return serve(ctx, settings, getenv, logger)
-	})
+func run(ctx context.Context, arguments []string, logger *log.Logger) error {
+	settings, err := config.Load(arguments, os.Getenv)
+	if err != nil {
+		return fmt.Errorf("the configuration is refused: %w", err)
+	}
+	describe(logger, settings)
+	return serve(ctx, settings, logger)
 }
 
 func describe(logger *log.Logger, settings config.Config) {
@@ -57,7 +49,7 @@ func describe(logger *log.Logger, settings config.Config) {
 	}
 }
 
-func serve(ctx context.Context, settings config.Config, getenv func(string) string, logger *log.Logger) error {
+func serve(ctx context.Context, settings config.Config, logger *log.Logger) error {
 	library, gpus, err := discover(settings, logger)
 	if err != nil {
 		if settings.FailOnInitError {
@@ -74,7 +66,7 @@ func serve(ctx context.Context, settings config.Config, getenv func(string) stri
 		return nil
 	}
 	manager := &plugin.Manager{Settings: settings, Inventory: inventory, Log: logger, Interval: socketInterval}
-	if strings.Contains(getenv("DP_DISABLE_HEALTHCHECKS"), "all") {
+	if strings.Contains(os.Getenv("DP_DISABLE_HEALTHCHECKS"), "all") {
 		logger.Print("health checks are off (DP_DISABLE_HEALTHCHECKS)")
 	} else {
 		go inventory.Watch(ctx, library, healthInterval, logger)

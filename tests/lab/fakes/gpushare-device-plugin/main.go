@@ -10,11 +10,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
@@ -33,34 +30,23 @@ const (
 	noIsolation = "cgpu.disable.isolation"
 )
 
-// place is where the program finds what is not its own; the tests have another.
-type place struct {
-	driverRoot, kubeletSocket, account string
-	healthInterval, socketInterval     time.Duration
-}
+// How often NVML and the kubelet's socket are read.
+const (
+	healthInterval = 3 * time.Second
+	socketInterval = time.Second
+)
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	node := place{
-		kubeletSocket:  pluginapi.KubeletSocket,
-		account:        kube.ServiceAccount,
-		healthInterval: 3 * time.Second,
-		socketInterval: time.Second,
-	}
-	os.Exit(run(ctx, node, os.Args[1:], os.Getenv, os.Stderr))
+	program.Main("gpushare-device-plugin-v2", "the gpushare device plugin", run)
 }
 
-// run is the whole program; it returns the exit status.
-func run(ctx context.Context, on place, arguments []string, getenv func(string) string, output io.Writer) int {
-	return program.Run("gpushare-device-plugin-v2", "the gpushare device plugin", output, func(logger *log.Logger) error {
-		settings, err := parse(arguments)
-		if err != nil {
-			return err
-		}
-		logger.Printf("memory unit %s, health check %t", settings.unit, settings.healthCheck)
-		return serve(ctx, on, settings, getenv, logger)
-	})
+func run(ctx context.Context, arguments []string, logger *log.Logger) error {
+	settings, err := parse(arguments)
+	if err != nil {
+		return err
+	}
+	logger.Printf("memory unit %s, health check %t", settings.unit, settings.healthCheck)
+	return serve(ctx, settings, logger)
 }
 
 type settings struct {
@@ -80,8 +66,8 @@ func parse(arguments []string) (settings, error) {
 	return chosen, err
 }
 
-func serve(ctx context.Context, on place, chosen settings, getenv func(string) string, logger *log.Logger) error {
-	library, gpus, err := discover(on.driverRoot, logger)
+func serve(ctx context.Context, chosen settings, logger *log.Logger) error {
+	library, gpus, err := discover(logger)
 	if err != nil {
 		// The trap of the original: the pod is Running and Ready, and the node offers nothing.
 		logger.Printf("no GPU can be offered, waiting: %v", err)
@@ -92,27 +78,26 @@ func serve(ctx context.Context, on place, chosen settings, getenv func(string) s
 	if err != nil {
 		return err
 	}
-	node := getenv("NODE_NAME")
+	node := os.Getenv("NODE_NAME")
 	if node == "" {
 		return errors.New("NODE_NAME is not set; it has to be the name of this node")
 	}
-	client, err := kube.Connect(getenv, on.account)
+	client, err := kube.Connect()
 	if err != nil {
 		return fmt.Errorf("the API server cannot be called: %w", err)
 	}
-	logger.Printf("credentials: %s", client.Origin)
 	labels, err := publishCount(ctx, client, node, len(gpus))
 	if err != nil {
 		return fmt.Errorf("%s cannot be written to the node: %w", gpushare.Count, err)
 	}
 	inventory := plugin.NewUnitInventory(gpus, units)
 	if chosen.healthCheck {
-		go inventory.Watch(ctx, library, on.healthInterval, logger)
+		go inventory.Watch(ctx, library, healthInterval, logger)
 	}
 	endpoint := kubelet.Endpoint{
 		Resource:      gpushare.Memory,
 		Offer:         fmt.Sprintf("of %d GPUs with %d %s each", len(gpus), units, chosen.unit),
-		KubeletSocket: on.kubeletSocket,
+		KubeletSocket: pluginapi.KubeletSocket,
 		SocketName:    socketName,
 		Options:       &pluginapi.DevicePluginOptions{},
 		Service: &service{
@@ -120,14 +105,14 @@ func serve(ctx context.Context, on place, chosen settings, getenv func(string) s
 			units: units, unit: chosen.unit, noIsolation: labels[noIsolation] == "true",
 		},
 		Log:      logger,
-		Interval: on.socketInterval,
+		Interval: socketInterval,
 	}
 	return endpoint.Run(ctx)
 }
 
 // discover lists the GPUs; none at all is an error too.
-func discover(driverRoot string, logger *log.Logger) (*nvml.Library, []nvml.GPU, error) {
-	library, err := nvml.Open(driverRoot)
+func discover(logger *log.Logger) (*nvml.Library, []nvml.GPU, error) {
+	library, err := nvml.Open("")
 	if err != nil {
 		return nil, nil, err
 	}

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -17,8 +16,7 @@ import (
 type ledger struct {
 	*extender.Mirror
 
-	unhealthy map[string]map[int]bool
-	cached    map[string]*gpuNode
+	cached map[string]*gpuNode
 }
 
 // gpuNode is a node in the cache. It is looked at again only while it has no GPUs or its capacity is not above zero, and
@@ -30,7 +28,7 @@ type gpuNode struct {
 }
 
 func newLedger() *ledger {
-	l := &ledger{Mirror: extender.NewMirror(), unhealthy: map[string]map[int]bool{}, cached: map[string]*gpuNode{}}
+	l := &ledger{Mirror: extender.NewMirror(), cached: map[string]*gpuNode{}}
 	l.Seen = l.lookAtPod
 	return l
 }
@@ -104,66 +102,9 @@ func (l *ledger) fit(name string, request int64) (index int, total int64, ok boo
 	pods := l.onNode(name)
 	for n, size := range node.totals {
 		free := size - used(pods[n])
-		if free >= request && !l.unhealthy[name][n] && (!ok || free < least) {
+		if free >= request && (!ok || free < least) {
 			index, total, least, ok = n, size, free, true
 		}
 	}
 	return index, total, ok, nil
-}
-
-// deviceReport, podReport and nodeReport are what inspect shows, under the original's names.
-type podReport struct {
-	Name      string `json:"name"`
-	Namespace string `json:"namespace"`
-	Used      int64  `json:"usedGPU"`
-}
-
-type deviceReport struct {
-	ID    int         `json:"id"`
-	Total int64       `json:"totalGPU"`
-	Used  int64       `json:"usedGPU"`
-	Pods  []podReport `json:"pods"`
-}
-
-type nodeReport struct {
-	Name    string         `json:"name"`
-	Total   int64          `json:"totalGPU"`
-	Used    int64          `json:"usedGPU"`
-	Devices []deviceReport `json:"devs"`
-}
-
-// inspect reports every node of the cache, or the one that is named, which comes into the cache by that.
-func (l *ledger) inspect(name string) ([]nodeReport, error) {
-	l.Lock()
-	defer l.Unlock()
-	reports := []nodeReport{}
-	if name != "" {
-		node, err := l.look(name)
-		if err != nil {
-			return nil, err
-		}
-		return append(reports, l.report(name, node)), nil
-	}
-	for name, node := range l.cached {
-		reports = append(reports, l.report(name, node))
-	}
-	slices.SortFunc(reports, func(a, b nodeReport) int { return cmp.Compare(a.Name, b.Name) })
-	return reports, nil
-}
-
-func (l *ledger) report(name string, node *gpuNode) nodeReport {
-	report := nodeReport{Name: name, Total: node.memory, Devices: []deviceReport{}}
-	pods := l.onNode(name)
-	for n, total := range node.totals {
-		device := deviceReport{ID: n, Total: total, Used: used(pods[n]), Pods: []podReport{}}
-		for _, pod := range pods[n] {
-			device.Pods = append(device.Pods, podReport{pod.Metadata.Name, pod.Metadata.Namespace, used([]kube.Pod{pod})})
-		}
-		slices.SortFunc(device.Pods, func(a, b podReport) int {
-			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-		})
-		report.Used += device.Used
-		report.Devices = append(report.Devices, device)
-	}
-	return report
 }

@@ -8,13 +8,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"log"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"gpu.kubernetes.lab/fakes/internal/extender"
 	"gpu.kubernetes.lab/fakes/internal/kube"
@@ -22,44 +19,27 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Getenv, kube.ServiceAccount, os.Stderr))
+	program.Main("gpushare-schd-extender", "the gpushare scheduler extender", serve)
 }
 
-// run is the whole program; it returns the exit status.
-func run(ctx context.Context, arguments []string, getenv func(string) string, account string, output io.Writer) int {
-	return program.Run("gpushare-schd-extender", "the gpushare scheduler extender", output, func(logger *log.Logger) error {
-		return serve(ctx, arguments, getenv, account, logger)
-	})
-}
-
-func serve(ctx context.Context, arguments []string, getenv func(string) string, account string, logger *log.Logger) error {
+func serve(ctx context.Context, arguments []string, logger *log.Logger) error {
 	if len(arguments) > 0 {
 		return fmt.Errorf("argument %q: it has none, as the original", arguments[0])
 	}
-	level := strings.ToLower(getenv("LOG_LEVEL"))
+	level := strings.ToLower(os.Getenv("LOG_LEVEL"))
 	if !slices.Contains([]string{"", "debug", "info", "warn", "error"}, level) {
 		return fmt.Errorf("LOG_LEVEL: %q is not one of debug, info, warn, error", level)
 	}
-	if getenv("THREADNESS") != "" {
+	if os.Getenv("THREADNESS") != "" {
 		logger.Print("accepted without effect: THREADNESS")
 	}
-	client, err := kube.Connect(getenv, account)
+	client, err := kube.Connect()
 	if err != nil {
 		return fmt.Errorf("the API server cannot be called: %w", err)
 	}
-	logger.Printf("credentials: %s", client.Origin)
 	answers := &answers{ledger: newLedger(), client: client, log: logger, debug: level == "debug"}
-	if !answers.follow(ctx) {
+	if !answers.ledger.Follow(ctx, client, logger) {
 		return nil
 	}
-	return extender.Serve(ctx, getenv("PORT"), answers.handler(), logger)
-}
-
-// follow waits until nodes and pods are known; false means that the context ended. It does not wait for ConfigMaps,
-// because older builds of the original neither read them nor are allowed to.
-func (a *answers) follow(ctx context.Context) bool {
-	go kube.Follow(ctx, a.client, "/api/v1/configmaps", healthSink{a.ledger}, a.log)
-	return a.ledger.Follow(ctx, a.client, a.log)
+	return extender.Serve(ctx, os.Getenv("PORT"), extender.Routes("/gpushare-scheduler", version, answers, logger), logger)
 }

@@ -36,13 +36,6 @@ type answers struct {
 	binding sync.Mutex
 }
 
-func (a *answers) handler() http.Handler {
-	mux := extender.Routes("/gpushare-scheduler", version, a, a.log)
-	mux.HandleFunc("GET /gpushare-scheduler/inspect", a.serveInspect)
-	mux.HandleFunc("GET /gpushare-scheduler/inspect/{node}", a.serveInspect)
-	return mux
-}
-
 // Filter keeps the nodes that have one GPU with enough free memory. A pod without limits passes, as one does whose only
 // limit is that of an init container.
 func (a *answers) Filter(args extender.Args) extender.FilterResult {
@@ -109,13 +102,4 @@ func (a *answers) Bind(ctx context.Context, args extender.BindingArgs) error {
 	a.ledger.Assume(pod)
 	a.log.Printf("bound pod %s to GPU %d of node %s, %d of %d", pod, index, args.Node, request, total)
 	return nil
-}
-
-func (a *answers) serveInspect(response http.ResponseWriter, request *http.Request) {
-	nodes, err := a.ledger.inspect(request.PathValue("node"))
-	if err != nil {
-		a.log.Printf("inspect: %v", err)
-		panic(http.ErrAbortHandler) // the original dies of a name that it does not know
-	}
-	extender.Answer(response, http.StatusOK, map[string]any{"nodes": nodes}, a.log)
 }

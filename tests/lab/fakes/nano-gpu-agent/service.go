@@ -37,7 +37,6 @@ type service struct {
 	pluginapi.UnimplementedDevicePluginServer
 
 	client   *kube.Client
-	on       place
 	database string
 	gpus     int
 	log      *log.Logger
@@ -109,7 +108,7 @@ func (s *service) link(ctx context.Context, hash string, ids []string) error {
 		return fmt.Errorf("the extender gave container %s of pod %s no GPU of this node", owner.Container, pod)
 	}
 	owner.GPU = gpu
-	path := filepath.Join(s.on.devices, linkOf(hash))
+	path := filepath.Join(devices, linkOf(hash))
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -128,7 +127,7 @@ type holder struct {
 
 // owner is the container that the kubelet has given exactly these devices.
 func (s *service) owner(ctx context.Context, ids []string) (holder, error) {
-	connection, err := grpc.NewClient("unix://"+s.on.podResourcesSocket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	connection, err := grpc.NewClient("unix://"+podResourcesSocket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return holder{}, err
 	}

@@ -116,9 +116,3 @@ def test_dockerd_is_asked_and_has_the_last_word(tmp_path: Path) -> None:
         assert f"I refuse {node.config}; nothing was written." in answer["msg"]
     assert node.config.read_text(encoding="utf-8") == TEXT
     assert node(validate=False)["changed"]
-
-
-def test_dockerd_that_is_content(tmp_path: Path) -> None:
-    node = Node(tmp_path)
-    node.dockerd("echo configuration OK >&2")
-    assert node(validate=True)["changed"]

@@ -65,14 +65,6 @@ def test_null_labels_change_nothing(run: Any) -> None:
     assert run(FakeCluster([node("w1")]), nodes={"w1": None})["changed"] is False
 
 
-@pytest.mark.parametrize(("value", "text"), [(True, "true"), (8, "8"), ("x", "x")])
-def test_values_are_converted_to_text(run: Any, value: Any, text: str) -> None:
-    cluster = FakeCluster([node("w1")])
-    assert run(cluster, nodes={"w1": {"a": value}})["changed"] is True
-    assert cluster.store_nodes["w1"]["metadata"]["labels"] == {"a": text}
-    assert run(cluster, nodes={"w1": {"a": value}})["changed"] is False
-
-
 @pytest.mark.parametrize("labels", [{"a": ["b"]}, {"a": {"b": "c"}}, ["a"], {"a": "1\n"}])
 def test_invalid_labels_fail_with_one_sentence(run: Any, labels: Any) -> None:
     cluster = FakeCluster([node("w1")])

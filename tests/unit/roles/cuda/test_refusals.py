@@ -8,16 +8,8 @@ import os
 
 import pytest
 
-DEBIAN = {
-    "distribution": "Debian",
-    "distribution_version": "12.15",
-    "distribution_major_version": "12",
-    "distribution_release": "bookworm",
-    "os_family": "Debian",
-    "architecture": "x86_64",
-    "kernel": "6.1.0-56-amd64",
-    "pkg_mgr": "apt",
-}
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import DEBIAN
+
 SID = {**DEBIAN, "distribution_version": "n/a", "distribution_major_version": "n/a", "distribution_release": "sid"}
 FEDORA = {**DEBIAN, "distribution": "Fedora", "os_family": "RedHat", "distribution_major_version": "99"}
 FEDORA |= {"distribution_version": "99", "pkg_mgr": "dnf"}

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -67,22 +66,6 @@ def test_check_run_check_run_and_back(scheduler, tmp_path: Path) -> None:
     assert [back["changed"], nothing["changed"]] == [True, False]
     assert scheduler.manifest.read_text() == MANIFEST
     assert not (tmp_path / "scheduler.yaml").exists()
-
-
-def test_mistakes_are_reported_in_one_sentence(scheduler, tmp_path: Path) -> None:
-    (tmp_path / "manifests" / "kube-scheduler.yaml.bak").write_text(MANIFEST)
-    (tmp_path / "file").write_text("")
-    spelt, stray, nowhere = scheduler(
-        {"extenders": [{**EXTENDER, "enableHttps": False}]},
-        {},
-        {"backup_dir": str(tmp_path / "file" / "x"), "state": "absent"},
-    )
-    assert spelt["failed"]
-    assert "write enableHTTPS" in json.dumps(spelt["msg"])
-    assert not stray.get("failed")
-    assert "kube-scheduler.yaml.bak" in json.dumps(stray["warnings"])
-    assert [Path(path).name for path in stray["other_manifests"]] == ["kube-scheduler.yaml.bak"]
-    assert not nowhere["failed"]
 
 
 def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -46,18 +45,3 @@ def test_check_run_check_run_and_back(kubelet, tmp_path: Path) -> None:
     assert done["reserved"]["kubeReserved"] == {"cpu": "1", "memory": "1Gi"}
     assert "invocation" not in done
     assert kubelet.config.read_text() == KUBEADM
-
-
-def test_mistakes_are_reported_in_one_sentence(kubelet, tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    wrong, folder, lost = kubelet(
-        {"values": {"kubeReserved": {"memory": "512m"}}},
-        {"path": str(tmp_path / "folder")},
-        {"values": {"evictionHard": {"memory.available": "1Gi"}}},
-    )
-    assert wrong["failed"]
-    assert "kubeReserved.memory is 512m, which is not a whole number" in json.dumps(wrong["msg"])
-    assert folder["failed"]
-    assert "folder is not a regular file" in json.dumps(folder["msg"])
-    assert not lost.get("failed")
-    assert "nodefs.available 10%" in json.dumps(lost["warnings"])

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from pathlib import Path
 
 import pytest
 from fakes.driver_machine import DAEMON, NEXT_KERNEL
 from fakes.kubernetes_api import pod
-from fakes.loopback_api import write_kubeconfig
+from fakes.loopback_api import serving, write_kubeconfig
 from fakes.small_cluster import SmallCluster
 
 if os.geteuid() != 0:
@@ -49,11 +48,8 @@ def offering(count, boot=BOOT, **spec):
 @pytest.fixture
 def cluster():
     """One that the role reaches."""
-    server = SmallCluster(offering("2"), {"kind": "Namespace", "metadata": {"name": "kube-system"}})
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with serving(SmallCluster(offering("2"), {"kind": "Namespace", "metadata": {"name": "kube-system"}})) as server:
+        yield server
 
 
 @pytest.fixture

@@ -8,18 +8,7 @@ import os
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
-
-DEBIAN = {
-    "distribution": "Debian",
-    "distribution_version": "12.15",
-    "distribution_major_version": "12",
-    "distribution_release": "bookworm",
-    "os_family": "Debian",
-    "architecture": "x86_64",
-    "kernel": "6.1.0-56-amd64",
-    "pkg_mgr": "apt",
-}
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import DEBIAN, ROOT
 
 
 def driver(workshop):

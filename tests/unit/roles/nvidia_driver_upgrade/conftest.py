@@ -4,10 +4,8 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
-from fakes.loopback_api import write_kubeconfig
+from fakes.loopback_api import serving, write_kubeconfig
 from fakes.small_cluster import SmallCluster
 
 from ansible_collections.gpu.kubernetes.tests.unit.roles.nvidia_driver_upgrade.upgraded import PLAN, RESULT
@@ -16,13 +14,8 @@ from ansible_collections.gpu.kubernetes.tests.unit.roles.nvidia_driver_upgrade.u
 @pytest.fixture
 def cluster():
     """One with nothing in it yet."""
-    server = SmallCluster()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(SmallCluster()) as server:
+        yield server
 
 
 @pytest.fixture

@@ -7,17 +7,7 @@ from __future__ import annotations
 import json
 import os
 
-DEBIAN = {
-    "distribution": "Debian",
-    "distribution_version": "12.15",
-    "distribution_major_version": "12",
-    "distribution_release": "bookworm",
-    "os_family": "Debian",
-    "architecture": "x86_64",
-    "kernel": "6.1.0-56-amd64",
-    "pkg_mgr": "apt",
-}
-
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import DEBIAN
 
 NO_WAY_BACK = (
     "{}: the installed driver could not be restored if the new one failed: %s. "

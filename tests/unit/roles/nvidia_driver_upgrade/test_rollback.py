@@ -13,10 +13,9 @@ import re
 import pytest
 import yaml
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT, task_of
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import DEBIAN, ROOT, task_of
 from ansible_collections.gpu.kubernetes.tests.unit.roles.nvidia_driver_upgrade.upgraded import (
     ANY_HOST,
-    DEBIAN,
     PLAN,
     RESULT,
     ROLE,

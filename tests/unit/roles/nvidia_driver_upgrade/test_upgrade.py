@@ -7,7 +7,6 @@ from __future__ import annotations
 import copy
 import json
 import os
-import time
 
 import pytest
 import yaml
@@ -34,26 +33,6 @@ BUDGET = {
         "causes": [{"reason": "DisruptionBudget", "message": "The disruption budget web needs 1 healthy pods"}]
     },
 }
-
-
-def test_a_job_goes_only_after_its_deadline(refusals, cluster, given):
-    """The other pod is waited with: it may share the node until then."""
-    cluster.put(offering("w1", {"nvidia.com/gpu": "2"}))
-    cluster.put(placed("job", gpus=1, owner="job", owner_kind="Job", restartPolicy="Never"))
-    cluster.put(placed("web", gpus=1, owner="web", owner_kind="ReplicaSet"))
-    cluster.put(placed("cpu", owner="cpu", owner_kind="ReplicaSet"))
-    times = {}
-    cluster.react = lambda _cluster: times.setdefault("cordoned", time.monotonic())
-    cluster.refuse = lambda item: times.update({item["metadata"]["name"]: time.monotonic()})
-    told = refusals(
-        "nvidia_driver_upgrade",
-        ["begin"],
-        {"w1": {**given, "gpu_node_maintenance_jobs_timeout": 2}},
-        fact="nvidia_driver_upgrade_result.evicted + nvidia_driver_upgrade_result.waited_for",
-    )
-    assert told["w1"] == ["default/job", "default/web", "default/job"]
-    assert sorted(times) == ["cordoned", "job", "web"]
-    assert min(times["job"], times["web"]) - times["cordoned"] >= 2
 
 
 #: The phase of an upgrade that was cut off, and whether the run that goes on has to be told the driver again.

@@ -12,18 +12,6 @@ from fakes.kubernetes_api import node, pod
 ROLE = "gpu.kubernetes.nvidia_driver_upgrade"
 
 
-DEBIAN = {
-    "distribution": "Debian",
-    "distribution_version": "12.15",
-    "distribution_major_version": "12",
-    "distribution_release": "bookworm",
-    "os_family": "Debian",
-    "architecture": "x86_64",
-    "kernel": "6.1.0-56-amd64",
-    "pkg_mgr": "apt",
-}
-
-
 ANY_HOST = {
     "nvidia_driver_method": "package",
     "nvidia_driver_require_gpu": False,

@@ -6,16 +6,7 @@ from __future__ import annotations
 
 import os
 
-DEBIAN = {
-    "distribution": "Debian",
-    "distribution_version": "12.15",
-    "distribution_major_version": "12",
-    "distribution_release": "bookworm",
-    "os_family": "Debian",
-    "architecture": "x86_64",
-    "kernel": "6.1.0-56-amd64",
-    "pkg_mgr": "apt",
-}
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import DEBIAN
 
 
 def test_a_check_says_that_it_cannot_take_away_what_keeps_apt_from_reading(refusals, tmp_path):

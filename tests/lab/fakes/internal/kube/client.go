@@ -22,19 +22,15 @@ import (
 	"time"
 )
 
-// ServiceAccount is where the kubelet puts the token and the CA certificate of a pod's service account.
-const ServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
+// account is where the kubelet puts the token and the CA certificate of a pod's service account.
+const account = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 const callTimeout = 10 * time.Second
 
-// Client calls one API server as one user.
+// Client calls one API server by a service account.
 type Client struct {
-	// Origin says where the address and the credentials come from.
-	Origin string
-	server string
-	http   *http.Client
-	// token gives the bearer token, "" where the user has a certificate.
-	token func() (string, error)
+	server, tokenFile string
+	http              *http.Client
 }
 
 // StatusError is an answer of the API server that is not a success.
@@ -48,60 +44,24 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s: %s (HTTP %d)", e.Call, e.Message, e.Code)
 }
 
-// Connect makes a client from the file that KUBECONFIG names, where there is one, else from the service account that
-// lies in the folder account. It does not call the API server yet.
-func Connect(getenv func(string) string, account string) (*Client, error) {
-	if path := getenv("KUBECONFIG"); path != "" {
-		if content, err := os.ReadFile(path); err == nil {
-			return fromKubeconfig(path, content)
-		}
-	}
-	host, port := getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT")
+// Connect makes a client by the service account of the pod that this runs in. It does not call the API server yet.
+func Connect() (*Client, error) {
+	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
-		return nil, errors.New("there is no kubeconfig (KUBECONFIG), and KUBERNETES_SERVICE_HOST does not say that this is a pod")
+		return nil, errors.New("KUBERNETES_SERVICE_HOST does not say that this is a pod")
 	}
 	authority, err := os.ReadFile(filepath.Join(account, "ca.crt"))
 	if err != nil {
 		return nil, fmt.Errorf("the service account cannot be read: %w", err)
 	}
-	return newClient("service account", "https://"+net.JoinHostPort(host, port), access{
-		authority: authority, tokenFile: filepath.Join(account, "token"),
-	})
-}
-
-// access is what a client needs to trust the server and to be trusted.
-type access struct {
-	authority, certificate, key []byte
-	insecure                    bool
-	token, tokenFile            string
-}
-
-func newClient(origin, server string, given access) (*Client, error) {
-	settings := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: given.insecure} //nolint:gosec // as the kubeconfig asks
-	if len(given.authority) > 0 {
-		settings.RootCAs = x509.NewCertPool()
-		if !settings.RootCAs.AppendCertsFromPEM(given.authority) {
-			return nil, fmt.Errorf("%s: the CA certificate cannot be read", origin)
-		}
-	}
-	if len(given.certificate) > 0 {
-		pair, err := tls.X509KeyPair(given.certificate, given.key)
-		if err != nil {
-			return nil, fmt.Errorf("%s: the client certificate cannot be read: %w", origin, err)
-		}
-		settings.Certificates = []tls.Certificate{pair}
+	settings := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
+	if !settings.RootCAs.AppendCertsFromPEM(authority) {
+		return nil, errors.New("the CA certificate of the service account cannot be read")
 	}
 	return &Client{
-		Origin: origin,
-		server: strings.TrimRight(server, "/"),
-		http:   &http.Client{Transport: &http.Transport{TLSClientConfig: settings, ForceAttemptHTTP2: true, Proxy: http.ProxyFromEnvironment}},
-		token: func() (string, error) {
-			if given.tokenFile == "" {
-				return given.token, nil
-			}
-			content, err := os.ReadFile(given.tokenFile) // the kubelet renews it
-			return strings.TrimSpace(string(content)), err
-		},
+		server:    "https://" + net.JoinHostPort(host, port),
+		tokenFile: filepath.Join(account, "token"),
+		http:      &http.Client{Transport: &http.Transport{TLSClientConfig: settings, ForceAttemptHTTP2: true, Proxy: http.ProxyFromEnvironment}},
 	}, nil
 }
 
@@ -158,13 +118,11 @@ func (c *Client) open(ctx context.Context, method, path, contentType string, con
 	if contentType != "" {
 		request.Header.Set("Content-Type", contentType)
 	}
-	token, err := c.token()
+	token, err := os.ReadFile(c.tokenFile) // each time, because the kubelet renews it
 	if err != nil {
 		return nil, fmt.Errorf("the token cannot be read: %w", err)
 	}
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
+	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	response, err := c.http.Do(request)
 	if err != nil {
 		return nil, err

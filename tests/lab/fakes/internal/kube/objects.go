@@ -16,7 +16,6 @@ type Meta struct {
 	Name              string            `json:"name"`
 	Namespace         string            `json:"namespace"`
 	UID               string            `json:"uid"`
-	ResourceVersion   string            `json:"resourceVersion"`
 	Annotations       map[string]string `json:"annotations"`
 	Labels            map[string]string `json:"labels"`
 	DeletionTimestamp string            `json:"deletionTimestamp"`
@@ -55,12 +54,6 @@ type Node struct {
 		Capacity    Resources `json:"capacity"`
 		Allocatable Resources `json:"allocatable"`
 	} `json:"status"`
-}
-
-// ConfigMap is the part of a ConfigMap that is read here.
-type ConfigMap struct {
-	Metadata Meta              `json:"metadata"`
-	Data     map[string]string `json:"data"`
 }
 
 // Quantity is an amount of a resource, rounded up to a whole number as Kubernetes' Quantity.Value() does.

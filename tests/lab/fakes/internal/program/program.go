@@ -5,19 +5,32 @@
 package program
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"log"
+	"os"
+	"os/signal"
+	"syscall"
 )
 
-// Run calls serve with the log of the fake for the original, a program of this name that is called so in a sentence,
-// and returns the exit status.
-func Run(name, called string, output io.Writer, serve func(logger *log.Logger) error) int {
+// Serve is what a program does until its context ends; it gets the command line without the program's name.
+type Serve func(ctx context.Context, arguments []string, logger *log.Logger) error
+
+// Main runs the fake of a program of this name, which is called so in a sentence, until a signal ends it.
+func Main(name, called string, serve Serve) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	os.Exit(run(ctx, name, called, os.Args[1:], os.Stderr, serve))
+}
+
+// run is Main with its surroundings as arguments; it returns the exit status.
+func run(ctx context.Context, name, called string, arguments []string, output io.Writer, serve Serve) int {
 	logger := log.New(output, "FAKE "+name+": ", log.LstdFlags)
 	logger.Printf("this is not %s, only a program that speaks the same protocol", called)
-	switch err := serve(logger); {
+	switch err := serve(ctx, arguments, logger); {
 	case errors.Is(err, flag.ErrHelp):
 	case err != nil:
 		logger.Print(err)

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import subprocess
 import sys
@@ -59,25 +58,6 @@ def test_identity_depends_on_seed_and_address(workshop: Workshop) -> None:
     assert uuids(str(again)) == uuids(one)
 
 
-def test_compose_twice_replaces_profile(workshop: Workshop) -> None:
-    from fakes.nvml import compose
-
-    out = workshop.folder / "twice.so"
-    assert compose.main([workshop.library("a100-40g"), "t4", str(out), "--set", "driver_version=1.2.3"]) == 0
-    facts = read(str(out))
-    assert (facts.driver_version, [gpu.name for gpu in facts.gpus]) == ("1.2.3", ["Tesla T4"])
-
-
-def test_library_replaced_in_use_reads_new_profile(workshop: Workshop) -> None:
-    from fakes.nvml import compose
-
-    out = workshop.folder / "replaced.so"
-    compose.main([str(workshop.bare), "a100-40g", str(out)])
-    assert len(read(str(out)).gpus) == 8
-    compose.main([str(workshop.bare), "t4", str(out)])
-    assert len(read(str(out)).gpus) == 1
-
-
 def test_library_without_profile_has_no_driver(workshop: Workshop) -> None:
     with pytest.raises(library.NvmlError, match="Driver Not Loaded"):
         read(str(workshop.bare))
@@ -117,53 +97,3 @@ def test_broken_profile_is_named(workshop: Workshop, text: str, line: str) -> No
     output = in_a_process(workshop.library_of("broken-profile", text), COUNT)
     assert "999 1 0" in output
     assert f"{line} is not understood" in output
-
-
-def test_calls_before_start_are_rejected(workshop: Workshop) -> None:
-    output = in_a_process(
-        workshop.library("t4"), COUNT.replace("nvml.nvmlInit_v2(), ", "") + "\nprint(nvml.nvmlShutdown())"
-    )
-    assert output.split() == ["1", "0", "1"]
-
-
-EVENTS = """
-import time
-class Event(ctypes.Structure):
-    _fields_ = [("device", ctypes.c_void_p), ("type", ctypes.c_ulonglong), ("data", ctypes.c_ulonglong),
-                ("gi", ctypes.c_uint), ("ci", ctypes.c_uint)]
-nvml.nvmlInit_v2()
-events, device, event, index = ctypes.c_void_p(), ctypes.c_void_p(), Event(), ctypes.c_uint()
-begin = time.monotonic()
-nvml.nvmlEventSetCreate(ctypes.byref(events))
-for number in range(2):
-    nvml.nvmlDeviceGetHandleByIndex_v2(number, ctypes.byref(device))
-    print(nvml.nvmlDeviceRegisterEvents(device, ctypes.c_ulonglong(8), events))
-for wait, least in WAITS:
-    print(nvml.nvmlEventSetWait_v2(events, ctypes.byref(event), wait), time.monotonic() - begin >= least)
-nvml.nvmlDeviceGetIndex(ctypes.c_void_p(event.device), ctypes.byref(index))
-print(index.value, event.type, event.data, event.gi == event.ci == 0xFFFFFFFF, nvml.nvmlEventSetFree(events))
-"""
-TIMEOUT = "10"
-
-
-def test_xid_event_is_delivered_once_in_time(workshop: Workshop) -> None:
-    """The waits are in milliseconds, and the event is due 1 second after the set was created."""
-    words = in_a_process(workshop.library("xid"), f"WAITS = (300000, 1), (100, 1.1)\n{EVENTS}").split()
-    assert words == ["0", "0", "0", "True", TIMEOUT, "True", "1", "8", "79", "True", "0"]
-
-
-def test_xid_event_wait_honours_timeout(workshop: Workshop) -> None:
-    text = (PROFILES / "xid.profile").read_text().replace("xid_after_ms = 1000", "xid_after_ms = 3600000")
-    words = in_a_process(workshop.library_of("late-xid", text), f"WAITS = (0, 0), (100, 0.1)\n{EVENTS}").split()
-    assert words == ["0", "0", TIMEOUT, "True", TIMEOUT, "True", "0", "0", "0", "False", "0"]
-
-
-def test_structures_have_published_sizes() -> None:
-    sizes = {
-        library.PciInfo: 68,
-        library.Memory: 24,
-        library.MemoryV2: 40,
-        library.Utilization: 8,
-        library.Temperature: 12,
-    }
-    assert {structure: ctypes.sizeof(structure) for structure in sizes} == sizes
