@@ -34,10 +34,10 @@ from typing import TYPE_CHECKING, Any
 from ansible.errors import AnsibleFilterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
 
-def failure_messages(results: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> list[str]:
+def failure_messages(results: Any) -> list[str]:
     """Return the messages; input of another form raises AnsibleFilterError."""
     try:
         given = [results] if hasattr(results, "get") else list(results)
