@@ -206,19 +206,22 @@ def test_a_wrong_extender_url_leaves_a_scheduler_that_schedules(gpu_pods: Any, a
     gpu_pods(1, GPU, WHOLE)
 
 
-def test_from_gpushare_to_nano_gpu_by_an_interrupted_run(
-    held: Any, seen: Any, site: Run, killed_at: Any, api: Any
-) -> None:
+@pytest.mark.thorough
+def test_an_interrupted_run_leaves_the_node_cordoned(held: Any, seen: Any, killed_at: Any, api: Any) -> None:
     """Killed when the one plugin has gone and the other has not come, while the extender of nano-gpu starts."""
     assert not gone(api, held)
     extra = {**FIRST_ALONE, **EVICTING, "gpu_sharing_strategy": "nano_gpu"}
     killed_at("site", "nano_gpu : Extender | Deploy it", *TAGS, "-e", json.dumps(extra))
-    assert gone(api, held)
     # NVIDIA's device plugin may be back already; the node is cordoned, so that no pod gets its GPUs.
     assert seen()[1:] == (set(), [])
     assert api.read_node(SHARED).spec.unschedulable
+
+
+def test_from_gpushare_to_nano_gpu(held: Any, seen: Any, site: Run, api: Any) -> None:
+    """In ``make test-all``, this run resumes the interrupted one."""
     code, changed, printed = site("nano_gpu", **EVICTING)
     assert (code, changed > 0) == (0, True), printed
+    assert gone(api, held)
     assert seen() == STRATEGIES["nano_gpu"]
     assert not api.read_node(SHARED).spec.unschedulable
 
