@@ -42,7 +42,7 @@ sysctl net.ipv4.ip_forward
 """
 # Five minutes after a device plugin has left, the kubelet reports its removal once. If that request fails, the kubelet reports the former amount from
 # then on (MachineInfo in pkg/kubelet/nodestatus/setters.go, 1.34): an amount counts only while the plugin's socket is there.
-_SOCKETS = "find /var/lib/kubelet/device-plugins -type s ! -name kubelet.sock 2>/dev/null || true"
+_SOCKETS = "find /var/lib/kubelet/device-plugins -type s ! -name kubelet.sock"
 _KINDS = (
     *("nodes", "namespaces", "pods", "daemonsets.apps", "deployments.apps", "jobs.batch", "services", "configmaps"),
     *("serviceaccounts", "runtimeclasses.node.k8s.io", "poddisruptionbudgets.policy"),
