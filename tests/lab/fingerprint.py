@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from . import cluster, nodes
@@ -18,6 +18,8 @@ from .settings import Settings
 from .wait import LIMIT, poll
 
 GPU_RESOURCES = ("nvidia.com/", "aliyun.com/", "nano-gpu/", "elasticgpu.io/")
+# Written into a node's status by a program and not by the kubelet.
+WRITTEN_RESOURCES = ("aliyun.com/gpu-count",)
 MOST_LINES = 20
 # Backups of files stay where they are by design. Podman writes hosts, hostname and resolv.conf at each start of a node.
 _LOOK = r"""
@@ -38,6 +40,9 @@ dpkg-query --show --showformat 'package ${Package} ${Version} ${db:Status-Status
 apt-mark showhold | sed 's/^/hold /'
 sysctl net.ipv4.ip_forward
 """
+# Five minutes after a device plugin has left, the kubelet reports its removal once. If that request fails, the kubelet reports the former amount from
+# then on (MachineInfo in pkg/kubelet/nodestatus/setters.go, 1.34): an amount counts only while the plugin's socket is there.
+_SOCKETS = "find /var/lib/kubelet/device-plugins -type s ! -name kubelet.sock"
 _KINDS = (
     *("nodes", "namespaces", "pods", "daemonsets.apps", "deployments.apps", "jobs.batch", "services", "configmaps"),
     *("serviceaccounts", "runtimeclasses.node.k8s.io", "poddisruptionbudgets.policy"),
@@ -53,7 +58,10 @@ def take(settings: Settings) -> dict[str, str]:
     Raises LabError where a node or the API server does not answer.
     """
     machines = nodes.everywhere(lambda node: nodes.execute(node, "sh", "-c", _LOOK), settings.nodes)
-    return {**{node.name: text for node, text in zip(settings.nodes, machines, strict=True)}, **_objects(settings)}
+    sockets = nodes.everywhere(lambda node: nodes.execute(node, "sh", "-c", _SOCKETS), settings.nodes)
+    served = {node.name for node, found in zip(settings.nodes, sockets, strict=True) if found.strip()}
+    texts = {node.name: text for node, text in zip(settings.nodes, machines, strict=True)}
+    return {**texts, **_objects(settings, served)}
 
 
 def compare(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
@@ -74,21 +82,21 @@ def remaining(before: Mapping[str, str], settings: Settings, seconds: float = LI
     return poll(lambda: compare(before, take(settings)), lambda found: not found, seconds, pause=5)
 
 
-def _objects(settings: Settings) -> dict[str, str]:
-    """The cluster's objects by kind; those that are being deleted count as gone."""
+def _objects(settings: Settings, served: Collection[str]) -> dict[str, str]:
+    """The cluster's objects by kind; those that are being deleted count as gone. SERVED are the nodes with device plugins."""
     answer = cluster.kubectl(settings, "get", ",".join(_KINDS), "--all-namespaces", "--output=json")
     found: dict[str, list[str]] = {}
     for item in json.loads(answer)["items"]:
         if "deletionTimestamp" not in item["metadata"]:
-            found.setdefault(item["kind"], []).extend(_lines(item))
+            found.setdefault(item["kind"], []).extend(_lines(item, served))
     return {kind: "\n".join(sorted(lines)) for kind, lines in found.items()}
 
 
-def _lines(item: Mapping[str, Any]) -> list[str]:
+def _lines(item: Mapping[str, Any], served: Collection[str]) -> list[str]:
     metadata, name = item["metadata"], item["metadata"]["name"]
     full_name = "/".join(filter(None, [metadata.get("namespace"), name]))
     if item["kind"] == "Node":
-        return [f"{name} {line}" for line in _node(item)]
+        return [f"{name} {line}" for line in _node(item, name in served)]
     if item["kind"] == "Pod":
         return [f"{metadata['namespace']}/{_without_suffix(metadata)}"]
     if item["kind"] == "ConfigMap" and (metadata["namespace"], name) != _SIGNED:
@@ -97,7 +105,7 @@ def _lines(item: Mapping[str, Any]) -> list[str]:
     return [full_name]
 
 
-def _node(item: Mapping[str, Any]) -> list[str]:
+def _node(item: Mapping[str, Any], served: bool) -> list[str]:
     """Labels, the annotations of this collection, whether pods may come, and the GPU resources that pods can get."""
     metadata = item["metadata"]
     amounts = item["status"].get("allocatable", {})
@@ -112,7 +120,7 @@ def _node(item: Mapping[str, Any]) -> list[str]:
         *(
             f"offers {key}={amount}"
             for key, amount in amounts.items()
-            if key.startswith(GPU_RESOURCES) and amount != "0"
+            if key.startswith(GPU_RESOURCES if served else WRITTEN_RESOURCES) and amount != "0"
         ),
     ]
 

@@ -230,13 +230,10 @@ STEPS = {
     "extender-starts": ("Extender | Wait until all pods of the extender are ready", {"gpushare"}, [[MEMORY]]),
     "new-plugin-comes": ("Node present | Wait until every node reports", {"gpu-kubernetes/nano-gpu"}, [[PERCENT]]),
 }
-STEP_PARAMETERS = [
-    pytest.param(*row, id=name, marks=[] if name == "extender-starts" else [pytest.mark.thorough])
-    for name, row in STEPS.items()
-]
 
 
-@pytest.mark.parametrize(("task", "labels", "extenders"), STEP_PARAMETERS)
+@pytest.mark.thorough
+@pytest.mark.parametrize(("task", "labels", "extenders"), STEPS.values(), ids=STEPS)
 def test_change_from_gpushare_to_nano_gpu_is_interrupted(
     held: Any,
     seen: Any,
@@ -257,9 +254,11 @@ def test_change_from_gpushare_to_nano_gpu_is_interrupted(
     assert GPU not in offered(SHARED)
 
 
-def test_interrupted_change_is_resumed(seen: Any, site: Run, api: Any) -> None:
+def test_from_gpushare_to_nano_gpu(held: Any, seen: Any, site: Run, api: Any) -> None:
+    """In ``make test-all``, this run resumes the interrupted ones."""
     code, changed, printed = site("nano_gpu", **EVICTING)
     assert (code, changed > 0) == (0, True), printed
+    assert gone(api, held)
     assert seen() == STRATEGIES["nano_gpu"]
     assert not api.read_node(SHARED).spec.unschedulable
 
