@@ -124,8 +124,10 @@ def test_changed_roles_are_tested_whole_and_those_on_changed_fixtures_by_first_t
     whole, sampled = selection.changed_roles(["tests/fakes/kubernetes_api.py", "roles/cuda/tasks/main.yml"], {})
     assert whole == ["cuda"]
     assert {"gpushare", "nvidia_driver"} <= set(sampled)
-    for internal in ("kube_objects", "_cluster_api"):
-        assert selection.changed_roles([f"roles/{internal}/tasks/main.yml"], {}) == ([], sorted(["cuda", *sampled]))
+    every = sorted(["cuda", *sampled])
+    assert selection.changed_roles(["roles/_cluster_api/tasks/main.yml"], {}) == ([], every)
+    others = [role for role in every if role != "_extender_sharing"]
+    assert selection.changed_roles(["roles/_extender_sharing/tasks/main.yml"], {}) == (["_extender_sharing"], others)
     changed = ["roles/gpushare/tasks/main.yml", "tests/unit/roles/cuda/test_cuda.py"]
     assert selection.changed_roles(changed, {}) == (["cuda", "gpushare"], [])
     assert selection.changed_roles(["README.md", "plugins/modules/nvml_facts.py"], {}) == ([], [])
