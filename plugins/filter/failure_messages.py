@@ -29,18 +29,19 @@ _value:
   elements: str
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable
 
 
-def failure_messages(results: Any) -> list[str]:
+def failure_messages(results: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the messages; input of another form raises AnsibleFilterError."""
     try:
-        given = [results] if hasattr(results, "get") else list(results)
+        given = [results] if isinstance(results, Mapping) else list(results)
         flat = [item for result in given for item in _list_items(result)]
         failed = [item for item in flat if item.get("failed")]
         messages = [" ".join(str(item.get("msg") or "").split()) for item in failed or flat]
