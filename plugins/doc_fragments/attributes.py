@@ -71,6 +71,18 @@ attributes:
     support: full
 """
 
+    # For modules that change something and support all three.
+    FULL = r"""
+options: {}
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+"""
+
     # For modules that only read.
     INFO = r"""
 options: {}

@@ -62,7 +62,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocatio
     UnknownNode,
     allocate,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.kubectl_dump import DumpError, read_dump
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import DumpError, read_dump
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -58,7 +58,7 @@ from ansible.errors import AnsibleFilterError
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.controller import to_plain
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.kubeadm import with_config, without_config
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.manifest import with_config, without_config
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils import _yaml
 
 

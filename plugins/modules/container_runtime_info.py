@@ -183,7 +183,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands, _distributions
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.change_log import list_changed_files
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files import STATE_DIR
-from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import host, kubelet, unit
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import clients, host, kubelet
 
 PROGRAMS = {"containerd": "containerd", "crio": "crio", "docker": "dockerd"}
 ARGUMENTS = {
@@ -220,7 +220,7 @@ def main() -> None:
     manager = params["package_manager"] or host.find_package_manager(find)
     service = params["service"] or params["daemon"]
     distribution = _distributions.detect(os.path.exists)
-    shown = unit.parse_show(attempt(unit.build_show_command(service))[1])
+    shown = clients.parse_show(attempt(clients.build_show_command(service))[1])
     module.exit_json(
         changed=False,
         program=host.describe_program(find(PROGRAMS[params["daemon"]]), attempt),

@@ -192,7 +192,7 @@ import time
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
-from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import kubelet, unit, verdict
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import clients, kubelet, verdict
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.errors import QueryError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.query import Node, query
 
@@ -237,7 +237,7 @@ def observe(module: AnsibleModule, service: str) -> verdict.Observation:
     """Look at the daemon once."""
     daemon = module.params["daemon"]
     api = "the API" if daemon == "docker" else "the CRI"
-    shown = unit.parse_show(output_of(module, unit.build_show_command(service))) if service else {}
+    shown = clients.parse_show(output_of(module, clients.build_show_command(service))) if service else {}
     node = Node(
         find=lambda name: find_program(module, name),
         run=lambda command, seconds: _commands.run(command, seconds=seconds),
@@ -264,8 +264,8 @@ def main() -> None:
     )
     log: list[str] = []
     if not judged.ok and observation.answer is None and service:
-        command = unit.build_journal_command(service, observation.unit)
-        log = unit.find_error_lines(output_of(module, command).splitlines())
+        command = clients.build_journal_command(service, observation.unit)
+        log = clients.find_error_lines(output_of(module, command).splitlines())
     module.exit_json(
         changed=False,
         ok=judged.ok,

@@ -184,9 +184,9 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors impo
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import run
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.arguments import ARGUMENTS as COMMON_ARGUMENTS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import drop_in
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.daemon import read_release
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.plan import Request
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.schema import Release, parse_release
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.validate import read_release
 
 ARGUMENTS = {
     **COMMON_ARGUMENTS,

@@ -161,10 +161,16 @@ from typing import Iterator
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import UNITS, UnknownNode
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.query import query_allocation
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import (
+    UNITS,
+    Allocation,
+    UnknownNode,
+    allocate,
+)
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import extract_node, extract_pod
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, Cluster, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import UNFINISHED
 
 
 def main() -> None:
@@ -185,6 +191,13 @@ def main() -> None:
         except (ApiError, UnknownNode) as error:
             module.fail_json(msg=str(error))
         module.exit_json(changed=False, **allocation)
+
+
+def query_allocation(cluster: Cluster, node: str, unit: str, list_pods: bool) -> Allocation:
+    """Return the allocation of the cluster, or of the named node. Raises ApiError and UnknownNode."""
+    nodes = cluster.gather("nodes", extract_node, f"metadata.name={node}" if node else "")
+    pods = cluster.gather("pods", extract_pod, f"{UNFINISHED},spec.nodeName={node}" if node else UNFINISHED)
+    return allocate(nodes, pods, node, unit, list_pods)
 
 
 @contextmanager

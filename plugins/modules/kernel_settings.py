@@ -21,13 +21,7 @@ author:
 extends_documentation_fragment:
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.node
-attributes:
-  check_mode:
-    support: full
-  diff_mode:
-    support: full
-  idempotent:
-    support: full
+  - gpu.kubernetes.attributes.full
 options:
   state:
     description:
@@ -100,7 +94,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files impor
     remove_file,
     write_atomic,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import kernel
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import host
 
 ARGUMENTS = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -127,7 +121,7 @@ def load(module: AnsibleModule, names: list[str]) -> None:
 
 def refuse_unknown(module: AnsibleModule, names: t.Iterable[str]) -> None:
     """End the run with one sentence if the kernel has no setting of such a name."""
-    unknown = [name for name in names if not os.path.exists(kernel.get_sysctl_path(name))]
+    unknown = [name for name in names if not os.path.exists(host.get_sysctl_path(name))]
     if unknown:
         remedy = "look for a misspelt name, or name the kernel module that brings it in modules"
         module.fail_json(msg=f"The kernel knows no sysctl {' and '.join(unknown)}: {remedy}.")
@@ -138,7 +132,7 @@ def set_values(module: AnsibleModule, values: dict[str, str]) -> None:
     name = value = ""
     try:
         for name, value in values.items():
-            kernel.write_sysctl(name, value)
+            host.write_sysctl(name, value)
     except OSError as error:
         remedy = "give a value that it takes, or set it on the host if this is a container"
         module.fail_json(msg=f"The kernel refuses {name} = {value} ({error.strerror}): {remedy}.")
@@ -146,10 +140,10 @@ def set_values(module: AnsibleModule, values: dict[str, str]) -> None:
 
 def set_now(module: AnsibleModule, desired: dict[str, str]) -> tuple[list[str], dict[str, str | None]]:
     """Set the desired state of the running kernel; return the modules that were missing and the values that differed."""
-    missing = kernel.find_missing_modules(module.params["modules"], os.uname().release)
+    missing = host.find_missing_modules(module.params["modules"], os.uname().release)
     if not module.check_mode:
         load(module, missing)
-    differing = kernel.find_differing_sysctls(desired)
+    differing = host.find_differing_sysctls(desired)
     # In check mode, a module that is not loaded yet may have them.
     if not (module.check_mode and missing):
         refuse_unknown(module, differing)

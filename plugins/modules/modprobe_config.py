@@ -18,13 +18,7 @@ author:
 extends_documentation_fragment:
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.node
-attributes:
-  check_mode:
-    support: full
-  diff_mode:
-    support: full
-  idempotent:
-    support: full
+  - gpu.kubernetes.attributes.full
 options:
   path:
     description: The file, whose name ends in C(.conf).
@@ -103,7 +97,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files impor
     remove_file,
     write_atomic,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._driver import initramfs
+from ansible_collections.gpu.kubernetes.plugins.module_utils._driver import modprobe
 from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modprobe import (
     ModprobeError,
     find_dropped,
@@ -201,12 +195,12 @@ def write(path: str, data: bytes | None) -> None:
 
 def rebuilding(module: AnsibleModule) -> list[str]:
     """Return the command that rebuilds the RAM disks, empty without RAM disks; ends the run if there is no such command."""
-    images = initramfs.list_images(module.params["boot_path"])
+    images = modprobe.list_initramfs_images(module.params["boot_path"])
     if not images:
         return []
-    command = initramfs.find_command(module.get_bin_path)
+    command = modprobe.find_initramfs_command(module.get_bin_path)
     if command is None:
-        tools = ", ".join(tool[0] for tool in initramfs.TOOLS)
+        tools = ", ".join(tool[0] for tool in modprobe.INITRAMFS_TOOLS)
         module.fail_json(
             msg=f"There are initial RAM disks ({images[0]}) and no program that rebuilds them ({tools}): install the one of this "
             "distribution, or set initramfs to false and rebuild them yourself."

@@ -30,13 +30,7 @@ extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.api
-attributes:
-  check_mode:
-    support: full
-  diff_mode:
-    support: full
-  idempotent:
-    support: full
+  - gpu.kubernetes.attributes.full
 requirements:
   - kubernetes >= 24.2.0
 seealso:

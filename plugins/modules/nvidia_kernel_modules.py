@@ -21,13 +21,7 @@ author:
 extends_documentation_fragment:
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.node
-attributes:
-  check_mode:
-    support: full
-  diff_mode:
-    support: full
-  idempotent:
-    support: full
+  - gpu.kubernetes.attributes.full
 options:
   state:
     description:

@@ -60,12 +60,12 @@ esac
 MODULE = """#!/usr/bin/python
 import json, os, pathlib
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.driver import Build, read
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.driver import Build, read_driver
 folder = pathlib.Path(os.environ[{folder!r}])
 module = AnsibleModule({{"gather_subset": {{"type": "list"}}}}, supports_check_mode=True)
 installed = json.loads((folder / "programs/node.json").read_text())["installed"].get("nvidia", {{}})
 library = (folder / "library").read_text() if (folder / "library").exists() else None
-driver = read(str(folder / "root"), library, Build(installed.get("version"), installed.get("srcversion")))
+driver = read_driver(str(folder / "root"), library, Build(installed.get("version"), installed.get("srcversion")))
 told = json.loads((folder / "nvml").read_text()) if (folder / "nvml").exists() else {{}}
 driver.update(told)
 if not {{"driver", "all"}} & set(module.params["gather_subset"] or ["all"]):

@@ -9,7 +9,7 @@ import os
 import time
 from pathlib import Path
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.affinity import can_run_on
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import can_run_on
 
 from .kubernetes_api import node
 from .loopback_api import write_kubeconfig

@@ -5,9 +5,9 @@
 
 `files`, `paths` and `record` are what lies on a node, `snapshot` what a rollback restores. `tree` and `config_file` compare and edit what
 files mean, in the syntaxes of `formats` or, on the controller, as `yaml_nodes`; `schema_checks` checks types, `redact` masks credentials.
-`change_log` records changed settings, `undo` removes them, and `patch` does so by lines.
+`change_log` records changed settings and removes them, and `patch` does so by lines.
 
-Two ways lead to a changed file. Modules that decide on the node describe a `daemon`, decide on a `draft` and `apply` it, which `validate`
+Two ways lead to a changed file. Modules that decide on the node describe a daemon to `apply`, and decide on a `draft`, which `validate`
 lets the daemon check first. Modules that decide on the controller, where YAML is edited, give `controller` a plan; `node` is their half
 on the node.
 """

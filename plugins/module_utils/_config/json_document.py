@@ -11,6 +11,7 @@ import re
 import typing as t
 
 from .._document import DocumentError, is_same, position
+from .tree import merge
 
 _FIRST_MEMBER = re.compile(r"\s*\{\s*\n([ \t]*)\"")
 _LIST_ON_ONE_LINE = re.compile(r"\[[ \t]*[^\s\[\]{}]")
@@ -69,7 +70,9 @@ class Document:
 
     def merge(self, tree: t.Mapping[str, t.Any]) -> bool:
         """Set everything in *tree*: mappings merge, lists and scalars replace. Returns whether anything changed."""
-        return self.become(_merge(self.tree, tree))
+        desired = copy.deepcopy(self.tree)
+        merge(desired, tree)
+        return self.become(desired)
 
     def become(self, tree: dict[str, t.Any]) -> bool:
         """Make the document mean *tree*. Returns whether anything changed."""
@@ -161,11 +164,3 @@ def _unique(pairs: list[tuple[str, t.Any]]) -> dict[str, t.Any]:
 
 def _refused(name: str) -> t.NoReturn:
     raise JsonError(f"{name} is not a value of JSON")
-
-
-def _merge(tree: t.Mapping[str, t.Any], other: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    result = dict(tree)
-    for key, value in other.items():
-        known = result.get(key)
-        result[key] = _merge(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
-    return result

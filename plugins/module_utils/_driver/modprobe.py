@@ -1,16 +1,27 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A file of modprobe.d: modules that must not be loaded, and parameters of those that are (modprobe.d(5))."""
+"""A file of modprobe.d(5): modules that must not be loaded, and parameters of those that are. Initial RAM disks have a copy of it."""
 
 from __future__ import annotations
 
+import glob
+import os
 import re
 import shlex
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 HEADER = "# Written by Ansible (gpu.kubernetes.modprobe_config); a change by hand is lost with its next run.\n"
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+# Each command rebuilds those of all installed kernels, because any of them may be the next to boot. A Debian with dracut also has
+# a command update-initramfs.
+INITRAMFS_TOOLS = (
+    ["update-initramfs", "-u", "-k", "all"],
+    ["dracut", "--force", "--regenerate-all"],
+    ["mkinitcpio", "-P"],
+)
+INITRAMFS_IMAGES = ("initrd.img-*", "initrd-*", "initramfs-*", "*/*/initrd")
 
 
 class ModprobeError(Exception):
@@ -74,3 +85,16 @@ def _format_value(key: str, value: Any) -> str:
             f"The value {text!r} of {key} cannot be written for modprobe: use no quotes, backslashes, # or line ends"
         )
     return f'"{text}"' if re.search(r"\s", text) else text
+
+
+# -- initial RAM disks, which contain modules and modprobe.d
+
+
+def list_initramfs_images(folder: str) -> list[str]:
+    """Return the initial RAM disks in *folder*; a container has none."""
+    return sorted(path for pattern in INITRAMFS_IMAGES for path in glob.glob(os.path.join(folder, pattern)))
+
+
+def find_initramfs_command(find: Callable[[str], str | None]) -> list[str] | None:
+    """Return the command of this host's tool, None if it has none."""
+    return next((tool for tool in INITRAMFS_TOOLS if find(tool[0])), None)

@@ -83,9 +83,9 @@ def read_state(root: str, release: str, desired: Desired, run: driver.Run) -> St
     return State(
         release=release,
         loaded=loaded,
-        version=_read_text(root, "sys/module/nvidia/version"),
-        srcversion=_read_text(root, "sys/module/nvidia/srcversion"),
-        parameters=parse_shown_parameters(_read_text(root, "proc/driver/nvidia/params") or ""),
+        version=driver.read_text(root, "sys/module/nvidia/version"),
+        srcversion=driver.read_text(root, "sys/module/nvidia/srcversion"),
+        parameters=parse_shown_parameters(driver.read_text(root, "proc/driver/nvidia/params") or ""),
         installed=frozenset(name for name in files if files[name]),
         installed_version=driver.read_modinfo("version", file, run) if file else None,
         installed_srcversion=driver.read_modinfo("srcversion", file, run) if file else None,
@@ -99,7 +99,7 @@ def read_state(root: str, release: str, desired: Desired, run: driver.Run) -> St
 def read_loaded_modules(root: str) -> dict[str, Loaded]:
     """The modules of /proc/modules: name, size, refcount, holders, state, address."""
     found = {}
-    for line in (_read_text(root, "proc/modules") or "").splitlines():
+    for line in (driver.read_text(root, "proc/modules") or "").splitlines():
         name, _size, refcount, holders = line.split()[:4]
         names = tuple(each for each in holders.split(",") if each not in ("", "-") and not each.startswith("["))
         found[name] = Loaded(int(refcount) if refcount.isdigit() else 0, names)
@@ -278,11 +278,3 @@ def _find_make_log(root: str) -> str | None:
     except OSError:
         return None
     return os.path.join("/", os.path.relpath(latest, root)) if latest else None
-
-
-def _read_text(root: str, path: str) -> str | None:
-    try:
-        with open(os.path.join(root, path), encoding="utf-8", errors="replace") as file:
-            return file.read().strip() or None
-    except OSError:
-        return None

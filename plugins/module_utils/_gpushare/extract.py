@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Extracts from nodes and pods the values that gpushare's allocation depends on, a thirtieth of what the API server sends.
 
+The objects come from the API server, or from what ``kubectl get -o json`` has saved.
 Annotations are untrusted input: those that cannot be read count as missing.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from sys import intern
-from typing import Any, Iterator, Mapping, NamedTuple
+from typing import Any, Iterable, Iterator, Mapping, NamedTuple
 
 from .._kubernetes.objects import FINISHED_PHASES, parse_units
 from . import names
@@ -162,3 +163,64 @@ def _is_amount(value: Any) -> bool:
 def parse_whole(text: Any) -> int | None:
     """Return a whole number in an annotation; None for anything else."""
     return int(text) if isinstance(text, str) and _WHOLE.fullmatch(text) else None
+
+
+# -- what ``kubectl get -o json`` has saved, in one or several lists, as text or as data
+
+
+class DumpError(Exception):
+    """The input is not nodes and pods; the text is one sentence with cause and remedy."""
+
+
+def read_dump(*given: Any) -> tuple[list[NodeShare], list[PodShare]]:
+    """Return the nodes and the pods of lists of nodes, of pods, or of both and more. Raises DumpError.
+
+    Each is JSON text, a list as the API server sends it, or a sequence of objects or of further lists. Duplicates count once.
+    """
+    nodes: dict[str, NodeShare] = {}
+    pods: dict[tuple[str, str], PodShare] = {}
+    for kind, item in _list_objects(given, ""):
+        if kind == "Node":
+            node = extract_node(item)
+            nodes[node.name] = node
+        elif kind == "Pod":
+            pod = extract_pod(item)
+            if pod is not None:
+                pods[(pod.namespace, pod.name)] = pod
+    if not nodes:
+        raise DumpError("The input has no node; save nodes and pods by: kubectl get nodes,pods -A -o json.")
+    return list(nodes.values()), list(pods.values())
+
+
+def _list_objects(given: Any, kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield (kind, object); *kind* is that of items without a kind."""
+    if isinstance(given, str):
+        yield from _list_objects(_parse_json(given), kind)
+    elif isinstance(given, Mapping):
+        item_kind = str(given.get("kind") or kind)
+        if item_kind.endswith("List"):
+            yield from _list_items(given.get("items") or [], item_kind[: -len("List")])
+        elif item_kind:
+            yield item_kind, given
+        else:
+            raise DumpError(
+                "The input has an object without a kind; pass a whole list, as kubectl get -o json writes it."
+            )
+    elif isinstance(given, Iterable):
+        yield from _list_items(given, kind)
+    else:
+        raise DumpError(
+            f"Lists of nodes and pods were expected, not {given!r:.40}; pass the output of kubectl get -o json."
+        )
+
+
+def _list_items(items: Iterable[Any], kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for item in items:
+        yield from _list_objects(item, kind)
+
+
+def _parse_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DumpError(f"The input is not JSON ({error}); save it by: kubectl get nodes,pods -A -o json.") from None

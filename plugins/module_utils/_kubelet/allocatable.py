@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from .._kubernetes import quantities
 from .._kubernetes.requests import sum_requests
-from .settings import RESERVED, percentage
+from .configuration import RESERVED, percentage
 
 #: Resources of a node of which a part can be reserved; the kubelet does not report processes.
 RESOURCES = ("cpu", "memory", "ephemeral-storage")

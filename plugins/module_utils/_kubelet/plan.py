@@ -21,7 +21,7 @@ from .._config.tree import Tree, format_path
 from .._config.yaml_nodes import Syntax, meaning
 from .._document import is_same
 from .._kubernetes import quantities
-from . import allocatable, configuration, overrides, settings
+from . import allocatable, configuration
 from .node_state import NodeState, require_config, warn_rewritten
 from .record import Former, Record, Values
 
@@ -37,20 +37,20 @@ class Params:
 
 def present(params: Params, node: NodeState, record: Record | None, syntax: Syntax) -> Plan:
     """Plan to have the configuration hold the requested values, and no other managed ones. Raises ConfigError."""
-    values = settings.check_values(params.values)
+    values = configuration.check_values(params.values)
     if not values:
         return absent(params, node, record, syntax)
     now = require_config(node, params.path_given)
     tree = syntax.read(now, node.path)
     configuration.check_kind(tree, node.path)
     drop_ins = node.trees(syntax)
-    overrides.refuse(values, node.flags or (), drop_ins, node.path)
+    configuration.refuse_overrides(values, node.flags or (), drop_ins, node.path)
     original, warnings = _undo(syntax, record, node.path, now)
     target = syntax.edit(original, node.path, lambda root: configuration.merge(root, values, node.path))
     if _means_same(syntax, target, now, node.path):
         target = now
     after = syntax.read(target, node.path)
-    overrides.refuse_listed_cpus(values, after, node.flags or (), drop_ins, node.path)
+    configuration.refuse_listed_cpus(values, after, node.flags or (), drop_ins, node.path)
     step = Step(node.path, now, target) if target != now else None
     facts = _facts(syntax, node, record, step, after, drop_ins, values)
     _refuse_processes(facts["reserved"], node.processes)
@@ -179,7 +179,7 @@ def _facts(
     record: Record | None,
     step: Step | None,
     after: Tree,
-    drop_ins: overrides.Files,
+    drop_ins: configuration.Files,
     values: Values,
 ) -> dict[str, t.Any]:
     changed = step is not None and not _means_same(syntax, step.before or b"", step.after or b"", node.path)
@@ -187,14 +187,14 @@ def _facts(
         "path": node.path,
         "needs_restart": changed,
         "unproved": _is_unverified(record),
-        "reserved": overrides.effective(after, node.flags or (), drop_ins),
+        "reserved": configuration.read_effective(after, node.flags or (), drop_ins),
         "resources": _resources(values),
     }
 
 
 def _resources(values: t.Mapping[str, t.Any]) -> list[str]:
     """Return the resources of the node whose allocatable amount depends on *values*."""
-    found = {name for key in settings.RESERVED for name in values.get(key, {})}
+    found = {name for key in configuration.RESERVED for name in values.get(key, {})}
     # A map of thresholds removes the default ones for the resources that it does not name.
     found |= {"memory", "ephemeral-storage"} if "evictionHard" in values else set()
     found |= {"cpu"} if "reservedSystemCPUs" in values else set()
@@ -203,7 +203,9 @@ def _resources(values: t.Mapping[str, t.Any]) -> list[str]:
 
 def _refuse_processes(reserved: t.Mapping[str, t.Mapping[str, str]], processes: int | None) -> None:
     """Refuse values with which the kubelet would start, and no pod could start a process."""
-    total = sum((quantities.parse_quantity(reserved[name].get("pid", "0")) for name in settings.RESERVED), Fraction(0))
+    total = sum(
+        (quantities.parse_quantity(reserved[name].get("pid", "0")) for name in configuration.RESERVED), Fraction(0)
+    )
     if processes is not None and total >= processes:
         raise ConfigError(
             f"values: {math.ceil(total)} processes (pid) are reserved, and the node can have {processes} in all: lower"
@@ -216,10 +218,10 @@ def _warn_lost_defaults(values: t.Mapping[str, t.Any], before: Tree, after: Tree
     there = (
         meaning(before.get("evictionHard")) is not None or meaning(after.get("mergeDefaultEvictionSettings")) is True
     )
-    lost = [name for name in overrides.DEFAULT_EVICTION_HARD if name not in values.get("evictionHard", {name: ""})]
+    lost = [name for name in configuration.DEFAULT_EVICTION_HARD if name not in values.get("evictionHard", {name: ""})]
     if there or not lost:
         return []
-    names = ", ".join(f"{name} {overrides.DEFAULT_EVICTION_HARD[name]}" for name in lost)
+    names = ", ".join(f"{name} {configuration.DEFAULT_EVICTION_HARD[name]}" for name in lost)
     warning = (
         f"evictionHard replaces all defaults of the kubelet, and does not name {names}: name them too, or set"
         " mergeDefaultEvictionSettings (Kubernetes 1.33 and newer)."

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fields of nodes and pods.
+"""Fields of nodes and pods, and whether a pod can run on a node, as kube-scheduler decides it.
 
 An object is the dictionary that the API server sends as JSON. Amounts are whole units of a device resource (``nvidia.com/gpu``).
 """
@@ -16,6 +16,8 @@ from .quantities import parse_quantity
 Object = Dict[str, Any]
 
 FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
+#: Selects the other pods: finished ones hold nothing, so that the server need not send them.
+UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 BLOCKING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 
 
@@ -141,3 +143,60 @@ def group_by_node(pods: Iterable[Object]) -> dict[str, list[Object]]:
         if name:
             groups.setdefault(name, []).append(pod)
     return groups
+
+
+# -- node affinity
+
+
+def can_run_on(spec: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Return whether a pod with this ``spec`` can run on a node with these labels, by ``nodeSelector`` and required node affinity.
+
+    It is for templates of pods: the controller of a DaemonSet replaces the affinity of its pods by the name of the node.
+    ``matchFields`` count as a match.
+    """
+    if not matches_selector(spec.get("nodeSelector") or {}, labels):
+        return False
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if not required:
+        return True
+    return any(_term_matches(term, labels) for term in required.get("nodeSelectorTerms") or [])
+
+
+def find_leaving(daemon_sets: Iterable[Object], labels: Mapping[str, str]) -> set[str]:
+    """Return ``namespace/name`` of the DaemonSets that run no pod on a node with these labels."""
+    found = set()
+    for each in daemon_sets:
+        template = (each.get("spec") or {}).get("template") or {}
+        if not can_run_on(template.get("spec") or {}, labels):
+            found.add(f"{each['metadata'].get('namespace')}/{get_name(each)}")
+    return found
+
+
+def _term_matches(term: Object, labels: Mapping[str, str]) -> bool:
+    """Return whether all requirements of the term are met; a term without requirements matches nothing."""
+    expressions = term.get("matchExpressions") or []
+    named = expressions or term.get("matchFields")
+    return bool(named) and all(_is_met(expression, labels) for expression in expressions)
+
+
+def _is_met(expression: Object, labels: Mapping[str, str]) -> bool:
+    operator, values = expression.get("operator"), expression.get("values") or []
+    value = labels.get(str(expression.get("key")))
+    if operator == "NotIn":
+        return value not in values
+    if operator == "DoesNotExist":
+        return value is None
+    if value is None:
+        return False
+    if operator in ("Gt", "Lt"):
+        return _is_within(operator, value, values)
+    return operator == "Exists" or (operator == "In" and value in values)
+
+
+def _is_within(operator: str, value: str, values: list[Any]) -> bool:
+    try:
+        number, limit = int(value), int(values[0])
+    except (ValueError, TypeError, IndexError):
+        return False
+    return number > limit if operator == "Gt" else number < limit

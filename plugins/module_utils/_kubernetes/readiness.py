@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterable, Mapping, Sequence
 
 from .._sharing.catalogue import Strategy, strategy_of
 from .._vendors import OTHERS, SERVED
-from .gpu_resources import count_gpu_resources
+from .extended_resources import count_gpu_resources
 from .objects import (
     Object,
     find_untolerated_taints,

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads the state of GPU nodes from the API server, once or until it is as expected.
+"""Reads the state of the cluster from the API server: of GPU nodes, once or until it is as expected, and of sharing strategies.
 
 Each round of waiting lists nodes and the plugin's pods; the pods of all namespaces are listed once, at the end. For a single
 node, neither other nodes nor their pods are listed. Logs, events and DaemonSets are only read if a node is not as expected.
@@ -12,10 +12,21 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence
 
+from .._sharing.catalogue import OWN_PLUGIN, STRATEGIES, Strategy
 from .api import ApiError, read_nodes, run_parallel
-from .objects import Object, get_full_name, get_name
+from .drain.plan import MIRROR, MaintenanceError, read_maintenance
+from .objects import (
+    UNFINISHED,
+    Object,
+    find_leaving,
+    get_annotations,
+    get_full_name,
+    get_labels,
+    get_name,
+    get_node_name,
+)
 from .pod_failures import Evidence, group_events, list_containers
 from .readiness import NodeReport, Query, assess_nodes
 
@@ -23,7 +34,11 @@ if TYPE_CHECKING:
     from .._kube_api import Cluster
 
 LOG_LINES = 30
-UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+
+SLICES = ("resource.k8s.io/v1", "ResourceSlice")
+DRA_DRIVER = "gpu.nvidia.com"
+#: All device plugins of GPUs on a node are of interest, whoever deployed them.
+ANY_PLUGIN = Query(plugin_labels={})
 
 
 @dataclass(frozen=True)
@@ -70,7 +85,7 @@ def survey_nodes(
             pods,
             query,
             expected,
-            daemon_sets=_list_daemon_sets(cluster, query, reports),
+            daemon_sets=_list_plugin_daemon_sets(cluster, query, reports),
             evidence=_collect_for_reports(cluster, query, reports, pods),
         )
     return reports
@@ -86,7 +101,7 @@ def _list_pods(cluster: Cluster, nodes: Sequence[Object]) -> list[Object]:
     return list({get_full_name(pod): pod for pod in found}.values())
 
 
-def _list_daemon_sets(cluster: Cluster, query: Query, reports: Sequence[NodeReport]) -> list[Object]:
+def _list_plugin_daemon_sets(cluster: Cluster, query: Query, reports: Sequence[NodeReport]) -> list[Object]:
     if all(report.ok or report.plugin_pod for report in reports):
         return []
     return list_daemon_sets(cluster, [query.namespace])
@@ -142,3 +157,90 @@ def _read_log(cluster: Cluster, namespace: str, pod: Object, lines: int) -> str:
         restarted = any(status.get("restartCount") for status in states)
         return cluster.pod_log(namespace, get_name(pod), lines, previous=True) if restarted else ""
     return cluster.pod_log(namespace, get_name(pod), lines)
+
+
+# -- what the plan of sharing strategies is made from
+
+
+@dataclass(frozen=True)
+class SharingState:
+    """The state of the cluster. ``nodes`` are the rows of gpu_nodes_info for the nodes of hosts, with two more fields.
+
+    ``maintenance`` is the reason of the node's maintenance, or empty. ``staying_plugins`` has for each strategy the device plugins on the node, as
+    ``namespace/owner``, that do not leave a node with its label. The others are names of nodes: by strategy those with its label, those with
+    ResourceSlices of NVIDIA's DRA driver, and those whose kube-scheduler is a static pod.
+    """
+
+    nodes: Sequence[Mapping[str, Any]]
+    labelled: Mapping[str, Sequence[str]]
+    claimed: Sequence[str]
+    schedulers: Sequence[str]
+
+
+def read_sharing_state(cluster: Cluster, hosts: Mapping[str, str]) -> SharingState:
+    """Read the state of the cluster for hosts, given as names of nodes with the declared strategy or an empty text. Raises ApiError.
+
+    Device plugins and ResourceSlices are read only if a host has or declares a strategy with a device plugin of its own.
+    """
+    nodes = cluster.nodes()
+    pods = cluster.pods(fields=UNFINISHED)
+    labelled = {
+        row.name: sorted(get_name(node) for node in nodes if row.is_labelled(get_labels(node))) for row in OWN_PLUGIN
+    }
+    reports = assess_nodes(nodes, pods, ANY_PLUGIN, dict.fromkeys(hosts, 0))
+    concerned = [report for report in reports if _has_own_plugin(hosts[report.name], report)]
+    plugins = {name for report in concerned for name in report.foreign_plugins}
+    daemon_sets = list_daemon_sets(cluster, {name.partition("/")[0] for name in plugins})
+    reasons = {get_name(node): _read_reason(node) for node in nodes if get_name(node) in hosts}
+    rows = [
+        {
+            **report.as_dict(),
+            "maintenance": reasons.get(report.name, ""),
+            "staying_plugins": {row.name: _find_staying(report, row, daemon_sets) for row in OWN_PLUGIN},
+        }
+        for report in reports
+    ]
+    return SharingState(rows, labelled, _list_claimed(cluster) if concerned else [], _list_schedulers(pods))
+
+
+def _has_own_plugin(declared: str, report: NodeReport) -> bool:
+    if declared:
+        return not STRATEGIES[declared].by_nvidia
+    return any(row.is_labelled(report.labels) for row in OWN_PLUGIN)
+
+
+def _read_reason(node: Object) -> str:
+    """An annotation that cannot be read counts as none."""
+    try:
+        found = read_maintenance(node)
+    except MaintenanceError:
+        return ""
+    return found.reason if found else ""
+
+
+def _find_staying(report: NodeReport, row: Strategy, daemon_sets: Sequence[Object]) -> list[str]:
+    gone = find_leaving(daemon_sets, {**report.labels, **row.label})
+    return [name for name in report.foreign_plugins if name not in gone]
+
+
+def _list_claimed(cluster: Cluster) -> list[str]:
+    """ResourceSlices of a node's GPUs have its name; those of GPUs on a fabric have no node name."""
+    try:
+        slices = cluster.objects(*SLICES, fields=f"spec.driver={DRA_DRIVER}")
+    except ApiError as error:
+        # Kubernetes before 1.34 has no resource.k8s.io/v1.
+        if error.status != 404:
+            raise
+        return []
+    return sorted({str((each.get("spec") or {}).get("nodeName") or "") for each in slices} - {""})
+
+
+def _list_schedulers(pods: Sequence[Object]) -> list[str]:
+    """A second scheduler of users is not a static pod."""
+    return sorted(
+        get_node_name(pod)
+        for pod in pods
+        if get_labels(pod).get("component") == "kube-scheduler"
+        and (pod.get("metadata") or {}).get("namespace") == "kube-system"
+        and MIRROR in get_annotations(pod)
+    )

@@ -10,7 +10,7 @@ import time
 from typing import Any, NamedTuple, Sequence
 
 from .._vendors import OTHERS
-from . import driver, isolation, library, pci, reader, smi, xid
+from . import driver, isolation, library, pci, reader
 from .details import KEYS, OPT_IN, TOPICS
 from .model import Facts, Gpu
 
@@ -33,7 +33,7 @@ class Options(NamedTuple):
     module_version: str = MODULE_VERSION
     subset: tuple[str, ...] = ()
     root: str = "/"
-    kernel_log: str = xid.KMSG
+    kernel_log: str = driver.KMSG
 
 
 def parse_subset(requested: Sequence[str]) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ def gather_facts(options: Options) -> Facts:
     begin = time.monotonic()
     facts = _read_best_source(options)
     if XID in options.subset:
-        facts = facts._replace(xid_errors=xid.read_xids(options.kernel_log))
+        facts = facts._replace(xid_errors=driver.read_xids(options.kernel_log))
     if DRIVER in options.subset:
         facts = _add_driver(facts, options, max(options.timeout - (time.monotonic() - begin), MIN_SECONDS))
     keys = [key for name in options.subset for key in KEYS.get(name, ())]
@@ -141,14 +141,14 @@ def _query_driver(options: Options) -> dict[str, Any]:
         return _build_failure(_explain(error, options), error.code, error.library_version)
     except library.LibraryMissing as missing:
         reason = str(missing)
-    program = smi.find_program(options.nvidia_smi)
+    program = reader.find_smi(options.nvidia_smi)
     if program is None:
         return _build_failure(
             f"NVIDIA GPUs are present but {reason}; install the NVIDIA driver.", library.DRIVER_NOT_LOADED
         )
     try:
-        return {"facts": smi.read_gpus(program).as_dict()}
-    except smi.SmiError as error:
+        return {"facts": reader.read_gpus_of_smi(program).as_dict()}
+    except reader.SmiError as error:
         return _build_failure(f"{program} failed ({error}); repair or reinstall the NVIDIA driver.")
 
 

@@ -13,11 +13,9 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Callable, Iterator, Mapping
 
-from .device import Answer, Device
+from .device import Answer, Device, read_gpu_instances, read_processes
 from .library import INSUFFICIENT_SIZE, SUCCESS, Nvml, PciInfo, make_versioned
-from .mig import read_gpu_instances
 from .model import find_address
-from .processes import read_processes
 
 BRANDS: Mapping[int, str] = {
     1: "quadro",

@@ -1,14 +1,17 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The driver as the kernel and the file system show it, where NVML is not needed."""
+"""The driver as the kernel, its log and the file system show it, where NVML is not needed.
+
+Source of Xids, the driver's error reports: the kernel's ``Documentation/ABI/testing/dev-kmsg`` and NVIDIA's catalogue of Xid errors.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
-from typing import Any, Callable, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Iterator, NamedTuple, Sequence, Tuple
 
 from .. import _commands
 
@@ -19,6 +22,15 @@ Run = Callable[[Sequence[str]], Tuple[int, str, str]]
 SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 #: Debian's packages that require a reboot, one a line. dnf and zypper report a reboot without naming the driver.
 REBOOT_PACKAGES = "run/reboot-required.pkgs"
+
+KMSG = "/dev/kmsg"
+KMSG_RECORD = 8192  # bytes; the kernel hands out one whole record at a time
+# 4,1042,8613475110,-;NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', GPU has fallen off the bus.
+# The place of a MIG device has more parts: (PCI:0000:3b:00 GPU-I:05 GPU-CI:00).
+XID_LINE = re.compile(
+    r"^\d+,\d+,(?P<microseconds>\d+)[^;]*;"
+    r"NVRM: Xid \((?:PCI:)?(?P<place>[0-9a-fA-F:.]+)(?: [^)]*)?\): (?P<xid>\d+),?\s*(?P<message>.*)$"
+)
 
 
 class Build(NamedTuple):
@@ -33,7 +45,7 @@ def read_driver(root: str, library_version: str | None, installed: Build) -> dic
 
     *library_version* is that of the driver's library, *installed* the module that the next boot would load.
     """
-    loaded = Build(_read_text(root, "sys/module/nvidia/version"), _read_text(root, "sys/module/nvidia/srcversion"))
+    loaded = Build(read_text(root, "sys/module/nvidia/version"), read_text(root, "sys/module/nvidia/srcversion"))
     reasons = _find_reboot_reasons(root, loaded, library_version, installed)
     return {
         "module_version": loaded.version,
@@ -103,13 +115,13 @@ def _find_reboot_reasons(root: str, loaded: Build, library: str | None, installe
 
 def _list_reboot_packages(root: str) -> list[str]:
     """Packages of the driver that require a reboot; linux-image-6.8.0-1013-nvidia is a kernel of Ubuntu."""
-    names = (_read_text(root, REBOOT_PACKAGES) or "").split()
+    names = (read_text(root, REBOOT_PACKAGES) or "").split()
     return sorted({name for name in names if "nvidia" in name and not name.startswith("linux-image-")})
 
 
 def _read_flavor(root: str) -> str | None:
     """Whether the loaded module is NVIDIA's open or proprietary one; both report it from 515 on."""
-    text = _read_text(root, "proc/driver/nvidia/version")
+    text = read_text(root, "proc/driver/nvidia/version")
     if text is None:
         return None
     return "open" if "Open Kernel Module" in text else "proprietary"
@@ -131,9 +143,59 @@ def _read_secure_boot(root: str) -> bool | None:
     return len(value) == 5 and value[4] == 1
 
 
-def _read_text(root: str, path: str) -> str | None:
+def read_text(root: str, path: str) -> str | None:
+    """The content of a file below *root* without the space around it; ``None`` if it is empty or cannot be read."""
     try:
         with open(os.path.join(root, path), encoding="utf-8", errors="replace") as file:
             return file.read().strip() or None
     except OSError:
         return None
+
+
+# -- Xids, the error reports of the driver
+
+
+def read_xids(path: str = KMSG) -> list[dict[str, Any]] | None:
+    """Every Xid in the kernel's log, oldest first; ``None`` if the log cannot be read."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        return list(parse_xids("".join(_read_records(handle))))
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+
+
+def _read_records(handle: int) -> Iterator[str]:
+    """The records in the log, without waiting for more."""
+    while True:
+        try:
+            record = os.read(handle, KMSG_RECORD)
+        except BrokenPipeError:  # the next record was overwritten
+            continue
+        except BlockingIOError:
+            return
+        if not record:
+            return
+        yield record.decode("utf-8", "replace")
+
+
+def parse_xids(text: str) -> Iterator[dict[str, Any]]:
+    """The Xids among the records of a kernel log."""
+    for line in text.splitlines():
+        found = XID_LINE.match(line)
+        if found:
+            yield {
+                "pci_address": _format_address(found.group("place")),
+                "xid": int(found.group("xid")),
+                "message": found.group("message").strip(),
+                "uptime_seconds": round(int(found.group("microseconds")) / 1e6, 3),
+            }
+
+
+def _format_address(place: str) -> str:
+    """``0000:3b:00`` as Linux writes addresses; the driver omits the function."""
+    return place.lower() if "." in place else f"{place.lower()}.0"

@@ -76,7 +76,7 @@ class Facts(NamedTuple):
     nvswitches: int = 0
     error: str | None = None
     driver: Mapping[str, Any] | None = None  # result of driver.read_driver, if requested
-    xid_errors: Sequence[Mapping[str, Any]] | None = None  # result of xid.read_xids, if requested
+    xid_errors: Sequence[Mapping[str, Any]] | None = None  # result of driver.read_xids, if requested
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON types."""

@@ -25,7 +25,7 @@ class Desired:
 class Observation:
     """One observation of the daemon.
 
-    ``unit`` is what unit.parse_show returns, empty if systemd was not queried. ``answer`` and ``effective`` are what
+    ``unit`` is what clients.parse_show returns, empty if systemd was not queried. ``answer`` and ``effective`` are what
     query.query returns; ``answer`` is None if the query failed with ``failure``. ``api`` is the name of the interface in messages.
     """
 

@@ -10,7 +10,7 @@ import typing as t
 from .._config.errors import ConfigError
 from .._config.yaml_nodes import Syntax, ensure, is_equal, mapping, mappings, meaning, text_of
 from . import extenders, flags, versions
-from .migration import migrate, version_of
+from .versions import migrate, version_of
 
 KUBECONFIG = "/etc/kubernetes/scheduler.conf"
 

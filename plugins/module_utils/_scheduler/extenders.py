@@ -1,18 +1,20 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Extenders, in KubeSchedulerConfiguration's own spelling.
+"""Extenders, in KubeSchedulerConfiguration's own spelling, and whether kube-scheduler calls them through a proxy.
 
-Source: https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/#kubescheduler-config-k8s-io-v1-Extender, whose rules
-kube-scheduler applies when it starts: it would not start with what is refused here.
+Sources: https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/#kubescheduler-config-k8s-io-v1-Extender, whose rules
+kube-scheduler applies when it starts: it would not start with what is refused here; and the rules of
+golang.org/x/net/http/httpproxy, which its HTTP client follows.
 """
 
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import re
 import typing as t
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from .._config.errors import ConfigError
 from .._config.yaml_nodes import meaning, text_of
@@ -51,6 +53,8 @@ _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _RESOURCE_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 # They look up each node in a cache of their own, and crash or answer nothing if they are sent nodes instead of names.
 _CACHING = ("aliyun.com/", *(pattern.rstrip("*") for row in OWN_PLUGIN for pattern in row.resources))
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def check(extenders: t.Sequence[Extender]) -> list[str]:
@@ -208,3 +212,67 @@ def _find_warnings(extender: Extender, where: str) -> list[str]:
             f"{where} names no managedResources, so that kube-scheduler calls it for every pod: while it does not answer, no pod is scheduled."
         )
     return warnings
+
+
+# -- proxies
+
+
+def find_proxy_warnings(environment: t.Mapping[str, str], urls: t.Iterable[str], what: str) -> list[str]:
+    """Return warnings of the addresses (http or https) that are called through the proxy of a container's *environment*."""
+    warnings = []
+    for url in urls:
+        parts = urlsplit(url)
+        name = f"{parts.scheme.upper()}_PROXY"
+        if _get_variable(environment, name) and _is_proxied(parts, _get_variable(environment, "NO_PROXY")):
+            warnings.append(
+                f"{what} has {name} in its environment, and NO_PROXY does not cover {parts.hostname}: kube-scheduler calls {url} through the"
+                f" proxy, and pods for this extender stay Pending. Add {parts.hostname} to NO_PROXY there, and where kubeadm is run, which"
+                " writes its own environment into the manifest with each upgrade."
+            )
+    return warnings
+
+
+def _get_variable(environment: t.Mapping[str, str], name: str) -> str:
+    return environment.get(name) or environment.get(name.lower()) or ""
+
+
+def _is_proxied(parts: SplitResult, exceptions: str) -> bool:
+    host = (parts.hostname or "").rstrip(".")
+    port = str(parts.port or _DEFAULT_PORTS[parts.scheme])
+    address = _address(host)
+    if host == "localhost" or (address is not None and address.is_loopback):
+        return False
+    rules = [rule.strip().lower() for rule in exceptions.split(",")]
+    return not any(_covers(rule, host, port, address) for rule in rules if rule)
+
+
+def _covers(rule: str, host: str, port: str, address: ipaddress.IPv4Address | ipaddress.IPv6Address | None) -> bool:
+    """Whether an element of NO_PROXY is the host, its domain (with or without a port), its network, or the star for all."""
+    if rule == "*":
+        return True
+    if "/" in rule:
+        return address is not None and address in _network(rule)
+    name, colon, only = rule.rpartition(":")
+    if not colon or (":" in name and not name.endswith("]")):
+        name, only = rule, ""
+    name = name.strip("[]")
+    if only not in ("", port) or not name:
+        return False
+    if address is not None or _address(name) is not None:
+        return address == _address(name)
+    name = name[1:] if name.startswith("*.") else name
+    return host.endswith("." + name.lstrip(".")) or host == name
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
+def _network(text: str) -> t.Container[t.Any]:
+    try:
+        return ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return ()

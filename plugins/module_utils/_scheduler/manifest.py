@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The manifest of kube-scheduler's static pod, edited item by item."""
+"""The manifest of kube-scheduler's static pod, edited item by item, and kubeadm's ClusterConfiguration, from which it is rendered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typing as t
 from dataclasses import dataclass
 
 from .._config.errors import ConfigError
-from .._config.yaml_nodes import ensure, is_equal, mapping, mappings, meaning, text_of
+from .._config.yaml_nodes import Syntax, ensure, is_equal, mapping, mappings, meaning, text_of
 from . import flags
 
 #: Changes with the configuration, since kube-scheduler reads that only when it starts: the kubelet restarts a pod that changes.
@@ -30,6 +30,11 @@ _REFUSED = (
     "port",
 )
 _POLICY = ("policy-config-file", "policy-configmap")
+
+KUBEADM = "kubeadm's ClusterConfiguration"
+_KUBEADM_GROUP = "kubeadm.k8s.io/"
+#: How each version writes extraArgs.
+_KUBEADM_KINDS: t.Mapping[str, type] = {"v1beta2": dict, "v1beta3": dict, "v1beta4": list}
 
 
 @dataclass(frozen=True)
@@ -258,3 +263,117 @@ def _below(path: str, folder: str) -> str | None:
 
 def _join(folder: str, below: str) -> str:
     return posixpath.normpath(posixpath.join(folder, below)) if below else posixpath.normpath(folder)
+
+
+# -- kubeadm's ClusterConfiguration, from which kubeadm renders the manifest at each upgrade
+
+
+def with_config(text: str, path: str, syntax: Syntax) -> str:
+    """Return the ClusterConfiguration *text* with --config for the node's file *path*, and that file as a volume.
+
+    One that has both is returned as it is, managed or not; another file is removed if its volume is managed. Raises ConfigError, also where
+    others have set another file.
+    """
+    return syntax.edit(text.encode("utf-8"), KUBEADM, lambda tree: _add_config(tree, path)).decode("utf-8")
+
+
+def without_config(text: str, syntax: Syntax) -> str:
+    """Return the ClusterConfiguration without what `with_config` adds, recognised by its volume. Raises ConfigError."""
+    return syntax.edit(text.encode("utf-8"), KUBEADM, _drop_config).decode("utf-8")
+
+
+def _add_config(tree: t.Any, path: str) -> None:
+    kind = _kind_of_arguments(tree)
+    config, source = _find_config(mapping(tree, "scheduler", KUBEADM), kind)
+    if source not in (None, path):
+        _drop_config(tree)
+        config, _path = _find_config(mapping(tree, "scheduler", KUBEADM), kind)
+        if config is not None:
+            raise ConfigError(
+                f"{KUBEADM} gives kube-scheduler the configuration {source}, and {path} is to be kept: make one of them the other, or set"
+                " kube_scheduler_extender_keep to false."
+            )
+    if not meaning(tree.get("scheduler")):
+        # kubeadm writes {}, and keys would be added inside the braces.
+        tree["scheduler"] = {}
+    scheduler = ensure(tree, "scheduler", dict)
+    if config is None:
+        arguments = ensure(scheduler, "extraArgs", kind)
+        if kind is list:
+            arguments.append({"name": "config", "value": path})
+        else:
+            arguments["config"] = path
+    if config is None or host_path(_rendered_pod(scheduler), config) is None:
+        entry = {"hostPath": path, "mountPath": path, "name": VOLUME, "pathType": "File", "readOnly": True}
+        ensure(scheduler, "extraVolumes", list).append(entry)
+
+
+def _find_config(scheduler: t.Mapping[str, t.Any], kind: type) -> tuple[str | None, str | None]:
+    """Return the configuration that is set, as the container sees it and as the node does; None without one."""
+    config = _config_argument(scheduler, kind)
+    return config, None if config is None else host_path(_rendered_pod(scheduler), config) or config
+
+
+def _rendered_pod(scheduler: t.Mapping[str, t.Any]) -> Pod:
+    """Return the pod that kubeadm renders of the volumes."""
+    volumes = mappings(scheduler, "extraVolumes", KUBEADM)
+    mounts = [{"name": str(index), "mountPath": volume.get("mountPath")} for index, volume in enumerate(volumes)]
+    sources = [
+        {"name": str(index), "hostPath": {"path": volume.get("hostPath")}} for index, volume in enumerate(volumes)
+    ]
+    return Pod({"spec": {"containers": [{"name": flags.PROGRAM, "volumeMounts": mounts}], "volumes": sources}}, KUBEADM)
+
+
+def _drop_config(tree: t.Any) -> None:
+    kind = _kind_of_arguments(tree)
+    scheduler = mapping(tree, "scheduler", KUBEADM)
+    volumes = mappings(scheduler, "extraVolumes", KUBEADM)
+    managed = [index for index, volume in enumerate(volumes) if text_of(volume.get("name")) == VOLUME]
+    if _config_argument(scheduler, kind) not in [text_of(volumes[index].get("mountPath")) for index in managed]:
+        return
+    for index in reversed(managed):
+        del volumes[index]
+    arguments = scheduler["extraArgs"]
+    if kind is list:
+        named = [index for index, entry in enumerate(arguments) if text_of(entry.get("name")) == "config"]
+        for index in reversed(named):
+            del arguments[index]
+    else:
+        del arguments["config"]
+    for key in ("extraArgs", "extraVolumes"):
+        if not scheduler[key]:
+            del scheduler[key]
+
+
+def _kind_of_arguments(tree: t.Any) -> type:
+    """Return the type of extraArgs. Raises ConfigError for text that is not a ClusterConfiguration of a known version."""
+    if not isinstance(tree, dict) or text_of(tree.get("kind")) != "ClusterConfiguration":
+        raise ConfigError("The text is not a ClusterConfiguration of kubeadm: check the ConfigMap kubeadm-config.")
+    version = text_of(tree.get("apiVersion"))
+    kind = _KUBEADM_KINDS.get(version[len(_KUBEADM_GROUP) :]) if version.startswith(_KUBEADM_GROUP) else None
+    if kind is None:
+        raise ConfigError(
+            f"{KUBEADM} is of {version}, which this collection does not know: set kube_scheduler_extender_keep to"
+            " false, and give kubeadm the argument yourself."
+        )
+    return kind
+
+
+def _config_argument(scheduler: t.Mapping[str, t.Any], kind: type) -> str | None:
+    """Return the value of the argument config; of several the last, as the scheduler does."""
+    arguments = scheduler.get("extraArgs")
+    if not meaning(arguments):
+        return None
+    if not isinstance(arguments, kind):
+        raise ConfigError(
+            f"{KUBEADM}: scheduler.extraArgs has to be a {'list' if kind is list else 'mapping'}: correct it."
+        )
+    if kind is list:
+        values = [
+            entry.get("value")
+            for entry in mappings(scheduler, "extraArgs", KUBEADM)
+            if text_of(entry.get("name")) == "config"
+        ]
+        return text_of(values[-1]) if values else None
+    named = mapping(scheduler, "extraArgs", KUBEADM)
+    return text_of(named["config"]) if "config" in named else None

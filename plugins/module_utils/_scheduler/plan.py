@@ -17,7 +17,7 @@ from .._config.controller import Plan, Step
 from .._config.errors import ConfigError
 from .._config.files import sha256
 from .._config.record import FileRecord
-from . import configuration, extenders, flags, manifest, proxy, versions
+from . import configuration, extenders, flags, manifest, versions
 from .node_state import NodeState
 from .record import Record
 from .undo import Original, undo
@@ -43,7 +43,9 @@ def present(params: Params, node: NodeState, record: Record | None, syntax: Synt
         raise ConfigError(f"There is no manifest {node.path}.")
     warnings = extenders.check(params.extenders)
     pod = manifest.pod(syntax.read(node.manifest, node.path), node.path)
-    warnings += proxy.find_warnings(pod.environment, [each["urlPrefix"] for each in params.extenders], pod.what)
+    warnings += extenders.find_proxy_warnings(
+        pod.environment, [each["urlPrefix"] for each in params.extenders], pod.what
+    )
     minor = _minor(params.kubernetes_version, pod.image, warnings)
     source, path = _paths(pod, params.config_path)
     _refuse_place(path, node.path)

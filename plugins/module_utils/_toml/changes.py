@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From what is there and what is wanted to the smallest edits, and from these to a new text."""
+"""The smallest edits that bring a document to what is desired, and the text after them."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ class Change(NamedTuple):
     value: Any = None
 
 
-def differences(node: Node, wanted: Any, path: Path) -> list[Change]:
-    """The changes that make the node at ``path`` mean ``wanted``, those further back in an array first."""
-    if is_same(plain(node), wanted):
+def differences(node: Node, desired: Any, path: Path) -> list[Change]:
+    """The changes that make the node at ``path`` mean ``desired``, those further back in an array first."""
+    if is_same(plain(node), desired):
         return []
-    if isinstance(node, Table) and isinstance(wanted, dict):
-        return _table_differences(node, wanted, path)
-    if isinstance(node, TableArray) and is_table_array(wanted):
-        return _array_differences(node, wanted, path)
-    if isinstance(node, Value) and node.items and isinstance(wanted, list):
-        return [Change("align", path, wanted)]
-    if isinstance(node, TableArray) or (isinstance(node, Table) and node.kind != INLINE) or isinstance(wanted, dict):
-        return [Change("remove", path), Change("insert", path[:-1], {path[-1]: wanted})]
-    return [Change("replace", path, wanted)]
+    if isinstance(node, Table) and isinstance(desired, dict):
+        return _table_differences(node, desired, path)
+    if isinstance(node, TableArray) and is_table_array(desired):
+        return _array_differences(node, desired, path)
+    if isinstance(node, Value) and node.items and isinstance(desired, list):
+        return [Change("align", path, desired)]
+    if isinstance(node, TableArray) or (isinstance(node, Table) and node.kind != INLINE) or isinstance(desired, dict):
+        return [Change("remove", path), Change("insert", path[:-1], {path[-1]: desired})]
+    return [Change("replace", path, desired)]
 
 
-def _table_differences(table: Table, wanted: dict[str, Any], path: Path) -> list[Change]:
-    changes = [Change("remove", (*path, name)) for name in table.children if name not in wanted]
-    return changes + additions(table, wanted, path)
+def _table_differences(table: Table, desired: dict[str, Any], path: Path) -> list[Change]:
+    changes = [Change("remove", (*path, name)) for name in table.children if name not in desired]
+    return changes + additions(table, desired, path)
 
 
-def additions(table: Table, wanted: dict[str, Any], path: Path, deep: bool = False) -> list[Change]:
-    """The changes that give a table the keys of ``wanted`` and leave its other keys; ``deep``: in sub-tables as well."""
+def additions(table: Table, desired: dict[str, Any], path: Path, deep: bool = False) -> list[Change]:
+    """The changes that give a table the keys of ``desired`` and leave its other keys; ``deep``: in sub-tables as well."""
     changes: list[Change] = []
     missing: dict[str, Any] = {}
-    for name, value in wanted.items():
+    for name, value in desired.items():
         child = table.children.get(name)
         if child is None:
             missing[name] = value
@@ -63,14 +63,14 @@ def additions(table: Table, wanted: dict[str, Any], path: Path, deep: bool = Fal
     return [Change("insert", path, missing), *changes] if missing else changes
 
 
-def _array_differences(array: TableArray, wanted: list[dict[str, Any]], path: Path) -> list[Change]:
+def _array_differences(array: TableArray, desired: list[dict[str, Any]], path: Path) -> list[Change]:
     changes: list[Change] = []
     have = [plain(item) for item in array.items]
-    pairs = align(have, wanted)
+    pairs = align(have, desired)
     added: list[dict[str, Any]] = []
     for old, new in reversed(pairs):
         if old is None:
-            added.insert(0, wanted[cast(int, new)])
+            added.insert(0, desired[cast(int, new)])
             continue
         if added:
             changes.append(Change("append", path, (old + 1, added)))
@@ -78,9 +78,9 @@ def _array_differences(array: TableArray, wanted: list[dict[str, Any]], path: Pa
         if new is None:
             changes.append(Change("remove", (*path, old)))
         else:
-            changes.extend(differences(array.items[old], wanted[new], (*path, old)))
-    if added:  # before all others: there is no place for that, so the whole array is written anew
-        return [Change("remove", path), Change("insert", path[:-1], {path[-1]: wanted})]
+            changes.extend(differences(array.items[old], desired[new], (*path, old)))
+    if added:  # before all others: there is no place for that, so the array is written as a whole
+        return [Change("remove", path), Change("insert", path[:-1], {path[-1]: desired})]
     return changes
 
 
@@ -151,7 +151,7 @@ def _quote(edits: Edits, node: Any) -> str:
     return layout_for(edits, node.start, near).quote
 
 
-def _align(edits: Edits, array: Value, wanted: list[Any]) -> None:
+def _align(edits: Edits, array: Value, desired: list[Any]) -> None:
     items = array.items or []
     have = [plain(item) for item in items]
     quote = layout_for(edits, array.start, []).quote
@@ -159,9 +159,9 @@ def _align(edits: Edits, array: Value, wanted: list[Any]) -> None:
     quote = strings[0] if strings else quote
     pending: list[str] = []
     place = 0
-    for old, new in align(have, wanted):
+    for old, new in align(have, desired):
         if old is None:
-            pending.append(render_value(wanted[cast(int, new)], quote))
+            pending.append(render_value(desired[cast(int, new)], quote))
             continue
         if pending:
             insert_items(edits, array, old, pending, eol_before(edits.text, array.end))
@@ -169,8 +169,8 @@ def _align(edits: Edits, array: Value, wanted: list[Any]) -> None:
         place = old + 1
         if new is None:
             edits.drop_item(array, old)
-        elif not is_same(have[old], wanted[new]):
-            edits.replace(items[old].start, items[old].end, render_value(wanted[new], quote))
+        elif not is_same(have[old], desired[new]):
+            edits.replace(items[old].start, items[old].end, render_value(desired[new], quote))
     if pending:
         insert_items(edits, array, place, pending, eol_before(edits.text, array.end))
 
@@ -193,7 +193,7 @@ def _remove(edits: Edits, path: Path) -> None:
 
 
 def _unhead(edits: Edits, path: Path) -> None:
-    """Take out a header whose table goes on to exist through tables further down."""
+    """Remove a header whose table still exists through tables further down."""
     table = lookup(edits.syntax.root, path)
     if isinstance(table, Table) and table.header is not None:
         edits.drop(table.header, True)
@@ -207,7 +207,7 @@ def headers_of_node(node: Node) -> list[Header]:
 
 
 def drop_pair(edits: Edits, pair: Pair, with_comments: bool) -> None:
-    """Take out a pair, from a section or from braces."""
+    """Remove a pair from a section or from braces."""
     if pair.section.kind == INLINE:
         edits.drop_item(pair.section, pair.section.pairs.index(pair))
     else:

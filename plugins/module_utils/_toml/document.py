@@ -27,7 +27,7 @@ class Document:
     """A TOML text and its meaning.
 
     Every edit changes only the lines concerned. The result is read again, and is kept only if its meaning differs from the old one by
-    exactly what was asked; otherwise ``TomlError`` is raised and the document stays as it was.
+    exactly what was requested; otherwise ``TomlError`` is raised and the document stays as it was.
     """
 
     def __init__(self, syntax: Syntax, version: str, bom: str) -> None:
@@ -35,7 +35,7 @@ class Document:
         self._version = version
         self._bom = bom
         self._tree: dict[str, Any] = plain(syntax.root)
-        self._made: set[Path] = set()  # tables that an edit had to write for the sake of a key further down
+        self._made: set[Path] = set()  # tables that an edit had to write for a key further down
 
     @classmethod
     def parse(cls, text: str, version: str = "1.0") -> Document:
@@ -77,23 +77,23 @@ class Document:
         self._made.discard(path)
         if old is not None and is_same(plain(old), value):
             return False
-        anew = [Change("insert", path[:-1], {path[-1]: value})]
-        changes = anew
+        rewritten = [Change("insert", path[:-1], {path[-1]: value})]
+        changes = rewritten
         if old is not None:
             changes = differences(old, value, path)
-            anew = [Change("remove", path), *anew]
+            rewritten = [Change("remove", path), *rewritten]
         self._settle(
-            _with(self._tree, path, value), [changes, _coarse(changes), anew], [path], f"set {dotted_path(path)}"
+            _with(self._tree, path, value), [changes, _coarse(changes), rewritten], [path], f"set {dotted_path(path)}"
         )
         return True
 
     @property
     def made(self) -> list[Path]:
-        """The tables above what was set that had to be written for it. A later run may give them to ``remove`` as ``prune``."""
+        """The tables above what was set that had to be written for it. A later run may pass them to ``remove`` as ``prune``."""
         return sorted(self._made, key=repr)
 
     def remove(self, path: Sequence[Any], prune: bool | Iterable[Sequence[Any]] = False) -> bool:
-        """Take out a key, or a table with all of its sub-tables wherever they stand. Returns whether there was one.
+        """Remove a key, or a table with all of its sub-tables wherever they stand. Returns whether there was one.
 
         Comments inside a table go with it; those above it stay. Tables above that exist only through it go as well, and so do those
         that this object made for it. ``prune`` names tables that an earlier run had to write (its ``made``): they go too if they are
@@ -102,12 +102,12 @@ class Document:
         path = checked_path(path)
         if lookup(self._syntax.root, path) is None:
             return False
-        mine = self._made | {path[:size] for size in range(1, len(path))} if prune is True else self._made
+        removable = self._made | {path[:size] for size in range(1, len(path))} if prune is True else self._made
         if not isinstance(prune, bool):
-            mine = mine | {checked_path(table) for table in prune}
-        path = self._topmost(path, mine)
+            removable = removable | {checked_path(table) for table in prune}
+        path = self._topmost(path, removable)
         changes = [Change("remove", path)]
-        if self._only_for(path, mine):
+        if self._only_for(path, removable):
             changes.append(Change("unhead", path[:-1]))
         self._settle(_without(self._tree, path), [changes], [], f"remove {dotted_path(path)}")
         self._made = {made for made in self._made if isinstance(lookup(self._syntax.root, made), Table)}
@@ -118,11 +118,11 @@ class Document:
 
         Returns the paths that had to change: a table that was not there counts once, with its own path.
         """
-        wanted = plain_data(tree)
-        changes = additions(self._syntax.root, wanted, (), deep=True)
-        paths = list(_changed(self._tree, wanted, ()))
+        desired = plain_data(tree)
+        changes = additions(self._syntax.root, desired, (), deep=True)
+        paths = list(_changed(self._tree, desired, ()))
         if changes:
-            self._settle(_merged(self._tree, wanted), [changes, _coarse(changes)], list(paths), "merge")
+            self._settle(_merged(self._tree, desired), [changes, _coarse(changes)], list(paths), "merge")
         return paths
 
     @contextmanager
@@ -135,22 +135,22 @@ class Document:
             self._syntax, self._tree, self._made = before
             raise
 
-    def _topmost(self, path: Path, mine: Paths) -> Path:
+    def _topmost(self, path: Path, removable: Paths) -> Path:
         """The highest table that has nothing but ``path`` and would not, or should not, be there without it."""
         while len(path) > 1:
             above = lookup(self._syntax.root, path[:-1])
             if not isinstance(above, Table) or len(above.children) > 1:
                 break
-            made = above.kind in _OWN and isinstance(path[-2], str) and path[:-1] in mine
+            made = above.kind in _OWN and isinstance(path[-2], str) and path[:-1] in removable
             if above.kind not in (IMPLICIT, DOTTED) and not made:
                 break
             path = path[:-1]
         return path
 
-    def _only_for(self, path: Path, mine: Paths) -> bool:
+    def _only_for(self, path: Path, removable: Paths) -> bool:
         """Whether the table above has a header that was made for the key at ``path`` and is of no more use."""
         above, node = lookup(self._syntax.root, path[:-1]), lookup(self._syntax.root, path)
-        if path[:-1] not in mine or not isinstance(above, Table) or above.kind != HEADER:
+        if path[:-1] not in removable or not isinstance(above, Table) or above.kind != HEADER:
             return False
         pair = getattr(node, "pair", None)
         made_for_it = pair is not None and above.pairs == [pair]
@@ -171,7 +171,7 @@ class Document:
                     self._note_made(syntax, paths)
                     self._syntax, self._tree = syntax, tree
                     return
-                problem = TomlError("more would change than was asked")
+                problem = TomlError("more would change than was requested")
         raise TomlError(f"cannot {what}: {getattr(problem, 'message', 'the edits overlap')}") from problem
 
     def _read(self, text: str) -> Syntax:
@@ -200,7 +200,7 @@ def _step_by_step(syntax: Syntax, changes: list[Change], reread: Callable[[str],
 
 
 def _coarse(changes: list[Change]) -> list[Change]:
-    """The same with arrays written anew."""
+    """The same with arrays written as a whole."""
     return [change._replace(action="replace") if change.action == "align" else change for change in changes]
 
 
@@ -227,16 +227,16 @@ def _without(tree: Any, path: Path) -> Any:
     return [*tree[:index], *([_without(tree[index], rest)] if rest else []), *tree[index + 1 :]]
 
 
-def _merged(tree: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+def _merged(tree: dict[str, Any], desired: dict[str, Any]) -> dict[str, Any]:
     result = dict(tree)
-    for name, value in wanted.items():
+    for name, value in desired.items():
         old = tree.get(name)
         result[name] = _merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
     return result
 
 
-def _changed(tree: dict[str, Any], wanted: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    for name, value in wanted.items():
+def _changed(tree: dict[str, Any], desired: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for name, value in desired.items():
         old = tree.get(name)
         if isinstance(old, dict) and isinstance(value, dict):
             yield from _changed(old, value, (*path, name))

@@ -4,9 +4,9 @@
 
 """Edits of a text, collected first and made all at once.
 
-Adding a line or block and taking it out again has to give the first text back, empty lines included. Two rules do that:
-whoever adds puts new text right after a line that is not empty, with one empty line before it only where an empty line (or the end)
-follows; whoever removes takes one empty line away where otherwise two would meet.
+Adding a line or block and removing it again has to restore the first text, empty lines included. Two rules do that:
+an addition puts new text right after a line that is not empty, with one empty line before it only where an empty line (or the end)
+follows; a removal removes one empty line where otherwise two would meet.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Edits:
     def __init__(self, syntax: Syntax) -> None:
         self.syntax = syntax
         self.text = syntax.text
-        self.habits: Layout | None = None  # how the document is written, once somebody asked
+        self.habits: Layout | None = None  # how the document is written, once it is known
         self._cuts: list[tuple[int, int, int, int, str]] = []
         self._dropped: dict[int, bool] = {}
         self._dropped_items: dict[int, tuple[Table | Value, set[int]]] = {}
@@ -44,7 +44,7 @@ class Edits:
             self.replace(pos, pos, "".join(line + eol for line in lines), order)
 
     def drop(self, statement: Statement, with_comments: bool) -> None:
-        """Take out a statement; ``with_comments`` also what stands between it and its neighbour, if that goes in the same way."""
+        """Remove a statement; ``with_comments`` also what stands between it and its neighbour, if that goes in the same way."""
         self._dropped[id(statement)] = with_comments
 
     def is_dropped(self, statement: Statement) -> bool:
@@ -52,7 +52,7 @@ class Edits:
         return id(statement) in self._dropped
 
     def drop_item(self, sequence: Table | Value, index: int) -> None:
-        """Take out one item of an array, or one pair of an inline table."""
+        """Remove one item of an array, or one pair of an inline table."""
         self._dropped_items.setdefault(id(sequence), (sequence, set()))[1].add(index)
 
     def apply(self) -> str:

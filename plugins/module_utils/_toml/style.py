@@ -58,16 +58,16 @@ def written_names(text: str, header: Header) -> list[str]:
 
 
 def layout_for(edits: Edits, pos: int, near: Iterable[Table]) -> Layout:
-    """The layout of new lines at ``pos``; the tables ``near`` are asked first, then the whole document."""
+    """The layout of new lines at ``pos``; that of the tables ``near``, else that of the whole document."""
     if edits.habits is None:
         edits.habits = habits_of(edits.syntax)
     text, base = edits.text, edits.habits
-    asked = [table for table in near if table.pairs]
+    models = [table for table in near if table.pairs]
     return base._replace(
         eol=eol_before(text, pos),
-        quote=_most([_quotes(text, table.pairs) for table in asked], base.quote),
-        equals=_equals(text, asked[0].pairs) if asked else base.equals,
-        body=_most([_bodies(text, table) for table in asked], base.body),
+        quote=_most([_quotes(text, table.pairs) for table in models], base.quote),
+        equals=_equals(text, models[0].pairs) if models else base.equals,
+        body=_most([_bodies(text, table) for table in models], base.body),
     )
 
 

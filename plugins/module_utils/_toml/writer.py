@@ -11,8 +11,7 @@ import re
 from datetime import date, datetime, time
 from typing import Any, Mapping, NamedTuple
 
-from .errors import TomlError
-from .limits import MAX_DEPTH, TOO_DEEP
+from .errors import MAX_DEPTH, TOO_DEEP, TomlError
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _NOT_LITERAL = re.compile(r"['\x00-\x08\x0a-\x1f\x7f]")
@@ -115,7 +114,7 @@ def render_key(name: str, quote: str = '"') -> str:
 
 
 def render_string(value: str, quote: str = '"') -> str:
-    """A string in the wanted quotes; in double quotes where single ones cannot hold it."""
+    """A string in the desired quotes; in double quotes where single ones cannot hold it."""
     if quote == "'" and not _NOT_LITERAL.search(value):
         return f"'{value}'"
     return '"' + _TO_ESCAPE.sub(lambda found: _SHORT.get(found.group()) or f"\\u{ord(found.group()):04X}", value) + '"'

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import details, library, mig, processes
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import details, device, library
 
 # NVIDIA's Go bindings have the header in them.
 MODULE = "github.com/NVIDIA/go-nvml@v0.13.4-1"
@@ -32,15 +32,15 @@ STRUCTURES: Mapping[str, tuple[type[ctypes.Structure], str]] = {
     "nvmlGpuFabricInfo_t": (details.Fabric, "clusterUuid status cliqueId state"),
     "nvmlGpuFabricInfo_v2_t": (details.FabricV2, "version clusterUuid status cliqueId state healthMask"),
     "nvmlGpuInstanceProfileInfo_t": (
-        mig.Profile,
+        device.Profile,
         (
             "id isP2pSupported sliceCount instanceCount multiprocessorCount copyEngineCount decoderCount encoderCount"
             " jpegCount ofaCount memorySizeMB"
         ),
     ),
-    "nvmlGpuInstanceInfo_t": (mig.Instance, "device id profileId placement.start placement.size"),
-    "nvmlProcessInfo_v2_t": (processes.Process, "pid usedGpuMemory gpuInstanceId computeInstanceId"),
-    "nvmlProcessInfo_v1_t": (processes.ProcessV1, "pid usedGpuMemory"),
+    "nvmlGpuInstanceInfo_t": (device.Instance, "device id profileId placement.start placement.size"),
+    "nvmlProcessInfo_v2_t": (device.Process, "pid usedGpuMemory gpuInstanceId computeInstanceId"),
+    "nvmlProcessInfo_v1_t": (device.ProcessV1, "pid usedGpuMemory"),
 }
 REASONS = {1 << bit: name for bit, name in enumerate(details.CLOCK_REASONS)}
 #: Numbers that stand for something: {number: its name here}, and how the header calls them.

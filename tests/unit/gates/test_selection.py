@@ -111,10 +111,8 @@ def test_changed_roles_are_tested_whole_and_those_on_changed_fixtures_by_first_t
     assert {"gpushare", "nvidia_driver"} <= set(sampled)
     every = sorted(["cuda", *sampled])
     assert selection.changed_roles(["roles/_cluster_api/tasks/main.yml"], {}) == ([], every)
-    assert selection.changed_roles(["roles/kube_objects/tasks/main.yml"], {}) == (
-        ["kube_objects"],
-        [name for name in every if name != "kube_objects"],
-    )
+    others = [role for role in every if role != "_extender_sharing"]
+    assert selection.changed_roles(["roles/_extender_sharing/tasks/main.yml"], {}) == (["_extender_sharing"], others)
     changed = ["roles/gpushare/tasks/main.yml", "tests/unit/roles/cuda/test_cuda.py"]
     assert selection.changed_roles(changed, {}) == (["cuda", "gpushare"], [])
     assert selection.changed_roles(["README.md", "plugins/modules/nvml_facts.py"], {}) == ([], [])

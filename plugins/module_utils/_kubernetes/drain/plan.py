@@ -16,15 +16,7 @@ from typing import Any, Iterable, Mapping, Sequence
 
 from ..._sharing.catalogue import OWN_PLUGIN
 from ..api import MISSING_RIGHT, ApiError
-from ..objects import (
-    FINISHED_PHASES,
-    Object,
-    get_annotations,
-    get_full_name,
-    get_name,
-    is_schedulable,
-    is_tolerated,
-)
+from ..objects import FINISHED_PHASES, Object, get_annotations, get_full_name, get_name, is_schedulable, is_tolerated
 from ..requests import list_requested_resources
 
 ANNOTATION = "gpu-kubernetes/maintenance"

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 from ..api import ApiError, run_parallel
-from ..objects import Object, get_allocatable, get_name, group_by_node
+from ..objects import UNFINISHED, Object, get_allocatable, get_name, group_by_node
 from ..pod_failures import Evidence
-from ..survey import UNFINISHED
 from .pod import LABELS, SmokeTest
 from .session import Created, Pace, Session, delete_pods
 from .sharing import NodeShares, plan_shares, run_shares

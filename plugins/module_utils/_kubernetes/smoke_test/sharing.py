@@ -14,10 +14,9 @@ from typing import Any, Mapping, Sequence
 
 from ..._sharing.catalogue import SharedResource
 from ..api import run_parallel
-from ..objects import Object, get_allocatable, get_annotations, get_capacity, get_condition, get_name
+from ..objects import UNFINISHED, Object, get_allocatable, get_annotations, get_capacity, get_condition, get_name
 from ..pod_failures import Evidence, shorten
 from ..requests import count_allocated, list_holders
-from ..survey import UNFINISHED
 from .pod import SmokeTest
 from .session import Session
 from .verdict import Result, check_node, explain_deletion, is_decided, judge_pod, phase_of

@@ -22,9 +22,8 @@ from ..._config.formats import TOML
 from ..._config.tree import Path, Tree, merge, table
 from ..._config.validate import Run, Verdict
 from ..runtime import remove_runtime
-from . import imports, validate
-from .daemon import Containerd, load_import, warn_rewritten
-from .drop_in_plan import plan_drop_in
+from . import imports
+from .daemon import Containerd, load_import, validate_drop_in, warn_rewritten
 from .plan import ContainerdPlan, Request, plan_import
 from .schema import schema_of
 from .undo import RULES
@@ -105,7 +104,7 @@ class DropIn(Containerd):
             imports.check_version(each, importing.schema, request)
         warnings = imports.check_imports(after, importing.schema, request)
         warnings += imports.check_other_section(root.tree, request)
-        decision = plan_drop_in(file.tree, self.path, importing.target, request, managed, before, after)
+        decision = imports.plan_drop_in(file.tree, self.path, importing.target, request, managed, before, after)
         decision.warnings += warnings
         return decision
 
@@ -133,7 +132,7 @@ class DropIn(Containerd):
         root.document.set(("version",), target["version"])
         patterns = imports.absolute_patterns(target, os.path.dirname(os.path.abspath(root.path)))
         names = [name for pattern in patterns for name in imports.expand(pattern, self.path)]
-        return validate.validate_drop_in(program, self.path, root.path, root.document, names, data, workdir, execute)
+        return validate_drop_in(program, self.path, root.path, root.document, names, data, workdir, execute)
 
     def facts(self, tree: Tree) -> dict[str, t.Any]:
         """What the module returns of the configuration as a whole."""

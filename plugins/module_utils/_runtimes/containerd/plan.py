@@ -18,8 +18,21 @@ from ..._config.errors import ConfigError
 from ..._config.formats import TOML
 from ..._config.tree import MISSING, Path, Tree, get, leaves, merge, table
 from ..runtime import RuntimeDraft, check_handler
-from .schema import CRI_NAMES, CRI_V2, CRI_V3, NEUTRAL_KEYS, RUNC_V2, Release, Schema, check_file, is_version, schema
-from .shims import find_inheritable, is_nvidia, is_runc_type
+from .schema import (
+    CRI_NAMES,
+    CRI_V2,
+    CRI_V3,
+    NEUTRAL_KEYS,
+    RUNC_V2,
+    Release,
+    Schema,
+    check_file,
+    find_inheritable,
+    is_nvidia,
+    is_runc_type,
+    is_version,
+    schema,
+)
 
 #: Short plugin names of version 1 that have one long name; others have to be converted by hand.
 _SNAPSHOTTERS = frozenset(["aufs", "btrfs", "devmapper", "native", "overlayfs", "zfs"])

@@ -56,16 +56,16 @@ def test_files_found_lists_existing_paths(tmp_path: Path) -> None:
 
 
 def test_other_configurations_lists_managed_files(tmp_path: Path) -> None:
-    records = tmp_path / "state" / "runtime_config"
+    records = tmp_path / "state" / "settings"
     records.mkdir(parents=True)
     for name in ("a", "b", "d"):
         (tmp_path / name).write_text("")
-        runtimes = {"nvidia": [], **({str(tmp_path / "d"): []} if name == "a" else {})}
-        record = {"root": str(tmp_path / "a") if name == "d" else None, "runtimes": runtimes}
-        content = {"path": str(tmp_path / name), "versions": [{"record": None}, {"record": record}]}
+        entries = {"nvidia": [], **({str(tmp_path / "d"): []} if name == "a" else {})}
+        record = {"imported_by": str(tmp_path / "a") if name == "d" else None, "entries": entries}
+        content = {"path": str(tmp_path / name), "record": {"versions": [{"record": None}, {"record": record}]}}
         (records / f"{name}.json").write_text(json.dumps(content))
-    imports = {"root": None, "runtimes": {str(tmp_path / "x"): []}}
-    (records / "imports.json").write_text(json.dumps({"path": "/import", "versions": [{"record": imports}]}))
+    imports = {"versions": [{"record": {"imported_by": None, "entries": {str(tmp_path / "x"): []}}}]}
+    (records / "imports.json").write_text(json.dumps({"path": "/import", "record": imports}))
     (records / "broken.json").write_text("{")
     (records / "list.json").write_text("[]")
     (tmp_path / "link").symlink_to(tmp_path / "a")

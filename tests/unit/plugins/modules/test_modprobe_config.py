@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("ansible.module_utils.basic")
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._driver import initramfs
+from ansible_collections.gpu.kubernetes.plugins.module_utils._driver import modprobe
 from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modprobe import ModprobeError, render_file
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import node_module
 
@@ -100,13 +100,13 @@ def test_ram_disks_are_rebuilt_once(host: Host, tool: str, image: str, command: 
 
 
 def test_debian_with_dracut_uses_update_initramfs(host: Host) -> None:
-    assert initramfs.find_command({"dracut": "/x", "update-initramfs": "/y"}.get) == [
+    assert modprobe.find_initramfs_command({"dracut": "/x", "update-initramfs": "/y"}.get) == [
         "update-initramfs",
         "-u",
         "-k",
         "all",
     ]
-    assert initramfs.find_command({}.get) is None
+    assert modprobe.find_initramfs_command({}.get) is None
 
 
 @pytest.mark.parametrize("fault", ["broken", "killed"])

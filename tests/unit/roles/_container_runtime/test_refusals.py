@@ -33,7 +33,7 @@ CONTAINERD = {
     ),
     "service-without-a-program": (host(NOT_THERE, has_service=True), {}, "{}: there is no containerd program; "),
     "no-containerd-at-the-undo": (host(NOT_THERE), {"containerd_nvidia_state": "absent"}, ""),
-    "containerd": (host(THERE), {}, ""),
+    "containerd-at-the-undo": (host(THERE), {"containerd_nvidia_state": "absent"}, ""),
     "malformed": (host(THERE), {"file": "malformed.toml"}, "{}: {path}, line 3, column 1: "),
 }
 

@@ -188,7 +188,9 @@ def test_pods_that_hold_shares_stop_a_removal(made):
     }
     found = made("gpushare", hosts, "''", task)
     for name, (_read, _variables, nodes) in USED.items():
-        words = f"Node {', '.join(nodes)}: pods hold aliyun.com/gpu-mem, and would keep GPUs that other pods get;"
+        words = (
+            f"Node {', '.join(sorted(nodes))}: pods hold aliyun.com/gpu-mem, and would keep GPUs that other pods get;"
+        )
         assert (found[name] or "")[: len(words)] == (words if nodes else "")
 
 

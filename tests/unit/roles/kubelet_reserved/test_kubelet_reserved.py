@@ -242,35 +242,6 @@ def test_a_node_that_offers_something_else_gets_its_former_file(machine, apply, 
     assert "# theirs" in machine.config.read_text()
 
 
-#: What a host declares, what is known of a cluster, and whether preparing it reserves something.
-DECLARED = {
-    "declared": ({"kubelet_reserved_kube_reserved": ASKED, "gpu_kubeconfig": "/k"}, True),
-    "declared-another": ({"kubelet_reserved_eviction_hard": {"memory.available": "1Gi"}, "gpu_kubeconfig": "/k"}, True),
-    "before-the-cluster": ({"kubelet_reserved_kube_reserved": ASKED}, False),
-    "without-a-cluster": (
-        {"kubelet_reserved_kube_reserved": ASKED, "gpu_kubeconfig": "/k", "gpu_nodes_have_cluster": False},
-        False,
-    ),
-    "undeclared": ({"gpu_kubeconfig": "/k"}, False),
-    "emptied": ({"kubelet_reserved_kube_reserved": {}, "gpu_kubeconfig": "/k"}, False),
-}
-
-
-def test_preparing_reserves_what_is_declared_where_there_is_a_cluster(hear):
-    play = {
-        "hosts": "all",
-        "gather_facts": False,
-        "vars_files": [str(ROOT / "playbooks" / "vars" / "hosts.yml")],
-        "tasks": [{"ansible.builtin.set_fact": {"told": "{{ __kubelet_reserved_prepared | bool }}"}}],
-    }
-    told = hear(
-        {name: host for name, (host, _prepared) in DECLARED.items()},
-        [play],
-        "dict(groups.all | zip(groups.all | map('extract', hostvars, 'told')))",
-    )
-    assert told == {name: prepared for name, (_host, prepared) in DECLARED.items()}
-
-
 @pytest.mark.thorough
 def test_preparing_and_removing_take_along_hosts_that_declare_something_or_have_something_of_ours(
     machine, run, tmp_path

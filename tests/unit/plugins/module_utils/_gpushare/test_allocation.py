@@ -11,7 +11,7 @@ import pytest
 from fakes.gpushare import share_node, share_pod
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import UnknownNode, allocate
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.kubectl_dump import read_dump
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import read_dump
 
 ALLOCATION = "scheduler.framework.gpushare.allocation"
 

@@ -85,13 +85,13 @@ def test_huge_pages_are_no_memory_for_pods() -> None:
         "status": {"capacity": {"memory": "4Gi", "hugepages-2Mi": "1Gi", "hugepages-1Gi": "1Gi"}, "allocatable": {}}
     }
     [part] = allocatable.parts(node, {}, ["memory", "cpu"])
-    assert (part.told(part.expected), part.told(part.offered), part.fits) == ("2Gi", "nothing", True)
+    assert (part.format(part.expected), part.format(part.reported), part.fits) == ("2Gi", "nothing", True)
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"), [("nonsense", 0), ("200%", 0), ("0%", 0), ("100%", 0), ("50%", 2 << 30), ("1Gi", 1 << 30)]
+    ("text", "reserved"), [("nonsense", 0), ("200%", 0), ("0%", 0), ("100%", 0), ("50%", 2 << 30), ("1Gi", 1 << 30)]
 )
-def test_thresholds(text: str, kept: int) -> None:
+def test_thresholds(text: str, reserved: int) -> None:
     node = {"status": {"capacity": {"memory": "4Gi"}}}
     [part] = allocatable.parts(node, {"evictionHard": {"memory.available": text}}, ["memory"])
-    assert part.kept == kept
+    assert part.reserved == reserved

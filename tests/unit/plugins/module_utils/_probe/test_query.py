@@ -14,7 +14,7 @@ from typing import Any, Union
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
-from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import client, http
+from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import clients
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import query as query_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.errors import CriMissingError, QueryError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.query import Node, query
@@ -141,7 +141,7 @@ def test_query_of_crio_reads_the_runtimes_over_http(
     listener: str, monkeypatch: pytest.MonkeyPatch, results: dict[str, Result], source: str, version: str | None
 ) -> None:
     monkeypatch.setattr(
-        http, "get", lambda _path, target, _timeout: samples.CRIO_CONFIG if target == "/config" else b""
+        clients, "get_by_http", lambda _path, target, _timeout: samples.CRIO_CONFIG if target == "/config" else b""
     )
     answer, effective = query("crio", listener, ACTIVE, fake_node(results))
     assert (answer["source"], answer["runtime_name"], answer["runtime_version"]) == (source, "cri-o", version)
@@ -149,7 +149,7 @@ def test_query_of_crio_reads_the_runtimes_over_http(
 
 
 def test_query_of_docker_uses_http(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "get", lambda _path, _target, _timeout: b'{"ServerVersion": "27.0"}')
+    monkeypatch.setattr(clients, "get_by_http", lambda _path, _target, _timeout: b'{"ServerVersion": "27.0"}')
     assert query("docker", "/run/docker.sock", ACTIVE, fake_node({}))[0]["source"] == "http"
 
 
@@ -171,7 +171,7 @@ def _program(folder: Path, name: str, body: str) -> str:
 def test_query_with_a_real_program_that_misbehaves(
     listener: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, message: str
 ) -> None:
-    monkeypatch.setattr(client, "KILL_SECONDS", 0.2 if "sleep" in body else client.KILL_SECONDS)
+    monkeypatch.setattr(clients, "KILL_SECONDS", 0.2 if "sleep" in body else clients.KILL_SECONDS)
     program = _program(tmp_path, "crictl", body)
     find: Callable[[str], str | None] = lambda name: program if name == "crictl" else None  # noqa: E731
     node = Node(find, lambda command, seconds: _commands.run(command, seconds=seconds), lambda _pid: [])

@@ -28,7 +28,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
 if t.TYPE_CHECKING:
     from pathlib import Path
 
-    from ansible_collections.gpu.kubernetes.plugins.module_utils._config.daemon import Daemon
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._config.apply import Daemon
 
 NVIDIA_V3 = """\
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia]

@@ -86,7 +86,7 @@ def test_pair_of_strategies_is_resumed_after_each_step(before, after):
 
 def test_any_number_of_strategies_with_an_extender_is_told_apart(monkeypatch):
     other = catalogue.Strategy("other", ("other/*",), role="other", scheduler="extender", label={"other": "true"})
-    for module in ("blockers", "change", "plan", "node_state"):
+    for module in ("plan", "node_state"):
         name = f"ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.{module}.OWN_PLUGIN"
         monkeypatch.setattr(name, (*OWN_PLUGIN, other))
     monkeypatch.setitem(catalogue.STRATEGIES, "other", other)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Edits: each row is a text, what is asked, and the whole text afterwards."""
+"""Edits: each row is a text, what is requested, and the whole text afterwards."""
 
 from __future__ import annotations
 
@@ -200,12 +200,12 @@ def test_what_cannot_be_set_leaves_the_text_alone(path: Any, value: Any, message
     assert document.text == "a = 1\nl = [1]\n"
 
 
-def test_an_edit_that_means_more_than_was_asked_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edit_that_means_more_than_requested_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import changes
 
     document = Document.parse("a = 1\n")
-    monkeypatch.setattr(changes, "insert", lambda edits, *_asked: edits.replace(0, 0, "b = 2\nc = 3\n"))
-    with pytest.raises(TomlError, match="cannot set b: more would change than was asked"):
+    monkeypatch.setattr(changes, "insert", lambda edits, *_requested: edits.replace(0, 0, "b = 2\nc = 3\n"))
+    with pytest.raises(TomlError, match="cannot set b: more would change than was requested"):
         document.set(["b"], 2)
     assert document.text == "a = 1\n"
     assert document.tree == {"a": 1}

@@ -78,7 +78,7 @@ def test_judges_noise_like_the_standard_library(text: str) -> None:
 
 @RELAXED
 @given(documents(), PATHS, VALUES)
-def test_set_changes_exactly_what_was_asked(document: tuple[str, Any], path: list[str], value: Any) -> None:
+def test_set_changes_exactly_what_is_requested(document: tuple[str, Any], path: list[str], value: Any) -> None:
     text, _tree = document
     tree = loads(text)
     edited = Document.parse(text)

@@ -279,7 +279,7 @@ def test_refused_pod_fails_only_its_node() -> None:
     cluster.on_create = refuse
     results = run_smoke_test(cluster, TEST, ["w1", "w2"], pace()).results
     assert [result.passed for result in results] == [False, True]
-    assert "create it (roles k8s_device_plugin and gpushare do)" in results[0].reason
+    assert "create it (the role that deploys the device plugin does)" in results[0].reason
 
 
 @pytest.mark.parametrize("error", [ApiError("forbidden", 403), KeyboardInterrupt(), SystemExit("terminated")])

@@ -222,7 +222,7 @@ FAILED = {
             "does not call the scheduler extender; run the play",
         ),
         (("status",), FAILED, "no-gpu-has-3GiB-to-run: unknown device; the device plugin found no pod of this amount"),
-        (("status",), {"phase": "Pending"}, "is being created, and its kubelet tells of no trouble yet (after 60 s)"),
+        (("status",), {"phase": "Pending"}, "is being created, and its kubelet reports no problem yet (after 60 s)"),
     ],
 )
 def test_pod_that_is_placed_without_its_gpu_fails_the_node(amount: int, path: Any, value: Any, words: str) -> None:

@@ -8,11 +8,7 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.tree import MISSING, get
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.plan import (
-    Managed,
-    Request,
-    plan,
-)
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.plan import Managed, Request, plan
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.containerd.decisions import (
     BINARY,
     KATA,

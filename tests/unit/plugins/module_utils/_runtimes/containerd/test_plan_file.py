@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.tree import get
 from ansible_collections.gpu.kubernetes.plugins.module_utils._document import is_same
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.shims import is_nvidia, is_runc_type
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.schema import is_nvidia, is_runc_type
 from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import samples
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.containerd.decisions import (

@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.tree import MISSING, compare_leaves, get
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.validate import find_program
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import validate
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import daemon
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.schema import schema_of
 from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import samples
@@ -40,7 +40,7 @@ def content(program: str, name: str) -> str:
 
 
 def effective(program: str, node: Node) -> t.Any:
-    verdict = validate.validate_file(program, str(node.config), node.config.read_bytes(), str(node.root))
+    verdict = daemon.validate_file(program, str(node.config), node.config.read_bytes(), str(node.root))
     assert verdict.refusal is None
     return verdict.effective
 
@@ -51,7 +51,7 @@ def effective(program: str, node: Node) -> t.Any:
 def test_what_was_asked_and_nothing_else(tmp_path: Path, program: str, name: str) -> None:
     text = content(program, name)
     node = Node(tmp_path, text)
-    node.release = release = validate.read_release(program)
+    node.release = release = daemon.read_release(program)
     node.host = replace(node.host, binary=program)
     assert release is not None
     highest = release.highest_file_version
@@ -73,7 +73,7 @@ def test_what_was_asked_and_nothing_else(tmp_path: Path, program: str, name: str
 def test_the_same_in_a_drop_in(tmp_path: Path, program: str, name: str) -> None:
     text = content(program, name)
     node = DropInNode(tmp_path, text)
-    node.release = release = validate.read_release(program)
+    node.release = release = daemon.read_release(program)
     node.host = replace(node.host, binary=program, workdir=str(tmp_path))
     assert release is not None
     disabled = loads(text).get("disabled_plugins", [])

@@ -1,0 +1,43 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Amounts of GPUs by whatever names they have."""
+
+from __future__ import annotations
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.extended_resources import count_gpu_resources
+
+
+def held(**limits: str) -> dict:
+    """A scheduled pod that has one init container with these limits."""
+    given = {name.replace("__", "/").replace("_", "-"): value for name, value in limits.items()}
+    return {"spec": {"nodeName": "w1", "initContainers": [{"resources": {"limits": given}}]}}
+
+
+def test_count_gpu_resources_by_name() -> None:
+    status = {
+        "capacity": {"cpu": "8", "nvidia.com/gpu.shared": "8", "aliyun.com/gpu-count": "2"},
+        "allocatable": {"cpu": "8", "nvidia.com/gpu.shared": "4", "nvidia.com/mig-1g.5gb": "3"},
+    }
+    # The second resource the node has forgotten.
+    pods = [held(**{"nvidia.com__gpu.shared": "2"}), held(nano_gpu__gpu_percent="30"), held(cpu="1")]
+    assert count_gpu_resources({"status": status}, pods) == {
+        "gpu_resources": {
+            "aliyun.com/gpu-count": 0,
+            "nano-gpu/gpu-percent": 0,
+            "nvidia.com/gpu.shared": 4,
+            "nvidia.com/mig-1g.5gb": 3,
+        },
+        "gpu_capacity": {
+            "aliyun.com/gpu-count": 2,
+            "nano-gpu/gpu-percent": 0,
+            "nvidia.com/gpu.shared": 8,
+            "nvidia.com/mig-1g.5gb": 0,
+        },
+        "gpu_allocated": {
+            "aliyun.com/gpu-count": 0,
+            "nano-gpu/gpu-percent": 30,
+            "nvidia.com/gpu.shared": 2,
+            "nvidia.com/mig-1g.5gb": 0,
+        },
+    }
+    assert count_gpu_resources({}, []) == {"gpu_resources": {}, "gpu_capacity": {}, "gpu_allocated": {}}

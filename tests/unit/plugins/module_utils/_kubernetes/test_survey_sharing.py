@@ -1,0 +1,99 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the plan of sharing strategies is made from is read once, and no more of it than hosts require."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from fakes.kubernetes_api import FakeCluster, node, pod
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import read_sharing_state
+
+FOLDER = [{"name": "d", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}}]
+GPUSHARE, MAINTENANCE = {"gpushare": "true"}, "gpu-kubernetes/maintenance"
+
+
+def reason(text: str) -> dict[str, str]:
+    return {MAINTENANCE: json.dumps({"was_schedulable": True, "reason": text, "since": ""})}
+
+
+def slices(*names: str) -> Any:
+    found = [{"spec": {"driver": "gpu.nvidia.com", **({"nodeName": name} if name else {})}} for name in names]
+    return lambda *_kind, fields: found if fields == "spec.driver=gpu.nvidia.com" else []
+
+
+def test_hosts_of_nvidias_plugin_cost_two_lists() -> None:
+    cluster = FakeCluster([node("w1", 2), node("w2", labels=dict(GPUSHARE))], [pod("a", on="w1", gpus=1)])
+    state = read_sharing_state(cluster, {"w1": "", "w9": "exclusive"})
+    assert cluster.calls == ["nodes", "pods"]
+    assert [(row["name"], row["known"], row["gpu_allocated"]) for row in state.nodes] == [
+        ("w1", True, {"nvidia.com/gpu": 1}),
+        ("w9", False, {}),
+    ]
+    assert state.labelled == {"gpushare": ["w2"], "nano_gpu": []}
+    assert (state.claimed, state.schedulers) == ([], [])
+
+
+@pytest.mark.parametrize(("declared", "labels"), [("gpushare", {}), ("", GPUSHARE)])
+def test_plugins_that_leave_by_the_label_do_not_stay(declared: str, labels: dict[str, str]) -> None:
+    """As the DaemonSet controller makes their pods, which have nothing but their node's name in their affinity."""
+    away = {"matchExpressions": [{"key": "gpushare", "operator": "NotIn", "values": ["true"]}]}
+    mine = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["w1"]}]}
+
+    def only(term: Any) -> Any:
+        return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+
+    plugin = {"on": "w1", "image": "nvcr.io/nvidia/k8s-device-plugin:v1", "volumes": FOLDER, "affinity": only(mine)}
+    pods = [pod(name, namespace="x", owner=name, **plugin) for name in ("leaves", "stays")]
+    cluster = FakeCluster([node("w1", 8, labels=dict(labels))], pods)
+    cluster.daemon_set_list = [
+        {"metadata": {"name": name, "namespace": "x"}, "spec": {"template": {"spec": spec}}}
+        for name, spec in (("leaves", {"affinity": only(away)}), ("stays", {}))
+    ]
+    cluster.objects = slices("w9", "", "w1", "w1")  # type: ignore[method-assign]
+    state = read_sharing_state(cluster, {"w1": declared})
+    [row] = state.nodes
+    assert row["staying_plugins"]["gpushare"] == ["x/stays"]
+    assert cluster.calls == ["nodes", "pods", "daemon_sets"]
+    assert state.claimed == ["w1", "w9"]
+
+
+@pytest.mark.parametrize(("status", "passes"), [(404, True), (403, False)])
+def test_only_an_api_without_resource_slices_is_accepted(status: int, passes: bool) -> None:
+    cluster = FakeCluster([node("w1")])
+
+    def refuse(*_kind: str, fields: str) -> Any:
+        raise ApiError("refused", status)
+
+    cluster.objects = refuse  # type: ignore[method-assign]
+    if passes:
+        assert read_sharing_state(cluster, {"w1": "gpushare"}).claimed == []
+    else:
+        with pytest.raises(ApiError):
+            read_sharing_state(cluster, {"w1": "gpushare"})
+
+
+@pytest.mark.parametrize(
+    ("annotations", "found"),
+    [({}, ""), (reason("driver 580"), "driver 580"), ({MAINTENANCE: "{"}, ""), ({MAINTENANCE: "[]"}, "")],
+)
+def test_reason_of_the_maintenance_is_in_the_row(annotations: dict[str, str], found: str) -> None:
+    [row] = read_sharing_state(FakeCluster([node("w1", annotations=annotations)]), {"w1": ""}).nodes
+    assert row["maintenance"] == found
+
+
+def test_only_static_pods_are_kube_schedulers() -> None:
+    scheduler = {"namespace": "kube-system", "labels": {"component": "kube-scheduler"}}
+    mirror = {"annotations": {"kubernetes.io/config.mirror": "x"}}
+    pods = [
+        pod("kube-scheduler-cp2", on="cp2", **scheduler, **mirror),
+        pod("kube-scheduler-cp1", on="cp1", **scheduler, **mirror),
+        pod("second", on="w1", **scheduler),
+        pod("other", on="w1", namespace="kube-system", labels={"component": "etcd"}, **mirror),
+        pod("elsewhere", on="w1", labels={"component": "kube-scheduler"}, **mirror),
+    ]
+    assert read_sharing_state(FakeCluster([node("w1")], pods), {"w1": ""}).schedulers == ["cp1", "cp2"]
