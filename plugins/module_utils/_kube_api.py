@@ -22,15 +22,12 @@ from ansible.module_utils.basic import missing_required_lib
 # kubernetes.core is a dependency of this collection, so only the kubernetes library may be missing.
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
 
-from ._kubernetes.api import MISSING_RIGHT, ApiError
-from ._kubernetes.pod_failures import shorten
+from ._kube_error import MISSING_RIGHT, ApiError, shorten
 
 __all__ = ["AUTH_ARG_SPEC", "Cluster", "connect", "explain_error"]
 
 if TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
-
-    from ._kubernetes.objects import Object
 
 IMPORT_ERROR: str | None = None
 try:
@@ -64,44 +61,46 @@ class Cluster:
         self._client = client
         self.server = str(client.configuration.host)
 
-    def nodes(self) -> list[Object]:
+    def nodes(self) -> list[dict[str, Any]]:
         """List all nodes."""
         return self._list("/api/v1/nodes")
 
-    def node(self, name: str) -> Object:
+    def node(self, name: str) -> dict[str, Any]:
         """Read one node."""
         return self._call("get", f"/api/v1/nodes/{_quote(name)}")
 
-    def pods(self, namespace: str = "", labels: Mapping[str, str] | None = None, fields: str = "") -> list[Object]:
+    def pods(
+        self, namespace: str = "", labels: Mapping[str, str] | None = None, fields: str = ""
+    ) -> list[dict[str, Any]]:
         """List pods, of all namespaces if none is named."""
         path = f"/api/v1/namespaces/{_quote(namespace)}/pods" if namespace else "/api/v1/pods"
         return self._list(path, label_selector=_format_selector(labels) or None, field_selector=fields or None)
 
-    def gather(self, resource: str, keep: Callable[[Object], Kept | None], fields: str = "") -> list[Kept]:
+    def gather(self, resource: str, keep: Callable[[dict[str, Any]], Kept | None], fields: str = "") -> list[Kept]:
         """Return what *keep* returns for each of all ``nodes`` or ``pods``, without None.
 
         Only one page is in memory at once, which matters on clusters with a hundred thousand pods.
         """
         return self._list(f"/api/v1/{_quote(resource)}", keep, field_selector=fields or None)
 
-    def daemon_sets(self, namespace: str) -> list[Object]:
+    def daemon_sets(self, namespace: str) -> list[dict[str, Any]]:
         """List the DaemonSets of a namespace."""
         return self._list(f"/apis/apps/v1/namespaces/{_quote(namespace)}/daemonsets")
 
-    def warning_events(self, namespace: str) -> list[Object]:
+    def warning_events(self, namespace: str) -> list[dict[str, Any]]:
         """List the warnings about pods of a namespace."""
         path = f"/api/v1/namespaces/{_quote(namespace)}/events"
         return self._list(path, field_selector="involvedObject.kind=Pod,type=Warning")
 
-    def patch_node(self, name: str, patch: Object) -> Object:
+    def patch_node(self, name: str, patch: dict[str, Any]) -> dict[str, Any]:
         """Apply a merge patch to a node; status 409 if it has a resourceVersion that is no longer current."""
         return self._merge(f"/api/v1/nodes/{_quote(name)}", patch)
 
-    def patch_node_status(self, name: str, patch: Object) -> Object:
+    def patch_node_status(self, name: str, patch: dict[str, Any]) -> dict[str, Any]:
         """Apply a merge patch to the status of a node."""
         return self._merge(f"/api/v1/nodes/{_quote(name)}/status", patch)
 
-    def create_pod(self, namespace: str, manifest: Object) -> Object:
+    def create_pod(self, namespace: str, manifest: dict[str, Any]) -> dict[str, Any]:
         """Create a pod and return it with its name."""
         return self._call("post", f"/api/v1/namespaces/{_quote(namespace)}/pods", body=manifest)
 
@@ -120,7 +119,7 @@ class Cluster:
 
         Status 404 if no pod has this name, 409 if its UID differs, 429 if a disruption budget forbids it. A dry run evicts nothing.
         """
-        options: Object = {"preconditions": {"uid": uid}}
+        options: dict[str, Any] = {"preconditions": {"uid": uid}}
         if grace_period is not None:
             options["gracePeriodSeconds"] = grace_period
         if dry_run:
@@ -149,7 +148,7 @@ class Cluster:
         namespace: str = "",
         labels: Mapping[str, str] | None = None,
         fields: str = "",
-    ) -> list[Object]:
+    ) -> list[dict[str, Any]]:
         """Return the object with that name, or those with these labels and fields.
 
         Raises ApiError with status 404 for a kind that the API does not have.
@@ -177,7 +176,7 @@ class Cluster:
                 return []
             raise
 
-    def _list(self, path: str, keep: Callable[[Object], Any] | None = None, **options: Any) -> list[Any]:
+    def _list(self, path: str, keep: Callable[[dict[str, Any]], Any] | None = None, **options: Any) -> list[Any]:
         try:
             return self._read_list(path, keep, options)
         except ApiError as error:
@@ -186,7 +185,9 @@ class Cluster:
         # The pages that were read are of an older state, so the list is read again from its first page.
         return self._read_list(path, keep, options)
 
-    def _read_list(self, path: str, keep: Callable[[Object], Any] | None, options: Mapping[str, Any]) -> list[Any]:
+    def _read_list(
+        self, path: str, keep: Callable[[dict[str, Any]], Any] | None, options: Mapping[str, Any]
+    ) -> list[Any]:
         found, token = self._page(path, keep, options)
         while token:
             more, token = self._page(path, keep, {**options, "_continue": token})
@@ -194,7 +195,7 @@ class Cluster:
         return found
 
     def _page(
-        self, path: str, keep: Callable[[Object], Any] | None, options: Mapping[str, Any]
+        self, path: str, keep: Callable[[dict[str, Any]], Any] | None, options: Mapping[str, Any]
     ) -> tuple[list[Any], str | None]:
         """Return what *keep* returns for the items of a page, and the token of the next page."""
         page = self._call("get", path, **{"limit": PAGE, "_continue": None, **options})
@@ -202,10 +203,10 @@ class Cluster:
         kept = items if keep is None else [some for some in map(keep, items) if some is not None]
         return kept, (page.get("metadata") or {}).get("continue")
 
-    def _merge(self, path: str, patch: Object) -> Object:
+    def _merge(self, path: str, patch: dict[str, Any]) -> dict[str, Any]:
         return self._call("patch", path, body=patch, content_type="application/merge-patch+json")
 
-    def _call(self, method: str, path: str, **options: Any) -> Object:
+    def _call(self, method: str, path: str, **options: Any) -> dict[str, Any]:
         return dict(json.loads(self._request(method, path, **options)))
 
     def _request(self, method: str, path: str, **options: Any) -> bytes:

@@ -169,7 +169,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocatio
 )
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import extract_node, extract_pod
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, Cluster, connect
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import UNFINISHED
 
 

@@ -134,7 +134,7 @@ nodes:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.apply import build_diff, label_nodes
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.plan import (
     LabelError,

@@ -12,9 +12,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
+from .._kube_error import shorten
 from .objects import Object, get_condition, get_name
-
-MAX_LENGTH = 300
 
 # Waiting does not help.
 FATAL_REASONS = frozenset({"CreateContainerConfigError", "ErrImageNeverPull", "InvalidImageName"})
@@ -70,12 +69,6 @@ class Evidence:
     log: str = ""
     events: Sequence[str] = field(default_factory=tuple)
     log_error: str = ""
-
-
-def shorten(text: Any) -> str:
-    """Return the text on one line of at most MAX_LENGTH characters."""
-    folded = " ".join(str(text or "").split())
-    return folded if len(folded) <= MAX_LENGTH else folded[: MAX_LENGTH - 1] + "…"
 
 
 def find_error_line(log: str) -> str:

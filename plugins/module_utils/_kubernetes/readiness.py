@@ -12,6 +12,7 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
+from .._kube_error import shorten
 from .._sharing.catalogue import Strategy, strategy_of
 from .._vendors import OTHERS, SERVED
 from .extended_resources import count_gpu_resources
@@ -37,7 +38,6 @@ from .pod_failures import (
     explain_unread_log,
     find_error_line,
     find_newest,
-    shorten,
 )
 from .requests import count_allocated
 

@@ -14,8 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence
 
+from .._kube_error import ApiError
 from .._sharing.catalogue import OWN_PLUGIN, STRATEGIES, Strategy
-from .api import ApiError, read_nodes, run_parallel
+from .api import read_nodes, run_parallel
 from .drain.plan import MIRROR, MaintenanceError, read_maintenance
 from .objects import (
     UNFINISHED,

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Iterable, Mapping, Sequence
 
+from ..._kube_error import MISSING_RIGHT, ApiError
 from ..._sharing.catalogue import OWN_PLUGIN
-from ..api import MISSING_RIGHT, ApiError
 from ..objects import FINISHED_PHASES, Object, get_annotations, get_full_name, get_name, is_schedulable, is_tolerated
 from ..requests import list_requested_resources
 

@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable, Sequence, TypeVar
 
-from ..api import ApiError
+from ..._kube_error import ApiError
 from ..objects import Object, get_full_name
 from .plan import (
     ANNOTATION,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
-from ..api import ApiError, read_nodes, run_parallel
+from ..._kube_error import ApiError
+from ..api import read_nodes, run_parallel
 from ..objects import Object, get_name
 from .plan import LabelError, Plan, YieldRule, check_labels, plan_labels
 

@@ -9,7 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
-from ..api import ApiError, run_parallel
+from ..._kube_error import ApiError
+from ..api import run_parallel
 from ..objects import UNFINISHED, Object, get_allocatable, get_name, group_by_node
 from ..pod_failures import Evidence
 from .pod import LABELS, SmokeTest

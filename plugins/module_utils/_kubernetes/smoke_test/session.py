@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Callable, Mapping, Sequence
 
-from ..api import ApiError, run_parallel
+from ..._kube_error import ApiError
+from ..api import run_parallel
 from ..objects import Object, get_name
 from ..pod_failures import Evidence
 from ..survey import collect_evidence

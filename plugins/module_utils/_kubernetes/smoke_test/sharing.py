@@ -12,10 +12,11 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any, Mapping, Sequence
 
+from ..._kube_error import shorten
 from ..._sharing.catalogue import SharedResource
 from ..api import run_parallel
 from ..objects import UNFINISHED, Object, get_allocatable, get_annotations, get_capacity, get_condition, get_name
-from ..pod_failures import Evidence, shorten
+from ..pod_failures import Evidence
 from ..requests import count_allocated, list_holders
 from .pod import SmokeTest
 from .session import Session

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from typing import Any, Iterable, Mapping, Sequence
 
+from ..._kube_error import shorten
 from ..objects import (
     Object,
     find_untolerated_taints,
@@ -28,7 +29,6 @@ from ..pod_failures import (
     explain_unread_log,
     find_error_line,
     get_waiting_reason,
-    shorten,
 )
 from ..requests import count_allocated, list_holders
 from .pod import GRACE_SECONDS, SmokeTest

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fakes.kubernetes_api import GPU, FakeCluster, node
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.modules import node_extended_resources
 
 COUNT = "aliyun.com/gpu-count"

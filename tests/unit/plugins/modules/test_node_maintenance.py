@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fakes.kubernetes_api import FakeCluster, node, pod
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import MISSING_RIGHT, ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import MISSING_RIGHT, ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain.plan import ANNOTATION
 from ansible_collections.gpu.kubernetes.plugins.modules import node_maintenance
 

@@ -10,7 +10,7 @@ import pytest
 from fakes.kubernetes_api import pod
 from fakes.maintained_node import BARE, JOB, PARAMS, SET, Scene, away, refuse
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain.plan import (
     MaintenanceError,
     Rules,

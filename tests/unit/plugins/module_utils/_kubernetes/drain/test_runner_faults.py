@@ -10,7 +10,7 @@ import pytest
 from fakes.kubernetes_api import pod
 from fakes.maintained_node import JOB, PARAMS, SET, Killed, Scene, away, refuse
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import MISSING_RIGHT, ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import MISSING_RIGHT, ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain.plan import (
     MaintenanceError,
 )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fakes.kubernetes_api import FakeCluster, node
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.apply import (
     ATTEMPTS,
     build_diff,

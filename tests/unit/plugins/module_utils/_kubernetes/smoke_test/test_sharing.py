@@ -23,7 +23,7 @@ from fakes.sharing_cluster import (
     uuid_of,
 )
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.api import ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.pod import SmokeTest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.runner import run_smoke_test
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.session import Pace
