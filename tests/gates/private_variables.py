@@ -16,8 +16,6 @@ from ._common import ROOT, finish, lines, roles
 
 PRIVATE = re.compile(r"\b__(\w+)")
 FILES = ("tasks", "handlers", "templates", "vars", "defaults")
-#: Owners whose private variables are still used by others. Nothing is added here.
-REMAINING = ("gpu_smoke_test", "nvidia_container_toolkit", "nvidia_driver", "vendor_packages")
 
 
 def owner_of(variable: str, names: list[str]) -> str:
@@ -40,7 +38,7 @@ def problems(owner: str, path: Path, names: list[str]) -> Iterator[str]:
         for variable in PRIVATE.findall(text.partition(" #")[0] if not text.lstrip().startswith("#") else ""):
             other = owner_of(variable, names)
             # A playbook's variable in a role, too.
-            if other != owner and (other or owner in names) and other not in REMAINING:
+            if other != owner and (other or owner in names):
                 yield f"{path.relative_to(ROOT)}:{number}: __{variable} is private to {other or 'the playbooks'}"
 
 

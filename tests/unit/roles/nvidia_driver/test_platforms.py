@@ -415,7 +415,7 @@ DECIDED = {
         True,
     ),
     "back-as-it-was": (
-        host(*NODE, __nvidia_driver_former={"version": "570.2", "options": ["--silent"]}, **RUNFILE),
+        host(*NODE, nvidia_driver_former={"version": "570.2", "options": ["--silent"]}, **RUNFILE),
         "__nvidia_driver_runfile_options",
         ["--silent"],
     ),

@@ -238,6 +238,6 @@ def test_what_is_included_in_a_loop_can_have_loops_of_its_own():
 @pytest.mark.thorough
 def test_who_stays_on_an_emptied_node_is_named(machine, apply):
     machine.node.process(4712, "/dev/nvidia0", "train")
-    code, done, said = apply("users", __nvidia_driver_rolling=True)
+    code, done, said = apply("users", nvidia_driver_drained=True)
     assert (code != 0, done) == (True, 0), said
     assert "node: the driver cannot be unloaded, because train (pid 4712) uses the GPUs; replace it" in said
