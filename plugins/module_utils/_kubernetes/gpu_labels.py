@@ -91,7 +91,9 @@ def count_units(
     measure = strategy.measure if resource in strategy.counted.values() else "devices"
     if measure == "memory":
         return len(gpus) * (_get_memory(gpus[0]) // MEMORY_UNITS[unit]) if gpus else 0
-    return 100 * len(gpus) if measure == "percents" else count_expected(facts, config, resource)
+    if measure == "shares":
+        return len(gpus) * next(each.units_per_gpu for each in strategy.shared if each.name == resource)
+    return count_expected(facts, config, resource)
 
 
 def count_expected(

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
 from .._kube_error import shorten
-from .._sharing.catalogue import Strategy, strategy_of
+from .._sharing.catalogue import OWN_PLUGIN, Strategy, strategy_of
 from .._vendors import OTHERS, SERVED
 from .extended_resources import count_gpu_resources
 from .objects import (
@@ -255,9 +255,13 @@ def _is_gpu_plugin(pod: Object) -> bool:
     images = " ".join(str(container.get("image")) for container in spec.get("containers") or [])
     return (
         any(_PLUGIN_FOLDER.search(folder) for folder in folders)
-        and bool(_GPU_PLUGIN.search(images))
+        and (bool(_GPU_PLUGIN.search(images)) or _is_own_plugin(pod))
         and not _OTHER_VENDOR.search(images)
     )
+
+
+def _is_own_plugin(pod: Object) -> bool:
+    return any(matches_selector(row.plugin_labels, get_labels(pod)) for row in OWN_PLUGIN)
 
 
 def _is_plugin(pod: Object, query: Query) -> bool:

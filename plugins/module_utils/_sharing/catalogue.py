@@ -52,7 +52,8 @@ class Strategy:
     tolerations: str = "k8s_device_plugin_tolerations"
     # The resource of which a node reports a fixed amount for each GPU, by the value of the variable ROLE_api, which is empty without that variable.
     counted: Mapping[str, str] = field(default_factory=lambda: {"": "nvidia.com/gpu"})
-    # What a GPU adds to that amount: one device times the replicas of the configuration, its units of memory, or 100 percents.
+    # What a GPU adds to that amount: one device times the replicas of the configuration, its units of memory, or the
+    # ``units_per_gpu`` of ``shared``.
     measure: str = "devices"
     # Whether kube-scheduler decides alone ("default"), or an extender of it binds the pods ("extender"), of which a kube-scheduler accepts one.
     scheduler: str = "default"
@@ -132,7 +133,7 @@ STRATEGIES = {
                 "nano-gpu": "nano-gpu/gpu-percent",
                 "elasticgpu": "elasticgpu.io/gpu-core",
             },
-            measure="percents",
+            measure="shares",
             scheduler="extender",
             label={"gpu-kubernetes/nano-gpu": "true"},
             daemon_set="nano-gpu-agent",

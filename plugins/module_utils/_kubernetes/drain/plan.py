@@ -23,8 +23,8 @@ ANNOTATION = "gpu-kubernetes/maintenance"
 #: Resources of NVIDIA, of the sharing strategies with a device plugin of their own, and of device plugins that this collection does not deploy.
 GPU_RESOURCES = (
     "nvidia.com/*",
-    "aliyun.com/gpu-*",
     *(pattern for row in OWN_PLUGIN for pattern in row.resources),
+    "aliyun.com/gpu-*",
     "tencent.com/vcuda-*",
     "volcano.sh/*gpu*",
 )

@@ -89,7 +89,11 @@ PLAYS = (
     ),
     # A removal; in check mode the same, and a second batch is planned with the first one.
     (
-        {"serial": 1, "check_mode": True, "vars": {"gpu_sharing_state": "absent"}},
+        {
+            "serial": 1,
+            "check_mode": True,
+            "vars": {"gpu_sharing_state": "absent", "gpu_sharing_second_scheduler": "nano_gpu"},
+        },
         {
             "batch-0": ({}, {}, [[], "", False, "none", [], ""]),
             "batch-1": ({}, NANO_GPU, [["nano_gpu"], "", False, "none", ["nano_gpu"], ""]),

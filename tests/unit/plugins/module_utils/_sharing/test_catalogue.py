@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,19 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue 
     DRAINS,
     OWN_PLUGIN,
     STRATEGIES,
+    Strategy,
     matching,
     nvidia_resources,
     strategy_of,
 )
 
 ROOT = Path(__file__).resolve().parents[5]
+#: What a strategy with a device plugin of its own cannot have in common with NVIDIA's.
+OWN = ("role", "labelling_role", "tolerations", "counted", "measure", "daemon_set", "plugin_labels")
+#: Who may name one: its role, and the report on the memory that gpushare has allocated.
+NAMING = re.compile(
+    r"plugins/(module_utils/(_sharing/catalogue|_gpushare/)|(filter|modules)/gpushare_|(action|modules)/show_report)|roles/gpushare_report/|playbooks/show_gpu_allocation"
+)
 ENTRY_POINTS = {"preflight", "cluster_present", "node_absent", "node_present", "cluster_absent", "verify"}
 
 
@@ -25,6 +33,22 @@ def test_only_strategies_with_a_device_plugin_of_their_own_have_a_label():
     assert [row.name for row in STRATEGIES.values() if row.label] == [row.name for row in OWN_PLUGIN]
     assert all(row.role == row.name and len(row.label) == 1 for row in OWN_PLUGIN)
     assert {row.drain for row in STRATEGIES.values()} <= set(DRAINS)
+
+
+@pytest.mark.parametrize("row", OWN_PLUGIN, ids=lambda row: row.name)
+def test_strategy_with_a_device_plugin_of_its_own_has_fields_of_its_own(row):
+    nvidias = Strategy("", ())
+    assert [name for name in OWN if getattr(row, name) == getattr(nvidias, name)] == []
+
+
+def test_no_other_code_names_a_strategy_with_a_device_plugin_of_its_own():
+    own = re.compile("|".join(rf"\b{row.name}(?![a-z])" for row in OWN_PLUGIN))
+    code = [
+        path for kind in ("plugins/**/*.py", "roles/*/[!m]*/**/*.yml", "playbooks/**/*.yml") for path in ROOT.glob(kind)
+    ]
+    named = {path.relative_to(ROOT).as_posix() for path in code if own.search(path.read_text(encoding="utf-8"))}
+    owned = tuple(f"roles/{row.role}/" for row in OWN_PLUGIN)
+    assert [name for name in sorted(named) if not name.startswith(owned) and not NAMING.match(name)] == []
 
 
 @pytest.mark.parametrize("row", OWN_PLUGIN, ids=lambda row: row.name)
