@@ -4,7 +4,7 @@
 
 meta/argument_specs.yml is the contract, defaults/main.yml what Ansible uses. For every role the names, the values and the types must
 agree, down into suboptions and elements; every option must say what it is, and be one that the role reads. Entry points beside ``main``
-may use some of the same options, and then in the same words.
+may use some of the same options, and then in the same words. Each entry point that a playbook or another role uses has a spec.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from ._common import FQCN, finish, roles
+from ._common import FQCN, ROOT, finish, roles
 
 # Options of the whole collection, which each role that reads them documents; they have no default of their own in a role.
 SHARED = ("container_runtime", "gpu_kubeconfig", "gpu_kube_context", "gpu_node_name")
@@ -37,6 +37,8 @@ MISSING = object()
 RUN = ("tasks", "handlers", "templates", "vars", "defaults")
 COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 KEY = re.compile(r"^\s*(?:- )?(\w+):", re.MULTILINE)
+#: The role and the entry point of a task that uses one of another role, and is not a template.
+USE = re.compile(rf"name: {re.escape(FQCN)}\.(\w+),?\s+tasks_from: (\w+)")
 REGISTER = re.compile(r"^\s*register: (\w+)", re.MULTILINE)
 
 
@@ -187,10 +189,20 @@ def problems_of_role(role: Path) -> tuple[int, list[str]]:
     return len(options), [f"{role.name}: {problem}" for problem in sorted(found)]
 
 
+def problems_of_uses() -> Iterator[str]:
+    """Entry points that playbooks and other roles use, and that have no spec."""
+    specs = {role.name: load(role / "meta" / "argument_specs.yml").get("argument_specs", {}) for role in roles()}
+    for path in (path for folder in ("playbooks", "roles") for path in sorted((ROOT / folder).rglob("*.yml"))):
+        for role, entry_point in USE.findall(path.read_text(encoding="utf-8")):
+            if entry_point not in specs[role] and not path.is_relative_to(ROOT / "roles" / role):
+                yield f"{path.relative_to(ROOT)}: entry point {entry_point} of {role} has no spec"
+
+
 def main() -> int:
     """Compare every role; prints the numbers."""
     checked = {role.name: problems_of_role(role) for role in roles()}
     found = [problem for _count, problems in checked.values() for problem in problems]
+    found += problems_of_uses()
     total = sum(count for count, _problems in checked.values())
     return finish("argument specs = defaults", found, f"{total} options of {len(checked)} roles")
 
