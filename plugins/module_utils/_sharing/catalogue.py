@@ -70,8 +70,8 @@ class Strategy:
     # Resources that a node without the label still offers, or has in its capacity, until the strategy is removed.
     offered_until_removed: tuple[str, ...] = ()
     in_capacity_until_removed: tuple[str, ...] = ()
-    # Under which name the module kept_files keeps files of the host until the strategy is removed; empty if it replaces none.
-    host_files: str = ""
+    # The name of the record, below the collection's folder on the host, that exists while files of the host are replaced; empty if it replaces none.
+    host_record: str = ""
     # The resources whose pods share a GPU in the smoke test; empty if one pod tests a GPU.
     shared: tuple[SharedResource, ...] = ()
     # The tag of its published extender, if that binds no pods with a runtimeClassName.
@@ -138,7 +138,7 @@ STRATEGIES = {
             label={"gpu-kubernetes/nano-gpu": "true"},
             daemon_set="nano-gpu-agent",
             plugin_labels={"app": "nano-gpu-agent"},
-            host_files="nano-gpu",
+            host_record="state/nano-gpu-programs.json",
             shared=(
                 SharedResource(
                     "nano-gpu/gpu-percent", units_per_gpu=100, gpu_annotation=f"nano-gpu/container-{CONTAINER}"

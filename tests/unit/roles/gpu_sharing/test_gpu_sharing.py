@@ -127,16 +127,14 @@ def test_role_exports_the_plan_or_refuses_all_blockers(hear, tmp_path):
     assert [path for _method, path, _query in server.requests].count("/api/v1/nodes") == len(PLAYS) + 1
 
 
-def test_files_kept_for_a_strategy_are_found_on_the_host(hear, tmp_path):
-    program = tmp_path / "program"
-    program.write_text("")
-    kept = {"name": "nano-gpu", "paths": [str(program)], "state": "kept", "state_dir": "{{ nano_gpu_state_dir }}"}
-    play = role_play("all", "plan")
-    play["tasks"].insert(0, {"gpu.kubernetes.kept_files": kept, "when": "kept"})
+def test_record_of_replaced_files_is_found_on_the_host(hear, tmp_path):
+    record = tmp_path / "kept" / "state" / "nano-gpu-programs.json"
+    record.parent.mkdir(parents=True)
+    record.write_text("{}")
     with serving(cluster_of([node("kept"), node("plain")])) as server:
         results = hear(
-            {name: {"kept": name == "kept", "nano_gpu_state_dir": str(tmp_path / name)} for name in ("kept", "plain")},
-            [play],
+            {name: {"nano_gpu_state_dir": str(tmp_path / name)} for name in ("kept", "plain")},
+            [role_play("all", "plan")],
             BY_HOST,
             facts=GPUS,
             gpu_kubeconfig=str(write_kubeconfig(server.url, tmp_path / "kubeconfig")),

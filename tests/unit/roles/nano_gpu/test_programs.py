@@ -16,12 +16,12 @@ NODE_PRESENT = yaml.safe_load((ROLE / "tasks" / "node_present.yml").read_text())
 
 #: What the agent's pod does when it starts, in shell: it replaces the host's programs, and moves one aside.
 INSTALL = "mv toolkit toolkit-bak; rm hook; for name in hook toolkit; do echo agent $0 > $name; done"
-UPGRADE = "echo -n release 2 | tee nvidia-ctk > hook.new; mv hook.new hook; ln -sfn hook toolkit"
+UPGRADE = "echo -n release 2 | tee nvidia-ctk > hook.new; chmod 751 hook.new; mv hook.new hook; ln -sfn hook toolkit"
 
 
 def programs(folder):
     return {
-        path.name: os.readlink(path) if path.is_symlink() else path.read_text()
+        path.name: os.readlink(path) if path.is_symlink() else (path.read_text(), path.stat().st_mode & 0o7777)
         for path in folder.iterdir()
         if path.name != "nvidia-ctk"
     }
@@ -31,6 +31,7 @@ def install_package(folder):
     """Install the toolkit's package for the first time."""
     folder.mkdir()
     (folder / "hook").write_text("release 1")
+    (folder / "hook").chmod(0o751)
     (folder / "toolkit").symlink_to("hook")
     (folder / "nvidia-ctk").write_text("release 1")
     return programs(folder)
@@ -40,9 +41,13 @@ def shell(script, *arguments, **more):
     return {"ansible.builtin.command": {"argv": ["sh", "-ec", script, *arguments], "chdir": "{{ bin }}"}, **more}
 
 
+def included(file, **more):
+    return [{"ansible.builtin.include_tasks": str(ROLE / "tasks" / file), **more}]
+
+
 def restore(**variables):
     """The role's tasks that record the replacements or restore the programs."""
-    return [{"ansible.builtin.include_tasks": str(ROLE / "tasks" / "restore.yml"), "vars": variables}]
+    return included("restore.yml", vars=variables)
 
 
 def steps(version, only):
@@ -52,31 +57,30 @@ def steps(version, only):
         shell(INSTALL, version, when="deployed != wanted", vars={"wanted": template}),
         {"ansible.builtin.set_fact": {"deployed": template}},
     ]
-    keep, _bring, record, _report = NODE_PRESENT
-    known = {"Keep": [keep], "Deploy": deploy, "Record": restore(**record["vars"])}
+    _back_up, _bring, record, _report = NODE_PRESENT
+    known = {"Back up": included("back_up.yml"), "Deploy": deploy, "Record": restore(**record["vars"])}
     return [{"block": known[step], "when": f"'{step}' in {only}"} for step in known]
 
 
-ALL = "['Keep', 'Deploy', 'Record']"
+ALL = "['Back up', 'Deploy', 'Record']"
 #: Before the second run either the toolkit is upgraded or another version of the agent is requested; it is interrupted after some steps, and a third
 #: one follows or not.
 CASES = {
-    f"{cut[-1]}-{'upgraded' if upgraded else 'changed'}-{'again' if again else 'end'}".lower(): {
+    f"{cut[-1]}-{'upgraded' if upgraded else 'changed'}-{'again' if again else 'end'}".lower().replace(" ", "-"): {
         "upgraded": upgraded,
         "version": "1" if upgraded else "2",
         "steps": cut,
         "again": again,
     }
-    for cut in (["Keep"], ["Keep", "Deploy"])
+    for cut in (["Back up"], ["Back up", "Deploy"])
     for upgraded in (False, True)
     for again in (False, True)
 }
 
 
-@pytest.mark.thorough
-def test_interrupted_run_is_resumed(hear, tmp_path):
+def role_variables():
     files = [*sorted((ROLE / "vars" / "main").glob("*.yml")), ROLE / "defaults" / "main.yml"]
-    variables = {
+    return {
         **{name: value for file in files for name, value in yaml.safe_load(file.read_text()).items()},
         "nano_gpu_replace_host_binaries": True,
         "_extender_sharing_host": {"expected": 1},
@@ -88,6 +92,11 @@ def test_interrupted_run_is_resumed(hear, tmp_path):
         "nano_gpu_state_dir": "{{ bin }}-state",
     }
 
+
+@pytest.mark.thorough
+def test_interrupted_run_is_resumed(hear, tmp_path):
+    variables = role_variables()
+
     def play(tasks, hosts=CASES, **more):
         return {"hosts": ",".join(hosts), "gather_facts": False, "vars": {**variables, **more}, "tasks": tasks}
 
@@ -95,7 +104,7 @@ def test_interrupted_run_is_resumed(hear, tmp_path):
     for name, case in CASES.items():
         folder = tmp_path / name
         before = install_package(folder)
-        after[name] = {**before, "hook": "release 2"} if case["upgraded"] else before
+        after[name] = {**before, "hook": ("release 2", 0o751)} if case["upgraded"] else before
         hosts[name] = {**case, "bin": str(folder), "deployed": {"version": "0", "restarted": ""}}
     again = [name for name, case in CASES.items() if case["again"]]
     found = hear(
@@ -118,3 +127,35 @@ def test_interrupted_run_is_resumed(hear, tmp_path):
         assert found[name] == ([f"agent {case['version']}"] * 2 if case["again"] else []), name
         assert programs(tmp_path / name) == after[name], name
         assert not list((tmp_path / f"{name}-state").rglob("*.json")), name
+
+
+@pytest.mark.thorough
+def test_newer_package_stays_and_damaged_copy_stops_the_restore(hear, tmp_path):
+    hosts = {
+        name: {"bin": str(tmp_path / name), "deployed": {"version": "0", "restarted": ""}, "now_of_run": "first"}
+        for name in ("upgraded", "damaged")
+    }
+    for name in hosts:
+        install_package(tmp_path / name)
+    remove = {
+        "block": restore(__nano_gpu_restores=True, __nano_gpu_cleans=False),
+        "rescue": [{"ansible.builtin.set_fact": {"why": "{{ ansible_failed_result.results[0].msg }}"}}],
+    }
+    damage = shell("for copy in ../damaged-state/backups/*; do echo > $copy; done")
+    found = hear(
+        hosts,
+        [
+            {"hosts": "all", "gather_facts": False, "vars": role_variables(), "tasks": steps("1", ALL)},
+            {"hosts": "upgraded", "gather_facts": False, "tasks": [shell(UPGRADE)]},
+            {"hosts": "damaged", "gather_facts": False, "tasks": [damage]},
+            {"hosts": "all", "gather_facts": False, "vars": role_variables(), "tasks": [remove]},
+        ],
+        "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(attribute='why', default='')))",
+    )
+    assert programs(tmp_path / "upgraded") == {"hook": ("release 2", 0o751), "toolkit": "hook"}
+    assert found["upgraded"] == ""
+    assert programs(tmp_path / "damaged")["hook"][0] == "agent 1\n"
+    assert "is missing or damaged; reinstall the package of" in found["damaged"]
+    state = tmp_path / "damaged-state"
+    assert (state / "state" / "nano-gpu-programs.json").stat().st_mode & 0o777 == 0o600
+    assert (state / "backups").stat().st_mode & 0o777 == 0o700

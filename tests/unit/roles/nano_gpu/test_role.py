@@ -168,7 +168,7 @@ def toolkit(version="1.17.8", mode=""):
 
 
 HOOK, TOOLKIT = "/usr/bin/nvidia-container-runtime-hook", "/usr/bin/nvidia-container-toolkit"
-THERE = {"known": False, "there": [HOOK, TOOLKIT]}
+THERE = {"known": False, "existing": [HOOK, TOOLKIT]}
 #: What is on a host whose programs may be replaced, and a part of the message.
 PROGRAMS = {
     "nothing-wrong": ({"kept": THERE, **toolkit()}, ""),
@@ -179,13 +179,13 @@ PROGRAMS = {
         "{}: NVIDIA's container toolkit 1.18.0 in the mode auto uses CDI",
     ),
     "cdi": ({"kept": THERE, **toolkit(mode="cdi")}, "in the mode cdi uses CDI and calls no hook"),
-    "no-toolkit": ({"kept": {"known": False, "there": [HOOK]}, **toolkit()}, f"Host {{}}: {TOOLKIT} does not exist"),
-    "no-toolkit-yet": ({"kept": {"known": False, "there": []}, "prepared": False, **toolkit("1.18.0")}, ""),
+    "no-toolkit": ({"kept": {"known": False, "existing": [HOOK]}, **toolkit()}, f"Host {{}}: {TOOLKIT} does not exist"),
+    "no-toolkit-yet": ({"kept": {"known": False, "existing": []}, "prepared": False, **toolkit("1.18.0")}, ""),
     "replaced-by-others": (
-        {"kept": {"known": False, "there": [HOOK, TOOLKIT, TOOLKIT + "-bak"]}, **toolkit()},
+        {"kept": {"known": False, "existing": [HOOK, TOOLKIT, TOOLKIT + "-bak"]}, **toolkit()},
         f"Host {{}}: {TOOLKIT}-bak was left by an agent that has replaced",
     ),
-    "replaced-by-us": ({"kept": {"known": True, "there": [HOOK, TOOLKIT, TOOLKIT + "-bak"]}, **toolkit()}, ""),
+    "replaced-by-us": ({"kept": {"known": True, "existing": [HOOK, TOOLKIT, TOOLKIT + "-bak"]}, **toolkit()}, ""),
 }
 
 
@@ -195,7 +195,7 @@ def test_programs_that_cannot_be_replaced_are_refused(made):
         for words in ("Require that they exist", "Refuse programs", "Require a container toolkit")
     ]
     observed = {
-        "__nano_gpu_kept": "{{ kept }}",
+        "__nano_gpu_programs_plan": "{{ kept }}",
         "__nano_gpu_toolkit": "{{ toolkit }}",
         "_extender_sharing_toolkit_file": {"content": "{{ mode | b64encode }}"},
         "_extender_sharing_host": {"prepared": "{{ prepared | default(true) }}"},

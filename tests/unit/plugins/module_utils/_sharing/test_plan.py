@@ -37,7 +37,7 @@ def test_pair_of_strategies_is_left_and_entered_once(before, after):
     old, new = STRATEGIES[before], STRATEGIES[after]
     same_plugin = old.role == new.role
     config = CONFIGS[after] if new.by_nvidia else CONFIGS.get(before, {})
-    parameters = {"migrate": True, "config": config, "kept": [before] if old.host_files else []}
+    parameters = {"migrate": True, "config": config, "kept": [before] if old.host_record else []}
     planned = plan([host(after, **parameters)], [node(before, held=1)])
     [row], cluster = planned["nodes"], planned["cluster"]
     assert list_blockers(planned) == []

@@ -1,0 +1,241 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Programs that an agent replaces: what a run backs up, records and restores."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ansible.errors")
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.gpu.kubernetes.plugins.filter import replaced_programs
+
+HOOK, TOOLKIT, LEFTOVER, PACKAGE_FILE = "/usr/bin/hook", "/usr/bin/toolkit", "/usr/bin/mount", "/usr/bin/nvidia-ctk"
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Host:
+    """A host whose hook is a file and whose toolkit is a link to it, as the package installs them."""
+
+    def __init__(self) -> None:
+        self.record, self.leftover, self.mode = "", "", "0751"
+        self.upgrade("1")
+
+    def upgrade(self, release: str) -> None:
+        self.package, self.hook, self.toolkit = release, f"hook {release}", "link:hook"
+
+    def replace(self, version: str) -> None:
+        self.hook = self.toolkit = self.leftover = f"agent {version}"
+
+    def plan(self) -> dict[str, Any]:
+        paths = {HOOK: self.hook, TOOLKIT: self.toolkit, LEFTOVER: self.leftover, PACKAGE_FILE: self.package}
+        found = [{"item": path, "stat": stat(content, self.mode)} for path, content in paths.items()]
+        record = {"content": base64.b64encode(self.record.encode()), "source": "/r.json"} if self.record else {}
+        return replaced_programs.replaced_programs(found, [HOOK, TOOLKIT, LEFTOVER], [PACKAGE_FILE], record)
+
+    def back_up(self) -> list[str]:
+        """Record the backup, and return the programs that wait for the agent."""
+        plan = self.plan()
+        self.record = plan["backed_up"] or self.record
+        assert self.plan()["backed_up"] == ""
+        return plan["unreplaced"]
+
+    def note(self) -> None:
+        self.record = self.plan()["noted"] or self.record
+        assert self.plan()["noted"] == ""
+
+    def restored(self) -> tuple[list[str], list[str], list[str]]:
+        """Return what is restored, with checksums or targets, what is outdated, and what is left."""
+        plan = self.plan()
+        contents = [each["checksum"] for each in plan["restore"]] + [each["target"] for each in plan["links"]]
+        return contents, plan["outdated"], plan["left"]
+
+
+def stat(content: str, mode: str) -> dict[str, Any]:
+    if content.startswith("link:"):
+        return {"exists": True, "islnk": True, "lnk_target": content[len("link:") :]}
+    if not content:
+        return {"exists": False}
+    more = {"checksum": sha256(content), "mode": mode, "uid": 0, "gid": 5}
+    return {"exists": True, "islnk": False, "isreg": True, **more}
+
+
+@pytest.fixture
+def host() -> Host:
+    return Host()
+
+
+@pytest.fixture
+def replaced(host: Host) -> Host:
+    host.back_up()
+    host.replace("1")
+    host.note()
+    return host
+
+
+def test_a_first_run_backs_up_files_and_records_links(host: Host) -> None:
+    plan = host.plan()
+    [copy] = plan["back_up"]
+    attributes = {"mode": "0751", "uid": 0, "gid": 5}
+    assert copy == {"path": HOOK, "checksum": sha256("hook 1"), "backup": f"hook.{sha256('hook 1')[:16]}", **attributes}
+    assert sorted(json.loads(plan["backed_up"])) == sorted([HOOK, LEFTOVER, TOOLKIT])
+    assert (plan["known"], plan["existing"], plan["noted"], plan["restore"]) == (False, [HOOK, TOOLKIT], "", [])
+    host.back_up()
+    assert (host.plan()["known"], host.restored()) == (True, ([], [], []))
+
+
+@pytest.mark.parametrize("upgraded", [False, True])
+def test_program_at_a_path_where_nothing_was_is_removed(host: Host, upgraded: bool) -> None:
+    host.hook = ""
+    assert (host.plan()["existing"], host.plan()["back_up"]) == ([TOOLKIT], [])
+    host.back_up()
+    host.replace("1")
+    host.package = "2" if upgraded else "1"
+    assert host.plan()["remove"] == [HOOK, LEFTOVER]
+    host.back_up()
+    host.note()
+    assert host.plan()["remove"] == [HOOK, LEFTOVER]
+
+
+def test_interrupted_restore_of_mode_and_owner_is_resumed(replaced: Host) -> None:
+    replaced.hook, replaced.toolkit, replaced.leftover, replaced.mode = "hook 1", "link:hook", "", "0600"
+    [program] = replaced.plan()["restore"]
+    assert (program["path"], program["mode"]) == (HOOK, "0751")
+    assert replaced.plan()["unknown"] == []
+    replaced.mode = "0751"
+    assert replaced.restored() == ([], [], [])
+
+
+@pytest.mark.parametrize("noted", [False, True])
+def test_replaced_programs_are_restored_with_or_without_a_note(host: Host, noted: bool) -> None:
+    host.back_up()
+    host.replace("1")
+    if noted:
+        host.note()
+    assert host.back_up() == []
+    assert host.restored() == ([sha256("hook 1"), "hook"], [], [])
+    assert bool(host.plan()["unknown"]) is not noted
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_new_version_of_the_agent_is_never_the_original(replaced: Host, again: bool) -> None:
+    replaced.replace("2")
+    if again:
+        assert replaced.back_up() == []
+    assert replaced.restored() == ([sha256("hook 1"), "hook"], [], [])
+    assert [each["checksum"] for each in replaced.plan()["unknown"]] == [sha256("agent 2")] * 2
+
+
+def test_an_upgraded_package_is_backed_up_and_restored(replaced: Host) -> None:
+    replaced.upgrade("2")
+    # An interrupted run comes here twice.
+    assert [replaced.back_up() for _time in range(2)] == [[HOOK, TOOLKIT]] * 2
+    replaced.replace("2")
+    replaced.note()
+    assert replaced.restored() == ([sha256("hook 2"), "hook"], [], [])
+
+
+def test_a_package_that_is_installed_again_waits_for_the_agent(replaced: Host) -> None:
+    replaced.upgrade("1")
+    assert replaced.back_up() == [HOOK, TOOLKIT]
+
+
+def test_the_original_stays_known_when_package_and_agent_have_both_changed(replaced: Host) -> None:
+    replaced.upgrade("2")
+    replaced.replace("2")
+    assert replaced.back_up() == [HOOK, TOOLKIT]
+    assert replaced.restored() == ([], [], [HOOK, TOOLKIT])
+    # The agent restarts and leaves the same: it was the agent's.
+    replaced.note()
+    assert replaced.back_up() == []
+    assert replaced.restored() == ([sha256("hook 1"), "hook"], [HOOK, TOOLKIT], [])
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_programs_of_a_newer_package_are_not_overwritten(replaced: Host, again: bool) -> None:
+    replaced.upgrade("2")
+    if again:
+        replaced.back_up()
+    _restored, _outdated, left = replaced.restored()
+    assert HOOK in left
+    assert [each["path"] for each in replaced.plan()["restore"]] == []
+
+
+def entry(original: str, replacement: str | None = None, release: str = "1", former: Any = None) -> dict[str, Any]:
+    return {"original": {"content": original}, "replacement": replacement, "release": release, "former": former}
+
+
+REPLACED = entry("old", "agent")
+UPGRADED = entry("new", None, "2", REPLACED)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "now", "release", "back_up", "restore"),
+    [
+        (entry("old"), "old", "1", False, False),
+        (entry("old"), "agent", "1", False, True),
+        (REPLACED, "agent", "1", False, True),
+        (REPLACED, "old", "1", False, False),
+        # The same package: it is the agent's, in a new version.
+        (REPLACED, "new", "1", False, True),
+        (REPLACED, "missing", "1", False, True),
+        # Another package.
+        (REPLACED, "agent", "2", False, True),
+        (REPLACED, "old", "2", True, False),
+        (REPLACED, "new", "2", True, None),
+        (REPLACED, "missing", "2", True, None),
+        # Not known yet whose it is.
+        (UPGRADED, "new", "2", False, None),
+        (UPGRADED, "agent", "2", False, True),
+        # Nothing was there.
+        (entry("missing"), "agent", "1", False, True),
+        (entry("missing"), "agent", "2", False, True),
+        (entry("missing"), "missing", "1", False, False),
+    ],
+)
+def test_decisions(recorded: Any, now: str, release: str, back_up: bool, restore: bool | None) -> None:
+    program = {"content": now}
+    assert replaced_programs.must_back_up(recorded, program, release) is back_up
+    assert replaced_programs.must_restore(recorded, program, release) is restore
+
+
+GOOD = {"original": {"content": "link:hook"}, "replacement": None, "release": "", "former": None}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[1]",
+        '{"/usr/bin/hook": {}}',
+        json.dumps({HOOK: {**GOOD, "original": {"content": "sha256:" + "0" * 64}}}),
+        json.dumps({HOOK: {**GOOD, "original": {"content": "link:{{ x }}"}}}),
+        json.dumps({HOOK: {**GOOD, "former": {}}}),
+    ],
+)
+def test_a_damaged_record_is_refused(text: str) -> None:
+    record = {"content": base64.b64encode(text.encode()).decode(), "source": "/r.json"}
+    with pytest.raises(AnsibleFilterError, match=r"^/r.json, the record of the replaced programs, is damaged"):
+        replaced_programs.replaced_programs([], [], [], record)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"exists": True, "islnk": False, "isdir": True},
+        {"exists": True, "islnk": True, "lnk_target": "{{ x }}"},
+    ],
+)
+def test_other_than_files_and_links_is_refused(found: dict[str, Any]) -> None:
+    with pytest.raises(AnsibleFilterError, match=f"^{HOOK} is not a regular file"):
+        replaced_programs.replaced_programs([{"item": HOOK, "stat": found}], [HOOK], [])
