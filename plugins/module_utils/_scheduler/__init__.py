@@ -3,6 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """kube-scheduler as a static pod: what `_config` has to know of its configuration file and its manifest.
 
-`node` reads a control plane, `node_state` is what was read, `plan` and `undo` decide on it, `controller` runs that. All functions work on
+`node` reads a control plane, `node_state` is what was read, `plan` decides on it, `controller` runs that. All functions work on
 trees of dictionaries and lists, so that this floor needs no YAML library.
 """
