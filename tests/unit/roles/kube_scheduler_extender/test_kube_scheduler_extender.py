@@ -15,7 +15,7 @@ import yaml
 from fakes.loopback_api import serving, write_kubeconfig
 from fakes.scheduler_machine import KUBEADM, ControlPlanes
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT, task_of
 
 if os.geteuid() != 0:
     pytest.skip("only root gives files to root", allow_module_level=True)
@@ -23,10 +23,8 @@ if os.geteuid() != 0:
 MANIFEST = (
     ROOT / "tests" / "unit" / "plugins" / "module_utils" / "_scheduler" / "fixtures" / "kubeadm-1.34.4.yaml"
 ).read_text()
-# The connection that _cluster_api sets, for parts of the role that a test includes on their own.
-CONNECTED = {"module_defaults": {"group/gpu.kubernetes.api": {"kubeconfig": "{{ gpu_kubeconfig }}"}}}
-# What a run has done that was cut off before the proof.
-CUT_OFF = ("preflight", "api_pod", "record", "manifest")
+# What an interrupted run has done before the verification: files of the role, and tasks of the file "change".
+INTERRUPTED = ("preflight", "Read the scheduler's pod", "record", "Write the configuration")
 NOTE = "state/kube-scheduler-change.json"
 # Of a run that fails: there is no use in waiting for what does not come.
 FAILS = {"kube_scheduler_extender_keep": False, "kube_scheduler_extender_timeout": 1}
@@ -71,10 +69,9 @@ def apply(run, tmp_path):
         }
         role = "gpu.kubernetes.kube_scheduler_extender"
         tasks = [
-            {
-                "ansible.builtin.include_role": {"name": role, "tasks_from": part, "apply": CONNECTED if parts else {}},
-                "vars": {"__kube_scheduler_extender_writes": True},
-            }
+            task_of("kube_scheduler_extender", "change", part)
+            if " " in part
+            else {"ansible.builtin.include_role": {"name": role, "tasks_from": part, "public": True}}
             for part in parts or ["main"]
         ]
         plays = [{"hosts": "all", "serial": 1, "any_errors_fatal": True, "gather_facts": False, "tasks": tasks}]
@@ -327,7 +324,7 @@ def test_a_host_that_is_no_node_is_refused_before_anything_changes(plane, apply)
 @pytest.mark.thorough
 def test_what_was_there_before_an_upgrade_does_not_come_back(plane, apply) -> None:
     """The upgrade came after a run that was cut off. Before it, the run that is to follow has to prove the change."""
-    code, _changes, said = apply(plane, parts=CUT_OFF, kube_scheduler_extender_keep=False)
+    code, _changes, said = apply(plane, parts=INTERRUPTED, kube_scheduler_extender_keep=False)
     assert (code, plane.note.exists(), plane.config.exists()) == (0, True, True), said
     assert apply(plane, "--check", kube_scheduler_extender_keep=False)[:2] == (0, {"cp1": 1})
     upgraded = MANIFEST.replace("v1.34.4", "v1.34.5")
