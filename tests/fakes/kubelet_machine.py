@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from fakes.loopback_api import LoopbackApi, listed
+from fakes.loopback_api import LoopbackApi, listed, send_json
 
 NAME = "node"
 _RESOURCES = [
@@ -147,15 +147,15 @@ class Machine:
             def do_GET(self) -> None:  # noqa: N802 - a name of http.server
                 path = urlsplit(self.path).path
                 if machine._state["error"] and (machine.folder / "alone").exists():
-                    self._answer(503, b"gone")
+                    send_json(self, 503, b"gone")
                     return
                 known = {NAME: machine.node, **machine.others}
                 if path.startswith("/api/v1/nodes/"):
                     node = known.get(path.rpartition("/")[2])
-                    self._answer(200 if node else 404, json.dumps(node or _NO_SUCH_NODE).encode())
+                    send_json(self, 200 if node else 404, json.dumps(node or _NO_SUCH_NODE).encode())
                 elif path == "/api/v1":
                     said = {"kind": "APIResourceList", "groupVersion": "v1", "resources": _RESOURCES}
-                    self._answer(200, json.dumps(said).encode())
+                    send_json(self, 200, json.dumps(said).encode())
                 else:
                     super().do_GET()
 
