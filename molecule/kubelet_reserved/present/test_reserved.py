@@ -141,7 +141,7 @@ def test_what_kubeadm_writes_anew_gets_it_again_also_by_a_run_that_was_killed(
     assert "kubeReserved" not in configuration(machine)
     # what the undo has to give back
     machine.check_output(f"cp -p {CONFIG} {BEFORE}")
-    killed_at(CONVERGE, "Steady | Wait until the kubelet has run", "--limit", names[0])
+    killed_at(CONVERGE, "Verify | Wait until the kubelet has run", "--limit", names[0])
     assert unproved(machine)
     code, said = apply()
     assert code == 0, said

@@ -296,7 +296,7 @@ def test_a_node_that_is_not_proved_gets_its_former_driver_and_the_others_keep_th
     assert seconds_until_killed(api, first, job) >= 5, "it was evicted before its deadline"
     now = state()
     assert (*now[first][:2], now[first][3], now[second]) == (FORMER, False, ["inactive"] * 2, before[second])
-    # The former installer was fetched before: where it came from is not params any more.
+    # The former installer was fetched before: its source is not used any more.
     workers[first].check_output(f"mv /root/fake-installer-{NEWER}.run /root/away")
     code, recap, printed = upgrade(FORMER)
     workers[first].check_output(f"mv /root/away /root/fake-installer-{NEWER}.run")

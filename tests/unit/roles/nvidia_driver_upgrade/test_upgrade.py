@@ -56,7 +56,7 @@ def test_a_run_that_goes_on_has_to_be_told_where_to(made, tmp_path):
 
 
 def test_a_pod_that_its_budget_keeps_is_named_and_the_node_given_back(refusals, cluster, given, tmp_path):
-    """Of an upgrade that had only to give the node back: another one is params for now, and the run begins anew."""
+    """Of an upgrade that had only to end the maintenance: another driver is requested now, and the run begins again."""
     first = copy.deepcopy(cluster.put(offering("w1", {"nvidia.com/gpu": "2"})))
     cluster.put(placed("web", gpus=1, owner="web", owner_kind="ReplicaSet"))
     cluster.refuse = lambda _pod: BUDGET
@@ -168,7 +168,7 @@ def test_what_was_offered_before_the_swap_is_not_taken_for_the_new_drivers(refus
 
 
 def test_nodes_of_a_batch_are_proved_by_what_each_offers(refusals, cluster, given):
-    """It fails before there is a pod, and says what that would have params for."""
+    """It fails before there is a pod, and says what the pod would have requested."""
     params = {"a": "nvidia.com/gpu", "b": "nvidia.com/mig-1g.5gb", "c": "nvidia.com/gpu"}
     for name in params:
         cluster.put(offering(name, {}))
@@ -183,7 +183,7 @@ def test_nodes_of_a_batch_are_proved_by_what_each_offers(refusals, cluster, give
         assert f"(node {name}) did not pass the GPU test: offers 0 {resource}, so" in told[name]
 
 
-#: What a node offered, what else is params, which resource a pod asks for, and why nothing is proved.
+#: What a node offered, what else is set, which resource a pod requests, and why nothing is proved.
 PROOFS = {
     "whole": ({"nvidia.com/gpu": 2}, {}, "nvidia.com/gpu", ""),
     "mixed": ({"nvidia.com/mig-2g.10gb": 1, "nvidia.com/mig-1g.5gb": 7}, {}, "nvidia.com/mig-1g.5gb", ""),
