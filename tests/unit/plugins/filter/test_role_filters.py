@@ -22,7 +22,10 @@ from ansible_collections.gpu.kubernetes.plugins.filter import (
     node_names,
     object_references,
     object_states,
+    rollback_order,
+    scheduler_pod_state,
     scheduler_pods,
+    scheduler_record,
     url_credentials,
     workload_state,
 )
@@ -37,7 +40,10 @@ MODULES = (
     node_names,
     object_references,
     object_states,
+    rollback_order,
+    scheduler_pod_state,
     scheduler_pods,
+    scheduler_record,
     url_credentials,
     workload_state,
 )
@@ -54,7 +60,10 @@ WRONG = {
     "node_names": (["a"], {}),
     "object_references": ("name",),
     "object_states": ([{}], [[]]),
+    "rollback_order": ([{}], "", "host"),
+    "scheduler_pod_state": ({}, {}, {}),
     "scheduler_pods": ([{}], "own"),
+    "scheduler_record": ([{}], [], {}, {}, ""),
     "url_credentials": (None,),
     "workload_state": ({"kind": "Job"}, [[], []]),
 }

@@ -117,41 +117,6 @@ def test_run_again_and_back(plane, apply) -> None:
     assert not plane.note.exists()
 
 
-#: Of a manifest that the run leaves alone: the hash of the pod that there was, the present pod's, when the kubelet read it; whether it is the one.
-FORMER_PODS = {
-    "same": ("a", "a", "2026-11-23T02:00:00.9Z", True),
-    "another": ("a", "b", "2026-11-23T02:00:00.9Z", False),
-    "others-had-just-written-it": ("a", "b", "2026-11-23T04:32:36.000000001+02:00", True),
-    "there-was-none": ("", "b", "2026-11-23T02:00:00Z", True),
-    "no-pod": ("", "", "", False),
-}
-
-
-def test_the_pod_of_a_manifest_that_others_have_just_written(hear) -> None:
-    """An upgrade writes the manifest, and the run comes before the kubelet has seen it."""
-    path, at = "/etc/kubernetes/manifests/kube-scheduler.yaml", 1795401155
-    hosts = {}
-    for name, (before, now, seen, _wanted) in FORMER_PODS.items():
-        marks = {"kubernetes.io/config.hash": now, "kubernetes.io/config.seen": seen} if now else {}
-        hosts[name] = {
-            "__kube_scheduler_extender_pods": {"found": [[{"metadata": {"annotations": marks}}]]},
-            "__kube_scheduler_extender_record": {"hash": before, "former": [f"{path} c"]},
-            "__kube_scheduler_extender_plan": {"path": path},
-            "__kube_scheduler_extender_manifest_stat": {"stat": {"checksum": "c", "mtime": at + 0.9}},
-        }
-    variables = ROOT / "roles" / "kube_scheduler_extender" / "vars" / "main.yml"
-    judged = yaml.safe_load(variables.read_text())
-    names = ["node", "there", "pod", "annotations", "pod_hash", "read_at", "is_former", "expected"]
-    play = {
-        "hosts": "all",
-        "gather_facts": False,
-        "vars": {name: judged[name] for name in (f"__kube_scheduler_extender_{each}" for each in [*names, "checksum"])},
-        "tasks": [{"ansible.builtin.set_fact": {"told": "{{ __kube_scheduler_extender_expected | bool }}"}}],
-    }
-    told = hear(hosts, [play], "dict(groups.all | zip(groups.all | map('extract', hostvars, 'told') | map('bool')))")
-    assert told == {name: wanted for name, (*_pods, wanted) in FORMER_PODS.items()}
-
-
 def test_a_second_manifest_beside_it_is_refused(plane, apply) -> None:
     """Whichever of the two the kubelet runs now, at its next scan it may be the other one."""
     copy = plane.manifest.with_name("kube-scheduler.yaml.bak")
