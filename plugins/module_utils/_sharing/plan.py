@@ -171,7 +171,7 @@ class Change:
     @property
     def cordons(self) -> bool:
         """Return whether the node is cordoned before and uncordoned afterwards, also if an earlier run has cordoned it."""
-        return self.to is not None and (self.is_change or self.node.is_changing) and not self.missing_tags
+        return (self.is_change or self.node.is_changing) and not self.missing_tags
 
     @property
     def drain(self) -> str:

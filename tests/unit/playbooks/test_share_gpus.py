@@ -183,6 +183,6 @@ def test_scheduler_that_cannot_be_changed_is_found_before_any_change(machine, pl
     code, changed, said = play("share_gpus", *tags, "--check", **given)
     assert (code, changed > 0) == (0, True), said
     assert (
-        "UNKNOWN IN CHECK MODE: plane: kube-scheduler gets the address of a Service that a run creates first." in said
+        "UNKNOWN IN CHECK MODE: plane: kube-scheduler gets an extender whose address is known after a run has deployed it." in said
     )
     assert machine.state() == machine.first

@@ -320,7 +320,9 @@ REMOVED = {
 def test_removal_takes_what_the_node_has_or_the_host_declares(row, strategy, roles):
     planned = plan_one(row, strategy, {"absent": True}, gpus=None)
     assert (planned["node_absent"], planned["to"], planned["node_present"]) == (roles, "", "")
-    assert (planned["cordon"], planned["drain"], planned["blockers"]) == (False, "none", [])
+    interrupted = (row or {}).get("maintenance", "")
+    assert (planned["cordon"], planned["reason"]) == (bool(interrupted), interrupted)
+    assert (planned["drain"], planned["blockers"]) == ("none", [])
 
 
 def test_removal_from_one_node_keeps_the_strategy_for_others():
