@@ -296,3 +296,34 @@ def test_defaults_follow_what_was_declared_for_other_roles(hear, tmp_path):
     )
     for name, (_variables, values) in HOSTS.items():
         assert {key: told[name][key] for key in values} == values, name
+
+
+#: Variables and NVML's answer of a host with one GPU, and whether its driver is managed.
+DRIVERS = {
+    "works": ({}, None, False),
+    "of-this-collection": ({"__gpu_preflight_driver_recorded": True}, None, True),
+    "method-set": ({"nvidia_driver_method": "package"}, None, True),
+    "missing": ({}, "no NVML library", True),
+    "missing-and-left": ({"nvidia_driver_method": "none"}, "no NVML library", False),
+}
+
+
+def test_working_driver_of_others_is_not_managed(hear):
+    """As prepare_gpu_nodes decides it, in whose roles the default of the method counts as a method that is set."""
+    first, second = yaml.safe_load((ROOT / "playbooks" / "prepare_gpu_nodes.yml").read_text())[:2]
+    assert second["tasks"][0] == first["tasks"][0]
+    hosts = {
+        name: {
+            **variables,
+            "gpu_preflight_gpus": {"ansible_facts": {"nvml": {"error": error, "gpus": [{"lost": False}]}}},
+        }
+        for name, (variables, error, _managed) in DRIVERS.items()
+    }
+    prepare = {"name": "gpu.kubernetes.nvidia_driver", "tasks_from": "preflight"}
+    tasks = [first["tasks"][0], {"ansible.builtin.include_role": prepare, "when": "not gpu_preflight_driver_managed"}]
+    told = hear(
+        hosts,
+        [{"hosts": "all", "gather_facts": False, "tasks": tasks}],
+        "dict(groups.all | zip(groups.all | map('extract', hostvars, 'gpu_preflight_driver_managed')))",
+    )
+    assert told == {name: managed for name, (*_host, managed) in DRIVERS.items()}

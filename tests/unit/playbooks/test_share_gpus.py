@@ -154,35 +154,47 @@ def test_removal_leaves_the_strategy_to_other_nodes_and_then_nothing(machine, pl
     assert (machine.state(), machine.reported("w1")) == (machine.first, {})
 
 
-@pytest.mark.thorough
-def test_scheduler_that_cannot_be_changed_is_found_before_any_change(machine, play, tmp_path):
+@pytest.fixture
+def plane(machine, tmp_path):
+    """A control plane with kubeadm's manifest of kube-scheduler; its variables."""
     machine.cluster.put({"kind": "Node", "apiVersion": "v1", **node("plane", 0)})
     machine.first = machine.state()
     manifest = tmp_path / "manifests" / "kube-scheduler.yaml"
     manifest.parent.mkdir()
     fixtures = ROOT / "tests" / "unit" / "plugins" / "module_utils" / "_scheduler" / "fixtures"
     manifest.write_text((fixtures / "kubeadm-1.34.4.yaml").read_text())
-    given = {
-        "gpu_sharing_strategy": "nano_gpu",
-        "nano_gpu_agent_needs_host_binaries": False,
+    return {
         "kube_scheduler_extender_manifest": str(manifest),
         "kube_scheduler_extender_config_path": str(tmp_path / "scheduler.yaml"),
         "kube_scheduler_extender_state_dir": str(tmp_path / "plane"),
     }
-    tags = ("--tags", "device_plugin,sharing,scheduler")
-    hosts = HOSTS["all"]["children"]["kube_control_plane"]["hosts"]["plane"]
-    hosts["kube_scheduler_extender_extenders"] = [
-        {"urlPrefix": "http://10.0.0.9/mine", "bindVerb": "bind", "ignorable": True}
-    ]
-    try:
-        code, changed, said = play("share_gpus", *tags, **given)
-    finally:
-        hosts.clear()
+
+
+SCHEDULER = ("--tags", "device_plugin,sharing,scheduler")
+UNKNOWN = (
+    "UNKNOWN IN CHECK MODE: plane: kube-scheduler gets an extender whose address is known after a run has deployed it."
+)
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_check_of_a_cluster_whose_first_host_has_another_strategy(machine, play, plane, monkeypatch, awaited):
+    """Only the second host exports the extender of kube-scheduler, and before the driver is installed, none does."""
+    monkeypatch.setitem(HOSTS["all"]["children"]["gpu_nodes"]["hosts"], "w2", {"gpu_sharing_strategy": "gpushare"})
+    code, changed, said = play("share_gpus", *SCHEDULER, "--check", nvidia_driver_awaited=awaited, **plane)
+    assert (code, changed > 0, UNKNOWN in said) == (0, True, True), said
+    assert machine.state() == machine.first
+
+
+@pytest.mark.thorough
+def test_scheduler_that_cannot_be_changed_is_found_before_any_change(machine, play, plane, monkeypatch):
+    given = {"gpu_sharing_strategy": "nano_gpu", "nano_gpu_agent_needs_host_binaries": False, **plane}
+    others = [{"urlPrefix": "http://10.0.0.9/mine", "bindVerb": "bind", "ignorable": True}]
+    with monkeypatch.context() as patched:
+        hosts = HOSTS["all"]["children"]["kube_control_plane"]["hosts"]
+        patched.setitem(hosts, "plane", {"kube_scheduler_extender_extenders": others})
+        code, changed, said = play("share_gpus", *SCHEDULER, **given)
     assert (code != 0, changed) == (True, 0), said
     assert "http://10.0.0.9/mine and http://127.0.0.1/unknown both have a bindVerb, and kube-scheduler takes at" in said
-    code, changed, said = play("share_gpus", *tags, "--check", **given)
-    assert (code, changed > 0) == (0, True), said
-    assert (
-        "UNKNOWN IN CHECK MODE: plane: kube-scheduler gets an extender whose address is known after a run has deployed it." in said
-    )
+    code, changed, said = play("share_gpus", *SCHEDULER, "--check", **given)
+    assert (code, changed > 0, UNKNOWN in said) == (0, True, True), said
     assert machine.state() == machine.first
