@@ -40,7 +40,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._probe i
 )
 def test_read_failure_distinguishes_runtime_and_program(errors: str, kind: type[Exception], message: str) -> None:
     failure = clients.read_failure("crictl", 1, errors)
-    assert type(failure) is kind
+    assert failure.__class__ is kind
     assert message in str(failure)
     assert len(str(failure)) < 600
     assert "\n" not in str(failure)

@@ -24,7 +24,8 @@ ROOT = Path(__file__).resolve().parents[5]
 OWN = ("role", "labelling_role", "tolerations", "counted", "measure", "daemon_set", "plugin_labels")
 #: Who may name one: its role, and the report on the memory that gpushare has allocated.
 NAMING = re.compile(
-    r"plugins/(module_utils/(_sharing/catalogue|_gpushare/)|(filter|modules)/gpushare_|(action|modules)/show_report)|roles/gpushare_report/|playbooks/show_gpu_allocation"
+    r"plugins/(module_utils/(_sharing/catalogue|_gpushare/)|(filter|modules)/gpushare_|(action|modules)/show_report)"
+    r"|roles/gpushare_report/|playbooks/show_gpu_allocation"
 )
 ENTRY_POINTS = {"preflight", "cluster_present", "node_absent", "node_present", "cluster_absent", "verify"}
 
