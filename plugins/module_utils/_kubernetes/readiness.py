@@ -255,13 +255,12 @@ def _is_gpu_plugin(pod: Object) -> bool:
     images = " ".join(str(container.get("image")) for container in spec.get("containers") or [])
     return (
         any(_PLUGIN_FOLDER.search(folder) for folder in folders)
-        and (bool(_GPU_PLUGIN.search(images)) or _is_own_plugin(pod))
+        and (
+            bool(_GPU_PLUGIN.search(images))
+            or any(matches_selector(row.plugin_labels, get_labels(pod)) for row in OWN_PLUGIN)
+        )
         and not _OTHER_VENDOR.search(images)
     )
-
-
-def _is_own_plugin(pod: Object) -> bool:
-    return any(matches_selector(row.plugin_labels, get_labels(pod)) for row in OWN_PLUGIN)
 
 
 def _is_plugin(pod: Object, query: Query) -> bool:

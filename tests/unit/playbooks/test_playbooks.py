@@ -321,9 +321,9 @@ def test_working_driver_of_others_is_not_managed(hear):
     }
     prepare = {"name": "gpu.kubernetes.nvidia_driver", "tasks_from": "preflight"}
     tasks = [first["tasks"][0], {"ansible.builtin.include_role": prepare, "when": "not gpu_preflight_driver_managed"}]
-    told = hear(
+    managed = hear(
         hosts,
         [{"hosts": "all", "gather_facts": False, "tasks": tasks}],
         "dict(groups.all | zip(groups.all | map('extract', hostvars, 'gpu_preflight_driver_managed')))",
     )
-    assert told == {name: managed for name, (*_host, managed) in DRIVERS.items()}
+    assert managed == {name: expected for name, (*_host, expected) in DRIVERS.items()}

@@ -10,9 +10,9 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import e
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import check_pods, task_of
 
 #: The settings that the role exports for kube-scheduler.
-SETTINGS = task_of("_extender_sharing", "settings", "Export the scheduler")["vars"]["__extender_sharing_set"].strip()[
-    2:-2
-]
+SETTINGS = task_of("_extender_sharing", "settings", "Export the scheduler")["ansible.builtin.set_fact"][
+    "gpu_sharing_extender"
+]["settings"].strip()[2:-2]
 SERVICE = {"found": [[{"spec": {"clusterIP": "10.96.0.9"}}]]}
 
 
