@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The options that all modules for configuration files of container runtimes have in common.
 
-Their other half is ``ARGUMENTS`` in ``module_utils/_runtimes/face.py``.
+Their other half is ``ARGUMENTS`` in ``module_utils/_runtimes/arguments.py``.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ options:
     type: int
     default: 300
 extends_documentation_fragment:
-  - kubernetes.core.k8s_auth_options
+  - gpu.kubernetes.k8s_auth
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.api
   - gpu.kubernetes.attributes.info

@@ -152,7 +152,7 @@ attributes:
       - Nothing remains of a test, so it reports no change. Only the removal of pods that an interrupted earlier run
         left behind is reported as a change.
 extends_documentation_fragment:
-  - kubernetes.core.k8s_auth_options
+  - gpu.kubernetes.k8s_auth
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.api
 seealso:

@@ -32,7 +32,7 @@ options:
     type: str
     choices: [GiB, MiB]
 extends_documentation_fragment:
-  - kubernetes.core.k8s_auth_options
+  - gpu.kubernetes.k8s_auth
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.api
   - gpu.kubernetes.attributes.info

@@ -27,7 +27,7 @@ options:
     type: list
     elements: str
 extends_documentation_fragment:
-  - kubernetes.core.k8s_auth_options
+  - gpu.kubernetes.k8s_auth
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.api
   - gpu.kubernetes.attributes.full

@@ -76,7 +76,7 @@ options:
     type: bool
     default: false
 extends_documentation_fragment:
-  - kubernetes.core.k8s_auth_options
+  - gpu.kubernetes.k8s_auth
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.api
 attributes:

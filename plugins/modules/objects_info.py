@@ -31,7 +31,7 @@ options:
     choices: [fail, none]
     default: fail
 extends_documentation_fragment:
-  - kubernetes.core.k8s_auth_options
+  - gpu.kubernetes.k8s_auth
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.info
   - gpu.kubernetes.attributes.api

@@ -94,7 +94,7 @@ options:
     type: str
     default: kube_control_plane
 extends_documentation_fragment:
-  - kubernetes.core.k8s_auth_options
+  - gpu.kubernetes.k8s_auth
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.api
   - gpu.kubernetes.attributes.info
