@@ -52,6 +52,24 @@ def test_a_broken_earlier_report_is_written_anew(play, tmp_path, text):
     assert json.loads(path.read_text())["summary"]["problems"] == 1
 
 
+def test_a_report_of_an_earlier_job_is_not_exported_again(play, tmp_path):
+    # AWX passes the artifacts of a workflow's earlier jobs as extra variables.
+    path = tmp_path / "report.json"
+    stale = {"summary": {"problems": 0}, "problems": []}
+    code, said = play(
+        f"node {LOCAL}\n", VERIFY, **SEEN_NOTHING, gpu_verify_report_path=str(path), gpu_verify_report=stale
+    )
+    assert code != 0
+    assert "GPU report: 0 nodes, 0 GPUs, 1 problem" in said
+    assert json.loads(path.read_text())["summary"]["problems"] == 1
+
+
+@pytest.mark.parametrize("variable", ["AWX_HOST", "AWX_PRIVATE_DATA_DIR"])
+def test_no_file_is_written_in_a_job_of_awx(made, variable):
+    environment = {variable: "https://awx.example.com"}
+    assert made("gpu_verify", {"node": {}}, "gpu_verify_report_path", environment=environment) == {"node": ""}
+
+
 def test_the_report_knows_what_its_hosts_offer(made):
     names = ("resource_name", "plugin_namespace", "plugin_labels")
     hosts = {

@@ -232,7 +232,7 @@ def test_what_no_pod_has_proved_is_told(hear):
     report = (
         "{'told': dict(ansible_play_hosts | zip(ansible_play_hosts | map('extract', hostvars, 'told'))), 'report': "
         f"lookup('ansible.builtin.template', '{role}/templates/report.j2', template_vars="
-        "{'nvidia_driver_upgrade_report': ansible_play_hosts | map('extract', hostvars, 'one') | list}).splitlines()}"
+        "{'__nvidia_driver_upgrade_results': ansible_play_hosts | map('extract', hostvars, 'one') | list}).splitlines()}"
     )
     heard = hear(hosts, [play], report, __nvidia_driver_upgrade_record="{{ record }}")
     assert heard["told"] == {name: list(expected) for name, (_offered, _asked, *expected) in PROOFS.items()}

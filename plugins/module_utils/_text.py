@@ -1,0 +1,42 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Texts that YAML has read as something else.
+
+Someone writes a version without quotes, or answers a survey of AWX: ansible-core 2.19 and newer read the answer ``580`` as a number and
+an empty answer as nothing, older ones keep the text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class NotTextError(ValueError):
+    """The value has lost the text that someone wrote; the message is one sentence with the variable and the remedy."""
+
+
+def read_text(value: Any, name: str, decimal: bool = False) -> str:
+    """The text that someone wrote for the variable *name*: of an integer its digits, of nothing an empty one.
+
+    *decimal* also accepts a number with a point, whose last zeros are lost. Raises NotTextError for every other value.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, float) and decimal:
+        return repr(float(value))
+    kind = {bool: "a truth value", float: "a number that may have lost its last digits"}.get(
+        _find_base(value), "another value"
+    )
+    raise NotTextError(
+        f"{name} is {value!s}, {kind} and not a text; write it in quotes, or a version with all its numbers"
+    )
+
+
+def _find_base(value: Any) -> type:
+    """The plain type of a value, of which ansible-core has subclasses."""
+    return next((base for base in (bool, float) if isinstance(value, base)), object)
