@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: compatibility
-short_description: Judge whether a driver, CUDA, GPUs, a kernel and the container toolkit go together
+short_description: Judge whether a driver, CUDA, GPUs, a kernel, the container toolkit and Kubernetes go together
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
@@ -43,6 +43,23 @@ options:
       toolkit:
         description: Version of NVIDIA's container toolkit.
         type: str
+      containerd:
+        description: Version of containerd.
+        type: str
+      kubernetes:
+        description: Version of the kubelet.
+        type: str
+      plugin:
+        description: Version of NVIDIA's device plugin, as the tag of its image. A digest counts as unknown.
+        type: str
+      kubelet_cgroup_driver:
+        description: The kubelet's cgroup driver. Omit it for a kubelet that reads it from the container runtime.
+        type: str
+        choices: [systemd, cgroupfs]
+      runtime_cgroup_driver:
+        description: The cgroup driver of the NVIDIA runtime.
+        type: str
+        choices: [systemd, cgroupfs]
       gpus:
         description:
           - The GPUs, as in C(ansible_facts.nvml.gpus), of which C(name), C(pci_device_id), C(architecture) and C(compute_capability)
@@ -90,7 +107,7 @@ _value:
         topic:
           description:
             - V(driver_gpu), V(kernel_modules), V(cuda_driver), V(cuda_gpu), V(driver_kernel), V(driver_security), V(driver_branch),
-              V(toolkit_security) or V(toolkit).
+              V(toolkit_security), V(toolkit), V(containerd), V(device_plugin) or V(cgroup_driver).
           type: str
           sample: driver_gpu
         message:

@@ -163,6 +163,17 @@ kubelet:
       description: V(containerd), V(crio), or V(docker) for cri-dockerd; V(none) where the socket's name tells of none of them.
       type: str
       sample: containerd
+    version:
+      description: Its version; V(none) if its program is not found.
+      type: str
+      sample: 1.34.4
+    cgroup_driver:
+      description:
+        - V(systemd) or V(cgroupfs), which the container runtime has to use, too.
+        - V(none) where it reads the driver from the container runtime, as from Kubernetes 1.31 on with containerd 2.0 or CRI-O 1.28, and
+          where a version is unknown.
+      type: str
+      sample: systemd
 kubernetes_distribution:
   description: The Kubernetes distribution, or the installer of the cluster, whose files are found; V(none) without any.
   returned: success
@@ -200,6 +211,14 @@ ARGUMENTS = {
 FURTHER_FOLDERS = ["/usr/local/bin", "/usr/local/sbin", "/usr/bin", "/usr/local/nvidia/toolkit"]
 
 
+def describe_kubelet(version: str | None, runtime: str | None) -> dict[str, t.Any]:
+    """Return the facts of a kubelet of this version with a container runtime of this version."""
+    facts = kubelet.describe_kubelet(kubelet.list_processes(), kubelet.read_path)
+    if kubelet.reads_driver_from_runtime(version, facts["daemon"], runtime):
+        facts["cgroup_driver"] = None
+    return {**facts, "version": version}
+
+
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
@@ -220,10 +239,11 @@ def main() -> None:
     manager = params["package_manager"] or host.find_package_manager(find)
     service = params["service"] or params["daemon"]
     distribution = _distributions.detect(os.path.exists)
+    program = host.describe_program(find(PROGRAMS[params["daemon"]]), attempt)
     shown = clients.parse_show(attempt(clients.build_show_command(service))[1])
     module.exit_json(
         changed=False,
-        program=host.describe_program(find(PROGRAMS[params["daemon"]]), attempt),
+        program=program,
         service={
             "name": service,
             "exists": shown.get("LoadState") == "loaded",
@@ -234,7 +254,7 @@ def main() -> None:
         packages={name: host.read_package_version(manager, name, attempt) for name in params["packages"]},
         other_configurations=list_changed_files(params["state_dir"], besides=params["config_path"]),
         files_found=host.filter_existing(params["files"]),
-        kubelet=kubelet.describe_kubelet(kubelet.list_processes(), kubelet.read_path),
+        kubelet=describe_kubelet(host.describe_program(find("kubelet"), attempt)["version"], program["version"]),
         kubernetes_distribution=distribution,
         runtime_hint=_distributions.named(distribution).runtime_hint,
     )

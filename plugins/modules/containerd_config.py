@@ -147,6 +147,12 @@ default_runtime_name:
   returned: success
   type: str
   sample: nvidia
+systemd_cgroup:
+  description:
+    - Whether the runtime O(runtime_name) uses the systemd cgroup driver, which the kubelet has to use, too; null without the runtime.
+  returned: success
+  type: bool
+  sample: true
 restart_required:
   description:
     - Whether containerd has to be restarted to take over the file. True if this run changed what the file means, or an earlier run did

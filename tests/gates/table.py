@@ -33,6 +33,7 @@ from . import (
     scenarios,
     selection,
     shell,
+    tables,
     versions,
     words,
 )
@@ -173,7 +174,7 @@ def types(_arguments: list[str]) -> int:
 
 
 def contract(_arguments: list[str]) -> int:
-    """Argument specs = defaults, licences, action groups, floors, private variables, words, tests/scenarios.yml, changelog"""
+    """Argument specs = defaults, licences, action groups, floors, private variables, words, age of tables, tests/scenarios.yml, changelog"""
     status = (
         argument_specs.main()
         | licences.main()
@@ -181,6 +182,7 @@ def contract(_arguments: list[str]) -> int:
         | floors.main()
         | private_variables.main()
         | words.main()
+        | tables.main()
     )
     status |= finish("scenarios.yml", selection.problems(), f"{len(selection.table())} scenarios")
     return status | call("antsibull-changelog", "lint")

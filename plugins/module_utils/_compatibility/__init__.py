@@ -1,4 +1,4 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which drivers, CUDA toolkits, GPUs, kernels and container toolkits go together."""
+"""Which drivers, CUDA toolkits, GPUs, kernels, container toolkits, container runtimes, device plugins and Kubernetes releases go together."""

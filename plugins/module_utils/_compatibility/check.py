@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Mapping
 
-from . import driver, versions
+from . import cluster, driver, versions
 from .gpus import Gpu, choose_modules, choose_open_modules, find_branches
 from .situation import STOP, WARN, Finding, Situation, read_situation
 from .tables import Row, Tables, contains_version
@@ -198,6 +198,9 @@ CHECKS = (
     driver.check_security,
     driver.check_support,
     check_toolkit,
+    cluster.check_containerd,
+    cluster.check_plugin,
+    cluster.check_cgroup_driver,
 )
 
 

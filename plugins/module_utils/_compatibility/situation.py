@@ -32,7 +32,7 @@ class Situation:
     """A host, observed or planned. ``None`` is a missing or unknown value.
 
     *driver* is a version or a branch, which stands for its newest version. *running* is the driver that works on the host with this
-    kernel and these kernel modules. *today* is a month such as ``2026-05``.
+    kernel and these kernel modules. *plugin* is the device plugin, as the tag of its image. *today* is a month such as ``2026-05``.
     """
 
     today: str
@@ -42,6 +42,11 @@ class Situation:
     kernel: str | None = None
     toolkit: str | None = None
     running: str | None = None
+    containerd: str | None = None
+    kubernetes: str | None = None
+    plugin: str | None = None
+    kubelet_cgroup_driver: str | None = None
+    runtime_cgroup_driver: str | None = None
     gpus: tuple[Gpu, ...] = ()
 
     @property
@@ -73,6 +78,8 @@ def read_situation(given: Mapping[str, Any], tables: Tables, today: str) -> Situ
     texts = {name: str(given[name]) for name in names - {"gpus"} if given.get(name) not in (None, "")}
     if texts.get("flavor", OPEN) not in (OPEN, PROPRIETARY):
         raise CompatibilityError(f"flavor is {texts['flavor']!r}; choose one of {OPEN}, {PROPRIETARY}")
+    if not re.fullmatch(r"v?\d+(\.\d+)+([-+~_].*)?", texts.get("plugin", "")):
+        texts.pop("plugin", None)  # a digest, or a name without a version
     gpus = given.get("gpus") or []
     if not isinstance(gpus, (list, tuple)) or not all(isinstance(gpu, Mapping) for gpu in gpus):
         raise CompatibilityError("gpus is not a list of dictionaries; pass those of ansible_facts.nvml")

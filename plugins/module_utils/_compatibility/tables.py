@@ -23,6 +23,8 @@ PARTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("cuda_gpu", ""): ("architecture", "first"),
     ("driver_kernel", ""): ("from", "to", "kernels"),
     ("kernel_releases", ""): ("series", "date"),
+    ("kubernetes", "containerd"): ("kubernetes", "containerd", "date"),
+    ("kubernetes", "plugin"): ("from", "to", "date"),
     ("toolkit", "security"): ("fixed", "bulletin", "cves"),
     ("toolkit", "faults"): ("from", "to", "fault", "fixed"),
     ("toolkit", "known"): ("to",),

@@ -23,26 +23,46 @@ Reader = Callable[[str], Any]
 # The default of the flag and of the file, and the default before Kubernetes 1.24 with Docker.
 DEFAULT_ENDPOINT, DOCKERSHIM = "unix:///run/containerd/containerd.sock", "unix:///var/run/dockershim.sock"
 
-_FLAG = "--container-runtime-endpoint"
+# A setting as a flag and in the file.
+_ENDPOINT = ("--container-runtime-endpoint", "containerRuntimeEndpoint")
+_CGROUP_DRIVER = ("--cgroup-driver", "cgroupDriver")
 # A top-level scalar of a YAML document; a parser is not needed for it.
-_SETTING = re.compile(r"""^containerRuntimeEndpoint:[ \t]+(?:"([^"\n]*)"|'([^'\n]*)'|([^\s#'"]+))""", re.MULTILINE)
+_SETTING = r"""^%s:[ \t]+(?:"([^"\n]*)"|'([^'\n]*)'|([^\s#'"]+))"""
+# The first runtimes that answer RuntimeConfig of the CRI with their cgroup driver.
+_RUNTIME_CONFIG = {"containerd": (2, 0), "crio": (1, 28)}
 # A part of the socket's name or folder, as these daemons have it by default: the runtime behind it.
 _SOCKETS = (("crio", "crio"), ("docker", "docker"), ("containerd", "containerd"))
 
 
 def describe_kubelet(processes: Sequence[Sequence[str]], read: Reader) -> dict[str, Any]:
-    """Describe the kubelet: {running, endpoint, daemon}.
+    """Describe the kubelet: {running, endpoint, daemon, cgroup_driver}.
 
-    ``processes`` are the arguments of the host's processes. ``endpoint`` is None on a host that never had a kubelet. ``daemon`` is
-    containerd, crio, docker (behind cri-dockerd), or None where the socket has another name.
+    ``processes`` are the arguments of the host's processes. ``endpoint`` and ``cgroup_driver`` are None on a host that never had a kubelet.
+    ``daemon`` is containerd, crio, docker (behind cri-dockerd), or None where the socket has another name.
     """
     running = _find_running(processes)
     arguments = running if running is not None else _read_written(read)
     if arguments is None:
-        return {"running": False, "endpoint": None, "daemon": None}
+        return {"running": False, "endpoint": None, "daemon": None, "cgroup_driver": None}
     left_out = DOCKERSHIM if get_flag(arguments, "--container-runtime") == "docker" else DEFAULT_ENDPOINT
-    endpoint = get_flag(arguments, _FLAG) or _find_endpoint(arguments, read) or left_out
-    return {"running": running is not None, "endpoint": endpoint, "daemon": find_daemon(endpoint)}
+    endpoint = _find_setting(arguments, read, *_ENDPOINT) or left_out
+    return {
+        "running": running is not None,
+        "endpoint": endpoint,
+        "daemon": find_daemon(endpoint),
+        "cgroup_driver": _find_setting(arguments, read, *_CGROUP_DRIVER) or "cgroupfs",
+    }
+
+
+def reads_driver_from_runtime(kubelet: str | None, daemon: str | None, runtime: str | None) -> bool:
+    """Whether a kubelet of this version reads the cgroup driver from a runtime of this version, instead of its own configuration.
+
+    True also where a version is unknown. Source: KEP-4033, which is on from Kubernetes 1.31; cri-dockerd's version is unknown.
+    """
+    own, other = _read_version(kubelet), _read_version(runtime)
+    if own is None or other is None:
+        return True
+    return own >= (1, 31) and other >= _RUNTIME_CONFIG.get(daemon or "", (0, 0))
 
 
 def list_configurations(processes: Sequence[Sequence[str]], read: Reader) -> list[str]:
@@ -88,10 +108,10 @@ def get_flag(arguments: Sequence[str], flag: str) -> str | None:
     return found or None
 
 
-def _find_endpoint(arguments: Sequence[str], read: Reader) -> str | None:
-    """Return the setting of the kubelet's configuration; its drop-ins go before the main file, the last one first."""
-    endpoints = [_parse_endpoint(read(path)) for path in _list_files(arguments, read)]
-    return next((endpoint for endpoint in reversed(endpoints) if endpoint), None)
+def _find_setting(arguments: Sequence[str], read: Reader, flag: str, name: str) -> str | None:
+    """Return a setting of the kubelet: of its flag, else of its configuration, where drop-ins go before the main file, the last one first."""
+    values = [_parse_setting(read(path), name) for path in _list_files(arguments, read)]
+    return get_flag(arguments, flag) or next((value for value in reversed(values) if value), None)
 
 
 def _list_files(arguments: Sequence[str], read: Reader) -> Iterator[str]:
@@ -102,16 +122,21 @@ def _list_files(arguments: Sequence[str], read: Reader) -> Iterator[str]:
         yield from (os.path.join(folder, name) for name in read(folder) or () if name.endswith(".conf"))
 
 
-def _parse_endpoint(text: str | None) -> str | None:
+def _parse_setting(text: str | None, name: str) -> str | None:
     if not text:
         return None
     try:
         document = json.loads(text)
     except ValueError:
-        found = _SETTING.search(text)
+        found = re.search(_SETTING % name, text, re.MULTILINE)
         return next(filter(None, found.groups()), None) if found else None
-    endpoint = document.get("containerRuntimeEndpoint") if isinstance(document, dict) else None
-    return endpoint if isinstance(endpoint, str) else None
+    value = document.get(name) if isinstance(document, dict) else None
+    return value if isinstance(value, str) else None
+
+
+def _read_version(text: str | None) -> tuple[int, int] | None:
+    found = re.match(r"v?(\d+)\.(\d+)", text or "")
+    return (int(found.group(1)), int(found.group(2))) if found else None
 
 
 def read_path(path: str) -> Any:

@@ -6,7 +6,8 @@
 An observation is of one host::
 
     {host, node, require_gpu, nvml: facts of nvml_facts, runtime: result of container_runtime_probe,
-     daemon: "containerd", "crio" or "docker", toolkit: result of container_runtime_info,
+     daemon: "containerd", "crio" or "docker", toolkit and kubelet: of the result of container_runtime_info,
+     runtime_name: name of the NVIDIA runtime, or empty,
      configuration: result of containerd_config, crio_config or docker_daemon_config in check mode}
 
 ``join_cluster`` adds what the API server reports on its node, for the checks::
@@ -127,6 +128,20 @@ def _check_configuration(observation: Observation) -> Iterator[Finding]:
         yield "restart_due", cause, "run prepare_gpu_nodes"
 
 
+def _check_cgroup_driver(observation: Observation) -> Iterator[Finding]:
+    driver = (observation.get("kubelet") or {}).get("cgroup_driver")
+    name = observation.get("runtime_name")
+    runtime = (observation["runtime"].get("runtimes") or {}).get(name) or {}
+    if not driver or "systemd_cgroup" not in runtime or runtime["systemd_cgroup"] == (driver == "systemd"):
+        return
+    other = "cgroupfs" if driver == "systemd" else "systemd"
+    cause = f"the kubelet's cgroup driver is {driver}, and the runtime {name} of {get_runtime_title(observation)} uses {other}"
+    remedy = f"configure the cgroup driver {driver} for {get_runtime_title(observation)}"
+    if observation.get("daemon") == "containerd":
+        remedy = f"set containerd_nvidia_systemd_cgroup to {str(driver == 'systemd').lower()} and run prepare_gpu_nodes"
+    yield "cgroup_driver", cause, remedy
+
+
 def _check_node(observation: Observation) -> Iterator[Finding]:
     entry = observation["kubernetes"]
     if entry and not entry.get("ok"):
@@ -147,6 +162,7 @@ HOST_CHECKS: tuple[HostCheck, ...] = (
     _check_toolkit,
     _check_runtime,
     _check_configuration,
+    _check_cgroup_driver,
     _check_node,
     _check_smoke_test,
 )

@@ -114,7 +114,15 @@ class Containerd:
             "config_version": layout.version if layout else None,
             "plugin_id": layout.cri if layout else None,
             "default_runtime_name": get(tree, (*layout.containerd, "default_runtime_name"), None) if layout else None,
+            "systemd_cgroup": self._has_systemd_cgroup(tree),
         }
+
+    def _has_systemd_cgroup(self, tree: Tree) -> bool | None:
+        """Whether the runtime uses the systemd cgroup driver, None without the runtime."""
+        layout = schema_of(tree)
+        if layout is None or not self.has_entry(tree):
+            return None
+        return bool(get(tree, (*layout.runtimes, self.entry, "options", "SystemdCgroup"), False))
 
 
 def warn_rewritten(file: ConfigFile) -> list[str]:

@@ -42,7 +42,7 @@ def test_bare_host_returns_none(tmp_path: Path) -> None:
     assert answer["service"]["exists"] is False
     assert answer["packages"] == {}
     # whatever this machine is
-    assert set(answer["kubelet"]) == {"running", "endpoint", "daemon"}
+    assert set(answer["kubelet"]) == {"running", "endpoint", "daemon", "version", "cgroup_driver"}
     assert answer["runtime_hint"] == named(answer["kubernetes_distribution"]).runtime_hint
 
 

@@ -23,7 +23,7 @@ def nvml(driver, *gpus, source="nvml", flavor=None):
 
 #: What a host has and is told, its kernel, how the refusal begins (or nothing), and topics of the answer.
 HOSTS = {
-    "sound": (nvml("580.159.03", T4), {}, "6.8.0-60-generic", "", []),
+    "sound": (nvml("580.178.04", T4), {}, "6.8.0-60-generic", "", []),
     "modules-of-somebody-else": (
         nvml(None, T4, source="pci"),
         {"gpu_preflight_wanted_driver": "570.124.06", "gpu_preflight_wanted_flavor": "none"},

@@ -16,6 +16,8 @@ K80 = {"name": "Tesla K80", "pci_device_id": "102d"}
 P40 = {"name": "Tesla P40", "pci_device_id": "1b38", "compute_capability": "6.1"}
 V100 = {"name": "Tesla V100-PCIE-32GB", "pci_device_id": "1db6"}
 T4 = {"name": "Tesla T4", "pci_device_id": "1eb8", "compute_capability": "7.5"}
+GA102 = {"name": "NVIDIA GeForce RTX 3090", "pci_device_id": "2204", "compute_capability": "8.6"}
+GB10 = {"name": "NVIDIA GB10", "pci_device_id": "2e12", "compute_capability": "12.1"}
 A100 = {"name": "NVIDIA A100-SXM4-40GB", "pci_device_id": "20b0"}
 GH200 = {"name": "NVIDIA GH200 480GB", "pci_device_id": "2342"}
 B200 = {"name": "NVIDIA B200", "pci_device_id": "2901", "compute_capability": "10.0"}
@@ -28,7 +30,7 @@ TODAY = "2026-05"
 CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
     ({}, []),
     ({"driver": "", "cuda": None, "gpus": []}, []),
-    ({"driver": "580.159.03", "gpus": [T4, A100]}, []),
+    ({"driver": "580.178.04", "gpus": [T4, A100]}, []),
     # A driver and GPUs
     (
         {"driver": "570.86.10", "gpus": [B200, B200]},
@@ -39,16 +41,16 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
                 "Driver 570.86.10 does not know NVIDIA B200 yet; use 570.86.15 or newer.",
             ),
             ("warn", "driver_security", "bulletin 5747 of 2026-01; use 570.211.01 or a newer one of its branch, 580."),
-            ("warn", "driver_branch", "driver branch 570 since 2026-02; use branch 580, 595 or 610."),
+            ("warn", "driver_branch", "driver branch 570 since 2026-02; use branch 580, 595, 610 or 620."),
         ],
     ),
     (
-        {"driver": "595.71.05", "gpus": [P40, T4]},
+        {"driver": "595.91.07", "gpus": [P40, T4]},
         [("stop", "driver_gpu", "no longer supports Tesla P40; use branch 580, the last that does, or an older")],
     ),
     # One that the working driver leaves out, too
     (
-        {"driver": "580.159.03", "running": "580.159.03", "flavor": "open", "gpus": [A100, K80]},
+        {"driver": "580.178.04", "running": "580.178.04", "flavor": "open", "gpus": [A100, K80]},
         [
             (
                 "warn",
@@ -59,14 +61,14 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
         ],
     ),
     (
-        {"driver": "595.71.05", "running": "580.159.03", "gpus": [A100, P40, K80]},
+        {"driver": "595.91.07", "running": "580.178.04", "gpus": [A100, P40, K80]},
         [
             ("stop", "driver_gpu", "no longer supports Tesla P40; use branch 580"),
             ("warn", "driver_gpu", "no longer supports Tesla K80; use branch 470"),
         ],
     ),
     (
-        {"driver": "580.159.03", "running": "580.159.03", "flavor": "open", "gpus": [K80]},
+        {"driver": "580.178.04", "running": "580.178.04", "flavor": "open", "gpus": [K80]},
         [("stop", "driver_gpu", "Tesla K80"), ("stop", "kernel_modules", "Tesla K80")],
     ),
     ({"driver": "595", "gpus": [B300]}, []),
@@ -111,14 +113,14 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
                 "kernel_modules",
                 "branch 470 has no open kernel modules; use the proprietary ones, or branch 515 or",
             ),
-            ("warn", "driver_branch", "no longer supports driver branch 470; use branch 535, 580, 595 or 610."),
+            ("warn", "driver_branch", "no longer supports driver branch 470; use branch 535, 580, 595, 610 or 620."),
         ],
     ),
     # CUDA and a driver
-    ({"driver": "580.159.03", "cuda": "12.8"}, []),
-    ({"driver": "580.159.03", "cuda": "13.0.2"}, []),
+    ({"driver": "580.178.04", "cuda": "12.8"}, []),
+    ({"driver": "580.178.04", "cuda": "13.0.2"}, []),
     (
-        {"driver": "580.159.03", "cuda": "13.2", "gpus": [T4]},
+        {"driver": "580.178.04", "cuda": "13.2", "gpus": [T4]},
         [
             (
                 "warn",
@@ -248,8 +250,8 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
     # Without its compute capability it may be of any of its architecture
     ({"driver": "580", "cuda": "12.8", "gpus": [{**B300, "compute_capability": None}]}, []),
     # A driver and a kernel
-    ({"driver": "580.159.03", "kernel": "6.8.0-60-generic"}, []),
-    ({"driver": "580.159.03", "kernel": "5.14.0-427.el9.x86_64"}, []),
+    ({"driver": "580.178.04", "kernel": "6.8.0-60-generic"}, []),
+    ({"driver": "580.178.04", "kernel": "5.14.0-427.el9.x86_64"}, []),
     (
         {"driver": "580.95.05", "kernel": "6.19.0-1-amd64"},
         [
@@ -258,7 +260,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
                 "driver_kernel",
                 "driver 580.95.05 are known not to work with kernel 6.19.0-1-amd64; use driver 580.126.18 or newer",
             ),
-            ("warn", "driver_security", "bulletin 5821 of 2026-05; use 580.159.03 or a newer one of its branch."),
+            ("warn", "driver_security", "bulletin 5861 of 2026-09; use 580.178.04 or a newer one of its branch."),
         ],
     ),
     # Two rules, one finding: the later fix has both
@@ -288,7 +290,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
             (
                 "warn",
                 "driver_security",
-                "5747 of 2026-01; use 570.211.01 or a newer one of its branch, 535.309.01 or 580.159.03.",
+                "5747 of 2026-01; use 570.211.01 or a newer one of its branch or 580.178.04.",
             ),
             ("warn", "driver_branch", "use branch 535 or 580."),
         ],
@@ -359,7 +361,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
     ({"driver": "535.309.01", "today": "2026-06"}, []),
     (
         {"driver": "535.309.01", "today": "2026-07"},
-        [("warn", "driver_branch", "535 since 2026-06; use branch 580, 595 or 610.")],
+        [("warn", "driver_branch", "535 since 2026-06; use branch 580, 595, 610 or 620.")],
     ),
     (
         {"driver": "470.256.02", "gpus": [K80]},
@@ -400,6 +402,109 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
     ({"toolkit": "1.20.1-1"}, []),
     ({"toolkit": "1.20.*"}, []),
     ({"toolkit": "1.17.*"}, [("warn", "toolkit_security", "container toolkit 1.17.* has security holes")]),
+    # Ampere's later chips, Grace Hopper and GB10
+    (
+        {"driver": "450.80.02", "gpus": [A100, GA102]},
+        [
+            ("stop", "driver_gpu", "Driver 450.80.02 does not know NVIDIA GeForce RTX 3090 yet; use 455 or newer."),
+            ("warn", "driver_branch", "branch 450 since 2023-07"),
+        ],
+    ),
+    (
+        {"driver": "535.86.10", "gpus": [GH200]},
+        [
+            ("stop", "driver_gpu", "does not know NVIDIA GH200 480GB yet; use 535.129.03 or newer."),
+            ("warn", "driver_security", "bulletin 5821"),
+        ],
+    ),
+    ({"driver": "580.178.04", "flavor": "open", "gpus": [GB10]}, []),
+    # Fixes of September 2026, and the newest branch with long support
+    *(
+        (
+            {"driver": driver},
+            [("warn", "driver_security", f"bulletin 5861 of 2026-09; use {fixed} or a newer one of its branch.")],
+        )
+        for driver, fixed in (
+            ("580.159.03", "580.178.04"),
+            ("595.71.05", "595.91.07"),
+            ("610.43.02", "610.57.04"),
+            ("615.71.05", "615.71.09"),
+        )
+    ),
+    ({"driver": "620.70.06"}, []),
+    (
+        {"driver": "620.70.06", "today": "2029-10"},
+        [("warn", "driver_branch", "branch 620 since 2029-09; no supported")],
+    ),
+    # containerd and Kubernetes
+    ({"containerd": "1.7.28", "kubernetes": "1.34.4"}, []),
+    ({"containerd": "2.4.2+unknown", "kubernetes": "1.34.4"}, []),
+    ({"containerd": "1.6.20~ds1", "kubernetes": "1.27.1"}, []),
+    ({"containerd": "2.1.4"}, []),
+    ({"kubernetes": "1.34.4"}, []),
+    (
+        {"containerd": "1.7.13", "kubernetes": "1.34.2-gke.100"},
+        [("warn", "containerd", "recommends for Kubernetes 1.34; install 1.7.28 or newer.")],
+    ),
+    (
+        {"containerd": "1.7.33", "kubernetes": "1.36.1"},
+        [
+            (
+                "warn",
+                "containerd",
+                "does not recommend for Kubernetes 1.36 and newer; install 2.2.0 or 2.3.0, or a newer",
+            )
+        ],
+    ),
+    (
+        {"containerd": "2.0.10", "kubernetes": "1.35.4+k3s1"},
+        [("warn", "containerd", "series that containerd does not recommend for Kubernetes 1.35 and newer")],
+    ),
+    (
+        {"containerd": "2.3.2", "kubernetes": "1.99.0"},
+        [
+            (
+                "warn",
+                "containerd",
+                "Nothing is known of containerd 2.3.2 with Kubernetes 1.99.0 (known are releases up to 1.",
+            )
+        ],
+    ),
+    # The device plugin
+    ({"plugin": "v0.20.1", "driver": "580.178.04", "toolkit": "1.20.1", "kubernetes": "1.34.4"}, []),
+    ({"plugin": "sha256:0123456789abcdef", "driver": "580.178.04"}, []),
+    ({"plugin": "latest", "driver": "580.178.04"}, []),
+    (
+        {"plugin": "v0.17.4", "gpus": [{**NEW, "pci_device_id": "3000"}]},
+        [
+            ("warn", "driver_gpu", "Nothing is known of the GPU"),
+            (
+                "warn",
+                "device_plugin",
+                "device plugin v0.17.4 does not know GPUs of the architecture rubin; deploy 0.20.0",
+            ),
+        ],
+    ),
+    (
+        {"plugin": "v0.20.0", "toolkit": "1.6.0", "kubernetes": "1.9.0"},
+        [
+            ("warn", "toolkit_security", ""),
+            ("warn", "device_plugin", "v0.20.0 requires NVIDIA's container toolkit 1.7.0 or newer"),
+            ("warn", "device_plugin", "v0.20.0 requires Kubernetes 1.10 or newer"),
+        ],
+    ),
+    # Cgroup drivers
+    ({"kubelet_cgroup_driver": "systemd", "runtime_cgroup_driver": "systemd"}, []),
+    ({"kubelet_cgroup_driver": "systemd"}, []),
+    ({"runtime_cgroup_driver": "cgroupfs"}, []),
+    (
+        {"kubelet_cgroup_driver": "systemd", "runtime_cgroup_driver": "cgroupfs"},
+        [("stop", "cgroup_driver", "would use cgroupfs; set containerd_nvidia_systemd_cgroup to true.")],
+    ),
+    (
+        {"kubelet_cgroup_driver": "cgroupfs", "runtime_cgroup_driver": "systemd"},
+        [("stop", "cgroup_driver", "would use systemd; set containerd_nvidia_systemd_cgroup to false.")],
+    ),
     # What no table has reached yet
     (
         {"toolkit": "1.99.0-1"},
@@ -412,18 +517,18 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
         ],
     ),
     (
-        {"driver": "595.71.05", "kernel": "99.1.0-3-amd64"},
+        {"driver": "595.91.07", "kernel": "99.1.0-3-amd64"},
         [
             (
                 "warn",
                 "driver_kernel",
-                "Nothing is known of driver 595.71.05 with kernel 99.1.0-3-amd64 (known are kernels up",
+                "Nothing is known of driver 595.91.07 with kernel 99.1.0-3-amd64 (known are kernels up",
             )
         ],
     ),
-    ({"driver": "595.71.05", "kernel": "99.1.0-3-amd64", "running": "595.71.05"}, []),
+    ({"driver": "595.91.07", "kernel": "99.1.0-3-amd64", "running": "595.91.07"}, []),
     (
-        {"driver": "595.71.05", "cuda": "13.2", "gpus": [{**NEW, "architecture": "rubin"}]},
+        {"driver": "595.91.07", "cuda": "13.2", "gpus": [{**NEW, "architecture": "rubin"}]},
         [
             ("warn", "driver_gpu", "Nothing is known of the GPU with PCI device id 4abc, so that"),
             (
@@ -499,7 +604,7 @@ def test_check_compatibility_returns_modules_and_branches(
         ({"gpus": [{"pci_device_id": "1eb810de"}]}, "'1eb810de' is not a PCI device id"),
         (
             {"drivers": "580"},
-            "the situation has drivers; it takes cuda, driver, flavor, gpus, kernel, running, toolkit",
+            "the situation has drivers; it takes containerd, cuda, driver, flavor, gpus, kernel, kubelet_cgroup_driver, kubernetes, plugin",
         ),
         ({"today": "May"}, "'May' is not a month; write it as 2026-05"),
     ],

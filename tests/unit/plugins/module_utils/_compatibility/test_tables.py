@@ -31,6 +31,7 @@ KEYS = {
     "branch": lambda value: isinstance(value, int) and 300 <= value <= 999,
     "bulletin": lambda value: isinstance(value, int) and 5000 <= value <= 9999,
     "capability": lambda value: re.fullmatch(r"\d+\.\d", value),
+    "containerd": lambda value: value and all(len(parse_version(one)) == 3 for one in value),
     "cuda": parse_version,
     "cves": lambda value: value and all(re.fullmatch(r"CVE-\d{4}-\d{4,}", one) for one in value),
     "date": lambda value: re.fullmatch(r"\d{4}-\d{2}", value),
@@ -45,14 +46,17 @@ KEYS = {
     "flavor": lambda value: value in ("open", "proprietary"),
     "from": lambda value: isinstance(value, str),
     "good": lambda value: all(parse_version(one) for one in value),
+    "kubernetes": parse_version,
     "kernels": lambda value: all(len(parse_version(one)) in (2, 3) for one in value),
     "last": parse_version,
     "last_branch": lambda value: isinstance(value, int),
     "last_driver": lambda value: isinstance(value, int),
+    "plugin": parse_version,
     "open_modules": lambda value: value in ("impossible", "possible", "required"),
     "series": lambda value: len(parse_version(value)) == 2,
     "source": SOURCE.fullmatch,
     "to": lambda value: isinstance(value, str),
+    "toolkit": parse_version,
 }
 
 
@@ -97,6 +101,7 @@ def test_exceptions_do_not_contradict(tables: Mapping[str, Any], key: str) -> No
         ("gpu_driver", "architectures", ("architecture",)),
         ("cuda_gpu", "", ("architecture", "capability")),
         ("driver_kernel", "", ("from", "to", "kernels")),
+        ("kubernetes", "containerd", ("kubernetes",)),
         ("toolkit", "security", ("fixed",)),
         ("driver_security", "", ("branch",)),
         ("driver_branches", "", ("branch",)),

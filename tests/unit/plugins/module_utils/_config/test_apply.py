@@ -173,6 +173,12 @@ class TestSeveralRuns:
         node.absent()
         assert node.text() == samples.KATA_DEFAULT
 
+    def test_result_names_cgroup_driver_of_runtime(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, samples.KUBEADM_V3)
+        assert node.present().facts["systemd_cgroup"] is True
+        assert node.present(systemd_cgroup=False).facts["systemd_cgroup"] is False
+        assert node.absent().facts["systemd_cgroup"] is None
+
     def test_inherited_settings_follow_runc(self, tmp_path: Path) -> None:
         node = Node(tmp_path, samples.KUBEADM_V3.replace("true", "false"))
         node.present()

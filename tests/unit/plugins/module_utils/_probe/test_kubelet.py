@@ -15,6 +15,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.kubelet impo
     list_configurations,
     list_processes,
     read_path,
+    reads_driver_from_runtime,
 )
 
 CRIO = "unix:///var/run/crio/crio.sock"
@@ -83,8 +84,46 @@ def test_describe_kubelet_that_does_not_run_by_kubeadm(files: dict[str, str], en
 
 
 def test_describe_kubelet_without_kubelet_has_none() -> None:
-    assert describe_kubelet(BESIDE, {}.get) == {"running": False, "endpoint": None, "daemon": None}
+    expected = {"running": False, "endpoint": None, "daemon": None, "cgroup_driver": None}
+    assert describe_kubelet(BESIDE, {}.get) == expected
     assert list_configurations(BESIDE, {}.get) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "files", "driver"),
+    [
+        ([], {}, "cgroupfs"),
+        (["--config=/c"], {"/c": "kind: KubeletConfiguration\ncgroupDriver: systemd\n"}, "systemd"),
+        (["--config=/c"], {"/c": json.dumps({"cgroupDriver": "systemd"})}, "systemd"),
+        (["--config=/c", "--cgroup-driver=cgroupfs"], {"/c": "cgroupDriver: systemd\n"}, "cgroupfs"),
+        (
+            ["--config=/c", "--config-dir=/d"],
+            {"/c": "cgroupDriver: systemd\n", "/d": ["1.conf"], "/d/1.conf": "cgroupDriver: cgroupfs\n"},
+            "cgroupfs",
+        ),
+    ],
+)
+def test_describe_kubelet_returns_cgroup_driver(words: list[str], files: dict[str, t.Any], driver: str) -> None:
+    assert describe_kubelet([["/usr/bin/kubelet", *words]], files.get)["cgroup_driver"] == driver
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "daemon", "runtime", "expected"),
+    [
+        ("1.34.4", "containerd", "2.4.2+unknown", True),
+        ("1.34.4", "containerd", "1.7.28", False),
+        ("1.30.1", "containerd", "2.0.0", False),
+        ("1.31.2-gke.100", "crio", "1.31.0", True),
+        ("1.30.1", "docker", "20.10.24", False),
+        ("1.34.4", "docker", "28.0.1", True),
+        (None, "containerd", "1.7.28", True),
+        ("1.34.4", "containerd", None, True),
+    ],
+)
+def test_reads_driver_from_runtime_by_versions(
+    kubelet: str | None, daemon: str, runtime: str | None, expected: bool
+) -> None:
+    assert reads_driver_from_runtime(kubelet, daemon, runtime) is expected
 
 
 def test_list_configurations_in_order() -> None:

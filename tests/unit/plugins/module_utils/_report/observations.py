@@ -51,6 +51,8 @@ def host(name: str = "worker-1", gpus: list[dict[str, Any]] | None = None, **val
         },
         "toolkit": {"path": "/usr/bin/nvidia-container-runtime", "version": "1.17.8", "usable": True},
         "configuration": {"reasons": [], "restart_required": False},
+        "kubelet": {"cgroup_driver": None},
+        "runtime_name": "nvidia",
     }
     for key, value in values.items():
         observation[key] = {**observation[key], **value} if isinstance(value, dict) else value

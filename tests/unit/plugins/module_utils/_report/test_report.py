@@ -72,6 +72,34 @@ LOST = {"gpus": [gpu(), gpu(1, lost=True)], "error": "1 of 2 GPUs are lost to th
             ),
         ),
         (
+            host(kubelet={"cgroup_driver": "systemd"}, runtime={"runtimes": {"nvidia": {"systemd_cgroup": False}}}),
+            cluster(),
+            ["cgroup_driver"],
+            (
+                "worker-1: the kubelet's cgroup driver is systemd, and the runtime nvidia of containerd uses cgroupfs; "
+                "set containerd_nvidia_systemd_cgroup to true and run prepare_gpu_nodes."
+            ),
+        ),
+        (
+            host(
+                kubelet={"cgroup_driver": "cgroupfs"},
+                runtime={"runtimes": {"nvidia": {"systemd_cgroup": True}}},
+                daemon="docker",
+            ),
+            cluster(),
+            ["cgroup_driver"],
+            (
+                "worker-1: the kubelet's cgroup driver is cgroupfs, and the runtime nvidia of Docker uses systemd; "
+                "configure the cgroup driver cgroupfs for Docker."
+            ),
+        ),
+        (
+            host(kubelet={"cgroup_driver": "systemd"}, runtime={"runtimes": {"nvidia": {"systemd_cgroup": True}}}),
+            cluster(),
+            [],
+            None,
+        ),
+        (
             host(toolkit={"usable": False, "path": None}),
             cluster(),
             ["toolkit"],
