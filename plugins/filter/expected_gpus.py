@@ -11,7 +11,8 @@ author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
   - Counts the working GPUs in C(ansible_facts.nvml) and multiplies them by the replicas of time slicing or MPS in the
     plugin's configuration file.
-  - GPUs in MIG mode do not count under the strategy C(mixed), where their slices are resources of their own.
+  - Under the MIG strategy C(single), each MIG device counts instead of its GPU; under C(mixed), it counts as the resource of its profile,
+    such as C(nvidia.com/mig-1g.10gb).
   - Of the resource of another sharing strategy, returns the units of memory or a hundred for each GPU, as that strategy counts.
 positional: _input, config, resource, unit
 options:

@@ -14,6 +14,8 @@ from .labels.plan import Labels, read_labels
 
 MIB = 1024 * 1024
 GPU_RESOURCE = SERVED.resource
+# The resource of MIG devices begins so and ends with their profile; NVIDIA's plugin adds the suffix to renamed shared resources.
+MIG_RESOURCE, SHARED = "nvidia.com/mig-", ".shared"
 MEMORY_UNITS = {"GiB": 1024 * MIB, "MiB": MIB}
 
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -101,36 +103,51 @@ def count_expected(
 ) -> int:
     """Return how many units of ``resource`` NVIDIA's device plugin will report with this configuration file.
 
-    It is the number of working GPUs times the replicas of time slicing or MPS. With the MIG strategy ``mixed``, GPUs in
-    MIG mode do not count: their slices are other resources. Raises GpuFactsError for the strategy ``single`` with GPUs in
-    MIG mode, whose number of slices is not in the facts, and for replicas that are not a number.
+    It is the number of working GPUs times the replicas of time slicing or MPS. With the MIG strategy ``single``, each MIG device counts
+    instead of its GPU; with ``mixed``, it counts as the resource of its profile. Raises GpuFactsError for MIG devices that are unknown
+    without NVML, and for replicas that are not a number.
     """
     settings = dict(config or {})
     gpus = list_working_gpus(facts)
     strategy = (settings.get("flags") or {}).get("migStrategy") or "none"
-    sliced = [gpu for gpu in gpus if gpu.get("mig_mode") == "enabled"]
-    if strategy == "single" and sliced:
-        raise GpuFactsError(
-            "migStrategy is single and GPUs are in MIG mode, so the facts do not contain the number of devices; "
-            "set k8s_device_plugin_expected_gpus for this host"
-        )
-    count = len(gpus) - (len(sliced) if strategy == "mixed" else 0)
-    return count * count_replicas(settings, resource)
+    sliced = [gpu for gpu in gpus if gpu.get("mig_mode") == "enabled"] if strategy in ("single", "mixed") else []
+    profile = _find_profile(resource)
+    counted = 0 if profile else len(gpus) - len(sliced)
+    if sliced and (profile or strategy == "single"):
+        if facts.get("source") != "nvml":
+            raise GpuFactsError(
+                f"migStrategy is {strategy} and the MIG devices are known from NVML only; install the driver's library libnvidia-ml, or "
+                "set k8s_device_plugin_expected_gpus for this host"
+            )
+        devices = [device for gpu in sliced for device in gpu.get("mig_devices") or []]
+        counted += sum(profile is None or _get_profile(device) == profile for device in devices)
+    return counted * count_replicas(settings, resource)
+
+
+def _find_profile(resource: str) -> str | None:
+    """Return the profile of MIG devices in the name of their resource, None if it is another one."""
+    name = resource[: -len(SHARED)] if resource.endswith(SHARED) else resource
+    return name[len(MIG_RESOURCE) :] if name.startswith(MIG_RESOURCE) else None
+
+
+def _get_profile(device: Mapping[str, Any]) -> str:
+    """Return the profile of a MIG device as the plugin's resource names it, from a name such as ``NVIDIA A100 MIG 1g.10gb+me``."""
+    return str(device.get("name") or "").rpartition(" ")[2].replace("+", ".")
 
 
 def count_replicas(config: Mapping[str, Any], resource: str) -> int:
-    """Return how many units of ``resource`` each GPU is: 0 if it is another resource, 1 if it is not shared.
+    """Return how many units of ``resource`` each GPU or MIG device is: 0 if it is another resource, 1 if it is not shared.
 
     With ``renameByDefault``, a shared ``nvidia.com/gpu`` becomes ``nvidia.com/gpu.shared``.
     """
     sharing = config.get("sharing") or {}
     shared = sharing.get("timeSlicing") or sharing.get("mps") or {}
-    renamed = bool(shared.get("renameByDefault"))
+    suffix = SHARED if shared.get("renameByDefault") else ""
     for entry in shared.get("resources") or []:
-        if entry.get("name") == GPU_RESOURCE:
-            offered = GPU_RESOURCE + ".shared" if renamed else GPU_RESOURCE
-            return _parse_replicas(entry.get("replicas")) if resource == offered else 0
-    return 1 if resource == GPU_RESOURCE else 0
+        name = str(entry.get("name"))
+        if resource in (name, name + suffix):
+            return _parse_replicas(entry.get("replicas")) if resource == name + suffix else 0
+    return int(resource == GPU_RESOURCE or (resource.startswith(MIG_RESOURCE) and not resource.endswith(SHARED)))
 
 
 def _parse_replicas(given: Any) -> int:

@@ -270,7 +270,7 @@ def _check_release(request: Request) -> None:
     if request.release is None:
         raise ConfigError(
             "drop_in: there is no containerd that could state its release, and containerd 1.x replaces whole sections by those"
-            " of a drop-in: give containerd_version, or leave drop_in out."
+            " of a drop-in: install containerd first, or leave drop_in out."
         )
     if not request.release.merges_imports:
         raise ConfigError(

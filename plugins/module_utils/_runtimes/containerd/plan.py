@@ -144,8 +144,8 @@ class _Draft(RuntimeDraft):
             raise ConfigError(_version_1(request.path, "states no configuration version and so is read as version 1"))
         if request.release is None:
             raise ConfigError(
-                f"{request.path} states no configuration version and there is no containerd that states its release: set"
-                " containerd_version (for example 2.1) or install containerd first."
+                f"{request.path} states no configuration version and there is no containerd that states its release: install"
+                " containerd first, or, in a task of your own, set containerd_version (for example 2.1)."
             )
         for key in ("disabled_plugins", "required_plugins"):
             names = self.tree.get(key, MISSING)

@@ -117,6 +117,23 @@ def test_module_without_results_fails_each_host_with_its_message(refusals):
     assert why == {name: f"{name}: The API server does not answer." for name in hosts}
 
 
+#: The newest CUDA of a host's driver, and the tag of the sample that it runs.
+TAGS = {
+    "current": ("13.0", "vectoradd-cuda12.5.0"),
+    "first-of-12": ("12.0", "vectoradd-cuda12.5.0"),
+    "kepler": ("11.4", "vectoradd-cuda11.7.1-ubuntu20.04"),
+    "old": ("10.2", "vectoradd-cuda10.2"),
+    "unknown": (None, "vectoradd-cuda12.5.0"),
+}
+
+
+def test_image_tag_fits_the_cuda_version_of_the_driver(made):
+    hosts = {name: {"cuda": cuda} for name, (cuda, _tag) in TAGS.items()}
+    task = {"ansible.builtin.set_fact": {"nvml": {"cuda_driver_version": "{{ cuda }}"}, "cacheable": True}}
+    tags = made("gpu_smoke_test", hosts, "gpu_smoke_test_image_tag", task)
+    assert tags == {name: tag for name, (_cuda, tag) in TAGS.items()}
+
+
 CLASSES = {
     "k8s_device_plugin_runtime_class": "whole",
     "gpushare_runtime_class": "memory",

@@ -102,6 +102,36 @@ def test_count_expected_by_plugin_configuration(
     assert count_expected({"gpus": gpus}, config, resource) == count
 
 
-def test_count_expected_with_mig_single_raises() -> None:
+DEVICES = [
+    {"name": f"NVIDIA H100 80GB HBM3 MIG {profile}"} for profile in ("3g.40gb", "1g.10gb", "1g.10gb", "1g.10gb+me")
+]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "resource", "count"),
+    [
+        ("single", "nvidia.com/gpu", 4),
+        ("mixed", "nvidia.com/gpu", 0),
+        ("mixed", "nvidia.com/mig-1g.10gb", 2),
+        ("mixed", "nvidia.com/mig-1g.10gb.me", 1),
+        ("mixed", "nvidia.com/mig-3g.40gb", 1),
+        ("mixed", "nvidia.com/mig-7g.80gb", 0),
+        ("none", "nvidia.com/mig-1g.10gb", 0),
+    ],
+)
+def test_count_expected_counts_mig_devices(strategy: str, resource: str, count: int) -> None:
+    facts = {"source": "nvml", "gpus": [{**SLICED, "mig_devices": DEVICES}]}
+    assert count_expected(facts, {"flags": {"migStrategy": strategy}}, resource) == count
+
+
+def test_count_expected_of_shared_mig_devices_multiplies_replicas() -> None:
+    facts = {"source": "nvml", "gpus": [{**SLICED, "mig_devices": DEVICES}]}
+    shared = {"resources": [{"name": "nvidia.com/mig-1g.10gb", "replicas": 3}]}
+    config = {"flags": {"migStrategy": "mixed"}, "sharing": {"timeSlicing": shared}}
+    assert count_expected(facts, config, "nvidia.com/mig-1g.10gb") == 6
+
+
+@pytest.mark.parametrize(("strategy", "resource"), [("single", "nvidia.com/gpu"), ("mixed", "nvidia.com/mig-1g.10gb")])
+def test_count_expected_of_mig_devices_without_nvml_raises(strategy: str, resource: str) -> None:
     with pytest.raises(GpuFactsError, match="set k8s_device_plugin_expected_gpus"):
-        count_expected({"gpus": [SLICED]}, {"flags": {"migStrategy": "single"}})
+        count_expected({"source": "nvidia_smi", "gpus": [SLICED]}, {"flags": {"migStrategy": strategy}}, resource)

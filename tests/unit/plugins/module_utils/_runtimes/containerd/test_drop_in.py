@@ -180,7 +180,7 @@ class TestRefused:
         ("release", "text", "requested", "words"),
         [
             ("1.7", KUBEADM_V3, {}, "would replace the whole CRI section"),
-            ("?", KUBEADM_V3, {}, "give containerd_version, or leave drop_in out"),
+            ("?", KUBEADM_V3, {}, "install containerd first, or leave drop_in out"),
             ("2.1", DOCKER, {}, "switches the CRI plugin off"),
             ("2.1", "version = 3\n" + NVIDIA_V3, {}, "describes runtime nvidia itself"),
             (
