@@ -150,6 +150,13 @@ config_checksum:
   returned: success
   type: str
   sample: 0f343b0931126a20f133d67c2b018a3b5ff2ee0f3a1c1d2f9e8e6a4c1f0b2d3e
+managed:
+  description:
+    - Whether this module changes or has changed files of the node. With O(state=present), V(false) if others have configured kube-scheduler as
+      requested, in whatever spelling; nothing is written then.
+  returned: success
+  type: bool
+  sample: true
 files:
   description: The files that are written or removed, in that order, this module's own record among them. Empty if there is nothing to do.
   returned: success

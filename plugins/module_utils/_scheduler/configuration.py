@@ -9,6 +9,7 @@ import typing as t
 
 from .._config.errors import ConfigError
 from .._config.yaml_nodes import Syntax, ensure, is_equal, mapping, mappings, meaning, text_of
+from .._document import is_same
 from . import extenders, flags, versions
 from .versions import migrate, version_of
 
@@ -184,7 +185,7 @@ def _drop(tree: dict[str, t.Any], managed: Identities, kept: t.Sequence[extender
     removed = []
     for index, entry in enumerate(known):
         if _is_one_like(entry, left):
-            left = [extender for extender in left if not is_equal(entry, extender)]
+            left = [extender for extender in left if not extenders.is_same_extender(entry, extender)]
         elif extenders.is_one_of(entry, managed):
             removed.append(index)
     for index in reversed(removed):
@@ -195,16 +196,19 @@ def _drop(tree: dict[str, t.Any], managed: Identities, kept: t.Sequence[extender
 
 def _is_one_like(entry: t.Any, others: t.Sequence[extenders.Extender]) -> bool:
     """Whether *entry* means the same as one of *others*."""
-    return any(is_equal(entry, other) for other in others)
+    return any(extenders.is_same_extender(entry, other) for other in others)
 
 
 def _update(entry: dict[str, t.Any], extender: extenders.Extender) -> None:
-    """Make *entry* mean *extender*, touching only what differs."""
-    for key in [key for key in entry if key not in extender]:
-        del entry[key]
-    for key, value in extender.items():
-        if not is_equal(entry.get(key), value):
-            entry[key] = value
+    """Make *entry* mean *extender*, touching only settings that mean something else to kube-scheduler."""
+    present, requested = extenders.normalize(entry), extenders.normalize(extender)
+    for key in {**present, **requested}:
+        if key in present and key in requested and is_same(present[key], requested[key]):
+            continue
+        if key in extender:
+            entry[key] = extender[key]
+        else:
+            entry.pop(key, None)
 
 
 def api_version(syntax: Syntax, data: bytes, what: str) -> str:

@@ -78,7 +78,7 @@ def _decide(
             raise ConfigError(f"{node.path} is not edited: {elsewhere}. Where that does not apply, give path.")
         if node.manifest is None and (is_present or record is None):
             if not is_present:
-                return reported, controller.Plan((), None, {"path": node.path}, keep_record=True)
+                return reported, controller.Plan((), None, {"managed": False, "path": node.path}, keep_record=True)
             raise _no_manifest(node, reported, arguments["path"])
         try:
             return reported, (plan.present if is_present else plan.absent)(params, node, record, syntax)

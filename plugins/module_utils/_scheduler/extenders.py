@@ -14,10 +14,12 @@ import difflib
 import ipaddress
 import re
 import typing as t
+from fractions import Fraction
 from urllib.parse import SplitResult, urlsplit
 
 from .._config.errors import ConfigError
-from .._config.yaml_nodes import meaning, text_of
+from .._config.yaml_nodes import Ambiguous, meaning, text_of
+from .._document import is_same
 from .._sharing.catalogue import OWN_PLUGIN
 
 Extender = t.Mapping[str, t.Any]
@@ -49,6 +51,19 @@ _DURATION = re.compile(
 # What others wrote may have a sign, either letter for micro, and a nought without a unit.
 _MICRO = "\u03bc"
 _GO_DURATION = re.compile(r"[-+]?(?:0|" + _DURATION.pattern.replace("ms|", f"ms|{_MICRO}s|") + ")")
+_UNITS = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    f"{_MICRO}s": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
+_PART = re.compile(rf"(\d+\.?\d*|\.\d+)(ns|us|µs|{_MICRO}s|ms|s|m|h)")
+#: Nanoseconds that kube-scheduler waits for an extender without a timeout of its own.
+DEFAULT_TIMEOUT = 5 * 10**9
 _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _RESOURCE_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 # They look up each node in a cache of their own, and crash or answer nothing if they are sent nodes instead of names.
@@ -98,6 +113,46 @@ def check_timeouts(extenders: t.Sequence[Extender], what: str) -> None:
                 f"{what}: extenders[{index}].httpTimeout is {text_of(timeout) or 'empty'}, which is not a duration, and kube-scheduler does not start with it:"
                 " give a number with its unit, such as 5s, then run again."
             )
+
+
+def normalize(extender: Extender) -> dict[str, t.Any]:
+    """Return what an extender means to kube-scheduler: settings that are left out with their defaults, durations in nanoseconds.
+
+    Settings that kube-scheduler does not know stay as they are. Source: the defaults of the API and of pkg/scheduler/extender.go.
+    """
+    given = meaning(extender)
+    result = {**_fill(given, _KINDS), "urlPrefix": _url(extender)}
+    result["httpTimeout"] = _read_duration(given.get("httpTimeout"))
+    result["tlsConfig"] = _fill(given.get("tlsConfig"), _TLS)
+    managed = given.get("managedResources")
+    if isinstance(managed, list) and all(isinstance(each, dict) for each in managed):
+        filled = [_fill(each, _RESOURCE) for each in managed]
+        result["managedResources"] = sorted(filled, key=lambda each: str(each["name"]))
+    return result
+
+
+def is_same_extender(one: Extender, other: Extender) -> bool:
+    """Whether two extenders mean the same to kube-scheduler."""
+    return is_same(normalize(one), normalize(other))
+
+
+def _fill(given: t.Any, kinds: t.Mapping[str, tuple[type, str]]) -> dict[str, t.Any]:
+    """Return the settings with the empty value of their type where they are left out or null; of anything but a mapping, that value."""
+    if given is not None and not isinstance(given, dict):
+        return {"": given}
+    stated = {key: value for key, value in (given or {}).items() if value is not None or key not in kinds}
+    return {**{key: kind() for key, (kind, _word) in kinds.items()}, **stated}
+
+
+def _read_duration(given: t.Any) -> t.Any:
+    """Return a duration in nanoseconds, the default for none and for zero, and anything else as it is."""
+    given = given.text if isinstance(given, Ambiguous) else given
+    if given in (None, 0, "0"):
+        return DEFAULT_TIMEOUT
+    if not isinstance(given, str) or not _GO_DURATION.fullmatch(given):
+        return given
+    total = sum(Fraction(number) * _UNITS[unit] for number, unit in _PART.findall(given))
+    return int(-total if given.startswith("-") else total) or DEFAULT_TIMEOUT
 
 
 def resources(extender: Extender) -> list[str]:

@@ -69,6 +69,13 @@ def parse(container: t.Mapping[str, t.Any], where: str) -> list[Flag]:
     return flags
 
 
+def is_started(container: t.Mapping[str, t.Any], where: str) -> bool:
+    """Whether a container starts kube-scheduler, by its command or by its image alone."""
+    words = [text_of(item) for place in PLACES for item in sequence(container, place, where)]
+    image = posixpath.basename(text_of(container.get("image")).partition("@")[0]).partition(":")[0]
+    return PROGRAM in map(posixpath.basename, words) or image == PROGRAM
+
+
 def last(flags: t.Sequence[Flag], name: str) -> str | None:
     """Return the value of the flag *name* that counts, None if it is not there; a switch without a value is true."""
     values = [flag.value for flag in flags if flag.name == name]

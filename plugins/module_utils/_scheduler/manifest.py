@@ -56,9 +56,16 @@ class Pod:
 
     @property
     def container(self) -> dict[str, t.Any]:
-        """The container kube-scheduler."""
+        """The container of kube-scheduler; raises ConfigError if there is none, or more than one."""
         containers = mappings(self.spec, "containers", self.what)
-        return next(each for each in containers if text_of(each.get("name")) == flags.PROGRAM)
+        found = [each for each in containers if text_of(each.get("name")) == flags.PROGRAM]
+        found = found or [each for each in containers if flags.is_started(each, self.what)]
+        if len(found) != 1:
+            names = ", ".join(text_of(each.get("name")) for each in containers) or "none"
+            raise ConfigError(
+                f"{self.what} has no container kube-scheduler ({names}): give the path of kube-scheduler's manifest."
+            )
+        return found[0]
 
     @property
     def flags(self) -> list[flags.Flag]:
@@ -107,11 +114,6 @@ def pod(tree: t.Any, what: str) -> Pod:
     if not isinstance(tree, dict) or text_of(tree.get("kind")) != "Pod":
         raise ConfigError(f"{what} is not a manifest of a Pod: give the path of kube-scheduler's manifest.")
     found = Pod(tree, what)
-    names = [text_of(each.get("name")) for each in mappings(found.spec, "containers", what)]
-    if names.count(flags.PROGRAM) != 1:
-        raise ConfigError(
-            f"{what} has no container kube-scheduler ({', '.join(names) or 'none'}): give the path of kube-scheduler's manifest."
-        )
     flags.parse(found.container, what)  # raises if they cannot be edited
     return found
 

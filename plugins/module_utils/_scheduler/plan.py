@@ -59,6 +59,15 @@ def present(params: Params, node: NodeState, record: Record | None, syntax: Synt
     _refuse_place(path, node.path)
     config = _configuration(params, node, record, syntax, pod, source, path, minor, warnings)
     checksum = str(sha256(config))
+    facts = {
+        "api_version": configuration.api_version(syntax, config, path),
+        "config_checksum": checksum,
+        "config_path": path,
+        "managed": record is not None or not _is_as_requested(node, pod, source, path, config),
+        "path": node.path,
+    }
+    if not facts["managed"]:
+        return Plan((), None, facts, tuple(warnings), keep_record=True)
     warnings += manifest.apply(pod, path, checksum)
     after = syntax.edit(
         node.manifest, node.path, lambda tree: manifest.apply(manifest.Pod(tree, node.path), path, checksum)
@@ -68,12 +77,6 @@ def present(params: Params, node: NodeState, record: Record | None, syntax: Synt
     original = Original(node.manifest, None, False) if record is None else _undo(syntax, record, node, minor)
     if record is not None and record.config_path != path and original.config != node.file(record.config_path):
         steps.append(Step(record.config_path, node.file(record.config_path), original.config))
-    facts = {
-        "api_version": configuration.api_version(syntax, config, path),
-        "config_checksum": checksum,
-        "config_path": path,
-        "path": node.path,
-    }
     fresh = _record(record, original, steps, params, str(pod.config), minor)
     changing = tuple(step for step in steps if step.before != step.after)
     keep = not changing and record is not None and _is_current(record, fresh)
@@ -82,7 +85,13 @@ def present(params: Params, node: NodeState, record: Record | None, syntax: Synt
 
 def absent(params: Params, node: NodeState, record: Record | None, syntax: Syntax) -> Plan:
     """Plan to undo what earlier runs changed; raises as present()."""
-    facts: dict[str, t.Any] = {"api_version": None, "config_checksum": None, "config_path": None, "path": node.path}
+    facts: dict[str, t.Any] = {
+        "api_version": None,
+        "config_checksum": None,
+        "config_path": None,
+        "managed": False,
+        "path": node.path,
+    }
     if record is None:
         return Plan((), None, facts, tuple(_warn_unrecorded(node, syntax)), keep_record=True)
     warnings: list[str] = []
@@ -107,6 +116,13 @@ def absent(params: Params, node: NodeState, record: Record | None, syntax: Synta
         steps.reverse()  # kube-scheduler must not be left with a --config whose file is removed
     changing = tuple(step for step in steps if step.before != step.after)
     return Plan(changing, None, facts, (*warnings, *original.warnings))
+
+
+def _is_as_requested(node: NodeState, pod: manifest.Pod, source: str, path: str, config: bytes) -> bool:
+    """Whether kube-scheduler of others reads a configuration that is as requested already, so that nothing has to change."""
+    if pod.config is None or source != path or config != node.file(path) or manifest.refused_flags(pod):
+        return False
+    return manifest.CHECKSUM not in mapping(pod.metadata, "annotations", pod.what)
 
 
 def _undo(syntax: Syntax, record: Record, node: NodeState, minor: int) -> Original:

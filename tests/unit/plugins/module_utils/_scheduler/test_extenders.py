@@ -106,3 +106,33 @@ def test_an_ignorable_extender_without_resources_is_accepted() -> None:
 )
 def test_an_extender_is_known_by_what_it_manages_or_where_it_is(change: dict[str, t.Any], same: bool) -> None:
     assert extenders.is_one_of({**GOOD, **change}, [extenders.identity(GOOD)]) is same
+
+
+SAME: list[tuple[dict[str, t.Any], bool]] = [
+    ({}, True),
+    ({"enableHTTPS": False, "ignorable": False, "weight": 0, "preemptVerb": ""}, True),
+    ({"httpTimeout": "5s"}, True),
+    ({"httpTimeout": "0h0m5.0s"}, True),
+    ({"httpTimeout": "0s"}, True),
+    ({"httpTimeout": "5000001us"}, False),
+    ({"tlsConfig": {"insecure": False}}, True),
+    ({"tlsConfig": {"insecure": True}}, False),
+    ({"urlPrefix": GOOD["urlPrefix"] + "/"}, True),
+    ({"nodeCacheCapable": False}, False),
+    ({"bindVerb": ""}, False),
+    ({"unknown": 1}, False),
+]
+
+
+@pytest.mark.parametrize(("change", "same"), SAME)
+def test_is_same_extender_by_what_it_means_to_kube_scheduler(change: dict[str, t.Any], same: bool) -> None:
+    given = {**GOOD, "bindVerb": "bind"}
+    assert extenders.is_same_extender({**given, **change}, given) is same
+    assert extenders.is_same_extender(given, {**given, **change}) is same
+
+
+def test_is_same_extender_ignores_order_and_defaults_of_resources() -> None:
+    one = [{"name": "a.b/c"}, {"name": "a.b/a", "ignoredByScheduler": True}]
+    other = [{"ignoredByScheduler": True, "name": "a.b/a"}, {"name": "a.b/c", "ignoredByScheduler": False}]
+    assert extenders.is_same_extender({**GOOD, "managedResources": one}, {**GOOD, "managedResources": other})
+    assert not extenders.is_same_extender({**GOOD, "managedResources": one[:1]}, {**GOOD, "managedResources": other})

@@ -133,14 +133,63 @@ def test_a_place_that_is_taken_is_refused(configured: ControlPlane, tmp_path: Pa
 def test_extenders_follow_the_request(plane: ControlPlane) -> None:
     plane.run(GPUSHARE, OTHER)
     assert plane.urls() == [GPUSHARE["urlPrefix"], OTHER["urlPrefix"]]
-    moved = {**GPUSHARE, "urlPrefix": "http://10.96.0.20:12345/gpushare-scheduler", "httpTimeout": "5s"}
+    moved = {**GPUSHARE, "urlPrefix": "http://10.96.0.20:12345/gpushare-scheduler", "httpTimeout": "7s"}
     done = plane.run(moved)
     assert done["changed"]
     assert done["warnings"] == []  # it is removed, and binds nothing
     assert plane.urls() == [moved["urlPrefix"]]
-    assert "httpTimeout: '5s'" in plane.config.read_text()
+    assert "httpTimeout: '7s'" in plane.config.read_text()
     plane.run(state="absent")
     assert plane.files() == {"manifests/kube-scheduler.yaml": plane.text.encode()}
+
+
+# The extender of the tests as an administrator may have written it, without its defaults.
+BY_HAND = """\
+extenders:
+    - managedResources: [{name: aliyun.com/gpu-mem}]   # ours
+      urlPrefix: "http://127.0.0.1:12345/gpushare-scheduler/"
+      httpTimeout: 5000ms
+      nodeCacheCapable: true
+      bindVerb: bind
+      filterVerb: filter
+"""
+
+
+def test_an_extender_that_is_as_requested_changes_nothing(configured: ControlPlane) -> None:
+    configured.config.write_text(CONFIG.format(version="v1") + BY_HAND)
+    before = configured.files()
+    for check in (True, False):
+        done = configured.run(config_path=None, check=check)
+        assert (done["changed"], done["files"], done["managed"]) == (False, [], False)
+    assert configured.files() == before
+    assert not configured.state.exists()
+    assert not configured.run(config_path=None, state="absent")["changed"]
+    assert configured.files() == before
+
+
+def test_only_settings_that_differ_in_meaning_are_changed(configured: ControlPlane) -> None:
+    configured.config.write_text(CONFIG.format(version="v1") + BY_HAND.replace("bindVerb: bind", "weight: 3"))
+    done = configured.run(config_path=None)
+    assert done["managed"]
+    lines = configured.config.read_text().splitlines()
+    assert [line for line in BY_HAND.splitlines() if line not in lines] == ["      bindVerb: bind"]
+    assert "      weight: 3" not in lines
+    assert [line.strip() for line in lines if line not in (CONFIG.format(version="v1") + BY_HAND).splitlines()] == [
+        "bindVerb: bind"
+    ]
+    configured.run(config_path=None, state="absent")
+
+
+def test_a_container_of_another_name_is_found_by_its_program(plane: ControlPlane) -> None:
+    side = "  - image: registry.example.com/proxy:1\n    name: kube-scheduler-proxy\n"
+    text = plane.text.replace("    name: kube-scheduler\n", "    name: scheduler\n", 1)
+    plane.manifest.write_text(text.replace("  containers:\n", "  containers:\n" + side, 1))
+    before = plane.files()
+    assert plane.run()["changed"]
+    assert not plane.run()["changed"]
+    assert f"    - --config={plane.config}" in plane.manifest.read_text().splitlines()
+    plane.run(state="absent")
+    assert plane.files() == before
 
 
 def test_an_extender_that_binds_is_removed_with_a_warning(plane: ControlPlane) -> None:
@@ -256,7 +305,11 @@ def test_a_version_that_is_not_the_images_is_warned_of(plane: ControlPlane) -> N
     ("old", "new", "message"),
     [
         ("kind: Pod\n", "kind: Deployment\n", "not a manifest of a Pod"),
-        ("    name: kube-scheduler\n", "    name: scheduler\n", "has no container kube-scheduler"),
+        (
+            "    - kube-scheduler\n    - --a",
+            "    - other\n    image: registry.example.com/other:v1\n    name: scheduler\n  - command:\n    - another\n    - --a",
+            "is started by another",
+        ),
         ("    - kube-scheduler\n", "    - /bin/sh\n    - -c\n    - kube-scheduler --v=2\n", "is started by /bin/sh"),
         ("  containers:\n", "\tcontainers:\n", "cannot be read as YAML"),
         ("spec:\n", "spec: &all\n  <<: {hostNetwork: true}\n", "merge key"),

@@ -14,6 +14,12 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import v
         ("registry.k8s.io/kube-scheduler:v1.34.4", 34),
         ("10.0.0.1:5000/kube-scheduler:v1.30.0-rc.1", 30),
         ("registry/kube-scheduler:v1.34.4-eks-4b2d1a", 34),
+        ("gke.gcr.io/kube-scheduler-amd64:v1.31.2-gke.100", 31),
+        ("rancher/hardened-kubernetes:v1.31.4-rke2r1-build20241212", 31),
+        ("rancher/hyperkube:v1.30.6-rancher1", 30),
+        ("rancher/k3s:v1.32.1+k3s1", 32),
+        ("registry/kube-scheduler:v1.30.6.1", 30),
+        ("registry/kube-scheduler:v1.30.6_vendor.2", 30),
         ("kube-scheduler:1.29.7-build.3@sha256:" + "a" * 64, 29),
     ],
 )
