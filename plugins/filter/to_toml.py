@@ -1,10 +1,41 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
-"""The filter ``to_toml``; documented in to_toml.yml beside it."""
+"""Filter to_toml."""
 
 from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: to_toml
+author: gpu.kubernetes authors (@gpu-kubernetes)
+short_description: Write a TOML document
+version_added: 0.1.0
+description:
+  - Turns a dictionary into the text of a TOML 1.0 document, keys in the order given, one C([table]) after the other.
+  - TOML has no null, no whole numbers beyond 64 bits, and only strings as keys; anything else is an error.
+options:
+  _input:
+    description: The dictionary to write.
+    type: dict
+    required: true
+seealso:
+  - plugin: gpu.kubernetes.from_toml
+    plugin_type: filter
+"""
+
+EXAMPLES = r"""
+- name: Write a registry's host configuration
+  ansible.builtin.copy:
+    content: "{{ {'server': 'https://registry.example.com'} | gpu.kubernetes.to_toml }}"
+    dest: /etc/containerd/certs.d/registry.example.com/hosts.toml
+    mode: "0644"
+"""
+
+RETURN = r"""
+_value:
+  description: The text of the document.
+  type: str
+"""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -33,8 +64,8 @@ def to_toml(data: Any) -> str:
 
 
 class FilterModule:
-    """What Ansible looks for."""
+    """Ansible's entry point."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        """The filters of this file by name."""
+        """Return the filter by name."""
         return {"to_toml": to_toml}

@@ -25,6 +25,7 @@ from . import (
     action_groups,
     argument_specs,
     artifact,
+    changelog,
     docs,
     floors,
     go_tests,
@@ -183,6 +184,7 @@ def contract(_arguments: list[str]) -> int:
         | private_variables.main()
         | words.main()
         | tables.main()
+        | changelog.main([])
     )
     status |= finish("scenarios.yml", selection.problems(), f"{len(selection.table())} scenarios")
     return status | call("antsibull-changelog", "lint")

@@ -32,7 +32,7 @@ CONTROLLERS = {"2.18": "3.11", "2.19": "3.11", "2.20": "3.12", "2.21": "3.13"}
 OLDEST = {"2.18": "3.8", "2.19": "3.8", "2.20": "3.9", "2.21": "3.9"}
 # The Pythons on which the code for nodes is tested: the two oldest, and the newest.
 NODE_PYTHONS = ("3.8", "3.9", "3.13")
-# Python 3.14 is missing although ansible-core 2.20 and 2.21 run on it: README.md says that it is not supported yet.
+# Python 3.14 is missing although ansible-core 2.20 and 2.21 run on it: the guide on support says that it is not supported yet.
 PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 # What no gate passes without; a full sanity run also uses the others of PYTHONS that the machine has.
 NEEDED = tuple(version for version in PYTHONS if version in {*NODE_PYTHONS, *CONTROLLERS.values()})
