@@ -61,6 +61,29 @@ HOSTS = {
         "next-kernel: The kernel modules of driver 580.95.05 are known not to work with kernel 6.19.0; use driver 580.126.18 or newer or",
         ["driver_kernel"],
     ),
+    "other-cgroups": (
+        nvml("580.178.04", T4),
+        {
+            "__gpu_preflight_host": {"kubelet": {"version": "1.34.4", "cgroup_driver": "systemd"}},
+            "_container_runtime_config": {"systemd_cgroup": False},
+        },
+        "6.8.0-60-generic",
+        "other-cgroups: The kubelet's cgroup driver is systemd, and the NVIDIA runtime would use cgroupfs; set containerd_nvidia_systemd",
+        ["cgroup_driver"],
+    ),
+    "old-containerd": (
+        nvml("580.178.04", T4),
+        {
+            "gpu_preflight_container_runtime": "containerd",
+            "__gpu_preflight_host": {"kubelet": {"version": "1.36.1", "cgroup_driver": None}},
+            "nvidia_container_toolkit_host": {"program": {"version": "1.7.28"}, "toolkit": {"version": None}},
+            "_container_runtime_config": {"systemd_cgroup": None},
+            "k8s_device_plugin_image_tag": "sha256:0123456789abcdef",
+        },
+        "6.8.0-60-generic",
+        "",
+        ["containerd"],
+    ),
     "next-cuda": (
         nvml("535.309.01", T4),
         {"gpu_preflight_wanted_cuda": "13.0"},
