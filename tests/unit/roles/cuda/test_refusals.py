@@ -178,3 +178,10 @@ def test_a_compiler_is_judged_when_it_is_there(refused, workshop, tmp_path):
     for name, (_text, _asked, words) in COMPILERS.items():
         assert bool(told[name]) == bool(words), (name, told[name])
         assert words in told[name], told[name]
+
+
+def test_playbooks_check_the_toolkits_only_where_they_are_declared(refused):
+    mistake, _words = MISTAKES["no-release"]
+    told = refused(["preflight"], {"declared": mistake, "none": {**mistake, "cuda_versions": []}})
+    assert "which is not a release of CUDA" in told["declared"]
+    assert told["none"] == ""

@@ -256,3 +256,24 @@ def test_a_driver_of_somebody_else_stays(refusals, workshop, tmp_path, mode):
         assert told[name].startswith(words), told[name]
     assert not program.exists()
     assert not state.exists()
+
+
+#: What ansible-core has read of a version without quotes or of an answer of a survey, and the requested version.
+READ = {
+    "text": ({"nvidia_driver_branch": "580"}, "580.*"),
+    "number": ({"nvidia_driver_branch": 580}, "580.*"),
+    "nothing": ({"nvidia_driver_branch": None, "nvidia_driver_version": None}, ""),
+    "version": ({"nvidia_driver_version": "580.178.04"}, "580.178.04"),
+    "fraction": (
+        {"nvidia_driver_version": 580.1},
+        "nvidia_driver_version is 580.1, a number that may have lost its last digits",
+    ),
+}
+
+
+def test_versions_that_yaml_has_read_as_numbers_are_requested_or_refused(made):
+    hosts = {name: variables for name, (variables, _expected) in READ.items()}
+    found = made("nvidia_driver", hosts, "__nvidia_driver_wanted_version")
+    for name, (_variables, expected) in READ.items():
+        assert expected in found[name], (name, found[name])
+        assert bool(found[name]) == bool(expected)
