@@ -59,7 +59,7 @@ def present(params: Params, node: NodeState, record: Record | None, syntax: Synt
     _refuse_place(path, node.path)
     config = _configuration(params, node, record, syntax, pod, source, path, minor, warnings)
     checksum = str(sha256(config))
-    facts = {
+    facts: dict[str, t.Any] = {
         "api_version": configuration.api_version(syntax, config, path),
         "config_checksum": checksum,
         "config_path": path,
