@@ -137,7 +137,7 @@ def _check_cgroup_driver(observation: Observation) -> Iterator[Finding]:
     other = "cgroupfs" if driver == "systemd" else "systemd"
     cause = f"the kubelet's cgroup driver is {driver}, and the runtime {name} of {get_runtime_title(observation)} uses {other}"
     remedy = f"configure the cgroup driver {driver} for {get_runtime_title(observation)}"
-    if observation.get("daemon") == "containerd":
+    if (observation.get("daemon") or "containerd") == "containerd":
         remedy = f"set containerd_nvidia_systemd_cgroup to {str(driver == 'systemd').lower()} and run prepare_gpu_nodes"
     yield "cgroup_driver", cause, remedy
 
