@@ -9,14 +9,6 @@ import os
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import DEBIAN
 
 
-def test_programs_get_the_proxies_of_the_site(made):
-    proxies = {"https_proxy": "http://proxy.example.com:3128"}
-    hosts = {"behind": {"gpu_proxy_environment": proxies}, "direct": {}}
-    found = made("_packages", hosts, "__packages_environment")
-    assert found["behind"] == {**found["direct"], **proxies}
-    assert found["direct"]["LC_ALL"] == "C.UTF-8"
-
-
 def test_a_check_says_that_it_cannot_take_away_what_keeps_apt_from_reading(refusals, tmp_path):
     (tmp_path / "apt-get").write_text("#!/bin/sh\necho 'E: Conflicting values set' >&2\nexit 100\n")
     (tmp_path / "apt-get").chmod(0o755)
