@@ -51,13 +51,14 @@ options:
     description:
       - Further settings, deep-merged at the root of the document. Tables or objects are merged, all other values (lists too) are replaced.
       - The other options of this module override settings for the same key.
-      - Use C(no_log) on the task if they hold credentials that must not be logged on the node.
+      - The module writes nothing to the node's log, and masks credentials in its results and differences. A new file that holds
+        credentials has mode V(0600).
     type: dict
     default: {}
   backup:
     description:
-      - Whether to keep a copy of the file as first found in C(backups) below O(state_dir), for people to read. It stays there
-        after O(state=absent), too.
+      - Whether to keep a copy of the file as first found in C(backups) below O(state_dir), for people to read, and of what others
+        have written since when this module changes the file again. O(state=absent) removes the copy of what the file then holds again.
       - The record of changes below O(state_dir), from which O(state=absent) restores the original bytes, holds the content of
         the file (mode V(0600), for root only) in any case, as long as the file has a change of this module.
     type: bool

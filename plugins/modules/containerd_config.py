@@ -14,7 +14,8 @@ author:
 description:
   - Adds a runtime such as C(nvidia) to containerd's C(config.toml), as an administrator would by hand.
   - Only the lines concerned change. Comments, order, quoting, indentation, line endings, file mode, owner, extended attributes
-    (ACL, SELinux context) and symbolic links stay as they are, and the file is replaced in one step.
+    (ACL, SELinux context) and symbolic links stay as they are, and the file is replaced in one step, unless others
+    have changed it meanwhile. A hard link to it keeps the former content.
   - The new runtime inherits what C(runc) (or another runtime of runc's type that is the default) has, such as
     C(runtime_type), C(SystemdCgroup) and C(base_runtime_spec), and nothing from Kata Containers or gVisor. What an existing
     table of the runtime has is kept.
@@ -162,7 +163,7 @@ restart_required:
   type: bool
 backup_file:
   description: Backup of the file as first found, that of O(path) if both it and O(drop_in) were changed.
-  returned: changed, not in check mode, and O(backup=true)
+  returned: changed, not in check mode, O(backup=true), and the undo has not removed it
   type: str
   sample: /var/lib/gpu-kubernetes/backups/etc-containerd-config.toml.93e1f0a2c4b5.0f343b0931126a20
 reasons:
@@ -187,7 +188,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.apply import Host, Outcomes
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import run
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import build_module, run
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.arguments import ARGUMENTS as COMMON_ARGUMENTS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import drop_in
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.daemon import read_release
@@ -224,7 +225,7 @@ def act(params: t.Mapping[str, t.Any], host: Host) -> Outcomes:
 
 def main() -> None:
     """Run the module."""
-    run(AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True), "containerd", act)
+    run(build_module(AnsibleModule, ARGUMENTS), "containerd", act)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ description:
   - A file that CRI-O reads later and that would override the result is named, and nothing is written. A warning names one that it reads
     earlier and that describes the runtime too, such as C(99-nvidia.conf) of NVIDIA's GPU Operator.
   - If the drop-in already exists, only the lines concerned change. Comments, order, quoting, file mode, owner, extended attributes
-    (ACL, SELinux context) and symbolic links stay as they are, and the file is replaced in one step.
+    (ACL, SELinux context) and symbolic links stay as they are, and the file is replaced in one step, unless others
+    have changed it meanwhile. A hard link to it keeps the former content.
   - Where C(crio) is on the node, it has to accept the candidate beside all other files (C(crio config)) before the file is replaced.
   - Each changed setting is recorded, so that O(state=absent) undoes these changes only. A drop-in that this module created, and that
     others did not change, is removed.
@@ -108,7 +109,7 @@ restart_required:
   type: bool
 backup_file:
   description: Backup of the drop-in as first found, if it was there.
-  returned: changed, not in check mode, the drop-in was there before, and O(backup=true)
+  returned: changed, not in check mode, the drop-in was there before, O(backup=true), and the undo has not removed it
   type: str
   sample: /var/lib/gpu-kubernetes/backups/etc-crio-crio.conf.d-99-nvidia.toml.93e1f0a2c4b5.0f343b0931126a20
 reasons:
@@ -131,7 +132,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.apply import Host, Outcomes, ensure
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import run
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import build_module, run
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.arguments import ARGUMENTS as COMMON_ARGUMENTS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.crio import Crio
 
@@ -153,7 +154,7 @@ def act(params: t.Mapping[str, t.Any], host: Host) -> Outcomes:
 
 def main() -> None:
     """Run the module."""
-    run(AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True), "crio", act)
+    run(build_module(AnsibleModule, ARGUMENTS), "crio", act)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ author:
 description:
   - Adds a runtime such as C(nvidia) to Docker's C(daemon.json), as an administrator would by hand.
   - Settings of others, the order of keys, indentation, line endings, the end of the file, file mode, owner, extended attributes
-    (ACL, SELinux context) and symbolic links stay as they are, and the file is replaced in one step. Other white space is normalised.
+    (ACL, SELinux context) and symbolic links stay as they are, and the file is replaced in one step, unless others
+    have changed it meanwhile. A hard link to it keeps the former content. Other white space is normalised.
   - What an existing entry of the runtime has, such as C(runtimeArgs), and other C(features) are kept.
   - A file that is not valid JSON is refused with line and column, a key that is in one object twice with its name.
   - Where C(dockerd) is on the node, it has to accept the candidate (C(dockerd --validate), Docker 23.0 and newer) before the
@@ -101,7 +102,7 @@ restart_required:
   type: bool
 backup_file:
   description: Backup of the file as first found.
-  returned: changed, not in check mode, and O(backup=true)
+  returned: changed, not in check mode, O(backup=true), and the undo has not removed it
   type: str
   sample: /var/lib/gpu-kubernetes/backups/etc-docker-daemon.json.5e0b9d3c7a41.0f343b0931126a20
 reasons:
@@ -123,7 +124,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.apply import Host, Outcomes, ensure
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import run
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import build_module, run
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.arguments import ARGUMENTS as COMMON_ARGUMENTS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.docker import Docker
 
@@ -142,7 +143,7 @@ def act(params: t.Mapping[str, t.Any], host: Host) -> Outcomes:
 
 def main() -> None:
     """Run the module."""
-    run(AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True), "dockerd", act)
+    run(build_module(AnsibleModule, ARGUMENTS), "dockerd", act)
 
 
 if __name__ == "__main__":

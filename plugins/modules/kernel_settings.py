@@ -92,6 +92,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files impor
     FilesError,
     read_bytes,
     remove_file,
+    sha256,
     write_atomic,
 )
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import host
@@ -172,10 +173,11 @@ def set_files(files: dict[str, bytes | None], check_mode: bool) -> dict[str, byt
     differing = [path for path in before if before[path] != files[path]]
     for path in [] if check_mode else differing:
         data = files[path]
+        expected = (sha256(before[path]),)
         if data is None:
-            remove_file(path)
+            remove_file(path, expected)
         else:
-            write_atomic(path, data, mode=0o644)
+            write_atomic(path, data, mode=0o644, expected=expected)
     return {path: before[path] for path in differing}
 
 

@@ -19,7 +19,8 @@ description:
     C(v1beta3) are migrated to C(v1), and settings that would keep kube-scheduler from starting, such as C(enableHttps), are repaired. What
     cannot be migrated without changing where pods run is an error that names it, and older API versions are refused.
   - Both files are edited as data, on the controller. Comments, order, quoting and indentation stay as they are, the result is read
-    again and has to mean what was requested, and each file is replaced in one step, with its mode and owner.
+    again and has to mean what was requested, and each file is replaced in one step, with its mode and owner, unless others have changed it
+    meanwhile. A hard link to it keeps the former content.
   - Flags that kube-scheduler ignores beside C(--config), such as C(--kubeconfig), C(--profiling) and C(--kube-api-qps), are copied into the
     configuration when it gets C(--config). They stay on the command line as well, where kubeadm writes them again with each upgrade, where
     audits search for them, and where they have an effect again without C(--config). Flags with which its version does not start
@@ -36,7 +37,7 @@ attributes:
     details: Nothing at all is written on the node, neither the files nor the record, lock or backups.
   diff_mode:
     support: full
-    details: The difference of both files is returned whenever there is one. Keys of extenders (C(keyData)) are masked in it.
+    details: Credentials are masked in it, such as keys of extenders (C(keyData)) and passwords in the environment.
   idempotent:
     support: full
 options:
@@ -182,7 +183,7 @@ checksums:
     /etc/kubernetes/manifests/kube-scheduler.yaml: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 diff:
   description: Each file that changes, with its content before and after.
-  returned: success
+  returned: success, in diff mode
   type: list
   elements: dict
 backup_files:
@@ -196,15 +197,14 @@ backup_files:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import run_node_half
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import build_module, run_node_half
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.controller import ARGUMENTS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.node import read
 
 
 def main() -> None:
     """Be the node's half; the controller's is the action plugin of this name."""
-    # Requests hold whole files, which do not belong in the system log.
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True, no_log=True)
+    module = build_module(AnsibleModule, ARGUMENTS)
     run_node_half(module, "kube_scheduler_manifest", read)
 
 

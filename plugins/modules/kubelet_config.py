@@ -16,7 +16,8 @@ description:
   - Merges settings such as C(kubeReserved), C(systemReserved) and C(evictionHard) into the C(KubeletConfiguration) that a node's kubelet
     reads. All else in the file stays, and an undo removes only what was given.
   - The file is edited as data, on the controller. Comments, order, quoting and indentation stay as they are, the result is read
-    again and has to mean what was requested, and the file is replaced in one step, with its mode and owner. A setting that means the same
+    again and has to mean what was requested, and the file is replaced in one step, with its mode and owner, unless others have changed it
+    meanwhile. A hard link to it keeps the former content. A setting that means the same
     already, such as V(1024Mi) for V(1Gi), stays as it is written.
   - What the kubelet would refuse is refused first. That is text that is not a quantity or a percentage, a resource or signal that the kubelet
     does not know, and memory in thousandths of a byte (V(512m)).
@@ -32,7 +33,7 @@ attributes:
     details: Nothing at all is written on the node, neither the file nor the record, lock or backups.
   diff_mode:
     support: full
-    details: The difference of the file is returned whenever there is one. C(staticPodURLHeader) is masked in it.
+    details: Credentials are masked in it, such as C(staticPodURLHeader).
   idempotent:
     support: full
 options:
@@ -153,7 +154,7 @@ files:
     - /var/lib/kubelet/config.yaml
 diff:
   description: The file, if it changes, with its content before and after.
-  returned: success
+  returned: success, in diff mode
   type: list
   elements: dict
 backup_files:
@@ -170,15 +171,14 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import run_node_half
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import build_module, run_node_half
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.controller import ARGUMENTS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.node import read
 
 
 def main() -> None:
     """Be the node's half; the controller's is the action plugin of this name."""
-    # Requests hold whole files, which do not belong in the system log.
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True, no_log=True)
+    module = build_module(AnsibleModule, ARGUMENTS)
 
     def run(command: t.Sequence[str]) -> tuple[int, str]:
         if not module.get_bin_path(command[0]):

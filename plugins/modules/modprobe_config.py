@@ -95,6 +95,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files impor
     FilesError,
     read_bytes,
     remove_file,
+    sha256,
     write_atomic,
 )
 from ansible_collections.gpu.kubernetes.plugins.module_utils._driver import modprobe
@@ -139,7 +140,7 @@ def main() -> None:
                 # Before the file, which has the former parameters.
                 remember(note, left)
             if differs:
-                write(params["path"], desired)
+                write(params["path"], desired, before)
             if command:
                 rebuild(module, command)
             if command or forgotten:
@@ -185,12 +186,13 @@ def remember(note: str, parameters: dict[str, dict[str, str]]) -> None:
         remove_file(note)
 
 
-def write(path: str, data: bytes | None) -> None:
-    """Write the file, or remove it."""
+def write(path: str, data: bytes | None, before: bytes | None) -> None:
+    """Write the file, or remove it, if it still is as *before*."""
+    expected = (sha256(before),)
     if data is None:
-        remove_file(path)
+        remove_file(path, expected)
     else:
-        write_atomic(path, data, mode=0o644)
+        write_atomic(path, data, mode=0o644, expected=expected)
 
 
 def rebuilding(module: AnsibleModule) -> list[str]:

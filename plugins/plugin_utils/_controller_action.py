@@ -13,6 +13,7 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.controller import Send
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.redact import mask_text
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.yaml_nodes import Syntax
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils import _yaml
 
@@ -22,8 +23,10 @@ class Controller(Protocol):
 
     ARGUMENTS: dict[str, Any]
 
-    def run(self, arguments: Mapping[str, Any], syntax: Syntax, send: Send, check_mode: bool) -> dict[str, Any]:
-        """Bring one node to what the arguments request; return the result. Raises ConfigError."""
+    def run(
+        self, arguments: Mapping[str, Any], syntax: Syntax, send: Send, check_mode: bool, diff: bool
+    ) -> dict[str, Any]:
+        """Bring one node to what the arguments request; return the result, with the difference if *diff*. Raises ConfigError."""
 
 
 class _NoAnswer(Exception):
@@ -65,8 +68,9 @@ class ControllerAction(ActionBase):
             return answer
 
         try:
-            return {**result, **self.CONTROLLER.run(arguments, _yaml.RoundTrip(), send, self._task.check_mode)}
+            done = self.CONTROLLER.run(arguments, _yaml.RoundTrip(), send, self._task.check_mode, self._task.diff)
+            return {**result, **done, "warnings": [mask_text(warning) for warning in done["warnings"]]}
         except ConfigError as error:
-            raise AnsibleActionFail(str(error)) from error
+            raise AnsibleActionFail(mask_text(str(error))) from error
         except _NoAnswer as none:
             return {**result, **none.result, "failed": True}

@@ -184,9 +184,9 @@ def _tree(data: bytes, what: str) -> t.Any:
     """Return the tree of a file. One run reads the same files several times, and ruamel.yaml is slow."""
     text = _text(data, what)
     try:
-        if _is_json(text):
-            return json_document.loads(text)
-        return _native(next(_yaml().load_all(text), None), what)
+        tree = json_document.loads(text) if _is_json(text) else _native(next(_yaml().load_all(text), None), what)
+        json.dumps(tree, ensure_ascii=False).encode("utf-8")  # half a surrogate pair can be written as an escape alone
+        return tree
     except DocumentError as exc:
         raise ConfigError(f"{what} begins as JSON and is not JSON ({exc}): correct it, then run again.") from exc
     except RecursionError as exc:

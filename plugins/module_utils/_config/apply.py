@@ -21,7 +21,7 @@ from .config_file import ConfigFile, decode_text, edit, parse_or_none, read
 from .errors import ConfigError
 from .patch import revert
 from .paths import StatePaths
-from .redact import redact_pair
+from .redact import list_secrets, redact_pair
 from .tree import MISSING, Tree, find_edits, format_path
 from .validate import Run, run
 
@@ -156,6 +156,7 @@ def ensure_present(daemon: Daemon, host: Host) -> Outcome:
         if changes and not host.check_mode:
             known = replace(record, original=original) if record else _start_record(daemon, file, host)
             new = add_step(known, daemon.entry, file.tree, plan.target, plan.kinds, daemon.rules)
+            outcome.warnings += _keep_unmanaged(file, record, host)
             _commit(daemon, host, file, after, record, replace(new, written=after))
             outcome.backup_file = known.backup
         return outcome
@@ -164,8 +165,9 @@ def ensure_present(daemon: Daemon, host: Host) -> Outcome:
 def ensure_absent(daemon: Daemon, host: Host) -> Outcome:
     """Undo what earlier runs changed for the entry, and only that; raises as ensure_present, and for a conflict."""
     with host.lock(daemon.path, host.check_mode):
-        file = _read(daemon)
-        log = host.change_log(daemon)
+        file, log = read(daemon.path, daemon.syntax), host.change_log(daemon)
+        if log.entries:
+            daemon.check_types(file.tree)
         if daemon.has_entry(file.tree):
             log.refuse_conflicts(file.sha, file.tree, daemon.entry)
         record = log.load(file.sha, file.tree)
@@ -178,7 +180,10 @@ def ensure_absent(daemon: Daemon, host: Host) -> Outcome:
         undo, rest = split_record(record, daemon.entry, daemon.rules)
         target, warnings = daemon.undo(file.tree, undo, parse_or_none(record.original, file.syntax))
         original = _restore_original(daemon, file, record)
-        is_original = not rest.entries and is_same(parse_or_none(original, file.syntax), target)
+        former = parse_or_none(original, file.syntax)
+        if not rest.entries and file.data == record.written and former is not None:
+            target, warnings = former, []  # an empty table, too, in which other entries have been since
+        is_original = not rest.entries and is_same(former, target)
         after = original if is_original else edit(file, target)
         warnings += _validate_absent(daemon, file, after, host, is_original and file.data == record.written)
         changed = after != file.data
@@ -190,8 +195,9 @@ def ensure_absent(daemon: Daemon, host: Host) -> Outcome:
         ]
         if not host.check_mode:
             remaining = replace(rest, original=original, written=after) if rest.entries else None
+            outcome.warnings += _keep_unmanaged(file, record, host) if changed else []
             _commit(daemon, host, file, after, record, remaining)
-            outcome.backup_file = record.backup if changed else None
+            outcome.backup_file = record.backup if changed and os.path.exists(record.backup or "") else None
         return outcome
 
 
@@ -288,10 +294,18 @@ def _start_record(daemon: Daemon, file: ConfigFile, host: Host) -> Record:
     backup = None  # of the file for people; the record has what it needs
     if host.keep_backup and file.data is not None:
         files.make_dirs(host.state_dir, 0o755)
-        backup = files.backup(file.path, host.backups)
+        backup = files.keep_copy(file.path, file.data, host.backups)
     missing = files.missing_dirs(os.path.dirname(os.path.realpath(file.path))) if file.data is None else []
     imported_by = os.path.realpath(daemon.imported_by) if daemon.imported_by else None
     return Record(file.data, written=None, backup=backup, created_dirs=tuple(missing), imported_by=imported_by)
+
+
+def _keep_unmanaged(file: ConfigFile, record: Record | None, host: Host) -> list[str]:
+    """Keep a copy of a file that others have changed since the first run; return a warning that names it."""
+    if record is None or not host.keep_backup or file.data is None or file.data in (record.original, record.written):
+        return []
+    copy = files.keep_copy(file.path, file.data, host.backups)
+    return [f"{file.path} was changed by others since; what it held is kept in {copy}."]
 
 
 def _commit(
@@ -301,20 +315,43 @@ def _commit(
     log, sha = host.change_log(daemon), files.sha256(after)
     if after != file.data:
         files.make_dirs(host.state_dir, 0o755)
-        log.write(sha, {file.sha: old, sha: new}, keep=True)
-        files.make_dirs(host.pending, 0o700)
-        files.write_atomic(host.restart_marker(daemon.name), b"%s\n" % os.fsencode(file.path), mode=0o600)
+        _replace(daemon, host, file, after, {file.sha: old, sha: new})
         if after is None:
-            files.remove_file(file.path)
             _remove_dirs(old.created_dirs if old else ())
-        else:
-            files.write_atomic(file.path, after, mode=_new_mode(daemon))
     written = sha if after != file.data else log.written
-    log.write(written, {sha: new}, keep=host.can_roll_back(file.path))
+    can_roll_back = host.can_roll_back(file.path)
+    log.write(written, {sha: new}, keep=can_roll_back)
+    if new is None and after is not None and not can_roll_back:
+        files.drop_copy(file.path, after, host.backups)
 
 
-def _new_mode(daemon: Daemon) -> int:
-    """Return the mode of a new file: nobody may read it who may not read the file that imports it."""
+def _replace(
+    daemon: Daemon, host: Host, file: ConfigFile, after: bytes | None, records: t.Mapping[str | None, Record | None]
+) -> None:
+    """Write the record and the marker for the restart, and replace the file as it was read; if that fails, restore both."""
+    log, marker = host.change_log(daemon), host.restart_marker(daemon.name)
+    known, is_marked = log.read(), os.path.exists(marker)
+    try:
+        log.write(files.sha256(after), records, keep=True)
+        files.make_dirs(host.pending, 0o700)
+        files.write_atomic(marker, b"%s\n" % os.fsencode(file.path), mode=0o600)
+        if after is None:
+            files.remove_file(file.path, (file.sha,))
+        else:
+            files.write_atomic(file.path, after, mode=_new_mode(daemon, after), expected=(file.sha,))
+    except files.FilesError:
+        with contextlib.suppress(files.FilesError):
+            if files.read_bytes(file.path) != after:
+                if not is_marked:
+                    files.remove_file(marker)
+                log.save(*known)
+        raise
+
+
+def _new_mode(daemon: Daemon, after: bytes) -> int:
+    """Return the mode of a new file: for root only with credentials, and nobody may read it who may not read the file that imports it."""
+    if list_secrets(parse_or_none(after, daemon.syntax)):
+        return 0o600
     try:
         return 0o644 & os.stat(daemon.imported_by).st_mode if daemon.imported_by else 0o644
     except OSError:

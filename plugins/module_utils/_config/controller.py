@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from . import files, record
 from .errors import ConfigError
-from .redact import redact_setting
+from .redact import redact_yaml
 
 if t.TYPE_CHECKING:
     from .yaml_nodes import Syntax
@@ -117,15 +117,13 @@ def list_orders(plan: Plan, answer: Answer, known: Record | None) -> list[dict[s
     return [*orders, note] if plan.record is None else [note, *orders]
 
 
-def build_result(
-    plan: Plan, orders: t.Sequence[t.Mapping[str, t.Any]], syntax: Syntax, secret: str
-) -> dict[str, t.Any]:
-    """Return a module's result; what settings named *secret* hold is masked in the difference."""
+def build_result(plan: Plan, orders: t.Sequence[t.Mapping[str, t.Any]], syntax: Syntax, diff: bool) -> dict[str, t.Any]:
+    """Return a module's result, with the difference if *diff*; credentials are masked in it."""
     return {
         "changed": bool(plan.steps),
         **plan.facts,
         "warnings": list(plan.warnings),
-        "diff": [_difference(step, syntax, secret) for step in plan.steps],
+        **({"diff": [_difference(step, syntax) for step in plan.steps]} if diff else {}),
         "files": [order["path"] for order in orders],
     }
 
@@ -145,7 +143,6 @@ def write(
     return dict(send(request)["backups"])
 
 
-def _difference(step: Step, syntax: Syntax, secret: str) -> dict[str, str]:
-    sides = {"before": step.before, "after": step.after}
-    texts = {side: redact_setting(data, step.path, syntax, secret) for side, data in sides.items()}
-    return {**texts, "before_header": step.path, "after_header": step.path}
+def _difference(step: Step, syntax: Syntax) -> dict[str, str]:
+    before, after = redact_yaml(step.before, step.after, step.path, syntax)
+    return {"before": before, "after": after, "before_header": step.path, "after_header": step.path}

@@ -28,6 +28,10 @@ TEMP_TAG = ".gpu-kubernetes-"
 
 # The kernel signs these over the content of the file: a copy would be wrong for new content.
 _CONTENT_XATTRS = frozenset(["security.ima", "security.evm"])
+_SELINUX_CONTEXT = "security.selinux"
+
+#: The SHA-256 of the contents that may be replaced (None: no file); None instead of them: any content.
+Expected = t.Optional[t.Collection[t.Optional[str]]]
 
 
 class FilesError(Exception):
@@ -97,15 +101,20 @@ def make_dirs(path: str, mode: int = 0o755) -> list[str]:
 
 
 def write_atomic(
-    path: str, data: bytes, mode: int = 0o644, dir_mode: int = 0o755, owner: t.Sequence[int] | None = None
+    path: str,
+    data: bytes,
+    mode: int = 0o644,
+    dir_mode: int = 0o755,
+    owner: t.Sequence[int] | None = None,
+    expected: Expected = None,
 ) -> list[str]:
     """Put *data* in place of the content of *path* in one step and on disk.
 
     A symbolic link stays and its target is replaced.  An existing file keeps its mode,
-    owner, group and extended attributes (ACL, SELinux context); *mode* and *owner* (user and
+    owner, group and extended attributes (ACL, SELinux context), but not its hard links; *mode* and *owner* (user and
     group) are for a new file and *dir_mode* for new directories.  Temporary files that a killed run left are removed.
 
-    Returns the directories created.  Raises FilesError; the old file then is untouched.
+    Returns the directories created.  Raises FilesError, also for a content that is not *expected*; the old file then is untouched.
     """
     target = os.path.realpath(path)
     try:
@@ -119,15 +128,16 @@ def write_atomic(
     made = make_dirs(os.path.dirname(target), dir_mode)
     remove_stale_temps(target)
     try:
-        _replace(target, data, before, mode, owner)
+        _replace(target, data, before, mode, owner, expected)
     except OSError as exc:
         raise FilesError(_explain(target, exc)) from exc
     return made
 
 
-def remove_file(path: str) -> None:
-    """Remove *path* if it is there (a symbolic link stays, its target goes), and sync its folder."""
+def remove_file(path: str, expected: Expected = None) -> None:
+    """Remove *path* if it is there (a symbolic link stays, its target goes), and sync its folder. Raises FilesError as write_atomic()."""
     target = os.path.realpath(path)
+    _refuse_changed(target, expected)
     try:
         os.unlink(target)
         sync_dir(os.path.dirname(target))
@@ -144,13 +154,25 @@ def backup(path: str, directory: str = BACKUP_DIR) -> str | None:
     Copies are named by content, so that a later one never overwrites the file as first found.
     """
     data = read_bytes(path)
-    if data is None:
-        return None
+    return None if data is None else keep_copy(path, data, directory)
+
+
+def keep_copy(path: str, data: bytes, directory: str = BACKUP_DIR) -> str:
+    """Keep *data*, a content of *path*, as backup() does; return the path of the copy."""
     copy = backup_path(path, data, directory)
     if read_bytes(copy) != data:
         make_dirs(directory, 0o700)
         write_atomic(copy, data, mode=0o600)
     return copy
+
+
+def drop_copy(path: str, data: bytes, directory: str = BACKUP_DIR) -> None:
+    """Remove the copy of *data*, which *path* holds again, and the directory of the copies if it is empty then."""
+    copy = backup_path(path, data, directory)
+    if os.path.exists(copy):
+        remove_file(copy)
+    with contextlib.suppress(OSError):
+        os.rmdir(directory)
 
 
 def backup_path(path: str, data: bytes, directory: str = BACKUP_DIR) -> str:
@@ -235,7 +257,19 @@ def _scratch(target: str) -> str:
     return above if one else directory
 
 
-def _replace(target: str, data: bytes, before: os.stat_result | None, mode: int, owner: t.Sequence[int] | None) -> None:
+def _refuse_changed(target: str, expected: Expected) -> None:
+    if expected is not None and sha256(read_bytes(target)) not in expected:
+        raise FilesError(f"{target} was changed by others meanwhile: it was left as it is; run again.")
+
+
+def _replace(
+    target: str,
+    data: bytes,
+    before: os.stat_result | None,
+    mode: int,
+    owner: t.Sequence[int] | None,
+    expected: Expected,
+) -> None:
     directory, name = os.path.split(target)
     temp = os.path.join(_scratch(target), f".{name}{TEMP_TAG}{os.urandom(6).hex()}")
     handle = os.open(temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -247,9 +281,12 @@ def _replace(target: str, data: bytes, before: os.stat_result | None, mode: int,
             if owner:
                 os.fchown(handle, owner[0], owner[1])
             os.fchmod(handle, mode)
+            if os.path.dirname(temp) != directory:
+                _inherit_context(directory, handle)
         else:
             _copy_attributes(target, before, handle)
         os.fsync(handle)
+        _refuse_changed(target, expected)
         os.replace(temp, target)
         sync_dir(directory)
     except BaseException:
@@ -278,6 +315,12 @@ def _copy_attributes(source: str, before: os.stat_result, handle: int) -> None:
         # A context that the directory gave to the new file may not be set again without a right of its own.
         if name not in _CONTENT_XATTRS and _xattr(handle, name) != value:
             os.setxattr(handle, name, value)
+
+
+def _inherit_context(directory: str, handle: int) -> None:
+    """Give the open file *handle* the SELinux context that a file created in *directory* has, instead of that of another folder."""
+    with contextlib.suppress(OSError):  # there is no SELinux
+        os.setxattr(handle, _SELINUX_CONTEXT, os.getxattr(directory, _SELINUX_CONTEXT))
 
 
 def _xattr(handle: int, name: str) -> bytes | None:

@@ -138,6 +138,10 @@ def loads(text: str) -> dict[str, t.Any]:
         tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_refused)
     except json.JSONDecodeError as exc:
         raise JsonError(exc.msg, exc.lineno, exc.colno) from exc
+    except JsonError:
+        raise
+    except ValueError as exc:  # a number with more digits than Python reads
+        raise JsonError(str(exc)) from exc
     except RecursionError as exc:
         raise JsonError("the document is nested too deeply") from exc
     if not isinstance(tree, dict):

@@ -11,7 +11,7 @@ from .apply import Host, Outcomes, build_result
 from .errors import ConfigError
 from .files import FilesError
 from .node import Read, answer
-from .redact import list_secrets
+from .redact import list_secrets, mask_text
 from .validate import find_program
 
 if t.TYPE_CHECKING:
@@ -19,6 +19,20 @@ if t.TYPE_CHECKING:
 
 #: Brings the files to the state that a module's parameters describe; raises ConfigError or FilesError.
 Act = t.Callable[[t.Mapping[str, t.Any], Host], Outcomes]
+
+
+def build_module(ansible_module: type[AnsibleModule], arguments: dict[str, t.Any]) -> AnsibleModule:
+    """Return AnsibleModule, which this package does not import, with *arguments*; it writes nothing to the node's log.
+
+    AnsibleModule logs all its parameters, here whole files and credentials, before a module can name them in no_log_values. Its own
+    no_log has no effect, because the controller sends that of the task.
+    """
+    quiet: type[AnsibleModule] = type("QuietModule", (ansible_module,), {"log": _log_nothing})
+    return quiet(argument_spec=arguments, supports_check_mode=True)
+
+
+def _log_nothing(_module: AnsibleModule, _message: str, log_args: t.Any = None) -> None:
+    """Ignore what AnsibleModule would write to syslog or the journal."""
 
 
 def run(module: AnsibleModule, program: str, act: Act) -> None:
@@ -36,10 +50,10 @@ def run(module: AnsibleModule, program: str, act: Act) -> None:
     try:
         outcomes = list(act(params, host))
     except (ConfigError, FilesError) as exc:
-        module.fail_json(msg=str(exc))
+        module.fail_json(msg=mask_text(str(exc)))
     for _daemon, outcome in outcomes:
         for warning in outcome.warnings:
-            module.warn(warning)
+            module.warn(mask_text(warning))
     module.exit_json(**build_result(outcomes, module._diff))
 
 

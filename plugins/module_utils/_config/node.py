@@ -48,7 +48,8 @@ def write(
 ) -> dict[str, str]:
     """Follow the orders, one after the other: {path, data (base64, None: no file), owner, backup, private}; return the backups, by file.
 
-    Nothing is written if one of the files is not as it was *expected*. Raises FilesError.
+    Nothing is written if one of the files is not as it was *expected*. Once the record is removed, so are the backups of what
+    the files hold again. Raises FilesError.
     """
     with files.lock(path, (files.LOCK_DIR, os.path.join(state_dir, "lock"))):
         for name, sha256 in expected.items():
@@ -57,15 +58,24 @@ def write(
         files.make_dirs(state_dir)
         backups = {each["path"]: files.backup(each["path"], backup_dir) for each in orders if each["backup"]}
         for each in orders:
-            _replace(each)
-    return {name: copy for name, copy in backups.items() if copy}
+            _replace(each, (expected[each["path"]],))
+        if any(each["private"] and each["data"] is None for each in orders):
+            _drop_copies(expected, backup_dir)
+    return {name: copy for name, copy in backups.items() if copy and os.path.exists(copy)}
 
 
-def _replace(order: t.Mapping[str, t.Any]) -> None:
+def _replace(order: t.Mapping[str, t.Any], expected: t.Collection[str | None]) -> None:
     path, data = order["path"], decode_bytes(order["data"])
     if data is None:
-        files.remove_file(path)
+        files.remove_file(path, expected)
         return
     if order["private"]:
         files.make_dirs(os.path.dirname(path), 0o700)
-    files.write_atomic(path, data, mode=0o600, owner=order["owner"])
+    files.write_atomic(path, data, mode=0o600, owner=order["owner"], expected=expected)
+
+
+def _drop_copies(paths: t.Iterable[str], backup_dir: str) -> None:
+    for path in paths:
+        data = files.read_bytes(path)
+        if data is not None:
+            files.drop_copy(path, data, backup_dir)

@@ -48,10 +48,11 @@ class State:
 
 @dataclass(frozen=True)
 class Step:
-    """One change: make the file *path* what *state* says."""
+    """One change: make the file *path* what *state* says, if its content is *expected*."""
 
     path: str
     state: State
+    expected: files.Expected = None
 
 
 class Snapshot:
@@ -90,7 +91,7 @@ class Snapshot:
         now, then = _state(self.path), State.decode(files.read_bytes(self.file) or b"", self.file, self.path)
         if now == then:
             return [], None
-        steps, backup = [Step(self.path, then)], None
+        steps, backup = [Step(self.path, then, (files.sha256(now.data),))], None
         if now.data is not None and now.data != then.data and self._record.written != files.sha256(now.data):
             backup = files.backup_path(self.path, now.data, self._paths.backups)
             steps.insert(0, Step(backup, State(now.data)))
@@ -101,8 +102,14 @@ class Snapshot:
         return [Step(self.file, State(None))] if self.exists else []
 
     def prune_record(self) -> None:
-        """Remove from the record of changes what holds for contents that only a snapshot could restore. Raises as take()."""
-        self._record.keep_only(files.sha256(files.read_bytes(self.path)))
+        """Remove from the record of changes what holds for contents that only a snapshot could restore. Raises as take().
+
+        If nothing is left on record, a backup of what the file holds is removed, too.
+        """
+        data = files.read_bytes(self.path)
+        self._record.keep_only(files.sha256(data))
+        if data is not None and self._record.written is MISSING:
+            files.drop_copy(self.path, data, self._paths.backups)
 
     def _is_unmanaged(self) -> bool:
         """Whether others changed the file since this collection wrote it; without a record that is not known."""
@@ -122,13 +129,13 @@ def apply(steps: t.Sequence[Step], paths: StatePaths) -> None:
     """Make the changes, one after the other; a directory of snapshots that becomes empty goes, too. Raises FilesError."""
     for step in steps:
         if step.state.data is None:
-            files.remove_file(step.path)
+            files.remove_file(step.path, step.expected)
             continue
         folder = os.path.dirname(step.path)
         if folder in (paths.snapshots, paths.backups):
             files.make_dirs(paths.state_dir)
             files.make_dirs(folder, 0o700)
-        files.write_atomic(step.path, step.state.data, mode=step.state.mode)
+        files.write_atomic(step.path, step.state.data, mode=step.state.mode, expected=step.expected)
         _set_attributes(step.path, step.state)
     with contextlib.suppress(OSError):
         os.rmdir(paths.snapshots)

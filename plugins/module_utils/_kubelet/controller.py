@@ -26,12 +26,9 @@ ARGUMENTS: dict[str, t.Any] = {
     "_request": {"type": "dict"},
 }
 
-# Headers of requests for static pods may hold a token.
-_MASKED = "staticPodURLHeader"
 
-
-def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, send: Send, check_mode: bool) -> dict[str, t.Any]:
-    """Bring one node to what the arguments request; return the result with its warnings. Raises ConfigError."""
+def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, send: Send, check_mode: bool, diff: bool) -> dict[str, t.Any]:
+    """Bring one node to what the arguments request; return the result with its warnings, and the difference if *diff*. Raises ConfigError."""
     arguments = to_plain(arguments, "values")
     state_dir = arguments["state_dir"]
     reported = send({"do": "read", "path": arguments["path"], "state_dir": state_dir})
@@ -39,7 +36,7 @@ def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, send: Send, check_mode
     record = Record.decode(answer.record, answer.record_path)
     decided = _decide(arguments, _node_state(answer, reported), record, syntax)
     orders = controller.list_orders(decided, answer, record)
-    result = controller.build_result(decided, orders, syntax, _MASKED)
+    result = controller.build_result(decided, orders, syntax, diff)
     if orders and not check_mode:
         backup_dir = posixpath.join(state_dir, "backups")
         result["backup_files"] = controller.write(orders, answer, send, state_dir, backup_dir)

@@ -131,16 +131,16 @@ def count_products(gpus: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def render_difference(configuration: Mapping[str, Any]) -> list[str]:
-    """Return the changes that a merge of the configuration would make, as lines of a unified diff of each file.
+    """Return the changes that a merge of the configuration would make, as lines of a unified diff of each file without context.
 
-    The merge has masked secrets.
+    The merge has masked credentials.
     """
     diffs = configuration.get("diff") or []
     lines: list[str] = []
     for each in [diffs] if isinstance(diffs, Mapping) else diffs:
         before, after = (str(each.get(side) or "").splitlines() for side in ("before", "after"))
         file = each.get("before_header") or "file"
-        lines += difflib.unified_diff(before, after, f"{file} as it is", f"{file} as declared", lineterm="")
+        lines += difflib.unified_diff(before, after, f"{file} as it is", f"{file} as declared", lineterm="", n=0)
     return lines
 
 

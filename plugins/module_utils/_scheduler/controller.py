@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import base64
-import copy
 import json
 import posixpath
 import typing as t
@@ -15,7 +14,7 @@ from .._config import controller, files
 from .._config.controller import Answer, Send, to_plain
 from .._config.errors import ConfigError
 from .._config.record import decode_bytes
-from .._config.redact import mask_setting
+from .._config.redact import mask_tree
 from .._config.yaml_nodes import Syntax, text_of
 from .._distributions import DEFAULT, HIDDEN, named
 from . import plan
@@ -34,13 +33,12 @@ ARGUMENTS: dict[str, t.Any] = {
 }
 
 _NOWHERE = f"run this on the control planes, give path if the manifest has another name, or {HIDDEN.scheduler_hint}"
-_MASKED = "keyData"
 # One read, and one for each file that could not be guessed: the --config of others, the managed one, the requested one.
 _MOST_READS = 6
 
 
-def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, send: Send, check_mode: bool) -> dict[str, t.Any]:
-    """Bring one node to what the arguments request; return the result with its warnings. Raises ConfigError."""
+def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, send: Send, check_mode: bool, diff: bool) -> dict[str, t.Any]:
+    """Bring one node to what the arguments request; return the result with its warnings, and the difference if *diff*. Raises ConfigError."""
     arguments = to_plain(arguments, "extenders")
     state_dir = arguments["state_dir"]
     backup_dir = arguments["backup_dir"] or posixpath.join(state_dir, "backups")
@@ -48,7 +46,7 @@ def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, send: Send, check_mode
     answer = Answer.parse(reported)
     _refuse_beside(answer.path, state_dir=state_dir, backup_dir=backup_dir)
     orders = controller.list_orders(decided, answer, Record.decode(answer.record, answer.record_path))
-    result = controller.build_result(decided, orders, syntax, _MASKED)
+    result = controller.build_result(decided, orders, syntax, diff)
     duplicates, warnings = find_duplicates(_node_state(answer, reported), syntax)
     result["changed"] = bool(orders)
     result["other_manifests"] = duplicates
@@ -136,8 +134,7 @@ def _warn_overwritten(
         return [
             f"{there}: remove the extenders from {installer.scheduler_variables} in its inventory, too, if they are there."
         ]
-    extenders = copy.deepcopy(arguments["extenders"])
-    mask_setting(extenders, _MASKED)
+    extenders = mask_tree(arguments["extenders"])
     return [
         f"{there}: add to {installer.scheduler_variables} in its inventory {json.dumps(extenders, sort_keys=True)}."
     ]

@@ -115,6 +115,7 @@ def pod(tree: t.Any, what: str) -> Pod:
         raise ConfigError(f"{what} is not a manifest of a Pod: give the path of kube-scheduler's manifest.")
     found = Pod(tree, what)
     flags.parse(found.container, what)  # raises if they cannot be edited
+    mapping(found.metadata, "annotations", what)
     return found
 
 

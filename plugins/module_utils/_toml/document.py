@@ -14,12 +14,11 @@ from .changes import Change, additions, differences, make
 from .edits import ConflictError, Edits
 from .errors import TomlError
 from .nodes import DOTTED, HEADER, IMPLICIT, INLINE, Path, Syntax, Table, checked_path, dotted_path, lookup, plain
-from .reader import read
+from .reader import BOM, read
 from .writer import plain_data
 
 Paths = Set[Path]
 
-_BOM = "\ufeff"
 _OWN = (HEADER, INLINE)  # kinds of tables that can be there with nothing in them
 
 
@@ -40,7 +39,7 @@ class Document:
     @classmethod
     def parse(cls, text: str, version: str = "1.0") -> Document:
         """Read a text as TOML "1.0" or "1.1". Raises TomlError with line and column."""
-        bom = _BOM if text.startswith(_BOM) else ""
+        bom = BOM if text.startswith(BOM) else ""
         return cls(read(text[len(bom) :], version, foreign_comments=True), version, bom)
 
     @classmethod

@@ -35,6 +35,8 @@ Data = Dict[str, Any]
 
 def insert(edits: Edits, path: Path, data: Data) -> None:
     """Add the keys of ``data`` to the table at ``path``, which may have to be made. Raises TomlError if a value is in the way."""
+    if not all(isinstance(name, str) for name in data):
+        raise TomlError(f"{dotted_path(path)} cannot get an element as a table gets a key")
     table, known = _deepest(edits.syntax.root, path)
     for name in reversed(path[known:]):
         if not isinstance(name, str):

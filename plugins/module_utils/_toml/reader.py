@@ -13,6 +13,8 @@ from .errors import MAX_DEPTH, TOO_DEEP, TomlError, error_at
 from .nodes import INLINE, Builder, Header, Item, Pair, Syntax, Table, Value, plain
 
 VERSIONS = ("1.0", "1.1")
+#: The byte order mark with which a file may begin, once.
+BOM = "\ufeff"
 _SPACE = re.compile(r"[ \t]*")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _LINE_END = re.compile(r"[ \t]*(?:#[^\x00-\x08\x0a-\x1f\x7f]*)?(?:\r?\n|\Z)")
@@ -51,7 +53,7 @@ def loads(text: str, version: str = "1.0") -> dict[str, Any]:
 
     ``version`` is "1.0" or "1.1". Raises TomlError with line and column.
     """
-    tree: dict[str, Any] = plain(read(text, version).root)
+    tree: dict[str, Any] = plain(read(text[1:] if text.startswith(BOM) else text, version).root)
     return tree
 
 
@@ -107,7 +109,7 @@ class _Reader:
     def read(self) -> Syntax:
         text, size, builder = self.text, len(self.text), self.builder
         statements = builder.statements
-        pos = 1 if text.startswith("\ufeff") else 0
+        pos = 0
         while pos < size:
             start = pos
             pos = _space(text, pos)
