@@ -15,11 +15,10 @@ import itertools
 import json
 import re
 import typing as t
-from difflib import SequenceMatcher
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config import json_document
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.patch import revert
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.patch import compare_lines, revert
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.yaml_nodes import Plain, is_equal, is_safe, meaning
 from ansible_collections.gpu.kubernetes.plugins.module_utils._document import DocumentError
 
@@ -229,7 +228,7 @@ def _beside_comments(before: str, after: str) -> str:
     """
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     result: list[str] = []
-    for tag, start, end, new_start, new_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for tag, start, end, new_start, new_end in compare_lines(old, new):
         at = len(result)
         if tag == "insert":
             while at and _COMMENT.fullmatch(result[at - 1]):

@@ -19,15 +19,16 @@ PREFIX = "ansible_collections.gpu.kubernetes.plugins.modules."
 
 
 def run(
-    name: str, arguments: dict[str, Any], *, check: bool = False, folder: str = "", root: str = ""
+    name: str, arguments: dict[str, Any], *, check: bool = False, folder: str = "", root: str = "", first: str = ""
 ) -> dict[str, Any]:
     """Run the module and return its answer.
 
-    Programs in ``folder`` come before those of the machine; ``root`` takes the place of /, for modules that have a ROOT.
+    Programs in ``folder`` come before those of the machine; ``root`` takes the place of /, for modules that have a ROOT. ``first`` is code
+    that runs before the module is imported.
     """
     places = [place for place in sys.path if place]
     at = f"m.ROOT = {root!r}; " if root else ""
-    code = f"import sys; sys.path[:0] = {places!r}; import {PREFIX}{name} as m; {at}m.main()"
+    code = f"{first}\nimport sys; sys.path[:0] = {places!r}; import {PREFIX}{name} as m; {at}m.main()"
     given = {**arguments, "_ansible_check_mode": check, "_ansible_diff": True}
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -117,6 +117,8 @@ def test_forms_of_files(before: str, after: str) -> None:
         ("a: 1\n---\nb: 1\n", "expected a single document"),
         ('{"a": 1, "a": 2}', "twice"),
         ("{a: 1}", "begins as JSON"),
+        ('a: "\\ud800"\n', "surrogates not allowed"),
+        ('{"a": "\\ud800"}', "surrogates not allowed"),
         (b"a: \xff", "UTF-8"),
     ],
 )

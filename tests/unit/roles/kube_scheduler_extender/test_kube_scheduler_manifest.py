@@ -41,7 +41,7 @@ def scheduler(tmp_path: Path, hear):
                 **options,
             }
             task = {"gpu.kubernetes.kube_scheduler_manifest": given, "register": f"said_{number}"}
-            tasks.append({**task, "ignore_errors": True, "check_mode": check})
+            tasks.append({**task, "ignore_errors": True, "check_mode": check, "diff": True})
         said = ", ".join(f"said_{number}" for number in range(len(asked)))
         play = {"hosts": "all", "gather_facts": False, "tasks": tasks}
         return hear({"control-plane": {}}, [play], f"[{said}]")

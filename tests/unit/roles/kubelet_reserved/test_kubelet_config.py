@@ -26,7 +26,7 @@ def kubelet(tmp_path: Path, hear):
         for number, options in enumerate(requested):
             given = {"path": str(config), "state_dir": str(tmp_path / "state"), "values": VALUES, **options}
             task = {"gpu.kubernetes.kubelet_config": given, "register": f"said_{number}"}
-            tasks.append({**task, "ignore_errors": True, "check_mode": check})
+            tasks.append({**task, "ignore_errors": True, "check_mode": check, "diff": True})
         said = ", ".join(f"said_{number}" for number in range(len(requested)))
         return hear({"node": {}}, [{"hosts": "all", "gather_facts": False, "tasks": tasks}], f"[{said}]")
 

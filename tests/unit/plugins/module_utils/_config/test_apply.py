@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import stat
 import typing as t
@@ -130,6 +131,54 @@ class TestFileItself:
         node.absent()
         assert node.text() == samples.KUBEADM_V3
 
+    @pytest.mark.parametrize("due", [False, True])
+    @pytest.mark.parametrize("state", ["present", "absent"])
+    def test_failed_write_leaves_neither_record_nor_marker_for_a_restart(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, due: bool, state: str
+    ) -> None:
+        node = Node(tmp_path, samples.KUBEADM_V3)
+        node.present(set_default=True)
+        if not due:
+            node.confirm()
+        before, text = (sorted(path.name for path in (tmp_path / "state").rglob("*")), node.text())
+        record = node.host.change_log(node.daemon({})).read()
+        real = os.replace
+
+        def fill(source: str, target: str) -> None:
+            if target == str(node.config):
+                raise OSError(errno.ENOSPC, "No space left on device")
+            real(source, target)
+
+        monkeypatch.setattr(os, "replace", fill)
+        with pytest.raises(files.FilesError, match="no space"):
+            node.present(set_default=False) if state == "present" else node.absent()
+        monkeypatch.undo()
+        assert node.text() == text
+        assert sorted(path.name for path in (tmp_path / "state").rglob("*")) == before
+        assert node.host.change_log(node.daemon({})).read() == record
+        assert node.present(set_default=True).restart_required is due
+
+    def test_new_file_with_credentials_is_for_root_only(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, None)
+        node.present(settings={"plugins": {"x": {"registry": {"auth": {"password": "opensesame"}}}}})
+        assert stat.S_IMODE(node.config.stat().st_mode) == 0o600
+
+    def test_undo_leaves_no_copy_of_what_the_file_holds_again(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, samples.KUBESPRAY, "1.7")
+        backup = node.present().backup_file
+        assert backup
+        assert os.path.exists(backup)
+        gone = node.absent()
+        assert (gone.changed, gone.backup_file, gone.warnings) == (True, None, [])
+        assert not (tmp_path / "state" / "backups").exists()
+
+    def test_undo_of_an_unknown_shape_without_a_record_does_nothing(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, "version = 3\nplugins = 5\n")
+        with pytest.raises(ConfigError, match="plugins has to be a table"):
+            node.present()
+        assert not node.absent().changed
+        assert node.text() == "version = 3\nplugins = 5\n"
+
     @pytest.mark.parametrize(
         ("content", "words"),
         [
@@ -201,6 +250,21 @@ class TestSeveralRuns:
         node.absent(**cdi)
         assert node.text() == samples.DOCKER
 
+    def test_what_others_wrote_since_is_kept_before_another_change(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, samples.DEFAULT_V3 % 3)
+        first = node.present().backup_file
+        assert node.present(set_default=True).warnings == []
+        for run in (lambda: node.present(set_default=False), node.absent):
+            theirs = node.text() + "# theirs\n"
+            node.config.write_text(theirs, encoding="utf-8")
+            done = run()
+            assert done.changed
+            [warning] = [text for text in done.warnings if "what it held is kept in" in text]
+            copy = warning.rpartition(" ")[2].rstrip(".")
+            assert copy != first
+            with open(copy, encoding="utf-8") as stream:
+                assert stream.read() == theirs
+
     def test_undo_needs_no_backup(self, tmp_path: Path) -> None:
         node = Node(tmp_path, samples.DEFAULT_V3 % 3)
         node.host = replace(node.host, keep_backup=False)
@@ -229,6 +293,29 @@ class TestValidate:
 
     def test_accepted(self, tmp_path: Path) -> None:
         assert self.node(tmp_path, self.dump()).present().changed
+
+    @pytest.mark.parametrize("state", ["present", "absent"])
+    def test_edit_during_the_validation_is_not_lost(self, tmp_path: Path, state: str) -> None:
+        node = Node(tmp_path, samples.KUBEADM_V3)
+        if state == "absent":
+            node.present()
+            node.confirm()
+        theirs = node.text() + "# theirs\n"
+        changes = [theirs]
+
+        def execute(_command: t.Sequence[str]) -> tuple[int, str, str]:
+            if changes:
+                node.config.write_text(changes.pop(), encoding="utf-8")
+            return self.dump()
+
+        node.host = replace(node.host, binary="/usr/bin/containerd", execute=execute)
+        run = node.present if state == "present" else node.absent
+        with pytest.raises(files.FilesError, match="was changed by others meanwhile: it was left as it is; run again"):
+            run()
+        assert node.text() == theirs
+        assert not os.path.exists(node.host.restart_marker("containerd"))
+        assert run().changed
+        assert "# theirs" in node.text()
 
     @pytest.mark.parametrize("check", [True, False])
     @pytest.mark.parametrize(

@@ -169,6 +169,52 @@ class TestWriteAtomic:
         files.write_atomic(str(tmp_path / "a"), b"0123456789")
         assert (tmp_path / "a").read_bytes() == b"0123456789"
 
+    @pytest.mark.parametrize(("expected", "changes"), [(b"old", True), (b"other", False), (None, False)])
+    @pytest.mark.parametrize("removed", [False, True])
+    def test_only_the_expected_content_is_replaced(
+        self, tmp_path: Path, expected: bytes | None, changes: bool, removed: bool
+    ) -> None:
+        target = tmp_path / "a"
+        target.write_bytes(b"old")
+
+        def act() -> None:
+            if removed:
+                files.remove_file(str(target), (files.sha256(expected),))
+            else:
+                files.write_atomic(str(target), b"new", expected=(files.sha256(expected),))
+
+        if changes:
+            act()
+            assert target.exists() is not removed
+            return
+        with pytest.raises(files.FilesError, match="a was changed by others meanwhile: it was left as it is; run"):
+            act()
+        assert target.read_bytes() == b"old"
+        assert listing(tmp_path) == ["a"]
+
+    def test_edit_while_the_new_content_is_written_is_not_lost(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        target = tmp_path / "a"
+        target.write_bytes(b"old")
+        monkeypatch.setattr(os, "fsync", lambda _handle: target.write_bytes(b"theirs"))
+        with pytest.raises(files.FilesError, match="changed by others"):
+            files.write_atomic(str(target), b"new", expected=(files.sha256(b"old"),))
+        assert target.read_bytes() == b"theirs"
+        assert listing(tmp_path) == ["a"]
+
+    @pytest.mark.parametrize(("folder", "labelled"), [("x.d", True), ("x", False)])
+    def test_new_drop_in_has_the_context_of_its_own_folder(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, labelled: bool
+    ) -> None:
+        """The temporary file of a drop-in is above its folder, and its context would be that of /etc."""
+        done: list[t.Any] = []
+        monkeypatch.setattr(os, "getxattr", lambda place, name: f"{name} of {place}".encode())
+        monkeypatch.setattr(os, "setxattr", lambda _handle, *what: done.append(what))
+        files.write_atomic(str(tmp_path / folder / "a.conf"), b"new")
+        context = ("security.selinux", f"security.selinux of {tmp_path / folder}".encode())
+        assert done == ([context] if labelled else [])
+
     def test_killed_at_every_step_is_old_or_new_and_heals(self, tmp_path: Path) -> None:
         target = tmp_path / "folder" / "a"
         target.parent.mkdir()
@@ -223,6 +269,16 @@ class TestBackup:
         Path(copy).write_bytes(b"con")
         assert files.backup(str(tmp_path / "a"), str(tmp_path / "b")) == copy
         assert Path(copy).read_bytes() == b"content"
+
+    def test_dropped_copy_is_only_that_of_the_content(self, tmp_path: Path) -> None:
+        target, store = str(tmp_path / "a"), tmp_path / "b"
+        for data in (b"one", b"two"):
+            files.keep_copy(target, data, str(store))
+        files.drop_copy(target, b"one", str(store))
+        assert [copy.read_bytes() for copy in store.iterdir()] == [b"two"]
+        files.drop_copy(target, b"none", str(store))
+        files.drop_copy(target, b"two", str(store))
+        assert not store.exists()
 
     def test_missing_file(self, tmp_path: Path) -> None:
         assert files.backup(str(tmp_path / "a"), str(tmp_path / "b")) is None

@@ -156,3 +156,12 @@ def test_a_merged_document_means_the_merged_trees(
     assert is_same(loads(document.text), tree)
     assert [*document.tree] == [*tree]
     assert is_same(loads(dumps(tree)), tree)
+
+
+def test_number_that_python_does_not_read_is_refused_in_words() -> None:
+    digits = '{"a": ' + "9" * 5000 + "}"
+    try:
+        json.loads(digits)
+    except ValueError:
+        with pytest.raises(JsonError, match="digits"):
+            loads(digits)

@@ -30,3 +30,40 @@ def test_nothing_is_written_unless_all_is_as_it_was_read(tmp_path: Path) -> None
     backups = write(*arguments, {str(first): sha256(b"1"), str(second): None}, *places)
     assert first.read_text() == "2"
     assert Path(backups[str(first)]).read_text() == "1"
+
+
+def test_file_that_changes_between_two_writes_is_left_as_it_is(tmp_path: Path) -> None:
+    """The first order changes the second file, which stands for another program that does so."""
+    (tmp_path / "target").write_text("1")
+    (tmp_path / "link").symlink_to("target")
+    orders = [
+        {
+            "path": str(tmp_path / name),
+            "data": base64.b64encode(data).decode(),
+            "owner": None,
+            "backup": False,
+            "private": False,
+        }
+        for name, data in (("link", b"2"), ("target", b"3"))
+    ]
+    expected = {str(tmp_path / name): sha256(b"1") for name in ("link", "target")}
+    with pytest.raises(FilesError, match="target was changed by others meanwhile"):
+        write(str(tmp_path / "link"), orders, expected, str(tmp_path / "state"), str(tmp_path / "backups"))
+    assert (tmp_path / "target").read_text() == "2"
+
+
+def test_copy_of_what_a_file_holds_again_is_removed_with_the_record(tmp_path: Path) -> None:
+    file, record, backups = tmp_path / "file", tmp_path / "record", tmp_path / "backups"
+    file.write_text("first")
+    keys = {"owner": None, "private": False}
+    places = (str(tmp_path / "state"), str(backups))
+
+    def order(path: Path, data: bytes | None, **more: bool) -> dict[str, object]:
+        return {"path": str(path), "data": data and base64.b64encode(data).decode(), **keys, "backup": False, **more}
+
+    noted = [order(record, b"r", private=True), order(file, b"changed", backup=True)]
+    write(str(file), noted, {str(file): sha256(b"first"), str(record): None}, *places)
+    assert [copy.read_text() for copy in backups.iterdir()] == ["first"]
+    undone = [order(file, b"first"), order(record, None, private=True)]
+    assert write(str(file), undone, {str(file): sha256(b"changed"), str(record): sha256(b"r")}, *places) == {}
+    assert not backups.exists()

@@ -2,9 +2,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import difflib
+import typing as t
+
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.patch import revert
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config import patch
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.patch import compare_lines, revert
 
 
 def lines(text: str) -> bytes:
@@ -43,5 +47,37 @@ def test_untouched_gives_the_base_back() -> None:
     @hypothesis.given(texts, texts)
     def check(base: bytes, written: bytes) -> None:
         assert revert(base, written, written) == base
+
+    check()
+
+
+def test_equal_lines_at_both_ends_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search takes quadratic time for lines that repeat, such as those of a long comment."""
+    sizes: list[int] = []
+
+    class Recorder(difflib.SequenceMatcher):  # type: ignore[type-arg]
+        def __init__(self, junk: t.Any, left: t.Sequence[t.Any], right: t.Sequence[t.Any], autojunk: bool) -> None:
+            sizes.extend([len(left), len(right)])
+            super().__init__(junk, left, right, autojunk)
+
+    monkeypatch.setattr(patch, "SequenceMatcher", Recorder)
+    comment = b"# the same\n" * 2000
+    assert revert(comment * 2, comment + b"new\n" + comment, b"first\n" + comment + b"new\n" + comment) is not None
+    assert max(sizes) <= 1
+
+
+def test_compare_lines_leads_from_left_to_right() -> None:
+    hypothesis = pytest.importorskip("hypothesis")
+    from hypothesis import strategies as st
+
+    texts = st.text("abc", max_size=12)
+
+    @hypothesis.given(texts, texts)
+    def check(left: str, right: str) -> None:
+        steps = compare_lines(left, right)
+        for place, text in ((1, left), (3, right)):
+            assert "".join(text[step[place] : step[place + 1]] for step in steps) == text
+        for tag, start, end, other, other_end in steps:
+            assert (left[start:end] == right[other:other_end]) is (tag == "equal")
 
     check()

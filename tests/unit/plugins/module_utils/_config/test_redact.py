@@ -86,7 +86,69 @@ VALUES = [
     ('[{"bearer": "open\\"sesame"}]', ["sesame"], ["bearer"]),
     ('{"env": ["DB_PASSWORD=opensesame", "A=b"], "n": null, "on": true}', ["opensesame"], ["A=b", "DB_PASSWORD="]),
     ('{"broken": ', [], ['{"broken": ']),
+    ("PGPASS=opensesame", ["opensesame"], ["PGPASS="]),
+    ("BYPASS=shown", [], ["BYPASS=shown"]),
+    ("https://host.example/b?sv=1&sig=opensesame&se=2", ["opensesame"], ["sv=1&sig=", "&se=2"]),
+    ("https://host.example/b?X-Amz-Signature=opensesame", ["opensesame"], ["X-Amz-Signature="]),
+    ("run --password opensesame --color no", ["opensesame"], ["--password ", " --color no"]),
+    ("run --password-file /etc/shown", [], ["--password-file /etc/shown"]),
+    ("me:opensesame@proxy.example:3128", ["opensesame"], ["@proxy.example:3128"]),
+    ("me:open@sesame@[::1]:3128", ["open", "sesame"], ["@[::1]:3128"]),
+    ("HTTPS_PROXY=me:opensesame@proxy.example", ["opensesame"], ["HTTPS_PROXY=", "@proxy.example"]),
+    ("pause:3.10@sha256:0123abcd", [], ["pause:3.10@sha256:0123abcd"]),
+    ("curl -H Authorization: Bearer opensesame", ["opensesame"], ["Authorization: Bearer "]),
+    ("x eyJhbGciOi.eyJzdWIiOi.c2VzYW1l", ["c2VzYW1l"], ["x "]),
 ]
+
+#: Lines of TOML, what may not be shown, what has to be.
+TABLES = [
+    ("[r.headers]\nX-JFrog-Art-Api = ['opensesame']\nX-One = 'opensesame'", ["X-JFrog-Art-Api"]),
+    ("[credentials]\nuser = 'opensesame'\nport = 5000", ["user", "port"]),
+    ("credentials = { value = 'opensesame' }", ["value"]),
+    ("args = ['run', '--password', 'opensesame', '--token', '--color', 'no']", ["run", "--token", "--color", "'no'"]),
+    ("env = [{ name = 'DB_TOKEN', value = 'opensesame' }, { name = 'A', value = 'b' }]", ["DB_TOKEN", "'A'", "'b'"]),
+    ("headers = [{ name = 'X-One', value = 'opensesame' }]", ["X-One"]),
+    ("key = '''\n-----BEGIN RSA PRIVATE KEY-----\nopen\nsesame\n-----END RSA PRIVATE KEY-----'''", ["BEGIN RSA"]),
+    ("cert = '''\n-----BEGIN CERTIFICATE-----\nshown\n-----END CERTIFICATE-----'''", ["shown"]),
+    ("a = 1\n# -----BEGIN PRIVATE KEY-----\n# opensesame\n# -----END PRIVATE KEY-----", ["a = 1"]),
+    ("a = 1 # run --token opensesame", ["a = 1 # run --token "]),
+    ("a = 1 # it's the password: opensesame", ["a = 1 # it's the password: "]),
+]
+
+
+@pytest.mark.parametrize(("text", "shown"), TABLES)
+def test_tables_lists_keys_and_comments(text: str, shown: list[str]) -> None:
+    before, _after = redact.redact_pair(f"{text}\n".encode(), None, TOML)
+    assert "withheld" not in before
+    assert not [word for word in ("open", "sesame", "5000") if word in before]
+    plain = before.replace('"', "'")
+    assert not [word for word in shown if word not in plain], before
+
+
+def test_change_of_a_secret_in_a_list_is_visible() -> None:
+    pair = redact.redact_pair(b"env = ['A=b', 'DB_TOKEN=open']\n", b"env = ['A=b', 'DB_TOKEN=sesame']\n", TOML)
+    assert [text.count("(changed)") for text in pair] == [0, 1]
+    assert "DB_TOKEN=" in pair[1]
+    assert "sesame" not in pair[1]
+
+
+def test_short_words_are_not_removed_from_messages() -> None:
+    assert redact.list_secrets({"headers": {"a": "1", "b": "opensesame"}, "pin": "12"}) == {"opensesame"}
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        (
+            "The kubelet is started with --manifest-url-header=Authorization:opensesame (unit): remove the flag.",
+            "The kubelet is started with --manifest-url-header=******** (unit): remove the flag.",
+        ),
+        ("urlPrefix is http://me:opensesame@host/x: correct it.", "urlPrefix is http://********@host/x: correct it."),
+        ("/etc/x: registry.configs.auth has to be a table.", "/etc/x: registry.configs.auth has to be a table."),
+    ],
+)
+def test_mask_text_of_a_message_keeps_its_words(message: str, shown: str) -> None:
+    assert redact.mask_text(message) == shown
 
 
 @pytest.mark.parametrize(("value", "secrets", "shown"), VALUES)
@@ -126,6 +188,18 @@ def test_values(value: str, secrets: list[str], shown: list[str], form: str) -> 
             "registry-api-key",
             "my password",
             "credentials",
+        ),
+        *(
+            "signing_key",
+            "license_key",
+            "jwt",
+            "pw",
+            "sas",
+            "pin",
+            "PGPASS",
+            "keyData",
+            "client-key-data",
+            "x-amz-signature",
         ),
     ],
 )

@@ -158,6 +158,16 @@ class TestEditsOfOthers:
         assert node.backup is None
         assert not Path(node.paths.backups).exists()
 
+    def test_made_while_a_rollback_is_planned_are_not_lost(self, node: Node) -> None:
+        node.file.write_text("good")
+        node.do("take")
+        node.write("ours")
+        steps, _backup = node.snapshot.restore()
+        node.file.write_text("theirs")
+        with pytest.raises(FilesError, match="was changed by others meanwhile"):
+            snapshot.apply(steps, node.paths)
+        assert node.file.read_text() == "theirs"
+
     def test_make_a_snapshot_from_before_stale(self, node: Node) -> None:
         node.file.write_text("good")
         node.do("take")
@@ -210,6 +220,15 @@ class TestWithARecord:
         node.do("drop")
         assert merge.absent().changed
         assert merge.text() == samples.DOCKER
+
+    def test_verified_removal_leaves_no_copy_of_the_file(self, tmp_path: Path) -> None:
+        merge, node = self.start(tmp_path)
+        backups = tmp_path / "state" / "backups"
+        node.do("take")
+        merge.absent()
+        assert backups.exists(), "the removal can still be rolled back"
+        node.do("drop")
+        assert not backups.exists()
 
     def test_failed_change_leaves_the_record_from_before(self, tmp_path: Path) -> None:
         merge, node = self.start(tmp_path)

@@ -82,7 +82,7 @@ class Node:
     def _look(path: str) -> str | None:
         return {"/proc/sys/kernel/pid_max": "32768\n", "/proc/sys/kernel/threads-max": "60000\n"}.get(path)
 
-    def run(self, values: t.Any = None, check: bool = False, **options: t.Any) -> dict[str, t.Any]:
+    def run(self, values: t.Any = None, check: bool = False, diff: bool = True, **options: t.Any) -> dict[str, t.Any]:
         """Run the module."""
         self.requests = []
         self.writes_left = None
@@ -94,7 +94,7 @@ class Node:
             "keep_former": False,
             **options,
         }
-        return controller.run(arguments, RT, self.answer, check)
+        return controller.run(arguments, RT, self.answer, check, diff)
 
     def run_and_die(self, writes: int, **options: t.Any) -> None:
         """Run the module, which is killed after so many writes, if there are more."""

@@ -265,6 +265,11 @@ def test_a_token_is_masked(node: Node) -> None:
     assert "c2VjcmV0" not in shown["before"] + shown["after"]
 
 
+def test_difference_is_returned_in_diff_mode_alone(node: Node) -> None:
+    assert "diff" not in node.run(check=True, diff=False)
+    assert node.run(check=True)["diff"]
+
+
 def test_only_content_of_others_is_backed_up(node: Node) -> None:
     [copy] = node.run()["backup_files"].values()
     assert Path(copy).read_text() == KUBEADM

@@ -32,7 +32,7 @@ def test_count_products_separates_different_gpus() -> None:
 
 def test_render_difference_of_each_file() -> None:
     result = {"before": "a\nb\n", "after": "a\nc\n", "before_header": "/x"}
-    lines = ["--- /x as it is", "+++ /x as declared", "@@ -1,2 +1,2 @@", " a", "-b", "+c"]
+    lines = ["--- /x as it is", "+++ /x as declared", "@@ -2 +2 @@", "-b", "+c"]
     assert build.render_difference({"diff": result}) == lines
     assert build.render_difference({"diff": [result, {**result, "before_header": "/y"}]}) == [
         *lines,

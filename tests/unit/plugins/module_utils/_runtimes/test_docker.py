@@ -140,6 +140,16 @@ class TestOthersWriteToo:
         node.absent()
         assert loads(node.text()) == {**loads(KUBEADM), "log-level": "warn"}
 
+    @pytest.mark.parametrize("key", ["runtimes", "features"])
+    def test_empty_table_in_which_two_runtimes_were_stays(self, tmp_path: Path, key: str) -> None:
+        text = KUBEADM.replace("{\n", f'{{\n  "{key}": {{}},\n', 1)
+        node = DockerNode(tmp_path, text)
+        node.present(enable_cdi=True)
+        node.present(runtime_name="nvidia-cdi")
+        node.absent()
+        node.absent(runtime_name="nvidia-cdi")
+        assert node.text() == text
+
     def test_their_path_of_the_runtime_is_refused(self, tmp_path: Path) -> None:
         node = DockerNode(tmp_path, KUBEADM)
         node.present()

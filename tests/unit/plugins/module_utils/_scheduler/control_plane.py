@@ -91,7 +91,9 @@ class ControlPlane:
         self.before_write()
         return {"backups": write(**given)}
 
-    def run(self, *extenders: dict[str, t.Any], check: bool = False, **options: t.Any) -> dict[str, t.Any]:
+    def run(
+        self, *extenders: dict[str, t.Any], check: bool = False, diff: bool = True, **options: t.Any
+    ) -> dict[str, t.Any]:
         """Run the module; without extenders, give it gpushare's."""
         self.requests = []
         arguments = {
@@ -104,7 +106,7 @@ class ControlPlane:
             "state": "present",
             **options,
         }
-        return controller.run(arguments, RT, self.answer, check)
+        return controller.run(arguments, RT, self.answer, check, diff)
 
     def files(self) -> dict[str, bytes]:
         """Return all files but for state and backups."""

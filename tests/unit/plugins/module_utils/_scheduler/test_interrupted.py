@@ -126,39 +126,39 @@ def test_the_key_of_an_extender_is_masked(plane: ControlPlane) -> None:
     assert "c2VjcmV0" in plane.config.read_text()
 
 
-# A key of others, as it may be written: what is shown, if it is.
+# A key of others, as it may be written.
 KEYS = {
-    "folded": (
-        "extenders:\n- urlPrefix: http://a/b\n  filterVerb: f\n  tlsConfig:\n    keyData: |\n      c2Vj\n      cmV0\n",
-        True,
-    ),
-    "flow": (
-        "extenders: [{urlPrefix: http://a/b, filterVerb: f, tlsConfig: {'keyData': 'c2Vj,cmV0', certData: x}}]\n",
-        True,
-    ),
-    "on-two-lines": (
-        "extenders:\n- urlPrefix: http://a/b\n  filterVerb: f\n  tlsConfig:\n    keyData:\n      c2Vj\n      cmV0\n",
-        True,
-    ),
-    "escaped": (
-        'extenders:\n- urlPrefix: http://a/b\n  filterVerb: f\n  tlsConfig:\n    "key\\u0044ata": c2VjcmV0\n',
-        True,
-    ),
-    "commented-out": ("# tlsConfig: {keyData: c2VjcmV0}\n", False),
+    "folded": "extenders:\n- urlPrefix: http://a/b\n  filterVerb: f\n  tlsConfig:\n    keyData: |\n      c2Vj\n      cmV0\n",
+    "flow": "extenders: [{urlPrefix: http://a/b, filterVerb: f, tlsConfig: {'keyData': 'c2Vj,cmV0', certData: x}}]\n",
+    "on-two-lines": "extenders:\n- urlPrefix: http://a/b\n  filterVerb: f\n  tlsConfig:\n    keyData:\n      c2Vj\n      cmV0\n",
+    "escaped": 'extenders:\n- urlPrefix: http://a/b\n  filterVerb: f\n  tlsConfig:\n    "key\\u0044ata": c2VjcmV0\n',
+    "commented-out": "# tlsConfig: {keyData: c2VjcmV0}\n",
 }
 
 
 @pytest.mark.parametrize("written", KEYS)
 def test_the_key_of_another_extender_is_masked_however_it_is_written(configured: ControlPlane, written: str) -> None:
-    text, is_shown = KEYS[written]
-    configured.config.write_text(CONFIG.format(version="v1") + text)
+    configured.config.write_text(CONFIG.format(version="v1") + KEYS[written])
     [config, _manifest] = configured.run(config_path=None)["diff"]
     for side in ("before", "after"):
         assert "c2Vj" not in config[side]
         assert "cmV0" not in config[side]
-        assert ("percentageOfNodesToScore: 50" in config[side]) == is_shown
-        assert ("withheld because keyData" in config[side]) != is_shown
+        assert "percentageOfNodesToScore: 50" in config[side]
+        assert "withheld" not in config[side]
     assert "c2Vj" in configured.config.read_text()
+
+
+def test_credentials_of_the_manifest_are_masked_and_shown_in_diff_mode_alone(plane: ControlPlane) -> None:
+    environment = "    env:\n    - {name: HTTPS_PROXY, value: 'http://bob:opensesame@proxy'}\n    - {name: API_TOKEN, value: opensesame}\n"
+    text = plane.text.replace("    image:", f"{environment}    image:", 1)
+    assert text != plane.text
+    plane.manifest.write_text(text)
+    assert "diff" not in plane.run(check=True, diff=False)
+    done = plane.run()
+    shown = "".join(part[side] for part in done["diff"] for side in ("before", "after"))
+    assert "opensesame" not in shown
+    assert "API_TOKEN" in shown
+    assert "@proxy" in shown
 
 
 def test_a_scheduler_that_is_not_root_can_read_its_configuration(plane: ControlPlane) -> None:

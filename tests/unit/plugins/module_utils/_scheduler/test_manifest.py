@@ -179,6 +179,16 @@ def test_a_mount_in_the_way_is_named() -> None:
         manifest.apply(found, PATH, "0")
 
 
+@pytest.mark.parametrize(
+    ("metadata", "words"),
+    [(["x"], "metadata has to be a mapping"), ({"annotations": "x"}, "annotations has to be a mapping")],
+)
+def test_metadata_that_is_not_a_mapping_is_refused(metadata: t.Any, words: str) -> None:
+    container = {"name": "kube-scheduler", "command": ["kube-scheduler"]}
+    with pytest.raises(ConfigError, match=f"m: {words}"):
+        manifest.pod({"kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}, "m")
+
+
 def test_flags_of_former_releases_are_removed() -> None:
     found = pod([], [])
     found.container["command"] += ["--policy-config-file", "/p.json", "--port=0"]

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import Document, TomlError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import Document, TomlError, loads
 
 CRI = "io.containerd.grpc.v1.cri"
 NESTED = f"""\
@@ -232,6 +232,24 @@ def test_a_batch_is_all_or_nothing() -> None:
         same_one.set(["b"], 2)
         same_one.remove(["a"])
     assert document.text == "b = 2\n"
+
+
+@pytest.mark.parametrize("text", ["[[a]]\nx = 1\n", "a = [{ x = 1 }]\n", "a = [1, 2]\n"])
+def test_set_of_an_element_is_made_or_refused_in_words(text: str) -> None:
+    document = Document.parse(text)
+    for value in ({"y": 2}, {}, {"x": {"y": [{}]}}):
+        try:
+            document.set(["a", 0], value)
+        except TomlError:
+            continue
+        assert document.get(["a", 0]) == value
+
+
+@pytest.mark.parametrize("parse", [Document.parse, loads])
+def test_second_byte_order_mark_is_refused(parse: Callable[[str], object]) -> None:
+    parse("\ufeffa = 1\n")
+    with pytest.raises(TomlError):
+        parse("\ufeff\ufeffa = 1\n")
 
 
 def test_get_has_a_default() -> None:
