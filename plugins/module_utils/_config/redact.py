@@ -34,7 +34,7 @@ _OPTION_NAME = re.compile(rf"\A--?{_NAME}\Z", re.IGNORECASE)
 
 # Each pattern has the credential as `word`.
 _VARIABLE = re.compile(rf"\A-*{_NAME}=(?P<word>.+)\Z", re.IGNORECASE | re.DOTALL)
-_ASSIGNED = re.compile(rf"(?<![\w.-]){_NAME}=(?P<word>[^\s\"'&,;]+)", re.IGNORECASE)
+_ASSIGNED = re.compile(rf"(?<![\w.-]){_NAME}=\\?[\"']?(?P<word>(?<=\")[^\"]+|(?<=')[^']+|[^\s\"'&,;]+)", re.IGNORECASE)
 _AUTHORIZATION = re.compile(
     r"authorization[\"']?[ \t]*[:=][ \t]*[\"']?(?:bearer|basic|token)[ \t]+(?P<word>[^\s\"',]+)", re.IGNORECASE
 )

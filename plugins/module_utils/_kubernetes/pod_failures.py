@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
+from .._config.redact import mask_text
 from .._kube_error import shorten
 from .objects import Object, get_condition, get_name
 
@@ -72,13 +73,13 @@ class Evidence:
 
 
 def find_error_line(log: str) -> str:
-    """Return the log line that explains a failure best, without its logger's prefix; empty for an empty log."""
+    """Return the log line that explains a failure best, without its logger's prefix and credentials; empty for an empty log."""
     lines = [_STAMP.sub("", _KLOG.sub("", line)) for line in _drop_trace(log)]
     for pattern in _ERROR_PATTERNS:
         for line in reversed(lines):
             if pattern.search(line):
-                return shorten(line)
-    return shorten(lines[-1]) if lines else ""
+                return shorten(mask_text(line))
+    return shorten(mask_text(lines[-1])) if lines else ""
 
 
 def _drop_trace(text: Any) -> list[str]:
@@ -223,7 +224,7 @@ def _find_last_message(pod: Mapping[str, Any], evidence: Evidence) -> str:
 
 
 def group_events(events: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return the warning events by name of pod, oldest first, as ``reason: message``."""
+    """Return the warning events by name of pod, oldest first, as ``reason: message`` without credentials."""
 
     def when(event: Mapping[str, Any]) -> str:
         return str(event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp") or "")
@@ -232,7 +233,7 @@ def group_events(events: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
     for event in sorted(events, key=when):
         about = event.get("involvedObject") or {}
         if about.get("kind") == "Pod" and event.get("type") == "Warning":
-            text = f"{event.get('reason')}: {event.get('message')}"
+            text = mask_text(f"{event.get('reason')}: {event.get('message')}")
             found.setdefault(str(about.get("name")), []).append(text)
     return found
 

@@ -15,6 +15,7 @@ import re
 import socket as sockets
 from typing import Any, Callable, Iterable, Mapping, Sequence, Tuple
 
+from .._config.redact import mask_text
 from .errors import ClientError, CriMissingError, QueryError
 
 #: How long a client program waits for each answer of the runtime.
@@ -276,11 +277,11 @@ def build_journal_command(unit: str, shown: Mapping[str, str], lines: int = 200)
 
 
 def find_error_lines(lines: Iterable[str], limit: int = 8) -> list[str]:
-    """Return the log lines that explain a failure: the latest errors, else the latest lines.
+    """Return the log lines that explain a failure, without credentials: the latest errors, else the latest lines.
 
     containerd writes levels into its text, so that the journal's priorities do not have them. Lines that repeat
     at each restart are returned once.
     """
-    messages = [_TIME.sub("", line).strip() for line in lines if line.strip()]
+    messages = [mask_text(_TIME.sub("", line).strip()) for line in lines if line.strip()]
     chosen = [line for line in messages if _ERROR_LINES.search(line)] or messages
     return list(dict.fromkeys(reversed(chosen)))[:limit][::-1]

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from typing import Any, Iterable, Mapping, Sequence
 
+from ..._config.redact import mask_text
 from ..._kube_error import shorten
 from ..objects import (
     Object,
@@ -144,7 +145,8 @@ def is_too_early(pod: Mapping[str, Any]) -> bool:
 def judge_pod(node: str, pod: Object, test: SmokeTest, evidence: Evidence, log_lines: int = 10) -> Result:
     """Return the verdict on a pod that has ended, or whose time is up."""
     result = Result(node, pod=get_name(pod), phase=phase_of(pod), image=test.image)
-    result.log_tail = [line.rstrip() for line in evidence.log.splitlines() if line.strip()][-log_lines:]
+    lines = [line.rstrip() for line in evidence.log.splitlines() if line.strip()]
+    result.log_tail = [mask_text(line) for line in lines[-log_lines:]]
     result.visible_devices = sorted(set(_DEVICE.findall(evidence.log)))
     if result.phase == "Succeeded":
         result.passed = test.expected_output in evidence.log

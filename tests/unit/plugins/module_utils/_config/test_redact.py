@@ -144,6 +144,7 @@ def test_short_words_are_not_removed_from_messages() -> None:
             "The kubelet is started with --manifest-url-header=******** (unit): remove the flag.",
         ),
         ("urlPrefix is http://me:opensesame@host/x: correct it.", "urlPrefix is http://********@host/x: correct it."),
+        ('level=error msg="x" token="open sesame" a=b', 'level=error msg="x" token="********" a=b'),
         ("/etc/x: registry.configs.auth has to be a table.", "/etc/x: registry.configs.auth has to be a table."),
     ],
 )

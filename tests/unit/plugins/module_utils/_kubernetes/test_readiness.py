@@ -339,6 +339,7 @@ def test_assess_nodes_reports_gpu_operator() -> None:
         ("", ""),
         ("one\ntwo\n", "two"),
         ("error: a\nall fine", "error: a"),
+        ("error: no answer of http://me:opensesame@p", "error: no answer of http://********@p"),
         ("2026-01-01T10:00:00.1Z error x", "error x"),
         ("E1121 11:00:00.1 1 a.go:1] b\nFailed to initialize NVML: x\nerror exit", "Failed to initialize NVML: x"),
         ("x" * 400, "x" * 299 + "…"),

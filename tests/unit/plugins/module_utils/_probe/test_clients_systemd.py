@@ -26,6 +26,7 @@ def test_parse_show_returns_properties() -> None:
         ([], 8, []),
         (["level=info msg=one", "", "  level=info msg=two"], 8, ["level=info msg=one", "level=info msg=two"]),
         (["level=info msg=one", FATAL], 8, ['level=fatal msg="x"']),
+        (["level=error msg=x proxy=http://me:opensesame@p"], 8, ["level=error msg=x proxy=http://********@p"]),
         ([FATAL, "level=info msg=one", FATAL.replace("10:00", "10:05")], 8, ['level=fatal msg="x"']),
         ([OTHER_PLUGIN, PLUGIN], 8, [PLUGIN.split(" ", 1)[1]]),
         ([BARE, "containerd.service: Failed with result 'exit-code'."], 8, [BARE]),
