@@ -24,7 +24,7 @@ options:
 
 RETURN = r"""
 _value:
-  description: The messages, each on one line and once.
+  description: The messages, each on one line and once, without credentials.
   type: list
   elements: str
 """
@@ -33,6 +33,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.redact import mask_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -44,7 +46,7 @@ def failure_messages(results: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -
         given = [results] if isinstance(results, Mapping) else list(results)
         flat = [item for result in given for item in _list_items(result)]
         failed = [item for item in flat if item.get("failed")]
-        messages = [" ".join(str(item.get("msg") or "").split()) for item in failed or flat]
+        messages = [mask_text(" ".join(str(item.get("msg") or "").split())) for item in failed or flat]
     except (AttributeError, TypeError) as error:
         raise AnsibleFilterError(
             f"failure_messages cannot read its input ({error!r}); see its documentation."

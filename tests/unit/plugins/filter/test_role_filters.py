@@ -17,6 +17,7 @@ from ansible_collections.gpu.kubernetes.plugins.filter import (
     failure_messages,
     gpushare_recounted,
     host_values,
+    mask_credentials,
     matching_versions,
     node_condition,
     node_names,
@@ -35,6 +36,7 @@ MODULES = (
     failure_messages,
     gpushare_recounted,
     host_values,
+    mask_credentials,
     matching_versions,
     node_condition,
     node_names,
@@ -55,6 +57,7 @@ WRONG = {
     "failure_messages": (7,),
     "gpushare_recounted": ([{}],),
     "host_values": (["a"], {}, "fact"),
+    "mask_credentials": ([7],),
     "matching_versions": ("570", "570"),
     "node_condition": ("text",),
     "node_names": (["a"], {}),
@@ -137,6 +140,11 @@ def test_object_states_follow_the_label() -> None:
     }
 
 
+def test_mask_credentials_masks_each_line() -> None:
+    lines = ['FLAG: --manifest-url-header="Authorization:opensesame"', "E1 no node"]
+    assert FILTERS["mask_credentials"](lines) == ['FLAG: --manifest-url-header="********"', "E1 no node"]
+
+
 LOOP = {"ansible_loop_var": "item"}
 
 
@@ -152,6 +160,7 @@ LOOP = {"ansible_loop_var": "item"}
         ({"msg": "a", "results": [{"node": "n"}]}, ["a"]),
         # Tasks that may fail are not marked as failed.
         ([{"msg": "a"}, {"nodes": []}, {"msg": "a"}, {"msg": "b"}], ["a", "b"]),
+        ([{"msg": "no answer of http://me:opensesame@p"}], ["no answer of http://********@p"]),
     ],
 )  # fmt: skip
 def test_failure_messages_are_those_of_failed_results(results: Any, messages: list[str]) -> None:
