@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import typing as t
 from dataclasses import dataclass, field, replace
 
@@ -152,7 +153,8 @@ def ensure_present(daemon: Daemon, host: Host) -> Outcome:
         if changes:
             _validate_present(daemon, file, after, host)
         outcome = _outcome(daemon, bool(changes), file.data, after, plan.target, host)
-        outcome.warnings, outcome.reasons = warnings + plan.warnings, plan.reasons
+        outcome.warnings = warnings + plan.warnings + _warn_readable(file, plan.target)
+        outcome.reasons = plan.reasons
         if changes and not host.check_mode:
             known = replace(record, original=original) if record else _start_record(daemon, file, host)
             new = add_step(known, daemon.entry, file.tree, plan.target, plan.kinds, daemon.rules)
@@ -256,6 +258,17 @@ def _restore_original(daemon: Daemon, file: ConfigFile, record: Record) -> bytes
     if reverted is not None and is_same(parse_or_none(reverted, file.syntax), target):
         return reverted
     return edit(read(file.path, file.syntax), target)
+
+
+def _warn_readable(file: ConfigFile, target: Tree) -> list[str]:
+    """Return a warning if the file gets credentials that every user of the host can read; a mode that others chose stays."""
+    try:
+        is_readable = os.stat(file.path).st_mode & stat.S_IROTH
+    except OSError:
+        return []
+    if not is_readable or list_secrets(target) <= list_secrets(file.tree):
+        return []
+    return [f"{file.path} gets credentials, and every user of the host can read it: give it the mode 0600."]
 
 
 # -- validate and write

@@ -163,6 +163,17 @@ class TestFileItself:
         node.present(settings={"plugins": {"x": {"registry": {"auth": {"password": "opensesame"}}}}})
         assert stat.S_IMODE(node.config.stat().st_mode) == 0o600
 
+    @pytest.mark.parametrize(("mode", "warns"), [(0o644, True), (0o640, False)])
+    def test_credentials_for_a_file_that_all_can_read_are_warned_of(
+        self, tmp_path: Path, mode: int, warns: bool
+    ) -> None:
+        node = Node(tmp_path, samples.KUBEADM_V3)
+        node.config.chmod(mode)
+        settings = {"plugins": {"x": {"password": "opensesame"}}}
+        for run, expected in ((node.present(settings=settings), warns), (node.present(settings=settings), False)):
+            assert ("every user of the host can read it" in str(run.warnings)) is expected
+        assert stat.S_IMODE(node.config.stat().st_mode) == mode
+
     def test_undo_leaves_no_copy_of_what_the_file_holds_again(self, tmp_path: Path) -> None:
         node = Node(tmp_path, samples.KUBESPRAY, "1.7")
         backup = node.present().backup_file
