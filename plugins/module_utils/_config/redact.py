@@ -42,10 +42,12 @@ _OPTION = re.compile(rf"(?<!\S)--?{_NAME}[ \t]+(?P<word>[^-\s]\S*)", re.IGNORECA
 # A name or password in a URL ends at the last @ before the path, the query or the fragment.
 _USERINFO = re.compile(r"(?<=://)(?P<word>[^/?#\s\"']+)(?=@)")
 # The same without a scheme, as in the address of a proxy; what is before the digest of an image is none.
-_BARE_USERINFO = re.compile(r"(?<![^\s\"'=,(\[{])(?P<word>[^\s/@:\"'=,]+:(?!//)[^\s\"',]+)(?=@(?!sha\d+:)[\w\[])")
+_BARE_USERINFO = re.compile(
+    r"(?<![^\s\"'=,(\[{])(?P<word>[^\s/@:\"'=,]{1,256}:(?!//)[^\s\"',]{1,1024})(?=@(?!sha\d+:)[\w\[])"
+)
 _JWT = re.compile(r"(?<![\w.-])(?P<word>eyJ[\w-]{5,}\.[\w-]{5,}\.[\w-]*)")
 _PEM = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?P<word>.+?)(?=-----END|\Z)", re.DOTALL)
-_COMMENT = re.compile(rf"(?m)^[^\n#]*#[^\n]*?(?<![\w.-]){_NAME}[\"']?\s*[=:][ \t]*(?P<word>[^\r\n]+)", re.IGNORECASE)
+_COMMENT = re.compile(rf"(?m)^[^\n#]*#[^\n]*?(?<![\w.-]){_NAME}[\"']?[ \t]*[=:][ \t]*(?P<word>[^\r\n]+)", re.IGNORECASE)
 
 _ANYWHERE = (_OPTION, _USERINFO, _BARE_USERINFO, _JWT, _PEM)
 _IN_VALUES = (_ASSIGNED, _AUTHORIZATION, *_ANYWHERE)
