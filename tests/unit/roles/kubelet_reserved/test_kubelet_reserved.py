@@ -110,7 +110,7 @@ def cut_off(config: Path, folder: Path, **kept: str) -> None:
     def ask(request):
         return answer(request, False, functools.partial(read, run=lambda _command: (1, "")))
 
-    assert controller.run(given, RoundTrip(), ask, False)["changed"]
+    assert controller.run(given, RoundTrip(), ask, False, False)["changed"]
 
 
 def test_run_again_and_back(machine, apply, tmp_path):
