@@ -27,6 +27,7 @@ def fake(name, **content):
     sys.modules[name] = types.ModuleType(name)
     vars(sys.modules[name]).update(content)
 fake("syslog", LOG_USER=8, LOG_INFO=6, openlog=lambda *_words: None, syslog=send)
+sys.modules["systemd"] = None
 if {journal}:
     fake("systemd.journal", send=send, sendv=send)
     fake("systemd.daemon", booted=lambda: True)
