@@ -14,6 +14,7 @@ from ansible.utils.display import Display
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare import render as gpushare
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report import render
+from ansible_collections.gpu.kubernetes.plugins.module_utils._text import make_printable
 
 display = Display()
 
@@ -50,7 +51,7 @@ class ActionModule(ActionBase):
             mutually_exclusive=[["report", "allocation"]],
         )
         for text, tone in _lines(arguments):
-            display.display(text, color=getattr(constants, SETTINGS[tone]) if tone in SETTINGS else None)
+            display.display(make_printable(text), color=getattr(constants, SETTINGS[tone]) if tone in SETTINGS else None)
         result["changed"] = False
         return result
 

@@ -64,7 +64,7 @@ from typing import TYPE_CHECKING, Any
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import build_gpu_labels
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.plan import LabelError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.record import LabelError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Texts that YAML has read as something else.
+"""Text of users and text of nodes.
 
-Someone writes a version without quotes, or answers a survey of AWX: ansible-core 2.19 and newer read the answer ``580`` as a number and
-an empty answer as nothing, older ones keep the text.
+A user writes a version without quotes, or answers a survey of AWX: ansible-core 2.19 and newer read the answer ``580`` as a number and an empty
+answer as nothing, older ones keep the text. What nodes, pods and the API server have written is escaped for messages and for the terminal.
 """
 
 from __future__ import annotations
@@ -40,3 +40,14 @@ def read_text(value: Any, name: str, decimal: bool = False) -> str:
 def _find_base(value: Any) -> type:
     """The plain type of a value, of which ansible-core has subclasses."""
     return next((base for base in (bool, float) if isinstance(value, base)), object)
+
+
+def make_printable(text: Any) -> str:
+    """Return the text with an escape such as ``\\x1b`` for each character that is not printable, line feeds and tabs included.
+
+    A terminal executes control characters, and bidirectional ones show a line in another order.
+    """
+    given = str(text)
+    if given.isprintable():
+        return given
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in given)

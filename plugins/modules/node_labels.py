@@ -14,7 +14,11 @@ description:
   - Sets the labels of many nodes with one list of nodes and one patch for each node that differs.
   - Records in the node's annotation C(gpu-kubernetes/managed-labels) which labels are managed and what was there before. A label that is no
     longer requested is removed, or gets its former value; what others wrote since stays.
-  - No node is changed unless the labels of all nodes are valid.
+  - No node is changed unless the labels in O(nodes) are valid.
+  - A node whose record cannot be read, or whose patch is rejected, is left out, and the other nodes are labelled. Then the module fails and names
+    it in RV(failures).
+  - A node's kubelet can write the annotation, so the record alone cannot set a label below C(kubernetes.io) or C(k8s.io), and a label that
+    neither O(nodes) nor O(owner_labels) names does not get its former value.
 options:
   nodes:
     description:
@@ -35,6 +39,14 @@ options:
       - Who manages these labels. Owners do not change each other's labels; two owners can set the same label to the same value.
     type: str
     default: default
+  owner_labels:
+    description:
+      - Shell patterns of the labels that O(owner) sets, in this run or in earlier ones. A recorded label that neither matches nor has a name in
+        O(nodes) is removed without its former value.
+      - A label below C(kubernetes.io) or C(k8s.io) has to be named in full, here or in O(nodes), or else it stays. It never gets a former value.
+    type: list
+    elements: str
+    default: ["*"]
   adopt:
     description:
       - Whether labels of O(nodes) that a node has already, with these values and without an owner, become the owner's, so that an undo
@@ -103,9 +115,15 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+failures:
+  description: Why nodes could not be labelled, by node name. The other nodes are labelled.
+  returned: unless the module failed before it labelled nodes
+  type: dict
+  sample:
+    worker-2: "Node worker-2: annotation gpu-kubernetes/managed-labels cannot be read, so the managed labels are unknown; correct it or remove it."
 nodes:
   description: What was changed, or would be in check mode, by node name.
-  returned: success
+  returned: unless the module failed before it labelled nodes
   type: dict
   contains:
     changed:
@@ -131,16 +149,20 @@ nodes:
       yielded: []
 """
 
+from typing import Any
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.apply import build_diff, label_nodes
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.plan import (
-    LabelError,
-    YieldRule,
-    read_labels,
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.apply import (
+    LabelRun,
+    build_diff,
+    explain_failures,
+    label_nodes,
 )
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.plan import YieldRule, read_labels
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.record import LabelError
 
 YIELD_SPEC = {
     "when": {"type": "list", "elements": "str", "required": True},
@@ -155,33 +177,42 @@ def main() -> None:
             "nodes": {"type": "dict", "required": True},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "owner": {"type": "str", "default": "default"},
+            "owner_labels": {"type": "list", "elements": "str", "default": ["*"]},
             "adopt": {"type": "bool", "default": False},
             "yield_to": {"type": "list", "elements": "dict", "default": [], "options": YIELD_SPEC},
         },
         supports_check_mode=True,
     )
-    present = module.params["state"] == "present"
-    rules = [YieldRule(rule["when"], rule["labels"]) for rule in module.params["yield_to"]]
     try:
-        given = module.params["nodes"]
-        desired = {node: read_labels(f"Node {node}", labels if present else None) for node, labels in given.items()}
-        adopted = {
-            node: read_labels(f"Node {node}", labels) for node, labels in given.items() if module.params["adopt"]
-        }
-        plans, warnings = label_nodes(
-            connect(module), desired, module.params["owner"], rules, module.check_mode, adopted
-        )
+        outcome = label_nodes(connect(module), _read_params(module.params), module.check_mode)
     except (ApiError, LabelError) as error:
         module.fail_json(msg=str(error))
-    for warning in warnings:
+    for warning in outcome.warnings:
         module.warn(warning)
-    module.exit_json(
-        changed=any(item.changed for item in plans),
-        diff=build_diff(plans),
-        nodes={
+    result = {
+        "changed": any(item.changed for item in outcome.plans),
+        "diff": build_diff(outcome.plans),
+        "failures": outcome.failures,
+        "nodes": {
             item.node: {"changed": item.changed, "before": item.before, "after": item.after, "yielded": item.yielded}
-            for item in plans
+            for item in outcome.plans
         },
+    }
+    if outcome.failures:
+        module.fail_json(msg=explain_failures(outcome.failures), **result)
+    module.exit_json(**result)
+
+
+def _read_params(params: dict[str, Any]) -> LabelRun:
+    """Return the parameters of the run. Raises LabelError for labels that are not text."""
+    given, present = params["nodes"], params["state"] == "present"
+    return LabelRun(
+        desired={node: read_labels(f"Node {node}", labels if present else None) for node, labels in given.items()},
+        owner=params["owner"],
+        yield_to=[YieldRule(rule["when"], rule["labels"]) for rule in params["yield_to"]],
+        adopted={node: read_labels(f"Node {node}", labels) for node, labels in given.items() if params["adopt"]},
+        owner_labels=params["owner_labels"],
+        named={node: list(map(str, labels)) for node, labels in given.items() if isinstance(labels, dict)},
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, Iterator, NamedTuple, Sequence
 
 from . import names
-from .extract import PENDING, NodeShare, PodShare, parse_whole
+from .extract import MAX_GPUS, PENDING, NodeShare, PodShare, parse_whole
 
 # More units than this on one GPU count as MiB.
 MAX_GIB = 100
@@ -163,10 +163,18 @@ def _check_leftover(node: NodeShare) -> Iterator[str]:
 
 
 def _check_count(node: NodeShare) -> Iterator[str]:
-    if node.gpu_mem > 0 and node.gpu_count <= 0:
+    if node.gpu_mem > 0 and node.gpu_count <= 0 and not node.implausible_count:
         yield (
             f"has {names.GPU_MEM} {node.gpu_mem} without {names.GPU_COUNT}, so that its single GPUs are unknown; "
             "restart gpushare's device plugin there, then its scheduler extender"
+        )
+
+
+def _check_implausible(node: NodeShare) -> Iterator[str]:
+    if node.implausible_count:
+        yield (
+            f"reports {names.GPU_COUNT} {node.implausible_count}, more than the {MAX_GPUS} GPUs that a node can have here, so that its "
+            "single GPUs are unknown; restart gpushare's device plugin there, and find out who else writes the node's status"
         )
 
 
@@ -214,6 +222,7 @@ def _check_override(pod: PodShare) -> Iterator[str]:
 NODE_CHECKS: dict[str, Callable[[NodeShare], Iterator[str]]] = {
     "leftover_gpu_count": _check_leftover,
     "gpu_mem_without_count": _check_count,
+    "gpu_count_implausible": _check_implausible,
     "both_plugins": _check_other_plugin,
 }
 POD_CHECKS: dict[str, Callable[[PodShare], Iterator[str]]] = {

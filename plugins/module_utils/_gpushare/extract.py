@@ -14,12 +14,15 @@ import re
 from sys import intern
 from typing import Any, Iterable, Iterator, Mapping, NamedTuple
 
+from .._kube_error import shorten
 from .._kubernetes.objects import FINISHED_PHASES, parse_units
 from . import names
 
 # The index of amounts without a known GPU.
 PENDING = -1
 
+# A node with more GPUs than this has a wrong count: tables and lists have an entry for each GPU.
+MAX_GPUS = 128
 # Fits into 64 bits.
 MAX_AMOUNT = 10**18
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
@@ -28,7 +31,10 @@ _HIDING = frozenset({"", "none", "void"})
 
 
 class NodeShare(NamedTuple):
-    """A node: gpu-mem in whole units, and GPUs, each allocatable and as capacity; address is empty if it has none."""
+    """A node: gpu-mem in whole units, and GPUs, each allocatable and as capacity; address is empty if it has none.
+
+    A count above MAX_GPUS is 0, and the largest such count is ``implausible_count``.
+    """
 
     name: str
     address: str
@@ -38,6 +44,7 @@ class NodeShare(NamedTuple):
     gpu_count_capacity: int
     # Resources of NVIDIA's device plugin with allocatable units.
     nvidia: tuple[str, ...]
+    implausible_count: int = 0
 
 
 class PodShare(NamedTuple):
@@ -63,21 +70,24 @@ def extract_node(node: Mapping[str, Any]) -> NodeShare:
     """Return the values of a node."""
     status = node.get("status") or {}
     offered, capacity = status.get("allocatable") or {}, status.get("capacity") or {}
+    counts = [parse_units(each.get(names.GPU_COUNT)) for each in (offered, capacity)]
+    gpu_count, gpu_count_capacity = (count if count <= MAX_GPUS else 0 for count in counts)
     return NodeShare(
         name=str((node.get("metadata") or {}).get("name") or ""),
         address=_find_address(status),
         gpu_mem=parse_units(offered.get(names.GPU_MEM)),
-        gpu_count=parse_units(offered.get(names.GPU_COUNT)),
+        gpu_count=gpu_count,
         gpu_mem_capacity=parse_units(capacity.get(names.GPU_MEM)),
-        gpu_count_capacity=parse_units(capacity.get(names.GPU_COUNT)),
+        gpu_count_capacity=gpu_count_capacity,
         nvidia=tuple(sorted(name for name in offered if names.is_nvidia_gpu(name) and parse_units(offered[name]))),
+        implausible_count=max((count for count in counts if count > MAX_GPUS), default=0),
     )
 
 
 def _find_address(status: Mapping[str, Any]) -> str:
     for address in status.get("addresses") or []:
         if address.get("type") == "InternalIP":
-            return str(address.get("address") or "")
+            return shorten(address.get("address"))
     return ""
 
 

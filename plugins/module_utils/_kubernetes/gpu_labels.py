@@ -10,7 +10,8 @@ from typing import Any, Mapping
 
 from .._sharing.catalogue import strategy_of
 from .._vendors import SERVED
-from .labels.plan import Labels, read_labels
+from .labels.plan import read_labels
+from .labels.record import Labels
 
 MIB = 1024 * 1024
 GPU_RESOURCE = SERVED.resource

@@ -14,6 +14,7 @@ from typing import Any, Callable, Iterable, Mapping, Sequence
 
 from .._config.redact import mask_text
 from .._kube_error import shorten
+from .._text import make_printable
 from .objects import Object, get_condition, get_name
 
 # Waiting does not help.
@@ -112,7 +113,7 @@ def explain_failure(pod: Mapping[str, Any], evidence: Evidence | None = None) ->
     for check in _CHECKS:
         clause = check(pod, known)
         if clause:
-            return clause
+            return make_printable(clause)
     return ""
 
 

@@ -14,7 +14,9 @@ from typing import Any, Callable, Iterable, Mapping, Sequence
 
 from .._kube_error import shorten
 from .._sharing.catalogue import OWN_PLUGIN, Strategy, strategy_of
+from .._text import make_printable
 from .._vendors import OTHERS, SERVED
+from .drain.plan import describe_maintenance
 from .extended_resources import count_gpu_resources
 from .objects import (
     Object,
@@ -82,7 +84,10 @@ class Query:
 
 @dataclass
 class NodeReport:
-    """The state of one node. Amounts are units of the resource; ``reason`` is empty if nothing is wrong."""
+    """The state of one node. Amounts are units of the resource; ``reason`` is empty if nothing is wrong.
+
+    ``maintenance`` is that of ``describe_maintenance``: since when and why the node is in maintenance, and what to do.
+    """
 
     name: str
     known: bool = False
@@ -103,6 +108,7 @@ class NodeReport:
     container_runtime_version: str = ""
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
+    maintenance: Object | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON types."""
@@ -222,7 +228,7 @@ def _build_report(state: _NodeState, on_node: Sequence[Object]) -> NodeReport:
         ready=is_ready(node),
         schedulable=state.node is not None and is_schedulable(node),
         ok=state.ok,
-        reason=_find_note(state) if state.ok else _explain(state),
+        reason=make_printable(_find_note(state) if state.ok else _explain(state)),
         **count_gpu_resources(node, on_node),
         plugin_pod=get_name(state.plugin or {}),
         foreign_plugins=find_other_plugins(on_node, state.query),
@@ -230,12 +236,13 @@ def _build_report(state: _NodeState, on_node: Sequence[Object]) -> NodeReport:
         container_runtime_version=_get_runtime_version(node),
         labels=get_labels(node),
         annotations={key: value for key, value in get_annotations(node).items() if key.startswith(OWN_ANNOTATIONS)},
+        maintenance=describe_maintenance(node) if state.node is not None else None,
     )
 
 
 def _get_runtime_version(node: Object) -> str:
     information = (node.get("status") or {}).get("nodeInfo") or {}
-    return str(information.get("containerRuntimeVersion") or "")
+    return shorten(information.get("containerRuntimeVersion"))
 
 
 def find_other_plugins(on_node: Iterable[Object], query: Query) -> list[str]:
@@ -281,6 +288,9 @@ def _find_nodes(by_name: Mapping[str, Object], placed: Mapping[str, Sequence[Obj
 def _find_note(state: _NodeState) -> str:
     """Return a remark on a node that is as expected; empty without one."""
     if state.node is not None and not is_schedulable(state.node):
+        maintenance = describe_maintenance(state.node)
+        if maintenance:
+            return str(maintenance["message"])
         return "is cordoned, so that no new pods are scheduled here; uncordon it when it may run pods"
     return ""
 

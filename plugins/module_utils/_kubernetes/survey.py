@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence
 from .._kube_error import ApiError
 from .._sharing.catalogue import OWN_PLUGIN, STRATEGIES, Strategy
 from .api import read_nodes, run_parallel
-from .drain.plan import MIRROR, MaintenanceError, read_maintenance
+from .drain.plan import MIRROR
 from .objects import (
     UNFINISHED,
     Object,
@@ -165,9 +165,9 @@ def _read_log(cluster: Cluster, namespace: str, pod: Object, lines: int) -> str:
 
 @dataclass(frozen=True)
 class SharingState:
-    """The state of the cluster. ``nodes`` are the rows of gpu_nodes_info for the nodes of hosts, with two more fields.
+    """The state of the cluster. ``nodes`` are the rows of gpu_nodes_info for the nodes of hosts, with one more field.
 
-    ``maintenance`` is the reason of the node's maintenance, or empty. ``staying_plugins`` has for each strategy the device plugins on the node, as
+    ``staying_plugins`` has for each strategy the device plugins on the node, as
     ``namespace/owner``, that do not leave a node with its label. The others are names of nodes: by strategy those with its label, those with
     ResourceSlices of NVIDIA's DRA driver, and those whose kube-scheduler is a static pod.
     """
@@ -192,11 +192,9 @@ def read_sharing_state(cluster: Cluster, hosts: Mapping[str, str]) -> SharingSta
     concerned = [report for report in reports if _has_own_plugin(hosts[report.name], report)]
     plugins = {name for report in concerned for name in report.foreign_plugins}
     daemon_sets = list_daemon_sets(cluster, {name.partition("/")[0] for name in plugins})
-    reasons = {get_name(node): _read_reason(node) for node in nodes if get_name(node) in hosts}
     rows = [
         {
             **report.as_dict(),
-            "maintenance": reasons.get(report.name, ""),
             "staying_plugins": {row.name: _find_staying(report, row, daemon_sets) for row in OWN_PLUGIN},
         }
         for report in reports
@@ -208,15 +206,6 @@ def _has_own_plugin(declared: str, report: NodeReport) -> bool:
     if declared:
         return not STRATEGIES[declared].by_nvidia
     return any(row.is_labelled(report.labels) for row in OWN_PLUGIN)
-
-
-def _read_reason(node: Object) -> str:
-    """An annotation that cannot be read counts as none."""
-    try:
-        found = read_maintenance(node)
-    except MaintenanceError:
-        return ""
-    return found.reason if found else ""
 
 
 def _find_staying(report: NodeReport, row: Strategy, daemon_sets: Sequence[Object]) -> list[str]:

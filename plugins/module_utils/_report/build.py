@@ -87,7 +87,8 @@ def _examine(observation: Observation, before: Mapping[str, Any]) -> tuple[dict[
 
 
 def _list_notes(node: Mapping[str, Any], entry: Mapping[str, Any]) -> list[str]:
-    notes = [f"{node['host']}: {entry['reason']}"] if entry.get("ok") and entry.get("reason") else []
+    remark = entry.get("reason") if entry.get("ok") else (entry.get("maintenance") or {}).get("message")
+    notes = [f"{node['host']}: {remark}"] if remark and not checks.is_left_cordoned(entry) else []
     if node["smoke_test"]["result"] == "skipped":
         notes.append(f"{node['host']}: smoke test skipped, {node['smoke_test']['reason']}")
     return notes

@@ -27,6 +27,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Tuple
 
+from .._text import make_printable
+
 Observation = Mapping[str, Any]
 Cluster = Mapping[str, Any]
 # {host, code, cause, remedy, sentence}; host is empty for a problem of the cluster
@@ -58,6 +60,12 @@ def join_cluster(observation: Observation, cluster: Cluster) -> Observation:
         "kubernetes": entry,
         "smoke_test": _build_smoke_test(test) if test else {"result": "not run"},
     }
+
+
+def is_left_cordoned(entry: Mapping[str, Any]) -> bool:
+    """Return whether this collection has cordoned the node of an entry of gpu_nodes_info; one that was cordoned before does not count."""
+    found = entry.get("maintenance") or {}
+    return bool(found) and not entry.get("schedulable") and found.get("was_schedulable") is not False
 
 
 def _build_smoke_test(test: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,6 +157,13 @@ def _check_node(observation: Observation) -> Iterator[Finding]:
         yield "node", cause, remedy or "check the node and the device plugin's pod"
 
 
+def _check_maintenance(observation: Observation) -> Iterator[Finding]:
+    entry = observation["kubernetes"]
+    if is_left_cordoned(entry):
+        cause, remedy = split_reason(str(entry["maintenance"]["message"]))
+        yield "maintenance", f"node {entry['name']} {cause}", remedy
+
+
 def _check_smoke_test(observation: Observation) -> Iterator[Finding]:
     test = observation["smoke_test"]
     if test["result"] == "failed":
@@ -164,12 +179,13 @@ HOST_CHECKS: tuple[HostCheck, ...] = (
     _check_configuration,
     _check_cgroup_driver,
     _check_node,
+    _check_maintenance,
     _check_smoke_test,
 )
 
 
 def _build_problem(host: str, finding: Finding) -> Problem:
-    code, cause, remedy = (" ".join(part.split()).rstrip(".") for part in finding)
+    code, cause, remedy = (make_printable(" ".join(part.split())).rstrip(".") for part in finding)
     sentence = f"{host or 'cluster'}: {cause}; {remedy}."
     return {"host": host, "code": code, "cause": cause, "remedy": remedy, "sentence": sentence}
 

@@ -54,7 +54,7 @@ class NodeState:
         self.gpu_operator: bool = row.get("gpu_operator", False)
         self.staying_plugins: Mapping[str, Sequence[str]] = row.get("staying_plugins") or {}
         # The reason of the node's maintenance; empty if it is in none.
-        self.maintenance: str = row.get("maintenance") or ""
+        self.maintenance: str = (row.get("maintenance") or {}).get("reason") or ""
         self._kept = frozenset(kept)
 
     def is_served_by(self, strategy: Strategy) -> bool:

@@ -10,11 +10,12 @@ before. It is written in the same patch as the cordon, so that an interrupted ru
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Iterable, Mapping, Sequence
 
-from ..._kube_error import MISSING_RIGHT, ApiError
+from ..._kube_error import MISSING_RIGHT, ApiError, SentenceError, shorten
 from ..._sharing.catalogue import OWN_PLUGIN
 from ..objects import FINISHED_PHASES, Object, get_annotations, get_full_name, get_name, is_schedulable, is_tolerated
 from ..requests import list_requested_resources
@@ -32,10 +33,11 @@ GPU_RESOURCES = (
 MAX_NAMED = 10
 
 MIRROR = "kubernetes.io/config.mirror"
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
-class MaintenanceError(Exception):
+class MaintenanceError(SentenceError):
     """The maintenance cannot begin, continue or end; the text is one sentence with cause and remedy."""
 
 
@@ -45,7 +47,10 @@ class UnknownNode(MaintenanceError):
 
 @dataclass(frozen=True)
 class Maintenance:
-    """The content of the annotation; ``since`` is RFC 3339 by the controller's clock."""
+    """The content of the annotation; ``since`` is RFC 3339 by the controller's clock, or empty.
+
+    The node's kubelet can write it, so the reason is one printable line of limited length. It can also uncordon its node itself.
+    """
 
     was_schedulable: bool
     reason: str
@@ -74,7 +79,7 @@ class Plan:
 
 
 def read_maintenance(node: Mapping[str, Any]) -> Maintenance | None:
-    """Return the annotation's content; None if the node is not in maintenance. Raises MaintenanceError if it is damaged."""
+    """Return the annotation's content; None if the node is not in maintenance. Raises MaintenanceError if it is damaged or forged."""
     text = get_annotations(node).get(ANNOTATION)
     if text is None:
         return None
@@ -83,12 +88,37 @@ def read_maintenance(node: Mapping[str, Any]) -> Maintenance | None:
         was_schedulable = content["was_schedulable"]
         if not isinstance(was_schedulable, bool):
             raise TypeError
-        return Maintenance(was_schedulable, str(content.get("reason") or ""), str(content.get("since") or ""))
-    except (ValueError, TypeError, KeyError):
+        since = str(content.get("since") or "")
+        return Maintenance(was_schedulable, shorten(content.get("reason")), since if _TIME.fullmatch(since) else "")
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise MaintenanceError(
             f"Node {get_name(node)}: annotation {ANNOTATION} cannot be read, so it is unknown whether the node was "
             "schedulable before its maintenance; remove it, uncordon the node if it was, and run again."
         ) from None
+
+
+def describe_maintenance(node: Mapping[str, Any]) -> Object | None:
+    """Return ``{since, reason, was_schedulable, message}`` of a node in maintenance; None for any other node.
+
+    The message is a clause with the remedy. If the annotation cannot be read, ``was_schedulable`` is None and since and reason are empty.
+    """
+    cordon = "" if is_schedulable(node) else "cordoned, and "
+    try:
+        found = read_maintenance(node)
+    except MaintenanceError:
+        message = f"is {cordon}in maintenance, and the annotation {ANNOTATION} cannot be read; remove it, and uncordon the node with kubectl"
+        return {"since": "", "reason": "", "was_schedulable": None, "message": message}
+    if found is None:
+        return None
+    since = f" since {found.since}" if found.since else ""
+    cause = f"is {cordon}in maintenance by this collection{since} for {found.reason or 'a reason that is not recorded'}"
+    end = (
+        "uncordon the node with the role gpu_node_maintenance (tasks_from: end)"
+        if found.was_schedulable
+        else "end it with the role gpu_node_maintenance (tasks_from: end), after which the node stays cordoned as it was before"
+    )
+    message = f"{cause}; run its playbook again, which resumes it, or {end}"
+    return {"since": found.since, "reason": found.reason, "was_schedulable": found.was_schedulable, "message": message}
 
 
 def plan_begin(node: Mapping[str, Any], reason: str, since: str) -> Plan:
@@ -97,7 +127,7 @@ def plan_begin(node: Mapping[str, Any], reason: str, since: str) -> Plan:
     An existing annotation stays, with one exception: if someone has uncordoned the node since, it becomes schedulable at the end.
     """
     known, schedulable = read_maintenance(node), is_schedulable(node)
-    current = known or Maintenance(schedulable, reason, since)
+    current = known or Maintenance(schedulable, shorten(reason), since)
     desired = replace(current, was_schedulable=current.was_schedulable or schedulable)
     return _plan(node, known, desired, cordoned=True)
 
@@ -108,7 +138,7 @@ def plan_end(node: Mapping[str, Any], reason: str = "") -> Plan:
     A node without the annotation is not changed; with a *reason*, neither is a node in maintenance for another reason.
     """
     known = read_maintenance(node)
-    if known and reason and known.reason != reason:
+    if known and reason and known.reason != shorten(reason):
         return _plan(node, known, known, cordoned=not is_schedulable(node))
     return _plan(node, known, None, cordoned=not is_schedulable(node) and not (known and known.was_schedulable))
 

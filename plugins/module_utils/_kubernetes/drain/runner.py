@@ -8,14 +8,13 @@ Each round reads the node once and lists its pods once. An interrupted run can b
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from functools import partial
-from typing import TYPE_CHECKING, Any, Callable, Sequence, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 from ..._kube_error import ApiError
 from ..objects import Object, get_full_name
+from ..retries import API_SECONDS, Timing, Wait, retry
 from .plan import (
     ANNOTATION,
     Blocker,
@@ -42,13 +41,7 @@ if TYPE_CHECKING:
 
 # The server may have carried out the request although its response is missing.
 _UNANSWERED = frozenset({0, 502, 503, 504})
-# Seconds of retries for an API server that does not answer, or for a node that others change.
-API_SECONDS = 60
-FIRST_PAUSE = 1.0
-LONGEST_PAUSE = 10.0
 LONGEST_PAUSE_FOR_JOBS = 30.0
-
-Result = TypeVar("Result")
 
 
 class Blocked(MaintenanceError):
@@ -57,15 +50,6 @@ class Blocked(MaintenanceError):
     def __init__(self, message: str, blockers: Sequence[Blocker]) -> None:
         super().__init__(message)
         self.blockers = list(blockers)
-
-
-@dataclass(frozen=True)
-class Timing:
-    """The clocks, which tests replace: seconds, and the time of day."""
-
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-    now: Callable[[], datetime] = field(default=lambda: datetime.now(timezone.utc))
 
 
 @dataclass(frozen=True)
@@ -95,27 +79,6 @@ class Outcome:
     def changed(self) -> bool:
         """Return whether the node was patched or a pod evicted, or would be in check mode."""
         return bool(self.evicted) or bool(self.plan and self.plan.changed)
-
-
-class _Wait:
-    """A time limit with growing pauses."""
-
-    def __init__(self, timing: Timing, seconds: float, longest: float = LONGEST_PAUSE) -> None:
-        self._timing = timing
-        self._deadline = timing.clock() + seconds
-        self._pause, self._longest = FIRST_PAUSE, longest
-
-    @property
-    def left(self) -> float:
-        return self._deadline - self._timing.clock()
-
-    @property
-    def over(self) -> bool:
-        return self.left <= 0
-
-    def pause(self) -> None:
-        self._timing.sleep(max(0.0, min(self._pause, self.left)))
-        self._pause = min(self._pause * 2, self._longest)
 
 
 def begin_maintenance(
@@ -158,7 +121,7 @@ def end_maintenance(
 
 def _patch(cluster: Cluster, name: str, plan_node: Callable[[Object], Plan], timing: Timing, check_mode: bool) -> Plan:
     """Read the node, plan and patch it; retry if the node has changed since or the server cannot be reached."""
-    wait = _Wait(timing, API_SECONDS)
+    wait = Wait(timing, API_SECONDS)
     unanswered: Plan | None = None
     while True:
         try:
@@ -202,8 +165,8 @@ class _Drain:
 
     def predict(self) -> None:
         """Record what a run would do if no job ended in time and budgets stayed as they are. Raises as ``run``."""
-        wait = _Wait(self._timing, API_SECONDS)
-        found = _retry(self._list_pods, wait)
+        wait = Wait(self._timing, API_SECONDS)
+        found = retry(self._list_pods, wait)
         self._refuse(found.permanent)
         if self._params.jobs_timeout:
             self._outcome.waited_for = [get_full_name(pod) for pod in found.finite]
@@ -211,7 +174,7 @@ class _Drain:
         else:
             self._refuse(found.finite)
             going = found.evictable
-        blockers = [blocker for blocker in (_retry(partial(self._dry_run, pod), wait) for pod in going) if blocker]
+        blockers = [blocker for blocker in (retry(partial(self._dry_run, pod), wait) for pod in going) if blocker]
         kept = {blocker.pod for blocker in blockers}
         self._outcome.evicted = [name for name in map(get_full_name, going) if name not in kept]
         if blockers:
@@ -229,7 +192,7 @@ class _Drain:
     def run(self) -> None:
         """Wait for the pods that end by themselves, then evict the others."""
         found = self._wait_for_jobs()
-        wait = _Wait(self._timing, self._params.evict_timeout)
+        wait = Wait(self._timing, self._params.evict_timeout)
         while found.evictable or found.terminating:
             # A pod that no controller would start again blocks the drain before others are evicted in vain.
             self._refuse(found.evictable, self._params.jobs_timeout)
@@ -242,7 +205,7 @@ class _Drain:
                 raise self._blocked(blockers)
 
     def _wait_for_jobs(self) -> DrainPods:
-        wait = _Wait(self._timing, self._params.jobs_timeout, LONGEST_PAUSE_FOR_JOBS)
+        wait = Wait(self._timing, self._params.jobs_timeout, LONGEST_PAUSE_FOR_JOBS)
         while True:
             found = self._read_pods(wait)
             self._refuse(found.permanent)
@@ -260,11 +223,11 @@ class _Drain:
     def _blocked(self, blockers: Sequence[Blocker]) -> Blocked:
         return Blocked(format_blockers(self._params.node, blockers, self._check_mode), blockers)
 
-    def _read_pods(self, wait: _Wait) -> DrainPods:
+    def _read_pods(self, wait: Wait) -> DrainPods:
         """Return the node's pods; a server that cannot be reached is retried for at least API_SECONDS."""
-        retries = _Wait(self._timing, max(wait.left, API_SECONDS))
-        check_unchanged(_retry(lambda: self._cluster.node(self._params.node), retries))
-        found = _retry(self._list_pods, retries)
+        retries = Wait(self._timing, max(wait.left, API_SECONDS))
+        check_unchanged(retry(lambda: self._cluster.node(self._params.node), retries))
+        found = retry(self._list_pods, retries)
         self._resolve_unanswered(found)
         return found
 
@@ -279,7 +242,7 @@ class _Drain:
         self._outcome.evicted.extend(name for uid, name in self._unanswered.items() if uid not in running)
         self._unanswered.clear()
 
-    def _evict(self, pods: Sequence[Object], wait: _Wait) -> dict[str, Blocker]:
+    def _evict(self, pods: Sequence[Object], wait: Wait) -> dict[str, Blocker]:
         """Request the eviction of each pod once; return the rejections by UID."""
         refusals: dict[str, Blocker] = {}
         for pod in pods:
@@ -295,16 +258,6 @@ class _Drain:
             else:
                 self._outcome.evicted.append(get_full_name(pod))
         return refusals
-
-
-def _retry(call: Callable[[], Result], wait: _Wait) -> Result:
-    while True:
-        try:
-            return call()
-        except ApiError as error:
-            if wait.over or not error.is_transient:
-                raise
-        wait.pause()
 
 
 def build_diff(outcome: Outcome) -> dict[str, Any]:

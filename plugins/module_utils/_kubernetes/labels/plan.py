@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Decides which labels of a node change, and records their former values for the undo.
 
-The record is JSON in the node's annotation ``gpu-kubernetes/managed-labels``: for every owner its labels, each with the value
-that was ``set`` and the value that ``was`` there before (null: none). If others change the label, theirs is the former value.
+If others change a label, theirs is the former value.
 """
 
 from __future__ import annotations
@@ -14,22 +13,18 @@ import json
 import re
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, Dict, Iterable, Mapping, Optional, Sequence
+from typing import Any, Iterable, Mapping, Sequence
 
-from ..objects import Object, get_annotations, get_labels, get_name
+from ..._text import make_printable
+from ..objects import Object, get_labels, get_name
+from .record import RECORD_ANNOTATION, LabelError, Labels, Ownership, Record, read_record
 
-RECORD_ANNOTATION = "gpu-kubernetes/managed-labels"
 LONGEST_PREFIX = 253
-
-Labels = Dict[str, Optional[str]]
-Record = Dict[str, Dict[str, Labels]]
+# A warning names at most this many labels.
+MAX_NAMED = 5
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 _PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
-
-
-class LabelError(Exception):
-    """The labels cannot be set; the text is one sentence with cause and remedy."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +37,17 @@ class YieldRule:
 
 @dataclass
 class Plan:
-    """The change of one node: ``patch`` is a merge patch or None, before and after have the changed labels."""
+    """The change of one node: ``patch`` is a merge patch or None, before and after have the changed labels.
+
+    ``warnings`` are sentences on labels of the record that do not get their former value.
+    """
 
     node: str
     patch: Object | None = None
     before: Labels = field(default_factory=dict)
     after: Labels = field(default_factory=dict)
     yielded: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def changed(self) -> bool:
@@ -107,18 +106,20 @@ def plan_labels(
     owner: str,
     yield_to: Iterable[YieldRule] = (),
     adopted: Mapping[str, str | None] | None = None,
+    ownership: Ownership | None = None,
 ) -> Plan:
     """Return the plan after which the owner's labels on the node are exactly the desired ones.
 
     A desired value of None removes the label. Labels that the owner has set and that are no longer desired get their former
     value. A label that is left to another tool stays in the record while it has our value, so that an undo removes it if that
     tool never writes it. The owner takes over labels that are *adopted*, if the node has that value and no owner has set it.
-    Raises LabelError for a record that cannot be read, and for a conflict of owners.
+    The *ownership* limits what the record can change, because the node's kubelet can write it.
+    Raises LabelError for a record that cannot be read, for a conflict of owners, and for a former value that is not valid.
     """
     current: dict[str, str] = get_labels(node)
-    record = _read_record(node)
+    record = read_record(node)
     own = record.setdefault(owner, {})
-    steps = _Steps(get_name(node), owner, current, record)
+    steps = _Steps(get_name(node), owner, current, record, ownership or Ownership())
     for label, value in (adopted or {}).items():
         steps.adopt(label, value)
     rules = list(yield_to)
@@ -132,13 +133,10 @@ def plan_labels(
             result.yielded.append(label)
         else:
             steps.claim(label, desired[label])
+    result.warnings = steps.explain_refused()
     _fill_patch(result, node, current, {name: kept for name, kept in record.items() if kept})
+    check_labels(result.node, result.after)
     return result
-
-
-def list_owned(node: Object, owner: str) -> list[str]:
-    """Return the labels that the owner has set on the node, by the record, sorted."""
-    return sorted(_read_record(node).get(owner, {}))
 
 
 @dataclass
@@ -149,6 +147,10 @@ class _Steps:
     owner: str
     current: dict[str, str]
     record: Record
+    ownership: Ownership
+    # Labels of the record that stay, and those without their former value.
+    kept: list[str] = field(default_factory=list)
+    unrestored: list[str] = field(default_factory=list)
 
     def adopt(self, label: str, value: str | None) -> None:
         """Take over a label with this value that no owner has set, as if there had been none before."""
@@ -176,19 +178,40 @@ class _Steps:
         self._write(label, value)
 
     def release(self, label: str) -> None:
-        entry = self.record[self.owner].pop(label)
+        own = self.record[self.owner]
+        if label in self.current and self.current[label] == own[label]["set"] and not self.ownership.can_remove(label):
+            self.kept.append(label)
+            return
+        entry = own.pop(label)
         others = self._others(label)
         for other in others.values():
             if other["was"] == entry["set"]:
                 other["was"] = entry["was"]
-        if not others and self.current.get(label) == entry["set"]:
-            self._write(label, entry["was"])
+        if others or self.current.get(label) != entry["set"]:
+            return
+        can_restore = entry["was"] is None or self.ownership.can_restore(label)
+        if not can_restore:
+            self.unrestored.append(label)
+        self._write(label, entry["was"] if can_restore else None)
 
     def leave(self, label: str) -> None:
         """Remove a label that no longer has our value from the record: another tool manages it."""
         own = self.record[self.owner]
         if label in own and self.current.get(label) != own[label]["set"]:
             del own[label]
+
+    def explain_refused(self) -> list[str]:
+        """Return a sentence for the labels that stay, and one for those without their former value."""
+        kept = (
+            "stay, because a node's record is not enough to remove labels of Kubernetes; name them in the variables of this run, or "
+            "remove them with kubectl label"
+        )
+        unrestored = (
+            f"do not get the former values that the node has recorded, because {self.owner} does not set these labels or they are "
+            "labels of Kubernetes; set them yourself if they are needed"
+        )
+        found = ((self.kept, kept), (self.unrestored, unrestored))
+        return [f"Node {self.node}: the labels {_list_first(labels)} {text}." for labels, text in found if labels]
 
     def _others(self, label: str) -> dict[str, Labels]:
         return {name: kept[label] for name, kept in self.record.items() if name != self.owner and label in kept}
@@ -208,21 +231,9 @@ def _is_yielded(label: str, unmanaged: Iterable[str], rules: Iterable[YieldRule]
     )
 
 
-def _read_record(node: Object) -> Record:
-    text = get_annotations(node).get(RECORD_ANNOTATION)
-    if not text:
-        return {}
-    try:
-        record = json.loads(text)
-        return {
-            str(owner): {str(label): {"set": entry["set"], "was": entry["was"]} for label, entry in labels.items()}
-            for owner, labels in record.items()
-        }
-    except (ValueError, TypeError, KeyError, AttributeError):
-        raise LabelError(
-            f"Node {get_name(node)}: annotation {RECORD_ANNOTATION} cannot be read, so the managed labels are unknown; "
-            "correct it or remove it."
-        ) from None
+def _list_first(labels: Sequence[str]) -> str:
+    more = f" and {len(labels) - MAX_NAMED} more" if len(labels) > MAX_NAMED else ""
+    return ", ".join(make_printable(label) for label in labels[:MAX_NAMED]) + more
 
 
 def _fill_patch(result: Plan, node: Object, current: Mapping[str, str], record: Record) -> None:
@@ -234,7 +245,7 @@ def _fill_patch(result: Plan, node: Object, current: Mapping[str, str], record: 
     metadata: Object = {}
     if changes:
         metadata["labels"] = copy.copy(changes)
-    if record != {name: kept for name, kept in _read_record(node).items() if kept}:
+    if record != {name: kept for name, kept in read_record(node).items() if kept}:
         metadata["annotations"] = {RECORD_ANNOTATION: json.dumps(record, sort_keys=True) if record else None}
     if not metadata:
         return

@@ -12,6 +12,7 @@ from typing import Any, Iterable, Mapping, Sequence
 
 from ..._config.redact import mask_text
 from ..._kube_error import shorten
+from ..._text import make_printable
 from ..objects import (
     Object,
     find_untolerated_taints,
@@ -68,8 +69,9 @@ class Result:
         return not self.passed and not self.skipped
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return asdict(self)
+        """Return plain JSON types. What pods have written is printable."""
+        log_tail = [make_printable(line) for line in self.log_tail]
+        return {**asdict(self), "reason": make_printable(self.reason), "log_tail": log_tail}
 
 
 def check_node(
