@@ -51,7 +51,9 @@ class ActionModule(ActionBase):
             mutually_exclusive=[["report", "allocation"]],
         )
         for text, tone in _lines(arguments):
-            display.display(make_printable(text), color=getattr(constants, SETTINGS[tone]) if tone in SETTINGS else None)
+            display.display(
+                make_printable(text), color=getattr(constants, SETTINGS[tone]) if tone in SETTINGS else None
+            )
         result["changed"] = False
         return result
 

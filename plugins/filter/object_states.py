@@ -37,11 +37,10 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import MANAGER_LABEL
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-
-
-MANAGER = "app.kubernetes.io/managed-by"
 
 
 def object_states(
@@ -52,8 +51,8 @@ def object_states(
     try:
         for item, existing in zip(desired, found, strict=True):
             labels = (existing[0]["metadata"].get("labels") or {}) if existing else {}
-            manager = (item["metadata"].get("labels") or {}).get(MANAGER)
-            managed = manager is not None and labels.get(MANAGER) == manager
+            manager = (item["metadata"].get("labels") or {}).get(MANAGER_LABEL)
+            managed = manager is not None and labels.get(MANAGER_LABEL) == manager
             states["managed" if managed else "unmanaged" if existing else "missing"].append(item)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise AnsibleFilterError(f"object_states cannot read its input ({error!r}); see its documentation.") from error

@@ -38,11 +38,16 @@ except ImportError:
     IMPORT_ERROR = traceback.format_exc()
 
 PAGE = 500
-# The status of a page whose list has expired.
+# The status of a page whose list has expired, and of an answer.
 EXPIRED = 410
+OK = 200
+# A kubelet can send a log without an end.
+LOG_BYTES = 1024 * 1024
 CONNECT_SECONDS = 30
 # Seconds to connect and to wait for an answer.
 REQUEST_TIMEOUT = (10, 60)
+
+METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 # The API server reports a missing right as: cannot get resource "pods/log" in API group ""
 _MISSING_RIGHT = re.compile(r'is forbidden: User .* cannot (\S+) resource "([^"]+)"')
@@ -135,10 +140,10 @@ class Cluster:
         self._call("post", f"/api/v1/namespaces/{_quote(namespace)}/pods/{_quote(name)}/eviction", body=body, **query)
 
     def pod_log(self, namespace: str, name: str, lines: int, previous: bool = False) -> str:
-        """Return the last lines of a pod's log; status 400 if there is none yet."""
+        """Return the last lines of a pod's log, of these the first LOG_BYTES; status 400 if there is none yet."""
         path = f"/api/v1/namespaces/{_quote(namespace)}/pods/{_quote(name)}/log"
-        query = [("tailLines", lines), *([("previous", "true")] if previous else [])]
-        return self._request("get", path, query_params=query).decode("utf-8", errors="replace")
+        query = [("tailLines", lines), ("limitBytes", LOG_BYTES), *([("previous", "true")] if previous else [])]
+        return self._request("get", path, LOG_BYTES, query_params=query).decode("utf-8", errors="replace")
 
     def objects(
         self,
@@ -176,6 +181,36 @@ class Cluster:
                 return []
             raise
 
+    def namespace_contents(self, namespace: str) -> list[dict[str, Any]]:
+        """Return all objects of a namespace that can be listed, each with apiVersion, kind and metadata alone: no data, no Secrets.
+
+        The kinds are read from the API server's discovery, custom resources included. Raises ApiError, also if one kind cannot be read.
+        """
+        found: list[dict[str, Any]] = []
+        for version, resource in self._read_resources():
+            path = f"/{version}/namespaces/{_quote(namespace)}/{_quote(resource['name'])}"
+            kind = {"apiVersion": version.partition("/")[2], "kind": resource["kind"]}
+            items = self._list(path, header_params={"Accept": METADATA_ONLY})
+            found += [{**kind, "metadata": item.get("metadata") or {}} for item in items]
+        return found
+
+    def _read_resources(self) -> list[tuple[str, dict[str, Any]]]:
+        """Return (path of the API version, resource) of all resources of namespaces that can be listed and deleted, each in one version."""
+        found: dict[tuple[str, str], tuple[str, dict[str, Any]]] = {}
+        for version in self._read_versions():
+            for resource in self._call("get", f"/{version}").get("resources") or []:
+                if resource.get("namespaced") and {"list", "delete"} <= set(resource.get("verbs") or ()):
+                    found.setdefault((version.rpartition("/")[0], resource["name"]), (version, resource))
+        return list(found.values())
+
+    def _read_versions(self) -> list[str]:
+        """Return the paths of all API versions, for each group the preferred one first."""
+        found = ["api/v1"]
+        for group in self._call("get", "/apis").get("groups") or []:
+            versions = [group.get("preferredVersion") or {}, *(group.get("versions") or [])]
+            found += [f"apis/{each['groupVersion']}" for each in versions if each.get("groupVersion")]
+        return list(dict.fromkeys(found))
+
     def _list(self, path: str, keep: Callable[[dict[str, Any]], Any] | None = None, **options: Any) -> list[Any]:
         try:
             return self._read_list(path, keep, options)
@@ -199,22 +234,45 @@ class Cluster:
     ) -> tuple[list[Any], str | None]:
         """Return what *keep* returns for the items of a page, and the token of the next page."""
         page = self._call("get", path, **{"limit": PAGE, "_continue": None, **options})
-        items = page.get("items") or []
+        items, metadata = page.get("items") or [], page.get("metadata") or {}
+        if not (
+            isinstance(items, list) and all(isinstance(item, dict) for item in items) and isinstance(metadata, dict)
+        ):
+            raise ApiError(_explain_answer(self.server, path, "is not a list of objects"), OK)
         kept = items if keep is None else [some for some in map(keep, items) if some is not None]
-        return kept, (page.get("metadata") or {}).get("continue")
+        return kept, metadata.get("continue")
 
     def _merge(self, path: str, patch: dict[str, Any]) -> dict[str, Any]:
         return self._call("patch", path, body=patch, content_type="application/merge-patch+json")
 
     def _call(self, method: str, path: str, **options: Any) -> dict[str, Any]:
-        return dict(json.loads(self._request(method, path, **options)))
+        try:
+            answer = json.loads(self._request(method, path, **options))
+        except (ValueError, RecursionError) as error:
+            raise ApiError(_explain_answer(self.server, path, "is not JSON"), OK) from error
+        if not isinstance(answer, dict):
+            raise ApiError(_explain_answer(self.server, path, "is not an object"), OK)
+        return answer
 
-    def _request(self, method: str, path: str, **options: Any) -> bytes:
+    def _request(self, method: str, path: str, limit: int = 0, **options: Any) -> bytes:
+        """Return the answer, or its first bytes up to a limit. Raises ApiError."""
         try:
             answer = self._client.request(method, path, serialize=False, _request_timeout=REQUEST_TIMEOUT, **options)
-            return bytes(answer.data)
+            if not limit:
+                return bytes(answer.data)
+            try:
+                return bytes(answer.read(limit))
+            finally:
+                answer.close()
         except Exception as error:
             raise explain_error(error, self.server) from error
+
+
+def _explain_answer(server: str, path: str, fault: str) -> str:
+    return (
+        f"The answer of {server} to {path} {fault}, as the Kubernetes API would send it; check that the kubeconfig names the API server "
+        "and not a proxy or a login page."
+    )
 
 
 def _format_selector(labels: Mapping[str, str] | None) -> str:
@@ -251,7 +309,7 @@ def _read_message(error: BaseException) -> str:
     body = getattr(error, "body", None)
     try:
         return str(json.loads(body)["message"]).rstrip(".") if body else str(getattr(error, "reason", ""))
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return str(getattr(error, "reason", "") or "no reason given")
 
 
@@ -260,7 +318,7 @@ def _read_causes(error: BaseException) -> dict[str, str]:
     try:
         causes = (json.loads(getattr(error, "body", None) or "{}").get("details") or {}).get("causes") or []
         return {str(cause["reason"]): shorten(cause.get("message")).rstrip(".") for cause in causes}
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return {}
 
 

@@ -143,7 +143,8 @@ findings:
   description:
     - What is wrong, node by node, also on nodes that are not listed for they offer nothing.
     - The C(code) is V(pending_running), V(unassigned_running), V(index_out_of_range), V(pod_mem_mismatch), V(visible_devices_env),
-      V(gpu_overcommitted), V(gpu_mem_without_count), V(leftover_gpu_count) or V(both_plugins).
+      V(gpu_overcommitted), V(gpu_mem_without_count), V(leftover_gpu_count), V(both_plugins) or
+      V(gpu_count_implausible).
     - The C(object) is the name of a node, or namespace and name of a pod. The C(message) is one sentence with cause and remedy.
   returned: success
   type: list

@@ -23,7 +23,14 @@ options:
       - Without C(metadata.namespace), objects of all namespaces are listed.
     type: list
     elements: dict
-    required: true
+    default: []
+  namespaces:
+    description:
+      - Namespaces as manifests. For each of them, RV(tenants) has the objects without the namespace's label C(app.kubernetes.io/managed-by).
+      - All kinds of the API server are listed, custom resources included, with their metadata alone, so that no Secret is read.
+    type: list
+    elements: dict
+    default: []
   unknown_kinds:
     description:
       - Whether a kind that the API does not have, such as one of a newer Kubernetes, fails or has no objects.
@@ -68,6 +75,17 @@ EXAMPLES = r"""
     unknown_kinds: none
   register: slices
 
+- name: Find what others have in a namespace
+  gpu.kubernetes.objects_info:
+    namespaces:
+      - apiVersion: v1
+        kind: Namespace
+        metadata:
+          name: gpu
+          labels:
+            app.kubernetes.io/managed-by: gpu.kubernetes
+  register: shared
+
 - name: Show the handler
   ansible.builtin.debug:
     msg: "{{ (cluster.found[0] | first).handler | default('there is none') }}"
@@ -82,6 +100,13 @@ found:
   type: list
   elements: list
   sample: [[{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: nvidia}, handler: nvidia}], []]
+tenants:
+  description:
+    - The unmanaged objects of each namespace of O(namespaces), as C(Kind name).
+    - Objects that Kubernetes or a controller of the namespace has created are left out. If a kind cannot be listed, the entry says so.
+  returned: success
+  type: dict
+  sample: {gpu: [Deployment inference, Secret registry]}
 """
 
 from typing import Any
@@ -90,6 +115,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, Cluster, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.namespaces import read_tenants
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import get_name
 
 # The field by which objects of a kind are selected.
 FIELDS = {"Pod": "nodeName", "ResourceSlice": "driver"}
@@ -119,7 +146,8 @@ def main() -> None:
     """Run the module."""
     spec = {
         **AUTH_ARG_SPEC,
-        "objects": {"type": "list", "elements": "dict", "required": True},
+        "objects": {"type": "list", "elements": "dict", "default": []},
+        "namespaces": {"type": "list", "elements": "dict", "default": []},
         "unknown_kinds": {"type": "str", "choices": ["fail", "none"], "default": "fail"},
     }
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
@@ -133,7 +161,8 @@ def main() -> None:
             if error.status != 404 or module.params["unknown_kinds"] == "fail":
                 module.fail_json(msg=str(error))
             found.append([])
-    module.exit_json(changed=False, found=found)
+    tenants = {get_name(namespace): read_tenants(cluster, namespace) for namespace in module.params["namespaces"]}
+    module.exit_json(changed=False, found=found, tenants=tenants)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ Object = Dict[str, Any]
 FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
 #: Selects the other pods: finished ones hold nothing, so that the server need not send them.
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+#: Names what manages an object.
+MANAGER_LABEL = "app.kubernetes.io/managed-by"
 BLOCKING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 
 
