@@ -88,6 +88,10 @@ class Cluster:
         """
         return self._list(f"/api/v1/{_quote(resource)}", keep, field_selector=fields or None)
 
+    def gather_leases(self, keep: Callable[[dict[str, Any]], Kept | None]) -> list[Kept]:
+        """Return what *keep* returns for each Lease of a node, without None."""
+        return self._list("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", keep)
+
     def daemon_sets(self, namespace: str) -> list[dict[str, Any]]:
         """List the DaemonSets of a namespace."""
         return self._list(f"/apis/apps/v1/namespaces/{_quote(namespace)}/daemonsets")

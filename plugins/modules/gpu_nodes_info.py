@@ -139,6 +139,22 @@ nodes:
     reason:
       description: Why it is not, or a remark although it is (a cordon); else empty.
       type: str
+    maintenance:
+      description: The maintenance of this collection that the node is in, also if an earlier run has left it; V(null) for none.
+      type: dict
+      contains:
+        since:
+          description: When it began, by the clock of the controller that began it; empty if the node has not recorded it.
+          type: str
+        reason:
+          description: What it is for; empty if the node has not recorded it.
+          type: str
+        was_schedulable:
+          description: Whether the node was schedulable before; V(null) if the annotation cannot be read.
+          type: bool
+        message:
+          description: All of this and the remedy, as a clause.
+          type: str
     gpu_resources:
       description: Allocatable units of all GPU resources, of any device plugin.
       type: dict
@@ -192,6 +208,7 @@ nodes:
       labels:
         nvidia.com/gpu.present: "true"
       annotations: {}
+      maintenance: null
 """
 
 from typing import Any
