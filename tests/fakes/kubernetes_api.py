@@ -65,6 +65,8 @@ class FakeCluster:
         self.store_pods = list(pods or [])
         self.daemon_set_list: list[Object] = []
         self.event_list: list[Object] = []
+        self.leases: list[Object] = []
+        self.contents: dict[str, list[Object]] = {}
         self.logs: dict[str, str] = {}
         self.log_error: ApiError | None = None
         self.calls: list[str] = []
@@ -131,6 +133,16 @@ class FakeCluster:
             return []
         found = self.pods(namespace, labels, fields)
         return [item for item in found if not name or item["metadata"]["name"] == name]
+
+    def gather_leases(self, keep: Callable[[Object], Any]) -> list[Any]:
+        self._note("leases")
+        return [some for some in map(keep, copy.deepcopy(self.leases)) if some is not None]
+
+    def namespace_contents(self, namespace: str) -> list[Object]:
+        self._note(f"contents {namespace}")
+        if namespace not in self.contents:
+            raise ApiError("cannot list widgets", 403)
+        return copy.deepcopy(self.contents[namespace])
 
     def daemon_sets(self, namespace: str) -> list[Object]:
         self._note("daemon_sets")

@@ -21,10 +21,10 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain.r
     Blocked,
     DrainParams,
     Outcome,
-    Timing,
     begin_maintenance,
     end_maintenance,
 )
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.retries import Timing
 
 PARAMS = DrainParams("w1", reason="driver 580")
 SET = {"on": "w1", "gpus": 1, "owner": "r", "owner_kind": "ReplicaSet"}

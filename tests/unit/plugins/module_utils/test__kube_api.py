@@ -82,7 +82,8 @@ class Client:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return SimpleNamespace(data=answer if isinstance(answer, bytes) else json.dumps(answer).encode())
+        data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        return SimpleNamespace(data=data, read=lambda limit: data[:limit], close=lambda: None)
 
 
 def test_list_is_read_by_pages() -> None:
@@ -240,12 +241,95 @@ def test_explain_error_with_missing_right_names_it() -> None:
 
 @pytest.mark.parametrize(
     ("options", "query"),
-    [({}, [("tailLines", 10)]), ({"previous": True}, [("tailLines", 10), ("previous", "true")])],
+    [({}, []), ({"previous": True}, [("previous", "true")])],
 )
 def test_pod_log_with_invalid_bytes_is_decoded(options: dict[str, Any], query: list[tuple[str, Any]]) -> None:
     client = Client(b"ok\xff\n")
     assert api.Cluster(client).pod_log("default", "p", 10, **options) == "ok\ufffd\n"
+    query = [("tailLines", 10), ("limitBytes", api.LOG_BYTES), *query]
     assert client.requested == [("get", "/api/v1/namespaces/default/pods/p/log", {"query_params": query})]
+
+
+def test_pod_log_without_end_is_read_up_to_the_limit() -> None:
+    """A kubelet does not have to follow the request's limit."""
+    log = api.Cluster(Client(b"x" * (api.LOG_BYTES + 1))).pod_log("default", "p", 10)
+    assert len(log) == api.LOG_BYTES
+
+
+@pytest.mark.parametrize(
+    ("answer", "fault"),
+    [
+        (b"<html>Sign in</html>", "is not JSON"),
+        (b"", "is not JSON"),
+        (b"[" * 100000, "is not JSON"),
+        (b"\xff\xfe", "is not JSON"),
+        (b"null", "is not an object"),
+        (b"[]", "is not an object"),
+        (b"7", "is not an object"),
+        (b'"text"', "is not an object"),
+        (b'{"items": "abc"}', "is not a list of objects"),
+        (b'{"items": [null]}', "is not a list of objects"),
+        (b'{"items": [], "metadata": "abc"}', "is not a list of objects"),
+    ],
+)
+def test_answer_of_another_program_is_one_sentence(answer: bytes, fault: str) -> None:
+    with pytest.raises(api.ApiError) as caught:
+        api.Cluster(Client(answer)).nodes()
+    assert f"The answer of {SERVER} to /api/v1/nodes {fault}" in str(caught.value)
+    assert not caught.value.is_transient
+    assert str(caught.value).isprintable()
+
+
+def test_explain_error_without_control_characters() -> None:
+    error = HttpError(500, "\x1b[2Jbad\u202e")
+    assert "answered 500: \\x1b[2Jbad\\u202e." in str(api.explain_error(error, SERVER))
+    deep = HttpError(500)
+    deep.body = "[" * 100000
+    assert "answered 500: Reason." in str(api.explain_error(deep, SERVER))
+
+
+def test_namespace_contents_lists_all_kinds_by_metadata_alone() -> None:
+    every = ["get", "list", "create", "delete"]
+
+    def resource(name: str, kind: str, **more: Any) -> dict[str, Any]:
+        return {"name": name, "kind": kind, "namespaced": True, "verbs": every, **more}
+
+    groups = [
+        {
+            "preferredVersion": {"groupVersion": "a.io/v1"},
+            "versions": [{"groupVersion": "a.io/v1beta1"}, {"groupVersion": "a.io/v1"}],
+        },
+        {"preferredVersion": {"groupVersion": "metrics.k8s.io/v1"}, "versions": []},
+    ]
+    core = [
+        resource("secrets", "Secret"),
+        resource("nodes", "Node", namespaced=False),
+        resource("bindings", "Binding", verbs=["create"]),
+        resource("pods/status", "Pod", verbs=["get", "patch"]),
+    ]
+    client = Client(
+        {"groups": groups},
+        {"resources": core},
+        {"resources": [resource("widgets", "Widget")]},
+        {"resources": [resource("widgets", "Widget"), resource("olds", "Old")]},
+        {"resources": [resource("pods", "PodMetrics", verbs=["get", "list"])]},
+        {"items": [{"metadata": {"name": "s"}, "data": {"password": "x"}}]},
+        {"items": [{"metadata": {"name": "w"}}]},
+        {"items": []},
+    )
+    assert api.Cluster(client).namespace_contents("a b") == [
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}},
+        {"apiVersion": "a.io/v1", "kind": "Widget", "metadata": {"name": "w"}},
+    ]
+    lists = [(path, options["header_params"]) for _method, path, options in client.requested if "limit" in options]
+    assert lists == [
+        (path, {"Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"})
+        for path in (
+            "/api/v1/namespaces/a%20b/secrets",
+            "/apis/a.io/v1/namespaces/a%20b/widgets",
+            "/apis/a.io/v1beta1/namespaces/a%20b/olds",
+        )
+    ]
 
 
 @pytest.mark.parametrize("status", [400, 403])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fakes.kubernetes_api import FakeCluster, node
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.plan import RECORD_ANNOTATION
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.record import RECORD_ANNOTATION
 from ansible_collections.gpu.kubernetes.plugins.modules import node_labels
 
 
@@ -81,6 +81,41 @@ def test_yield_to_leaves_labels_to_the_tool(run: Any) -> None:
     rules = [{"when": ["nvidia.com/gfd.*"], "labels": ["nvidia.com/*"]}]
     result = run(cluster, nodes={"w1": {"nvidia.com/gpu.count": "1"}}, yield_to=rules)
     assert (result["changed"], result["nodes"]["w1"]["yielded"]) == (False, ["nvidia.com/gpu.count"])
+
+
+def test_node_with_damaged_record_fails_alone(run: Any) -> None:
+    bad = {RECORD_ANNOTATION: "[" * 100000}
+    cluster = FakeCluster([node("w1"), node("w2", annotations=bad), node("w3")])
+    wanted = {name: {"a": "1"} for name in ("w1", "w2", "w3")}
+    checked = run(cluster, nodes=wanted, _ansible_check_mode=True)
+    result = run(cluster, nodes=wanted)
+    assert checked["failures"] == result["failures"]
+    assert (result["failed"], result["changed"], list(result["failures"])) == (True, True, ["w2"])
+    assert result["msg"] == result["failures"]["w2"]
+    assert result["msg"].startswith("Node w2: annotation gpu-kubernetes/managed-labels cannot be read")
+    assert {name: bool(item["metadata"]["labels"]) for name, item in cluster.store_nodes.items()} == {
+        "w1": True,
+        "w2": False,
+        "w3": True,
+    }
+
+
+def test_record_alone_changes_no_label_of_kubernetes(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    warnings: list[str] = []
+    monkeypatch.setattr("ansible.module_utils.basic.AnsibleModule.warn", lambda _self, text: warnings.append(text))
+    tenant, pool = "node-restriction.kubernetes.io/tenant", "node-restriction.kubernetes.io/pool"
+    record = {"me": {tenant: {"set": None, "was": "payments"}, pool: {"set": "gpu", "was": "payments"}}}
+    cluster = FakeCluster([node("w1", labels={pool: "gpu"}, annotations={RECORD_ANNOTATION: json.dumps(record)})])
+    run(cluster, owner="me", nodes={"w1": {"a": "1"}})
+    assert cluster.store_nodes["w1"]["metadata"]["labels"] == {pool: "gpu", "a": "1"}
+    assert [text[: text.index(", because")] for text in warnings] == [
+        f"Node w1: the labels {pool} stay",
+        f"Node w1: the labels {tenant} do not get the former values that the node has recorded",
+    ]
+    # Named by the administrator, it is removed, and gets no value from the record.
+    run(cluster, owner="me", state="absent", nodes={"w1": {pool: "gpu"}})
+    assert cluster.store_nodes["w1"]["metadata"]["labels"] == {}
+    assert RECORD_ANNOTATION not in cluster.store_nodes["w1"]["metadata"]["annotations"]
 
 
 def test_api_error_fails_with_one_sentence(run: Any) -> None:

@@ -52,6 +52,17 @@ def test_object_without_kind_fails(run: Any, bad: dict[str, Any]) -> None:
     assert "must each have apiVersion, kind and metadata" in run(FakeCluster(), objects=[bad])["msg"]
 
 
+def test_namespaces_have_tenants_by_metadata(run: Any) -> None:
+    label = {"app.kubernetes.io/managed-by": "gpu.kubernetes"}
+    cluster = FakeCluster()
+    cluster.contents["a"] = [{"kind": "Secret", "metadata": {"name": "theirs"}}]
+    namespaces = [{"kind": "Namespace", "metadata": {"name": name, "labels": label}} for name in ("a", "b")]
+    assert run(cluster, namespaces=namespaces)["tenants"] == {
+        "a": ["Secret theirs"],
+        "b": ["objects that cannot be listed (cannot list widgets)"],
+    }
+
+
 def test_unknown_kind_fails_unless_allowed(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster([], [pod("a")])
     requested: list[str] = []

@@ -35,7 +35,7 @@ def node(strategy="exclusive", held=0, reason="", name="n1", **more):
         "gpu_allocated": {resource: held},
         "gpu_operator": False,
         "staying_plugins": {},
-        "maintenance": reason,
+        "maintenance": {"reason": reason} if reason else None,
         **more,
     }
 

@@ -46,7 +46,7 @@ def test_strategy_is_read_from_the_device_plugins_configuration(config, strategy
     ],
 )
 def test_reason_of_the_cordon_names_the_strategies_of_an_interrupted_change(reason, changing, names):
-    state = NodeState({"maintenance": reason})
+    state = NodeState({"maintenance": {"reason": reason}})
     assert (state.is_changing, [row.name for row in state.changing]) == (changing, names)
 
 

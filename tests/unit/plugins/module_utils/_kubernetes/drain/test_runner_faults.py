@@ -15,9 +15,9 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain.p
     MaintenanceError,
 )
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain.runner import (
-    API_SECONDS,
     Outcome,
 )
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.retries import API_SECONDS
 
 
 @pytest.mark.parametrize("only", ["", "node", "patch", "pods", "evict"])

@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.plan import (
-    RECORD_ANNOTATION,
-    LabelError,
     YieldRule,
     check_labels,
-    list_owned,
     plan_labels,
     read_labels,
+)
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.record import (
+    RECORD_ANNOTATION,
+    LabelError,
+    Ownership,
+    is_reserved,
 )
 
 GFD = YieldRule(["nvidia.com/gfd.*"], ["nvidia.com/gpu.*"])
@@ -117,7 +120,7 @@ def test_undo_of_two_owners_keeps_label_until_the_last(first: str) -> None:
 
 def test_undo_of_adopted_label_removes_it() -> None:
     adopted = apply(node({"a": "1", "b": "theirs"}), {"a": "1"}, adopted={"a": "1", "b": "1", "c": None})
-    assert list_owned(adopted, "me") == ["a"]
+    assert list(json.loads(adopted["metadata"]["annotations"][RECORD_ANNOTATION])["me"]) == ["a"]
     assert apply(adopted, {})["metadata"]["labels"] == {"b": "theirs"}
 
 
@@ -181,10 +184,105 @@ def test_plan_with_damaged_record_raises(record: str) -> None:
         plan_labels(node({}, record), {"a": "1"}, "me")
 
 
-def test_list_owned_returns_labels_of_the_owner() -> None:
-    done = apply(node({}), {"b": "1", "a": "1"})
-    assert list_owned(done, "me") == ["a", "b"]
-    assert list_owned(done, "you") == []
+def entry(label: str, was: Any, set_to: Any = None) -> dict[str, Any]:
+    return {"me": {label: {"set": set_to, "was": was}}}
+
+
+MASTER = "node-role.kubernetes.io/master"
+TENANT = "node-restriction.kubernetes.io/tenant"
+
+
+@pytest.mark.parametrize(
+    ("labels", "record", "patterns", "after"),
+    [
+        # What a kubelet must not set: a value from the record, whoever lists the label.
+        ({}, entry(TENANT, "payments"), ["*"], {}),
+        ({}, entry(TENANT, "payments"), [TENANT], {}),
+        ({}, entry("node-role.kubernetes.io/control-plane", ""), ["*"], {}),
+        ({}, entry("topology.k8s.io/zone", "a"), ["*"], {}),
+        ({TENANT: "gpu"}, entry(TENANT, "payments", "gpu"), ["*"], {TENANT: "gpu"}),
+        ({TENANT: "gpu"}, entry(TENANT, None, "gpu"), ["node-restriction.*"], {TENANT: "gpu"}),
+        ({TENANT: "gpu"}, entry(TENANT, "payments", "gpu"), [TENANT], {}),
+        ({MASTER: ""}, entry(MASTER, None, ""), [MASTER], {}),
+        ({MASTER: ""}, entry(MASTER, None, "x"), [MASTER], {MASTER: ""}),
+        # What the owner sets gets its former value; what it does not set is only removed.
+        ({"accelerator": "t4"}, entry("accelerator", "old", "t4"), ["accelerator"], {"accelerator": "old"}),
+        ({}, entry("accelerator", "old"), ["accelerator"], {"accelerator": "old"}),
+        (
+            {"nvidia.com/gpu.x": "1"},
+            entry("nvidia.com/gpu.x", "0", "1"),
+            ["nvidia.com/gpu.*"],
+            {"nvidia.com/gpu.x": "0"},
+        ),
+        ({}, entry("tenant", "payments"), ["accelerator"], {}),
+        ({"tenant": "a"}, entry("tenant", "payments", "a"), ["accelerator"], {}),
+        ({"tenant": "b"}, entry("tenant", "payments", "a"), ["accelerator"], {"tenant": "b"}),
+    ],
+)
+def test_plan_with_forged_record_sets_only_labels_of_the_owner(
+    labels: dict[str, str], record: Any, patterns: list[str], after: dict[str, str]
+) -> None:
+    plan = plan_labels(node(labels, record), {}, "me", ownership=Ownership(patterns))
+    changed = {**labels, **plan.after}
+    assert {label: value for label, value in changed.items() if value is not None} == after
+    assert all(text.startswith("Node w1: the labels ") and text.endswith(".") for text in plan.warnings)
+
+
+def test_plan_with_forged_record_warns_of_what_it_leaves() -> None:
+    record = {"me": {f"{number}.kubernetes.io/a": {"set": "1", "was": None} for number in range(9)}}
+    labels = dict.fromkeys(record["me"], "1")
+    plan = plan_labels(node(labels, record), {}, "me")
+    assert not plan.changed
+    [warning] = plan.warnings
+    assert "0.kubernetes.io/a, 1.kubernetes.io/a" in warning
+    assert "and 4 more stay" in warning
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        entry("a", 5),
+        entry("a", ["x"]),
+        entry("a", "x", True),
+        {"me": {"a": {"set": {}, "was": None}}},
+        "[" * 100000,
+        '{"me": ' * 50000,
+    ],
+)
+def test_plan_with_other_types_in_the_record_raises(record: Any) -> None:
+    with pytest.raises(LabelError, match="Node w1: annotation gpu-kubernetes/managed-labels cannot be read"):
+        plan_labels(node({}, record), {}, "me")
+
+
+def test_plan_with_invalid_former_value_raises() -> None:
+    with pytest.raises(LabelError, match="Node w1: 'has blank' is not a valid value for label a"):
+        plan_labels(node({}, entry("a", "has blank")), {}, "me")
+
+
+def test_error_names_no_control_characters() -> None:
+    record = {"\x1b]0;x\x07": {"a": {"set": "2", "was": None}}}
+    with pytest.raises(LabelError) as caught:
+        plan_labels(node({}, record), {"a": "1"}, "me")
+    assert str(caught.value).isprintable()
+    assert "by owner \\x1b]0;x\\x07" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("label", "reserved"),
+    [
+        (TENANT, True),
+        ("kubernetes.io/hostname", True),
+        ("k8s.io/a", True),
+        ("x.y.k8s.io/a", True),
+        ("notkubernetes.io/a", False),
+        ("kubernetes.io.example.com/a", False),
+        ("kubernetes.io", False),
+        ("gpu-kubernetes/paused", False),
+        ("nvidia.com/gpu.present", False),
+    ],
+)
+def test_is_reserved_follows_the_domain(label: str, reserved: bool) -> None:
+    assert is_reserved(label) is reserved
 
 
 @pytest.mark.parametrize(
