@@ -41,6 +41,8 @@ PAGE = 500
 # The status of a page whose list has expired, and of an answer.
 EXPIRED = 410
 OK = 200
+# Characters of a message of the API server that are read: it can quote what a webhook has sent.
+MAX_MESSAGE = 4096
 # A kubelet can send a log without an end.
 LOG_BYTES = 1024 * 1024
 CONNECT_SECONDS = 30
@@ -312,7 +314,7 @@ def explain_error(error: BaseException, server: str) -> ApiError:
 def _read_message(error: BaseException) -> str:
     body = getattr(error, "body", None)
     try:
-        return str(json.loads(body)["message"]).rstrip(".") if body else str(getattr(error, "reason", ""))
+        return str(json.loads(body)["message"])[:MAX_MESSAGE].rstrip(".") if body else str(getattr(error, "reason", ""))
     except (ValueError, TypeError, KeyError, RecursionError):
         return str(getattr(error, "reason", "") or "no reason given")
 

@@ -40,6 +40,7 @@ KINDS: dict[str, dict[str, tuple[str, bool]]] = {
     },
     "coordination.k8s.io/v1": {"leases": ("Lease", True)},
     "batch/v1": {"jobs": ("Job", True), "cronjobs": ("CronJob", True)},
+    "networking.k8s.io/v1": {"ingresses": ("Ingress", True)},
     "resource.k8s.io/v1": {"resourceslices": ("ResourceSlice", False)},
     "node.k8s.io/v1": {"runtimeclasses": ("RuntimeClass", False)},
     "rbac.authorization.k8s.io/v1": {

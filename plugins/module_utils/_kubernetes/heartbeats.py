@@ -70,9 +70,7 @@ def _read_renewals(cluster: Cluster, names: Collection[str]) -> dict[str, str]:
     return dict(cluster.gather_leases(keep))
 
 
-def _read_heartbeats(
-    cluster: Cluster, names: Collection[str], first: Mapping[str, str], late: bool
-) -> list[Heartbeat]:
+def _read_heartbeats(cluster: Cluster, names: Collection[str], first: Mapping[str, str], late: bool) -> list[Heartbeat]:
     """Return the nodes. Their state counts only after the renewals, so it is read once all Leases are renewed, or at the end."""
     now = _read_renewals(cluster, first) if first else {}
     renewed = {name for name in first if now.get(name) != first[name]}

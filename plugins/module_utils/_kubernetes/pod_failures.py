@@ -17,6 +17,9 @@ from .._kube_error import shorten
 from .._text import make_printable
 from .objects import Object, get_condition, get_name
 
+# A pod decides how long its lines are, and the patterns need up to the square of it.
+MAX_LINE = 1000
+
 # Waiting does not help.
 FATAL_REASONS = frozenset({"CreateContainerConfigError", "ErrImageNeverPull", "InvalidImageName"})
 PULL_REASONS = frozenset(
@@ -27,7 +30,7 @@ _KLOG = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ [^\]]*\] ")
 _STAMP = re.compile(r"^\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\S* ")
 # What Go prints of a crash after its cause: goroutines, calls with their lines, registers.
 _TRACE = re.compile(
-    r"^goroutine \d+ |^created by |^(?:\S+[./])+\S*\(.*\)$|\.go:\d+(?: \+0x|$)| [pf][cp]=0x|^[a-z]\w+ +0x[0-9a-f]+$|^PC=0x"
+    r"^goroutine \d+ |^created by |^\S+[./]\S*\(.*\)$|\.go:\d+(?: \+0x|$)| [pf][cp]=0x|^[a-z]\w+ +0x[0-9a-f]+$|^PC=0x"
 )
 _ERROR_PATTERNS: Sequence[re.Pattern[str]] = (
     re.compile(r"^(?:panic|fatal error|SIG[A-Z]+): "),
@@ -84,8 +87,9 @@ def find_error_line(log: str) -> str:
 
 
 def _drop_trace(text: Any) -> list[str]:
-    """Return the lines that are neither empty nor part of a stack trace."""
-    return [line.strip() for line in str(text or "").splitlines() if line.strip() and not _TRACE.search(line.strip())]
+    """Return the beginnings of the lines that are neither empty nor part of a stack trace."""
+    lines = (line.strip()[:MAX_LINE] for line in str(text or "").splitlines())
+    return [line for line in lines if line and not _TRACE.search(line)]
 
 
 def explain_unread_log(evidence: Evidence) -> str:
@@ -143,7 +147,7 @@ def _check_ended(pod: Mapping[str, Any], evidence: Evidence) -> str:
     status = pod.get("status") or {}
     if status.get("phase") != "Failed":
         return ""
-    reason = status.get("reason") or "container ended"
+    reason = shorten(status.get("reason")) or "container ended"
     message = shorten(status.get("message")) or _find_last_message(pod, evidence)
     return add_remedy(f"failed ({reason}): {message}")
 
@@ -162,10 +166,10 @@ def _check_crashes(pod: Mapping[str, Any], evidence: Evidence) -> str:
 def _check_waiting(pod: Mapping[str, Any], evidence: Evidence) -> str:
     for container in list_containers(pod):
         waiting = (container.get("state") or {}).get("waiting") or {}
-        reason = waiting.get("reason")
+        reason = shorten(waiting.get("reason"))
         if not reason or reason in ("PodInitializing", "ContainerCreating"):
             continue
-        image = f" of image {container['image']}" if reason in PULL_REASONS and container.get("image") else ""
+        image = f" of image {shorten(container['image'])}" if reason in PULL_REASONS and container.get("image") else ""
         message = shorten(waiting.get("message")) or _get_last_event(evidence)
         return add_remedy(f"waits ({reason}){image}: {message}", _IMAGE_REMEDY if reason in PULL_REASONS else "")
     return ""
@@ -187,7 +191,7 @@ def _check_ready(pod: Mapping[str, Any], evidence: Evidence) -> str:
     if not unready:
         return ""
     message = find_error_line(evidence.log) or explain_unread_log(evidence)
-    return add_remedy(f"runs but {', '.join(unready)} is not ready" + (f": {message}" if message else ""))
+    return add_remedy(f"runs but {shorten(', '.join(unready))} is not ready" + (f": {message}" if message else ""))
 
 
 def _is_unready(container: Mapping[str, Any]) -> bool:
@@ -220,7 +224,7 @@ def _find_last_message(pod: Mapping[str, Any], evidence: Evidence) -> str:
                 return message
             if ended.get("exitCode"):
                 trace = ", with a stack trace in its log" if ended.get("message") else ""
-                code = f"exit code {ended['exitCode']} ({ended.get('reason') or 'no reason given'}){trace}"
+                code = f"exit code {ended['exitCode']} ({shorten(ended.get('reason')) or 'no reason given'}){trace}"
     return find_error_line(evidence.log) or code or explain_unread_log(evidence) or "it left no message"
 
 

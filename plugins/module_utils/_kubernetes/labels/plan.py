@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Iterable, Mapping, Sequence
 
-from ..._text import make_printable
+from ..._kube_error import shorten
 from ..objects import Object, get_labels, get_name
 from .record import RECORD_ANNOTATION, LabelError, Labels, Ownership, Record, read_record
 
@@ -163,7 +163,7 @@ class _Steps:
         for name, entry in others.items():
             if entry["set"] != value:
                 raise LabelError(
-                    f"Node {self.node}: label {label} is set to {entry['set']!r} by owner {name}, so {self.owner} "
+                    f"Node {self.node}: label {label} is set to {entry['set']!r} by owner {shorten(name)}, so {self.owner} "
                     f"cannot set it to {value!r}; remove one of them."
                 )
         own, now = self.record[self.owner], self.current.get(label)
@@ -233,7 +233,7 @@ def _is_yielded(label: str, unmanaged: Iterable[str], rules: Iterable[YieldRule]
 
 def _list_first(labels: Sequence[str]) -> str:
     more = f" and {len(labels) - MAX_NAMED} more" if len(labels) > MAX_NAMED else ""
-    return ", ".join(make_printable(label) for label in labels[:MAX_NAMED]) + more
+    return ", ".join(shorten(label) for label in labels[:MAX_NAMED]) + more
 
 
 def _fill_patch(result: Plan, node: Object, current: Mapping[str, str], record: Record) -> None:

@@ -18,6 +18,8 @@ from ..._kube_error import SentenceError
 from ..objects import Object, get_annotations, get_name
 
 RECORD_ANNOTATION = "gpu-kubernetes/managed-labels"
+# Kubernetes has no longer labels.
+_LONGEST_LABEL, _LONGEST_VALUE = 317, 63
 _RESERVED = ("kubernetes.io", "k8s.io")
 
 Labels = Dict[str, Optional[str]]
@@ -35,7 +37,7 @@ def read_record(node: Object) -> Record:
         return {}
     try:
         return {
-            owner: {label: _read_entry(entry) for label, entry in labels.items()}
+            owner: {label: _read_entry(label, entry) for label, entry in labels.items()}
             for owner, labels in json.loads(text).items()
         }
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -45,10 +47,13 @@ def read_record(node: Object) -> Record:
         ) from None
 
 
-def _read_entry(entry: Any) -> Labels:
+def _read_entry(label: str, entry: Any) -> Labels:
     found = {"set": entry["set"], "was": entry["was"]}
-    if not all(value is None or isinstance(value, str) for value in found.values()):
-        raise TypeError
+    for value in found.values():
+        if value is not None and not (isinstance(value, str) and len(value) <= _LONGEST_VALUE):
+            raise TypeError
+    if len(label) > _LONGEST_LABEL:
+        raise ValueError
     return found
 
 

@@ -47,6 +47,13 @@ def test_show_report_prints_report(show: Any) -> None:
     assert printed[0][1] != printed[texts.index("  - A note.")][1]
 
 
+def test_show_report_prints_no_control_characters(show: Any) -> None:
+    bad = "\x1b[2J\x1b]0;x\x07\u202e"
+    printed = show(report=build_report([], {"error": ""}, [bad]))
+    assert all(text.isprintable() for text, _color in printed)
+    assert ("  - \\x1b[2J\\x1b]0;x\\x07\\u202e") in [text for text, _color in printed]
+
+
 def test_show_report_prints_allocation(show: Any) -> None:
     gpus = [{"index": 0, "total": 4, "allocated": 5}]
     sums = {"allocated": 5, "total": 4, "percent": 125}

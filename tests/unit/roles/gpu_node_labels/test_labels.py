@@ -8,7 +8,9 @@ import json
 
 import yaml
 from fakes.kubelet_machine import Machine
+from fakes.kubernetes_api import node
 from fakes.loopback_api import listed, serving, write_kubeconfig
+from fakes.small_cluster import SmallCluster
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
@@ -100,3 +102,32 @@ def test_control_planes_are_masters_where_that_is_asked_for(hear, tmp_path):
     assert changes == [changed for _given, changed in MASTERS]
     asked = [query["labelSelector"] for _method, _path, query in api.requests if "labelSelector" in query]
     assert asked == ["node-role.kubernetes.io/control-plane="] * 3
+
+
+def test_a_node_with_a_damaged_record_fails_alone(hear, tmp_path):
+    """Its kubelet has written it; the play stops at any other error."""
+    damaged = {"gpu-kubernetes/managed-labels": "[" * 5000}
+    forged = json.dumps({"gpu_node_labels": {"node-restriction.kubernetes.io/t": {"set": None, "was": "payments"}}})
+    nodes = [
+        node("bad", annotations=damaged),
+        node("forged", annotations={"gpu-kubernetes/managed-labels": forged}),
+        node("good"),
+    ]
+    plays = [
+        {"hosts": "all", "gather_facts": False, "any_errors_fatal": True, "roles": ["gpu.kubernetes.gpu_node_labels"]},
+        {"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.set_fact": {"reached": "yes"}}]},
+    ]
+    with serving(SmallCluster(*({"apiVersion": "v1", "kind": "Node", **each} for each in nodes))) as server:
+        told = hear(
+            {each["metadata"]["name"]: {} for each in nodes},
+            plays,
+            "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(attribute='reached', default='no')))",
+            facts={"nvml": WORKING},
+            gpu_preflight_gpus={"ansible_facts": {}},
+            gpu_kubeconfig=str(write_kubeconfig(server.url, tmp_path / "kubeconfig")),
+        )
+        labels = {item["metadata"]["name"]: item["metadata"]["labels"] for item in server.all("Node")}
+    assert told == {"bad": "no", "forged": "yes", "good": "yes"}
+    assert labels["bad"] == {}
+    assert labels["forged"] == labels["good"]
+    assert labels["good"]["nvidia.com/gpu.present"] == "true"

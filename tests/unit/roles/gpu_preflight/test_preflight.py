@@ -52,6 +52,10 @@ RUNTIMES = {
         ODD,
         "odd-socket: the kubelet uses unix:///run/odd.sock, whose name does not identify the container runtime; set ",
     ),
+    "forged": (
+        kubelet("unix:///run/odd.sock", "../../../../tmp/evil"),
+        "forged: the kubelet uses unix:///run/odd.sock, whose name does not identify the container runtime; set ",
+    ),
     "odd-socket-told": ({**ODD, "container_runtime": "containerd"}, "containerd"),
     "k0s": (
         kubelet("unix:///run/k0s/containerd.sock", "containerd", "k0s"),

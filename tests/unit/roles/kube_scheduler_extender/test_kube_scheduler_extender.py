@@ -221,7 +221,26 @@ def test_what_cannot_be_put_back_does_not_hide_why(plane, apply) -> None:
 
 def test_a_log_that_cannot_be_read_keeps_nothing_from_coming_back() -> None:
     log = ROOT / "roles" / "kube_scheduler_extender" / "tasks" / "log.yml"
-    assert [task["failed_when"] for task in yaml.safe_load(log.read_text())] == [False, False, False]
+    assert [task["failed_when"] for task in yaml.safe_load(log.read_text())] == [False, False, False, False]
+
+
+DOCKER_LOG = f"/var/lib/docker/containers/{'a' * 64}/{'a' * 64}-json.log"
+
+
+def test_log_that_is_a_link_to_another_file_is_not_read(made) -> None:
+    """A pod that may write to /var/log decides where it leads."""
+    states = {
+        "file": ({"exists": True, "isreg": True, "path": "/var/log/pods/a/0.log"}, "/var/log/pods/a/0.log"),
+        "docker": ({"exists": True, "isreg": False, "lnk_source": DOCKER_LOG}, DOCKER_LOG),
+        "secret": ({"exists": True, "isreg": False, "lnk_source": "/etc/kubernetes/admin.conf"}, ""),
+        "near": ({"exists": True, "isreg": False, "lnk_source": f"{DOCKER_LOG}/../../x"}, ""),
+        "fifo": ({"exists": True, "isreg": False}, ""),
+        "gone": ({"exists": False}, ""),
+    }
+    hosts = {name: {"__kube_scheduler_extender_log": {"stat": state}} for name, (state, _path) in states.items()}
+    hosts["failed"] = {"__kube_scheduler_extender_log": {"msg": "no"}}
+    found = made("kube_scheduler_extender", hosts, "__kube_scheduler_extender_log_path")
+    assert found == {**{name: path for name, (_state, path) in states.items()}, "failed": ""}
 
 
 #: Which control planes the run changes, and which of them keep the change.

@@ -202,3 +202,12 @@ def test_allocate_of_random_cluster_has_consistent_sums(seed: int) -> None:
             assert gpu["allocated"] == sum(share["allocated"] for share in shares)
     for part in ("allocated", "total"):
         assert found["cluster"][part] == sum(node[part] for node in found["nodes"])
+
+
+def test_allocate_with_implausible_count_has_no_entry_for_each_gpu() -> None:
+    found = allocate(*read_dump([share_node("w1", 16, 3 * 10**6), share_pod("p"), share_node("w2")]))
+    first, second = found["nodes"]
+    assert (first["gpu_count"], first["gpus"]) == (0, [{"index": 0, "total": 0, "allocated": 3}])
+    assert second["gpu_count"] == 1
+    [finding] = [each for each in found["findings"] if each["code"] == "gpu_count_implausible"]
+    assert finding["message"].startswith("Node w1 reports aliyun.com/gpu-count 3000000, more than the 128 GPUs that ")

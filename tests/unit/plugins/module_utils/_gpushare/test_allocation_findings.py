@@ -38,6 +38,10 @@ def find(node: dict[str, Any], *pods: dict[str, Any]) -> list[dict[str, str]]:
         (share_node("w1", None, None), []),
         (share_node("w1", 16, None), ["gpu_mem_without_count"]),
         (share_node("w1", 16, 0), ["gpu_mem_without_count"]),
+        (share_node("w1", 16, 128), []),
+        (share_node("w1", 16, 129), ["gpu_count_implausible"]),
+        (share_node("w1", 0, 2 * 10**9), ["gpu_count_implausible"]),
+        (share_node("w1", 16, 1, capacity={GPU_COUNT: "1E18"}), ["gpu_count_implausible"]),
         (share_node("w1", 16, 1, offered={"nvidia.com/gpu": "1"}), ["both_plugins"]),
         (share_node("w1", 16, 1, offered={"nvidia.com/gpu.shared": "4"}), ["both_plugins"]),
         # What NVIDIA's plugin leaves behind when it goes.

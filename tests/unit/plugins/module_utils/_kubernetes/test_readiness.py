@@ -209,6 +209,38 @@ def test_assess_nodes_as_expected_has_no_reason() -> None:
     assert (report.ok, report.reason, report.allocated, report.plugin_pod) == (True, "", 3, "plugin-x")
 
 
+def test_assess_nodes_in_maintenance_says_since_when_and_why() -> None:
+    text = '{"was_schedulable": true, "reason": "driver 580", "since": "2026-08-23T07:00:00Z"}'
+    cordoned = node("w1", 2, annotations={"gpu-kubernetes/maintenance": text}, unschedulable=True)
+    [report] = assess_nodes([cordoned], [plugin()], QUERY, {"w1": 2})
+    assert report.ok
+    assert report.maintenance is not None
+    assert report.reason == report.maintenance["message"]
+    assert "since 2026-08-23T07:00:00Z for driver 580; run its playbook again" in report.reason
+    [ill] = assess_nodes([cordoned], [plugin()], QUERY, {"w1": 3})
+    assert (ill.ok, ill.maintenance) == (False, report.maintenance)
+    [free] = assess_nodes([node("w1", 2)], [plugin()], QUERY, {"w1": 2})
+    assert free.maintenance is None
+
+
+def test_assess_nodes_without_control_characters_in_texts() -> None:
+    bad = "\x1b]0;x\x07"
+    ill = plugin(waiting(bad, bad))
+    ill["status"]["containerStatuses"][0]["image"] = bad
+    shown = node("w1", 2, 1)
+    shown["status"]["nodeInfo"] = {"containerRuntimeVersion": bad * 1000}
+    [report] = assess_nodes([shown], [ill], QUERY, {"w1": 2})
+    assert "waits (\\x1b]0;x\\x07)" in report.reason
+    assert report.reason.isprintable()
+    assert len(report.container_runtime_version) <= 300
+    assert report.container_runtime_version.isprintable()
+
+
+def test_find_error_line_of_long_line_ends() -> None:
+    """The pattern of a stack trace took exponential time for this."""
+    assert find_error_line("a." * 100000).startswith("a.a.")
+
+
 def test_assess_nodes_with_cordon_is_ok_with_remark() -> None:
     (report,) = assess_nodes([node("w1", 8, unschedulable=True)], [plugin()], QUERY, {"w1": 8})
     assert report.ok

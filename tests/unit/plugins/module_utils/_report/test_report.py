@@ -248,6 +248,51 @@ def test_build_report_with_failed_smoke_test_has_log_tail() -> None:
     }
 
 
+LEFT = {
+    "since": "2026-08-23T07:00:00Z",
+    "reason": "driver",
+    "was_schedulable": True,
+    "message": "is cordoned since then; run again",
+}
+
+
+@pytest.mark.parametrize(
+    ("node", "codes", "notes"),
+    [
+        ({"schedulable": False, "maintenance": LEFT, "reason": LEFT["message"]}, ["maintenance"], []),
+        (
+            {"schedulable": False, "maintenance": LEFT, "ok": False, "reason": "1 of 2; look"},
+            ["node", "maintenance"],
+            [],
+        ),
+        ({"schedulable": False, "maintenance": {**LEFT, "was_schedulable": None}}, ["maintenance"], []),
+        # It was cordoned before, or is schedulable.
+        (
+            {"schedulable": False, "maintenance": {**LEFT, "was_schedulable": False}, "reason": LEFT["message"]},
+            [],
+            ["worker-1: is cordoned since then; run again"],
+        ),
+        (
+            {"maintenance": LEFT, "ok": False, "reason": "1 of 2; look"},
+            ["node"],
+            ["worker-1: is cordoned since then; run again"],
+        ),
+        ({"maintenance": None}, [], []),
+    ],
+)
+def test_build_report_names_node_that_was_left_cordoned(node: Any, codes: list[str], notes: list[str]) -> None:
+    report = build.build_report([host()], cluster(node=node))
+    assert [problem["code"] for problem in report["problems"]] == codes
+    assert report["notes"] == notes
+    if "maintenance" in codes:
+        assert report["problems"][-1]["sentence"] == "worker-1: node worker-1 is cordoned since then; run again."
+
+
+def test_build_report_problem_has_no_control_characters() -> None:
+    report = build.build_report([host(nvml={"error": "\x1b[2Jbroken; \x07reboot"})], cluster())
+    assert report["problems"][0]["sentence"] == "worker-1: \\x1b[2Jbroken; \\x07reboot."
+
+
 def test_build_report_problem_is_one_sentence() -> None:
     broken = host(runtime={"ok": False, "cause": "line 1\nline 2", "remedy": "do\n this.", "log": []})
     report = build.build_report([broken], cluster(smoke_error="no\nresults"))

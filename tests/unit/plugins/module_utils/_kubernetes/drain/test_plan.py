@@ -20,6 +20,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain.p
     MaintenanceError,
     Rules,
     check_unchanged,
+    describe_maintenance,
     explain_dry_run,
     explain_refusal,
     find_lost_pods,
@@ -92,12 +93,68 @@ def test_plan_end_of_each_state_restores_schedulability(before: Any, patch: Any,
     assert (plan.patch, plan.cordoned, plan.after) == (patch, cordoned, None)
 
 
-@pytest.mark.parametrize("text", ["", "nonsense", "[]", "{}", '{"was_schedulable": "yes"}', "null", "7"])
+@pytest.mark.parametrize("text", ["", "nonsense", "[]", "{}", '{"was_schedulable": "yes"}', "null", "7", "[" * 100000])
 def test_read_maintenance_with_damaged_annotation_raises(text: str) -> None:
     broken = node("w1", annotations={ANNOTATION: text})
     for ask in (read_maintenance, plan_end, check_unchanged, lambda of: plan_begin(of, "", NOW)):
         with pytest.raises(MaintenanceError, match=f"Node w1: annotation {ANNOTATION} cannot be read"):
             ask(broken)
+
+
+def test_read_maintenance_with_forged_reason_is_one_short_line() -> None:
+    content = {"was_schedulable": True, "reason": "\x1b[2J\n" * 100000, "since": "\x1b[31mnow"}
+    found = read_maintenance(node("w1", annotations={ANNOTATION: json.dumps(content)}))
+    assert found is not None
+    assert found.since == ""
+    assert found.reason.isprintable()
+    assert len(found.reason) <= 300
+
+
+def test_plan_end_for_a_long_reason_ends_it() -> None:
+    """The annotation has its beginning."""
+    reason = "driver\t580 " * 100
+    begun = plan_begin(node("w1"), reason, NOW)
+    assert begun.patch is not None
+    kept = node("w1", annotations=begun.patch["metadata"]["annotations"], unschedulable=True)
+    assert plan_end(kept, reason).after is None
+    assert plan_end(kept, "another").after == begun.after
+
+
+@pytest.mark.parametrize(
+    ("state", "was_schedulable", "words"),
+    [
+        (
+            in_maintenance(True),
+            True,
+            ["is cordoned, and in maintenance by this collection since 2026-08-22T07:00:00Z for driver; "],
+        ),
+        (
+            in_maintenance(True),
+            True,
+            ["run its playbook again", "uncordon the node with the role gpu_node_maintenance (tasks_from: end)"],
+        ),
+        (in_maintenance(False), False, ["stays cordoned as it was before"]),
+        (in_maintenance(True, cordoned=False), True, ["is in maintenance by this collection since"]),
+        (
+            node("w1", annotations={ANNOTATION: '{"was_schedulable": true}'}, unschedulable=True),
+            True,
+            ["in maintenance by this collection for a reason that is not recorded; "],
+        ),
+        (node("w1", annotations={ANNOTATION: "{"}, unschedulable=True), None, ["cannot be read; remove it"]),
+    ],
+)
+def test_describe_maintenance_names_time_reason_and_remedy(state: Any, was_schedulable: Any, words: list[str]) -> None:
+    found = describe_maintenance(state)
+    assert found is not None
+    assert found["was_schedulable"] is was_schedulable
+    for word in words:
+        assert word in found["message"]
+    assert found["message"].count("; ") == 1
+
+
+@pytest.mark.parametrize("state", [node("w1"), node("w1", unschedulable=True)])
+def test_describe_maintenance_of_other_nodes_is_none(state: Any) -> None:
+    assert describe_maintenance(state) is None
 
 
 @pytest.mark.parametrize(
