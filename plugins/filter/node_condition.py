@@ -27,7 +27,7 @@ options:
 
 RETURN = r"""
 _value:
-  description: The condition, with C(status), C(reason) and C(message).
+  description: The condition, with C(status), C(reason) and C(message). The message is one line without control characters.
   type: dict
 """
 
@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import shorten
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import get_condition
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
 def node_condition(node: Mapping[str, Any], condition: str = "Ready") -> dict[str, Any]:
     """Return the condition, or an empty dictionary; input of another form raises AnsibleFilterError."""
     try:
-        return get_condition(node, condition)
+        found = get_condition(node, condition)
+        return {**found, "message": shorten(found["message"])} if "message" in found else found
     except (AttributeError, TypeError) as error:
         raise AnsibleFilterError(f"node_condition cannot read its input ({error!r}); see its documentation.") from error
 
