@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Callable, Mapping, Sequence
 
 from .api import run_parallel
 from .drain.plan import GPU_RESOURCES
 from .objects import Object, get_allocatable, get_capacity, get_name
 from .requests import count_allocated, list_resources
+from .retries import Timing, retry, share_limit
 
 if TYPE_CHECKING:
     from .._kube_api import Cluster
@@ -49,17 +51,25 @@ def find_resources(node: Object, resources: Sequence[str]) -> dict[str, str]:
 
 
 def remove_resources(
-    cluster: Cluster, resources: Sequence[str], names: Sequence[str] | None = None, check_mode: bool = False
+    cluster: Cluster,
+    resources: Sequence[str],
+    names: Sequence[str] | None = None,
+    check_mode: bool = False,
+    timing: Timing | None = None,
 ) -> dict[str, dict[str, str]]:
     """Remove the resources from the named nodes, or from all nodes; return {node: {resource: former amount}} of the changed ones.
 
-    Raises ApiError.
+    Raises ApiError; an API server that is busy is retried.
     """
     nodes = [node for node in cluster.nodes() if names is None or get_name(node) in names]
     before = {get_name(node): find_resources(node, resources) for node in nodes}
     before = {name: found for name, found in sorted(before.items()) if found}
     if not check_mode:
-        run_parallel(lambda name: cluster.patch_node_status(name, _build_patch(before[name])), before)
+        start_wait = share_limit(timing or Timing())
+        patches = {
+            name: partial(cluster.patch_node_status, name, _build_patch(found)) for name, found in before.items()
+        }
+        run_parallel(lambda name: retry(patches[name], start_wait()), patches)
     return before
 
 

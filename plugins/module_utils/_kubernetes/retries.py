@@ -53,6 +53,12 @@ class Wait:
         self._pause = min(self._pause * 2, self._longest)
 
 
+def share_limit(timing: Timing, seconds: float = API_SECONDS) -> Callable[[], Wait]:
+    """Return a function that starts a wait, for calls that together have this many seconds for their retries."""
+    limit = Wait(timing, seconds)
+    return lambda: Wait(timing, max(0.0, limit.left))
+
+
 def retry(call: Callable[[], Result], wait: Wait) -> Result:
     """Return the result of the call; repeat it while a retry may succeed and the time is not over. Raises its last ApiError."""
     while True:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 from ..._kube_error import ApiError, SentenceError
 from ..api import read_nodes, run_parallel
 from ..objects import Object, get_name
-from ..retries import API_SECONDS, Timing, Wait, retry
+from ..retries import Timing, Wait, retry, share_limit
 from .plan import Plan, YieldRule, check_labels, plan_labels
 from .record import LabelError, Ownership
 
@@ -76,10 +76,8 @@ def label_nodes(cluster: Cluster, run: LabelRun, check_mode: bool = False, timin
     outcome = Outcome(
         warnings=[f"Node {name} is not in the cluster, so it has no labels to remove." for name in missing]
     )
-    timing = timing or Timing()
     # One limit for all nodes: an API server that stays busy ends the run.
-    limit = Wait(timing, API_SECONDS)
-    label_node = partial(_label_node, cluster, run, check_mode, lambda: Wait(timing, max(0.0, limit.left)))
+    label_node = partial(_label_node, cluster, run, check_mode, share_limit(timing or Timing()))
     names = sorted(name for name in run.desired if name in nodes)
     for name, (plan, failure) in zip(names, run_parallel(lambda name: label_node(nodes[name]), names)):
         if plan is None:

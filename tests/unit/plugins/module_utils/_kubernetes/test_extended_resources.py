@@ -4,7 +4,14 @@
 
 from __future__ import annotations
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.extended_resources import count_gpu_resources
+from fakes.kubernetes_api import GPU, FakeClock, FakeCluster, node
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.extended_resources import (
+    count_gpu_resources,
+    remove_resources,
+)
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.retries import Timing
 
 
 def held(**limits: str) -> dict:
@@ -41,3 +48,16 @@ def test_count_gpu_resources_by_name() -> None:
         },
     }
     assert count_gpu_resources({}, []) == {"gpu_resources": {}, "gpu_capacity": {}, "gpu_allocated": {}}
+
+
+def test_remove_resources_with_busy_server_retries() -> None:
+    cluster, clock = FakeCluster([node("w1", 2), node("w2")]), FakeClock()
+
+    def refuse(call: str) -> None:
+        if call.startswith("patch") and clock() < 5:
+            raise ApiError("busy", 503)
+
+    cluster.on_call = refuse
+    assert remove_resources(cluster, [GPU], timing=Timing(clock, clock.sleep)) == {"w1": {GPU: "2"}}
+    assert cluster.store_nodes["w1"]["status"]["capacity"] == {}
+    assert cluster.calls.count("patch status w1") == 4
