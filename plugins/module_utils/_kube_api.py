@@ -260,14 +260,14 @@ class Cluster:
             raise ApiError(_explain_answer(self.server, path, "is not an object"), OK)
         return answer
 
-    def _request(self, method: str, path: str, limit: int = 0, **options: Any) -> bytes:
-        """Return the answer, or its first bytes up to a limit. Raises ApiError."""
+    def _request(self, method: str, path: str, max_bytes: int = 0, **options: Any) -> bytes:
+        """Return the answer, or at most its first *max_bytes*. Raises ApiError."""
         try:
             answer = self._client.request(method, path, serialize=False, _request_timeout=REQUEST_TIMEOUT, **options)
-            if not limit:
+            if not max_bytes:
                 return bytes(answer.data)
             try:
-                return bytes(answer.read(limit))
+                return bytes(answer.read(max_bytes))
             finally:
                 answer.close()
         except Exception as error:

@@ -320,7 +320,7 @@ REMOVED = {
 def test_removal_takes_what_the_node_has_or_the_host_declares(row, strategy, roles):
     planned = plan_one(row, strategy, {"absent": True}, gpus=None)
     assert (planned["node_absent"], planned["to"], planned["node_present"]) == (roles, "", "")
-    interrupted = (row or {}).get("maintenance", "")
+    interrupted = ((row or {}).get("maintenance") or {}).get("reason", "")
     assert (planned["cordon"], planned["reason"]) == (bool(interrupted), interrupted)
     assert (planned["drain"], planned["blockers"]) == ("none", [])
 
