@@ -32,6 +32,7 @@ options:
       - C(runtime_classes) has C(needed), a list of dictionaries with the name as C(key) and the handler as C(value), and C(found), the RuntimeClasses
         of the cluster.
       - C(hosts) has all hosts of the run. A host without an entry in the input is a problem.
+      - C(left_out) has the unreachable hosts that the run accepts. They are listed, and are not problems.
       - C(limited) says that these are a part of the hosts only.
     type: dict
     required: true
@@ -59,7 +60,7 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - The report, with C(ok), C(summary), C(nodes), C(problems), C(notes) and C(fakes).
+    - The report, with C(ok), C(summary), C(nodes), C(problems), C(left_out), C(notes) and C(fakes).
     - Each problem has C(host), empty if it is the cluster's, C(code), C(cause), C(remedy), and all of it as C(sentence).
   type: dict
 """

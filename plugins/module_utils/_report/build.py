@@ -34,7 +34,7 @@ def build_report(
     """Return the report.
 
     {schema, ok, summary: {nodes, gpus, problems}, resource_name, runtime_class, plugin_images, nodes: [node],
-    problems: [{host, code, cause, remedy, sentence}], notes: [str], fakes: [image]}
+    problems: [{host, code, cause, remedy, sentence}], left_out: [host], notes: [str], fakes: [image]}
 
     ``earlier`` is the report of an earlier run; anything else is ignored. An unchanged node that was not tested in this run keeps
     its earlier smoke test. If the run is limited, hosts outside it keep their entries.
@@ -43,8 +43,9 @@ def build_report(
     before = {node["host"]: node for node in known.get("nodes") or []}
     found = checks.find_cluster_problems(cluster)
     nodes: dict[str, dict[str, Any]] = {}
+    join = checks.index_cluster(cluster)
     for observation in observations:
-        node, own = _examine(checks.join_cluster(observation, cluster), before.get(observation["host"]) or {})
+        node, own = _examine(join(observation), before.get(observation["host"]) or {})
         nodes[node["host"]] = node
         found += own
     expected_hosts = {*(cluster.get("hosts") or []), *nodes}
@@ -72,6 +73,7 @@ def _assemble(nodes: list[dict[str, Any]], found: list[Any], cluster: Cluster, n
         "nodes": nodes,
         # Those of the cluster first; sorted() is stable, so that the order within a host stays.
         "problems": sorted(found, key=lambda problem: str(problem["host"])),
+        "left_out": sorted(cluster.get("left_out") or []),
         "notes": [*notes, *(note for node in nodes for note in node["notes"])],
         "fakes": sorted(image for image in used if FAKE in image),
     }

@@ -10,7 +10,7 @@ An observation is of one host::
      runtime_name: name of the NVIDIA runtime, or empty,
      configuration: result of containerd_config, crio_config or docker_daemon_config in check mode}
 
-``join_cluster`` adds what the API server reports on its node, for the checks::
+``index_cluster`` adds what the API server reports on its node, for the checks::
 
     {kubernetes: entry of gpu_nodes_info, or empty,
      smoke_test: {result: passed, failed, skipped or "not run", reason unless passed, log_tail if failed,
@@ -20,7 +20,7 @@ The cluster is what the API server reports, and what concerns all hosts::
 
     {error: str or None, resource_name, nodes: [entry of gpu_nodes_info], plugin_images: [name],
      runtime_class: {name, found, handler, expected_handler}, smoke: [entry of gpu_smoke_test], smoke_error: str,
-     hosts: [all hosts of the run], limited: whether the inventory has more}
+     hosts: [all hosts of the run], left_out: [unreachable hosts that the run accepts], limited: whether the inventory has more}
 """
 
 from __future__ import annotations
@@ -50,16 +50,24 @@ def split_reason(reason: str) -> tuple[str, str]:
     return (cause, remedy) if separator else (reason, "")
 
 
-def join_cluster(observation: Observation, cluster: Cluster) -> Observation:
-    """Return the observation with the cluster's entries on the host's node."""
-    name = observation["node"]
-    entry: Mapping[str, Any] = next((node for node in cluster.get("nodes") or [] if node["name"] == name), {})
-    test: Mapping[str, Any] = next((test for test in cluster.get("smoke") or [] if test["node"] == name), {})
-    return {
-        **observation,
-        "kubernetes": entry,
-        "smoke_test": _build_smoke_test(test) if test else {"result": "not run"},
-    }
+def index_cluster(cluster: Cluster) -> Callable[[Observation], Observation]:
+    """Return a function that adds to an observation the cluster's entries on the host's node. Of two entries, the first counts."""
+    entries: dict[str, Mapping[str, Any]] = {}
+    tests: dict[str, Mapping[str, Any]] = {}
+    for node in cluster.get("nodes") or []:
+        entries.setdefault(node["name"], node)
+    for test in cluster.get("smoke") or []:
+        tests.setdefault(test["node"], test)
+
+    def join(observation: Observation) -> Observation:
+        test = tests.get(observation["node"])
+        return {
+            **observation,
+            "kubernetes": entries.get(observation["node"], {}),
+            "smoke_test": _build_smoke_test(test) if test else {"result": "not run"},
+        }
+
+    return join
 
 
 def is_left_cordoned(entry: Mapping[str, Any]) -> bool:

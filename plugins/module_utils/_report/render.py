@@ -34,6 +34,8 @@ def render_lines(
     rendered += [("", "plain"), (f"Device plugin  {', '.join(report['plugin_images']) or 'none'}", "plain")]
     rendered.append((f"RuntimeClass   {_format_runtime_class(report['runtime_class'])}", "plain"))
     rendered += render_section("Problems", [problem["sentence"] for problem in report["problems"]], "bad")
+    left_out = [f"{host}: unreachable; restore its connection, and run again." for host in report.get("left_out") or []]
+    rendered += render_section("Hosts that this run has left out", left_out, "bad")
     for node in report["nodes"]:
         drift = node["runtime"].get("drift") or []
         rendered += render_section(
@@ -47,7 +49,9 @@ def render_lines(
 def _format_title(report: Mapping[str, Any]) -> str:
     summary = report["summary"]
     verdict = "all well" if report["ok"] else _format_count(summary["problems"], "problem")
-    return f"GPU report: {_format_count(summary['nodes'], 'node')}, {_format_count(summary['gpus'], 'GPU')}, {verdict}"
+    title = f"GPU report: {_format_count(summary['nodes'], 'node')}, {_format_count(summary['gpus'], 'GPU')}, {verdict}"
+    left_out = report.get("left_out") or []
+    return f"{title}, {_format_count(len(left_out), 'host')} left out" if left_out else title
 
 
 def _format_count(number: int, noun: str) -> str:

@@ -16,6 +16,7 @@ from ansible_collections.gpu.kubernetes.plugins.filter import (
     driver_works,
     failure_messages,
     gpushare_recounted,
+    host_limit,
     host_values,
     mask_credentials,
     matching_versions,
@@ -35,6 +36,7 @@ MODULES = (
     driver_works,
     failure_messages,
     gpushare_recounted,
+    host_limit,
     host_values,
     mask_credentials,
     matching_versions,
@@ -56,6 +58,7 @@ WRONG = {
     "driver_works": ({},),
     "failure_messages": (7,),
     "gpushare_recounted": ([{}],),
+    "host_limit": ("a few", 5),
     "host_values": (["a"], {}, "fact"),
     "mask_credentials": ([7],),
     "matching_versions": ("570", "570"),
@@ -82,6 +85,33 @@ def test_host_values_returns_values_of_hosts_that_have_them() -> None:
     hosts = {"a": {"fact": 1, "facts": {"name": "A"}}, "b": {"facts": {}}, "c": {"fact": 0}}
     values = FILTERS["host_values"]
     assert (values("abc", hosts, "fact"), values("abc", hosts, "facts.name")) == ([1, 0], ["A"])
+
+
+@pytest.mark.parametrize(
+    ("limit", "total", "least", "number"),
+    [
+        (0, 50, 0, 0),
+        ("0%", 50, 0, 0),
+        ("0 %", 50, 0, 0),
+        (3, 50, 0, 3),
+        ("3", 2, 0, 3),
+        ("10%", 50, 0, 5),
+        # Rounded down, as Kubernetes does.
+        ("10%", 59, 0, 5),
+        ("1%", 50, 0, 0),
+        ("1%", 50, 1, 1),
+        ("100%", 5000, 0, 5000),
+        ("0%", 0, 0, 0),
+    ],
+)
+def test_host_limit_of_number_or_percentage_is_a_number(limit: int | str, total: int, least: int, number: int) -> None:
+    assert FILTERS["host_limit"](limit, total, least=least) == number
+
+
+@pytest.mark.parametrize("limit", ["", "-1", "101%", "1.5", "10%%", "%", None, True, [1]])
+def test_host_limit_of_another_form_raises(limit: Any) -> None:
+    with pytest.raises(AnsibleFilterError, match="neither a number nor a percentage"):
+        FILTERS["host_limit"](limit, 50)
 
 
 def test_node_condition_returns_condition_or_nothing() -> None:

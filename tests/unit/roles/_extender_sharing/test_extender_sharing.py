@@ -212,7 +212,7 @@ def test_node_that_reports_no_shares_fails_its_own_host(made):
         "gpushare",
         {name: {**rows, **host} for name, host in {**hosts, **more}.items()},
         "''",
-        task_of(ROLE, "report", "Require that this node reports"),
+        {"block": [task_of(ROLE, "report", name) for name in ("Collect the nodes", "Require that this node reports")]},
     )
     words = "Host {0} (node {0}) is not as expected after 300 s: offers 0 of {1}."
     assert {name: why or "" for name, why in found.items()} == {

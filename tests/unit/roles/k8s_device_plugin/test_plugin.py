@@ -84,7 +84,7 @@ def test_hosts_of_later_batches_do_not_break_earlier_ones(hear):
 def test_wait_with_unready_node_fails_unless_left_to_the_report(made):
     task = task_of("k8s_device_plugin", "main", "Require that this node's GPUs are allocatable")
     node_state = {"name": "node", "ok": False, "reason": "offers 0 of 1"}
-    host = {"gpu_node_name": "node", "__k8s_device_plugin_after": {"nodes": [node_state]}}
+    host = {"gpu_node_name": "node", "__k8s_device_plugin_by_node": {"node": node_state}}
     failures = made(
         "k8s_device_plugin", {"fails": host, "is-left": {**host, "k8s_device_plugin_wait_fail": False}}, "''", task
     )

@@ -81,7 +81,7 @@ def test_an_api_server_that_does_not_tell_stops_the_batch(refusals, cluster, giv
     ],
 )
 def test_what_was_begun_goes_first_and_the_others_follow_in_batches(hear, limit, batches):
-    first, second, _report = yaml.safe_load((ROOT / "playbooks" / "upgrade_nvidia_driver.yml").read_text())
+    _connect, first, second, _report = yaml.safe_load((ROOT / "playbooks" / "upgrade_nvidia_driver.yml").read_text())
     # They come through it in no order that is known.
     first = {"hosts": "all", "order": "reverse_inventory", "gather_facts": False, "tasks": first["tasks"][-2:]}
     assert all("ansible.builtin.group_by" in task for task in first["tasks"])

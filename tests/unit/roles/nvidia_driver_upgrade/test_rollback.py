@@ -189,10 +189,11 @@ def test_a_check_of_a_way_back_tells_that_the_former_driver_would_come(run, clus
     for name in ("w1", "w2"):
         cluster.put(offering(name, {}))
     path = note(tmp_path, phase="returning", reason="no GPU answers.")
-    _first, upgrades, report = yaml.safe_load((ROOT / "playbooks" / "upgrade_nvidia_driver.yml").read_text())
+    _connect, _first, upgrades, report = yaml.safe_load((ROOT / "playbooks" / "upgrade_nvidia_driver.yml").read_text())
     for play in (upgrades, report):
         play.pop("vars_files")
         play["hosts"] = "w1,w2"
+    upgrades["tasks"][0]["ansible.builtin.include_tasks"] = str(ROOT / "playbooks" / "tasks" / "stop_upgrade.yml")
     upgrades["tasks"][1]["block"].pop(0)
     playbook = tmp_path / "check.yml"
     playbook.write_text(json.dumps([upgrades, report]))
