@@ -55,7 +55,9 @@ def host_limit(limit: int | str, total: int, least: int = 0) -> int:
     """Return the number of hosts; a limit that is neither a number nor a percentage up to 100 % raises AnsibleFilterError."""
     found = None if isinstance(limit, bool) else FORM.fullmatch(str(limit).strip())
     if found is None or (found[2] and int(found[1]) > 100):
-        raise AnsibleFilterError(f"host_limit: {limit!r} is neither a number nor a percentage; write 3 or 10%, for example.")
+        raise AnsibleFilterError(
+            f"host_limit: {limit!r} is neither a number nor a percentage; write 3 or 10%, for example."
+        )
     return max(total * int(found[1]) // 100, least) if found[2] else int(found[1])
 
 

@@ -23,6 +23,7 @@ from lab.shell import LabError
 
 from . import (
     action_groups,
+    all_hosts,
     argument_specs,
     artifact,
     changelog,
@@ -175,11 +176,12 @@ def types(_arguments: list[str]) -> int:
 
 
 def contract(_arguments: list[str]) -> int:
-    """Argument specs = defaults, licences, action groups, floors, private variables, words, age of tables, tests/scenarios.yml, changelog"""
+    """Argument specs = defaults, licences, action groups, data of all hosts, floors, private variables, words, age of tables, tests/scenarios, changelog"""
     status = (
         argument_specs.main()
         | licences.main()
         | action_groups.main()
+        | all_hosts.main()
         | floors.main()
         | private_variables.main()
         | words.main()

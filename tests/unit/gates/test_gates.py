@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from gates import action_groups, argument_specs, artifact, floors, licences, shell, words
+from gates import action_groups, all_hosts, argument_specs, artifact, floors, licences, shell, words
 
 DESCRIBED = {"description": "x", "type": "str"}
 PLUGINS = "ansible_collections.gpu.kubernetes.plugins"
@@ -253,6 +253,51 @@ def test_floors_know_who_may_lean_on_what(file, allowed, door, source, good):
 )
 def test_floors_see_inventory_groups(text, named):
     assert bool(floors.GROUP.search(text)) is named
+
+
+READS = "each host reads the variables of all hosts; group them once (run_once), then look up"
+ALL_HOSTS = "{{ ansible_play_hosts | gpu.kubernetes.host_values(hostvars, 'a') }}"
+ROLE_VARS = f'rows: "{ALL_HOSTS}"\nnodes: "{{{{ rows | map(attribute=\'node\') }}}}"\nown: "{{{{ hostvars[inventory_hostname].a }}}}"\n'
+
+
+@pytest.mark.parametrize(
+    ("task", "problem"),
+    [
+        ({"set_fact": {"a": ALL_HOSTS}}, READS),
+        ({"set_fact": {"a": ALL_HOSTS}, "run_once": True}, ""),
+        ({"debug": {"msg": "{{ ansible_play_hosts | map('extract', hostvars, 'a') | list }}"}}, READS),
+        # Through variables of the role, in a condition, in a loop, and in the task's own variables.
+        ({"debug": {"msg": "x"}, "when": "nodes | length > 0"}, READS),
+        ({"debug": {"msg": "x"}, "loop": "{{ rows }}"}, READS),
+        ({"debug": {"msg": "{{ mine_of }}"}, "vars": {"mine_of": "{{ nodes }}"}}, READS),
+        ({"debug": {"msg": "{{ nodes }}"}, "vars": {"nodes": []}}, ""),
+        ({"debug": {"msg": "x"}, "vars": {"passed": "{{ nodes }}"}}, ""),
+        ({"debug": {"msg": "{{ own }} {{ hostvars[inventory_hostname].b }}"}}, ""),
+        ({"block": [{"debug": {"msg": "{{ rows }}"}}]}, READS),
+        ({"block": [{"debug": {"msg": "{{ rows }}"}}], "run_once": True}, ""),
+        ({"set_fact": {"a": "{{ found.nodes }}"}}, "a is the same data for all hosts; set it once (run_once)"),
+        ({"set_fact": {"a": "{{ found['nodes'] }}"}, "run_once": True}, ""),
+        ({"set_fact": {"a": "{{ found.by_host[inventory_hostname] }}"}}, ""),
+        ({"include_tasks": "once.yml", "run_once": True}, ""),
+        ({"include_tasks": "once.yml"}, READS),
+        ({"include_tasks": "../../_cluster_api/tasks/once.yml", "vars": {"_cluster_api_tasks": "on{{ x }}"}}, ""),
+    ],
+)
+def test_all_hosts_data_in_task_of_each_host_is_rejected(tmp_path, task, problem):
+    known = ("set_fact", "debug", "include_tasks")
+    task = {f"ansible.builtin.{key}" if key in known else key: value for key, value in task.items()}
+    register = {"name": "Query", "ansible.builtin.command": "x", "register": "found", "run_once": True}
+    included = [{"name": "Walk", "ansible.builtin.debug": {"msg": "{{ rows }}"}}]
+    files = {"tasks/main.yml": [register, {"name": "Task", **task}], "vars/main.yml": None}
+    # A file that nothing includes is an entry point.
+    if "ansible.builtin.include_tasks" in task:
+        files["tasks/once.yml"] = included
+    for name, content in files.items():
+        path = tmp_path / "roles" / "role" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content) if content else ROLE_VARS)
+    found, _count = all_hosts.problems(tmp_path)
+    assert [text.partition(": task ")[2].partition(": ")[2] for text in found] == [problem] * bool(problem)
 
 
 def test_artifact_content():

@@ -267,7 +267,12 @@ def test_preparing_and_removing_take_along_hosts_that_declare_something_or_have_
             playbook = ROOT / "playbooks" / f"{name}.yml"
             return run(inventory, playbook, "--tags", "reserve", environment=machine.environment, **extra)
 
-    code, said = play("prepare_gpu_nodes", {"silent": silent, "host": declared}, gpu_nodes_have_cluster=False, gpu_nodes_connected=True)
+    code, said = play(
+        "prepare_gpu_nodes",
+        {"silent": silent, "host": declared},
+        gpu_nodes_have_cluster=False,
+        gpu_nodes_connected=True,
+    )
     assert (code, machine.starts) == (0, 0), said
     code, said = play("prepare_gpu_nodes", {"without": without, "host": declared})
     assert (code, machine.starts, machine.node["status"]["allocatable"]["cpu"]) == (0, 1, "7500m"), said

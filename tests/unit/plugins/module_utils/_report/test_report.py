@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._report import build, checks
+from ansible_collections.gpu.kubernetes.plugins.module_utils._report import build, checks, render
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._report.observations import (
     MISMATCH,
     cluster,
@@ -31,6 +31,20 @@ def test_build_report_without_problems_is_ok() -> None:
     assert node["runtime"]["handlers"] == ["nvidia", "runc"]
     assert node["kubernetes"]["allocatable"] == 1
     assert node["smoke_test"] == {"result": "passed"}
+
+
+def test_build_report_with_hosts_left_out_lists_them_and_is_ok() -> None:
+    report = build.build_report([host()], cluster(hosts=["worker-1"], left_out=["worker-3", "worker-2"]))
+    assert (report["ok"], report["problems"], report["left_out"]) == (True, [], ["worker-2", "worker-3"])
+    rendered = [text for text, _tone in render.render_lines(report)]
+    assert rendered[0] == "GPU report: 1 node, 1 GPU, all well, 2 hosts left out"
+    assert "  - worker-2: unreachable; restore its connection, and run again." in rendered
+
+
+def test_build_report_of_node_with_two_entries_uses_the_first() -> None:
+    entries = cluster()["nodes"]
+    again = [*entries, {**entries[0], "ok": False, "reason": "another query"}]
+    assert build.build_report([host()], cluster(nodes=again))["ok"] is True
 
 
 def test_build_report_is_plain_and_deterministic() -> None:

@@ -1,0 +1,154 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Does a task that each host runs read or set the data of all hosts? ``python -m gates.all_hosts``.
+
+Time and memory of such a task grow with the square of the hosts. Two forms are rejected without ``run_once``: any use of ``hostvars`` beyond
+the host's own, also through variables; and ``set_fact`` of what a task with ``run_once`` has registered. Group once by host, then look up.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from ._common import ROOT, finish
+
+WALK = re.compile(r"\bhostvars\b(?!\[inventory_hostname\])")
+NAME = re.compile(r"\b[A-Za-z_]\w*\b")
+#: A whole registered variable or a part of it, as it is.
+COPY = re.compile(r"\{\{\s*(\w+)(?:\.\w+|\[['\"]\w+['\"]\])*\s*\}\}")
+FACTS = ("ansible.builtin.set_fact", "set_fact")
+INCLUDES = ("ansible.builtin.include_tasks", "ansible.builtin.import_tasks")
+SECTIONS = ("block", "rescue", "always", "pre_tasks", "tasks", "post_tasks")
+#: Roles of control planes, of which there are few, changed one after the other.
+FEW_HOSTS = ("kube_scheduler_extender",)
+
+Task = Mapping[str, Any]
+
+
+class Place(NamedTuple):
+    """A task of a file, with the variables of its play, its blocks and its own, and whether it or a block around it runs once for all hosts."""
+
+    path: Path
+    task: Task
+    variables: Mapping[str, Any]
+    once: bool
+
+
+def texts(value: Any) -> Iterator[str]:
+    """All strings in a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (text for each in value.values() for text in texts(each))
+    elif isinstance(value, list):
+        yield from (text for each in value for text in texts(each))
+
+
+def names_in(value: Any) -> set[str]:
+    """All names in the strings of a value, and ``hostvars`` only where it is more than the host's own."""
+    found = {name for text in texts(value) for name in NAME.findall(text)} - {"hostvars"}
+    return found | {"hostvars"} if any(map(WALK.search, texts(value))) else found
+
+
+def find_walks(used: Mapping[str, set[str]]) -> set[str]:
+    """Names of the variables that walk ``hostvars``, by themselves or through others, and ``hostvars``; *used* has the names in each."""
+    found = {"hostvars"}
+    while more := {name for name, names in used.items() if name not in found and found & names}:
+        found |= more
+    return found
+
+
+def read_places(
+    path: Path, content: Any, around: Mapping[str, Any] | None = None, once: bool = False
+) -> Iterator[Place]:
+    """The tasks of a file, those of its plays and blocks included."""
+    for item in content if isinstance(content, list) else []:
+        runs_once = once or item.get("run_once") is True
+        variables = {**(around or {}), **item.get("vars", {})}
+        yield Place(path, {key: value for key, value in item.items() if key not in SECTIONS}, variables, runs_once)
+        for section in SECTIONS:
+            yield from read_places(path, item.get(section), variables, runs_once)
+
+
+def list_once(places: list[Place]) -> set[Path]:
+    """The files of tasks that are included only by tasks with ``run_once``, or through ``_cluster_api/tasks/once.yml``."""
+    files = {place.path for place in places}
+    by: dict[Path, list[tuple[Path, bool]]] = {path: [] for path in files}
+    for path, task, _variables, once in places:
+        for included in (task[key] for key in INCLUDES if key in task):
+            name = included if isinstance(included, str) else included.get("file", "")
+            through = name.endswith("_cluster_api/tasks/once.yml")
+            name = f"{task.get('vars', {}).get('_cluster_api_tasks', '')}.yml" if "_cluster_api/" in name else name
+            pattern = re.compile(
+                re.sub(r"\\\{\\\{.*?\\\}\\\}", ".*", re.escape((path.parent / name).resolve().as_posix()))
+            )
+            for file in files:
+                if pattern.fullmatch(file.as_posix()):
+                    by[file].append((path, once or through))
+    found: set[Path] = set()
+    while (
+        more := {file for file, users in by.items() if users and all(once or user in found for user, once in users)}
+        - found
+    ):
+        found |= more
+    return found
+
+
+def find_problems(places: list[Place], variables: Mapping[str, Any]) -> Iterator[str]:
+    """One sentence for each task of each host that reads or sets the data of all hosts."""
+    files_once = list_once(places)
+    used = {name: names_in(value) for name, value in variables.items()}
+    everyone = find_walks(used)
+    each_host = [place for place in places if not place.once and place.path not in files_once]
+    everywhere = {id(place) for place in each_host}
+    registered = {
+        place.task["register"] for place in places if "register" in place.task and id(place) not in everywhere
+    }
+    for path, task, own, _once in each_host:
+        where = f"{path}: task {task.get('name')!r}"
+        walks = find_walks({**used, **{name: names_in(value) for name, value in own.items()}}) if own else everyone
+        if names_in({key: value for key, value in task.items() if key != "vars"}) & walks:
+            yield f"{where}: each host reads the variables of all hosts; group them once (run_once), then look up"
+        for fact, value in next((task[key] for key in FACTS if key in task), {}).items():
+            copied = COPY.fullmatch(str(value).strip())
+            if copied and copied[1] in registered:
+                yield f"{where}: {fact} is the same data for all hosts; set it once (run_once)"
+
+
+def load(paths: list[Path], root: Path) -> Iterator[tuple[Path, Any]]:
+    """Each file with its content."""
+    for path in paths:
+        yield path.relative_to(root), yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def problems(root: Path) -> tuple[list[str], int]:
+    """The problems below *root*, and the number of tasks."""
+    roles = [role for role in sorted((root / "roles").glob("[!.]*")) if role.name not in FEW_HOSTS]
+    files = [
+        path for role in roles for folder in ("tasks", "handlers") for path in sorted((role / folder).rglob("*.yml"))
+    ]
+    files += sorted(path for path in (root / "playbooks").rglob("*.yml") if path.parent.name != "vars")
+    settings = [
+        path for role in roles for folder in ("defaults", "vars") for path in sorted((role / folder).rglob("*.yml"))
+    ]
+    settings += sorted((root / "playbooks" / "vars").glob("*.yml"))
+    places = [place for path, content in load(files, root) for place in read_places(root / path, content)]
+    variables = {name: value for _path, content in load(settings, root) for name, value in (content or {}).items()}
+    found = [text.removeprefix(f"{root}/") for text in find_problems(places, variables)]
+    return sorted(found), len(places)
+
+
+def main() -> int:
+    """Check roles and playbooks."""
+    found, count = problems(ROOT)
+    return finish("all hosts", found, f"{count} tasks")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
