@@ -13,7 +13,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import HERE, ROO
 # Nothing listens there.
 UNREACHABLE = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
 REFUSED = (
-    "2 of 5 GPU hosts are unreachable, and gpu_nodes_max_unreachable allows {}: lost, alone; restore their connection"
+    "2 of 5 GPU hosts are unreachable, and gpu_nodes_max_unreachable allows {}: alone, lost; restore their connection"
 )
 
 
@@ -63,7 +63,7 @@ def test_unreachable_hosts_within_the_limit_are_left_out_with_exit_status_4(conn
     code, said = connect(HOSTS, gpu_nodes_max_unreachable="40%")
     assert code == 4, said
     for host in "abc":
-        assert f"[{host}]: left out lost,alone." in said
+        assert f"[{host}]: left out alone,lost." in said
     assert "all hosts a,b,c." in said
     # The second play does not connect again.
     assert said.count("UNREACHABLE!") == 2
