@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 GATES := cluster lint types contract docs artifact nodes roles units toml-suite fakes
 
-.PHONY: help venv lab lab-down test test-all quick gates $(GATES) bench bench-facts bench-gpushare build format clean
+.PHONY: help venv lab lab-down test test-all quick gates $(GATES) bench bench-facts bench-fleet bench-gpushare build format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ bench-facts: venv ## How long nvml_facts takes for eight GPUs, beside ansible.bu
 
 bench-gpushare: venv ## Seconds and memory of gpushare_info on 5,000 nodes and 100,000 pods
 	@PYTHONPATH=$(CURDIR)/.ansible/collections:$(CURDIR)/tests $(PY) -m bench.gpushare_allocation $(ARGS)
+
+bench-fleet: venv ## Seconds, memory and requests of the controller for 50 to 500 fake nodes, and 5,000 for functions
+	@PYTHONPATH=$(CURDIR)/.ansible/collections:$(CURDIR)/tests $(PY) -m bench.fleet $(ARGS)
 
 build: venv ## Build the artifact into dist/
 	@$(VENV)/bin/ansible-galaxy collection build --force --output-path dist
