@@ -100,10 +100,9 @@ def list_once(places: list[Place]) -> set[Path]:
     return found
 
 
-def find_problems(places: list[Place], variables: Mapping[str, Any]) -> Iterator[str]:
-    """One sentence for each task of each host that reads or sets the data of all hosts."""
+def find_problems(places: list[Place], used: Mapping[str, set[str]]) -> Iterator[str]:
+    """One sentence for each task of each host that reads or sets the data of all hosts; *used* has the names in each variable."""
     files_once = list_once(places)
-    used = {name: names_in(value) for name, value in variables.items()}
     everyone = find_walks(used)
     each_host = [place for place in places if not place.once and place.path not in files_once]
     everywhere = {id(place) for place in each_host}
@@ -121,10 +120,9 @@ def find_problems(places: list[Place], variables: Mapping[str, Any]) -> Iterator
                 yield f"{where}: {fact} is the same data for all hosts; set it once (run_once)"
 
 
-def load(paths: list[Path], root: Path) -> Iterator[tuple[Path, Any]]:
-    """Each file with its content."""
-    for path in paths:
-        yield path.relative_to(root), yaml.safe_load(path.read_text(encoding="utf-8"))
+def load(path: Path) -> Any:
+    """The content of a YAML file."""
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
 def problems(root: Path) -> tuple[list[str], int]:
@@ -138,9 +136,12 @@ def problems(root: Path) -> tuple[list[str], int]:
         path for role in roles for folder in ("defaults", "vars") for path in sorted((role / folder).rglob("*.yml"))
     ]
     settings += sorted((root / "playbooks" / "vars").glob("*.yml"))
-    places = [place for path, content in load(files, root) for place in read_places(root / path, content)]
-    variables = {name: value for _path, content in load(settings, root) for name, value in (content or {}).items()}
-    found = [text.removeprefix(f"{root}/") for text in find_problems(places, variables)]
+    places = [place for path in files for place in read_places(path, load(path))]
+    used: dict[str, set[str]] = {}
+    for name, value in (item for path in settings for item in (load(path) or {}).items()):
+        # Roles that describe themselves to another role define the same variables.
+        used.setdefault(name, set()).update(names_in(value))
+    found = [text.removeprefix(f"{root}/") for text in find_problems(places, used)]
     return sorted(found), len(places)
 
 
