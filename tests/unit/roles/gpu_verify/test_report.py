@@ -25,6 +25,7 @@ def play(run, tmp_path):
 
 
 SEEN_NOTHING = {
+    "__gpu_verify_observations": [],
     "__gpu_verify_nodes": {},
     "__gpu_verify_objects": {},
     "gpu_verify_runtime_class": "",

@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-import yaml
 from fakes.kubernetes_api import node
 from fakes.loopback_api import serving, write_kubeconfig
 from fakes.small_cluster import SmallCluster
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT, task_of
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import task_of
 
 #: What the second host of a cluster is given, and whether that is no matter of its own.
 PLUGIN = {
@@ -65,7 +64,7 @@ def test_an_object_of_others_by_the_name_of_ours_is_refused(refusals, tmp_path):
 
 def test_hosts_of_later_batches_do_not_break_earlier_ones(hear):
     """Their nodes are not asked for yet."""
-    plugin = yaml.safe_load((ROOT / "roles" / "k8s_device_plugin" / "vars" / "main.yml").read_text())
+    plugin = task_of("k8s_device_plugin", "facts", "Collect the expected devices")["ansible.builtin.set_fact"]
     labels = task_of("gpu_node_labels", "main", "Set the labels")["gpu.kubernetes.node_labels"]["nodes"]
     names = {"__gpu_node_labels_wanted": {"node": "{{ inventory_hostname }}", "labels": {}}}
     names["__k8s_device_plugin_host"] = names["__gpu_node_labels_wanted"]
