@@ -76,28 +76,32 @@ def read_places(
             yield from read_places(path, item.get(section), variables, runs_once)
 
 
-def list_once(places: list[Place]) -> set[Path]:
-    """The files of tasks that are included only by tasks with ``run_once``, or through ``_cluster_api/tasks/once.yml``."""
-    files = {place.path for place in places}
-    by: dict[Path, list[tuple[Path, bool]]] = {path: [] for path in files}
+def find_includes(places: list[Place]) -> Iterator[tuple[re.Pattern[str], Path, bool]]:
+    """Each include of a file: the paths that its name stands for, the including file, and whether it runs once for all hosts."""
     for path, task, _variables, once in places:
         for included in (task[key] for key in INCLUDES if key in task):
             name = included if isinstance(included, str) else included.get("file", "")
             through = name.endswith("_cluster_api/tasks/once.yml")
             name = f"{task.get('vars', {}).get('_cluster_api_tasks', '')}.yml" if "_cluster_api/" in name else name
-            pattern = re.compile(
-                re.sub(r"\\\{\\\{.*?\\\}\\\}", ".*", re.escape((path.parent / name).resolve().as_posix()))
-            )
-            for file in files:
-                if pattern.fullmatch(file.as_posix()):
-                    by[file].append((path, once or through))
-    found: set[Path] = set()
+            pattern = re.sub(r"\\\{\\\{.*?\\\}\\\}", ".*", re.escape((path.parent / name).resolve().as_posix()))
+            yield re.compile(pattern), path, once or through
+
+
+def list_once(places: list[Place]) -> set[Path]:
+    """The files of tasks that are included only by tasks with ``run_once``, or through ``_cluster_api/tasks/once.yml``."""
+    includes = list(find_includes(places))
+    users: dict[Path, list[tuple[Path, bool]]] = {}
+    for file in {place.path for place in places}:
+        found = [(pattern, path, once) for pattern, path, once in includes if pattern.fullmatch(file.as_posix())]
+        # An include of {{ entry_point }}.yml fits all files of a role; those that name the file count more.
+        named = [each for each in found if not each[0].pattern.endswith("/.*\\.yml")]
+        users[file] = [(path, once) for _pattern, path, once in named or found]
+    known: set[Path] = set()
     while (
-        more := {file for file, users in by.items() if users and all(once or user in found for user, once in users)}
-        - found
+        more := {file for file, by in users.items() if by and all(once or user in known for user, once in by)} - known
     ):
-        found |= more
-    return found
+        known |= more
+    return known
 
 
 def find_problems(places: list[Place], used: Mapping[str, set[str]]) -> Iterator[str]:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -280,17 +281,18 @@ ROLE_VARS = f'rows: "{ALL_HOSTS}"\nnodes: "{{{{ rows | map(attribute=\'node\') }
         ({"set_fact": {"a": "{{ found.by_host[inventory_hostname] }}"}}, ""),
         ({"include_tasks": "once.yml", "run_once": True}, ""),
         ({"include_tasks": "once.yml"}, READS),
+        ({"block": [{"include_tasks": "{{ x }}.yml"}, {"include_tasks": "once.yml", "run_once": True}]}, ""),
         ({"include_tasks": "../../_cluster_api/tasks/once.yml", "vars": {"_cluster_api_tasks": "on{{ x }}"}}, ""),
     ],
 )
 def test_all_hosts_data_in_task_of_each_host_is_rejected(tmp_path, task, problem):
     known = ("set_fact", "debug", "include_tasks")
-    task = {f"ansible.builtin.{key}" if key in known else key: value for key, value in task.items()}
+    task = json.loads(re.sub(rf'"({"|".join(known)})":', r'"ansible.builtin.\1":', json.dumps(task)))
     register = {"name": "Query", "ansible.builtin.command": "x", "register": "found", "run_once": True}
     included = [{"name": "Walk", "ansible.builtin.debug": {"msg": "{{ rows }}"}}]
     files = {"tasks/main.yml": [register, {"name": "Task", **task}], "vars/main.yml": None}
     # A file that nothing includes is an entry point.
-    if "ansible.builtin.include_tasks" in task:
+    if "include_tasks" in json.dumps(task):
         files["tasks/once.yml"] = included
     for name, content in files.items():
         path = tmp_path / "roles" / "role" / name
