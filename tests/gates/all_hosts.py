@@ -19,7 +19,8 @@ import yaml
 from ._common import ROOT, finish
 
 WALK = re.compile(r"\bhostvars\b(?!\[inventory_hostname\])")
-NAME = re.compile(r"\b[A-Za-z_]\w*\b")
+#: A variable, and no attribute or text in quotes.
+NAME = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
 #: A whole registered variable or a part of it, as it is.
 COPY = re.compile(r"\{\{\s*(\w+)(?:\.\w+|\[['\"]\w+['\"]\])*\s*\}\}")
 FACTS = ("ansible.builtin.set_fact", "set_fact")
