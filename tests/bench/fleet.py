@@ -306,7 +306,7 @@ def describe_growth(name: str, costs: Sequence[Cost]) -> str:
     """One line: slopes, and the costs of the most hosts relative to those of the fewest."""
     first, last = costs[0], costs[-1]
     slopes = f"{1000 * find_slope(costs, lambda cost: cost.cpu):.1f} ms of a processor and {1024 * find_slope(costs, lambda cost: cost.mib):.0f} KiB a host"
-    times = f"{last.hosts / first.hosts:.0f} times the hosts: {last.wall / first.wall:.1f} times the time, {last.mib / first.mib:.1f} times the memory"
+    times = f"{last.hosts / first.hosts:.0f} times the hosts: {last.cpu / first.cpu:.1f} times the processors, {last.mib / first.mib:.1f} times the memory"
     return f"{name}: {slopes}; {times}, {first.requests} and {last.requests} requests"
 
 
