@@ -13,7 +13,7 @@ author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
   - Internal to this collection; its options may change in any release.
   - An existing object is managed if its label C(app.kubernetes.io/managed-by) is the desired one.
-positional: _input, found
+positional: _input, found, known
 options:
   _input:
     description: The desired objects.
@@ -25,11 +25,17 @@ options:
     type: list
     elements: list
     required: true
+  known:
+    description: The value C(known) of the same module. Left out, the API server has all kinds.
+    type: list
+    elements: bool
 """
 
 RETURN = r"""
 _value:
-  description: C(missing), C(managed) and C(unmanaged), each a list of desired objects in their order.
+  description:
+    - C(missing), C(managed), C(unmanaged), and C(unsupported), whose kind the API server does not have; each a list of desired objects in
+      their order.
   type: dict
 """
 
@@ -44,12 +50,18 @@ if TYPE_CHECKING:
 
 
 def object_states(
-    desired: Iterable[Mapping[str, Any]], found: Iterable[Sequence[Mapping[str, Any]]]
+    desired: Sequence[Mapping[str, Any]],
+    found: Iterable[Sequence[Mapping[str, Any]]],
+    known: Iterable[bool] | None = None,
 ) -> dict[str, list[Mapping[str, Any]]]:
     """Return the objects by state; input of another form raises AnsibleFilterError."""
-    states: dict[str, list[Mapping[str, Any]]] = {"missing": [], "managed": [], "unmanaged": []}
+    states: dict[str, list[Mapping[str, Any]]] = {"missing": [], "managed": [], "unmanaged": [], "unsupported": []}
     try:
-        for item, existing in zip(desired, found, strict=True):
+        kinds = [True] * len(desired) if known is None else known
+        for item, existing, supported in zip(desired, found, kinds, strict=True):
+            if not supported:
+                states["unsupported"].append(item)
+                continue
             labels = (existing[0]["metadata"].get("labels") or {}) if existing else {}
             manager = (item["metadata"].get("labels") or {}).get(MANAGER_LABEL)
             managed = manager is not None and labels.get(MANAGER_LABEL) == manager

@@ -53,6 +53,7 @@ NO_SCHEDULER = (
     "no scheduler has processed its pods; check that kube-scheduler runs, and repair its configuration, that of GPU sharing with the"
     " playbook share_gpus"
 )
+NO_POD = "it has no pod; Pod Security of its namespace, a quota or an admission webhook may refuse it, which kubectl describe shows"
 
 
 def workload_state(desired: Mapping[str, Any], found: Sequence[Sequence[Object]]) -> dict[str, Any]:
@@ -87,7 +88,7 @@ def _explain(pods: Sequence[Object]) -> str:
     if reasons:
         return ", ".join(reasons)
     new = [pod for pod in pods if "nodeName" not in pod["spec"] and "conditions" not in (pod.get("status") or {})]
-    return NO_SCHEDULER if new else "it has no pod"
+    return NO_SCHEDULER if new else NO_POD
 
 
 class FilterModule:

@@ -100,6 +100,12 @@ found:
   type: list
   elements: list
   sample: [[{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: nvidia}, handler: nvidia}], []]
+known:
+  description: For each entry of O(objects), in their order, whether the API has its kind. V(false) only with O(unknown_kinds=none).
+  returned: success
+  type: list
+  elements: bool
+  sample: [true, true]
 tenants:
   description:
     - The unmanaged objects of each namespace of O(namespaces), as C(Kind name).
@@ -153,16 +159,19 @@ def main() -> None:
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     cluster = connect(module)
     found: list[list[dict[str, Any]]] = []
+    known: list[bool] = []
     for desired in module.params["objects"]:
         try:
             found.append(read_objects(cluster, desired))
+            known.append(True)
         except ApiError as error:
             # A missing object with a name is an empty list already.
             if error.status != 404 or module.params["unknown_kinds"] == "fail":
                 module.fail_json(msg=str(error))
             found.append([])
+            known.append(False)
     tenants = {get_name(namespace): read_tenants(cluster, namespace) for namespace in module.params["namespaces"]}
-    module.exit_json(changed=False, found=found, tenants=tenants)
+    module.exit_json(changed=False, found=found, known=known, tenants=tenants)
 
 
 if __name__ == "__main__":
