@@ -130,6 +130,10 @@ options:
       - User ID of the container. V(0) is root, for hosts whose GPU device files are not accessible to all users.
     type: int
     default: 65534
+  memory_limit:
+    description: Limit of the container's memory, as a quantity of Kubernetes. GPU memory does not count.
+    type: str
+    default: 2Gi
   timeout:
     description:
       - Seconds to wait for the pods of all nodes together, image pulls included.
@@ -298,12 +302,13 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "namespace": {"type": "str", "default": "default"},
     "tolerations": {"type": "list", "elements": "dict", "default": []},
     "run_as_user": {"type": "int", "default": 65534},
+    "memory_limit": {"type": "str", "default": "2Gi"},
     "timeout": {"type": "int", "default": 300},
 }
 # Parameters of the pods, which SmokeTest has under the same names.
 _SAME_NAMES = (
     *("image", "image_pull_policy", "image_pull_secrets", "command", "args", "expected_output", "runtime_class"),
-    *("shares", "scheduler_name", "namespace", "tolerations", "run_as_user", "timeout"),
+    *("shares", "scheduler_name", "namespace", "tolerations", "run_as_user", "memory_limit", "timeout"),
 )
 
 

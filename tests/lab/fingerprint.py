@@ -45,7 +45,13 @@ sysctl net.ipv4.ip_forward
 _SOCKETS = "find /var/lib/kubelet/device-plugins -type s ! -name kubelet.sock"
 _KINDS = (
     *("nodes", "namespaces", "pods", "daemonsets.apps", "deployments.apps", "jobs.batch", "services", "configmaps"),
-    *("serviceaccounts", "runtimeclasses.node.k8s.io", "poddisruptionbudgets.policy"),
+    *(
+        "serviceaccounts",
+        "runtimeclasses.node.k8s.io",
+        "poddisruptionbudgets.policy",
+        "networkpolicies.networking.k8s.io",
+    ),
+    *(f"validatingadmissionpolic{end}.admissionregistration.k8s.io" for end in ("ies", "ybindings")),
     *(f"{kind}.rbac.authorization.k8s.io" for kind in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")),
 )
 # A controller signs it for each of kubeadm's tokens, which expire.

@@ -43,15 +43,20 @@ _IMAGES = {
 _BINDS_NO_RUNTIME_CLASS = "1.11-d170d8a"
 
 
+def _split(prefix: str, image: str) -> dict[str, str]:
+    """Registry, repository and tag of an image, as variables whose names begin with PREFIX."""
+    name, tag = image.rsplit(":", 1)
+    registry, repository = name.split("/", 1)
+    return {f"{prefix}_registry": registry, f"{prefix}_repository": repository, f"{prefix}_tag": tag}
+
+
 def image_variables(settings: Settings) -> dict[str, Any]:
     """Registry, repository and tag of each image, of the user's own archive where one fits, else of the fake; and their other variables."""
     given = [name for archive in settings.given_archives for name in image_names(archive)]
     variables: dict[str, Any] = {}
     for prefix, (endings, fake) in _IMAGES.items():
         chosen = next((name for name in given if name.rsplit(":", 1)[0].endswith(endings)), fake)
-        repository, tag = chosen.rsplit(":", 1)
-        registry, repository = repository.split("/", 1)
-        variables |= {f"{prefix}_registry": registry, f"{prefix}_repository": repository, f"{prefix}_tag": tag}
+        variables |= _split(prefix, chosen)
         if chosen == NANO_GPU_AGENT:
             # Nor are there any: the nodes' toolkit is CDI alone.
             variables["nano_gpu_agent_needs_host_binaries"] = False
@@ -90,7 +95,7 @@ def write(settings: Settings, machines: list[Node], *, with_cluster: bool) -> Pa
             gpu_verify_notes=_notes(settings),
             gpu_verify_report_path=str(settings.state / "gpu-report.json"),
             **image_variables(settings),
-            kube_scheduler_extender_probe_image=images.kubeadm_names(settings)["pause"],
+            **_split("kube_scheduler_extender_probe_image", images.kubeadm_names(settings)["pause"]),
         )
     groups = {
         "kube_control_plane": {"hosts": {node.name: _host(settings, node) for node in machines if node.control_plane}},

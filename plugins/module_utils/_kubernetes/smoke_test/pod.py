@@ -40,6 +40,7 @@ class SmokeTest:
     count: int = 1
     timeout: int = 300
     run_as_user: int = 65534
+    memory_limit: str = "2Gi"
     image_pull_policy: str = "IfNotPresent"
     image_pull_secrets: Sequence[str] = ()
     tolerations: Sequence[Mapping[str, Any]] = ()
@@ -106,7 +107,7 @@ def _container(test: SmokeTest) -> Object:
         "image": test.image,
         "imagePullPolicy": test.image_pull_policy,
         "resources": {
-            "limits": {test.resource: str(test.count)},
+            "limits": {test.resource: str(test.count), "memory": test.memory_limit},
             "requests": {"cpu": "50m", "memory": "64Mi"},
         },
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
