@@ -43,6 +43,11 @@ KINDS: dict[str, dict[str, tuple[str, bool]]] = {
     "networking.k8s.io/v1": {"ingresses": ("Ingress", True)},
     "resource.k8s.io/v1": {"resourceslices": ("ResourceSlice", False)},
     "node.k8s.io/v1": {"runtimeclasses": ("RuntimeClass", False)},
+    "networking.k8s.io/v1": {"networkpolicies": ("NetworkPolicy", True)},
+    "admissionregistration.k8s.io/v1": {
+        "validatingadmissionpolicies": ("ValidatingAdmissionPolicy", False),
+        "validatingadmissionpolicybindings": ("ValidatingAdmissionPolicyBinding", False),
+    },
     "rbac.authorization.k8s.io/v1": {
         "clusterroles": ("ClusterRole", False),
         "clusterrolebindings": ("ClusterRoleBinding", False),

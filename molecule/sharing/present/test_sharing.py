@@ -8,12 +8,13 @@ The other node keeps NVIDIA's device plugin. The real kube-scheduler asks fakes 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from fakes.admission_cases import GPUSHARE, OTHER, OWN, POD, Case
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from lab import fingerprint as prints
@@ -147,6 +148,50 @@ def test_accounts_may_do_what_they_must(api: Any, account: str, verb: str, resou
         {"spec": {"user": f"system:serviceaccount:kube-system:{account}", "resourceAttributes": attributes}}
     )
     assert review.status.allowed is allowed
+
+
+@pytest.fixture
+def patch_as(api: Any) -> Callable[[Case, str], str]:
+    """Try a change as the account of a case, on a pod or its node, as a dry run: the reason why an admission policy refuses it, else empty."""
+
+    def change(case: Case, pod: str) -> str:
+        other = client.ApiClient(api.api_client.configuration)
+        other.set_default_header("Impersonate-User", f"system:serviceaccount:kube-system:{case.account}")
+        node = {OWN: SHARED, OTHER: WHOLE}.get(case.token, "")
+        if node:
+            other.set_default_header("Impersonate-Extra-authentication.kubernetes.io%2Fnode-name", node)
+        core = client.CoreV1Api(other)
+        try:
+            if case.resource == "pods":
+                core.patch_namespaced_pod(pod, "default", case.patch, dry_run="All")
+            else:
+                core.patch_node_status(SHARED, case.patch, dry_run="All")
+        except ApiException as error:
+            return str(json.loads(error.body)["message"])
+        return ""
+
+    return change
+
+
+@pytest.fixture
+def changed_pod(api: Any) -> Iterator[str]:
+    """The name of a pod on the first node that has the labels and annotations of the cases. It need not run."""
+    metadata = {key: POD["metadata"][key] for key in ("name", "labels", "annotations")}
+    spec = {"nodeName": SHARED, "containers": [{"name": "main", "image": "lab.local/none:none"}]}
+    api.create_namespaced_pod("default", {"metadata": metadata, "spec": spec})
+    yield metadata["name"]
+    api.delete_namespaced_pod(metadata["name"], "default", grace_period_seconds=0)
+    until(
+        lambda: [pod.metadata.name for pod in api.list_namespaced_pod("default").items],
+        lambda names: "pod" not in names,
+    )
+
+
+def test_admission_policies_allow_only_annotations_of_the_strategy(changed_pod: str, patch_as: Any) -> None:
+    refusals = {name: patch_as(case, changed_pod) for name, case in GPUSHARE.items()}
+    policies = {name: "ValidatingAdmissionPolicy" in reason for name, reason in refusals.items()}
+    assert policies == {name: not case.allowed for name, case in GPUSHARE.items()}, refusals
+    assert [reason for name, reason in refusals.items() if reason and not policies[name]] == []
 
 
 def test_two_pods_share_the_gpu_and_the_report_says_so(gpu_pods: Any, apply: Run, tmp_path: Path) -> None:

@@ -35,7 +35,8 @@ def _list_addresses(node: Object) -> Iterator[str]:
 
 
 def _build_cidr(text: str) -> str:
+    """Return the address with the length of its whole prefix; empty for anything else, also for a network."""
     try:
-        return str(ipaddress.ip_network(text))
+        return str(ipaddress.ip_network(str(ipaddress.ip_address(text))))
     except ValueError:
         return ""

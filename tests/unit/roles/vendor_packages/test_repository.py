@@ -1,9 +1,10 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What vendor_packages reports when a package manager cannot read its sources."""
+"""Sources that a package manager cannot read, and keys that are not trusted."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import DEBIAN
@@ -27,3 +28,75 @@ def test_a_check_says_that_it_cannot_take_away_what_keeps_apt_from_reading(refus
     assert told["check"].startswith("check: apt cannot read its sources (E: Conflicting values set). ")
     assert f"{source} of an earlier run may be the cause;" in told["check"]
     assert source.exists()
+
+
+KNOWN = "https://vendor.example.com/vendor.pub"
+FIRST, SECOND = (b"\x04\x00\x00\x00\x01\x16" + seed * 40 for seed in (b"a", b"b"))
+
+
+def fingerprint(body):
+    digest = hashlib.new("sha1", b"\x99" + len(body).to_bytes(2, "big") + body)  # noqa: S324 - OpenPGP defines it
+    return digest.hexdigest().upper()
+
+
+#: The key of a host's repository, the key in the file, and what is refused.
+KEYS = {
+    "known": ({"key_url": KNOWN}, FIRST, ""),
+    "changed": ({"key_url": KNOWN}, SECOND, f"the signing key of the repository for drivers ({KNOWN}) has the fingerprint {fingerprint(SECOND)}, not "),
+    "allowed": ({"key_url": KNOWN, "key_fingerprints": [fingerprint(SECOND)]}, SECOND, ""),
+    "own": ({"key_url": "https://u:p@own.example.com/vendor.pub", "key_fingerprints": [fingerprint(FIRST)]}, SECOND,
+            "drivers (https://own.example.com/vendor.pub) has the fingerprint "),
+    "no-file-yet": ({"key_url": KNOWN + "?"}, b"", ""),
+}  # fmt: skip
+
+
+def test_key_with_another_fingerprint_is_removed_and_refused(refusals, tmp_path):
+    files = {}
+    for name, (source, body, _words) in KEYS.items():
+        plain = source["key_url"].replace("u:p@", "")
+        files[name] = tmp_path / name / f"{hashlib.sha256(plain.encode()).hexdigest()[:16]}.asc"
+        files[name].parent.mkdir()
+        if body:
+            files[name].write_bytes(bytes([0xC6, len(body)]) + body)
+    told = refusals(
+        "vendor_packages",
+        ["repository_fingerprint"],
+        {
+            name: {"source": {"url": "https://vendor.example.com", **source}, "folder": str(tmp_path / name)}
+            for name, (source, _body, _words) in KEYS.items()
+        },
+        variables={
+            "vendor_packages_manager": "apt",
+            "vendor_packages_title": "drivers",
+            "vendor_packages_repository": "{{ source }}",
+            "vendor_packages_known_keys": [KNOWN],
+            "vendor_packages_key_fingerprints": {"vendor.pub": {"fingerprint": fingerprint(FIRST), "source": "x"}},
+        },
+        facts=DEBIAN,
+        extra={"__vendor_packages_key_folder": "{{ folder }}"},
+    )
+    for name, (_source, body, words) in KEYS.items():
+        assert words in told[name] if words else not told[name], told
+        assert files[name].exists() is (bool(body) and not words)
+
+
+#: The key of a repository, and the fingerprints with which it is compared.
+COMPARED = {
+    "known": ({"key_url": KNOWN}, ["F1"]),
+    "off": ({"key_url": KNOWN, "key_fingerprints": []}, []),
+    "own url": ({"key_url": "https://own.example.com/vendor.pub"}, []),
+    "own file": ({"key_url": KNOWN, "key_path": "/k"}, []),
+    "own content": ({"key_url": KNOWN, "key_content": "k"}, []),
+    "own fingerprint": ({"key_path": "/k", "key_fingerprints": ["F2"]}, ["F2"]),
+    "unknown key": ({"key_url": "https://vendor.example.com/other.pub"}, []),
+}
+
+
+def test_known_fingerprints_count_only_for_the_vendors_url(made):
+    hosts = {name: {"vendor_packages_repository": source} for name, (source, _expected) in COMPARED.items()}
+    common = {
+        "vendor_packages_known_keys": [KNOWN, "https://vendor.example.com/other.pub"],
+        "vendor_packages_key_fingerprints": {"vendor.pub": {"fingerprint": "F1"}},
+    }
+    found = made("vendor_packages", hosts, "__vendor_packages_fingerprints", **common)
+    assert found == {name: expected for name, (_source, expected) in COMPARED.items()}

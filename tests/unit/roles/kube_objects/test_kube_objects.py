@@ -1,0 +1,66 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Objects whose kind the API server does not have, and namespaces that the role creates."""
+
+from __future__ import annotations
+
+import pytest
+from fakes import small_cluster
+from fakes.loopback_api import serving, write_kubeconfig
+
+LABELS = {"app.kubernetes.io/managed-by": "gpu.kubernetes"}
+POLICY = {
+    "apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": "ValidatingAdmissionPolicy",
+    "metadata": {"name": "policy", "labels": LABELS},
+    "spec": {"failurePolicy": "Fail"},
+}
+
+
+def namespace(name, **labels):
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {**LABELS, **labels}}}
+
+
+@pytest.fixture
+def apply(refusals, tmp_path):
+    """Run the role on a cluster with objects; why it failed."""
+
+    def run(server, part="main", **variables):
+        extra = {
+            "cluster": str(write_kubeconfig(server.url, tmp_path / "kubeconfig")),
+            **{f"kube_objects_{key}": value for key, value in variables.items()},
+        }
+        connection = {"kubeconfig": "{{ cluster }}"}
+        groups = dict.fromkeys(("group/gpu.kubernetes.api", "group/kubernetes.core.k8s"), connection)
+        return refusals("kube_objects", [part], {"h": {}}, extra=extra, module_defaults=groups)["h"]
+
+    return run
+
+
+@pytest.mark.parametrize("supported", [True, False])
+def test_objects_of_an_unknown_kind_are_left_out(apply, monkeypatch, supported):
+    if not supported:
+        kinds = {group: plurals for group, plurals in small_cluster.KINDS.items() if "admission" not in group}
+        monkeypatch.setattr(small_cluster, "KINDS", kinds)
+    account = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n", "labels": LABELS}}
+    with serving(small_cluster.SmallCluster(namespace("n"))) as server:
+        assert not apply(server, part="check", owned=[POLICY, account])
+        assert not apply(server, owned=[POLICY, account])
+        kept = {kind for kind, _place, _name in server.objects}
+        assert kept == {"Namespace", "ConfigMap", *(["ValidatingAdmissionPolicy"] if supported else [])}
+        assert not apply(server, owned=[POLICY, account], state="absent", wait_timeout=5)
+        assert {kind for kind, _place, _name in server.objects} == {"Namespace"}
+
+
+def test_created_namespace_names_its_level_of_pod_security(apply):
+    level = "pod-security.kubernetes.io/enforce"
+    with serving(small_cluster.SmallCluster(namespace("there"))) as server:
+        shared = [namespace("there"), namespace("new"), namespace("own", **{level: "restricted"})]
+        assert not apply(server, shared=shared)
+        labels = {item["metadata"]["name"]: item["metadata"]["labels"] for item in server.all("Namespace")}
+    assert {name: found.get(level) for name, found in labels.items()} == {
+        "there": None,
+        "new": "privileged",
+        "own": "restricted",
+    }
+    assert labels["new"].items() >= LABELS.items()

@@ -1,0 +1,146 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the pods of all roles have: limits, no rights beyond need, a deadline where nothing else ends them, and an image of the given registry."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.pod import SmokeTest, build_manifest
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import SharedResource
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
+
+MIRROR = "registry.example.com/mirror"
+GUARDS = "__extender_sharing_guards"
+#: Role -> its objects, and hosts with variables of theirs.
+ROLES = {
+    "gpushare": (
+        f"__gpushare_shared_objects + __gpushare_plugin_objects + __gpushare_extender_objects + {GUARDS}",
+        {"on-control-planes": {}, "behind-a-service": {"gpushare_extender_topology": "service"}},
+    ),
+    "nano_gpu": (
+        f"__nano_gpu_shared_objects + __nano_gpu_agent_objects + __nano_gpu_extender_objects + {GUARDS}",
+        {
+            "nano": {},
+            "replacing": {"nano_gpu_replace_host_binaries": True},
+            "elastic": {"nano_gpu_api": "elasticgpu", "nano_gpu_extender_network_policy": False, "nano_gpu_admission_policy": False},
+        },
+    ),
+    "k8s_device_plugin": (
+        "__k8s_device_plugin_objects.values() | list",
+        {
+            "plugin": {},
+            "device-specs": {"k8s_device_plugin_config": {"flags": {"plugin": {"passDeviceSpecs": True}}}},
+            "mig": {"k8s_device_plugin_config": {"flags": {"migStrategy": "single"}}},
+        },
+    ),
+    "kube_scheduler_extender": ("[__kube_scheduler_extender_probe_pod]", {"probe": {}}),
+}  # fmt: skip
+#: Hosts whose pods have more rights by design, as upstream documents.
+PRIVILEGED, SYS_ADMIN, IN_HOST_NETWORK = {"device-specs"}, {"mig"}, {"on-control-planes"}
+#: Extenders of 2019 write pods back without this field.
+WITHOUT_SECCOMP = {"shared-smoke-test"}
+RUNTIME_DEFAULT = {"seccompProfile": {"type": "RuntimeDefault"}}
+
+
+@pytest.fixture
+def objects(hear, tmp_path):
+    """The objects of all roles by host, with one registry for all images."""
+    plays = []
+    for role, (expression, hosts) in ROLES.items():
+        sharing = (ROOT / "roles" / role / "vars" / "main" / "sharing.yml").exists()
+        names = [*(["_extender_sharing"] if sharing else []), role]
+        for name in names:
+            for folder in ("defaults", "vars"):
+                shutil.copytree(ROOT / "roles" / name / folder, tmp_path / "roles" / name / folder, dirs_exist_ok=True)
+        tasks = [{"ansible.builtin.set_fact": {"rendered": "{{ " + expression + " }}"}}]
+        provider = ROOT / "roles" / role / "vars" / "nvidia.yml"
+        if provider.exists():
+            tasks.insert(0, {"ansible.builtin.include_vars": {"file": str(provider)}})
+        plays.append({"hosts": ",".join(hosts), "gather_facts": False, "roles": names, "tasks": tasks})
+    hosts = {name: variables for _expression, hosts in ROLES.values() for name, variables in hosts.items()}
+    rendered = hear(
+        hosts,
+        plays,
+        "dict(groups.all | zip(groups.all | map('extract', hostvars, 'rendered')))",
+        gpu_image_registry=MIRROR,
+    )
+    test = SmokeTest(image=f"{MIRROR}/sample:1")
+    shared = SmokeTest(image=f"{MIRROR}/sample:1", shared=[SharedResource("r", 100)])
+    tests = {"smoke-test": [build_manifest(test, "n", "r")], "shared-smoke-test": [build_manifest(shared, "n", "r")]}
+    return {**rendered, **tests}
+
+
+def pods_of(items):
+    """Each specification of pods among objects."""
+    for item in items:
+        if item["kind"] == "Pod":
+            yield item["spec"]
+        elif "template" in item.get("spec", {}):
+            yield item["spec"]["template"]["spec"]
+
+
+def check_container(host, spec, container):
+    amounts = container["resources"]
+    assert {"cpu", "memory"} <= set(amounts["requests"]), (host, amounts)
+    assert amounts["limits"].get("memory"), (host, amounts)
+    assert container["image"].startswith(f"{MIRROR}/"), (host, container["image"])
+    rights = container["securityContext"]
+    if host not in WITHOUT_SECCOMP:
+        profile = {**spec.get("securityContext", {}), **rights}.get("seccompProfile")
+        assert profile == RUNTIME_DEFAULT["seccompProfile"], (host, container["name"])
+    if host in PRIVILEGED:
+        assert rights == {"privileged": True}
+    elif host in SYS_ADMIN:
+        assert rights == {"capabilities": {"add": ["SYS_ADMIN"]}}
+    else:
+        assert (rights["allowPrivilegeEscalation"], rights["capabilities"]) == (False, {"drop": ["ALL"]}), host
+        assert not rights.get("privileged"), host
+
+
+def test_every_pod_has_limits_and_no_rights_beyond_need(objects):
+    for host, items in objects.items():
+        found = list(pods_of(items))
+        assert found, host
+        for spec in found:
+            containers = [*spec.get("initContainers", []), *spec["containers"]]
+            for container in containers:
+                check_container(host, spec, container)
+            assert not {"hostPID", "hostIPC"} & set(spec), host
+            assert "serviceAccountName" in spec or spec["automountServiceAccountToken"] is False, host
+    networks = {host for host, items in objects.items() if any(spec.get("hostNetwork") for spec in pods_of(items))}
+    assert networks == IN_HOST_NETWORK
+
+
+def test_every_pod_without_a_controller_has_a_deadline(objects):
+    pods = {host: item["spec"] for host, items in objects.items() for item in items if item["kind"] == "Pod"}
+    assert set(pods) == {"probe", "smoke-test", "shared-smoke-test"}
+    for spec in pods.values():
+        assert spec["restartPolicy"] == "Never"
+        assert 60 < int(spec["activeDeadlineSeconds"]) < 3600
+        assert int(spec["terminationGracePeriodSeconds"]) <= 1
+
+
+#: Host -> policies of accounts and of the network.
+GUARDED = {"on-control-planes": (2, 0), "behind-a-service": (2, 1), "nano": (2, 1), "elastic": (0, 0)}
+
+
+def test_accounts_and_ports_are_guarded(objects):
+    for host, numbers in GUARDED.items():
+        kinds = [item["kind"] for item in objects[host]]
+        assert (kinds.count("ValidatingAdmissionPolicy"), kinds.count("NetworkPolicy")) == numbers, host
+
+
+def test_every_role_that_has_containers_is_in_the_table():
+    files = [
+        path for part in ("vars", "tasks", "templates", "defaults") for path in ROOT.glob(f"roles/*/{part}/**/*.*")
+    ]
+    roles = {
+        path.relative_to(ROOT / "roles").parts[0] for path in files if re.search(r"\bcontainers:", path.read_text())
+    }
+    assert roles == set(ROLES)
+    plugins = {path.name for path in ROOT.glob("plugins/**/*.py") if re.search(r'"kind": "Pod",', path.read_text())}
+    assert plugins == {"pod.py"}
