@@ -44,14 +44,14 @@ def image_reference(parts: Sequence[str]) -> str:
     words = [] if isinstance(parts, str) else [str(part).strip("/ ") for part in parts]
     if len(words) != 3 or not all(words):
         raise AnsibleFilterError(
-            f"The image {'/'.join(words) or parts!r} needs a registry, a repository, and a tag or digest; set all three."
+            f"image_reference: the image {'/'.join(words) or parts!r} needs a registry, a repository, and a tag or digest; set all three."
         )
     registry, repository, tag = words
     if not tag.startswith("sha256:"):
         return f"{registry}/{repository}:{tag}"
     if not DIGEST.fullmatch(tag):
         raise AnsibleFilterError(
-            f"The digest {tag} of image {registry}/{repository} is not sha256: and 64 hexadecimal digits in lower case; correct it."
+            f"image_reference: the digest {tag} of image {registry}/{repository} is not sha256: and 64 hexadecimal digits in lower case; correct it."
         )
     return f"{registry}/{repository}@{tag}"
 

@@ -13,13 +13,17 @@ pytest.importorskip("ansible.errors")
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.gpu.kubernetes.plugins.filter import (
+    admission_policies,
     driver_works,
     failure_messages,
     gpushare_recounted,
     host_limit,
     host_values,
     mask_credentials,
+    image_reference,
+    key_problem,
     matching_versions,
+    network_peers,
     node_condition,
     node_names,
     object_references,
@@ -33,13 +37,17 @@ from ansible_collections.gpu.kubernetes.plugins.filter import (
 )
 
 MODULES = (
+    admission_policies,
     driver_works,
     failure_messages,
     gpushare_recounted,
     host_limit,
     host_values,
     mask_credentials,
+    image_reference,
+    key_problem,
     matching_versions,
+    network_peers,
     node_condition,
     node_names,
     object_references,
@@ -55,13 +63,17 @@ FILTERS: dict[str, Any] = {name: call for module in MODULES for name, call in mo
 
 #: Arguments of another form than the documented one.
 WRONG = {
+    "admission_policies": ([{"name": "x", "prefix": "y"}], "n"),
     "driver_works": ({},),
     "failure_messages": (7,),
     "gpushare_recounted": ([{}],),
     "host_limit": ("a few", 5),
     "host_values": (["a"], {}, "fact"),
     "mask_credentials": ([7],),
+    "image_reference": ("registry",),
+    "key_problem": ("*", []),
     "matching_versions": ("570", "570"),
+    "network_peers": ("text",),
     "node_condition": ("text",),
     "node_names": (["a"], {}),
     "object_references": ("name",),
@@ -167,7 +179,35 @@ def test_object_states_follow_the_label() -> None:
         "missing": ["a"],
         "managed": ["b"],
         "unmanaged": ["c", "d"],
+        "unsupported": [],
     }
+    states = FILTERS["object_states"](desired[:2], [[], []], known=[True, False])
+    assert ([each["kind"] for each in states["missing"]], [each["kind"] for each in states["unsupported"]]) == (
+        ["a"],
+        ["b"],
+    )
+
+
+DIGEST = "sha256:" + "0a" * 32
+#: Registry, repository and tag; and the name of the image, or why it has none.
+IMAGES = {
+    "tag": (("reg.example.com:5000", "a/b", "v1"), "reg.example.com:5000/a/b:v1"),
+    "digest": (("reg.example.com/mirror", "a/b", DIGEST), f"reg.example.com/mirror/a/b@{DIGEST}"),
+    "slashes": (("reg.example.com/", "/a/b", "v1"), "reg.example.com/a/b:v1"),
+    "number": (("reg.example.com", "pause", 3.10), "reg.example.com/pause:3.1"),
+    "short digest": (("reg.example.com", "a/b", "sha256:abc"), "is not sha256: and 64 hexadecimal digits"),
+    "no repository": (("reg.example.com", "", "v1"), "needs a registry, a repository, and a tag or digest"),
+    "two parts": (("reg.example.com", "a/b"), "needs a registry, a repository, and a tag or digest"),
+}
+
+
+@pytest.mark.parametrize(("parts", "expected"), IMAGES.values(), ids=IMAGES)
+def test_image_reference_joins_registry_repository_and_tag_or_digest(parts: Any, expected: str) -> None:
+    if " " not in expected:
+        assert FILTERS["image_reference"](list(parts)) == expected
+        return
+    with pytest.raises(AnsibleFilterError, match=expected):
+        FILTERS["image_reference"](list(parts))
 
 
 def test_mask_credentials_masks_each_line() -> None:
@@ -289,7 +329,11 @@ def test_workload_is_ready_if_all_counts_agree(
     workload = {"metadata": {"generation": 2}, "status": {"observedGeneration": 2, **status}}
     state = FILTERS["workload_state"](desired, [[workload], []])
     assert (state["ready"], state["nowhere"]) == (ready, nowhere)
-    assert FILTERS["workload_state"](desired, [[], []]) == {"ready": False, "nowhere": False, "reason": "it has no pod"}
+    assert FILTERS["workload_state"](desired, [[], []]) == {
+        "ready": False,
+        "nowhere": False,
+        "reason": workload_state.NO_POD,
+    }
 
 
 UNPROCESSED = {"spec": {}, "status": {"phase": "Pending"}}
@@ -300,7 +344,7 @@ REFUSED = {"spec": {}, "status": {"conditions": [{"type": "PodScheduled", "messa
 @pytest.mark.parametrize(
     ("pods", "reason"),
     [
-        ([], "it has no pod"),
+        ([], workload_state.NO_POD),
         ([UNPROCESSED], "no scheduler has processed its pods; check that kube-scheduler runs"),
         ([REFUSED], "0/3 nodes"),
         ([WAITING, UNPROCESSED], "ErrImage"),

@@ -60,12 +60,81 @@ def test_address_that_is_not_a_url_is_refused(made, strategy, url, good):
         assert f"Host h: {strategy}_extender_url is {url}, which is not a URL; give one such as" in found["h"]
 
 
+def control_plane(address):
+    return {"metadata": {"name": "cp"}, "status": {"addresses": [{"type": "InternalIP", "address": address}]}}
+
+
+POD_PEER = {"podSelector": {"matchLabels": {"component": "second-scheduler"}}}
+#: The control planes that the cluster has by their present and former label, variables, and who may reach the extender; None is everyone.
+PEERS = {
+    "one": ([[control_plane("192.0.2.11")], []], {}, [{"ipBlock": {"cidr": "192.0.2.11/32"}}]),
+    "both-labels": ([[control_plane("192.0.2.11")]] * 2, {}, [{"ipBlock": {"cidr": "192.0.2.11/32"}}]),
+    "more": ([[], []], {"nano_gpu_extender_network_policy_peers": [POD_PEER]}, [POD_PEER]),
+    # A rule without sources would reject kube-scheduler too.
+    "hidden": ([[], []], {}, None),
+}
+
+
+def test_only_control_planes_reach_an_extender_behind_a_service(made):
+    hosts = {
+        name: {"__extender_sharing_control_planes": {"found": found}, **variables}
+        for name, (found, variables, _peers) in PEERS.items()
+    }
+    found = made(
+        "nano_gpu", hosts, "__extender_sharing_guards | selectattr('kind', 'equalto', 'NetworkPolicy') | first"
+    )
+    for name, (_found, _variables, peers) in PEERS.items():
+        spec = found[name]["spec"]
+        [rule] = spec["ingress"]
+        assert (rule.get("from"), rule["ports"]) == (peers, [{"port": 39999, "protocol": "TCP"}])
+        assert spec["podSelector"]["matchLabels"].items() >= {"app": "nano-gpu-scheduler"}.items()
+
+
+#: Variables of gpushare, and how many policies are deployed and removed.
+GUARDS = {
+    "usual": ({}, (4, 1)),
+    "service": ({"gpushare_extender_topology": "service"}, (5, 0)),
+    "no-policies": ({"gpushare_admission_policy": False, "gpushare_extender_topology": "service"}, (1, 4)),
+    "no-network": ({"gpushare_extender_network_policy": False, "gpushare_extender_topology": "service"}, (4, 1)),
+}
+
+
+def test_policies_that_are_switched_off_are_removed(made):
+    expression = "[__extender_sharing_guards | length, __extender_sharing_unused_guards | length]"
+    found = made("gpushare", {name: variables for name, (variables, _numbers) in GUARDS.items()}, expression)
+    assert found == {name: list(numbers) for name, (_variables, numbers) in GUARDS.items()}
+
+
+SERVICE = {
+    "gpushare_extender_topology": "service",
+    "__extender_sharing_service": {"found": [[{"spec": {"clusterIP": "10.96.0.9"}}]]},
+}
+#: Variables of gpushare, and what has to answer on each control plane before kube-scheduler calls it, with a part of the remedy.
+ENDPOINTS = {
+    "beside": ({}, "http://127.0.0.1:12345/version", "gpushare_extender_tolerations"),
+    "service": (SERVICE, "http://10.96.0.9:12345/version", "gpushare_extender_network_policy_peers"),
+    "no-service-yet": ({**SERVICE, "__extender_sharing_service": {"found": [[]]}}, "", ""),
+    "own": ({"gpushare_extender_url": "https://lb.example.com/x"}, "", ""),
+}
+
+
+def test_extender_has_to_answer_where_kube_scheduler_calls_it(made):
+    expression = task_of(ROLE, "settings", "Export the scheduler")["ansible.builtin.set_fact"][
+        "_extender_sharing_endpoint"
+    ].strip()[2:-2]
+    found = made("gpushare", {name: variables for name, (variables, _url, _hint) in ENDPOINTS.items()}, expression)
+    for name, (_variables, url, hint) in ENDPOINTS.items():
+        assert (found[name] or {}).get("url", "") == url
+        assert hint in (found[name] or {}).get("hint", "")
+
+
 #: Variables of two hosts of a strategy, and whether they are refused.
 AGREEMENTS = {
     "same": ({"gpushare_memory_unit": "MiB"}, {"gpushare_memory_unit": "MiB"}, False),
     "own": ({}, {"gpushare_allow_unequal_gpus": True, "gpu_node_name": "other"}, False),
     "unit": ({}, {"gpushare_memory_unit": "MiB"}, True),
     "namespace": ({}, {"gpushare_namespace": "other"}, True),
+    "policy": ({}, {"gpushare_admission_policy": False}, True),
     "kubeconfig": ({}, {"gpu_kubeconfig": "/other"}, True),
 }
 

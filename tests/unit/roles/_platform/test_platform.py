@@ -76,6 +76,21 @@ def test_keys_of_nvidias_releases_are_known():
     assert "fedora99" not in known
 
 
+#: Keys whose whole fingerprint no source showed.
+UNKNOWN = {"CDF6BA43", "1940C73E"}
+
+
+def test_fingerprint_of_each_key_ends_with_the_name_of_its_file():
+    """The name is the key's ID; a fingerprint of another length or key would refuse every host of the release."""
+    known = FILES["common"]["platform_key_fingerprints"]
+    assert {f"{key}.pub" for key in KEYS.values() if key not in UNKNOWN} | {"gpgkey"} == set(known)
+    for name, key in known.items():
+        text = key["fingerprint"].replace(" ", "")
+        assert re.fullmatch("[0-9A-F]{40}", text)
+        assert name == "gpgkey" or text.endswith(name.removesuffix(".pub").upper())
+        assert key["source"]
+
+
 def test_releases_of_a_distribution_are_in_one_file():
     names = [name for values in FILES.values() for name in values.get("platform_releases", {})]
     assert len(names) == len(set(names)) > 10

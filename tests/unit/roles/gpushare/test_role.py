@@ -90,7 +90,7 @@ def test_accounts_and_containers_have_only_the_rights_that_the_programs_need(mad
 
 
 def test_images_unit_and_port_are_variables(made):
-    image = {"registry": "registry.example.com:5000", "repository": "mine", "tag": "sha256:abc"}
+    image = {"registry": "registry.example.com:5000", "repository": "mine", "tag": f"sha256:{'0a' * 32}"}
     own = {
         f"gpushare_{part}_image_{name}": value
         for part in ("extender", "device_plugin")
@@ -100,7 +100,7 @@ def test_images_unit_and_port_are_variables(made):
     told = made("gpushare", {"own": host}, "[__gpushare_extender_workload, __gpushare_plugin_pod_spec]")
     workload, plugin = told["own"]
     [extender], [container] = workload["spec"]["template"]["spec"]["containers"], plugin["containers"]
-    assert [extender["image"], container["image"]] == ["registry.example.com:5000/mine@sha256:abc"] * 2
+    assert [extender["image"], container["image"]] == [f"registry.example.com:5000/mine@sha256:{'0a' * 32}"] * 2
     assert "--memory-unit=MiB" in container["command"]
     assert [each["containerPort"] for each in extender["ports"]] == [9]
     assert {"name": "PORT", "value": "9"} in extender["env"]

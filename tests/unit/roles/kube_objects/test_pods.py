@@ -101,13 +101,12 @@ def check_container(host, spec, container):
         assert not rights.get("privileged"), host
 
 
-def test_every_pod_has_limits_and_no_rights_beyond_need(objects):
+def check_rights(objects):
     for host, items in objects.items():
         found = list(pods_of(items))
         assert found, host
         for spec in found:
-            containers = [*spec.get("initContainers", []), *spec["containers"]]
-            for container in containers:
+            for container in [*spec.get("initContainers", []), *spec["containers"]]:
                 check_container(host, spec, container)
             assert not {"hostPID", "hostIPC"} & set(spec), host
             assert "serviceAccountName" in spec or spec["automountServiceAccountToken"] is False, host
@@ -115,7 +114,8 @@ def test_every_pod_has_limits_and_no_rights_beyond_need(objects):
     assert networks == IN_HOST_NETWORK
 
 
-def test_every_pod_without_a_controller_has_a_deadline(objects):
+def check_deadlines(objects):
+    """Nothing else ends pods without a controller."""
     pods = {host: item["spec"] for host, items in objects.items() for item in items if item["kind"] == "Pod"}
     assert set(pods) == {"probe", "smoke-test", "shared-smoke-test"}
     for spec in pods.values():
@@ -124,11 +124,13 @@ def test_every_pod_without_a_controller_has_a_deadline(objects):
         assert int(spec["terminationGracePeriodSeconds"]) <= 1
 
 
-#: Host -> policies of accounts and of the network.
+#: Host -> number of policies of accounts, and of the network.
 GUARDED = {"on-control-planes": (2, 0), "behind-a-service": (2, 1), "nano": (2, 1), "elastic": (0, 0)}
 
 
-def test_accounts_and_ports_are_guarded(objects):
+def test_pods_of_all_roles_have_limits_deadlines_and_no_rights_beyond_need(objects):
+    check_rights(objects)
+    check_deadlines(objects)
     for host, numbers in GUARDED.items():
         kinds = [item["kind"] for item in objects[host]]
         assert (kinds.count("ValidatingAdmissionPolicy"), kinds.count("NetworkPolicy")) == numbers, host

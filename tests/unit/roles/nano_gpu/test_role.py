@@ -91,7 +91,7 @@ def check_rights(objects):
 
 def test_other_api_images_and_addresses(rendered):
     service = {"found": [[{"spec": {"clusterIP": "fd00::9"}}]]}
-    image = {"registry": "registry.example.com:5000", "repository": "mine", "tag": "sha256:abc"}
+    image = {"registry": "registry.example.com:5000", "repository": "mine", "tag": f"sha256:{'0a' * 32}"}
     own = {f"nano_gpu_extender_image_{name}": value for name, value in image.items()}
     [(objects, told), (mine, elsewhere), (_objects, nowhere)] = rendered(
         elastic={
@@ -114,7 +114,7 @@ def test_other_api_images_and_addresses(rendered):
     assert (told["urlPrefix"], told["weight"]) == ("http://[fd00::9]:39999/scheduler", 5)
     assert [each["name"] for each in told["managedResources"]] == ["elasticgpu.io/gpu-core", "elasticgpu.io/gpu-memory"]
     assert extenders.check([told]) == []
-    assert extender_of(mine)["image"] == "registry.example.com:5000/mine@sha256:abc"
+    assert extender_of(mine)["image"] == f"registry.example.com:5000/mine@sha256:{'0a' * 32}"
     assert (elsewhere["urlPrefix"], elsewhere["enableHTTPS"]) == ("https://lb.example.com/scheduler", True)
     assert nowhere["urlPrefix"] == ""
 

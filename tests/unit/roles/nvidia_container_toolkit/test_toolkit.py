@@ -92,6 +92,7 @@ def test_nvidia_container_toolkit(refusals):
         "platform_package_manager": "apt",
         "platform_chooses_versions": True,
         "platform_toolkit_packages": [TOOLKIT],
+        "platform_key_fingerprints": {},
     }
     given["platform_toolkit_repository"] = "{{ defaults }}"
     told = refusals("nvidia_container_toolkit", ["validate"], hosts, variables=given)

@@ -21,7 +21,7 @@ def test_manifest_goes_through_scheduler_and_device_plugin() -> None:
     terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert terms == [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["w1"]}]}]
     (container,) = spec["containers"]
-    assert container["resources"]["limits"] == {GPU: "1"}
+    assert container["resources"]["limits"] == {GPU: "1", "memory": "2Gi"}
     assert "env" not in container, "a variable of the NVIDIA runtime would pass by the device plugin"
     assert not {"runtimeClassName", "schedulerName"} & set(spec)
     assert spec["restartPolicy"] == "Never"
