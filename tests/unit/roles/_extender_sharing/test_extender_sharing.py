@@ -119,9 +119,8 @@ ENDPOINTS = {
 
 
 def test_extender_has_to_answer_where_kube_scheduler_calls_it(made):
-    expression = task_of(ROLE, "settings", "Export the scheduler")["ansible.builtin.set_fact"][
-        "_extender_sharing_endpoint"
-    ].strip()[2:-2]
+    task = task_of(ROLE, "settings", "Export the scheduler")
+    expression = task["vars"]["__extender_sharing_answering"].strip()[2:-2]
     found = made("gpushare", {name: variables for name, (variables, _url, _hint) in ENDPOINTS.items()}, expression)
     for name, (_variables, url, hint) in ENDPOINTS.items():
         assert (found[name] or {}).get("url", "") == url
