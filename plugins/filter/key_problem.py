@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 def key_problem(content: str, expected: Sequence[str]) -> str:
     """Return the clause; content that is not base64 raises AnsibleFilterError."""
     try:
-        return find_key_problem(base64.b64decode(content), expected)
+        return find_key_problem(base64.b64decode(content, validate=True), expected)
     except (TypeError, ValueError) as error:
         raise AnsibleFilterError(f"key_problem cannot read its input ({error!r}); see its documentation.") from error
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import pytest
@@ -49,11 +50,17 @@ def request(case: Case, user: str) -> dict[str, Any]:
     return {"resource": {"resource": case.resource.partition("/")[0]}, "userInfo": {"username": user, **extra}}
 
 
+@lru_cache
+def compile_expression(expression: str) -> Any:
+    """A program of a CEL expression."""
+    environment = pytest.importorskip("celpy").Environment()
+    return environment.program(environment.compile(expression))
+
+
 def evaluate(expression: str, values: dict[str, Any]) -> Any:
     """The value of a CEL expression."""
+    program = compile_expression(expression)
     celpy = pytest.importorskip("celpy")
-    environment = celpy.Environment()
-    program = environment.program(environment.compile(expression))
     return program.evaluate({name: celpy.json_to_cel(value) for name, value in values.items()})
 
 
