@@ -15,6 +15,8 @@ import re
 import threading
 import traceback
 import urllib.parse
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Callable, Mapping, TypeVar
 
 from ansible.module_utils.basic import missing_required_lib
@@ -67,6 +69,8 @@ class Cluster:
     def __init__(self, client: Any) -> None:
         self._client = client
         self.server = str(client.configuration.host)
+        #: When the API server answered last, by its clock; None before, and if a proxy removes it.
+        self.server_time: datetime | None = None
 
     def nodes(self) -> list[dict[str, Any]]:
         """List all nodes."""
@@ -110,6 +114,31 @@ class Cluster:
     def patch_node_status(self, name: str, patch: dict[str, Any]) -> dict[str, Any]:
         """Apply a merge patch to the status of a node."""
         return self._merge(f"/api/v1/nodes/{_quote(name)}/status", patch)
+
+    def leases(self, namespace: str, labels: Mapping[str, str]) -> list[dict[str, Any]]:
+        """List the Leases of a namespace with these labels."""
+        return self._list(_lease_path(namespace), label_selector=_format_selector(labels))
+
+    def lease(self, namespace: str, name: str) -> dict[str, Any] | None:
+        """Read one Lease; None if there is none with that name."""
+        try:
+            return self._call("get", _lease_path(namespace, name))
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return None
+
+    def create_lease(self, namespace: str, manifest: dict[str, Any]) -> dict[str, Any]:
+        """Create a Lease; status 409 if it exists."""
+        return self._call("post", _lease_path(namespace), body=manifest)
+
+    def patch_lease(self, namespace: str, name: str, patch: dict[str, Any]) -> dict[str, Any]:
+        """Apply a merge patch to a Lease; status 409 if it has a resourceVersion that is no longer current."""
+        return self._merge(_lease_path(namespace, name), patch)
+
+    def delete_lease(self, namespace: str, name: str, version: str | None) -> None:
+        """Delete the Lease with this resourceVersion; status 409 if it has another one by now."""
+        self._call("delete", _lease_path(namespace, name), body={"preconditions": {"resourceVersion": version}})
 
     def create_pod(self, namespace: str, manifest: dict[str, Any]) -> dict[str, Any]:
         """Create a pod and return it with its name."""
@@ -264,6 +293,7 @@ class Cluster:
         """Return the answer, or at most its first *max_bytes*. Raises ApiError."""
         try:
             answer = self._client.request(method, path, serialize=False, _request_timeout=REQUEST_TIMEOUT, **options)
+            self.server_time = _read_date(answer) or self.server_time
             if not max_bytes:
                 return bytes(answer.data)
             try:
@@ -283,6 +313,20 @@ def _explain_answer(server: str, path: str, fault: str) -> str:
 
 def _format_selector(labels: Mapping[str, str] | None) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items()))
+
+
+def _lease_path(namespace: str, name: str = "") -> str:
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{_quote(namespace)}/leases"
+    return f"{path}/{_quote(name)}" if name else path
+
+
+def _read_date(answer: Any) -> datetime | None:
+    """Return the time that the answer's header has, in UTC; None without a usable one."""
+    try:
+        found = parsedate_to_datetime(str((getattr(answer, "headers", None) or {}).get("Date", "")))
+    except (TypeError, ValueError):
+        return None
+    return found.astimezone(timezone.utc) if found.tzinfo else found.replace(tzinfo=timezone.utc)
 
 
 def _quote(name: str) -> str:

@@ -14,7 +14,8 @@ description:
   - With O(state=begin), cordons the node, waits for jobs, and evicts the pods that hold GPUs, or all. Disruption budgets
     are respected. With O(state=end), the node is uncordoned if it was schedulable before, and only then.
   - One patch sets the cordon and the annotation C(gpu-kubernetes/maintenance), which records whether the node was schedulable before. An
-    interrupted run can be repeated, also by another controller; it resumes where it stopped. Two concurrent runs share one maintenance.
+    interrupted run can be repeated, also by another controller; it resumes where it stopped. Two concurrent
+    runs share one maintenance; the playbooks of this collection refuse the second one.
   - A node that an administrator had cordoned stays cordoned. To keep a node cordoned that was schedulable before, set
     C(was_schedulable) in its annotation to V(false), since a cordon of a cordoned node leaves no trace.
   - If someone uncordons the node or ends its maintenance during the drain, the module fails and evicts no more pods. If someone uncordoned it

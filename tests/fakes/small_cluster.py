@@ -179,7 +179,12 @@ class _Handler(BaseHTTPRequestHandler):
             if (old is None) is bool(name):
                 self._answer(409 if old else 404, {"kind": "Status", "code": 409 if old else 404})
                 return
-            if namespace and old is None and ("Namespace", "", namespace) not in self.server.objects:
+            version = body["metadata"].get("resourceVersion") if old else None
+            if old and version not in (None, old["metadata"]["resourceVersion"]):
+                self._answer(409, {"kind": "Status", "code": 409, "message": "the object has been modified"})
+                return
+            made = namespace not in ("", "kube-system")
+            if made and old is None and ("Namespace", "", namespace) not in self.server.objects:
                 self._answer(404, {"kind": "Status", "code": 404, "message": f'namespaces "{namespace}" not found'})
                 return
             new = json.loads(json.dumps(merge(old, {"apiVersion": group, "kind": kind, **body})))

@@ -21,7 +21,7 @@ import yaml
 from ._common import FQCN, ROOT, finish, roles
 
 # Options of the whole collection, which each role that reads them documents; they have no default of their own in a role.
-SHARED = ("container_runtime", "gpu_image_registry", "gpu_kubeconfig", "gpu_kube_context", "gpu_node_name")
+SHARED = ("container_runtime", "gpu_image_registry", "gpu_kubeconfig", "gpu_kube_context", "gpu_node_name", "gpu_take_over")
 PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "str": (str,),
     "path": (str,),

@@ -13,9 +13,13 @@ from fakes.loopback_api import write_kubeconfig
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 from ansible_collections.gpu.kubernetes.tests.unit.roles.nvidia_driver_upgrade.upgraded import (
+    PLAN,
     RESULT,
     ROLE,
+    encoded,
+    note,
     offering,
+    placed,
 )
 
 if os.geteuid() != 0:
@@ -64,6 +68,28 @@ def test_nodes_that_take_no_work_already_count(refusals, cluster, given):
                     f"{host}: not started, because {words} would be unavailable than the {limit} of nvidia_driver_upgrade_max_unavailable: "
                     f"{others} already cordoned or not Ready. Make them available, or set the limit to {needed} with -e."
                 )
+
+
+def test_node_that_another_run_cordoned_meanwhile_counts_before_the_drain(refusals, cluster, given, tmp_path):
+    """Both runs have counted before either cordoned; the cordon of this one ends, and no pod is evicted."""
+    for name, parts in {"w1": {}, "w2": {"unschedulable": True}}.items():
+        cluster.put(offering(name, {"nvidia.com/gpu": "2"}, **parts))
+    cluster.put(placed("web", gpus=1, owner="web", owner_kind="ReplicaSet"))
+    path = note(tmp_path)
+    params = {
+        "nvidia_driver_plan": {**PLAN, "due": True},
+        "__nvidia_driver_upgrade_read": encoded(path),
+        "__nvidia_driver_upgrade_cluster": {"nodes": []},
+        "nvidia_driver_upgrade_max_unavailable": "1",
+    }
+    told = refusals("nvidia_driver_upgrade", ["upgrade"], {"w1": {**given, **params}})
+    assert (
+        "with w1 more GPU nodes would be unavailable than the 1 of nvidia_driver_upgrade_max_unavailable: w2 is"
+        in told["w1"]
+    )
+    assert told["w1"].endswith("the maintenance of node w1 has ended.")
+    assert [item["metadata"]["name"] for item in cluster.all("Node") if item["spec"].get("unschedulable")] == ["w2"]
+    assert len(cluster.all("Pod")) == 1
 
 
 def test_an_api_server_that_does_not_tell_stops_the_batch(refusals, cluster, given):

@@ -194,7 +194,8 @@ def test_a_check_of_a_way_back_tells_that_the_former_driver_would_come(run, clus
         play.pop("vars_files")
         play["hosts"] = "w1,w2"
     upgrades["tasks"][0]["ansible.builtin.include_tasks"] = str(ROOT / "playbooks" / "tasks" / "stop_upgrade.yml")
-    upgrades["tasks"][1]["block"].pop(0)
+    steps = upgrades["tasks"][1]["block"]
+    upgrades["tasks"][1]["block"] = [step for step in steps if step["name"] != "Count the unavailable GPU nodes"]
     playbook = tmp_path / "check.yml"
     playbook.write_text(json.dumps([upgrades, report]))
     hosts = {

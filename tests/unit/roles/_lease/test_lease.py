@@ -1,0 +1,137 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Two runs at once: the second one is refused with one sentence, and an interrupted one does not block the next."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from datetime import datetime, timezone
+
+import pytest
+from fakes.loopback_api import serving, write_kubeconfig
+from fakes.small_cluster import SmallCluster
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._lease.decide import encode_time
+from ansible_collections.gpu.kubernetes.plugins.module_utils._lease.holder import describe_holder
+
+ROLE = "gpu.kubernetes._lease"
+STRANGER = "eve@elsewhere/7.8.b.9"
+
+
+@pytest.fixture
+def cluster():
+    with serving(SmallCluster()) as server:
+        yield server
+
+
+def put_lease(cluster, node, holder, seconds=3600):
+    now = encode_time(datetime.now(timezone.utc))
+    cluster.put(
+        {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {
+                "name": f"gpu-kubernetes-{node}",
+                "namespace": "kube-system",
+                "labels": {"app.kubernetes.io/managed-by": "gpu.kubernetes"},
+            },
+            "spec": {
+                "holderIdentity": holder,
+                "acquireTime": now,
+                "renewTime": now,
+                "leaseDurationSeconds": seconds,
+            },
+        }
+    )
+
+
+def holders(cluster):
+    return {item["metadata"]["name"]: item["spec"]["holderIdentity"] for item in cluster.all("Lease")}
+
+
+@pytest.fixture
+def play(run, cluster, tmp_path):
+    """Hold the leases of two nodes, and release them unless the play keeps them: exit code and output in one line."""
+    kubeconfig = str(write_kubeconfig(cluster.url, tmp_path / "kubeconfig"))
+
+    def run_play(*options, keep=False, **variables):
+        include = {"ansible.builtin.include_role": {"name": ROLE}}
+        release = {"ansible.builtin.include_role": {"name": ROLE, "tasks_from": "release"}}
+        work = {"ansible.builtin.debug": {"msg": "{{ inventory_hostname }} is changed now"}}
+        tasks = [{"block": [include, work], "always": [] if keep else [release]}]
+        playbook = tmp_path / "play.yml"
+        playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
+        hosts = {name: {"gpu_node_name": name, "gpu_kubeconfig": kubeconfig} for name in ("w1", "w2")}
+        inventory = {"all": {"hosts": hosts, "vars": {"ansible_connection": "local", "ansible_become": False}}}
+        code, said = run(inventory, playbook, *options, **variables)
+        return code, " ".join(said.split())
+
+    return run_play
+
+
+@pytest.fixture
+def ended():
+    """The holder of a run on this controller whose process has ended."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        holder = describe_holder(process.pid)
+        process.kill()
+        process.wait()
+    return holder
+
+
+def test_second_run_is_refused_and_the_other_hosts_are_changed(play, cluster):
+    put_lease(cluster, "w1", STRANGER)
+    code, said = play()
+    assert code != 0
+    assert "w1: another run changes node w1: that of eve@elsewhere, since 20" in said
+    assert "set gpu_take_over to true" in said
+    assert "w1 is changed now" not in said
+    assert "w2 is changed now" in said
+    assert holders(cluster) == {"gpu-kubernetes-w1": STRANGER}
+
+
+def test_take_over_and_interrupted_run_of_this_controller(play, cluster, ended):
+    put_lease(cluster, "w1", STRANGER)
+    put_lease(cluster, "w2", ended)
+    code, said = play("-e", "gpu_take_over=true", keep=True)
+    assert code == 0, said
+    assert "The lease of node w1 was taken over from eve@elsewhere" in said
+    # The run above has ended without a release, too.
+    assert {holder.partition("/")[0] for holder in holders(cluster).values()} == {ended.partition("/")[0]}
+    code, said = play()
+    assert code == 0, said
+    assert "changed=0" in said
+    assert holders(cluster) == {}
+
+
+def test_run_that_works_still_is_not_taken_for_an_interrupted_one(play, cluster):
+    put_lease(cluster, "w1", describe_holder(os.getpid()))
+    code, said = play()
+    assert (code != 0, "another run changes node w1" in said) == (True, True), said
+
+
+def test_check_mode_warns_and_holds_nothing(play, cluster):
+    put_lease(cluster, "w1", STRANGER)
+    code, said = play("--check")
+    assert code == 0, said
+    assert "WARNING: w1: a run would be refused now: another run changes node w1" in said
+    assert holders(cluster) == {"gpu-kubernetes-w1": STRANGER}
+
+
+def test_without_an_api_server_the_lock_on_the_host_refuses(play, tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir(mode=0o700)
+    now = encode_time(datetime.now(timezone.utc))
+    lock = folder / "run-node.json"
+    lock.write_text(json.dumps({"holder": STRANGER, "since": now, "renewed": now, "seconds": 600}))
+    code, said = play(gpu_nodes_have_cluster=False)
+    assert code != 0
+    assert "w1: another run changes this host: that of eve@elsewhere" in said
+    assert json.loads(lock.read_text())["holder"] == STRANGER
+    lock.unlink()
+    code, said = play(gpu_nodes_have_cluster=False)
+    assert code == 0, said
+    assert not lock.exists()
