@@ -87,13 +87,12 @@ backup_files:
     /etc/containerd/config.toml: /var/lib/gpu-kubernetes/backups/etc-containerd-config.toml.93e1f0a2c4b5.0f343b0931126a20
 """
 
-import os
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config import snapshot
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.change_log import list_imported_files
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.change_log import add_imported_files
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files import STATE_DIR, FilesError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.paths import StatePaths
@@ -109,9 +108,7 @@ ARGUMENTS = {
 def act(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
     """Do what the parameters request and return the result; raises FilesError or ConfigError."""
     paths, changed, exists, backups = StatePaths(params["state_dir"]), False, False, {}
-    known = [os.path.realpath(path) for path in params["paths"]]
-    drop_ins = [each for path in known for each in list_imported_files(params["state_dir"], path)]
-    for path in [*params["paths"], *(each for each in drop_ins if each not in known)]:
+    for path in add_imported_files(params["state_dir"], params["paths"]):
         with paths.lock(path, check_mode):
             one = snapshot.Snapshot(path, paths)
             exists = exists or one.exists

@@ -78,7 +78,7 @@ def run(tmp_path: Path) -> t.Callable[..., tuple[int, str]]:
         **extra: t.Any,
     ) -> tuple[int, str]:
         # All hosts are this machine, and other tests run on it.
-        extra = {"_lease_lock_dir": str(tmp_path / "run"), **extra}
+        extra = {"_lease_lock_dir": str(tmp_path / "run"), "_restore_timer_systemd_dir": "/nonexistent", **extra}
         hosts = tmp_path / ("inventory" if isinstance(inventory, str) else "inventory.yml")
         hosts.write_text(inventory if isinstance(inventory, str) else json.dumps(inventory))
         arguments = ["--inventory", hosts, "--extra-vars", json.dumps(extra), *options, playbook]

@@ -287,6 +287,13 @@ def list_imported_files(state_dir: str, path: str) -> list[str]:
     return sorted({imported for imported, imported_by, _entries in _read_all(state_dir) if imported_by == here})
 
 
+def add_imported_files(state_dir: str, paths: t.Sequence[str]) -> list[str]:
+    """Return the paths, and then the files that they import and of which there is a record."""
+    known = [os.path.realpath(path) for path in paths]
+    imported = [each for path in known for each in list_imported_files(state_dir, path)]
+    return [*paths, *(each for each in imported if each not in known)]
+
+
 def _read_all(state_dir: str) -> t.Iterator[tuple[str, t.Any, list[str]]]:
     """Yield each file on record, the file that imports it, and its entries; a damaged record is left out."""
     for name in glob.glob(os.path.join(glob.escape(StatePaths(state_dir).records()), "*.json")):

@@ -69,6 +69,12 @@ class Snapshot:
         """Whether there is something to restore."""
         return os.path.exists(self.file)
 
+    @property
+    def state(self) -> State | None:
+        """The file as it was; None without a snapshot. Raises FilesError for a damaged one, or ConfigError."""
+        data = files.read_bytes(self.file)
+        return None if data is None else State.decode(data, self.file, self.path)
+
     def take(self, pending: str | None = None) -> list[Step]:
         """Plan to keep the file as it is now.
 
