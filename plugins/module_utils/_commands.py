@@ -9,34 +9,59 @@ what a program writes between that second and its end (https://github.com/ansibl
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import subprocess
 from typing import Mapping, Sequence
 
+#: Seconds that a program may run if its caller gives no limit.
+LIMIT = 300
+#: The exit status that stands for an exceeded LIMIT, as that of coreutils' timeout.
+TIMED_OUT = 124
+# A program that the kernel does not let die is not waited for any longer.
+_KILL_SECONDS = 5
+
 
 def run(
-    command: Sequence[str], environment: Mapping[str, str] | None = None, seconds: float | None = None
+    command: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    seconds: float | None = None,
+    limit: float = LIMIT,
 ) -> tuple[int, str, str]:
     """Return the exit status, the output and the errors of *command*, run with *environment* on top of this process's own.
 
-    The status is negative if a signal ended it. Raises OSError if the program cannot be started, and TimeoutError, which is an
-    OSError too, if it runs longer than *seconds*; it is killed then.
+    The status is negative if a signal ended it. A program that runs longer than *limit* seconds is killed; then the status is TIMED_OUT, and
+    the errors end with a sentence. Raises OSError if the program cannot be started. With *seconds*, these are the limit, and TimeoutError,
+    which is an OSError too, is raised instead.
     """
     # In memory and not through pipes: a daemon that the program starts may keep its output open, and nobody waits for its end.
     with os.fdopen(os.memfd_create("output"), "w+b") as output, os.fdopen(os.memfd_create("errors"), "w+b") as errors:
-        try:
-            # Not run_command, which can lose output: see above.
-            status = subprocess.call(  # pylint: disable=ansible-bad-function
-                list(command),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=errors,
-                env={**os.environ, **(environment or {})},
-                timeout=seconds,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), command[0]) from error
+        # Not run_command, which can lose output: see above.
+        process = subprocess.Popen(  # pylint: disable=ansible-bad-function,consider-using-with
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=errors,
+            env={**os.environ, **(environment or {})},
+        )
+        status = _wait(process, limit if seconds is None else seconds)
+        if status is None and seconds is not None:
+            raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), command[0])
         output.seek(0)
         errors.seek(0)
-        return status, output.read().decode("utf-8", "replace"), errors.read().decode("utf-8", "replace")
+        said, complained = (file.read().decode("utf-8", "replace") for file in (output, errors))
+        if status is None:
+            return TIMED_OUT, said, f"{complained}{command[0]} has not ended within {limit:g} seconds and was killed\n"
+        return status, said, complained
+
+
+def _wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:
+    """Return the exit status of the process, or None if it runs longer and was killed."""
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_KILL_SECONDS)
+    return None

@@ -210,9 +210,13 @@ def rebuilding(module: AnsibleModule) -> list[str]:
     return t.cast("list[str]", command)
 
 
+REBUILD_SECONDS = 1800
+
+
 def rebuild(module: AnsibleModule, command: list[str]) -> None:
     """Rebuild the RAM disks; ends the run with one sentence if that fails."""
-    status, output, errors = _commands.run(command)
+    # For each kernel, with all its modules.
+    status, output, errors = _commands.run(command, limit=REBUILD_SECONDS)
     if status:
         words = " ".join((errors or output).split()[-40:])
         remedy = "put that right and run again; until then the next boot may find the former modprobe configuration"

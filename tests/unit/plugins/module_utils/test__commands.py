@@ -54,5 +54,14 @@ def test_run_kills_a_program_that_runs_too_long(tmp_path: Path) -> None:
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
+def test_run_without_a_limit_of_its_caller_ends_and_says_what_was_waited_for(tmp_path: Path) -> None:
+    script = f"echo $$ > {tmp_path}/pid; echo begun; exec sleep 3600"
+    status, output, errors = _commands.run(["sh", "-c", script], limit=1)
+    assert (status, output) == (_commands.TIMED_OUT, "begun\n")
+    assert errors == "sh has not ended within 1 seconds and was killed\n"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
 def test_no_plugin_uses_what_can_lose_output() -> None:
     assert [path.name for path in PLUGINS.rglob("*.py") if ".run_command(" in path.read_text(encoding="utf-8")] == []

@@ -114,6 +114,15 @@ def test_a_check_knows_a_distribution_without_a_package_manager_of_ours(machine,
     assert "node: the installer of driver 580.1 would be fetched and run." in said
 
 
+def test_an_installer_unpacks_into_the_state_directory(machine, apply):
+    """Its scratch folder is not /tmp, where others can write, and which may be mounted with noexec."""
+    text = f'stat --format "%a %n" "$TMPDIR" > {machine.folder}/scratch'
+    code, _done, said = apply("runfile_install", **machine.installer(text))
+    assert code == 0, said
+    mode, path = (machine.folder / "scratch").read_text().split()
+    assert (mode, path.endswith("/driver-runfile")) == ("700", True)
+
+
 def test_an_installer_that_succeeds_is_recorded_and_goes(machine, apply):
     code, _done, said = apply("runfile_install", **machine.installer("exit 0"))
     assert (code, machine.node.loaded()) == (0, []), said

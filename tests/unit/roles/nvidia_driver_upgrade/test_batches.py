@@ -132,6 +132,24 @@ def test_what_was_begun_goes_first_and_the_others_follow_in_batches(hear, limit,
     assert told == batches, "first the one that was begun, then all others in the inventory's order"
 
 
+def test_reason_of_a_time_limit_names_what_was_waited_for(hear):
+    results = {"alone": {"nvidia_driver_upgrade_result": {**RESULT, "reason": ""}}}
+    sleep = {"name": "Start the installer", "ansible.builtin.command": {"argv": ["sleep", "60"]}, "timeout": 1}
+    tasks = [
+        {
+            "block": [sleep],
+            "rescue": [{"ansible.builtin.include_role": {"name": ROLE, "tasks_from": "failed"}}],
+        }
+    ]
+    told = hear(
+        results,
+        [{"hosts": "all", "gather_facts": False, "tasks": tasks}],
+        "hostvars.alone.nvidia_driver_upgrade_result.reason",
+    )
+    assert told.startswith("'Start the installer': ")
+    assert "failed to execute in the expected time frame (1)" in told
+
+
 def test_why_it_failed_first_is_told_first(hear):
     reasons = {"alone": "", "before": "first.", "within": "second"}
     results = {name: {"nvidia_driver_upgrade_result": {**RESULT, "reason": reason}} for name, reason in reasons.items()}
