@@ -20,10 +20,10 @@ _RESOURCES = [
     {"name": "pods", "kind": "Pod", "singularName": "pod", "namespaced": True, "verbs": ["get", "list"]},
 ]
 _NO_SUCH_NODE = {"kind": "Status", "status": "Failure", "code": 404}
-# A fake of systemctl and journalctl; each state of the machine is a file beside it.
+# A fake of systemctl, systemd-run and journalctl; each state of the machine is a file beside it.
 _PROGRAM = '''\
 #!{python}
-import json, os, pathlib, sys
+import json, os, pathlib, signal, sys
 import yaml
 
 HERE = pathlib.Path({folder!r})
@@ -74,9 +74,23 @@ def show(state):
     return "LoadState=loaded\\nActiveState=%s\\nSubState=%s\\nNRestarts=%d\\n" % (active, sub, state["restarts"])
 
 
+def end_run():
+    """Kill the ansible-playbook that has called this program, as by a controller that loses power."""
+    pid, run = os.getpid(), []
+    while pid > 1:
+        if b"ansible-playbook" in pathlib.Path("/proc/%d/cmdline" % pid).read_bytes():
+            run.append(pid)
+        pid = int(pathlib.Path("/proc/%d/stat" % pid).read_text().rpartition(")")[2].split()[1])
+    for pid in reversed(run):
+        os.kill(pid, signal.SIGKILL)
+
+
 words = sys.argv[1:]
 state = json.loads((HERE / "state.json").read_text())
-if pathlib.Path(sys.argv[0]).name == "journalctl":
+if pathlib.Path(sys.argv[0]).name == "systemd-run":
+    with (HERE / "timers").open("a") as file:
+        file.write(json.dumps(words) + "\\n")
+elif pathlib.Path(sys.argv[0]).name == "journalctl":
     print("I0102 03:04:05.678901    1234 server.go:5] \\"Starting\\"")
     print("E0102 03:04:05.678901    1234 kubelet.go:1703] \\"Failed to start ContainerManager\\" " + state["error"])
 elif words[0] == "cat":
@@ -86,6 +100,9 @@ elif "show" in words:
 elif words[0] in ("start", "restart"):
     start(state)
 put("state.json", state)
+if "restart" in words and (HERE / "ends").exists():
+    (HERE / "ends").unlink()
+    end_run()
 '''
 
 
@@ -100,7 +117,7 @@ class Machine:
         unit = f"# /lib/kubelet.service\n[Service]\nExecStart=/usr/bin/kubelet --config={self.config}"
         programs = folder / "bin"
         programs.mkdir()
-        for name in ("systemctl", "journalctl"):
+        for name in ("systemctl", "systemd-run", "journalctl"):
             (programs / name).write_text(_PROGRAM.format(python=sys.executable, folder=str(folder), unit=unit))
             (programs / name).chmod(0o755)
         self.environment = {"PATH": f"{programs}:{os.environ['PATH']}"}
@@ -125,6 +142,12 @@ class Machine:
     @node.setter
     def node(self, node: dict[str, Any]) -> None:
         (self.folder / "node.json").write_text(json.dumps(node))
+
+    @property
+    def timers(self) -> list[list[str]]:
+        """The calls of systemd-run."""
+        file = self.folder / "timers"
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
     @property
     def starts(self) -> int:

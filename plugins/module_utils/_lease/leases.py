@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Sequence
 
 from .._kube_error import ApiError
 from .._kubernetes.api import run_parallel
+from .._kubernetes.objects import Object
 from .decide import REFUSE, Held, Request, Verdict, decide, decode_time, encode_time, may_release
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ NAMESPACE = "kube-system"
 LABELS = {"app.kubernetes.io/managed-by": "gpu.kubernetes"}
 # Another run writes the Lease between the list and the change.
 ATTEMPTS = 5
-
-Object = dict
 
 
 def hold_leases(
@@ -46,37 +45,39 @@ def release_leases(cluster: Cluster, names: Sequence[str], holder: str) -> list[
 
 
 def _read_leases(cluster: Cluster, names: Sequence[str]) -> dict[str, Object]:
-    found = cluster.leases(NAMESPACE, LABELS)
-    return {lease["metadata"]["name"]: lease for lease in found if lease["metadata"]["name"] in names}
+    found = {str(lease["metadata"]["name"]): lease for lease in cluster.leases(NAMESPACE, LABELS)}
+    return {name: found[name] for name in names if name in found}
 
 
 def _hold(cluster: Cluster, name: str, lease: Object | None, request: Request, check_mode: bool) -> Verdict:
-    for attempt in range(1, ATTEMPTS + 1):
+    attempt = 1
+    while True:
         verdict = decide(read_lease(lease) if lease else None, request, _now(cluster))
-        if verdict.action == REFUSE or verdict.after is None or check_mode:
+        if verdict.after is None or verdict.action == REFUSE or check_mode:
             return verdict
         try:
-            _write(cluster, name, lease, verdict)
+            _write(cluster, name, lease, verdict.after)
         except ApiError as error:
             # Made, changed or deleted by another run meanwhile.
             if error.status not in (404, 409) or attempt == ATTEMPTS:
                 raise
+            attempt += 1
             lease = cluster.lease(NAMESPACE, name)
         else:
             return verdict
-    raise AssertionError("unreachable")
 
 
-def _write(cluster: Cluster, name: str, lease: Object | None, verdict: Verdict) -> None:
-    spec = format_spec(verdict, lease)
+def _write(cluster: Cluster, name: str, lease: Object | None, after: Held) -> None:
+    metadata: Object = {"labels": LABELS}
     if lease is None:
-        manifest = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
-        metadata = {"name": name, "namespace": NAMESPACE, "labels": LABELS}
-        cluster.create_lease(NAMESPACE, {**manifest, "metadata": metadata, "spec": spec})
+        metadata.update(name=name, namespace=NAMESPACE)
+        spec = format_spec(after, {})
+        kind = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+        cluster.create_lease(NAMESPACE, {**kind, "metadata": metadata, "spec": spec})
         return
     # The server rejects the patch (409) if the Lease has changed since it was read.
-    metadata = {"resourceVersion": lease["metadata"].get("resourceVersion"), "labels": LABELS}
-    cluster.patch_lease(NAMESPACE, name, {"metadata": metadata, "spec": spec})
+    metadata["resourceVersion"] = lease["metadata"].get("resourceVersion")
+    cluster.patch_lease(NAMESPACE, name, {"metadata": metadata, "spec": format_spec(after, lease.get("spec") or {})})
 
 
 def _delete(cluster: Cluster, lease: Object) -> str:
@@ -102,17 +103,15 @@ def read_lease(lease: Object) -> Held | None:
     return Held(str(spec["holderIdentity"]), since, renewed, seconds if isinstance(seconds, int) else 0)
 
 
-def format_spec(verdict: Verdict, lease: Object | None) -> Object:
-    """Return the spec of the Lease after the verdict."""
-    after = verdict.after
-    assert after is not None
-    transitions = ((lease or {}).get("spec") or {}).get("leaseTransitions") or 0
+def format_spec(after: Held, before: Object) -> Object:
+    """Return the spec of the Lease, whose spec was *before*."""
+    former = before.get("holderIdentity")
     return {
         "holderIdentity": after.holder,
         "acquireTime": encode_time(after.since),
         "renewTime": encode_time(after.renewed),
         "leaseDurationSeconds": after.seconds,
-        "leaseTransitions": transitions + (verdict.before is not None and verdict.before.holder != after.holder),
+        "leaseTransitions": (before.get("leaseTransitions") or 0) + (former not in (None, after.holder)),
     }
 
 

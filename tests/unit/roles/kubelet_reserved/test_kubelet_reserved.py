@@ -8,6 +8,8 @@ import functools
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -123,6 +125,29 @@ def test_run_again_and_back(machine, apply, tmp_path):
     code, changed, said = apply(kubelet_reserved_state="absent")
     assert (code, changed > 1, machine.starts, machine.config.read_text()) == (0, True, 2, KUBEADM), said
     assert left_behind(tmp_path) == []
+
+
+def test_node_restores_its_configuration_if_the_run_ends_before_the_verification(machine, apply, tmp_path):
+    """The controller is killed as soon as the kubelet has restarted; the timer then does what it was armed with."""
+    systemd = {"_restore_timer_systemd_dir": str(tmp_path)}
+    (tmp_path / "ends").touch()
+    code, _changed, said = apply(**systemd)
+    assert (code < 0, machine.starts) == (True, 1), said
+    assert machine.config.read_text() != KUBEADM
+    ((*words, archive, plan),) = machine.timers
+    assert {"--unit=gpu-kubernetes-restore-kubelet", "--on-active=720"} <= set(words)
+    subprocess.run([sys.executable, "-E", "-s", archive, plan], check=True, capture_output=True)
+    assert (machine.starts, machine.config.read_text()) == (2, KUBEADM)
+    # Nobody takes over: the process of that run exists no more.
+    code, changed, said = apply(**systemd)
+    assert (code, changed > 0, machine.starts) == (0, True, 3), said
+    assert f"RESTORED: host: the node restored {machine.config} itself at 20" in said
+    assert "because the run ended between the change of kubelet at 20" in said
+    assert machine.config.read_text() == KUBEADM + "kubeReserved:\n  cpu: '500m'\n  memory: '1Gi'\n"
+    assert len(machine.timers) == 2
+    assert not (tmp_path / "state" / "restore").exists()
+    code, changed, said = apply(**systemd)
+    assert (code, changed, "RESTORED" in said) == (0, 0, False), said
 
 
 @pytest.mark.thorough
