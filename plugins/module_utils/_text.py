@@ -29,17 +29,16 @@ def read_text(value: Any, name: str, decimal: bool = False) -> str:
         return str(int(value))
     if isinstance(value, float) and decimal:
         return repr(float(value))
-    kind = {bool: "a truth value", float: "a number that may have lost its last digits"}.get(
-        _find_base(value), "another value"
+    kind = (
+        "a truth value"
+        if isinstance(value, bool)
+        else "a number that may have lost its last digits"
+        if isinstance(value, float)
+        else "another value"
     )
     raise NotTextError(
         f"{name} is {value!s}, {kind} and not a text; write it in quotes, or a version with all its numbers"
     )
-
-
-def _find_base(value: Any) -> type:
-    """The plain type of a value, of which ansible-core has subclasses."""
-    return next((base for base in (bool, float) if isinstance(value, base)), object)
 
 
 def make_printable(text: Any) -> str:

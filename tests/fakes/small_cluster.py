@@ -40,10 +40,9 @@ KINDS: dict[str, dict[str, tuple[str, bool]]] = {
     },
     "coordination.k8s.io/v1": {"leases": ("Lease", True)},
     "batch/v1": {"jobs": ("Job", True), "cronjobs": ("CronJob", True)},
-    "networking.k8s.io/v1": {"ingresses": ("Ingress", True)},
+    "networking.k8s.io/v1": {"ingresses": ("Ingress", True), "networkpolicies": ("NetworkPolicy", True)},
     "resource.k8s.io/v1": {"resourceslices": ("ResourceSlice", False)},
     "node.k8s.io/v1": {"runtimeclasses": ("RuntimeClass", False)},
-    "networking.k8s.io/v1": {"networkpolicies": ("NetworkPolicy", True)},
     "admissionregistration.k8s.io/v1": {
         "validatingadmissionpolicies": ("ValidatingAdmissionPolicy", False),
         "validatingadmissionpolicybindings": ("ValidatingAdmissionPolicyBinding", False),

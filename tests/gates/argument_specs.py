@@ -21,7 +21,15 @@ import yaml
 from ._common import FQCN, ROOT, finish, roles
 
 # Options of the whole collection, which each role that reads them documents; they have no default of their own in a role.
-SHARED = ("container_runtime", "gpu_image_registry", "gpu_kubeconfig", "gpu_kube_context", "gpu_node_name", "gpu_take_over")
+SHARED = (
+    "container_runtime",
+    "gpu_image_registry",
+    "gpu_kubeconfig",
+    "gpu_kube_context",
+    "gpu_node_name",
+    "gpu_proxy_environment",
+    "gpu_take_over",
+)
 PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "str": (str,),
     "path": (str,),
@@ -143,10 +151,10 @@ def names_of(role: Path) -> tuple[set[str], set[str]]:
     return read, given
 
 
-def read_by_internal_roles(role: Path, words: set[str]) -> set[str]:
-    """Words that internal roles read which *role* includes; an internal role is one whose name begins with an underscore."""
-    used = (each for each in role.parent.glob("_*") if each != role and {each.name, f"the_plugin_{each.name}"} & words)
-    return {word for each in used for word in names_of(each)[0]}
+def read_by_included_roles(role: Path, words: set[str]) -> set[str]:
+    """Words that roles read which *role* includes: all of internal roles, whose names begin with an underscore, and SHARED ones of the others."""
+    used = (each for each in role.parent.iterdir() if each != role and {each.name, f"the_plugin_{each.name}"} & words)
+    return {word for each in used for word in names_of(each)[0] if each.name.startswith("_") or word in SHARED}
 
 
 def problems_of_entry_point(name: str, spec: Mapping[str, Any], main: Mapping[str, Any]) -> Iterator[str]:
@@ -167,7 +175,7 @@ def problems_of_role(role: Path) -> tuple[int, list[str]]:
         return 0, [f"{role.name}: meta/argument_specs.yml has no entry point main"]
     options: dict[str, Any] = main.get("options", {})
     defaults, (read, given) = load(role / "defaults" / "main.yml"), names_of(role)
-    passed_on = read_by_internal_roles(role, read)
+    passed_on = read_by_included_roles(role, read)
     # An internal role may own variables that users set; these begin without the underscore.
     prefixes = (f"{role.name}_", f"{role.name.lstrip('_')}_")
     # What begins with the longer name of another role is that one's.
