@@ -182,6 +182,11 @@ def test_a_compiler_is_judged_when_it_is_there(refused, workshop, tmp_path):
 
 def test_playbooks_check_the_toolkits_only_where_they_are_declared(refused):
     mistake, _words = MISTAKES["no-release"]
-    told = refused(["preflight"], {"declared": mistake, "none": {**mistake, "cuda_versions": []}})
+    hosts = {
+        "declared": mistake,
+        "none": {**mistake, "cuda_versions": []},
+        "unanswered": {**mistake, "cuda_versions": None},
+    }
+    told = refused(["preflight"], hosts)
     assert "which is not a release of CUDA" in told["declared"]
-    assert told["none"] == ""
+    assert (told["none"], told["unanswered"]) == ("", "")
