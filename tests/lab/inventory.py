@@ -28,7 +28,7 @@ def path(settings: Settings) -> Path:
     return settings.state / "inventory.yml"
 
 
-# Variables of an image -> how its repository may end, and the fake that is used if the user gave none.
+# Variables of an image -> possible ends of its repository, and the fake without an archive of the user.
 _IMAGES = {
     "k8s_device_plugin_image": (("nvidia/k8s-device-plugin",), DEVICE_PLUGIN),
     "gpu_smoke_test_image": (("nvidia/k8s/cuda-sample",), CUDA_SAMPLE),
@@ -44,7 +44,7 @@ _BINDS_NO_RUNTIME_CLASS = "1.11-d170d8a"
 
 
 def image_variables(settings: Settings) -> dict[str, Any]:
-    """Registry, repository and tag of each image, of the user's own archive where one fits, else of the fake; and their other variables."""
+    """Registry, repository and tag of each image, of the user's archive or else of the fake; and further variables of the image."""
     given = [name for archive in settings.given_archives for name in image_names(archive)]
     variables: dict[str, Any] = {}
     for prefix, (endings, fake) in _IMAGES.items():
@@ -53,7 +53,7 @@ def image_variables(settings: Settings) -> dict[str, Any]:
         registry, repository = repository.split("/", 1)
         variables |= {f"{prefix}_registry": registry, f"{prefix}_repository": repository, f"{prefix}_tag": tag}
         if chosen == NANO_GPU_AGENT:
-            # Nor are there any: the nodes' toolkit is CDI alone.
+            # The nodes have no host binaries: their toolkit is CDI only.
             variables["nano_gpu_agent_needs_host_binaries"] = False
     if variables["gpushare_extender_image_tag"] == _BINDS_NO_RUNTIME_CLASS:
         variables["containerd_nvidia_set_default"] = True

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a program writes is returned whole, and nothing that it leaves behind is waited for."""
+"""The whole output of a program, without waiting for its child processes."""
 
 from __future__ import annotations
 

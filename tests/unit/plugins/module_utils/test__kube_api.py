@@ -136,7 +136,7 @@ class Resources:
     def get(api_version: str, kind: str) -> Any:
         if kind == "Nothing":
             raise api.ResourceNotFoundError
-        if kind == "Away":
+        if kind == "Unreachable":
             raise Wrapped(OSError(111, "Connection refused"))
 
         def path(name: str | None = None, namespace: str | None = None) -> str:
@@ -163,7 +163,10 @@ def test_objects_by_name_or_labels() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "words"),
-    [("Nothing", "has no Nothing of v1; correct it"), ("Away", "cannot be reached ([Errno 111] Connection refused)")],
+    [
+        ("Nothing", "has no Nothing of v1; correct it"),
+        ("Unreachable", "cannot be reached ([Errno 111] Connection refused)"),
+    ],
 )
 def test_objects_of_unknown_kind_raise(kind: str, words: str) -> None:
     client = Client()

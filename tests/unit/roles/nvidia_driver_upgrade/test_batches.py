@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which nodes may be upgraded at once, in which order, and what is told of one that failed."""
+"""Which nodes may be upgraded at once, in which order, and the reported cause of a failure."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ import yaml
 from fakes.loopback_api import write_kubeconfig
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
-from ansible_collections.gpu.kubernetes.tests.unit.roles.nvidia_driver_upgrade.upgraded import (
+from ansible_collections.gpu.kubernetes.tests.unit.roles.nvidia_driver_upgrade.upgrade_objects import (
     RESULT,
     ROLE,
-    offering,
+    make_node,
 )
 
 if os.geteuid() != 0:
     pytest.skip("only root gives files to root", allow_module_level=True)
 
 
-def test_nodes_that_take_no_work_already_count(refusals, cluster, given):
+def test_unavailable_nodes_count_towards_the_limit(refusals, cluster, host_variables):
     gpus = {"nvidia.com/gpu": "2"}
     for name, parts in {
         "w1": {},
         "w2": {},
         "w3": {},
-        "away": {"unschedulable": True},
-        "sick": {"ready": False, "unschedulable": True},
+        "cordoned": {"unschedulable": True},
+        "unready": {"ready": False, "unschedulable": True},
     }.items():
-        cluster.put(offering(name, gpus, **parts))
-    cluster.put(offering("no-gpu", {}, unschedulable=True))
-    #: Hosts whose turn it is, by their nodes, and the limit; what is said, if anything.
+        cluster.put(make_node(name, gpus, **parts))
+    cluster.put(make_node("no-gpu", {}, unschedulable=True))
+    #: Hosts of a batch by their nodes, the limit, and parts of the message, if any.
     batches = [
-        ({"a": "w1"}, 2, "with w1 more GPU nodes", "2", "away, sick are", "3"),
+        ({"a": "w1"}, 2, "with w1 more GPU nodes", "2", "cordoned, unready are", "3"),
         ({"b": "w1"}, 3, ""),
-        ({"c": "away", "d": "sick"}, 1, ""),
-        ({"e": "w1", "f": "w2"}, "50%", "with w1, w2 more GPU nodes", "1", "away, sick are", "4"),
-        ({"g": "w1", "h": "sick"}, 3, ""),
-        ({"i": "w1", "j": "sick"}, 2, "with w1, sick more GPU nodes", "2", "away is", "3"),
+        ({"c": "cordoned", "d": "unready"}, 1, ""),
+        ({"e": "w1", "f": "w2"}, "50%", "with w1, w2 more GPU nodes", "1", "cordoned, unready are", "4"),
+        ({"g": "w1", "h": "unready"}, 3, ""),
+        ({"i": "w1", "j": "unready"}, 2, "with w1, unready more GPU nodes", "2", "cordoned is", "3"),
     ]
     groups = [
         {
             host: {
-                **given,
+                **host_variables,
                 "nvidia_driver_upgrade_max_unavailable": limit,
                 "gpu_node_name": name,
                 "nvidia_driver_upgrade_result": {"node": name},
@@ -54,23 +54,25 @@ def test_nodes_that_take_no_work_already_count(refusals, cluster, given):
         }
         for hosts, limit, *_words in batches
     ]
-    told = refusals("nvidia_driver_upgrade", ["max_unavailable"], *groups)
+    results = refusals("nvidia_driver_upgrade", ["max_unavailable"], *groups)
     for hosts, _limit, words, *more in batches:
         for host in hosts:
-            assert bool(told[host]) is bool(words), told[host]
+            assert bool(results[host]) is bool(words), results[host]
             if words:
                 limit, others, needed = more
-                assert told[host] == (
+                assert results[host] == (
                     f"{host}: not started, because {words} would be unavailable than the {limit} of nvidia_driver_upgrade_max_unavailable: "
                     f"{others} already cordoned or not Ready. Make them available, or set the limit to {needed} with -e."
                 )
 
 
-def test_an_api_server_that_does_not_tell_stops_the_batch(refusals, cluster, given):
-    given["gpu_kubeconfig"] = str(write_kubeconfig("http://127.0.0.1:1", Path(given["gpu_kubeconfig"])))
-    told = refusals("nvidia_driver_upgrade", ["max_unavailable"], {"w1": given})
-    assert told["w1"].startswith("w1: ")
-    assert "127.0.0.1:1" in told["w1"]
+def test_unreachable_api_server_stops_the_batch(refusals, cluster, host_variables):
+    host_variables["gpu_kubeconfig"] = str(
+        write_kubeconfig("http://127.0.0.1:1", Path(host_variables["gpu_kubeconfig"]))
+    )
+    results = refusals("nvidia_driver_upgrade", ["max_unavailable"], {"w1": host_variables})
+    assert results["w1"].startswith("w1: ")
+    assert "127.0.0.1:1" in results["w1"]
 
 
 @pytest.mark.parametrize(
@@ -80,44 +82,44 @@ def test_an_api_server_that_does_not_tell_stops_the_batch(refusals, cluster, giv
         ("60%", ["0 1", "1 3", "4 1"]),
     ],
 )
-def test_what_was_begun_goes_first_and_the_others_follow_in_batches(hear, limit, batches):
+def test_interrupted_upgrade_runs_first_and_the_others_in_batches(evaluate, limit, batches):
     first, second, _report = yaml.safe_load((ROOT / "playbooks" / "upgrade_nvidia_driver.yml").read_text())
-    # They come through it in no order that is known.
+    # Its hosts have no defined order.
     first = {"hosts": "all", "order": "reverse_inventory", "gather_facts": False, "tasks": first["tasks"][-2:]}
     assert all("ansible.builtin.group_by" in task for task in first["tasks"])
     second = {key: second[key] for key in ("hosts", "serial", "gather_facts")}
-    # The hosts of a batch, and how many had their turn before.
-    had = "{{ ansible_play_hosts_all | map('extract', hostvars) | selectattr('batch', 'defined') | list | length }}"
-    keep = [
-        {"ansible.builtin.set_fact": {"had": had}},
-        {"ansible.builtin.set_fact": {"batch": "{{ had }} {{ ansible_play_batch | length }}"}},
+    # The number of earlier hosts, and the size of the batch.
+    earlier = "{{ ansible_play_hosts_all | map('extract', hostvars) | selectattr('batch', 'defined') | list | length }}"
+    record = [
+        {"ansible.builtin.set_fact": {"earlier": earlier}},
+        {"ansible.builtin.set_fact": {"batch": "{{ earlier }} {{ ansible_play_batch | length }}"}},
     ]
     states = {**dict.fromkeys("abcde", "due"), "f": "unchanged"}
     hosts = {
         name: {"nvidia_driver_upgrade_result": {"state": state, "resumed": name == "e"}}
         for name, state in states.items()
     }
-    told = hear(
+    results = evaluate(
         hosts,
-        [first, {**second, "tasks": keep}],
+        [first, {**second, "tasks": record}],
         "'eabcd' | map('extract', hostvars, 'batch') | unique | list",
         nvidia_driver_upgrade_max_unavailable=limit,
     )
-    assert told == batches, "first the one that was begun, then all others in the inventory's order"
+    assert results == batches, "first the interrupted one, then all others in the order of the inventory"
 
 
-def test_why_it_failed_first_is_told_first(hear):
+def test_first_cause_is_reported_first(evaluate):
     reasons = {"alone": "", "before": "first.", "within": "second"}
-    results = {name: {"nvidia_driver_upgrade_result": {**RESULT, "reason": reason}} for name, reason in reasons.items()}
+    hosts = {name: {"nvidia_driver_upgrade_result": {**RESULT, "reason": reason}} for name, reason in reasons.items()}
     tasks = [
         {
             "block": [{"ansible.builtin.fail": {"msg": "second."}}],
             "rescue": [{"ansible.builtin.include_role": {"name": ROLE, "tasks_from": "failed"}}],
         }
     ]
-    told = hear(
-        results,
+    results = evaluate(
+        hosts,
         [{"hosts": "all", "gather_facts": False, "tasks": tasks}],
         "ansible_play_hosts | map('extract', hostvars, 'nvidia_driver_upgrade_result') | map(attribute='reason') | list",
     )
-    assert told == ["second.", "first. second.", "second."]
+    assert results == ["second.", "first. second.", "second."]

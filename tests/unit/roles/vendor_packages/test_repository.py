@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What vendor_packages reports when a package manager cannot read its sources."""
+"""Reports of vendor_packages about unreadable sources of a package manager."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import os
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import DEBIAN
 
 
-def test_a_check_says_that_it_cannot_take_away_what_keeps_apt_from_reading(refusals, tmp_path):
+def test_check_mode_with_unreadable_sources_names_the_managed_source(refusals, tmp_path):
     (tmp_path / "apt-get").write_text("#!/bin/sh\necho 'E: Conflicting values set' >&2\nexit 100\n")
     (tmp_path / "apt-get").chmod(0o755)
-    source = tmp_path / "ours.sources"
+    source = tmp_path / "managed.sources"
     source.touch()
-    told = refusals(
+    messages = refusals(
         "vendor_packages",
         ["repository_host"],
         {"check": {}},
@@ -24,6 +24,6 @@ def test_a_check_says_that_it_cannot_take_away_what_keeps_apt_from_reading(refus
         environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
         check_mode=True,
     )
-    assert told["check"].startswith("check: apt cannot read its sources (E: Conflicting values set). ")
-    assert f"{source} of an earlier run may be the cause;" in told["check"]
+    assert messages["check"].startswith("check: apt cannot read its sources (E: Conflicting values set). ")
+    assert f"{source} of an earlier run may be the cause;" in messages["check"]
     assert source.exists()

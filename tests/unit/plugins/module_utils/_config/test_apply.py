@@ -30,12 +30,12 @@ REQUESTED: list[dict[str, t.Any]] = [
 
 @pytest.mark.parametrize("name", samples.FILES)
 @pytest.mark.parametrize("requested", REQUESTED, ids=["plain", "all", "off", "settings"])
-def test_quartet_and_undo(tmp_path: Path, name: str, requested: dict[str, t.Any]) -> None:
+def test_check_run_repeat_and_undo_restore_the_file(tmp_path: Path, name: str, requested: dict[str, t.Any]) -> None:
     text, release = samples.FILES[name]
     node = Node(tmp_path, text, release)
     start = node.snapshot()
     predicted = node.present(check=True, **requested)
-    assert node.snapshot() == start, "check mode touched something"
+    assert node.snapshot() == start, "check mode changed a file"
     done = node.present(**requested)
     assert (done.changed, done.after, done.restart_required) == (True, predicted.after, True)
     assert predicted.changed
@@ -55,13 +55,13 @@ def test_quartet_and_undo(tmp_path: Path, name: str, requested: dict[str, t.Any]
     assert node.config.read_bytes() == done.after
     done = node.absent()
     assert (done.changed, done.restart_required, done.after) == (True, True, predicted.after)
-    assert node.config.read_bytes() == text.encode(), "the first bytes are back"
+    assert node.config.read_bytes() == text.encode(), "the original bytes are not restored"
     assert not node.absent().changed
     assert not list((tmp_path / "state" / "state").rglob("*.json"))
 
 
 @pytest.mark.parametrize("name", [name for name in samples.FILES if not name.startswith(("empty", "comments"))])
-def test_only_new_lines_and_no_lost_ones(tmp_path: Path, name: str) -> None:
+def test_present_adds_lines_and_removes_none(tmp_path: Path, name: str) -> None:
     text, release = samples.FILES[name]
     node = Node(tmp_path, text, release)
     node.present()
@@ -71,7 +71,7 @@ def test_only_new_lines_and_no_lost_ones(tmp_path: Path, name: str) -> None:
     assert node.text().count("\r\n") == (node.text().count("\n") if name == "CRLF" else 0)
 
 
-class TestFileItself:
+class TestFile:
     def test_missing_file_is_created_and_removed_with_its_directories(self, tmp_path: Path) -> None:
         node = Node(tmp_path, None, "2.1")
         done = node.present()
@@ -112,7 +112,7 @@ class TestFileItself:
         with open(done.backup_file, encoding="utf-8") as stream:
             assert stream.read() == samples.KUBESPRAY
 
-    def test_read_only_directory(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_read_only_directory_raises(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         node = Node(tmp_path, samples.KUBEADM_V3)
         real = os.open
 
@@ -141,14 +141,14 @@ class TestFileItself:
             (b"version = 3\nx = \xff\n", "line 2"),
         ],
     )
-    def test_what_cannot_be_edited(self, tmp_path: Path, content: bytes, words: str) -> None:
+    def test_invalid_file_is_refused_and_unchanged(self, tmp_path: Path, content: bytes, words: str) -> None:
         node = Node(tmp_path, content)
         with pytest.raises(ConfigError, match=words):
             node.present()
         assert node.config.read_bytes() == content
         assert not (tmp_path / "state").exists()
 
-    def test_foreign_bytes_and_byte_order_mark_survive(self, tmp_path: Path) -> None:
+    def test_invalid_utf8_and_byte_order_mark_are_kept(self, tmp_path: Path) -> None:
         content = b"\xef\xbb\xbf# caf\xe9\r\n" + samples.KUBEADM_V3.replace("\n", "\r\n").encode()
         node = Node(tmp_path, content)
         after = node.present().after
@@ -182,7 +182,7 @@ class TestSeveralRuns:
         assert node.present().changed
         assert node.text().count("SystemdCgroup = true") == 2
 
-    def test_two_runtimes(self, tmp_path: Path) -> None:
+    def test_two_runtimes_are_undone_one_by_one(self, tmp_path: Path) -> None:
         cdi: dict[str, t.Any] = {"runtime_name": "nvidia-cdi", "runtime_path": "/usr/bin/nvidia-container-runtime.cdi"}
         node = Node(tmp_path, samples.DOCKER, "1.7")
         node.present(set_default=True)
@@ -221,7 +221,7 @@ class TestValidate:
         )
         return 0, text, ""
 
-    def test_accepted(self, tmp_path: Path) -> None:
+    def test_accepted_change_is_written(self, tmp_path: Path) -> None:
         assert self.node(tmp_path, self.dump()).present().changed
 
     @pytest.mark.parametrize("check", [True, False])
@@ -236,7 +236,9 @@ class TestValidate:
             ([(0, "DUMP", "")], "has no runtime nvidia"),
         ],
     )
-    def test_refused(self, tmp_path: Path, check: bool, answers: list[tuple[int, str, str]], words: str) -> None:
+    def test_refused_change_is_not_written(
+        self, tmp_path: Path, check: bool, answers: list[tuple[int, str, str]], words: str
+    ) -> None:
         replies = [self.dump(binary="/other") if answer[1] == "DUMP" else answer for answer in answers]
         node = self.node(tmp_path, *replies)
         with pytest.raises(ConfigError, match=words):
@@ -244,16 +246,16 @@ class TestValidate:
         assert node.text() == samples.KUBEADM_V3
         assert not (tmp_path / "state").exists()
 
-    def test_first_bytes_come_back_even_if_containerd_never_liked_them(self, tmp_path: Path) -> None:
-        node = self.node(tmp_path, self.dump(), (1, "", "containerd: never liked it"))
+    def test_undo_restores_original_that_containerd_rejects(self, tmp_path: Path) -> None:
+        node = self.node(tmp_path, self.dump(), (1, "", "containerd: rejected before"))
         node.present()
-        assert any("never liked it" in warning for warning in node.absent().warnings)
+        assert any("rejected before" in warning for warning in node.absent().warnings)
         assert node.text() == samples.KUBEADM_V3
 
     def test_other_removals_are_validated(self, tmp_path: Path) -> None:
         node = self.node(tmp_path, self.dump(), (1, "", "containerd: no"))
         node.present()
-        node.config.write_text(node.text() + "# mine\n", encoding="utf-8")
+        node.config.write_text(node.text() + "# edited\n", encoding="utf-8")
         before = node.text()
         with pytest.raises(ConfigError, match="without the change: no; nothing was written"):
             node.absent()
@@ -311,9 +313,9 @@ def test_other_spellings_of_the_same(tmp_path: Path, name: str, requested: dict[
     tree = loads(node.text())
     runtimes = tree["plugins"][samples.V3]["containerd"]["runtimes"]
     assert {runtime["options"]["SystemdCgroup"] for runtime in runtimes.values()} == {systemd}
-    node.config.write_text("# mine\n" + node.text(), encoding="utf-8")
+    node.config.write_text("# edited\n" + node.text(), encoding="utf-8")
     node.absent()
-    assert node.text() == "# mine\n" + SPELLINGS[name]
+    assert node.text() == "# edited\n" + SPELLINGS[name]
 
 
 def test_any_sequence_of_runs_can_be_undone(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -332,9 +334,9 @@ def test_any_sequence_of_runs_can_be_undone(tmp_path_factory: pytest.TempPathFac
             ),
         }
     )
-    foreign = st.sampled_from(["", "# mine\n", "[proxy_plugins]\nx = '1s'\n"])
+    additions = st.sampled_from(["", "# edited\n", "[proxy_plugins]\nx = '1s'\n"])
 
-    @hypothesis.given(st.sampled_from(sorted(samples.FILES)), st.lists(runs, min_size=1, max_size=3), foreign)
+    @hypothesis.given(st.sampled_from(sorted(samples.FILES)), st.lists(runs, min_size=1, max_size=3), additions)
     @hypothesis.settings(max_examples=hypothesis.settings().max_examples // 3)
     def check(name: str, sequence: list[dict[str, t.Any]], addition: str) -> None:
         text, release = samples.FILES[name]

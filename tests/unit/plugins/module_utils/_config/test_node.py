@@ -11,7 +11,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files impor
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.node import write
 
 
-def test_nothing_is_written_unless_all_is_as_it_was_read(tmp_path: Path) -> None:
+def test_write_requires_files_as_they_were_read(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     first.write_text("1")
     order = {
