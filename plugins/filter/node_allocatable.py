@@ -11,7 +11,7 @@ short_description: Compare a node's allocatable resources with the reservations 
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
-  - Calculates a node's allocatable resources as the kubelet does: its capacity without C(kubeReserved), C(systemReserved), the hard eviction
+  - Calculates a node's allocatable resources as the kubelet does, as its capacity without C(kubeReserved), C(systemReserved), the hard eviction
     thresholds for memory and the node's file system, and huge pages.
   - Describes reservations larger than the capacity, differences from what the node reports, and what the requests of its pods exceed.
 positional: _input

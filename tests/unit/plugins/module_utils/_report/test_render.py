@@ -92,4 +92,4 @@ def test_render_table_of_host_without_facts_has_dashes() -> None:
     observation["runtime"] = {**nothing, "ok": False}
     report = build.build_report([observation], cluster(nodes=[], plugin_images=[], runtime_class={}, smoke=[]))
     row = render.render_table(report)[1]
-    assert row == ("worker-1  none  -       -     -        -        -/0      not run  problem", "bad")
+    assert row == ("worker-1  none  -       -     -        -        -/0          not run  problem", "bad")
