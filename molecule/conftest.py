@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the scenarios' tests share: playbooks as a user runs them, and the cluster's API, asked directly and not through a role."""
+"""Fixtures of all scenarios: playbooks as a user runs them, and the cluster's API without a role in between."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from kubernetes import config as kubeconfig
 from kubernetes.client.exceptions import ApiException
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.append(str(ROOT / "tests"))  # whoever runs Molecule by hand has no path to it
+sys.path.append(str(ROOT / "tests"))  # Molecule without the gates has no PYTHONPATH
 
 from lab import fingerprint as prints  # noqa: E402
 from lab import nodes  # noqa: E402
 from lab.settings import Settings, from_environment  # noqa: E402
 from lab.wait import until  # noqa: E402
 
-# No image of the lab has a shell, so that pods borrow the machine's programs.
+# No image of the lab has a shell: pods use the machine's programs.
 LIBRARIES = "/host/usr/lib/x86_64-linux-gnu"
 SLEEP = [f"{LIBRARIES}/ld-linux-x86-64.so.2", "--library-path", LIBRARIES, "/host/usr/bin/sleep", "1000"]
 LAB = ROOT / ".lab" / os.environ.get("LAB_NAME", "molecule")
@@ -39,7 +39,7 @@ Act = Callable[[subprocess.Popen[str]], object]
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Give each run of the verifier a JUnit file of its own, build/reports/$GATES_REPORT-N.xml; before pytest's own plugin reads the option."""
+    """Set the JUnit file of a run of the verifier, build/reports/$GATES_REPORT-N.xml, before pytest's own plugin reads the option."""
     name, folder = os.environ.get("GATES_REPORT"), ROOT / "build" / "reports"
     if name and not config.option.xmlpath:
         folder.mkdir(parents=True, exist_ok=True)
@@ -48,12 +48,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the tests that are marked thorough, in `make test`."""
-    left_out = [
+    deselected = [
         item for item in items if os.environ.get("GATES_TIER") == "merge" and item.get_closest_marker("thorough")
     ]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = [item for item in items if item not in deselected]
 
 
 @pytest.fixture(scope="session")
@@ -81,14 +81,14 @@ def inventory() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def machine_named() -> Callable[[str], Any]:
-    """A machine of the scenario by its name, for tests whose host is another one."""
+def get_machine() -> Callable[[str], Any]:
+    """Return a machine of the scenario by its name, for tests with another host."""
     return lambda name: testinfra.get_host(f"ansible://{name}?ansible_inventory={LAB / 'inventory.yml'}")
 
 
 @pytest.fixture
-def simulated_gpus(host: Any) -> Callable[[], int]:
-    """How many GPU device nodes the machine has; counted on the machine itself."""
+def count_simulated_gpus(host: Any) -> Callable[[], int]:
+    """Count the GPU device nodes on the machine itself."""
 
     def count() -> int:
         return sum(bool(re.fullmatch(r"nvidia\d+", name)) for name in host.file("/dev").listdir())
@@ -96,7 +96,7 @@ def simulated_gpus(host: Any) -> Callable[[], int]:
     return count
 
 
-def _delete(api: client.CoreV1Api, names: list[str]) -> None:
+def _delete_pods(api: client.CoreV1Api, names: list[str]) -> None:
     """Delete pods of the namespace default, and wait until they are gone."""
     for name in names:
         try:
@@ -111,19 +111,19 @@ def _delete(api: client.CoreV1Api, names: list[str]) -> None:
 
 
 @contextlib.contextmanager
-def _gpu_pods(api: client.CoreV1Api, inventory: dict[str, Any]) -> Iterator[Callable[..., client.V1Pod]]:
-    made: list[str] = []
-    # Where it is the default one, gpushare's extender may be one that binds no pod which asks for it.
+def _open_gpu_pods(api: client.CoreV1Api, inventory: dict[str, Any]) -> Iterator[Callable[..., client.V1Pod]]:
+    created: list[str] = []
+    # If it is the default, gpushare's extender may be one that binds no pod with a runtime class.
     default = inventory["all"]["vars"].get("containerd_nvidia_set_default", False)
     runtime = {} if default else {"runtimeClassName": "nvidia"}
 
-    def look(name: str) -> tuple[str, list[str]]:
+    def read_status(name: str) -> tuple[str, list[str]]:
         status = api.read_namespaced_pod(name, "default").status
         return status.phase, [
             each.message for each in status.conditions or [] if each.status == "False" and each.message
         ]
 
-    def start(amount: int, resource: str, node: str, waits: str = "") -> client.V1Pod:
+    def start(amount: int, resource: str, node: str, pending_reason: str = "") -> client.V1Pod:
         container = {
             "name": "gpu",
             "image": "lab.local/fake/cuda-sample:vectoradd",
@@ -139,49 +139,49 @@ def _gpu_pods(api: client.CoreV1Api, inventory: dict[str, Any]) -> Iterator[Call
             "volumes": [{"name": "host", "hostPath": {"path": "/"}}],
         }
         name = api.create_namespaced_pod("default", {"metadata": {"generateName": "job-"}, "spec": spec}).metadata.name
-        made.append(name)
-        if waits:
-            until(lambda: look(name), lambda found: any(waits in reason for reason in found[1]))
+        created.append(name)
+        if pending_reason:
+            until(lambda: read_status(name), lambda found: any(pending_reason in reason for reason in found[1]))
         else:
-            until(lambda: look(name), lambda found: found[0] == "Running")
+            until(lambda: read_status(name), lambda found: found[0] == "Running")
         pod = api.read_namespaced_pod(name, "default")
-        assert (pod.spec.node_name is None) is bool(waits)
+        assert (pod.spec.node_name is None) is bool(pending_reason)
         return pod
 
     try:
         yield start
     finally:
-        _delete(api, made)
+        _delete_pods(api, created)
 
 
 @pytest.fixture
-def gpu_pods(api: client.CoreV1Api, inventory: dict[str, Any]) -> Iterator[Callable[..., client.V1Pod]]:
-    """Start a pod that requests an amount of a resource on a node, and wait until it runs, or until it is pending for the reason *waits*.
+def start_gpu_pod(api: client.CoreV1Api, inventory: dict[str, Any]) -> Iterator[Callable[..., client.V1Pod]]:
+    """Start a pod that requests an amount of a resource on a node, and wait until it runs or is pending for *pending_reason*.
 
-    All are gone after the test.
+    All pods are deleted after the test.
     """
-    with _gpu_pods(api, inventory) as start:
+    with _open_gpu_pods(api, inventory) as start:
         yield start
 
 
 @pytest.fixture(scope="module")
-def lasting_gpu_pods(api: client.CoreV1Api, inventory: dict[str, Any]) -> Iterator[Callable[..., client.V1Pod]]:
-    """The same for pods that several tests of a file need; all are gone after the last one."""
-    with _gpu_pods(api, inventory) as start:
+def start_lasting_gpu_pod(api: client.CoreV1Api, inventory: dict[str, Any]) -> Iterator[Callable[..., client.V1Pod]]:
+    """Start pods that several tests of a file use; all are deleted after the last test."""
+    with _open_gpu_pods(api, inventory) as start:
         yield start
 
 
 @pytest.fixture
-def offered(api: client.CoreV1Api) -> Callable[[str], dict[str, str]]:
-    """What a node offers to pods, of the resources that stand for GPUs or parts of them: resource -> amount."""
+def read_allocatable(api: client.CoreV1Api) -> Callable[[str], dict[str, str]]:
+    """Read the allocatable GPU resources of a node: resource -> amount."""
 
-    def offers(name: str) -> dict[str, str]:
+    def read(name: str) -> dict[str, str]:
         allocatable = api.read_node(name).status.allocatable
         return {
             key: amount for key, amount in allocatable.items() if key.startswith(prints.GPU_RESOURCES) and amount != "0"
         }
 
-    return offers
+    return read
 
 
 def _recap(output: str) -> Recap:
@@ -193,31 +193,31 @@ def _recap(output: str) -> Recap:
     }
 
 
-def _family(pid: int) -> list[int]:
-    """A process and all that it has started, also what has a session of its own, as Ansible's workers have."""
+def _find_process_tree(pid: int) -> list[int]:
+    """A process and all its descendants, also those in other sessions, such as Ansible's workers."""
     parents: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has ended meanwhile
             parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-    family = [pid]
-    for each in family:  # which grows meanwhile
-        family += [child for child, parent in parents.items() if parent == each]
-    return family
+    pids = [pid]
+    for each in pids:  # the loop appends to the list
+        pids += [child for child, parent in parents.items() if parent == each]
+    return pids
 
 
-def _kill(process: subprocess.Popen[str]) -> None:
+def _kill_process_tree(process: subprocess.Popen[str]) -> None:
     with contextlib.suppress(ProcessLookupError):
-        os.kill(process.pid, signal.SIGSTOP)  # so that it starts nothing more
-    for each in _family(process.pid):
+        os.kill(process.pid, signal.SIGSTOP)  # it starts no further process
+    for each in _find_process_tree(process.pid):
         with contextlib.suppress(ProcessLookupError):
             os.kill(each, signal.SIGKILL)
 
 
 @pytest.fixture(scope="session")
 def playbook() -> Callable[..., tuple[int, Recap, str]]:
-    """Run one of the collection's playbooks (or any by its path) as a user would: exit code, recap, all it printed.
+    """Run a playbook of the collection, or any by its path, as a user would: exit code, recap, output.
 
-    *at* maps regular expressions to what is done, with the process, at the first line that matches; every one has to match a line.
+    *at* maps regular expressions to functions of the process. Each is called at the first line that matches; each has to match.
     """
 
     def run(name: str, *words: str, at: Mapping[str, Act] | None = None) -> tuple[int, Recap, str]:
@@ -245,7 +245,7 @@ def playbook() -> Callable[..., tuple[int, Recap, str]]:
                     for pattern in [each for each in waiting if re.search(each, line)]:
                         waiting.pop(pattern)(process)
             except BaseException:
-                _kill(process)
+                _kill_process_tree(process)
                 raise
         printed = "".join(lines)
         assert not waiting, f"no line matched {' or '.join(waiting)}:\n{''.join(lines[-40:])}"
@@ -255,17 +255,17 @@ def playbook() -> Callable[..., tuple[int, Recap, str]]:
 
 
 @pytest.fixture
-def killed_at(playbook: Callable[..., tuple[int, Recap, str]]) -> Callable[..., None]:
-    """Run a playbook, and kill it with all that it has started when it begins a task of that name, which has to be one that waits.
+def kill_run_at(playbook: Callable[..., tuple[int, Recap, str]]) -> Callable[..., None]:
+    """Run a playbook, and kill it and its descendants when it begins a task of that name. The task has to wait for something.
 
-    With *once* it is killed when that holds, in the task or after it.
+    With *condition*, kill it when the condition holds, in the task or later.
     """
 
-    def run(name: str, task: str, *words: str, once: Callable[[], object] | None = None) -> None:
+    def run(name: str, task: str, *words: str, condition: Callable[[], object] | None = None) -> None:
         def act(process: subprocess.Popen[str]) -> None:
-            if once:
-                until(lambda: once() or process.poll() is not None)
-            _kill(process)
+            if condition:
+                until(lambda: condition() or process.poll() is not None)
+            _kill_process_tree(process)
 
         code, _recap, printed = playbook(name, *words, at={rf"^TASK \[.*{re.escape(task)}": act})
         assert code == -signal.SIGKILL, printed
@@ -275,7 +275,7 @@ def killed_at(playbook: Callable[..., tuple[int, Recap, str]]) -> Callable[..., 
 
 @pytest.fixture
 def fingerprint(settings: Settings, api: client.CoreV1Api) -> Callable[[], dict[str, str]]:
-    """All that the collection could change, and what shows that it was touched: containerd's process, kernel modules, versions of objects."""
+    """All that the collection can change, with containerd's process, the kernel modules and the versions of objects."""
     show = "systemctl show containerd --property=ExecMainPID; cut -d' ' -f1 /proc/modules | sort"
     classes = client.NodeV1Api(api.api_client)
 
@@ -294,8 +294,8 @@ def fingerprint(settings: Settings, api: client.CoreV1Api) -> Callable[[], dict[
     return take
 
 
-def _refusals(printed: str) -> list[str]:
-    """What the failed tasks of a run reported, one string a host."""
+def _read_failures(printed: str) -> list[str]:
+    """The messages of the failed tasks of a run, one string a host."""
     flat = " ".join(printed.split())
     return re.findall(r"(?:fatal|failed): \[\S+?\].*?\"msg\": \"(.*?)\"(?:,|\}| \})", flat) or re.findall(
         r"\[ERROR\]: Task failed: (?:Module failed: |Action failed: )?(.*?)(?= Origin: | Task failed|$)", flat
@@ -303,16 +303,16 @@ def _refusals(printed: str) -> list[str]:
 
 
 @pytest.fixture
-def refused(
+def expect_refusal(
     playbook: Callable[..., tuple[int, Recap, str]], fingerprint: Callable[[], dict[str, str]]
 ) -> Callable[..., None]:
-    """Run site, which ends without a change, with one sentence that has all the words."""
+    """Run site, and require that it fails without a change and that one message has all the words."""
 
     def run(options: list[str], *words: str) -> None:
         before = fingerprint()
         code, _recap, printed = playbook("site", *options)
         assert code != 0, printed
-        found = _refusals(printed)
+        found = _read_failures(printed)
         assert any(all(word in sentence for word in words) for sentence in found), printed
         assert "Traceback" not in printed
         assert prints.compare(before, fingerprint()) == []

@@ -7,40 +7,40 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: apt_places
-short_description: Find where apt has the distribution from
+short_description: Find apt's sources of the distribution
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
-  - Reads what C(apt-get indextargets) tells of a host, and the files that it names, and returns the repositories of the distribution
-    with the options of their entries, so that further components can be had from the same places by the same keys.
+  - Reads the output of C(apt-get indextargets) and the sources files that it names. Returns the repositories of the distribution with the
+    options of their entries, so that further components can use the same mirrors and keys.
   - Entries that the roles of this collection write are left out.
 positional: _input
 options:
   _input:
-    description: What C(apt-get indextargets) tells, without C(--format).
+    description: Output of C(apt-get indextargets), without C(--format).
     type: str
     required: true
   files:
-    description: Content of each file that a C(Sourcesentry) in it names, by its path.
+    description: Content of each file in a C(Sourcesentry) field, by its path.
     type: dict
     required: true
   origin:
-    description: The distribution's C(Origin), such as V(Debian). Repositories of which apt does not know it yet count as well.
+    description: The distribution's C(Origin), such as V(Debian). Repositories with an unknown origin are included.
     type: str
     required: true
   suites:
-    description: Suites that are looked for.
+    description: The suites to find.
     type: list
     elements: str
     required: true
 seealso:
   - plugin: gpu.kubernetes.vendor_packages
     plugin_type: role
-    description: Uses it where a repository is asked for without its URL.
+    description: Uses it for a repository without a URL.
 """
 
 EXAMPLES = r"""
-- name: Show where the host has Debian from
+- name: Show the host's sources of Debian
   ansible.builtin.debug:
     msg: >-
       {{ __targets.stdout | gpu.kubernetes.apt_places(files={'/etc/apt/sources.list': __list.content | b64decode}, origin='Debian',
@@ -71,7 +71,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.apt_places import places
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.apt_places import find_repositories
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,14 +80,11 @@ if TYPE_CHECKING:
 def apt_places(targets: str, files: dict[str, str], origin: str, suites: list[str]) -> list[dict[str, Any]]:
     """Return the repositories of the distribution with the options of their entries."""
     try:
-        return places(targets, files, origin, suites)
+        return find_repositories(targets, files, origin, suites)
     except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise AnsibleFilterError(f"apt_places cannot read what apt-get indextargets told ({error!r}).") from error
+        raise AnsibleFilterError(f"apt_places cannot read the output of apt-get indextargets ({error!r}).") from error
 
 
 class FilterModule:
-    """The filter of this file."""
-
     def filters(self) -> dict[str, Callable[..., Any]]:
-        """Return the filter by its name."""
         return {"apt_places": apt_places}

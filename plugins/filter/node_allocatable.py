@@ -7,13 +7,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: node_allocatable
-short_description: Compare what a node offers pods with what its kubelet keeps from them
+short_description: Compare a node's allocatable resources with the reservations of its kubelet
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
-  - Works out, as the kubelet does, what is left of a node's capacity once C(kubeReserved), C(systemReserved), the hard eviction thresholds
-    for memory and the node's file system, and huge pages are taken away.
-  - Tells in words where that is more than there is, other than the node says, or less than its pods ask for.
+  - Calculates a node's allocatable resources as the kubelet does, as its capacity without C(kubeReserved), C(systemReserved), the hard eviction
+    thresholds for memory and the node's file system, and huge pages.
+  - Describes reservations larger than the capacity, differences from what the node reports, and what the requests of its pods exceed.
 positional: _input
 options:
   _input:
@@ -21,11 +21,11 @@ options:
     type: dict
     required: true
   reserved:
-    description: What the kubelet keeps from pods, as M(gpu.kubernetes.kubelet_config) returns it.
+    description: The kubelet's reservations, as M(gpu.kubernetes.kubelet_config) returns them.
     type: dict
     required: true
   resources:
-    description: Which resources to look at.
+    description: Resources to compare.
     type: list
     elements: str
     choices: [cpu, memory, ephemeral-storage]
@@ -43,14 +43,14 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: See what would be left for pods
+- name: Plan the kubelet's reservations
   gpu.kubernetes.kubelet_config:
     values: {kubeReserved: {cpu: 500m, memory: 1Gi}}
   register: kubelet
   check_mode: true
   become: true
 
-- name: Show it
+- name: Show the allocatable resources
   ansible.builtin.debug:
     msg: "{{ node | gpu.kubernetes.node_allocatable(kubelet.reserved, kubelet.resources) }}"
 """
@@ -58,10 +58,10 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - C(expected), what the node should offer, by resource, in words.
-    - C(too_much), C(different) and C(crowded), each a list of what is wrong, in words, such as C(500Gi of memory, of which it has 15.63Gi). With
-      C(too_much) the kubelet does not start; C(different) is what the node offers other than it should; C(crowded) is what its pods
-      ask for beyond what a change would leave them.
+    - C(expected), the expected allocatable amount of each resource, as text.
+    - C(excess), C(differences) and C(shortages), lists of problems as text, such as C(500Gi of memory, of which it has 15.63Gi). With C(excess)
+      the kubelet does not start. C(differences) are amounts that the node reports differently. C(shortages) are requests of its pods that
+      would exceed the allocatable amount.
   type: dict
 """
 
@@ -79,15 +79,15 @@ def node_allocatable(
     resources: Sequence[str] = allocatable.RESOURCES,
     pods: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Return what a node should offer, and what is wrong with that."""
+    """Return the expected allocatable resources of a node, and problems."""
     if not isinstance(node, Mapping) or not isinstance(reserved, Mapping):
         raise AnsibleFilterError("node_allocatable needs a Node, and what kubelet_config returns as reserved.")
     known = allocatable.parts(node, reserved, resources)
     return {
         "expected": {part.resource: part.format(part.expected) for part in known},
-        "too_much": allocatable.find_excess(known),
-        "different": allocatable.find_differences(known),
-        "crowded": allocatable.find_shortages(known, pods),
+        "excess": allocatable.find_excess(known),
+        "differences": allocatable.find_differences(known),
+        "shortages": allocatable.find_shortages(known, pods),
     }
 
 

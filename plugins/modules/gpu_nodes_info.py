@@ -167,7 +167,7 @@ nodes:
     plugin_pod:
       description: The device plugin's pod on the node, or empty.
       type: str
-    foreign_plugins:
+    unmanaged_plugins:
       description: Other device plugins on the node that register the same GPUs, as C(namespace/owner).
       type: list
       elements: str
@@ -202,7 +202,7 @@ nodes:
       gpu_allocated:
         nvidia.com/gpu: 2
       plugin_pod: nvidia-device-plugin-daemonset-x7k2p
-      foreign_plugins: []
+      unmanaged_plugins: []
       gpu_operator: false
       container_runtime_version: containerd://2.1.4
       labels:

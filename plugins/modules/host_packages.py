@@ -7,15 +7,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: host_packages
-short_description: Install or remove packages with nothing but the host's package manager
+short_description: Install or remove packages with the host's package manager alone
 version_added: 0.1.0
 description:
   - Installs and removes packages with apt, dnf, zypper or pacman.
   - Unlike M(ansible.builtin.apt) and M(ansible.builtin.dnf) it needs no Python bindings on the host, and its check mode
-    works before the repository is set up. For anything else than this collection's own packages, use those.
-  - With zypper the licences of the packages are agreed to, without which it installs none that has one, such as NVIDIA's. The
-    others ask for no agreement. Read the licences before you install packages.
-  - Waits up to 5 minutes for a lock that another package manager holds.
+    works before the repository is set up. Use those modules for other packages than this collection's.
+  - With zypper the module accepts the licences of the packages; without that, zypper does not install NVIDIA's packages, for example. Other
+    package managers do not prompt for licences. Read the licences before you install packages.
+  - Waits up to 5 minutes for the lock of another package manager.
 author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 extends_documentation_fragment:
@@ -31,43 +31,43 @@ attributes:
 options:
   name:
     description:
-      - Names of the packages. They may be left out where O(record) tells what to remove.
+      - Names of the packages. With O(state=absent) and O(record) they are not required.
     type: list
     elements: str
     default: []
   unversioned:
     description:
-      - Packages that are installed in the same transaction, in whatever version. They are not put on hold.
+      - Packages to install in the same transaction, in any version. They are not put on hold.
     type: list
     elements: str
     default: []
   state:
     description:
       - Whether they should be installed.
-      - Packages that others depend on are not removed; the module fails and names those, also in check mode.
-      - Nor are packages removed for an installation, as apt does for a conflict, but those that O(record) has; the module fails and
-        names them, in check mode and with V(available) as far as the lists of apt tell.
-      - V(available) installs nothing and fails where no repository has such packages, be they installed or not, or where a hold is on
-        those that would be changed. It has the package manager fetch their lists anew, also in check mode, if it does not know the
-        packages. pacman is not asked.
+      - Packages that others depend on are not removed; the module fails and names the dependents, also in check mode.
+      - With apt, an installation removes conflicting packages only if they are in O(record). Otherwise the module fails and names them; in
+        check mode and with V(available) it uses apt's current lists.
+      - V(available) installs nothing. It fails if no repository has the packages, also if they are installed, or if one of the packages to
+        change has a hold. If the package manager does not know the packages, its lists are refreshed, also in check mode. pacman is not
+        checked.
     type: str
     choices: [present, absent, available]
     default: present
   version:
     description:
-      - The version that they should have. Without the packager's revision, any revision of exactly that version, so
-        that V(1.17.8) takes 1.17.8-1 and V(1.17) does not. With apt, an epoch is part of the version.
-      - V(1.17.*) takes all that begin with 1.17 and a dot. With zypper that has to be a number after which another comes, as 1.18 does.
-        Several packages get one upstream version of those that begin so and that all of them have, the newest. If they are installed in
-        different ones they are brought to one, which is the one that most of them have, if it can be had of all.
+      - The requested version. Without the packager's revision, it matches each revision of exactly that version, so that V(1.17.8) matches
+        1.17.8-1 and V(1.17) does not. With apt, an epoch is part of the version.
+      - V(1.17.*) matches all versions that begin with 1.17 and a dot. With zypper its last part has to be a number. Several packages get the
+        newest matching upstream version that all of them have. If they are installed in different versions, they get the most frequent
+        one, if it is available for all.
       - Left out, an installed version stays. With pacman there is no choice.
     type: str
   same_version:
     description:
-      - Whether several packages of O(name) get one upstream version without O(version) too, as parts of a driver that do not depend on
-        each other need it. Those that are installed in different ones are brought to the one that most of them have, if it can be
-        had of all, else to the newest of their release. With pacman there is no choice.
-      - With V(false) each gets what there is. Left out, those that join packages which O(record) has come in the version of these.
+      - Whether several packages of O(name) get one upstream version also without O(version), as parts of a driver without dependencies on
+        each other need it. If they are installed in different versions, they get the most frequent one, if it is available for all,
+        else the newest of their release. With pacman there is no choice.
+      - With V(false) each gets its own available version. Left out, packages that join those of O(record) get their version.
     type: bool
   manager:
     description: The package manager.
@@ -75,24 +75,25 @@ options:
     choices: [apt, dnf, zypper, pacman]
     required: true
   source:
-    description: With apt, the sources file of the repository to refresh before installing. Left out, all are.
+    description: With apt, the sources file of the repository to refresh before the installation. Left out, all are refreshed.
     type: path
   hold:
     description:
-      - Whether the packages are kept from being changed by anybody else, with C(apt-mark hold), C(dnf versionlock) or C(zypper addlock).
-      - V(false) lets go only what was put on hold by O(hold=true) with the same O(record). Left out, holds stay as they are.
-      - Packages of O(name) that were there before are put on hold as well, and let go with O(state=absent).
-      - A hold of somebody else is respected; the module fails and names the packages, also in check mode.
+      - Whether the packages are excluded from upgrades, with C(apt-mark hold), C(dnf versionlock) or C(zypper addlock).
+      - V(false) releases only the holds of O(hold=true) with the same O(record). Left out, the holds do not change.
+      - Packages of O(name) that were installed before are put on hold as well, and released with O(state=absent).
+      - The module does not change packages with an unmanaged hold; it fails and names them, also in check mode.
     type: bool
   record:
     description:
-      - File in which the module notes what it installed, which it needs for the way back. Packages that were there before are not in it.
-      - Packages that came with those of O(name) and have the same upstream version, as the parts of a driver have, are noted with
-        them, put on hold with them and removed with them. Other packages that came with them go with what they depend on, or
-        where nothing needs them any more; a mere suggestion does not count. What somebody asked for or put on hold since stays.
-      - What O(unversioned) has with its version in its name, as C(kernel-devel-5.14.0-427.el9.x86_64), is noted and removed by that name,
-        and other versions of it stay.
-      - With O(state=absent) what is noted is removed, and nothing else.
+      - File in which the module records the packages that it installed, for the undo. It does not contain packages that were installed
+        before.
+      - Dependencies of O(name) with the same upstream version, such as parts of a driver, are recorded, put on hold and removed with the
+        packages. Other dependencies are removed if they depend on a removed package, or if no package needs them; a suggestion does not
+        count. Dependencies that someone requested or put on hold since stay.
+      - A package of O(unversioned) with its version in its name, as C(kernel-devel-5.14.0-427.el9.x86_64), is recorded and removed by that
+        name, and other versions of it stay.
+      - With O(state=absent) exactly the recorded packages are removed.
     type: path
 seealso:
   - module: ansible.builtin.package
@@ -106,7 +107,7 @@ EXAMPLES = r"""
     manager: apt
     source: /etc/apt/sources.list.d/nvidia-container-toolkit.sources
 
-- name: Install a driver whose parts unattended upgrades must not touch
+- name: Install a driver, and exclude it from upgrades
   gpu.kubernetes.host_packages:
     name: [nvidia-driver-libs, nvidia-smi]
     version: 535.*
@@ -114,7 +115,7 @@ EXAMPLES = r"""
     hold: true
     record: /var/lib/gpu-kubernetes/state/packages-nvidia-driver.json
 
-- name: Ask whether another version can be had
+- name: Check whether another version is available
   gpu.kubernetes.host_packages:
     name: [nvidia-driver-libs, nvidia-smi]
     state: available
@@ -122,7 +123,7 @@ EXAMPLES = r"""
     manager: apt
     record: /var/lib/gpu-kubernetes/state/packages-nvidia-driver.json
 
-- name: Remove it with all that came with it
+- name: Remove it with its dependencies
   gpu.kubernetes.host_packages:
     state: absent
     manager: apt
@@ -131,27 +132,27 @@ EXAMPLES = r"""
 
 RETURN = r"""
 packages:
-  description: The packages that were installed or removed, or would be in check mode or after O(state=available).
+  description: The packages that were installed or removed; in check mode and with O(state=available) the planned ones.
   returned: success
   type: list
   elements: str
   sample: [nvidia-container-toolkit]
 replaced:
   description:
-    - Those of RV(packages) that were there in another version than they were asked for, and with apt what was brought with the same O(record)
-      and makes way for them.
+    - The packages of RV(packages) that were installed in another version. With apt, also packages of O(record) that are removed because they
+      conflict.
   returned: success
   type: list
   elements: str
   sample: []
 held:
-  description: The packages that were put on hold, or would be in check mode.
+  description: The packages that were put on hold; in check mode the planned ones.
   returned: success
   type: list
   elements: str
   sample: [nvidia-container-toolkit]
 released:
-  description: The packages that were let go, or would be in check mode.
+  description: The packages whose hold was released; in check mode the planned ones.
   returned: success
   type: list
   elements: str
@@ -163,9 +164,14 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
-from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.keeping import Outcome, Wish, ask, keep
-from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.patience import PATIENCE
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.desired_state import (
+    Desired,
+    Outcome,
+    apply_desired,
+    plan_changes,
+)
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.request import PackageError, Request
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.runner import LOCK_TIMEOUT
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import host
 
 ARGUMENTS = {
@@ -179,13 +185,13 @@ ARGUMENTS = {
     "hold": {"type": "bool"},
     "record": {"type": "path"},
 }
-# Words are searched for what was meant, so they must not be translated; LANGUAGE would go before the locale C.UTF-8.
+# The module searches the output, so it must not be translated; LANGUAGE has precedence over the locale.
 ENVIRONMENT = {
     "DEBIAN_FRONTEND": "noninteractive",
     "LANGUAGE": "",
     "LC_ALL": "C.UTF-8",
     "NEEDRESTART_SUSPEND": "1",
-    "ZYPP_LOCK_TIMEOUT": str(PATIENCE),
+    "ZYPP_LOCK_TIMEOUT": str(LOCK_TIMEOUT),
 }
 
 
@@ -214,24 +220,24 @@ def main() -> None:
             same_version=None if params["manager"] == "pacman" else params["same_version"],
             source=params["source"],
         )
-        wish = Wish(request, params["record"], params["hold"])
+        desired = Desired(request, params["record"], params["hold"])
         if params["state"] == "available":
-            outcome = ask(params["manager"], wish, query, run)
-            module.exit_json(changed=False, **told(outcome, request))
-        outcome = keep(params["manager"], wish, query, run, module.check_mode)
+            outcome = plan_changes(params["manager"], desired, query, run)
+            module.exit_json(changed=False, **format_changes(outcome, request))
+        outcome = apply_desired(params["manager"], desired, query, run, module.check_mode)
     except PackageError as error:
         module.fail_json(msg=f"{error}.", **error.details)
     module.exit_json(
         changed=outcome.changed,
-        **told(outcome, request),
-        diff=difference(outcome, (params["version"] or "installed") if request.present else "not installed"),
+        **format_changes(outcome, request),
+        diff=format_diff(outcome, (params["version"] or "installed") if request.present else "not installed"),
     )
 
 
-def told(outcome: Outcome, request: Request) -> dict[str, list[str]]:
-    """Return what became of packages and holds, or would."""
+def format_changes(outcome: Outcome, request: Request) -> dict[str, list[str]]:
+    """Return the changed packages and holds; in check mode the planned ones."""
     replaced = [name for name in outcome.packages if outcome.before.get(name)] if request.present else []
-    replaced += outcome.way
+    replaced += outcome.removed
     return {
         "packages": list(outcome.packages),
         "replaced": replaced,
@@ -240,8 +246,8 @@ def told(outcome: Outcome, request: Request) -> dict[str, list[str]]:
     }
 
 
-def difference(outcome: Outcome, after: str) -> dict[str, str]:
-    """Return both sides of what changed."""
+def format_diff(outcome: Outcome, after: str) -> dict[str, str]:
+    """Return the changes as lines before and after."""
     holds = [(name, "not on hold", "on hold") for name in outcome.held]
     holds += [(name, "on hold", "not on hold") for name in outcome.released]
     lines = [(name, outcome.before.get(name) or "not installed", after) for name in outcome.packages] + holds

@@ -122,7 +122,7 @@ needs_restart:
   returned: success
   type: bool
   sample: true
-unproved:
+unverified:
   description: Whether there was a change with O(keep_former=true) already that has not been confirmed, as after an interrupted run.
   returned: success
   type: bool

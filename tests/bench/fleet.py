@@ -1,14 +1,14 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What many hosts cost the controller: seconds, memory and requests to the API server, and how they grow.
+"""The cost of many hosts on the controller: seconds, memory and requests to the API server, and their growth.
 
     make bench-fleet
     make bench-fleet ARGS="--hosts 5 20 --only plan labels --alone 500"
 
 Playbooks run with stock Ansible against N fake nodes (tests/fakes/fleet), whose modules are answered from a file, and an API server on the
-loopback, in a process of its own. What the controller does alone (labels, plan, readiness, report) is measured as functions over lists of nodes,
-also for thousands of them. The memory is that of ansible-playbook itself without its workers, which share most of it. Nothing fails: it prints
-what each host adds (the slope), how often the cost of the fewest hosts the most hosts cost, and what is wrong with a run.
+loopback, in its own process. The functions of the controller (labels, plan, readiness, report) are measured over lists of nodes, also for
+thousands of them. The memory is that of ansible-playbook itself without its workers, which share most of it. It does not fail: it prints the
+cost of one more host (the slope), the cost of the most hosts relative to that of the fewest, and the errors of a run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fakes.kubernetes_api import GPU, FakeCluster, node, pod
-from fakes.loopback_api import serving, write_kubeconfig
+from fakes.loopback_api import serve_in_thread, write_kubeconfig
 from fakes.small_cluster import SmallCluster
 from rich.console import Console
 from rich.table import Table
@@ -44,7 +44,7 @@ FLEET = ROOT / "tests" / "fakes" / "fleet"
 GPUS = 8
 PLUGIN = {"name": "nvidia-device-plugin-ds"}
 #: The largest resident memory of the process itself; forked workers end without atexit.
-LARGEST = """
+RECORD_MEMORY = """
 import atexit, os, sys
 def record(path=sys.argv.pop(1), pid=os.getpid()):
     if os.getpid() == pid:
@@ -52,9 +52,9 @@ def record(path=sys.argv.pop(1), pid=os.getpid()):
             file.write(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])
 atexit.register(record)
 """
-ANSIBLE = f"{LARGEST}\nfrom ansible.cli.playbook import main\nmain(['ansible-playbook', *sys.argv[1:]])\n"
-ALONE = f"{LARGEST}\nfrom bench.fleet import run_alone\nrun_alone(*sys.argv[1:])\n"
-#: The playbooks of each measurement. The labels are set once before they are measured; kubelet_config decides on the controller and is left out.
+ANSIBLE = f"{RECORD_MEMORY}\nfrom ansible.cli.playbook import main\nmain(['ansible-playbook', *sys.argv[1:]])\n"
+FUNCTION = f"{RECORD_MEMORY}\nfrom bench.fleet import run_alone\nrun_alone(*sys.argv[1:])\n"
+#: The playbooks of each measurement. The labels are set once before they are measured; kubelet_config runs on the controller and is left out.
 PLAYBOOKS = {
     "plan": ["playbooks/plan.yml"],
     "labels": ["playbooks/label_gpu_nodes.yml"],
@@ -65,7 +65,7 @@ PLAYBOOKS = {
 
 
 class Cost(NamedTuple):
-    """What a run took: hosts, seconds on the clock, seconds of processors, MiB at its largest, requests to the API server."""
+    """The cost of a run: hosts, seconds on the clock, seconds of processors, largest MiB, requests to the API server."""
 
     hosts: int
     wall: float
@@ -74,30 +74,30 @@ class Cost(NamedTuple):
     requests: int
 
 
-def name_of(number: int) -> str:
+def format_name(number: int) -> str:
     """The name of a host and of its node."""
     return f"gpu{number:04}"
 
 
 def make_node(number: int) -> dict[str, Any]:
     """A node whose GPUs are all allocatable."""
-    made = node(name_of(number), GPUS, labels={"kubernetes.io/hostname": name_of(number)})
-    made["status"]["nodeInfo"] = {"containerRuntimeVersion": "containerd://2.1.4", "kubeletVersion": "v1.34.4"}
-    return {"kind": "Node", "apiVersion": "v1", **made}
+    item = node(format_name(number), GPUS, labels={"kubernetes.io/hostname": format_name(number)})
+    item["status"]["nodeInfo"] = {"containerRuntimeVersion": "containerd://2.1.4", "kubeletVersion": "v1.34.4"}
+    return {"kind": "Node", "apiVersion": "v1", **item}
 
 
 def make_pod(number: int) -> dict[str, Any]:
     """The pod of NVIDIA's device plugin on a node."""
     statuses = [{"name": "main", "ready": True, "state": {"running": {}}}]
-    made = pod(
+    item = pod(
         f"nvidia-device-plugin-{number:04}",
-        on=name_of(number),
+        on=format_name(number),
         namespace="kube-system",
         labels=dict(PLUGIN),
         owner="nvidia-device-plugin-daemonset",
         status={"phase": "Running", "containerStatuses": statuses},
     )
-    return {"kind": "Pod", "apiVersion": "v1", **made}
+    return {"kind": "Pod", "apiVersion": "v1", **item}
 
 
 # -- the API server of the playbooks
@@ -121,7 +121,7 @@ def serve(hosts: int) -> None:
             return known
 
     cluster.RequestHandlerClass = Counting
-    with serving(cluster) as server:
+    with serve_in_thread(cluster) as server:
         print(server.url, flush=True)
         for _line in sys.stdin:
             print(sum(requests), flush=True)
@@ -146,12 +146,12 @@ class Fleet:
             "gpu_verify_report_path": str(folder / "report.json"),
             "gpu_verify_fail": False,
         }
-        names = {name_of(number): {} for number in range(hosts)}
+        names = {format_name(number): {} for number in range(hosts)}
         (folder / "inventory.yml").write_text(json.dumps({"gpu_nodes": {"hosts": names, "vars": variables}}))
         (folder / "readiness.yml").write_text(json.dumps([self._readiness(str(kubeconfig))]))
 
     def _readiness(self, kubeconfig: str) -> dict[str, Any]:
-        query = {"kubeconfig": kubeconfig, "expected": dict.fromkeys(map(name_of, range(self.hosts)), GPUS)}
+        query = {"kubeconfig": kubeconfig, "expected": dict.fromkeys(map(format_name, range(self.hosts)), GPUS)}
         task = {"gpu.kubernetes.gpu_nodes_info": {**query, "wait": True, "wait_timeout": 60}}
         return {"hosts": "localhost", "gather_facts": False, "tasks": [task]}
 
@@ -210,13 +210,13 @@ def measure(
     return process.returncode, wall, usage.ru_utime + usage.ru_stime, mib
 
 
-# -- what the controller does alone
+# -- the functions of the controller
 
 
 def label_alone(nodes: int, facts: dict[str, Any]) -> int:
     """Label all nodes, and once more without a change; the number of requests of the second time."""
     cluster = FakeCluster(list(map(make_node, range(nodes))))
-    desired = {name_of(number): build_gpu_labels(facts)[0] for number in range(nodes)}
+    desired = {format_name(number): build_gpu_labels(facts)[0] for number in range(nodes)}
     label_nodes(cluster, desired, "gpu_node_labels")
     cluster.calls.clear()
     label_nodes(cluster, desired, "gpu_node_labels")
@@ -226,7 +226,7 @@ def label_alone(nodes: int, facts: dict[str, Any]) -> int:
 def plan_alone(nodes: int, _facts: dict[str, Any]) -> int:
     """Plan that half of the nodes change their strategy; the number of requests."""
     cluster = FakeCluster(list(map(make_node, range(nodes))), list(map(make_pod, range(nodes))))
-    strategies = {name_of(number): "gpushare" if number % 2 else "exclusive" for number in range(nodes)}
+    strategies = {format_name(number): "gpushare" if number % 2 else "exclusive" for number in range(nodes)}
     state = read_sharing_state(cluster, strategies)
     hosts = [{"host": name, "node": name, "strategy": strategy, "gpus": GPUS} for name, strategy in strategies.items()]
     render_plan(plan_sharing(hosts, state.nodes, Cluster(labelled=state.labelled)))
@@ -236,14 +236,14 @@ def plan_alone(nodes: int, _facts: dict[str, Any]) -> int:
 def survey_alone(nodes: int, _facts: dict[str, Any]) -> int:
     """Compare the GPUs of all nodes with the expected ones; the number of requests."""
     cluster = FakeCluster(list(map(make_node, range(nodes))), list(map(make_pod, range(nodes))))
-    survey_nodes(cluster, Query(), dict.fromkeys(map(name_of, range(nodes)), GPUS))
+    survey_nodes(cluster, Query(), dict.fromkeys(map(format_name, range(nodes)), GPUS))
     return len(cluster.calls)
 
 
 def report_alone(nodes: int, facts: dict[str, Any]) -> int:
-    """Build and render the report with the last one at hand; it makes no request."""
+    """Build and render the report and its differences to an earlier one; it makes no request."""
     answers = json.loads((FLEET / "answers.json").read_text(encoding="utf-8"))
-    names = list(map(name_of, range(nodes)))
+    names = list(map(format_name, range(nodes)))
     common = {
         "require_gpu": True,
         "nvml": facts,
@@ -284,18 +284,18 @@ def measure_alone(name: str, nodes: int, folder: Path) -> tuple[Cost, str]:
     """The cost of one of FUNCTIONS in a process of its own, and its output if it failed."""
     output, memory = folder / "output", folder / "memory"
     memory.unlink(missing_ok=True)
-    command = [sys.executable, "-c", ALONE, str(memory), name, str(nodes)]
+    command = [sys.executable, "-c", FUNCTION, str(memory), name, str(nodes)]
     status, wall, cpu, mib = measure(command, output, memory, {})
-    said = output.read_text(encoding="utf-8")
-    requests = int(said.split()[-1]) if not status else 0
-    return Cost(nodes, wall, cpu, mib, requests), " ".join(said.split())[-1500:] if status else ""
+    text = output.read_text(encoding="utf-8")
+    requests = int(text.split()[-1]) if not status else 0
+    return Cost(nodes, wall, cpu, mib, requests), " ".join(text.split())[-1500:] if status else ""
 
 
 # -- the results
 
 
 def find_slope(costs: Sequence[Cost], value: Callable[[Cost], float]) -> float:
-    """What one more host adds to a value, by least squares."""
+    """The increase of a value for one more host, by least squares."""
     count = len(costs)
     hosts, values = sum(cost.hosts for cost in costs) / count, sum(map(value, costs)) / count
     spread = sum((cost.hosts - hosts) ** 2 for cost in costs)
@@ -319,9 +319,9 @@ def add_rows(view: Table, name: str, costs: Sequence[Cost]) -> None:
 
 
 def run_playbooks(sizes: Sequence[int], names: Sequence[str]) -> tuple[dict[str, list[Cost]], list[str]]:
-    """Measure playbooks on fleets of all sizes: costs by name, and what went wrong."""
+    """Measure playbooks on fleets of all sizes: costs by name, and errors."""
     costs: dict[str, list[Cost]] = {name: [] for name in names}
-    wrong = []
+    errors = []
     for size in sizes:
         with tempfile.TemporaryDirectory() as scratch:
             fleet = Fleet(size, Path(scratch))
@@ -331,10 +331,10 @@ def run_playbooks(sizes: Sequence[int], names: Sequence[str]) -> tuple[dict[str,
                 for name in names:
                     cost, end = fleet.run(PLAYBOOKS[name])
                     costs[name].append(cost)
-                    wrong += [f"{name} with {size} hosts: {end}"] if end else []
+                    errors += [f"{name} with {size} hosts: {end}"] if end else []
             finally:
                 fleet.close()
-    return costs, wrong
+    return costs, errors
 
 
 def main() -> None:
@@ -342,29 +342,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.fleet", description=__doc__)
     parser.add_argument("--hosts", type=int, nargs="*", default=[50, 200, 500], help="fleets for the playbooks")
     parser.add_argument(
-        "--alone", type=int, nargs="*", default=[500, 5000], help="nodes for what the controller does alone"
+        "--alone", type=int, nargs="*", default=[500, 5000], help="nodes for the functions of the controller"
     )
     parser.add_argument("--only", nargs="*", choices=list(PLAYBOOKS), default=list(PLAYBOOKS), help="the playbooks")
-    parser.add_argument("--serve", type=int, help="be the API server of so many nodes")
+    parser.add_argument("--serve", type=int, help="serve the API of this number of nodes")
     arguments = parser.parse_args()
     if arguments.serve is not None:
         serve(arguments.serve)
         return
     view = Table("(fake nodes)", "hosts", "seconds", "of processors", "MiB", "requests")
-    costs, wrong = run_playbooks(sorted(arguments.hosts), arguments.only)
+    costs, errors = run_playbooks(sorted(arguments.hosts), arguments.only)
     alone: dict[str, list[Cost]] = {}
     with tempfile.TemporaryDirectory() as scratch:
         for name in FUNCTIONS if arguments.alone else ():
             measured = [measure_alone(name, size, Path(scratch)) for size in sorted(arguments.alone)]
             alone[f"{name} alone"] = [cost for cost, _end in measured]
-            wrong += [f"{name} alone: {end}" for _cost, end in measured if end]
+            errors += [f"{name} alone: {end}" for _cost, end in measured if end]
     rows = {name: found for name, found in {**costs, **alone}.items() if found}
     for name, found in rows.items():
         add_rows(view, name, found)
     Console(width=None if sys.stdout.isatty() else 120).print(view)
     for line in (
         *(describe_growth(name, found) for name, found in rows.items()),
-        *(f"wrong: {each}" for each in wrong),
+        *(f"error: {each}" for each in errors),
     ):
         print(line)
 

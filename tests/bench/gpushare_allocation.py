@@ -1,13 +1,12 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What gpushare_info costs on a cluster of 5,000 nodes with 8 GPUs each and 100,000 pods of 3.8 KiB.
+"""The cost of gpushare_info on a cluster of 5,000 nodes with 8 GPUs each and 100,000 pods of 3.8 KiB.
 
     make bench-gpushare
 
-An API server on the loopback, in a process of its own, sends the same pages to three clients, each in a fresh process: the module, with
-all that it does until its answer is written, one that parses each page and forgets it, and one that reads the bytes alone, so that the
-differences are the module's own. It prints seconds, the largest memory of the client, the processor time relative to the client that
-parses, and whatever is wrong with an answer.
+An API server on the loopback sends the same pages to three clients, each in a fresh process: the module, a client that only parses
+each page, and a client that only reads the bytes. The differences are the cost of the module. It prints seconds, the peak memory of
+the client, the processor time relative to the client that parses, and each problem of an answer.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fakes.loopback_api import LoopbackApi, Source, serving, write_kubeconfig
+from fakes.loopback_api import LoopbackApi, Source, serve_in_thread, write_kubeconfig
 from rich.console import Console
 from rich.table import Table
 
 GPUS, UNITS = 8, 80
-# So that a pod is as long as it was where the other tools were measured.
+# The size of a pod in the measurements of other tools.
 POD_BYTES = 3891
 FIELDS = {
     "f:metadata": {"f:annotations": {}, "f:labels": {"f:app": {}}},
@@ -35,8 +34,8 @@ FIELDS = {
     "f:status": {},
 }
 
-# In processes of their own, as Ansible starts it.
-LARGEST = """
+# Each client is a process, as Ansible starts a module.
+PEAK_MEMORY = """
 import atexit, sys
 atexit.register(lambda: [sys.stderr.write(line) for line in open("/proc/self/status") if line.startswith("VmHWM")])
 """
@@ -64,7 +63,7 @@ for path in ("nodes", "pods"):
 """
 
 
-def node(number: int) -> dict[str, Any]:
+def make_node(number: int) -> dict[str, Any]:
     """A node with its GPUs."""
     amounts = {"cpu": "128", "memory": "1056Gi", "pods": "110", "aliyun.com/gpu-mem": str(GPUS * UNITS)}
     amounts["aliyun.com/gpu-count"] = str(GPUS)
@@ -77,8 +76,8 @@ def node(number: int) -> dict[str, Any]:
     }
 
 
-def pod(number: int, nodes: int) -> dict[str, Any]:
-    """A pod with 5 units of a GPU; as many on each GPU as on any other."""
+def make_pod(number: int, nodes: int) -> dict[str, Any]:
+    """A pod with 5 units of a GPU; each GPU has the same number of pods."""
     place = number % (nodes * GPUS)
     annotations = {
         "ALIYUN_COM_GPU_MEM_IDX": str(place // nodes),
@@ -141,19 +140,19 @@ def pod(number: int, nodes: int) -> dict[str, Any]:
     return found
 
 
-def encoded(count: int, make: Any) -> Source:
-    """A list that is encoded before anybody asks, so that sending it costs little."""
+def encode_list(count: int, make: Any) -> Source:
+    """A list that is encoded before the first request, so that the server costs little."""
     items = [json.dumps(make(number)).encode() for number in range(count)]
     return count, lambda first, last: b",".join(items[first:last])
 
 
 def serve(nodes: int, pods: int) -> None:
-    """Serve until the pipe to us is closed, then tell what was asked: how often, by which methods, how often again."""
+    """Serve until stdin is closed. For each line of it, print counts since the last one: requests, repeated pages, methods."""
     lists = {
-        "/api/v1/nodes": encoded(nodes, node),
-        "/api/v1/pods": encoded(pods, lambda number: pod(number, nodes)),
+        "/api/v1/nodes": encode_list(nodes, make_node),
+        "/api/v1/pods": encode_list(pods, lambda number: make_pod(number, nodes)),
     }
-    with serving(LoopbackApi(lists)) as server:
+    with serve_in_thread(LoopbackApi(lists)) as server:
         print(server.url, flush=True)
         for _line in sys.stdin:
             pages = [(path, query.get("continue", "")) for _method, path, query in server.requests]
@@ -164,11 +163,11 @@ def serve(nodes: int, pods: int) -> None:
 
 
 MODULES = {"gpushare_info": True, "gpushare_info, pods: false": False}
-PARSES, READS = "parses the pages alone", "reads the bytes alone"
+PARSES, READS = "parses the pages only", "reads the bytes only"
 
 
 class Cost(NamedTuple):
-    """What a client took: seconds on the clock, seconds of a processor, MiB at its largest."""
+    """The cost of a client: seconds on the clock, seconds of a processor, peak memory in MiB."""
 
     wall: float
     cpu: float
@@ -180,31 +179,31 @@ class Cost(NamedTuple):
 
 
 def measure(program: str, *arguments: str, output: int = subprocess.DEVNULL) -> Cost:
-    """Run a Python program, which tells on stderr how large it was: what wait4() says includes us."""
+    """Run a Python program that prints its peak memory on stderr: the value of wait4() includes this process."""
     begin = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-c", LARGEST + program, *arguments], stdout=output, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", PEAK_MEMORY + program, *arguments], stdout=output, stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
-    told = process.stderr.read()
+    errors = process.stderr.read()
     _pid, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise SystemExit(f"the client ended with {process.returncode}: {told}")
+        raise SystemExit(f"the client ended with {process.returncode}: {errors}")
     wall = time.perf_counter() - begin
-    return Cost(wall, usage.ru_utime + usage.ru_stime, int(told.split()[-2]) / 1024)
+    return Cost(wall, usage.ru_utime + usage.ru_stime, int(errors.split()[-2]) / 1024)
 
 
-def ask(server: subprocess.Popen[str]) -> dict[str, Any]:
-    """What the server was asked since the last time."""
+def read_counts(server: subprocess.Popen[str]) -> dict[str, Any]:
+    """Read the server's counts since the last call."""
     assert server.stdin is not None
     assert server.stdout is not None
     print(file=server.stdin, flush=True)
     return dict(json.loads(server.stdout.readline()))
 
 
-def wrong(answer: dict[str, Any], asked: dict[str, Any], nodes: int, pods: int) -> list[str]:
-    """What is not as it has to be."""
+def find_problems(answer: dict[str, Any], counts: dict[str, Any], nodes: int, pods: int) -> list[str]:
+    """The problems of an answer and of its requests."""
     found = []
     if answer["cluster"] != {
         "allocated": 5 * pods,
@@ -214,13 +213,13 @@ def wrong(answer: dict[str, Any], asked: dict[str, Any], nodes: int, pods: int) 
         found.append(f"the cluster has {answer['cluster']}")
     if len(answer["nodes"]) != nodes or answer["findings"] or answer["unit"] != "GiB":
         found.append(f"{len(answer['nodes'])} nodes, {len(answer['findings'])} findings, unit {answer['unit']!r}")
-    if asked["twice"] or asked["methods"] != ["GET"]:
-        found.append(f"{asked['twice']} pages were fetched twice, by {asked['methods']}")
+    if counts["twice"] or counts["methods"] != ["GET"]:
+        found.append(f"{counts['twice']} pages were fetched twice, by {counts['methods']}")
     return found
 
 
-def ratios(costs: dict[str, list[Cost]]) -> list[str]:
-    """What each module costs relative to parsing alone; of the processor's seconds the best round counts."""
+def compute_ratios(costs: dict[str, list[Cost]]) -> list[str]:
+    """The processor time of each module relative to parsing; the best round counts."""
     parsing = min(cost.cpu for cost in costs[PARSES])
     return [
         f"{name}: {min(cost.cpu for cost in costs[name]) / parsing:.1f} times as long as parsing" for name in MODULES
@@ -258,13 +257,13 @@ def main() -> None:
                         measured.append(measure(MODULE, json.dumps(module), output=output.fileno()))
                 else:
                     measured.append(measure(READER, url, *(["parse"] if name == PARSES else [])))
-                asked = ask(server)
+                counts = read_counts(server)
                 if name in MODULES:
                     answer = json.loads(Path(scratch, "answer").read_text(encoding="utf-8"))
-                    found += wrong(answer, asked, arguments.nodes, arguments.pods)
-                view.add_row(name, *measured[-1].cells(), str(asked["requests"]))
+                    found += find_problems(answer, counts, arguments.nodes, arguments.pods)
+                view.add_row(name, *measured[-1].cells(), str(counts["requests"]))
         Console(width=None if sys.stdout.isatty() else 120).print(view)
-    for line in (*ratios(costs), *(f"wrong: {problem}" for problem in found)):
+    for line in (*compute_ratios(costs), *(f"wrong: {problem}" for problem in found)):
         print(line)
 
 

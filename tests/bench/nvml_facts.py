@@ -1,11 +1,10 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What nvml_facts costs a host with eight GPUs, beside ansible.builtin.ping.
+"""The cost of nvml_facts on a host with eight GPUs, compared with ansible.builtin.ping.
 
     make bench-facts
 
-Both as tasks of one playbook on this machine, many of each in turn, timed by a callback between their start and their end; the
-medians are printed with their ratio.
+Both are tasks of one playbook on this machine, many of each in turn. A callback measures them; the medians are printed with their ratio.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from fakes.nvml.simulated import Workshop
+from fakes.nvml.simulated import NvmlBuilder
 from rich.console import Console
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,19 +31,19 @@ DOCUMENTATION = "name: stopwatch\\ntype: aggregate\\nshort_description: x\\ndesc
 
 class CallbackModule(CallbackBase):
     CALLBACK_VERSION, CALLBACK_TYPE, CALLBACK_NAME = 2.0, "aggregate", "stopwatch"
-    begun = 0.0
+    started = 0.0
     def v2_playbook_on_task_start(self, task, is_conditional):
-        self.begun = time.monotonic()
+        self.started = time.monotonic()
     def v2_runner_on_ok(self, result):
         with open(PLACE, "a") as file:
-            file.write(json.dumps([result.task_name, time.monotonic() - self.begun]) + "\\n")
+            file.write(json.dumps([result.task_name, time.monotonic() - self.started]) + "\\n")
 """
 
 
 def measure(rounds: int, folder: Path) -> dict[str, list[float]]:
     """Seconds of each task, by its name."""
-    workshop = Workshop(folder)
-    facts = {"library": workshop.library(PROFILE), "pci_path": workshop.pci(PROFILE)}
+    nvml_builder = NvmlBuilder(folder)
+    facts = {"library": nvml_builder.library(PROFILE), "pci_path": nvml_builder.pci(PROFILE)}
     found = f"ansible_facts['nvml']['gpus'] | length == {GPUS}"
     pair = [
         {"name": "ping", "ansible.builtin.ping": {}},
@@ -74,7 +73,7 @@ def measure(rounds: int, folder: Path) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {"ping": [], "nvml_facts": []}
     for name, seconds in map(json.loads, (folder / "times").read_text().splitlines()):
         times.setdefault(name, []).append(seconds)
-    # the first of each fills caches
+    # the first run of each fills caches
     return {name: seconds[1:] for name, seconds in times.items()}
 
 

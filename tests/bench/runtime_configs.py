@@ -1,12 +1,12 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a merge into containerd's configuration keeps and costs, beside ``nvidia-ctk runtime configure`` on the same files.
+"""A merge into containerd's configuration, compared with ``nvidia-ctk runtime configure`` on the same files.
 
     make bench
 
-Both get a fresh copy of each sample of the unit tests, and are run twice. Told are the comments and settings of the file that are still
-there (nvidia-ctk writes a drop-in too, which counts), whether the second run wrote a file again, and milliseconds: of ours in this
-process, with and without writing (fsync is most of that), of nvidia-ctk as a process, beside one that does nothing.
+Both get a fresh copy of each sample of the unit tests, and are run twice. It prints the comments and settings of the file that are kept
+(a drop-in of nvidia-ctk counts, too), whether the second run wrote a file again, and milliseconds: of the module in this process, with
+and without writing (mostly fsync), and of nvidia-ctk as a process, with an idle process for comparison.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ROUNDS = 15
 
 @dataclass
 class Score:
-    """One program on one file: comments and settings kept out of how many, files written by a second run, milliseconds."""
+    """One program on one file: comments and settings (kept, all), files written by a second run, milliseconds."""
 
     comments: tuple[int, int]
     settings: tuple[int, int]
@@ -49,15 +49,15 @@ class Score:
     milliseconds: dict[str, float] = field(default_factory=dict)
 
 
-def ours(config: Path, release: str, *, check_mode: bool = False) -> str:
-    """Merge as the module does, without a containerd to ask; returns what went wrong."""
+def run_module(config: Path, release: str, *, check_mode: bool = False) -> str:
+    """Merge as the module does, without a containerd; returns the error, which is empty."""
     host = Host(state_dir=str(config.parent / "state"), lock_dirs=(str(config.parent / "lock"),), check_mode=check_mode)
     ensure_present(Containerd(Request(path=str(config), release=parse_release(release))), host)
     return ""
 
 
-def theirs(program: Path, config: Path) -> str:
-    """Let nvidia-ctk configure containerd; returns what went wrong."""
+def run_toolkit(program: Path, config: Path) -> str:
+    """Let nvidia-ctk configure containerd; returns the error."""
     drop_in = config.parent / "conf.d" / "99-nvidia.toml"
     command = [
         program,
@@ -71,19 +71,19 @@ def theirs(program: Path, config: Path) -> str:
     return "" if done.returncode == 0 else f"exit status {done.returncode}: {done.stderr.strip().splitlines()[-1]}"
 
 
-def comments(texts: Iterable[str]) -> list[str]:
+def read_comments(texts: Iterable[str]) -> list[str]:
     """The comment lines of files."""
     return [line.strip() for text in texts for line in text.splitlines() if line.strip().startswith("#")]
 
 
-def kept(before: Iterable[Any], after: Iterable[Any]) -> tuple[int, int]:
-    """How many of the things before are there after, each as often as it was, and how many there were; 1 is not true."""
+def count_kept(before: Iterable[Any], after: Iterable[Any]) -> tuple[int, int]:
+    """The number of items of *before* that are in *after*, each as often as it was, and the number of items; 1 is not true."""
     first, left = Counter(map(repr, before)), Counter(map(repr, after))
     return (first & left).total(), first.total()
 
 
-def settings(config: Path) -> dict[tuple[str, ...], Any]:
-    """What the file means with the drop-ins beside it, leaf by leaf; left out is what has to change: imports, and CRI switched off."""
+def read_settings(config: Path) -> dict[tuple[str, ...], Any]:
+    """The settings of the file and its drop-ins, leaf by leaf, without those that have to change: imports and disabled plugins."""
     whole: dict[str, Any] = {}
     for path in (config, *sorted(config.parent.glob("conf.d/*.toml"))):
         merge(whole, tomllib.loads(path.read_text(encoding="utf-8")))
@@ -92,27 +92,32 @@ def settings(config: Path) -> dict[tuple[str, ...], Any]:
     return leaves(whole)
 
 
-def state(folder: Path) -> dict[Path, tuple[int, int]]:
-    """The configuration files below a folder, with what changes when they are written."""
+def read_state(folder: Path) -> dict[Path, tuple[int, int]]:
+    """The configuration files below a folder, with inode and modification time."""
     return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in folder.rglob("*.toml")}
 
 
-def score(folder: Path, text: str, act: Callable[[Path], str]) -> Score:
-    """Let a program work twice on a fresh copy of a file."""
+def measure_score(folder: Path, text: str, act: Callable[[Path], str]) -> Score:
+    """Run a program twice on a fresh copy of a file."""
     config = folder / "config.toml"
     config.write_text(text, encoding="utf-8")
-    before = settings(config)
+    before = read_settings(config)
     trouble = act(config)
-    after = settings(config)
+    after = read_settings(config)
     files = [path.read_text(encoding="utf-8") for path in folder.rglob("*.toml")]
-    first = state(folder)
+    first = read_state(folder)
     act(config)
-    rewritten = sum(found != first.get(path) for path, found in state(folder).items())
-    return Score(kept(comments([text]), comments(files)), kept(before.items(), after.items()), rewritten, trouble)
+    rewritten = sum(found != first.get(path) for path, found in read_state(folder).items())
+    return Score(
+        count_kept(read_comments([text]), read_comments(files)),
+        count_kept(before.items(), after.items()),
+        rewritten,
+        trouble,
+    )
 
 
-def milliseconds(act: Callable[[Path], object], text: str) -> float:
-    """The median time of an act, each time on a fresh copy of a file."""
+def measure_milliseconds(act: Callable[[Path], object], text: str) -> float:
+    """The median time of a function, each time on a fresh copy of a file."""
     times = []
     for _round in range(ROUNDS):
         with tempfile.TemporaryDirectory() as scratch:
@@ -128,20 +133,20 @@ def compare(name: str, program: Path) -> dict[str, Score]:
     """Both programs on one sample."""
     text, release = samples.FILES[name]
     acts: dict[str, Callable[[Path], str]] = {
-        "gpu.kubernetes": lambda config: ours(config, release),
-        "nvidia-ctk": lambda config: theirs(program, config),
+        "gpu.kubernetes": lambda config: run_module(config, release),
+        "nvidia-ctk": lambda config: run_toolkit(program, config),
     }
     scores = {}
     for who, act in acts.items():
         with tempfile.TemporaryDirectory() as scratch:
-            scores[who] = score(Path(scratch), text, act)
+            scores[who] = measure_score(Path(scratch), text, act)
     scores["gpu.kubernetes"].milliseconds = {
-        "merge": milliseconds(lambda config: ours(config, release, check_mode=True), text),
-        "with writing": milliseconds(acts["gpu.kubernetes"], text),
+        "merge": measure_milliseconds(lambda config: run_module(config, release, check_mode=True), text),
+        "with writing": measure_milliseconds(acts["gpu.kubernetes"], text),
     }
     scores["nvidia-ctk"].milliseconds = {
-        "process": milliseconds(acts["nvidia-ctk"], text),
-        "idle process": milliseconds(
+        "process": measure_milliseconds(acts["nvidia-ctk"], text),
+        "idle process": measure_milliseconds(
             lambda _config: subprocess.run([program, "--version"], check=True, capture_output=True), text
         ),
     }

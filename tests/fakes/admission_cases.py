@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What accounts of sharing strategies may change, as a table: for an engine of CEL in unit tests, and for a real API server in a scenario."""
+"""Changes that accounts of sharing strategies are allowed: for a CEL engine in unit tests, and for a real API server in a scenario."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TOLERATION = {"key": "other", "operator": "Exists"}
 COUNT = "/status/capacity/aliyun.com~1gpu-count"
 STATUS = "nodes/status"
 
-#: These are tried on a real API server too: the accounts have the right to patch.
+#: Cases for a real API server, too: these accounts have the permission to patch.
 GPUSHARE = {
     "own-annotation": Case(PLUGIN, f"{ANNOTATION}ALIYUN_COM_GPU_MEM_ASSIGNED", "true", True),
     "own-annotation-removed": Case(PLUGIN, f"{ANNOTATION}ALIYUN_COM_GPU_MEM_IDX", None, True, operation="remove"),

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A machine for the role cuda: /usr/local, its alternatives, its package manager and its repositories are below one folder.
+"""A machine for the role cuda: /usr/local, the alternatives, the package manager and the repositories are below one folder.
 
-The roles are the checkout's, in a collection of another name beside the playbook, with other paths. Packages have one file, the
-compiler, and register their toolkit as NVIDIA's do.
+The roles are those of the checkout, in a collection with another name beside the playbook, with other paths. A package has one file,
+the compiler, and registers its toolkit as NVIDIA's packages do.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 from ansible_collections.gpu.kubernetes.plugins.modules.host_packages import ARGUMENTS
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-ROLE = "stand.ins.cuda"
+ROLE = "fake.machine.cuda"
 FOLDER = "CUDA_MACHINE"
 PLACES = ("/usr/local", "/etc/", "/var/log/")
-# Of chkconfig, as dnf's distributions have it, and of dpkg; the group is a JSON file with {path: priority}.
+# The programs of chkconfig, on distributions with dnf, and of dpkg; the group is a JSON file with {path: priority}.
 ALTERNATIVES = """#!{python}
 import json, os, sys
 
@@ -88,7 +88,7 @@ if changed and not module.check_mode:
         subprocess.run(["update-alternatives", "--install", str(folder / "usr/local/cuda"), "cuda", str(root), "128"])
 module.exit_json(changed=changed, packages=[version] if changed else [])
 """
-# What it was given as options is what it does.
+# It installs into the folder of its options.
 INSTALLER = """#!/bin/sh
 # installer {number} of CUDA {version}
 for option; do case $option in --toolkitpath=*) path=${{option#*=}} ;; esac; done
@@ -108,10 +108,10 @@ PROGRAMS = {
 
 
 class Machine:
-    """One without CUDA, with chkconfig's alternatives and dnf, or dpkg's and apt."""
+    """A machine without CUDA, with dnf and the alternatives of chkconfig, or with apt and those of dpkg."""
 
     def __init__(self, folder: Path) -> None:
-        """Lay it out below the folder, which the playbook has to be in too."""
+        """Create it below the folder, in which the playbook has to be, too."""
         self.folder = folder
         self.local = folder / "usr" / "local"
         self.sources = folder / "etc" / "apt" / "sources.list.d"
@@ -122,7 +122,7 @@ class Machine:
         self._program("update-alternatives", ALTERNATIVES.format(python=sys.executable, folder=str(folder)))
         for name, text in PROGRAMS.items():
             self._program(name, f"#!/bin/sh\n{text}\n".format(folder=folder))
-        self._collect(folder / "collections" / "ansible_collections" / "stand" / "ins")
+        self._collect(folder / "collections" / "ansible_collections" / "fake" / "machine")
 
     def _program(self, name: str, text: str) -> None:
         path = self.folder / "programs" / name
@@ -141,50 +141,50 @@ class Machine:
                     text = text.replace(f" {place}", f" {self.folder}{place}").replace(
                         f"'{place}", f"'{self.folder}{place}"
                     )
-                text = text.replace("gpu.kubernetes.vendor_packages", "stand.ins.vendor_packages")
-                path.write_text(text.replace("gpu.kubernetes.host_packages", "stand.ins.host_packages"))
+                text = text.replace("gpu.kubernetes.vendor_packages", "fake.machine.vendor_packages")
+                path.write_text(text.replace("gpu.kubernetes.host_packages", "fake.machine.host_packages"))
 
-    def installer(self, number: int, version: str = "12.8", **more: Any) -> dict[str, Any]:
+    def write_installer(self, number: int, version: str = "12.8", **more: Any) -> dict[str, Any]:
         """Write an installer and return the role's variables for it."""
         path = self.folder / f"{version}-{number}.run"
         path.write_text(INSTALLER.format(number=number, version=version, folder=self.folder))
         checksum = f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
         return {"version": version, "remote_path": str(path), "checksum": checksum, **more}
 
-    def compiler(self, version: str, owned: bool) -> None:
-        """Add an unmanaged compiler, with a package of its own or not."""
+    def add_compiler(self, version: str, owned: bool) -> None:
+        """Add an unmanaged compiler, of a package or not."""
         path = self.local / f"cuda-{version}" / "bin" / "nvcc"
         path.parent.mkdir(parents=True)
         path.write_text(f"#!/bin/sh\necho Cuda compilation tools, release {version}, V1\n")
         path.chmod(0o755)
         (self.folder / "owned").write_text(f"{path}\n" if owned else "")
 
-    def done(self) -> list[str]:
-        """What installers registered, removed or ran since the last call."""
+    def read_actions(self) -> list[str]:
+        """The alternatives registered and removed, and the installers run, since the last call."""
         log = self.folder / "done.log"
-        told = log.read_text().replace(f"{self.local}/", "").splitlines()
+        actions = log.read_text().replace(f"{self.local}/", "").splitlines()
         log.write_text("")
-        return told
+        return actions
 
-    def registered(self) -> list[str]:
-        """The folders that the alternatives have."""
+    def list_alternatives(self) -> list[str]:
+        """The folders in the alternatives."""
         state = self.folder / "alternatives.json"
         return sorted(Path(path).name for path in json.loads(state.read_text())["paths"]) if state.exists() else []
 
-    def toolkits(self) -> list[str]:
-        """What is in /usr/local, be it hidden."""
+    def list_toolkits(self) -> list[str]:
+        """The entries of /usr/local, hidden ones included."""
         return sorted(os.listdir(self.local))
 
-    def default(self) -> str:
-        """The toolkit that /usr/local/cuda is, if it is there."""
+    def read_default(self) -> str:
+        """The toolkit that /usr/local/cuda points to."""
         return (self.local / "cuda").resolve(strict=True).name
 
-    def record(self, version: str = "12.8") -> dict[str, Any]:
-        """What is noted of an installer's toolkit."""
+    def read_record(self, version: str = "12.8") -> dict[str, Any]:
+        """The record of an installer's toolkit."""
         return dict(json.loads((self.folder / "state" / "state" / f"cuda-runfile-{version}.json").read_text()))
 
-    def play(self, *parts: str, **asked: Any) -> Path:
-        """Write a playbook that has the role look, then runs files of its tasks."""
+    def write_play(self, *parts: str, **variables: Any) -> Path:
+        """Write a playbook that sets the role's variables, then runs files of its tasks."""
         dpkg = {"distribution": "Debian", "distribution_version": "12.5", "os_family": "Debian"}
         dnf = {"distribution": "Rocky", "distribution_version": "9.6", "os_family": "RedHat"}
         facts = dpkg if (self.folder / "dpkg").exists() else dnf
@@ -197,14 +197,14 @@ class Machine:
         }
         files = ("set_vars", *parts)
         roles = [{"ansible.builtin.include_role": {"name": ROLE, "tasks_from": file}} for file in files]
-        told = {**facts, **more, "cacheable": True}
+        set_facts = {**facts, **more, "cacheable": True}
         path = self.folder / "play.yml"
         play = {
             "hosts": "all",
             "gather_facts": False,
             "environment": {"PATH": f"{self.folder}/programs:{os.environ['PATH']}", FOLDER: str(self.folder)},
-            "vars": {"cuda_state_dir": str(self.folder / "state"), **asked},
-            "tasks": [{"ansible.builtin.set_fact": told}, *roles],
+            "vars": {"cuda_state_dir": str(self.folder / "state"), **variables},
+            "tasks": [{"ansible.builtin.set_fact": set_facts}, *roles],
         }
         path.write_text(json.dumps([play]))
         return path

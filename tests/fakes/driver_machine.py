@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A machine with NVIDIA's driver for the role of that name: its kernel, services, library and boot are below one folder.
+"""A machine for the role nvidia_driver: its kernel, services, library and boot are below one folder.
 
-The role is the checkout's, in a collection of another name beside the playbook, of which the modules look at that folder: Ansible
-keeps modules by their names.
+The role is that of the checkout, in a collection with another name beside the playbook, whose modules read that folder: Ansible caches
+modules by name.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import kernel_node
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-ROLE = "stand.ins.nvidia_driver"
+ROLE = "fake.machine.nvidia_driver"
 FOLDER = "DRIVER_MACHINE"
-# Modules that are the collection's own, but for what they look at.
+# Modules of the collection, with another path.
 REAL = {
     "nvidia_kernel_modules": ('ROOT = "/"', f'ROOT = os.path.join(os.environ["{FOLDER}"], "root")'),
     "modprobe_config": ('"default": "/boot"', f'"default": os.path.join(os.environ["{FOLDER}"], "boot")'),
@@ -37,7 +37,7 @@ PLACES = {
 INVENTORY = "node ansible_connection=local ansible_become=false\n"
 DAEMON = "nvidia-persistenced"
 FABRIC_MANAGER = "nvidia-fabricmanager"
-# A service that runs has a device open; each of its states is a file.
+# A running service has a device open; each of its states is a file.
 SYSTEMCTL = """#!/bin/sh
 cd {folder}
 unit=${{2%.service}} process=root/proc/4711 command=nvidia-persiste
@@ -66,8 +66,8 @@ module = AnsibleModule({{"gather_subset": {{"type": "list"}}}}, supports_check_m
 installed = json.loads((folder / "programs/node.json").read_text())["installed"].get("nvidia", {{}})
 library = (folder / "library").read_text() if (folder / "library").exists() else None
 driver = read_driver(str(folder / "root"), library, Build(installed.get("version"), installed.get("srcversion")))
-told = json.loads((folder / "nvml").read_text()) if (folder / "nvml").exists() else {{}}
-driver.update(told)
+facts = json.loads((folder / "nvml").read_text()) if (folder / "nvml").exists() else {{}}
+driver.update(facts)
 if not {{"driver", "all"}} & set(module.params["gather_subset"] or ["all"]):
     driver = None
 nvml = {{"gpus": [{{"name": "a GPU", "lost": False}}], "nvswitches": 0, "error": None, "driver": driver}}
@@ -75,7 +75,7 @@ nvml.update(source="nvml", driver_version=library)
 services = {{"nvidia-persistenced.service": {{"name": "nvidia-persistenced.service", "status": "unknown"}}}}
 module.exit_json(ansible_facts={facts})
 """
-# A boot, which ends all that ran. Nouveau stays unless it is kept out; what of NVIDIA's is installed is loaded, or what a stale image has.
+# A boot ends all processes. Nouveau is loaded unless it is blacklisted; else the installed driver is loaded, or that of a stale image.
 BOOT = """#!/bin/sh
 cd {folder}
 echo boot >> services.log
@@ -95,7 +95,7 @@ if not module.check_mode:
     module.run_command([os.path.join(os.environ[{folder!r}], "programs", "boot")], check_rc=True)
 module.exit_json(changed=True)
 """
-# The kernel that a boot brought.
+# The kernel after a boot.
 SETUP = """#!/usr/bin/python
 from ansible.module_utils.basic import AnsibleModule
 module = AnsibleModule({{"gather_subset": {{"type": "list"}}}}, supports_check_mode=True)
@@ -106,7 +106,7 @@ INSTALL = """
 - ansible.builtin.lineinfile: {{path: "{folder}/installed", create: true, line: "{{{{ item }}}}"}}
   loop: "{{{{ vendor_packages_unversioned }}}}"
 - ansible.builtin.shell: {{cmd: "echo '{{{{ vendor_packages_version }}}}' >> {folder}/versions"}}
-  # The tests' own log, which is nothing of the machine's.
+  # A log of the tests is not a change of the machine.
   changed_when: false
 """
 PENDING = """
@@ -115,12 +115,12 @@ PENDING = """
       replaced: "{{{{ lookup('ansible.builtin.file', '{folder}/pending').split() }}}}"
       packages: "{{{{ vendor_packages_names if '{folder}/others' is exists else [] }}}}"
 """
-# What a removal runs, and what it asks of packages; see Machine.failing.
+# Programs and tasks of a removal; see Machine.fail_step.
 PROGRAMS = {
     "nvidia-uninstall": "[ ! -e {folder}/uninstall.fails ] || exit 1; echo uninstall >> {folder}/services.log; rm $0 {folder}/library",
     "update-initramfs": "[ ! -e {folder}/initramfs.fails ] || {{ echo no space left >&2; exit 1; }}; echo initramfs >> {folder}/services.log",
 }
-REHEARSE = """
+CHECK_REMOVAL = """
 - ansible.builtin.assert:
     that: "'{folder}/packages.fails' is not exists"
     fail_msg: The packages of {{{{ vendor_packages_set }}}} have to stay.
@@ -133,10 +133,10 @@ REMOVE = """
 
 
 class Machine:
-    """One with the daemon, and with GPUs whose driver 570.2 is installed and loaded."""
+    """A machine with the daemon, and with GPUs whose driver 570.2 is installed and loaded."""
 
     def __init__(self, folder: Path) -> None:
-        """Lay it out below the folder, which the playbook has to be in too."""
+        """Create it below the folder, in which the playbook has to be, too."""
         self.folder = folder
         self.node = kernel_node.Node(folder)
         (folder / "library").write_text("570.2")
@@ -152,11 +152,11 @@ class Machine:
         (folder / "modules" / "6.1.0-56-amd64" / "build").mkdir(parents=True)
         (folder / "boot").mkdir()
         (folder / "boot" / "initrd.img-6.1.0-56-amd64").touch()
-        self._collect(folder / "collections" / "ansible_collections" / "stand" / "ins")
+        self._collect(folder / "collections" / "ansible_collections" / "fake" / "machine")
 
-    def installer(self, text: str) -> dict[str, Any]:
-        """What asks the role for an installer of this text."""
-        path = self.folder / "theirs.run"
+    def write_installer(self, text: str) -> dict[str, Any]:
+        """Write an installer with this text and return the role's variables for it."""
+        path = self.folder / "installer.run"
         path.write_text(text)
         return {
             "nvidia_driver_method": "runfile",
@@ -185,12 +185,12 @@ class Machine:
         for entry in ("check", "available"):
             (packages / f"{entry}.yml").write_text("[]")
         (packages / "pending.yml").write_text(PENDING.format(folder=self.folder))
-        (packages / "removable.yml").write_text(REHEARSE.format(folder=self.folder))
-        (packages / "absent.yml").write_text((REHEARSE + REMOVE).format(folder=self.folder))
+        (packages / "removable.yml").write_text(CHECK_REMOVAL.format(folder=self.folder))
+        (packages / "absent.yml").write_text((CHECK_REMOVAL + REMOVE).format(folder=self.folder))
         shutil.copy(CHECKOUT / "roles" / "vendor_packages" / "tasks" / "state_absent.yml", packages)
         shutil.copytree(CHECKOUT / "roles" / "vendor_packages" / "vars", packages.parent / "vars")
         for path in [*(role / "tasks").glob("*.yml"), *(role / "vars").glob("*.yml")]:
-            text = path.read_text().replace("gpu.kubernetes.vendor_packages", "stand.ins.vendor_packages")
+            text = path.read_text().replace("gpu.kubernetes.vendor_packages", "fake.machine.vendor_packages")
             for place, instead in PLACES.items():
                 text = text.replace(place, f"{self.folder}/{instead}")
             path.write_text(text)
@@ -198,29 +198,29 @@ class Machine:
             short = name.rpartition(".")[2]
             (folder / f"{short}.py").write_text(text)
             for path in (role / "tasks").glob("*.yml"):
-                path.write_text(path.read_text().replace(f" {name}:", f" stand.ins.{short}:"))
+                path.write_text(path.read_text().replace(f" {name}:", f" fake.machine.{short}:"))
 
     def start(self, unit: str = DAEMON) -> None:
-        """Have the daemon or the fabric manager run."""
+        """Start the daemon or the fabric manager."""
         pid, command = (4711, "nvidia-persiste") if unit == DAEMON else (4710, "nv-fabricmanage")
         self.node.process(pid, "/dev/nvidiactl", command)
         (self.folder / f"{unit}.running").touch()
 
-    def update(self, version: str = "570.2") -> None:
+    def install_build(self, version: str = "570.2") -> None:
         """Install another build of the driver, or another version of it, beside the loaded one."""
         self.node.set(installed=kernel_node.build(version, "BBB"))
         (self.folder / "library").write_text(version)
 
     def boot(self) -> None:
-        """Boot it."""
+        """Boot the machine."""
         subprocess.run([str(self.node.programs / "boot")], check=True)
 
-    def have_a_stale_image(self) -> None:
-        """Let each boot load the driver that is loaded now, as from an initramfs that was not rebuilt."""
+    def keep_stale_image(self) -> None:
+        """Let each boot load the driver that is loaded now, as from an outdated initramfs."""
         shutil.copytree(self.node.root / "sys" / "module" / "nvidia", self.folder / "stale")
 
-    def have_nouveau(self) -> None:
-        """Have nouveau loaded and no driver of NVIDIA's there, but the modules 580.1 ready for an installer: ``modules.json``."""
+    def load_nouveau(self) -> None:
+        """Load nouveau and remove NVIDIA's driver; the file ``modules.json`` has the modules 580.1 for an installer."""
         node = self.node.programs / "node.json"
         self.node.set(installed={})
         (self.folder / "library").unlink()
@@ -229,95 +229,95 @@ class Machine:
         shutil.copy(node, self.folder / "modules.json")
         self.node.set(installed={})
         self.node.put("sys/module/nouveau/refcnt", "1\n")
-        self.done()
+        self.read_actions()
 
-    def tell(self, **driver: Any) -> None:
+    def set_driver_facts(self, **driver: Any) -> None:
         """Set these facts of the driver, such as ``secure_boot``."""
         (self.folder / "nvml").write_text(json.dumps(driver))
 
-    def differ(self, *packages: str) -> None:
-        """Have these packages be there in other versions than they are asked for."""
+    def set_pending(self, *packages: str) -> None:
+        """Set the packages whose installed version differs from the requested one."""
         (self.folder / "pending").write_text(" ".join(packages))
 
-    def have_others(self) -> None:
-        """Have none of the packages there that are asked for, as those of another provider are."""
+    def remove_requested_packages(self) -> None:
+        """Let none of the requested packages be installed, as with packages of another provider."""
         (self.folder / "others").touch()
 
-    def versions(self) -> list[str]:
+    def read_versions(self) -> list[str]:
         """The requested versions of packages, in order."""
         return (self.folder / "versions").read_text().splitlines()
 
-    def installed(self) -> list[str]:
+    def read_installed(self) -> list[str]:
         """The requested packages without the driver's version."""
         file = self.folder / "installed"
         return file.read_text().splitlines() if file.exists() else []
 
-    def note(self, *names: str) -> None:
-        """Have the role's records and notes there, without their contents."""
+    def write_records(self, *names: str) -> None:
+        """Write empty records of the role."""
         for name in names:
             path = self.folder / "state" / "state" / f"{name}.json"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("{}\n")
 
-    def notes(self) -> list[str]:
-        """The names of those that are there."""
+    def list_records(self) -> list[str]:
+        """The names of the existing records."""
         return sorted(path.stem for path in (self.folder / "state").glob("state/*.json"))
 
-    def configure(self) -> None:
-        """Have the file of modprobe.d there that the role writes."""
+    def write_config(self) -> None:
+        """Write the role's file in modprobe.d."""
         path = self.folder / "modprobe.d" / "gpu-kubernetes-nvidia-driver.conf"
         path.parent.mkdir()
         path.write_text("blacklist nouveau\n")
 
     @contextmanager
-    def failing(self, step: str) -> Iterator[None]:
-        """Meanwhile a step of a removal fails, and ends the run there as a kill would.
+    def fail_step(self, step: str) -> Iterator[None]:
+        """Let a step of a removal fail meanwhile, which ends the run there as a kill does.
 
-        ``packages`` that have to stay, by the rehearsal too; their ``removal``, without that; the ``repository`` after they are gone;
-        ``uninstall``, and ``initramfs``.
+        ``packages``: the check of their removal and the removal; ``removal``: the removal only; ``repository``: after the removal;
+        ``uninstall``; ``initramfs``.
         """
         file = self.folder / f"{step}.fails"
         file.touch()
         yield
         file.unlink()
 
-    def is_(self, state: str, unit: str = DAEMON) -> bool:
-        """Whether the daemon, or the fabric manager, is running, enabled or broken."""
+    def has_state(self, state: str, unit: str = DAEMON) -> bool:
+        """Whether the daemon or the fabric manager is running, enabled or broken."""
         return (self.folder / f"{unit}.{state}").exists()
 
-    def log(self, words: str) -> None:
-        """Have this told among what was done with services."""
+    def add_log_line(self, words: str) -> None:
+        """Add a line to the log of the services."""
         with (self.folder / "services.log").open("a") as log:
             log.write(f"{words}\n")
 
-    def done(self) -> list[str]:
-        """What was done with modules, then with services, since the last time."""
+    def read_actions(self) -> list[str]:
+        """The actions on modules, then on services, since the last call."""
         log = self.folder / "services.log"
         services = log.read_text().splitlines() if log.exists() else []
         log.write_text("")
         commands = self.node.commands()
-        self.node.forget()
+        self.node.clear_commands()
         return [*commands, *services]
 
-    def variables(self, **asked: Any) -> dict[str, Any]:
+    def build_variables(self, **variables: Any) -> dict[str, Any]:
         """The role's variables."""
         return {
             "nvidia_driver_state_dir": str(self.folder / "state"),
             "nvidia_driver_kernel_modules": "open",
             "vendor_packages_result": {"changed": False},
-            **asked,
+            **variables,
         }
 
-    def play(
+    def write_play(
         self,
         *parts: str,
         path_of_programs: str = "",
         distribution: str = "Debian",
         family: str = "Debian",
         then: Sequence[dict[str, Any]] = (),
-        **asked: Any,
+        **variables: Any,
     ) -> Path:
-        """Write a playbook that has the role look, then runs files of its tasks, and other tasks after them."""
+        """Write a playbook that sets the role's variables, then runs files of its tasks, then other tasks."""
         facts = {
             "distribution": distribution,
             "os_family": family,
@@ -326,7 +326,7 @@ class Machine:
         }
         more = {"nodename": "node", "distribution_release": "bookworm", "distribution_major_version": "12"}
         roles = [{"ansible.builtin.include_role": {"name": ROLE, "tasks_from": file}} for file in ("set_vars", *parts)]
-        told = {**facts, **more, "distribution_version": "12.5", "cacheable": True}
+        set_facts = {**facts, **more, "distribution_version": "12.5", "cacheable": True}
         path = self.folder / "play.yml"
         play = {
             "hosts": "all",
@@ -335,8 +335,8 @@ class Machine:
                 "PATH": path_of_programs or f"{self.node.programs}:{os.environ['PATH']}",
                 FOLDER: str(self.folder),
             },
-            "vars": self.variables(**asked),
-            "tasks": [{"ansible.builtin.set_fact": told}, *roles, *then],
+            "vars": self.build_variables(**variables),
+            "tasks": [{"ansible.builtin.set_fact": set_facts}, *roles, *then],
         }
         path.write_text(json.dumps([play]))
         return path

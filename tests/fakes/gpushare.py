@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes and pods as they are under gpushare, in short spellings."""
+"""Short constructors of nodes and pods under gpushare."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ GPU_MEM, GPU_COUNT = "aliyun.com/gpu-mem", "aliyun.com/gpu-count"
 
 
 def share_node(name: str, gpu_mem: Any = 16, gpu_count: Any = 1, **more: Any) -> dict[str, Any]:
-    """Make a node; None leaves an amount out. ``capacity`` and ``offered`` are more amounts, ``address`` its internal one."""
+    """Make a node; None leaves an amount out. ``capacity`` and ``allocatable`` are more amounts, ``address`` its internal one."""
     amounts = {GPU_MEM: gpu_mem, GPU_COUNT: gpu_count}
     given = {key: str(value) for key, value in amounts.items() if value is not None}
     address = more.get("address", "10.0.0.1")
@@ -20,7 +20,7 @@ def share_node(name: str, gpu_mem: Any = 16, gpu_count: Any = 1, **more: Any) ->
         "metadata": {"name": name},
         "status": {
             "capacity": {"cpu": "8", **given, **more.get("capacity", {})},
-            "allocatable": {"cpu": "8", **given, **more.get("offered", {})},
+            "allocatable": {"cpu": "8", **given, **more.get("allocatable", {})},
             "addresses": [*addresses, *([{"type": "InternalIP", "address": address}] if address else [])],
         },
     }

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A machine with a kubelet: what systemd, its journal and the API server say of it, and a file that it reads when it starts."""
+"""A machine with a kubelet: fakes of systemctl, journalctl and the API server, and a configuration that the kubelet reads at its start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from fakes.loopback_api import LoopbackApi, listed, send_json
+from fakes.loopback_api import LoopbackApi, encode_list, send_json
 
 NAME = "node"
 _RESOURCES = [
@@ -32,7 +32,7 @@ GIB, MIB = 1 << 30, 1 << 20
 
 
 def put(name, what):
-    """Write it as a whole: several hosts of a test may be this machine, and ask at once."""
+    """Write a file atomically: several hosts of a test can be this machine at the same time."""
     part = HERE / ("%s.%d" % (name, os.getpid()))
     part.write_text(json.dumps(what))
     part.replace(HERE / name)
@@ -47,7 +47,7 @@ def cores(text):
 
 
 def start(state):
-    """Read the configuration as a kubelet does, and report; or go down again and again."""
+    """Read the configuration as a kubelet does, and report; or restart in a loop."""
     text = (HERE / "config.yaml").read_text()
     config = yaml.safe_load(text)
     if (HERE / "meddles").exists():
@@ -75,7 +75,7 @@ def show(state):
 
 
 def end_run():
-    """Kill the ansible-playbook that has called this program, as by a controller that loses power."""
+    """Kill the ansible-playbook that called this program, like a power failure of the controller."""
     pid, run = os.getpid(), []
     while pid > 1:
         if b"ansible-playbook" in pathlib.Path("/proc/%d/cmdline" % pid).read_bytes():
@@ -159,12 +159,12 @@ class Machine:
         return json.loads((self.folder / "state.json").read_text())
 
     def start(self) -> None:
-        """Have the kubelet started, as by a boot."""
+        """Start the kubelet, as a boot does."""
         subprocess.run([str(self.folder / "bin" / "systemctl"), "start", "kubelet"], check=True)
 
     def api(self, pods: list[dict[str, Any]]) -> LoopbackApi:
-        """An API server with this node and these pods; it is gone while its kubelet is down if a file `alone` is there."""
-        server, machine = LoopbackApi({"/api/v1/pods": listed(pods)}), self
+        """An API server with this node and these pods; with a file `alone` it does not answer while the kubelet is down."""
+        server, machine = LoopbackApi({"/api/v1/pods": encode_list(pods)}), self
 
         class Handler(server.RequestHandlerClass):
             def do_GET(self) -> None:  # noqa: N802 - a name of http.server
@@ -177,8 +177,8 @@ class Machine:
                     node = known.get(path.rpartition("/")[2])
                     send_json(self, 200 if node else 404, json.dumps(node or _NO_SUCH_NODE).encode())
                 elif path == "/api/v1":
-                    said = {"kind": "APIResourceList", "groupVersion": "v1", "resources": _RESOURCES}
-                    send_json(self, 200, json.dumps(said).encode())
+                    resources = {"kind": "APIResourceList", "groupVersion": "v1", "resources": _RESOURCES}
+                    send_json(self, 200, json.dumps(resources).encode())
                 else:
                     super().do_GET()
 

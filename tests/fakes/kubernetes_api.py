@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An API server in memory, and short spellings of nodes and pods, for tests of what acts on a cluster."""
+"""An API server in memory, and short constructors of nodes and pods."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def node(name: str, gpus: int = 0, allocatable: int | None = None, ready: bool =
     metadata = {"name": name, "resourceVersion": "1", "labels": spec.pop("labels", {})}
     if "annotations" in spec:
         metadata["annotations"] = spec.pop("annotations")
-    offered = gpus if allocatable is None else allocatable
+    reported = gpus if allocatable is None else allocatable
     condition = {"type": "Ready", "status": "True" if ready else "False", "message": "" if ready else "CNI is missing"}
     status = {
         "capacity": {GPU: str(gpus)} if gpus else {},
-        "allocatable": {GPU: str(offered)} if gpus else {},
+        "allocatable": {GPU: str(reported)} if gpus else {},
         "conditions": [condition],
     }
     return {"metadata": metadata, "spec": spec, "status": status}
@@ -52,10 +52,10 @@ def pod(name: str, on: str = "", gpus: int = 0, namespace: str = "default", **pa
 
 
 class FakeCluster:
-    """Keeps nodes and pods, counts calls, and lets a test decide what becomes of new pods and of patches.
+    """Stores nodes and pods, records calls, and has hooks for new pods and patches.
 
-    ``on_call`` receives every call before it is made, ``on_done`` every patch and eviction after it; both may raise what
-    the caller gets. ``on_evict`` may refuse, and returns whether the pod is gone at once or only marked.
+    ``on_call`` receives each call before it, ``on_change`` each patch and eviction after it; both may raise an error for the
+    caller. ``on_evict`` may refuse, and returns whether the pod is deleted at once or only marked.
     """
 
     server = "https://api.test:6443"
@@ -75,28 +75,28 @@ class FakeCluster:
         self.on_patch: Callable[[str], None] = lambda _name: None
         self.on_list: Callable[[FakeCluster], None] = lambda _cluster: None
         self.on_call: Callable[[str], None] = lambda _call: None
-        self.on_done: Callable[[str], None] = lambda _call: None
+        self.on_change: Callable[[str], None] = lambda _call: None
         self.on_evict: Callable[[Object], bool] = lambda _pod: True
         self.evictions: list[Object] = []
         self._lock = threading.Lock()
 
-    def _note(self, call: str) -> None:
+    def _record_call(self, call: str) -> None:
         with self._lock:
             self.calls.append(call)
         self.on_call(call)
 
     def nodes(self) -> list[Object]:
-        self._note("nodes")
+        self._record_call("nodes")
         return copy.deepcopy(list(self.store_nodes.values()))
 
     def node(self, name: str) -> Object:
-        self._note("node")
+        self._record_call("node")
         if name not in self.store_nodes:
             raise ApiError(f'The Kubernetes API at {self.server} answered 404: nodes "{name}" not found.', 404)
         return copy.deepcopy(self.store_nodes[name])
 
     def pods(self, namespace: str = "", labels: Mapping[str, str] | None = None, fields: str = "") -> list[Object]:
-        self._note("pods")
+        self._record_call("pods")
         self.on_list(self)
         found = []
         for item in self.store_pods:
@@ -114,8 +114,8 @@ class FakeCluster:
 
     def gather(self, resource: str, keep: Callable[[Object], Any], fields: str = "") -> list[Any]:
         found = self.nodes() if resource == "nodes" else self.pods(fields=fields)
-        wanted = fields.partition("metadata.name=")[2].partition(",")[0]
-        named = [item for item in found if wanted in ("", item["metadata"]["name"])]
+        requested = fields.partition("metadata.name=")[2].partition(",")[0]
+        named = [item for item in found if requested in ("", item["metadata"]["name"])]
         return [some for some in map(keep, named) if some is not None]
 
     def objects(
@@ -127,65 +127,65 @@ class FakeCluster:
         labels: Mapping[str, str] | None = None,
         fields: str = "",
     ) -> list[Object]:
-        """Read or list objects of a kind; pods are all that it has beside nodes."""
-        self._note("objects")
+        """Read or list objects of a kind; only pods are supported."""
+        self._record_call("objects")
         if (api_version, kind) != ("v1", "Pod"):
             return []
         found = self.pods(namespace, labels, fields)
         return [item for item in found if not name or item["metadata"]["name"] == name]
 
     def gather_leases(self, keep: Callable[[Object], Any]) -> list[Any]:
-        self._note("leases")
+        self._record_call("leases")
         return [some for some in map(keep, copy.deepcopy(self.leases)) if some is not None]
 
     def namespace_contents(self, namespace: str) -> list[Object]:
-        self._note(f"contents {namespace}")
+        self._record_call(f"contents {namespace}")
         if namespace not in self.contents:
             raise ApiError("cannot list widgets", 403)
         return copy.deepcopy(self.contents[namespace])
 
     def daemon_sets(self, namespace: str) -> list[Object]:
-        self._note("daemon_sets")
+        self._record_call("daemon_sets")
         return copy.deepcopy(self.daemon_set_list)
 
     def warning_events(self, namespace: str) -> list[Object]:
-        self._note("events")
+        self._record_call("events")
         return copy.deepcopy(self.event_list)
 
     def patch_node(self, name: str, patch: Object) -> Object:
-        self._note(f"patch {name}")
+        self._record_call(f"patch {name}")
         self.on_patch(name)
         stored = self.store_nodes[name]["metadata"]
-        wanted = patch["metadata"]
-        if wanted.get("resourceVersion", stored["resourceVersion"]) != stored["resourceVersion"]:
+        change = patch["metadata"]
+        if change.get("resourceVersion", stored["resourceVersion"]) != stored["resourceVersion"]:
             raise ApiError("conflict", 409)
         for part in ("labels", "annotations"):
-            for key, value in (wanted.get(part) or {}).items():
-                kept = stored.setdefault(part, {})
+            for key, value in (change.get(part) or {}).items():
+                values = stored.setdefault(part, {})
                 if value is None:
-                    kept.pop(key, None)
+                    values.pop(key, None)
                 else:
-                    kept[key] = value
+                    values[key] = value
         for key, value in (patch.get("spec") or {}).items():
             spec = self.store_nodes[name]["spec"]
             spec.pop(key, None) if value is None else spec.update({key: value})
         stored["resourceVersion"] = str(int(stored["resourceVersion"]) + 1)
-        self.on_done(f"patch {name}")
+        self.on_change(f"patch {name}")
         return self.store_nodes[name]
 
     def patch_node_status(self, name: str, patch: Object) -> Object:
-        self._note(f"patch status {name}")
+        self._record_call(f"patch status {name}")
         for field, values in patch["status"].items():
-            kept = self.store_nodes[name]["status"].setdefault(field, {})
+            amounts = self.store_nodes[name]["status"].setdefault(field, {})
             for key, value in values.items():
                 if value is None:
-                    kept.pop(key, None)
+                    amounts.pop(key, None)
                 else:
-                    kept[key] = value
+                    amounts[key] = value
         return copy.deepcopy(self.store_nodes[name])
 
     def create_pod(self, namespace: str, manifest: Object) -> Object:
-        self._note("create")
+        self._record_call("create")
         made = copy.deepcopy(manifest)
         with self._lock:
             made["metadata"]["name"] = f"{made['metadata']['generateName']}{len(self.created)}"
@@ -198,14 +198,14 @@ class FakeCluster:
         return made
 
     def delete_pod(self, namespace: str, name: str) -> None:
-        self._note(f"delete {name}")
+        self._record_call(f"delete {name}")
         with self._lock:
             self.store_pods = [item for item in self.store_pods if item["metadata"]["name"] != name]
 
     def evict_pod(
         self, namespace: str, name: str, uid: str, grace_period: int | None = None, dry_run: bool = False
     ) -> None:
-        self._note(f"{'try' if dry_run else 'evict'} {namespace}/{name}")
+        self._record_call(f"{'try' if dry_run else 'evict'} {namespace}/{name}")
         found = [
             item
             for item in self.store_pods
@@ -215,18 +215,18 @@ class FakeCluster:
             raise ApiError(f'pods "{name}" not found', 404)
         if found[0]["metadata"]["uid"] != uid:
             raise ApiError("Precondition failed: UID in precondition", 409)
-        goes = self.on_evict(found[0])
+        is_gone = self.on_evict(found[0])
         if dry_run:
             return
-        if goes:
+        if is_gone:
             self.store_pods = [item for item in self.store_pods if item is not found[0]]
         else:
             found[0]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:30Z"
         self.evictions.append({"pod": f"{namespace}/{name}", "grace_period": grace_period})
-        self.on_done(f"evict {namespace}/{name}")
+        self.on_change(f"evict {namespace}/{name}")
 
     def pod_log(self, namespace: str, name: str, lines: int, previous: bool = False) -> str:
-        self._note("log")
+        self._record_call("log")
         if self.log_error:
             raise self.log_error
         return self.logs.get(name, "")

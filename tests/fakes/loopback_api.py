@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An API server on the loopback that serves lists page by page, for tests and measurements of what reads them over HTTP."""
+"""An API server on the loopback that serves lists page by page, for tests and measurements over HTTP."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from urllib.parse import parse_qs, urlsplit
 
 VERSION = {"major": "1", "minor": "34", "gitVersion": "v1.34.4"}
 EXPIRED = {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired"}
-# A slice of a list, encoded: (how many items there are, encode(first, last)).
+# An encoded list: (number of items, function that returns the items from first to last).
 Source = tuple[int, Callable[[int, int], bytes]]
 Server = TypeVar("Server", bound=ThreadingHTTPServer)
 
 
-def listed(items: list[dict[str, Any]]) -> Source:
-    """A list that is in memory."""
+def encode_list(items: list[dict[str, Any]]) -> Source:
+    """Return the source of a list in memory."""
     return len(items), lambda first, last: ",".join(map(json.dumps, items[first:last])).encode()
 
 
@@ -42,7 +42,7 @@ class LoopbackApi(ThreadingHTTPServer):
 
 
 def write_kubeconfig(url: str, path: Path) -> Path:
-    """Write a kubeconfig that leads to a server, and return its path."""
+    """Write a kubeconfig of a server, and return its path."""
     content = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -56,7 +56,7 @@ def write_kubeconfig(url: str, path: Path) -> Path:
 
 
 @contextmanager
-def serving(server: Server) -> Iterator[Server]:
+def serve_in_thread(server: Server) -> Iterator[Server]:
     """Serve in a thread of this process."""
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
@@ -109,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         if "/leases" in self.path:
-            # It keeps none, so that each run is the only one.
+            # It stores no lease, so that a run never finds another one.
             send_json(self, 201, self.rfile.read(int(self.headers.get("Content-Length") or 0)))
             return
         self.server.requests.append((self.command, self.path, {}))

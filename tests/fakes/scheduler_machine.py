@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Control planes whose kubelets and schedulers are fakes: mirror pods by the manifests, ready by the configurations.
+"""Control planes with fakes of kubelet and scheduler: the manifests make mirror pods, the configurations make them ready.
 
-A scheduler starts if its configuration is there and has no extender with "broken" in its URL, and if `down` is not set. After a change it
-`stumbles` so many looks first. One with "dead" in an extender's URL starts, and schedules nothing while it leads. With `passes`, a leader that
-starts anew loses the lease to the next control plane.
+A scheduler starts if its configuration exists and has no extender with "broken" in its URL, and if `down` is not set. After a change it is not ready
+for `failing_reads` reads. A scheduler with "dead" in an extender's URL starts, and schedules nothing while it leads. With `changes_leader`, a leader
+that restarts loses the lease to the next control plane.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ scheduler: {}
 
 
 class ControlPlanes:
-    """Control planes by name, each below a folder of its own, and the API server."""
+    """Control planes by name, each below a folder, and the API server."""
 
     def __init__(self, folder: Path, manifest: str, *names: str) -> None:
         self.folders = {name: folder / name for name in names}
         self.down = False
-        self.stumbles = 0
-        self.sick: set[str] = set()  # whose scheduler starts with no configuration
-        self.passes = False
-        self._looks: dict[str, int] = {}
+        self.failing_reads = 0
+        self.failing_names: set[str] = set()  # control planes whose scheduler does not start with a configuration
+        self.changes_leader = False
+        self._reads: dict[str, int] = {}
         self._digests: dict[str, str] = {}
         for each in self.folders.values():
             (each / "manifests").mkdir(parents=True)
@@ -48,12 +48,12 @@ class ControlPlanes:
         nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}} for name in names]
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
         self.cluster = SmallCluster(config, namespace, *nodes)
-        self.cluster.look = self.cluster.react = lambda _cluster: self.run()
-        self.lead(names[0])
-        self.run()
+        self.cluster.before_read = self.cluster.react = lambda _cluster: self.reconcile()
+        self.set_leader(names[0])
+        self.reconcile()
 
-    def lead(self, name: str) -> None:
-        """Have the scheduler of a control plane lead."""
+    def set_leader(self, name: str) -> None:
+        """Give the lease to the scheduler of a control plane."""
         spec = {"holderIdentity": f"{name}_0b9c6f5e-55f7-4f1c-8a4b-1d2e3f4a5b6c"}
         lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": spec}
         self.cluster.put({**lease, "metadata": {"name": "kube-scheduler", **PLACE}})
@@ -74,19 +74,19 @@ class ControlPlanes:
     def kubeadm(self, text: str) -> None:
         self.cluster.objects["ConfigMap", "kube-system", "kubeadm-config"]["data"]["ClusterConfiguration"] = text
 
-    def run(self) -> None:
-        """Do what the kubelets and the leader do."""
+    def reconcile(self) -> None:
+        """Act as the kubelets and the leader."""
         former = self._digests.get(self.leader)
-        ready = {name: self._mirror(name, folder) for name, folder in self.folders.items()}
-        if self.passes and former not in (None, self._digests[self.leader]):
+        ready = {name: self._update_mirror_pod(name, folder) for name, folder in self.folders.items()}
+        if self.changes_leader and former not in (None, self._digests[self.leader]):
             names = list(self.folders)
-            self.lead(names[(names.index(self.leader) + 1) % len(names)])
+            self.set_leader(names[(names.index(self.leader) + 1) % len(names)])
         for pod in self.cluster.all("Pod"):
-            if "scheduler-probe" in pod["metadata"]["name"] and any(ready.values()) and self._schedules(self.leader):
+            if "scheduler-probe" in pod["metadata"]["name"] and any(ready.values()) and self._can_schedule(self.leader):
                 pod["spec"]["nodeName"] = "worker"
                 pod["status"] = {"conditions": [{"type": "PodScheduled", "status": "True"}]}
 
-    def _mirror(self, name: str, folder: Path) -> bool:
+    def _update_mirror_pod(self, name: str, folder: Path) -> bool:
         key = ("Pod", "kube-system", f"kube-scheduler-{name}")
         manifest = folder / "manifests" / "kube-scheduler.yaml"
         if not manifest.exists():
@@ -94,28 +94,28 @@ class ControlPlanes:
             return False
         pod = yaml.safe_load(manifest.read_text())
         digest = hashlib.sha256(json.dumps([name, pod], default=str).encode()).hexdigest()[:32]
-        marks = {"kubernetes.io/config.hash": digest, "kubernetes.io/config.mirror": digest}
-        annotations = {**(pod["metadata"].get("annotations") or {}), **marks}
+        hashes = {"kubernetes.io/config.hash": digest, "kubernetes.io/config.mirror": digest}
+        annotations = {**(pod["metadata"].get("annotations") or {}), **hashes}
         self._digests[name] = digest
-        self._looks[digest] = self._looks.get(digest, 0) + 1
-        given = any(word.startswith("--config=") for word in pod["spec"]["containers"][0]["command"])
-        sound = self._starts(pod) and not (given and name in self.sick)
-        good = sound and self._looks[digest] > self.stumbles
-        state: dict[str, Any] = {"running": {}} if good else {"waiting": {"reason": "CrashLoopBackOff"}}
-        status = {"name": "kube-scheduler", "ready": good, "restartCount": 1 if sound else 3, "state": state}
+        self._reads[digest] = self._reads.get(digest, 0) + 1
+        has_config = any(word.startswith("--config=") for word in pod["spec"]["containers"][0]["command"])
+        can_start = self._can_start(pod) and not (has_config and name in self.failing_names)
+        is_ready = can_start and self._reads[digest] > self.failing_reads
+        state: dict[str, Any] = {"running": {}} if is_ready else {"waiting": {"reason": "CrashLoopBackOff"}}
+        status = {"name": "kube-scheduler", "ready": is_ready, "restartCount": 1 if can_start else 3, "state": state}
         self.cluster.objects.pop(key, None)
         pod["metadata"].pop("creationTimestamp", None)
         pod["metadata"].update(name=key[2], annotations=annotations)
         pod["spec"]["nodeName"] = name
         self.cluster.put({**pod, "status": {"containerStatuses": [status]}})
-        return good
+        return is_ready
 
-    def _schedules(self, name: str) -> bool:
+    def _can_schedule(self, name: str) -> bool:
         manifest = self.folders[name] / "manifests" / "kube-scheduler.yaml"
         words = yaml.safe_load(manifest.read_text())["spec"]["containers"][0]["command"] if manifest.exists() else []
         return not any(word.startswith("--config=") and "dead" in Path(word[9:]).read_text() for word in words)
 
-    def _starts(self, pod: dict[str, Any]) -> bool:
+    def _can_start(self, pod: dict[str, Any]) -> bool:
         for word in pod["spec"]["containers"][0]["command"]:
             if word.startswith("--config="):
                 file = Path(word.partition("=")[2])

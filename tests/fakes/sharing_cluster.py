@@ -20,12 +20,12 @@ TOO_LARGE = "0/1 nodes are available: 1 Insufficient GPU Memory in one device."
 
 def shared_node(name: str, size: int = 16, gpus: int = 1, resource: SharedResource = MEMORY, **parts: Any) -> Object:
     """Make a node of that many GPUs, each with this many units of the resource; without GPUs it reports the units of one."""
-    made = node(name, **parts)
-    offered = {resource.name: str(size * max(gpus, 1))}
+    item = node(name, **parts)
+    amounts = {resource.name: str(size * max(gpus, 1))}
     if resource.gpu_count_resource and gpus:
-        offered[resource.gpu_count_resource] = str(gpus)
-    made["status"].update(capacity=dict(offered), allocatable=dict(offered))
-    return made
+        amounts[resource.gpu_count_resource] = str(gpus)
+    item["status"].update(capacity=dict(amounts), allocatable=dict(amounts))
+    return item
 
 
 def holder(name: str, amount: int, index: int, resource: SharedResource = MEMORY, **parts: Any) -> Object:
@@ -40,7 +40,7 @@ def uuid_of(name: str, index: int) -> str:
 
 
 class FakeSharing(FakeCluster):
-    """Places pods as they are created. Faults are set by its attributes, or by ``on_placed``, which gets the pod."""
+    """Places pods when they are created. Its attributes and the hook ``on_placed`` set faults."""
 
     def __init__(
         self, nodes: list[Object] | None = None, pods: list[Object] | None = None, resource: SharedResource = MEMORY
@@ -60,25 +60,25 @@ class FakeSharing(FakeCluster):
         limits = (each.get("resources", {}).get("limits", {}) for each in item["spec"]["containers"])
         return sum(int(each.get(self.resource.name, 0)) for each in limits)
 
-    def _place(self, made: Object) -> None:
-        terms = made["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    def _place(self, new_pod: Object) -> None:
+        terms = new_pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         name = terms["nodeSelectorTerms"][0]["matchFields"][0]["values"][0]
-        message = self.refusal(made) or self._refuse(name, self.request_of(made))
+        message = self.refusal(new_pod) or self._refuse(name, self.request_of(new_pod))
         if message:
             condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
-            made["status"]["conditions"] = [condition]
+            new_pod["status"]["conditions"] = [condition]
         else:
-            self._bind(made, name)
-        self.on_placed(made)
+            self._bind(new_pod, name)
+        self.on_placed(new_pod)
 
     def _refuse(self, name: str, amount: int) -> str:
         """What kube-scheduler reports if the node as a whole has too little, or else the extender if no GPU has enough."""
         total = int(self.store_nodes[name]["status"]["allocatable"][self.resource.name])
-        if total - sum(self.request_of(item) for item in self._holding(name)) < amount:
+        if total - sum(self.request_of(item) for item in self._active_pods(name)) < amount:
             return f"0/1 nodes are available: 1 Insufficient {self.resource.name}."
         return TOO_LARGE if self.calls_extender and self._choose(name, amount) is None else ""
 
-    def _holding(self, name: str) -> list[Object]:
+    def _active_pods(self, name: str) -> list[Object]:
         placed = [item for item in self.store_pods if item["spec"].get("nodeName") == name]
         return [item for item in placed if item["status"].get("phase") not in ("Succeeded", "Failed")]
 
@@ -88,21 +88,21 @@ class FakeSharing(FakeCluster):
         total = capacity[self.resource.name]
         gpus = capacity.get(self.resource.gpu_count_resource) or total // self.resource.units_per_gpu
         free = dict.fromkeys(range(gpus), total // gpus)
-        for item in self._holding(name):
+        for item in self._active_pods(name):
             index = item["metadata"].get("annotations", {}).get(self.resource.gpu_annotation)
             if index is not None:
                 free[int(index)] -= self.request_of(item)
-        fitting = [(left, index) for index, left in free.items() if left >= amount]
-        return min(fitting)[1] if fitting else None
+        candidates = [(left, index) for index, left in free.items() if left >= amount]
+        return min(candidates)[1] if candidates else None
 
-    def _bind(self, made: Object, name: str) -> None:
-        index = self._choose(name, self.request_of(made)) if self.calls_extender else None
+    def _bind(self, new_pod: Object, name: str) -> None:
+        index = self._choose(name, self.request_of(new_pod)) if self.calls_extender else None
         if index is not None:
-            made["metadata"]["annotations"] = {self.resource.gpu_annotation: str(index)}
-        made["spec"]["nodeName"] = name
+            new_pod["metadata"]["annotations"] = {self.resource.gpu_annotation: str(index)}
+        new_pod["spec"]["nodeName"] = name
         state = {"terminated": {"exitCode": 0}} if self.ends else {"running": {}}
-        made["status"] = {
+        new_pod["status"] = {
             "phase": "Succeeded" if self.ends else "Running",
             "containerStatuses": [{"name": "smoke-test", "ready": not self.ends, "state": state}],
         }
-        self.logs[made["metadata"]["name"]] = f"NVIDIA_VISIBLE_DEVICES={uuid_of(name, index or 0)}\n{self.output}"
+        self.logs[new_pod["metadata"]["name"]] = f"NVIDIA_VISIBLE_DEVICES={uuid_of(name, index or 0)}\n{self.output}"

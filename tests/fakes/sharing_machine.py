@@ -27,7 +27,7 @@ NVML = {"source": "nvml", "error": None, "gpus": [{"name": "GPU", "lost": False,
 
 
 class SharingMachine:
-    """``cluster`` has the nodes w1 and w2; ``bin`` are the programs that nano-gpu's agent replaces on w1."""
+    """``cluster`` has the nodes w1 and w2; ``bin`` has the programs that nano-gpu's agent replaces on w1."""
 
     def __init__(self, folder: Path) -> None:
         self.bin = folder / "bin"
@@ -40,7 +40,7 @@ class SharingMachine:
         self.cluster = SmallCluster(*nodes, {"kind": "Namespace", "metadata": {"name": "kube-system"}})
         self.cluster.react = self.react
         self.kubeconfig = write_kubeconfig(self.cluster.url, folder / "kubeconfig")
-        self.first = self.state()
+        self.initial_state = self.read_state()
         self.variables = {
             "gpu_kubeconfig": str(self.kubeconfig),
             "gpu_preflight_gpus": {"ansible_facts": {}},
@@ -52,7 +52,7 @@ class SharingMachine:
         }
 
     def react(self, cluster: SmallCluster) -> None:
-        """Be the DaemonSets' controller, the kubelets, the installer of nano-gpu's agent, and what makes addresses."""
+        """Act as the controllers, the kubelets, and the installer of nano-gpu's agent."""
         for item in cluster.all("Node"):
             self._run_plugins(cluster, item)
         for item in cluster.all("Deployment"):
@@ -63,7 +63,7 @@ class SharingMachine:
 
     def _run_plugins(self, cluster: SmallCluster, item: Object) -> None:
         name, labels = item["metadata"]["name"], item["metadata"]["labels"]
-        # A kubelet reports a resource that the node had with 0; the count is the device plugin's own, and stays.
+        # A kubelet reports 0 of a resource without a plugin; the device plugin itself writes the count, which stays.
         capacity = {key: amount if key == COUNT else "0" for key, amount in item["status"]["capacity"].items()}
         for daemon_set in (each for each in cluster.all("DaemonSet") if each["metadata"]["name"] in PLUGINS):
             template = copy.deepcopy(daemon_set["spec"]["template"])
@@ -100,7 +100,7 @@ class SharingMachine:
         for name in ("hook", "toolkit"):
             (self.bin / name).write_text("the agent's")
 
-    def programs(self) -> dict[str, object]:
+    def read_programs(self) -> dict[str, object]:
         """The programs by name: the target of a link, or mode and content."""
         paths = sorted(self.bin.iterdir())
         return {
@@ -108,16 +108,16 @@ class SharingMachine:
             for path in paths
         }
 
-    def reported(self, name: str) -> dict[str, str]:
-        """What a node has, without what it has no more."""
+    def read_capacity(self, name: str) -> dict[str, str]:
+        """The capacity of a node, without resources of amount 0."""
         capacity = self.cluster.objects["Node", "", name]["status"]["capacity"]
         return {key: amount for key, amount in capacity.items() if amount != "0"}
 
-    def state(self) -> tuple[object, ...]:
-        """All objects but pods, as far as somebody has written them, and the programs."""
-        kept = {
+    def read_state(self) -> tuple[object, ...]:
+        """The specs and labels of all objects except pods, and the programs."""
+        objects = {
             key: (item.get("spec"), item["metadata"].get("labels"))
             for key, item in self.cluster.objects.items()
             if key[0] != "Pod"
         }
-        return copy.deepcopy(kept), self.programs()
+        return copy.deepcopy(objects), self.read_programs()

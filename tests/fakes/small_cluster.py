@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An API server on the loopback that keeps objects, for runs of roles that deploy something.
+"""An API server on the loopback that stores objects, for runs of roles.
 
-It serves what those request: discovery, lists with equality-based selectors, evictions, and objects that are made, merged and deleted, also as a dry run.
-Its user plays the controllers: ``react`` is called after each change, ``look`` before anything is read, and ``refuse`` for each eviction: what
-it returns is why not.
+It serves discovery, lists with equality-based selectors, evictions, and objects that are created, merged and deleted, also as a dry run. Tests act as
+the controllers: ``react`` is called after each change, ``before_read`` before each read, and ``refuse`` for each eviction; it returns the reason of a
+refusal.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ KINDS: dict[str, dict[str, tuple[str, bool]]] = {
 
 
 class SmallCluster(ThreadingHTTPServer):
-    """Keeps ``objects`` by (kind, namespace, name)."""
+    """Stores ``objects`` by (kind, namespace, name)."""
 
     daemon_threads = True
 
@@ -64,14 +64,14 @@ class SmallCluster(ThreadingHTTPServer):
         self.lock = threading.RLock()
         self.objects: dict[tuple[str, str, str], Object] = {}
         self.react: Callable[[SmallCluster], None] = lambda _cluster: None
-        self.look: Callable[[SmallCluster], None] = lambda _cluster: None
+        self.before_read: Callable[[SmallCluster], None] = lambda _cluster: None
         self.refuse: Callable[[Object], Object | None] = lambda _pod: None
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         for item in objects:
             self.put(item)
 
     def put(self, item: Object) -> Object:
-        """Keep an object as it is, with what the server adds to each."""
+        """Store an object, with the fields that a server sets."""
         metadata = item["metadata"]
         metadata.setdefault("uid", f"uid-{metadata['name']}")
         metadata["resourceVersion"] = str(int(metadata.get("resourceVersion", 0)) + 1)
@@ -85,14 +85,14 @@ class SmallCluster(ThreadingHTTPServer):
         return [item for key, item in sorted(self.objects.items()) if key[0] == kind]
 
 
-def _merged(old: Any, new: Any) -> Any:
+def _merge(old: Any, new: Any) -> Any:
     if not isinstance(old, dict) or not isinstance(new, dict):
         return new
     kept = {key: value for key, value in old.items() if key not in new}
-    return {**kept, **{key: _merged(old.get(key), value) for key, value in new.items() if value is not None}}
+    return {**kept, **{key: _merge(old.get(key), value) for key, value in new.items() if value is not None}}
 
 
-def _selected(item: Object, selector: str) -> bool:
+def _matches_labels(item: Object, selector: str) -> bool:
     labels = item["metadata"].get("labels") or {}
     for part in filter(None, selector.split(",")):
         key, _sign, value = part.partition("!=") if "!=" in part else part.partition("=")
@@ -101,13 +101,13 @@ def _selected(item: Object, selector: str) -> bool:
     return True
 
 
-def _found(item: Object, selector: str) -> bool:
+def _matches_fields(item: Object, selector: str) -> bool:
     for part in filter(None, selector.split(",")):
-        path, sign, wanted = part.partition("!=") if "!=" in part else part.partition("=")
+        path, sign, expected = part.partition("!=") if "!=" in part else part.partition("=")
         value: Any = item
         for key in path.split("."):
             value = (value or {}).get(key)
-        if ((value or "") == wanted) is (sign == "!="):
+        if ((value or "") == expected) is (sign == "!="):
             return False
     return True
 
@@ -122,9 +122,9 @@ class _Handler(BaseHTTPRequestHandler):
         if discovered is not None:
             self._answer(200, discovered)
             return
-        group, kind, namespace, name, query = self._wanted()
+        group, kind, namespace, name, query = self._parse_path()
         with self.server.lock:
-            self.server.look(self.server)
+            self.server.before_read(self.server)
             if name:
                 self._answer_object(self.server.objects.get((kind, namespace, name)))
                 return
@@ -133,8 +133,8 @@ class _Handler(BaseHTTPRequestHandler):
                 for (its_kind, place, _name), item in sorted(self.server.objects.items())
                 if its_kind == kind
                 and namespace in ("", place)
-                and _selected(item, query.get("labelSelector", ""))
-                and _found(item, query.get("fieldSelector", ""))
+                and _matches_labels(item, query.get("labelSelector", ""))
+                and _matches_fields(item, query.get("fieldSelector", ""))
             ]
             self._answer(200, {"kind": f"{kind}List", "apiVersion": group, "metadata": {}, "items": items})
 
@@ -146,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _evict(self) -> None:
         self._body()
-        _group, kind, namespace, name, query = self._wanted()
+        _group, kind, namespace, name, query = self._parse_path()
         with self.server.lock:
             found = self.server.objects.get((kind, namespace, name))
             refusal = self.server.refuse(found) if found else None
@@ -158,11 +158,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer_object(found)
 
     def do_PATCH(self) -> None:
-        self._change(_merged)
+        self._change(_merge)
 
     def do_DELETE(self) -> None:
         self._body()
-        _group, kind, namespace, name, query = self._wanted()
+        _group, kind, namespace, name, query = self._parse_path()
         with self.server.lock:
             found = self.server.objects.get((kind, namespace, name))
             if found is not None and "dryRun" not in query:
@@ -172,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _change(self, merge: Callable[[Any, Any], Object]) -> None:
         body = self._body()
-        group, kind, namespace, name, query = self._wanted()
+        group, kind, namespace, name, query = self._parse_path()
         with self.server.lock:
             old = self.server.objects.get((kind, namespace, name or body["metadata"]["name"]))
             if (old is None) is bool(name):
@@ -182,8 +182,8 @@ class _Handler(BaseHTTPRequestHandler):
             if old and version not in (None, old["metadata"]["resourceVersion"]):
                 self._answer(409, {"kind": "Status", "code": 409, "message": "the object has been modified"})
                 return
-            made = namespace not in ("", "kube-system")
-            if made and old is None and ("Namespace", "", namespace) not in self.server.objects:
+            is_created = namespace not in ("", "kube-system")
+            if is_created and old is None and ("Namespace", "", namespace) not in self.server.objects:
                 self._answer(404, {"kind": "Status", "code": 404, "message": f'namespaces "{namespace}" not found'})
                 return
             new = json.loads(json.dumps(merge(old, {"apiVersion": group, "kind": kind, **body})))
@@ -192,7 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.server.react(self.server)
             self._answer(200 if old else 201, new)
 
-    def _wanted(self) -> tuple[str, str, str, str, dict[str, str]]:
+    def _parse_path(self) -> tuple[str, str, str, str, dict[str, str]]:
         parts = urlsplit(self.path)
         query = {key: values[0] for key, values in parse_qs(parts.query).items()}
         words = parts.path.strip("/").split("/")
@@ -200,7 +200,7 @@ class _Handler(BaseHTTPRequestHandler):
         namespace = ""
         if rest[0] == "namespaces" and len(rest) > 2:
             namespace, rest = rest[1], rest[2:]
-        # What follows the name is a part of the object, which is merged like the whole.
+        # A subresource after the name is merged like the object.
         return group, KINDS[group][rest[0]][0], namespace, rest[1] if len(rest) > 1 else "", query
 
     def _discovery(self) -> Object | None:

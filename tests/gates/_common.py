@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the gates share: paths, source files, and the output of findings."""
+"""Code that the gates share: paths, source files, and the output of findings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REPORTS = ROOT / "build" / "reports"
 NOT_RUN = "not-run.txt"
 CACHE = ROOT / ".cache"
 SITE_PACKAGES = Path(sysconfig.get_path("purelib"))
-# For pytest: as many processes as there are cores, and one that has nothing left to do takes from another, for some tests take minutes.
+# For pytest: a process for each core; an idle process takes tests of another, since some tests take minutes.
 PARALLEL = ("--numprocesses=auto", "--dist=worksteal")
 
 
@@ -48,7 +48,7 @@ def copy_source(target: Path, keep: Callable[[Path], bool] = lambda _path: True)
 def collection_tree(parent: Path, keep: Callable[[Path], bool] = lambda _path: True) -> Path:
     """A fresh ``ansible_collections`` tree below *parent*: a copy of this collection beside links to what it depends on.
 
-    Returns the folder of the copy. ansible-test wants exactly this layout and no links on the way to it.
+    Returns the folder of the copy. ansible-test requires this layout, without links in the path.
     """
     base = parent / "ansible_collections"
     target = base / NAMESPACE / NAME
@@ -76,7 +76,7 @@ def link_dependencies(base: Path) -> None:
         link.symlink_to(core)
 
 
-def no_config(folder: Path) -> str:
+def write_empty_config(folder: Path) -> str:
     """Path of an empty ansible.cfg in *folder*, for tools that must not find the checkout's or the user's."""
     path = folder / "empty.cfg"
     path.write_text("", encoding="utf-8")
@@ -110,7 +110,7 @@ def finish(title: str, findings: Iterable[str], checked: str) -> int:
 
 
 def missing_is_failure() -> bool:
-    """On a CI machine a gate that could not run is a failure; on a developer's machine it is reported and passed over."""
+    """Whether a gate that could not run is a failure: on CI. On a developer's machine it is only reported."""
     return os.environ.get("CI", "") not in {"", "0", "false"}
 
 
@@ -120,9 +120,9 @@ def thorough() -> bool:
 
 
 def not_run(what: str) -> int:
-    """Say, here and in the summary, what this machine could not check; a failure (1) on CI, else passed over (0).
+    """Report, here and in the summary, what this machine could not check; returns 1 on CI, else 0.
 
-    Each line of the report is the gate, which the runner names, a tab, and what was not run.
+    A line of the report has the gate, a tab, and what was not run.
     """
     print(f"NOT RUN: {what}")
     REPORTS.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Results: checks as JUnit files, why a command failed in its own words, and the table that a run ends with."""
+"""Results: checks as JUnit files, the lines of a command that explain its failure, and the table at the end of a run."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ SLOWEST = 10
 OUTCOMES = ("passed", "failed", "skipped")
 ELEMENTS = {"failed": "failure", "skipped": "skipped"}
 ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# How ansible, molecule, pytest, compilers and this project begin to say what went wrong; molecule draws a border to the left.
+# How ansible, molecule, pytest, compilers and this project begin a failure; molecule prints a border to the left.
 TROUBLE = re.compile(
     r"[\s│|]*(fatal: |failed: \[|\[ERROR\]|ERROR\b|E   |✗|Traceback \(|FAILED\b|FAIL\b|(.*: )?error: )"
 )
-# A skip with these words leaves out what the run does not concern. On CI every other one is a failure: the machine lacks something. In the environments of
-# MEAGRE a module of tests is skipped whose packages are missing by design; the gate units runs it.
+# A skip with these words leaves out what the change does not concern. On CI every other skip is a failure: the machine lacks something. In the environments
+# of MINIMAL, packages are missing by design, and their tests are skipped; the gate units runs them.
 UNCONCERNED = "not concerned"
-MEAGRE = ("nodes", "sanity-", "core-")
+MINIMAL = ("nodes", "sanity-", "core-")
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,14 @@ class Result:
         return sum(case.outcome == outcome for case in self.cases)
 
 
-def plain(text: str) -> str:
-    """A text without colours and without what XML cannot hold."""
+def strip_escapes(text: str) -> str:
+    """A text without colours and without characters that XML forbids."""
     return ESCAPES.sub("", text)
 
 
-def why(lines: Iterable[str], most: int = DETAIL) -> list[str]:
-    """The lines from the first on that says what went wrong, else the last ones; at most *most*, none of them empty."""
-    read = [line.rstrip() for line in map(plain, lines) if line.strip(" \t\r\n│")]
+def explain_failure(lines: Iterable[str], most: int = DETAIL) -> list[str]:
+    """The lines from the first failure on, else the last ones; at most *most*, none of them empty."""
+    read = [line.rstrip() for line in map(strip_escapes, lines) if line.strip(" \t\r\n│")]
     first = next((number for number, line in enumerate(read) if TROUBLE.match(line)), len(read) - most)
     return list(islice(read, max(first, 0), max(first, 0) + most))
 
@@ -95,7 +95,7 @@ def write(report: str, cases: Sequence[Case]) -> None:
         attributes = {"classname": case.suite, "name": case.name, "time": f"{case.seconds:.3f}"}
         element = ET.SubElement(suite, "testcase", attributes)
         if case.outcome in ELEMENTS:
-            detail = plain(case.detail)
+            detail = strip_escapes(case.detail)
             message = {"message": detail.partition("\n")[0]}
             ET.SubElement(element, ELEMENTS[case.outcome], message).text = detail
     REPORTS.mkdir(parents=True, exist_ok=True)
@@ -108,13 +108,13 @@ def _outcome(element: ET.Element) -> tuple[str, str]:
             message, text = found.get("message") or "", found.text or ""
             if tag == "skipped":
                 return "skipped", message
-            # What pytest marks with E says more than the message, which it cuts.
+            # The lines that pytest marks with E are longer than its message, which it truncates.
             return "failed", text if message.split("\n")[0] in text else f"{message}\n{text}"
     return "passed", ""
 
 
 def read(path: Path) -> list[Case]:
-    """The checks of one JUnit file; a file that is cut short is one that failed."""
+    """The checks of one JUnit file; a truncated file is a failed check."""
     try:
         elements = ET.parse(path).getroot().iter("testcase")  # noqa: S314 - our own tools wrote it
         return [
@@ -131,20 +131,20 @@ def read(path: Path) -> list[Case]:
 
 
 def files_of(name: str, reports: Path) -> list[Path]:
-    """The files that the gate *name* has left: what it printed, and JUnit files."""
+    """The files of the gate *name*: its output, and JUnit files."""
     return sorted({*reports.glob(f"{name}.log"), *reports.glob(f"{name}.xml"), *reports.glob(f"{name}-*.xml")})
 
 
-def judged(case: Case, gate: str) -> Case:
-    """The check, failed where it was skipped on CI because something is missing there."""
-    allowed = case.outcome != "skipped" or case.detail.startswith(UNCONCERNED) or gate.startswith(MEAGRE)
+def apply_ci_rule(case: Case, gate: str) -> Case:
+    """The check; on CI a skip because of something missing becomes a failure."""
+    allowed = case.outcome != "skipped" or case.detail.startswith(UNCONCERNED) or gate.startswith(MINIMAL)
     return case if allowed or not missing_is_failure() else replace(case, outcome="failed")
 
 
 def collect(name: str, verdict: str, seconds: float, cpu_seconds: float, reports: Path = REPORTS) -> Result:
-    """The result of the gate *name* from the files that it left; a gate without a JUnit file is one check."""
+    """The result of the gate *name* from its files; a gate without a JUnit file is one check."""
     files = [path for path in files_of(name, reports) if path.suffix == ".xml"]
-    cases = [judged(case, name) for path in files for case in read(path)]
+    cases = [apply_ci_rule(case, name) for path in files for case in read(path)]
     path = reports / NOT_RUN
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     outcome = "failed" if missing_is_failure() else "skipped"
@@ -161,12 +161,16 @@ def collect(name: str, verdict: str, seconds: float, cpu_seconds: float, reports
 
 
 def reasons(result: Result, printed: Sequence[str]) -> list[str]:
-    """Names of the failed checks of a gate, then what the first of them says, else what the gate printed."""
+    """Names of the failed checks of a gate, then the detail of the first of them, else the output of the gate."""
     failed = [case for case in result.cases if case.outcome == "failed" and case.name != "gate"]
     named = [f"{case.suite} {case.name}".strip() for case in failed]
     more = [f"and {len(named) - NAMES} more"] if len(named) > NAMES else []
     detail = next((case.detail.splitlines() for case in failed if case.detail), printed)
-    return [*(f"failed: {name}" for name in named[:NAMES]), *more, *(f"  {line}" for line in why(detail, DETAIL))]
+    return [
+        *(f"failed: {name}" for name in named[:NAMES]),
+        *more,
+        *(f"  {line}" for line in explain_failure(detail, DETAIL)),
+    ]
 
 
 def table(results: Sequence[Result]) -> list[str]:

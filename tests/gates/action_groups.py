@@ -23,8 +23,8 @@ def documentation(path: Path) -> dict[str, Any]:
     return {}
 
 
-def documented() -> dict[str, set[str]]:
-    """Action group -> modules that name it, by ``attributes.action_group.membership`` or by the fragment that says so."""
+def read_documented() -> dict[str, set[str]]:
+    """Action group -> modules that name it, in ``attributes.action_group.membership`` or by a fragment with it."""
     fragment = ROOT / "plugins" / "doc_fragments" / "attributes.py"
     groups: dict[str, set[str]] = defaultdict(set)
     for name in plugin_names("modules"):
@@ -32,7 +32,7 @@ def documented() -> dict[str, set[str]]:
         fragments = doc.get("extends_documentation_fragment") or []
         fragments = [fragments] if isinstance(fragments, str) else fragments
         for used in (each for each in fragments if each.startswith(f"{FQCN}.attributes.")):
-            doc = merged(doc, constant(fragment, used.rsplit(".", 1)[-1].upper()))
+            doc = merge_attributes(doc, constant(fragment, used.rsplit(".", 1)[-1].upper()))
         for group in doc.get("attributes", {}).get("action_group", {}).get("membership", []):
             groups[group.removeprefix(f"{FQCN}.")].add(name)
     return groups
@@ -46,16 +46,16 @@ def constant(path: Path, name: str) -> dict[str, Any]:
     return {}
 
 
-def merged(doc: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
-    """*doc* with the attributes of a fragment; the module's own words win."""
+def merge_attributes(doc: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
+    """*doc* with the attributes of a fragment; those of the module override them."""
     return {**doc, "attributes": {**extra.get("attributes", {}), **doc.get("attributes", {})}}
 
 
-def compare(listed: dict[str, set[str]], said: dict[str, set[str]]) -> list[str]:
+def compare(listed: dict[str, set[str]], documented: dict[str, set[str]]) -> list[str]:
     """Differences between the groups in meta/runtime.yml and those that modules document."""
     found = []
-    for group in sorted(listed.keys() | said.keys()):
-        listed_names, documented_names = listed.get(group, set()), said.get(group, set())
+    for group in sorted(listed.keys() | documented.keys()):
+        listed_names, documented_names = listed.get(group, set()), documented.get(group, set())
         found += [
             f"{group}: {name} is listed and does not document it" for name in sorted(listed_names - documented_names)
         ]
@@ -68,7 +68,7 @@ def main() -> int:
     runtime = yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text(encoding="utf-8"))
     listed = {group: set(names) for group, names in runtime.get("action_groups", {}).items()}
     members = sum(len(names) for names in listed.values())
-    return finish("action groups", compare(listed, documented()), f"{len(listed)} group(s), {members} modules")
+    return finish("action groups", compare(listed, read_documented()), f"{len(listed)} group(s), {members} modules")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Does a task that each host runs read or set the data of all hosts? ``python -m gates.all_hosts``.
 
-Time and memory of such a task grow with the square of the hosts. Two forms are rejected without ``run_once``: any use of ``hostvars`` beyond
+Time and memory of such a task grow quadratically with the number of hosts. Two forms are rejected without ``run_once``: any use of ``hostvars`` beyond
 the host's own, also through variables; and ``set_fact`` of what a task with ``run_once`` has registered. Group once by host, then look up.
 """
 
@@ -19,14 +19,14 @@ import yaml
 from ._common import ROOT, finish
 
 WALK = re.compile(r"\bhostvars\b(?!\[inventory_hostname\])")
-#: A variable, and no attribute or text in quotes.
+#: A variable, but not an attribute or a text in quotes.
 NAME = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
-#: A whole registered variable or a part of it, as it is.
+#: A whole registered variable or a part of it, without a filter.
 COPY = re.compile(r"\{\{\s*(\w+)(?:\.\w+|\[['\"]\w+['\"]\])*\s*\}\}")
 FACTS = ("ansible.builtin.set_fact", "set_fact")
 INCLUDES = ("ansible.builtin.include_tasks", "ansible.builtin.import_tasks")
 SECTIONS = ("block", "rescue", "always", "pre_tasks", "tasks", "post_tasks")
-#: Roles of control planes, of which there are few, changed one after the other.
+#: Roles of control planes, which are few.
 FEW_HOSTS = ("kube_scheduler_extender",)
 
 Task = Mapping[str, Any]
@@ -41,20 +41,20 @@ class Place(NamedTuple):
     once: bool
 
 
-def texts(value: Any) -> Iterator[str]:
+def walk_texts(value: Any) -> Iterator[str]:
     """All strings in a value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        yield from (text for each in value.values() for text in texts(each))
+        yield from (text for each in value.values() for text in walk_texts(each))
     elif isinstance(value, list):
-        yield from (text for each in value for text in texts(each))
+        yield from (text for each in value for text in walk_texts(each))
 
 
-def names_in(value: Any) -> set[str]:
-    """All names in the strings of a value, and ``hostvars`` only where it is more than the host's own."""
-    found = {name for text in texts(value) for name in NAME.findall(text)} - {"hostvars"}
-    return found | {"hostvars"} if any(map(WALK.search, texts(value))) else found
+def find_names(value: Any) -> set[str]:
+    """All names in the strings of a value, and ``hostvars`` only for other hosts."""
+    found = {name for text in walk_texts(value) for name in NAME.findall(text)} - {"hostvars"}
+    return found | {"hostvars"} if any(map(WALK.search, walk_texts(value))) else found
 
 
 def find_walks(used: Mapping[str, set[str]]) -> set[str]:
@@ -94,7 +94,7 @@ def list_once(places: list[Place]) -> set[Path]:
     users: dict[Path, list[tuple[Path, bool]]] = {}
     for file in {place.path for place in places}:
         found = [(pattern, path, once) for pattern, path, once in includes if pattern.fullmatch(file.as_posix())]
-        # An include of {{ entry_point }}.yml fits all files of a role; those that name the file count more.
+        # An include of {{ entry_point }}.yml matches all files of a role; includes that name the file have precedence.
         named = [each for each in found if not each[0].pattern.endswith("/.*\\.yml")]
         users[file] = [(path, once) for _pattern, path, once in named or found]
     known: set[Path] = set()
@@ -108,16 +108,18 @@ def list_once(places: list[Place]) -> set[Path]:
 def find_problems(places: list[Place], used: Mapping[str, set[str]]) -> Iterator[str]:
     """One sentence for each task of each host that reads or sets the data of all hosts; *used* has the names in each variable."""
     files_once = list_once(places)
-    everyone = find_walks(used)
+    walks_of_roles = find_walks(used)
     each_host = [place for place in places if not place.once and place.path not in files_once]
-    everywhere = {id(place) for place in each_host}
+    each_host_ids = {id(place) for place in each_host}
     registered = {
-        place.task["register"] for place in places if "register" in place.task and id(place) not in everywhere
+        place.task["register"] for place in places if "register" in place.task and id(place) not in each_host_ids
     }
     for path, task, own, _once in each_host:
         where = f"{path}: task {task.get('name')!r}"
-        walks = find_walks({**used, **{name: names_in(value) for name, value in own.items()}}) if own else everyone
-        if names_in({key: value for key, value in task.items() if key != "vars"}) & walks:
+        walks = (
+            find_walks({**used, **{name: find_names(value) for name, value in own.items()}}) if own else walks_of_roles
+        )
+        if find_names({key: value for key, value in task.items() if key != "vars"}) & walks:
             yield f"{where}: each host reads the variables of all hosts; group them once (run_once), then look up"
         for fact, value in next((task[key] for key in FACTS if key in task), {}).items():
             copied = COPY.fullmatch(str(value).strip())
@@ -145,7 +147,7 @@ def problems(root: Path) -> tuple[list[str], int]:
     used: dict[str, set[str]] = {}
     for name, value in (item for path in settings for item in (load(path) or {}).items()):
         # Roles that describe themselves to another role define the same variables.
-        used.setdefault(name, set()).update(names_in(value))
+        used.setdefault(name, set()).update(find_names(value))
     found = [text.removeprefix(f"{root}/") for text in find_problems(places, used)]
     return sorted(found), len(places)
 

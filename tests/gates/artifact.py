@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Does the built collection have the right content? ``python -m gates.artifact``.
 
-Builds it, checks the list of files, installs it in an empty folder, and runs ansible-doc for every plugin and role and
-ansible-playbook for the syntax of every playbook, from there and not from the checkout. ansible-doc finds no other collection,
-as in the import of Galaxy and Automation Hub.
+Builds it, checks the list of files, installs it in an empty folder, and runs there ansible-doc for every plugin and role and
+ansible-playbook for the syntax of every playbook. ansible-doc finds no other collection, as in the
+import of Galaxy and Automation Hub.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import yaml
 
-from ._common import FQCN, ROOT, finish, link_dependencies, no_config, plugin_names, roles
+from ._common import FQCN, ROOT, finish, link_dependencies, plugin_names, roles, write_empty_config
 
 WORK = ROOT / "build" / "artifact"
 INSTALLED = WORK / "collections"
@@ -48,15 +48,15 @@ TYPES = {"modules": "module", "filter": "filter", "lookup": "lookup", "test": "t
 
 
 def ansible(tool: str, *arguments: str) -> str:
-    """Standard output of an ansible tool that finds only the installed artifact and its dependencies; its output is the error."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "PYTHONPATH"))}
-    surroundings = kept | {
+    """Standard output of an ansible tool that finds only the installed artifact and its dependencies. Raises RuntimeError with its output."""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "PYTHONPATH"))}
+    environment = inherited | {
         "ANSIBLE_COLLECTIONS_PATH": str(INSTALLED),
         "ANSIBLE_COLLECTIONS_SCAN_SYS_PATH": "false",
-        "ANSIBLE_CONFIG": no_config(WORK),
+        "ANSIBLE_CONFIG": write_empty_config(WORK),
         "ANSIBLE_NOCOLOR": "1",
     }
-    result = subprocess.run([tool, *arguments], cwd=WORK, env=surroundings, capture_output=True, text=True, check=False)
+    result = subprocess.run([tool, *arguments], cwd=WORK, env=environment, capture_output=True, text=True, check=False)
     if result.returncode:
         raise RuntimeError(f"{tool} {' '.join(arguments)}: {(result.stderr or result.stdout).strip()}")
     return result.stdout
@@ -70,16 +70,16 @@ def build() -> Path:
     return next(WORK.glob("*.tar.gz"))
 
 
-def problems_of_content(names: list[str], wanted_roles: list[str]) -> list[str]:
-    """What must not be in the artifact and is, and what must be and is not."""
+def problems_of_content(names: list[str], expected_roles: list[str]) -> list[str]:
+    """Files in the artifact that are forbidden, and required files that are missing."""
     found = []
     for name in names:
-        # What is hidden at the top (.ci, .config, .git, .lab …) belongs to the checkout.
+        # Hidden entries at the top (.ci, .config, .git, .lab …) belong to the checkout.
         top = name.startswith(".") or any(name == place or name.startswith(f"{place}/") for place in FORBIDDEN)
         if top or any(part in FORBIDDEN_ANYWHERE for part in name.split("/")):
             found.append(f"{name}: does not belong into the artifact")
-    needed = [*REQUIRED, *(f"roles/{role}/meta/argument_specs.yml" for role in wanted_roles)]
-    return found + [f"{name}: missing from the artifact" for name in needed if name not in names]
+    required = [*REQUIRED, *(f"roles/{role}/meta/argument_specs.yml" for role in expected_roles)]
+    return found + [f"{name}: missing from the artifact" for name in required if name not in names]
 
 
 def install(archive: Path) -> None:
@@ -96,22 +96,22 @@ def install(archive: Path) -> None:
     )
 
 
-def undocumented() -> tuple[int, list[str]]:
-    """Number of plugins and roles, and those that ansible-doc has nothing to say about."""
-    wanted = [(kind, f"{FQCN}.{name}") for folder, kind in TYPES.items() for name in plugin_names(folder)]
-    wanted += [("role", f"{FQCN}.{role.name}") for role in roles()]
+def find_undocumented() -> tuple[int, list[str]]:
+    """Number of plugins and roles, and those without documentation in ansible-doc."""
+    expected = [(kind, f"{FQCN}.{name}") for folder, kind in TYPES.items() for name in plugin_names(folder)]
+    expected += [("role", f"{FQCN}.{role.name}") for role in roles()]
     found = []
-    for kind in sorted({kind for kind, _name in wanted}):
-        names = [name for each, name in wanted if each == kind]
+    for kind in sorted({kind for kind, _name in expected}):
+        names = [name for each, name in expected if each == kind]
         answer = json.loads(ansible("ansible-doc", "--json", "--type", kind, *names))
         found += [
-            f"{kind} {name}: ansible-doc shows nothing" for name in names if not described(answer.get(name), kind)
+            f"{kind} {name}: ansible-doc shows nothing" for name in names if not is_described(answer.get(name), kind)
         ]
-    return len(wanted), found
+    return len(expected), found
 
 
-def described(entry: object, kind: str) -> bool:
-    """Whether ansible-doc's answer for one plugin or role holds a description and, for modules, examples and returns."""
+def is_described(entry: object, kind: str) -> bool:
+    """Whether ansible-doc's answer for a plugin or role has a description and, for a module, examples."""
     if not isinstance(entry, dict):
         return False
     if kind == "role":
@@ -135,7 +135,7 @@ def main() -> int:
         if version != yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))["version"]:
             found.append(f"version {version} is not that of galaxy.yml")
         install(archive)
-        documented, silent = undocumented()
+        documented, missing = find_undocumented()
         link_dependencies(INSTALLED / "ansible_collections")
         for playbook in playbooks():
             ansible("ansible-playbook", "--inventory", "localhost,", "--syntax-check", playbook)
@@ -143,7 +143,7 @@ def main() -> int:
         return finish("artifact", [str(error)], "stopped")
     size = archive.stat().st_size // 1024
     counts = f"{archive.name}, {len(names)} files, {size} KiB; {documented} plugins and roles in ansible-doc; {len(playbooks())} playbooks"
-    return finish("artifact", found + silent, counts)
+    return finish("artifact", found + missing, counts)
 
 
 if __name__ == "__main__":

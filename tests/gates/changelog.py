@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Does CHANGELOG.md have the notes of the next release? ``python -m gates.changelog``, with ``--write`` to write it.
 
-The built collection has no fragments, so that their notes would reach nobody before ``antsibull-changelog release`` writes them there.
+The built collection has no fragments. Without this file, it has no notes before ``antsibull-changelog release`` writes them.
 """
 
 from __future__ import annotations

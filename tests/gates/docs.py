@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 
-from ._common import CACHE, FQCN, ROOT, collection_tree, no_config
+from ._common import CACHE, FQCN, ROOT, collection_tree, write_empty_config
 
 WORK = ROOT / "build" / "docs"
 
@@ -29,19 +29,19 @@ def main() -> int:
     shutil.rmtree(WORK, ignore_errors=True)
     source = WORK / "rst"
     source.mkdir(parents=True, mode=0o755)
-    # A copy: antsibull-docs reads all files of a collection's folder, and the checkout's has the lab's too.
+    # A copy: antsibull-docs reads all files of a collection's folder, and the checkout also has those of the lab.
     copy = collection_tree(CACHE / "docs", lambda path: path.parts[0] not in {"tests", "molecule"})
-    collections = {"ANSIBLE_COLLECTIONS_PATH": str(CACHE / "docs"), "ANSIBLE_CONFIG": no_config(WORK)}
+    collections = {"ANSIBLE_COLLECTIONS_PATH": str(CACHE / "docs"), "ANSIBLE_CONFIG": write_empty_config(WORK)}
     lint = ("--plugin-docs", "--check-extra-docs-refs", "--validate-collection-refs", "self", "--skip-rstcheck")
-    good = tool("antsibull-docs", "lint-collection-docs", *lint, str(copy), **collections)
+    succeeded = tool("antsibull-docs", "lint-collection-docs", *lint, str(copy), **collections)
     generate = ("--use-current", "--squash-hierarchy", "--fail-on-error", "--dest-dir", str(source), FQCN)
-    good &= tool("antsibull-docs", "collection", *generate, **collections)
+    succeeded &= tool("antsibull-docs", "collection", *generate, **collections)
     shutil.copy(ROOT / "docs" / "conf.py", source / "conf.py")
     sphinx = ("--fail-on-warning", "--keep-going", "--quiet", "--jobs", "auto")
-    good = good and tool(sys.executable, "-m", "sphinx", *sphinx, str(source), str(WORK / "html"))
-    if good:
+    succeeded = succeeded and tool(sys.executable, "-m", "sphinx", *sphinx, str(source), str(WORK / "html"))
+    if succeeded:
         print(f"docs: {sum(1 for _ in (WORK / 'html').rglob('*.html'))} pages in {(WORK / 'html').relative_to(ROOT)}")
-    return 0 if good else 1
+    return 0 if succeeded else 1
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Vet and test the fakes of the lab that are written in Go.
 
-Leaves a JUnit file build/reports/REPORT.xml, which the summary counts as those of pytest.
+Writes a JUnit file build/reports/REPORT.xml, which the summary counts like those of pytest.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ OUTCOMES = {"pass": "passed", "fail": "failed", "skip": "skipped"}
 
 
 def cases(lines: Iterable[str]) -> list[Case]:
-    """What the lines of ``go test -json`` say of each test, sorted by package and name.
+    """The result of each test in the lines of ``go test -json``, sorted by package and name.
 
-    Subtests count, and tests that only hold subtests do not. A package that fails without a failing test, since it cannot be
-    built for one, is a failure by the name of its package alone.
+    Subtests count; tests that only contain subtests do not. A package that fails without a failing test, for example because it
+    cannot be built, is a failure with the name of the package.
     """
     found: dict[tuple[str, str], str] = {}
-    said: dict[tuple[str, str], list[str]] = defaultdict(list)
+    output: dict[tuple[str, str], list[str]] = defaultdict(list)
     for event in (json.loads(line) for line in lines if line.startswith("{")):
-        # What the compiler says comes under the import path, "PACKAGE [PACKAGE.test]".
+        # The output of the compiler has the import path, "PACKAGE [PACKAGE.test]".
         key = event.get("Package") or event.get("ImportPath", "").partition(" ")[0], event.get("Test", "")
-        said[key].append(event.get("Output", ""))
+        output[key].append(event.get("Output", ""))
         if event.get("Action") in OUTCOMES:
             found[key] = OUTCOMES[event["Action"]]
     holders = {(package, name.rpartition("/")[0]) for package, name in found if "/" in name}
     failed = {package for (package, name), outcome in found.items() if name and outcome == "failed"}
     return [
-        Case(package, name or "package", outcome, "".join(said[package, name]).strip())
+        Case(package, name or "package", outcome, "".join(output[package, name]).strip())
         for (package, name), outcome in sorted(found.items())
         if (name and (package, name) not in holders) or (not name and outcome == "failed" and package not in failed)
     ]
 
 
 def test(report: str) -> int:
-    """Run the tests, show what is not passed, leave the report; an exit status."""
+    """Run the tests, print those that did not pass, write the report; returns an exit status."""
     command = ["go", "test", "-json", "./..."]
     print(f"$ {' '.join(command)}  # in {MODULE.relative_to(ROOT)}", flush=True)
     result = subprocess.run(command, cwd=MODULE, stdout=subprocess.PIPE, text=True, check=False)
@@ -60,7 +60,7 @@ def test(report: str) -> int:
 
 
 def main(report: str) -> int:
-    """Download what the tests import, vet, then test. Raises LabError where the download fails."""
+    """Download the modules, vet, then test. Raises LabError if the download fails."""
     shell(["go", "mod", "download"], cwd=MODULE, retries=DOWNLOAD_TRIES)
-    vetted, _said = run(["go", "vet", "./..."], cwd=MODULE, note=f"  # in {MODULE.relative_to(ROOT)}")
+    vetted, _output = run(["go", "vet", "./..."], cwd=MODULE, note=f"  # in {MODULE.relative_to(ROOT)}")
     return test(report) or vetted

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Does every source file say whose it is and under which licence? ``python -m gates.licences``."""
+"""Does every source file name its owner and its licence? ``python -m gates.licences``."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ._common import ROOT, finish, lines, source_files
 COPYRIGHT = "Copyright (c) 2026, the gpu.kubernetes authors"
 LICENCE = "SPDX-License-Identifier: GPL-3.0-or-later"
 FULL = "GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)"
-# Files that hold no comment, or whose bytes are what a test is about. Templates begin
-# with ansible_managed: what they become belongs to the user.
+# Files without comments, or whose bytes a test needs. Templates begin with ansible_managed: their output
+# belongs to the user.
 NO_COMMENT = {".json", ".md", ".png", ".svg", ".gz", ".tar", ".asc", ".gpg", ".sum", ".golden", ".j2"}
 WITHOUT = {"LICENSE", "changelogs/changelog.yaml", "go.sum"}
 DATA = ("fixtures", "testdata", "captures")
-LOOK_AT = 12  # lines from the top
+HEAD_LINES = 12  # lines from the top
 
 
-def exempt(name: str) -> bool:
+def is_exempt(name: str) -> bool:
     """Whether a file, by its path relative to the root, needs no header."""
     parts = name.split("/")
     suffix = "." + parts[-1].rsplit(".", 1)[-1] if "." in parts[-1] else ""
@@ -27,15 +27,15 @@ def exempt(name: str) -> bool:
 
 
 def is_plugin(name: str) -> bool:
-    """Whether ansible-test wants the long line too."""
+    """Whether ansible-test requires the long line, too."""
     return name.startswith("plugins/") and name.endswith(".py") and not name.endswith("__init__.py")
 
 
 def problems(name: str, head: list[str]) -> list[str]:
-    """What the first lines of a file lack."""
+    """The required lines that the head of a file does not have."""
     text = "\n".join(head)
-    wanted = [COPYRIGHT, LICENCE] + ([FULL] if is_plugin(name) else [])
-    return [f"{name}: not in its first {LOOK_AT} lines: {line}" for line in wanted if line not in text]
+    required = [COPYRIGHT, LICENCE] + ([FULL] if is_plugin(name) else [])
+    return [f"{name}: not in its first {HEAD_LINES} lines: {line}" for line in required if line not in text]
 
 
 def main() -> int:
@@ -43,9 +43,9 @@ def main() -> int:
     found, count = [], 0
     for path in source_files():
         full = ROOT / path
-        if full.is_symlink() or full.stat().st_size == 0 or exempt(path.as_posix()):
+        if full.is_symlink() or full.stat().st_size == 0 or is_exempt(path.as_posix()):
             continue
-        head = [text for number, text in lines(full) if number <= LOOK_AT]
+        head = [text for number, text in lines(full) if number <= HEAD_LINES]
         count += 1
         found += problems(path.as_posix(), head)
     return finish("licence headers", found, f"{count} files")

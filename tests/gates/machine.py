@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether this machine has what `make test` needs and no gate can fetch for itself; checked first."""
+"""Whether this machine has the tools that `make test` needs and no gate can download; checked first."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def go_version() -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-def missing() -> tuple[list[str], list[str]]:
-    """What nothing goes without, and what single gates can be run without."""
-    go, wanted = go_version(), ".".join(map(str, GO))
+def find_missing() -> tuple[list[str], list[str]]:
+    """Missing tools that all gates need, and missing Pythons that single gates need."""
+    go, required = go_version(), ".".join(map(str, GO))
     tools = []
     if go is None:
-        tools.append(f"Go {wanted} or newer on PATH")
+        tools.append(f"Go {required} or newer on PATH")
     elif go < GO:
-        tools.append(f"Go {wanted} or newer on PATH (it is {'.'.join(map(str, go))})")
+        tools.append(f"Go {required} or newer on PATH (it is {'.'.join(map(str, go))})")
     needed = versions.NEEDED if thorough() else versions.NODE_PYTHONS[:1]
     pythons = [version for version in needed if versions.find_python(version) is None]
     return tools, [f"Python {', '.join(pythons)} (on PATH, in pyenv or in uv)"] if pythons else []
@@ -44,7 +44,7 @@ def missing() -> tuple[list[str], list[str]]:
 
 def main() -> int:
     """Print one sentence if something is missing; 1 if the gates cannot pass without it."""
-    tools, pythons = missing()
+    tools, pythons = find_missing()
     if tools or (pythons and missing_is_failure()):
         print(
             f"make test: this machine lacks {' and '.join(tools + pythons)}; install what is missing.", file=sys.stderr

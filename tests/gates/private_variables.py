@@ -19,7 +19,7 @@ FILES = ("tasks", "handlers", "templates", "vars", "defaults")
 
 
 def owner_of(variable: str, names: list[str]) -> str:
-    """The role that a private variable belongs to, without ``__``; empty for a variable of the playbooks. The longest name of a role counts."""
+    """The role of a private variable, without ``__``; empty for a variable of the playbooks. The longest name of a role counts."""
     owners = [name for name in names if variable.startswith(f"{name.lstrip('_')}_")]
     return max(owners, key=len, default="")
 
@@ -33,7 +33,7 @@ def files() -> Iterator[tuple[str, Path]]:
 
 
 def problems(owner: str, path: Path, names: list[str]) -> Iterator[str]:
-    """Uses of others' private variables in one file; comments are left out."""
+    """Uses of private variables of other owners in one file; comments are left out."""
     for number, text in lines(path):
         for variable in PRIVATE.findall(text.partition(" #")[0] if not text.lstrip().startswith("#") else ""):
             other = owner_of(variable, names)

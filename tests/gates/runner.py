@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs gates as two jobs and ends with a summary, also where time is up or the run is terminated.
+"""Runs gates as two jobs and ends with a summary, also after the time limit or a signal.
 
-The first job has the processors whenever it can use them; the second has what it leaves. Each gate is a process of its own, whose output goes to
-build/reports/GATE.log. Verdicts, counts and seconds go to build/reports/TIER.json.
+The first job has priority on the processors; the second gets the rest. Each gate is a process, whose output goes to build/reports/GATE.log. Verdicts,
+counts and seconds go to build/reports/TIER.json.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from . import _report
 from ._common import REPORTS, ROOT, missing_is_failure
 from .selection import git
 
-GRACE_SECONDS = 60  # for a gate that is terminated to take its lab down
-# A tier that takes longer than its budget is warned of; at its limit it ends.
+GRACE_SECONDS = 60  # for a terminated gate to remove its lab
+# A tier that takes longer than its budget gets a warning; at its limit it ends.
 BUDGETS = {"test": 15 * 60, "test-all": 70 * 60}
 LIMITS = {"test": 75 * 60, "test-all": 150 * 60}
 NICE = ("nice", "-n", "5")
-# Linux may share processors by session, and each worker of Ansible is a session: then only a control group keeps the second job from slowing the first
-# one and its lab down. For version 1 and 2 of control groups: where they are, and the setting of a twentieth of the usual share.
+# Linux may share processors by session, and each worker of Ansible is a session: then only a control group prevents that the second job slows the first
+# one and its lab. For version 1 and 2 of control groups: their folder, and the setting of a twentieth of the usual share.
 CONTROL_GROUPS = ((Path("/sys/fs/cgroup/cpu"), "cpu.shares", "51"), (Path("/sys/fs/cgroup"), "cpu.weight", "5"))
 FAILED_LINES = 200  # of the output of a failed gate, on the terminal
 
 
 @dataclass
 class Runner:
-    """The gates of one run. *main* is the gate of the first job; the others are taken one after the other by whichever job is free."""
+    """The gates of one run. *main* is the gate of the first job; a free job takes the next of the others."""
 
     tier: str
     main: str
@@ -52,7 +52,7 @@ class Runner:
         self._waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._lock = threading.RLock()  # a signal may come while it is held
         self._running: dict[str, subprocess.Popen[bytes]] = {}
-        self._ended = ""
+        self._end_reason = ""
 
     def run(self) -> int:
         """Run all gates, print the summary, write the result file; exit status."""
@@ -74,18 +74,18 @@ class Runner:
         for job in jobs:
             job.start()
         for job in jobs:
-            while job.is_alive():  # a join without a limit would keep signals waiting
+            while job.is_alive():  # a join without a limit would block signals
                 job.join(0.5)
         timer.cancel()
         if group:
-            with contextlib.suppress(OSError):  # not empty: what a gate has left behind
+            with contextlib.suppress(OSError):  # not empty: processes of a gate remain
                 group.rmdir()
         return self._finish(time.monotonic() - begin)
 
     def end(self, reason: str) -> None:
-        """Begin no further gate and terminate those that run; after GRACE_SECONDS they are killed."""
+        """Start no further gate and terminate the running ones; after GRACE_SECONDS they are killed."""
         with self._lock:
-            self._ended = self._ended or reason
+            self._end_reason = self._end_reason or reason
             running = list(self._running.values())
         self._print(f"{reason}: terminating {len(running)} gates")
         for process in running:
@@ -108,7 +108,7 @@ class Runner:
         begin = time.monotonic()
         log = self.reports / f"{name}.log"
         with self._lock:
-            if self._ended:
+            if self._end_reason:
                 self.results.append(_report.collect(name, "not run", 0, 0, self.reports))
                 return
             with open(log, "wb") as output:
@@ -130,7 +130,7 @@ class Runner:
         process.returncode = os.waitstatus_to_exitcode(status)
         with self._lock:
             del self._running[name]
-            verdict = "ended" if self._ended else "failed" if process.returncode else "passed"
+            verdict = "ended" if self._end_reason else "failed" if process.returncode else "passed"
         seconds, cpu = time.monotonic() - begin, usage.ru_utime + usage.ru_stime
         result = _report.collect(name, verdict, seconds, cpu, self.reports)
         if verdict == "passed" and result.count("failed"):
@@ -155,8 +155,8 @@ class Runner:
             self.results.append(_report.Result(name, "lost", 0, 0, [lost]))
         self.results.sort(key=lambda result: order.index(result.name))
         status, lines = _report.summarize(self.results, self.reports)
-        if self._ended:
-            lines.insert(-1, self._ended)
+        if self._end_reason:
+            lines.insert(-1, self._end_reason)
         cpu = sum(result.cpu_seconds for result in self.results)
         lines.insert(-1, f"{self.tier}: {seconds:.0f} s of wall time, {cpu:.0f} s of CPU time")
         if seconds > BUDGETS.get(self.tier, seconds):
@@ -167,11 +167,11 @@ class Runner:
         path.write_text(_report.as_json(parts, self.every, **facts, ci=missing_is_failure()), encoding="utf-8")
         (self.reports / "summary.txt").write_text(f"{lines[-1]}\n", encoding="utf-8")
         print("\n".join(lines), flush=True)
-        return 1 if self._ended else status
+        return 1 if self._end_reason else status
 
 
 def make_control_group() -> Path | None:
-    """A control group of this process with a small share of the processors; None where none can be made."""
+    """A control group of this process with a small share of the processors; None if it cannot be created."""
     for root, setting, share in CONTROL_GROUPS:
         group = root / f"gpu-kubernetes-gates-{os.getpid()}"
         with contextlib.suppress(OSError):
@@ -186,6 +186,6 @@ def make_control_group() -> Path | None:
 
 
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    """Signal a gate and all that it started."""
+    """Signal a gate and its descendants."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, number)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Molecule scenarios, one after the other, each with a fingerprint of nodes and cluster before and after.
 
-Scenarios on a cluster share one lab. Where the fingerprint differs after a scenario, that scenario has failed and the next one gets a new lab. `sharing` runs
+Scenarios on a cluster share one lab. If the fingerprint differs after a scenario, that scenario has failed and the next one gets a new lab. `sharing` runs
 on the cluster that `default` has converged, before `default` undoes it. JUnit files are build/reports/GATE-*.xml.
 """
 
@@ -24,14 +24,14 @@ from lab.settings import Settings
 from lab.shell import LabError
 
 from ._common import CACHE, ROOT
-from ._report import Case, run, why, write
-from .versions import deprecations
+from ._report import Case, explain_failure, run, write
+from .versions import find_deprecations
 
 FIRST, GUEST = "default", "sharing"
 SETTINGS = ("LAB_NAME", "LAB_SUBNET")
 
 
-def known() -> list[str]:
+def list_scenarios() -> list[str]:
     """Names of all scenarios, `default` first."""
     names = {path.parent.name for path in (ROOT / "molecule").glob("*/molecule.yml")}
     return sorted(names, key=lambda name: (name != FIRST, name))
@@ -48,12 +48,12 @@ def lab_of(name: str) -> dict[str, str]:
 
 
 def has_cluster(name: str) -> bool:
-    """Whether a scenario runs on the shared cluster, and not on machines of its own."""
+    """Whether a scenario runs on the shared cluster and not on its own machines."""
     return lab_of(name) == lab_of(FIRST)
 
 
-def surroundings(**more: str) -> dict[str, str]:
-    """This process's environment, in which the packages of tests/ and the checkout's own link to the collection are found."""
+def build_environment(**more: str) -> dict[str, str]:
+    """The environment of this process, with the packages of tests/ and the checkout's link to the collection."""
     paths = [str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "ANSIBLE_HOME": str(ROOT / ".ansible"), **more}
 
@@ -61,23 +61,25 @@ def surroundings(**more: str) -> dict[str, str]:
 def molecule(
     gate: str, name: str, environment: Mapping[str, str], check: Callable[[list[str]], list[str]] = lambda _lines: []
 ) -> Case:
-    """Run one scenario from its first step to its last, with *environment* on top of this process's.
+    """Run one scenario from its first step to its last; *environment* extends that of this process.
 
-    *check* returns what is wrong with the output of a run that passed.
+    *check* returns the problems of the output of a run that passed.
     """
-    # Molecule keeps here what it has created: after a run that was killed it would create nothing.
+    # Molecule stores here what it has created: after a killed run it would create nothing.
     scratch = CACHE / "molecule" / f"{gate}-{name}"
     shutil.rmtree(scratch, ignore_errors=True)
     begin = time.monotonic()
-    settings = surroundings(GATES_REPORT=f"{gate}-{name}", MOLECULE_EPHEMERAL_DIRECTORY=str(scratch), **environment)
+    settings = build_environment(
+        GATES_REPORT=f"{gate}-{name}", MOLECULE_EPHEMERAL_DIRECTORY=str(scratch), **environment
+    )
     status, printed = run(["molecule", "test", "--scenario-name", name], env=settings)
-    wrong = (why(printed) or ["it printed nothing"]) if status else check(printed)
-    return Case("scenario", name, "failed" if wrong else "passed", "\n".join(wrong), time.monotonic() - begin)
+    problems = (explain_failure(printed) or ["it printed nothing"]) if status else check(printed)
+    return Case("scenario", name, "failed" if problems else "passed", "\n".join(problems), time.monotonic() - begin)
 
 
 @contextmanager
-def reserved(settings: Mapping[str, str]) -> Iterator[None]:
-    """Keep other gates off the lab of these settings: several gates have scenarios on machines of the same names."""
+def reserve_lab(settings: Mapping[str, str]) -> Iterator[None]:
+    """Lock the lab of these settings: several gates have scenarios on machines with the same names."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with open(CACHE / f"{settings['LAB_NAME']}.lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -85,54 +87,54 @@ def reserved(settings: Mapping[str, str]) -> Iterator[None]:
 
 
 def start(settings: Mapping[str, str]) -> None:
-    """Start the lab of these settings; raises LabError where it fails."""
-    status, printed = run([sys.executable, "-m", "lab", "up"], env=surroundings(**settings))
+    """Start the lab of these settings; raises LabError if it fails."""
+    status, printed = run([sys.executable, "-m", "lab", "up"], env=build_environment(**settings))
     if status:
-        raise LabError("\n".join(why(printed)))
+        raise LabError("\n".join(explain_failure(printed)))
 
 
 def remove(settings: Mapping[str, str]) -> None:
-    """Remove the lab of these settings, also one that is there in part."""
-    subprocess.run([sys.executable, "-m", "lab", "down"], cwd=ROOT, env=surroundings(**settings), check=False)
+    """Remove the lab of these settings, also an incomplete one."""
+    subprocess.run([sys.executable, "-m", "lab", "down"], cwd=ROOT, env=build_environment(**settings), check=False)
 
 
-def has_run_guest(printed: list[str]) -> list[str]:
-    """What is wrong with the output of `default` where it had a guest: Molecule passes over a folder without tests."""
+def check_guest(printed: list[str]) -> list[str]:
+    """The problems of the output of `default` with a guest: Molecule ignores a folder without tests."""
     tested = any(f"/{GUEST}/present/test_" in line for line in printed)
     return [] if tested else [f"error: the tests of {GUEST} did not run"]
 
 
-def compared(gate: str, name: str, settings: Mapping[str, str], *, guest: bool) -> Case:
-    """Run one scenario on the cluster, and compare nodes and cluster with what they were before it."""
+def run_and_compare(gate: str, name: str, settings: Mapping[str, str], *, guest: bool) -> Case:
+    """Run one scenario on the cluster, and compare nodes and cluster with their state before it."""
     where = Settings(name=settings["LAB_NAME"], subnet=settings["LAB_SUBNET"])
     case = Case("scenario", name, "failed")
     try:
         start(settings)
         before = fingerprint.take(where)
         environment = {"LAB_KEEP": "1", **({"LAB_GUEST": GUEST} if guest else {})}
-        case = molecule(gate, name, environment, *([has_run_guest] if guest else []))
+        case = molecule(gate, name, environment, *([check_guest] if guest else []))
         if case.outcome == "failed":
             return case
-        left = fingerprint.remaining(before, where)
+        differences = fingerprint.remaining(before, where)
     except LabError as error:
-        left = [str(error)]
-    if not left:
+        differences = [str(error)]
+    if not differences:
         return case
-    print(f"{name} left differences on nodes or cluster:", *left, sep="\n  ", flush=True)
-    return replace(case, outcome="failed", detail="\n".join(["error: it left differences:", *left]))
+    print(f"{name} left differences on nodes or cluster:", *differences, sep="\n  ", flush=True)
+    return replace(case, outcome="failed", detail="\n".join(["error: it left differences:", *differences]))
 
 
-def on_cluster(gate: str, names: Sequence[str]) -> list[Case]:
-    """Run scenarios on the shared cluster; each has to leave nodes and cluster as it found them. After a failure the next one gets a new lab."""
+def run_on_cluster(gate: str, names: Sequence[str]) -> list[Case]:
+    """Run scenarios on the shared cluster; each has to restore nodes and cluster. After a failure the next one gets a new lab."""
     settings, keep = lab_of(FIRST), bool(os.environ.get("LAB_KEEP"))
     guest = GUEST in names and FIRST in names
     cases: list[Case] = []
-    with reserved(settings):
+    with reserve_lab(settings):
         try:
             if not keep:
-                remove(settings)  # what a run that was killed has left
+                remove(settings)  # the lab of a killed run
             for name in (name for name in names if not (guest and name == GUEST)):
-                cases.append(compared(gate, name, settings, guest=guest and name == FIRST))
+                cases.append(run_and_compare(gate, name, settings, guest=guest and name == FIRST))
                 write(f"{gate}-scenarios", cases)
                 if cases[-1].outcome == "failed":
                     remove(settings)
@@ -142,16 +144,16 @@ def on_cluster(gate: str, names: Sequence[str]) -> list[Case]:
     return cases
 
 
-def on_machines(
+def run_on_machines(
     gate: str,
     names: Sequence[str],
     environment: Mapping[str, str] | None = None,
     check: Callable[[list[str]], list[str]] = lambda _lines: [],
 ) -> list[Case]:
-    """Run scenarios that have machines of their own; each removes them. *environment* and *check* as of ``molecule``."""
+    """Run scenarios on their own machines; each removes them. *environment* and *check* as in ``molecule``."""
     cases: list[Case] = []
     for name in names:
-        with reserved(lab_of(name)):
+        with reserve_lab(lab_of(name)):
             try:
                 cases.append(molecule(gate, name, environment or {}, check))
             finally:
@@ -161,7 +163,7 @@ def on_machines(
 
 
 def report(cases: Sequence[Case]) -> int:
-    """Print what became of scenarios; exit status."""
+    """Print the outcome of scenarios; returns an exit status."""
     for case in cases:
         print(f"scenario {case.name}: {case.outcome} in {case.seconds:.0f} s")
     return int(not cases or any(case.outcome == "failed" for case in cases))
@@ -169,14 +171,17 @@ def report(cases: Sequence[Case]) -> int:
 
 def run_all(gate: str, names: Sequence[str]) -> int:
     """Run the named scenarios, those on the cluster first; exit status."""
-    if unknown := set(names) - set(known()):
-        print(f"There is no scenario {', '.join(sorted(unknown))}; choose from {', '.join(known())}.", file=sys.stderr)
+    if unknown := set(names) - set(list_scenarios()):
+        print(
+            f"There is no scenario {', '.join(sorted(unknown))}; choose from {', '.join(list_scenarios())}.",
+            file=sys.stderr,
+        )
         return 2
     cluster = [name for name in names if has_cluster(name)]
-    cases = on_cluster(gate, cluster) if cluster else []
-    return report(cases + on_machines(f"{gate}-machines", [name for name in names if name not in cluster]))
+    cases = run_on_cluster(gate, cluster) if cluster else []
+    return report(cases + run_on_machines(f"{gate}-machines", [name for name in names if name not in cluster]))
 
 
-def under(gate: str, name: str, environment: Mapping[str, str]) -> int:
-    """Run one machine scenario with *environment*, that of another ansible-core, which must announce no deprecation; exit status."""
-    return report(on_machines(gate, [name], environment, check=deprecations))
+def run_under_core(gate: str, name: str, environment: Mapping[str, str]) -> int:
+    """Run a machine scenario with the *environment* of another ansible-core, and reject deprecation warnings; returns an exit status."""
+    return report(run_on_machines(gate, [name], environment, check=find_deprecations))

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a change needs to be tested by: paths changed since the merge base against tests/scenarios.yml.
+"""Selects the tests of a change: compares the paths changed since the merge base with tests/scenarios.yml.
 
 ``python -m gates selection`` prints it. The base is ``CI_BASE`` or the merge base with ``origin/main``. On main itself it is the newest commit that is
-six hours older than HEAD, so that all commits of one landing count; else HEAD~1; else, as in a clone of one commit, no file at all.
+six hours older than HEAD, so that all commits of one merge count; else HEAD~1; else, as in a clone of one commit, the empty tree.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ALWAYS = "default"
 MOST = 2  # scenarios beside `default` for one change
 LANDING_SECONDS = 6 * 3600
 NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name for the tree without files, in every repository
-# What the playbook tests of all roles stand on.
+# Paths that the playbook tests of all roles use.
 SHARED = (
     *("tests/fakes", "tests/unit/conftest.py", "tests/unit/ansible_runs.py", "playbooks/vars"),
     *(f"roles/{role}" for role in ("gpu_node_maintenance", "gpu_preflight", "kube_objects", "vendor_packages")),
@@ -37,8 +37,8 @@ ALTERNATIVES = re.compile(r"\{([^}]*)\}")
 class Selection:
     """Scenarios and roles to test.
 
-    *base* is the commit that they are selected against. *left* are scenarios that the change concerns and that only `make test-all` runs. *sampled* are
-    roles that stand on what changed, and did not change themselves: the first playbook test of each of their files is run.
+    *base* is the commit with which the change is compared. *left* are scenarios that the change concerns and that only `make test-all` runs. *sampled* are
+    unchanged roles that use changed files: the first playbook test of each of their files runs.
     """
 
     base: str
@@ -54,7 +54,7 @@ class Selection:
 
 
 def expand(pattern: str) -> list[str]:
-    """Paths that a line of scenarios.yml means: ``roles/{a,b}`` is ``roles/a`` and ``roles/b``."""
+    """The paths of a line of scenarios.yml: ``roles/{a,b}`` is ``roles/a`` and ``roles/b``."""
     parts = ALTERNATIVES.split(pattern)
     choices = [part.split(",") if number % 2 else [part] for number, part in enumerate(parts)]
     return ["".join(choice) for choice in product(*choices)]
@@ -72,12 +72,12 @@ def table() -> dict[str, list[str]]:
 
 
 def git(*words: str, check: bool = False) -> str:
-    """Output of git in the checkout; where it fails, empty, or CalledProcessError with *check*."""
+    """Output of git in the checkout; after a failure empty, or CalledProcessError with *check*."""
     return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=check).stdout.strip()
 
 
 def base() -> str:
-    """The commit that the change is compared with. Raises SystemExit where ``CI_BASE`` is not one."""
+    """The commit with which the change is compared. Raises SystemExit if ``CI_BASE`` is not a commit."""
     if (named := os.environ.get("CI_BASE")) and not git("rev-parse", "--verify", "--quiet", f"{named}^{{commit}}"):
         raise SystemExit(f"CI_BASE: {named} is not a commit of this checkout; fetch it, or unset CI_BASE")
     head, merged = git("rev-parse", "HEAD"), git("merge-base", "HEAD", os.environ.get("CI_BASE", "origin/main"))
@@ -88,8 +88,8 @@ def base() -> str:
     return earlier or NO_FILES
 
 
-def changed(since: str) -> dict[str, int]:
-    """Path -> changed lines, of commits since *since*, of the working tree, and of files that git does not know yet."""
+def read_changed(since: str) -> dict[str, int]:
+    """Path -> changed lines, of commits since *since*, of the working tree, and of untracked files."""
     found: dict[str, int] = {}
     for line in git("diff", "--numstat", "--no-renames", since, check=True).splitlines():
         added, removed, name = line.split("\t")
@@ -111,14 +111,14 @@ def choose(lines: dict[str, int], scenarios: dict[str, list[str]]) -> tuple[list
         if name != ALWAYS
     }
     hit = sorted((name for name, weight in weights.items() if weight), key=lambda name: (-weights[name], name))
-    # What every scenario is run by: one of them shows that it still works.
+    # All scenarios use these files: one of them tests the change.
     if not hit and any(is_below(path, each) for path in lines for each in ("tests/lab", "molecule/conftest.py")):
         hit = ["kube_scheduler_extender"]
     return [ALWAYS, *hit[:MOST]], hit[MOST:]
 
 
 def changed_roles(lines: Iterable[str], scenarios: dict[str, list[str]]) -> tuple[list[str], list[str]]:
-    """Roles that changed or whose playbook tests did; and other roles on the lines of *scenarios* that the change hits, all where it is in SHARED."""
+    """Roles with changed files or tests; and other roles on the lines of *scenarios* with a changed path (all of them after a change in SHARED)."""
     tests = sorted(path.name for path in (ROOT / "tests" / "unit" / "roles").glob("*") if path.is_dir())
     names = list(lines)
     if any(is_below(name, "requirements-dev.txt") for name in names):
@@ -139,14 +139,14 @@ def changed_roles(lines: Iterable[str], scenarios: dict[str, list[str]]) -> tupl
 
 
 def select() -> Selection:
-    """What the change of this checkout needs."""
+    """The selection for the change of this checkout."""
     since, scenarios = base(), table()
-    lines = changed(since)
+    lines = read_changed(since)
     return Selection(since, *choose(lines, scenarios), *changed_roles(lines, scenarios), lines)
 
 
 def report(selection: Selection) -> str:
-    """What is run and what is left, as people read it."""
+    """The selection as text: what runs, and what only `make test-all` runs."""
     lines = [
         f"changed since {selection.base[:12]}: {len(selection.changed)} files",
         f"selected scenarios: {', '.join(selection.scenarios)}",

@@ -15,7 +15,7 @@ SHEBANG = re.compile(r"#!\s*/.*\b(ba|da|k)?sh\b")
 
 
 def scripts() -> list[str]:
-    """Source files that start with a shell's shebang."""
+    """Source files that begin with the shebang of a shell."""
     candidates = [path for path in source_files() if not (ROOT / path).is_symlink()]
     return [str(path) for path in candidates if SHEBANG.match(next(lines(ROOT / path), (1, ""))[1])]
 

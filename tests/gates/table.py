@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The gates, a row each. A gate is a function of arguments (those of its tool) that returns an exit status.
 
-In `make test` (GATES_TIER=merge) a gate covers what the change selects; by itself and in `make test-all` it covers all.
+In `make test` (GATES_TIER=merge) a gate covers the selection of the change; alone and in `make test-all` it covers all.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from . import (
     artifact,
     changelog,
     docs,
-    floors,
     go_tests,
+    layers,
     licences,
     private_variables,
     scenarios,
@@ -45,11 +45,11 @@ from .selection import Selection
 
 TIERS = ("test", "test-all")
 BOTH, ALL = frozenset(TIERS), frozenset(TIERS[1:])
-MAIN = "cluster"  # the longest gate, which waits for kubelets and pods much of its time
+MAIN = "cluster"  # the longest gate, which mostly waits for kubelets and pods
 SCENARIO = "containerd_nvidia"  # runs under each ansible-core
 PACKAGE = "ansible_collections.gpu.kubernetes.plugins"
-MEMORY, MEMORY_NEEDED = Path("/dev/shm"), 2 * 1024**3  # bytes; a folder of our own is made there
-# Real programs that judge what the modules write: the lab's own, and the other versions that nodes have.
+MEMORY, MEMORY_NEEDED = Path("/dev/shm"), 2 * 1024**3  # bytes, for the folder of temporary files
+# Real programs that verify what the modules write: those of the lab, and other versions that nodes have.
 CONTAINERDS, OTHER_CONTAINERDS = ("", "debian"), ("2.1.4", "1.7.29")
 OTHER_SCHEDULERS = ("1.30.4", "1.36.3")
 
@@ -63,13 +63,13 @@ class Gate:
     tiers: frozenset[str] = BOTH
 
 
-def selected() -> Selection | None:
-    """What the change selects, in `make test`; None where everything is covered."""
+def read_selection() -> Selection | None:
+    """The selection of the change, in `make test`; else None, which covers everything."""
     return None if thorough() else selection.select()
 
 
-def left_out(gate: str, what: str, reason: str) -> int:
-    """Record what a gate leaves out as skipped, so that the summary prints it; exit status 0."""
+def record_skip(gate: str, what: str, reason: str) -> int:
+    """Record what a gate leaves out as skipped, for the summary; returns exit status 0."""
     print(f"{what}: {reason}")
     write(gate, [Case(gate, what, "skipped", f"{UNCONCERNED}: {reason}")])
     return 0
@@ -82,8 +82,8 @@ def call(*command: str, **environment: str) -> int:
 
 
 @contextmanager
-def in_memory() -> Iterator[str]:
-    """A folder for temporary files, in memory where there is enough: tests write thousands of files and have each one synchronized."""
+def open_memory_folder() -> Iterator[str]:
+    """A folder for temporary files, in memory if there is enough: tests write thousands of files and synchronize each one."""
     enough = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED
     with TemporaryDirectory(prefix="gpu-kubernetes-", dir=MEMORY if enough else None) as folder:
         yield folder
@@ -94,13 +94,13 @@ def pytest(report: str, *arguments: str, **environment: str) -> int:
     REPORTS.mkdir(parents=True, exist_ok=True)
     paths = os.pathsep.join([str(ROOT / "tests"), str(ROOT / ".ansible" / "collections")])
     command = (sys.executable, "-m", "pytest", "-q", f"--junitxml={REPORTS / report}.xml", *arguments)
-    with in_memory() as folder:
+    with open_memory_folder() as folder:
         profile = {"HYPOTHESIS_PROFILE": "thorough"} if thorough() else {}
         return call(*command, PYTHONPATH=paths, TMPDIR=folder, **{**profile, **environment})
 
 
-def programs(what: str, names: tuple[str, ...], make: Callable[[str], Path]) -> tuple[list[Path], int]:
-    """The program of each version that can be made here, and 1 where one cannot and that is a failure."""
+def build_programs(what: str, names: tuple[str, ...], make: Callable[[str], Path]) -> tuple[list[Path], int]:
+    """The programs that can be built here, and 1 if a program is missing and that is a failure."""
     found, status = [], 0
     for name in names:
         try:
@@ -110,15 +110,15 @@ def programs(what: str, names: tuple[str, ...], make: Callable[[str], Path]) -> 
     return found, status
 
 
-def judges(*containerds: str, schedulers: tuple[str, ...] = ()) -> tuple[dict[str, str], int]:
-    """Environment variables that name real programs for the tests: those of the lab, and more versions; 1 where one cannot be had and has to be."""
+def find_reference_programs(*containerds: str, schedulers: tuple[str, ...] = ()) -> tuple[dict[str, str], int]:
+    """Environment variables with real programs for the tests: those of the lab, and more versions; 1 if a required program is missing."""
     settings = from_environment()
-    found, status = programs(
+    found, status = build_programs(
         "containerd",
         (*CONTAINERDS, *containerds),
         lambda version: binaries.containerd(settings, version) / "containerd",
     )
-    others, failed = programs(
+    others, failed = build_programs(
         "kube-scheduler",
         (settings.kubernetes, *schedulers),
         lambda version: (
@@ -135,15 +135,15 @@ def judges(*containerds: str, schedulers: tuple[str, ...] = ()) -> tuple[dict[st
 
 def cluster(arguments: list[str]) -> int:
     """Molecule scenarios: `default`, the lab end to end, and those that the change selects (ARGS="NAME ...": these)."""
-    choice = selected()
+    choice = read_selection()
     names = arguments or (
-        choice.scenarios if choice else [name for name in scenarios.known() if scenarios.has_cluster(name)]
+        choice.scenarios if choice else [name for name in scenarios.list_scenarios() if scenarios.has_cluster(name)]
     )
     return scenarios.run_all("cluster", names)
 
 
 def machine(name: str) -> Callable[[list[str]], int]:
-    """The gate of one Molecule scenario that has machines of its own."""
+    """The gate of one Molecule scenario with its own machines."""
 
     def run(_arguments: list[str]) -> int:
         return scenarios.run_all(f"machine-{name}", [name])
@@ -156,7 +156,7 @@ def lint(_arguments: list[str]) -> int:
     """yamllint, ruff, shellcheck, and ansible-lint (profile production) on what changed"""
     status = call("yamllint", "--strict", ".") | call("ruff", "check", "--output-format", "concise", ".")
     status |= call("ruff", "format", "--check", ".") | shell.main()
-    choice = selected()
+    choice = read_selection()
     if choice is None or choice.concerns(
         ".ansible-lint", ".config/ansible-lint-ignore.txt", "meta", "requirements-dev.txt"
     ):
@@ -176,13 +176,13 @@ def types(_arguments: list[str]) -> int:
 
 
 def contract(_arguments: list[str]) -> int:
-    """Argument specs = defaults, licences, action groups, data of all hosts, floors, private variables, words, age of tables, tests/scenarios, changelog"""
+    """Argument specs = defaults, licences, action groups, data of all hosts, layers, private variables, words, age of tables, tests/scenarios.yml, changelog"""
     status = (
         argument_specs.main()
         | licences.main()
         | action_groups.main()
         | all_hosts.main()
-        | floors.main()
+        | layers.main()
         | private_variables.main()
         | words.main()
         | tables.main()
@@ -193,32 +193,32 @@ def contract(_arguments: list[str]) -> int:
 
 
 def units(arguments: list[str]) -> int:
-    """Unit tests on the Python of .venv, with real containerds and kube-schedulers as judges"""
+    """Unit tests on the Python of .venv, with real containerds and kube-schedulers"""
     more = (OTHER_CONTAINERDS, OTHER_SCHEDULERS) if thorough() else ((), ())
-    environment, status = judges(*more[0], schedulers=more[1])
+    environment, status = find_reference_programs(*more[0], schedulers=more[1])
     ignored = ("--ignore=tests/unit/roles", "--ignore=tests/unit/playbooks")
     return status | pytest("units", *PARALLEL, *(arguments or ("tests/unit", *ignored)), **environment)
 
 
 def roles(arguments: list[str]) -> int:
     """Tests that run roles and playbooks on fake machines, of the roles that changed"""
-    choice = selected()
+    choice = read_selection()
     if arguments or choice is None:
         return pytest("roles", *PARALLEL, *(arguments or ("tests/unit/roles", "tests/unit/playbooks")))
     paths = [f"tests/unit/roles/{role}" for role in choice.roles]
     paths += ["tests/unit/playbooks"] if choice.concerns("playbooks", "tests/unit/playbooks") else []
     sampled = [f"tests/unit/roles/{role}" for role in choice.sampled]
     if not (paths or sampled):
-        return left_out("roles", "playbook tests", "no role and no playbook changed")
+        return record_skip("roles", "playbook tests", "no role and no playbook changed")
     status = pytest("roles", *PARALLEL, *paths) if paths else 0
     return status | (pytest("roles-first", *PARALLEL, *sampled, FIRST_TESTS="1") if sampled else 0)
 
 
 def nodes(_arguments: list[str]) -> int:
-    """Unit tests of what runs on nodes, on Python 3.8; in `make test-all` on all of NODE_PYTHONS"""
+    """Unit tests of the code for nodes, on Python 3.8; in `make test-all` on all of NODE_PYTHONS"""
     pythons = versions.NODE_PYTHONS if thorough() else versions.NODE_PYTHONS[:1]
-    with in_memory() as folder:
-        environment, status = judges()
+    with open_memory_folder() as folder:
+        environment, status = find_reference_programs()
         del environment["PATH"]  # that of the Python under test
         for python in pythons:
             status |= versions.node_python(python, REPORTS / f"nodes-{python}", TMPDIR=folder, **environment)
@@ -227,15 +227,15 @@ def nodes(_arguments: list[str]) -> int:
 
 def fakes(arguments: list[str]) -> int:
     """The fakes of the lab: go vet, go test, pytest"""
-    if (choice := selected()) and not choice.concerns("tests/lab/fakes", "tests/fakes", "tests/lab/versions.yml"):
-        return left_out("fakes", "tests of the fakes", "no fake changed")
+    if (choice := read_selection()) and not choice.concerns("tests/lab/fakes", "tests/fakes", "tests/lab/versions.yml"):
+        return record_skip("fakes", "tests of the fakes", "no fake changed")
     return go_tests.main("fakes-go") | pytest("fakes", *(arguments or ("tests/lab", "tests/fakes")))
 
 
 def toml_suite(arguments: list[str]) -> int:
     """The TOML reader and writer against the public test suite"""
-    if (choice := selected()) and not choice.concerns("plugins/module_utils/_toml", "tests/toml_suite"):
-        return left_out("toml-suite", "toml-test", "neither the TOML editor nor its suite changed")
+    if (choice := read_selection()) and not choice.concerns("plugins/module_utils/_toml", "tests/toml_suite"):
+        return record_skip("toml-suite", "toml-test", "neither the TOML editor nor its suite changed")
     return call(sys.executable, "tests/toml_suite/run.py", *arguments)
 
 
@@ -261,24 +261,24 @@ def sanity(core: str) -> Callable[[list[str]], int]:
 
 
 def core(version: str) -> Callable[[list[str]], int]:
-    """The gate that tests what imports Ansible under one ansible-core."""
+    """The gate that tests the code that imports Ansible, under one ansible-core."""
 
     def run(_arguments: list[str]) -> int:
         name = f"core-{version}"
-        with in_memory() as folder:
-            environment, status = judges()
+        with open_memory_folder() as folder:
+            environment, status = find_reference_programs()
             del environment["PATH"]  # that of the environment under test
             status |= versions.units(version, REPORTS / f"{name}-units", TMPDIR=folder, **environment)
-        if versions.find_python(versions.CONTROLLERS[version]) is None:  # which has been reported
+        if versions.find_python(versions.CONTROLLERS[version]) is None:  # the gate has reported it
             return status
-        return status | scenarios.under(name, SCENARIO, versions.scenario_environment(version))
+        return status | scenarios.run_under_core(name, SCENARIO, versions.scenario_environment(version))
 
     run.__doc__ = f"Units that import Ansible, syntax of playbooks and one scenario under ansible-core {version}"
     return run
 
 
 OWN = versions.own_core()
-# In the order in which they begin: what fails fast first, what waits for programs that the first job builds last.
+# In the order of their start: fast gates first, gates that need programs of the first job last.
 GATES = {
     gate.name: gate
     for gate in (
@@ -294,7 +294,11 @@ GATES = {
         Gate("nodes", nodes),
         Gate("toml-suite", toml_suite),
         Gate("fakes", fakes),
-        *(Gate(f"machine-{name}", machine(name), ALL) for name in scenarios.known() if not scenarios.has_cluster(name)),
+        *(
+            Gate(f"machine-{name}", machine(name), ALL)
+            for name in scenarios.list_scenarios()
+            if not scenarios.has_cluster(name)
+        ),
         *(Gate(f"core-{each}", core(each), ALL) for each in versions.CONTROLLERS if each != OWN),
         *(Gate(f"sanity-{each}", sanity(each), ALL) for each in versions.CONTROLLERS if each != OWN),
     )
@@ -312,7 +316,7 @@ def quick() -> int:
 
 
 def tests_of(name: str) -> str:
-    """The unit tests that lie where a changed file lies: of a package of module_utils, or of a plugin; empty for other files."""
+    """The unit tests of a changed file: those of its package of module_utils, or of its plugin; empty for other files."""
     parts = Path(name).parts
     if parts[:3] == ("tests", "unit", "plugins"):
         path = Path(*parts[:5]) if parts[-1].startswith("test_") else Path(*parts[:-1])

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """When were the compatibility tables last compared with their sources? ``python -m gates.tables``.
 
-Each table names the day in a comment. The gate warns of a table that is older than DAYS, and fails only where the day is missing: an old
-table is work to do, and no fault of the change that is tested.
+Each table has the date in a comment. The gate warns of a table that is older than DAYS, and fails only if the date is missing: an old table
+is not an error of the tested change.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The versions of ansible-core and Python that the collection supports, and what runs under each of them.
+"""The versions of ansible-core and Python that the collection supports, and the tests under each of them.
 
-Each ansible-core but that of .venv gets an environment of its own in .cache, on the Python that fits it, with the tools pinned in
+Each ansible-core other than that of .venv gets an environment in .cache, on a Python that it supports, with the tools pinned in
 requirements-dev.txt and with kubernetes.core as the only other collection.
 """
 
@@ -22,7 +22,7 @@ from lab.shell import DOWNLOAD_TRIES
 from lab.shell import run as shell
 
 from ._common import CACHE, PARALLEL, ROOT, SITE_PACKAGES, api_modules, collection_tree, link_dependencies, not_run
-from ._report import plain, run
+from ._report import run, strip_escapes
 
 TESTS = Path("tests") / "unit" / "plugins"
 
@@ -34,10 +34,10 @@ OLDEST = {"2.18": "3.8", "2.19": "3.8", "2.20": "3.9", "2.21": "3.9"}
 NODE_PYTHONS = ("3.8", "3.9", "3.13")
 # Python 3.14 is missing although ansible-core 2.20 and 2.21 run on it: the guide on support says that it is not supported yet.
 PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
-# What no gate passes without; a full sanity run also uses the others of PYTHONS that the machine has.
+# The gates require these; a full sanity run also uses the others of PYTHONS that the machine has.
 NEEDED = tuple(version for version in PYTHONS if version in {*NODE_PYTHONS, *CONTROLLERS.values()})
 
-# What the tests and the scenario need of requirements-dev.txt.
+# The packages of requirements-dev.txt that the tests and the scenario need.
 TOOLS = (
     "hypothesis",
     "jsonschema",
@@ -69,10 +69,10 @@ MACHINES = {
     "2.20": ("t4", ""),
     "2.21": ("t4@2.1.4", "/etc/containerd/conf.d/99-nvidia.toml"),
 }
-# Molecule prints a border to the left of what Ansible prints. What kubernetes.core imports cannot be fixed here.
-FOREIGN = r": Importing 'to_(bytes|native|text)'"
-DEPRECATION = re.compile(rf"[\s│]*\[DEPRECATION WARNING\](?!{FOREIGN})")
-# ansible-test gets pip into the environments that it makes by a script; it downloads one unless its cache holds one.
+# Molecule prints a border to the left of Ansible's output. The imports of kubernetes.core cannot be fixed here.
+OTHERS = r": Importing 'to_(bytes|native|text)'"
+DEPRECATION = re.compile(rf"[\s│]*\[DEPRECATION WARNING\](?!{OTHERS})")
+# ansible-test installs pip by a script, which it downloads unless its cache has it.
 PIP_SCRIPT = "import ensurepip\n\nensurepip.bootstrap()\n"
 PIP_VERSIONS = """
 import sys
@@ -83,7 +83,7 @@ print(*{get_venv_packages(NativePythonConfig(version=version, path=""))["pip"] f
 
 
 def _version(python: Path) -> str | None:
-    """``X.Y`` of an interpreter; None where it does not run (a pyenv shim without the version, for one) or makes no environments."""
+    """``X.Y`` of an interpreter; None if it does not run (such as a pyenv shim without the version) or cannot create environments."""
     question = "import ensurepip, sys; print('%d.%d' % sys.version_info[:2])"
     try:
         answer = subprocess.run([python, "-c", question], capture_output=True, text=True, timeout=60, check=False)
@@ -118,8 +118,8 @@ def own_core() -> str:
     return ".".join(installed("ansible-core").split(".")[:2])
 
 
-def _lacking(what: str, pythons: Iterable[str]) -> int | None:
-    """Report the Pythons that the machine lacks; the exit status of a gate that could not run, None if the machine has them all."""
+def _report_missing(what: str, pythons: Iterable[str]) -> int | None:
+    """Report missing Pythons; returns the exit status of a gate that could not run, or None if the machine has them all."""
     missing = [version for version in pythons if find_python(version) is None]
     return not_run(f"{what}: no Python {', '.join(missing)} on this machine") if missing else None
 
@@ -135,11 +135,11 @@ def _uv(folder: Path, python: str, *packages: str) -> Path:
 
 
 def core_environment(core: str) -> Path:
-    """The bin folder of the environment for an ansible-core; LabError with what uv printed where it cannot be made."""
+    """The bin folder of the environment for an ansible-core. Raises LabError with the output of uv."""
     if core == own_core():
         return Path(sys.executable).parent
     pins = dict(PIN.findall((ROOT / "requirements-dev.txt").read_text(encoding="utf-8")))
-    # The newest patch release of the series, so that its next deprecation shows here first.
+    # The newest patch release of the series, whose deprecations show here first.
     packages = [f"ansible-core=={core}.*", *(f"{name}=={pins[name]}" for name in TOOLS)]
     bin_folder = _uv(CACHE / f"core-{core}", CONTROLLERS[core], *packages)
     library = shell([bin_folder / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]).strip()
@@ -147,49 +147,49 @@ def core_environment(core: str) -> Path:
     return bin_folder
 
 
-def _surroundings(bin_folder: Path) -> dict[str, str]:
-    """The environment variables for the programs of one environment; those of another Ansible or environment are left out.
+def _build_environment(bin_folder: Path) -> dict[str, str]:
+    """The environment variables for the programs of one environment, without those of another Ansible or environment.
 
-    Hypothesis searches in depth on the Python of .venv alone.
+    Hypothesis searches in depth on the Python of .venv only.
     """
-    # Where nothing compiled is kept, each start of Ansible or a module takes twice as long.
-    foreign = ("ANSIBLE_", "MOLECULE_", "PYTHONPATH", "VIRTUAL_ENV", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(foreign)}
-    return kept | {"PATH": os.pathsep.join([str(bin_folder), os.environ["PATH"]]), "HYPOTHESIS_PROFILE": "merge"}
+    # Without cached bytecode, each start of Ansible or a module takes twice as long.
+    others = ("ANSIBLE_", "MOLECULE_", "PYTHONPATH", "VIRTUAL_ENV", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(others)}
+    return inherited | {"PATH": os.pathsep.join([str(bin_folder), os.environ["PATH"]]), "HYPOTHESIS_PROFILE": "merge"}
 
 
-def _with_core(core: str) -> dict[str, str]:
-    return _surroundings(core_environment(core)) | {
+def _build_core_environment(core: str) -> dict[str, str]:
+    return _build_environment(core_environment(core)) | {
         "PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), str(ROOT / ".ansible" / "collections")]),
         "ANSIBLE_DEPRECATION_WARNINGS": "1",
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
     }
 
 
-def deprecations(lines: Iterable[str]) -> list[str]:
-    """The lines in which ansible-core announces that our content uses something deprecated."""
-    return [line for line in lines if DEPRECATION.match(plain(line))]
+def find_deprecations(lines: Iterable[str]) -> list[str]:
+    """The deprecation warnings of ansible-core about this collection."""
+    return [line for line in lines if DEPRECATION.match(strip_escapes(line))]
 
 
 def scenario_environment(core: str) -> dict[str, str]:
     """The environment variables in which the scenario containerd_nvidia runs under an ansible-core of MACHINES.
 
-    What goes wrong on a node does not depend on the controller's version: the tests of faults are left out.
+    Faults on a node do not depend on the version of the controller: their tests are left out.
     """
     gpus, drop_in = MACHINES[core]
     settings = {"SCENARIO_GPUS": gpus, "SCENARIO_DROP_IN": drop_in, "PYTEST_ADDOPTS": "-k 'not test_faults'"}
-    return _with_core(core) | settings
+    return _build_core_environment(core) | settings
 
 
 def units(core: str, report: Path, **environment: str) -> int:
-    """Under an ansible-core: the unit tests of what imports Ansible, the syntax of the playbooks, no deprecation announced.
+    """Under an ansible-core: the unit tests of code that imports Ansible, the syntax of the playbooks, no deprecation warning.
 
-    Writes REPORT.xml; returns an exit status. *environment* comes on top of the environment variables.
+    Writes REPORT.xml; returns an exit status. *environment* extends the environment variables.
     """
-    if (status := _lacking(f"units under ansible-core {core}", [CONTROLLERS[core]])) is not None:
+    if (status := _report_missing(f"units under ansible-core {core}", [CONTROLLERS[core]])) is not None:
         return status
-    env = _with_core(core) | environment
-    # module_utils imports no Ansible (gates.floors), with the exception of the access to the API server.
+    env = _build_core_environment(core) | environment
+    # module_utils import no Ansible (gates.layers), except the API client.
     tests = [str(path) for path in sorted((ROOT / TESTS).iterdir()) if path.is_dir() and path.name != "module_utils"]
     tests.append(str(TESTS / "module_utils" / "test__kube_api.py"))
     playbooks = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "playbooks").glob("*.yml"))
@@ -199,17 +199,17 @@ def units(core: str, report: Path, **environment: str) -> int:
         version = 1
     tested, lines = run(["python", "-m", "pytest", "-q", *PARALLEL, f"--junitxml={report}.xml", *tests], env=env)
     syntax, more = run(["ansible-playbook", "--inventory", "localhost,", "--syntax-check", *playbooks], env=env)
-    announced = deprecations([*lines, *more])
-    print(f"ansible-core {core}: {len(announced)} deprecation warnings about this collection")
-    return int(any([version, tested, syntax, announced]))
+    warnings = find_deprecations([*lines, *more])
+    print(f"ansible-core {core}: {len(warnings)} deprecation warnings about this collection")
+    return int(any([version, tested, syntax, warnings]))
 
 
 def node_python(version: str, report: Path, **environment: str) -> int:
-    """The unit tests of what runs on nodes, on one of their Pythons, where nothing of Ansible is importable but ansible.module_utils.
+    """The unit tests of the code for nodes, on one of their Pythons, where of Ansible only ansible.module_utils can be imported.
 
-    Writes REPORT.xml; returns an exit status. *environment* comes on top of the environment variables.
+    Writes REPORT.xml; returns an exit status. *environment* extends the environment variables.
     """
-    if (status := _lacking("unit tests of what runs on nodes", [version])) is not None:
+    if (status := _report_missing("unit tests of what runs on nodes", [version])) is not None:
         return status
     bin_folder = _uv(CACHE / f"node-{version}", version, *NODE_TOOLS)
     ansible = CACHE / "node-python" / "ansible"
@@ -222,12 +222,12 @@ def node_python(version: str, report: Path, **environment: str) -> int:
     tests = [str(TESTS / "module_utils"), str(TESTS / "modules")]
     tests += [f"--ignore={TESTS / 'modules' / f'test_{name}.py'}" for name in api_modules()]
     command = ["python", "-m", "pytest", "-q", *PARALLEL, f"--junitxml={report}.xml", *tests]
-    env = _surroundings(bin_folder) | {"PYTHONPATH": str(ansible.parent)} | environment
+    env = _build_environment(bin_folder) | {"PYTHONPATH": str(ansible.parent)} | environment
     return run(command, env=env)[0]
 
 
 def _sanity_environment(work: Path, bin_folder: Path) -> dict[str, str]:
-    """For ansible-test: a folder of interpreters that run (pyenv's shims may not), and a HOME of its own with links to the user's caches."""
+    """For ansible-test: a folder of working interpreters (pyenv's shims may fail), and a HOME with links to the user's caches."""
     pythons, home = work / "python", work / "home"
     cache = home / ".ansible" / "test" / "cache"
     for folder in (pythons, cache):
@@ -243,31 +243,31 @@ def _sanity_environment(work: Path, bin_folder: Path) -> dict[str, str]:
         users = Path.home() / name
         if users.exists() and not (home / name).is_symlink():
             (home / name).symlink_to(users)
-    env = _surroundings(bin_folder)
+    env = _build_environment(bin_folder)
     path = [entry for entry in env["PATH"].split(os.pathsep) if not entry.endswith("/shims")]
     return env | {"PATH": os.pathsep.join([str(pythons), *path]), "HOME": str(home)}
 
 
 def _sanity_pythons(core: str, quick: bool) -> list[str]:
-    """The Pythons of compile and import: all of them under one ansible-core, that of .venv; the others repeat the oldest and the newest."""
+    """The Pythons of compile and import: all under the ansible-core of .venv; the oldest and the newest under the others."""
     if quick:
         return [OLDEST[core]]
     return list(PYTHONS[PYTHONS.index(OLDEST[core]) :]) if core == own_core() else [OLDEST[core], CONTROLLERS[core]]
 
 
 def sanity(core: str, report: Path, *, quick: bool = False) -> int:
-    """ansible-test sanity of an ansible-core, on a fresh copy of the collection: ansible-test requires its layout and no links on the way.
+    """ansible-test sanity of an ansible-core, on a fresh copy of the collection: ansible-test requires its layout, without links in the path.
 
-    *quick* is for every change: no pylint, and compile and import on the oldest Python alone. Writes REPORT-*.xml; returns an exit status.
+    *quick* is for every change: no pylint, and compile and import on the oldest Python only. Writes REPORT-*.xml; returns an exit status.
     """
     pythons = _sanity_pythons(core, quick)
     needed = [python for python in pythons if python in NEEDED]
-    if (status := _lacking(f"sanity under ansible-core {core}", needed)) is not None:
+    if (status := _report_missing(f"sanity under ansible-core {core}", needed)) is not None:
         return status
     bin_folder = core_environment(core)
     work = CACHE / f"sanity-{core}"
     collection = collection_tree(work, lambda path: not any(path.is_relative_to(place) for place in OUTSIDE))
-    # Below a checkout, ansible-test asks git for the files, and the checkout's git ignores this folder.
+    # Below a checkout, ansible-test gets the files from git, and the checkout's git ignores this folder.
     shell(["git", "init", "--quiet", collection])
     env = _sanity_environment(work, bin_folder)
     shutil.rmtree(collection / "tests" / "output" / "junit", ignore_errors=True)

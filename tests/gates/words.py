@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Do names use the words of the field? ``python -m gates.words``.
 
-It reads the names of files, of what Python files define, of variables in YAML, and of tasks. CONTRIBUTING.md has the terms.
+It reads the names of files, of Python definitions, of variables in YAML, and of tasks, in the collection and in its tests. CONTRIBUTING.md has the terms.
 """
 
 from __future__ import annotations
@@ -39,15 +39,12 @@ WORDS = {
 #: Words that are rejected in the names of tasks, handlers and plays; the first ones of a phrase as well.
 TASK_WORDS = re.compile(rf"\b({'|'.join(sorted(WORDS))}|see to|say so)\b|(?:^|\| )(look|tell)\b", re.IGNORECASE)
 PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-FOLDERS = ("plugins", "roles", "playbooks")
+FOLDERS = ("plugins", "roles", "playbooks", "molecule", "tests")
 #: Folders and files whose names still have such words. An entry without any is an error, so that the list gets empty.
-PENDING: tuple[str, ...] = (
-    "plugins/module_utils/_packages",
-    "plugins/modules/host_packages.py",
-)
+PENDING: tuple[str, ...] = ()
 
 
-def rejected(name: str) -> list[str]:
+def find_rejected(name: str) -> list[str]:
     """The rejected words in a name, such as ``told`` in ``_told_nodes`` and ``ToldNodes``."""
     return [part.lower() for part in PARTS.findall(name) if part.lower() in WORDS]
 
@@ -66,22 +63,22 @@ def python_names(path: Path) -> Iterator[tuple[int, str]]:
             yield line, node.attr
 
 
-def mappings(node: yaml.Node) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
+def walk_mappings(node: yaml.Node) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
     """All pairs of key and value in a YAML document."""
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             if isinstance(key, yaml.ScalarNode):
                 yield key, value
-            yield from mappings(value)
+            yield from walk_mappings(value)
     elif isinstance(node, yaml.SequenceNode):
         for item in node.value:
-            yield from mappings(item)
+            yield from walk_mappings(item)
 
 
 def yaml_problems(path: Path) -> Iterator[tuple[int, str]]:
     """Line and problem of each variable of this collection and of each task name in a YAML file."""
     document = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    for key, value in mappings(document) if document else ():
+    for key, value in walk_mappings(document) if document else ():
         line = key.start_mark.line + 1
         if key.value == "name" and isinstance(value, yaml.ScalarNode):
             found = TASK_WORDS.search(str(value.value)) if " " in str(value.value) else None
@@ -91,7 +88,7 @@ def yaml_problems(path: Path) -> Iterator[tuple[int, str]]:
                     f"the name {value.value!r} has {found.group(0).strip(' |')!r}; name the action and its object",
                 )
         elif "_" in key.value:
-            yield from ((line, describe(key.value, word)) for word in rejected(key.value))
+            yield from ((line, describe(key.value, word)) for word in find_rejected(key.value))
 
 
 def describe(name: str, word: str) -> str:
@@ -101,9 +98,9 @@ def describe(name: str, word: str) -> str:
 
 def problems_of_file(path: Path) -> Iterator[tuple[int, str]]:
     """Line and problem of each rejected word in the names of a file; line 0 for the file's own name."""
-    yield from ((0, describe(path.name, word)) for word in rejected(path.stem))
+    yield from ((0, describe(path.name, word)) for word in find_rejected(path.stem))
     if path.suffix == ".py":
-        yield from ((line, describe(name, word)) for line, name in python_names(path) for word in rejected(name))
+        yield from ((line, describe(name, word)) for line, name in python_names(path) for word in find_rejected(name))
     elif path.suffix in (".yml", ".yaml"):
         yield from yaml_problems(path)
 
@@ -134,7 +131,7 @@ def problems(root: Path, folders: tuple[str, ...], pending: tuple[str, ...]) -> 
 
 
 def main() -> int:
-    """Check the names of plugins, roles and playbooks."""
+    """Check the names in all FOLDERS."""
     found, count = problems(ROOT, FOLDERS, PENDING)
     return finish("words", found, f"{count} files")
 

@@ -21,15 +21,15 @@ from .shell import LabError, run
 
 
 def up(settings: Settings) -> None:
-    """A Ready cluster: the one that runs, where it is as it would be made now, else a new one."""
+    """A Ready cluster: the running one if nothing has changed, else a new one."""
     host.prepare()
-    binaries.kubernetes(settings)  # it takes the longest, and labs that need none go on beside it
+    binaries.kubernetes(settings)  # the longest build; labs that do not need it do not wait for it
     with binaries.exclusive(settings):
         archives = images.kubernetes(settings)
         fakes = images.build_fakes(settings)
         nodes.build(settings, settings.nodes)
     begin = time.monotonic()
-    if nodes.unchanged(settings, settings.nodes) and cluster.answers(settings):
+    if nodes.is_unchanged(settings, settings.nodes) and cluster.is_ready(settings):
         note(f"the cluster {settings.name} runs already")
     else:
         _discard(settings)
@@ -49,7 +49,7 @@ def site(settings: Settings, *words: str) -> None:
 
 
 def playbook(settings: Settings, name: str, *words: str) -> None:
-    """Run one playbook with the lab's inventory; returns its exit code."""
+    """Run one playbook with the lab's inventory. Raises LabError with its exit code."""
     program = shutil.which("ansible-playbook", path=f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}")
     if not program:
         raise LabError("ansible-playbook is not there: run `make venv` first.")
@@ -66,11 +66,11 @@ def machines(settings: Settings) -> None:
     with binaries.exclusive(settings):
         fakes = images.build_fakes(settings)
         nodes.build(settings, bare)
-    if not nodes.unchanged(settings, bare):
+    if not nodes.is_unchanged(settings, bare):
         _discard(settings)
         with step(f"boot {len(bare)} machines"):
             nodes.start(settings, bare, "lab.local/pause:none")
-            nodes.everywhere(lambda node: images.load(settings, node, list(fakes.values())), bare)
+            nodes.run_on_all(lambda node: images.load(settings, node, list(fakes.values())), bare)
     inventory.write(settings, bare, with_cluster=False)
     console.print(f"inventory {inventory.path(settings)}")
 
@@ -82,7 +82,7 @@ def _discard(settings: Settings) -> None:
 
 
 def down(settings: Settings) -> None:
-    """Remove nodes, volumes, network, node image and state; only the cache of builds stays."""
+    """Remove nodes, volumes, network, node image and state; the cache of builds stays."""
     nodes.remove(settings)
     image = nodeimage.name(settings)
     if not run(["podman", "ps", "--all", "--quiet", "--filter", f"ancestor={image}"]).strip():
@@ -92,15 +92,15 @@ def down(settings: Settings) -> None:
 
 
 def clean(settings: Settings) -> None:
-    """Remove the cache of builds too."""
+    """Remove the cache of builds, too."""
     down(settings)
     shutil.rmtree(settings.cache, ignore_errors=True)
 
 
 def status(settings: Settings) -> None:
-    """Which nodes run, and what Kubernetes says of them."""
-    console.print("\n".join(nodes.existing(settings)) or f"no node of {settings.name} runs")
-    if cluster.answers(settings):
+    """Print the running nodes, and the nodes and pods of Kubernetes."""
+    console.print("\n".join(nodes.list_running(settings)) or f"no node of {settings.name} runs")
+    if cluster.is_ready(settings):
         console.print(cluster.kubectl(settings, "get", "nodes,pods", "-A", "-o", "wide"))
 
 
@@ -116,7 +116,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
 
 
 def main() -> int:
-    """Parse the command line, run one command; exit code 1 with one message where it fails."""
+    """Parse the command line, run one command; after a failure print one message and return 1."""
     parser = argparse.ArgumentParser(prog="lab", description=__doc__)
     parser.add_argument("command", choices=COMMANDS)
     parser.add_argument("words", nargs=argparse.REMAINDER, help="for site and playbook: passed to ansible-playbook")

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Build what a node runs from Go modules, each version once.
+"""Build the programs of a node from Go modules, each version once.
 
 Every module's checksum is verified by the Go toolchain against its checksum database.
 """
@@ -28,8 +28,8 @@ KUBERNETES = (
     "kube-scheduler",
     "kube-proxy",
 )
-# They are not debugged here and have little to do, so that compilers may be quick: nothing for a debugger, no inlining, less collecting of
-# garbage take more than a third of their time away.
+# The programs are not debugged here and do little work. Builds without debug information, without inlining and with less garbage collection take
+# a third less time.
 GO_BUILD = ("go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false -l", "-ldflags=-s -w")
 GO_COMPILER = {"GOFLAGS": "", "GOGC": "400"}
 TOOLKIT = ("nvidia-ctk", "nvidia-container-runtime", "nvidia-cdi-hook")
@@ -37,18 +37,18 @@ TOOLKIT = ("nvidia-ctk", "nvidia-container-runtime", "nvidia-cdi-hook")
 
 @contextlib.contextmanager
 def exclusive(settings: Settings) -> Iterator[None]:
-    """One lab builds into the cache at a time; others wait."""
-    with _locked(settings.cache / ".lock"):
+    """Lock the cache: one lab builds at a time."""
+    with _lock_file(settings.cache / ".lock"):
         yield
 
 
-def _one_makes(target: Path) -> contextlib.AbstractContextManager[None]:
-    """Let one make TARGET at a time, lab or gate: another one waits, and finds it there."""
-    return _locked(target.with_name(f".{target.name}.lock"))
+def _lock_target(target: Path) -> contextlib.AbstractContextManager[None]:
+    """Lock TARGET: one lab or gate builds it, the others wait and use it."""
+    return _lock_file(target.with_name(f".{target.name}.lock"))
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _lock_file(path: Path) -> Iterator[None]:
     """Wait for the lock of the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w", encoding="utf-8") as lock:
@@ -68,7 +68,7 @@ def _build(
     A scratch module requires them, because ``go install`` refuses modules with replace or exclude directives.
     """
     paths = [f"{module}/{package}".rstrip("/") for package in packages]
-    with _one_makes(target):
+    with _lock_target(target):
         if target.is_dir():
             return target
         with step(f"build {target.name}"), tempfile.TemporaryDirectory(dir=target.parent) as scratch:
@@ -82,12 +82,12 @@ def _build(
 
 
 def _kubernetes_module(version: str) -> str:
-    """A go.mod which builds Kubernetes outside its repository: the staging modules come by their own versions."""
+    """A go.mod that builds Kubernetes outside its repository, with the published versions of the staging modules."""
     command = ["go", "mod", "download", "-json", f"k8s.io/kubernetes@v{version}"]
     origin = json.loads(run(command, retries=DOWNLOAD_TRIES))["GoMod"]
     lines = Path(origin).read_text().splitlines()
     language = next(line for line in lines if line.startswith("go "))
-    staged = sorted(
+    staging_modules = sorted(
         {
             words[words.index("=>") - 1]
             for words in map(str.split, lines)
@@ -95,15 +95,15 @@ def _kubernetes_module(version: str) -> str:
         }
     )
     staging_version = f"v0.{version.split('.', 1)[1]}"
-    replaced = [f"replace {module} => {module} {staging_version}" for module in staged]
-    return "\n".join(["module lab", language, f"require k8s.io/kubernetes v{version}", *replaced]) + "\n"
+    replacements = [f"replace {module} => {module} {staging_version}" for module in staging_modules]
+    return "\n".join(["module lab", language, f"require k8s.io/kubernetes v{version}", *replacements]) + "\n"
 
 
 def kubernetes(settings: Settings, commands: Iterable[str] = KUBERNETES) -> Path:
     """Folder with the commands of this Kubernetes version, static."""
     version = settings.kubernetes
     target = settings.cache / "bin" / f"kubernetes-{version}"
-    with _one_makes(target):
+    with _lock_target(target):
         if missing := [command for command in commands if not (target / command).is_file()]:
             target.mkdir(exist_ok=True)
             _build_kubernetes(target, version, missing)
@@ -117,7 +117,7 @@ def _build_kubernetes(target: Path, version: str, missing: list[str]) -> None:
     with tempfile.TemporaryDirectory(dir=target) as scratch:
         env = _environment(cgo=False)
         (Path(scratch) / "go.mod").write_text(_kubernetes_module(version))
-        # the first `go get` resolves what the commands need; nothing is left to chance afterwards
+        # the first `go get` resolves and pins the dependencies of the commands
         with step(f"resolve the modules of Kubernetes {version}"):
             run(
                 ["go", "get", *(f"k8s.io/kubernetes/cmd/{command}@v{version}" for command in missing)],
@@ -146,7 +146,7 @@ def containerd(settings: Settings, version: str = "") -> Path:
 def debian_containerd(settings: Settings) -> Path:
     """Folder with the containerd of this host's Debian, unpacked from its package and not installed."""
     target = settings.cache / "bin" / "containerd-debian"
-    with _one_makes(target):
+    with _lock_target(target):
         if target.is_dir():
             return target
         with step("fetch Debian's containerd"), tempfile.TemporaryDirectory(dir=target.parent) as scratch:
@@ -169,14 +169,14 @@ def runc(settings: Settings) -> Path:
 
 
 def cri_tools(settings: Settings) -> Path:
-    """Folder with crictl, which kubeadm's packages bring to real nodes."""
+    """Folder with crictl, which the packages of kubeadm install on real nodes."""
     version = VERSIONS["cri_tools"]
     target = settings.cache / "bin" / f"cri-tools-{version}"
     return _build(target, "sigs.k8s.io/cri-tools", version, ["cmd/crictl"])
 
 
 def etcd(settings: Settings) -> Path:
-    """Folder with etcd, whose command is called ``server`` by its module."""
+    """Folder with etcd, whose module calls its command ``server``."""
     version = VERSIONS["etcd"]
     target = _build(settings.cache / "bin" / f"etcd-{version}", "go.etcd.io/etcd/server/v3", version, [""])
     if not (target / "etcd").exists():
@@ -185,7 +185,7 @@ def etcd(settings: Settings) -> Path:
 
 
 def toolkit(settings: Settings) -> Path:
-    """Folder with NVIDIA's container toolkit commands (the libnvidia-container C tools are not to be had: CDI only)."""
+    """Folder with the commands of NVIDIA's container toolkit (without the libnvidia-container C tools: CDI only)."""
     version = VERSIONS["nvidia_container_toolkit"]
     target = settings.cache / "bin" / f"nvidia-container-toolkit-{version}"
     commands = [f"cmd/{command}" for command in TOOLKIT]

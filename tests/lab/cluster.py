@@ -49,7 +49,7 @@ def _kubeadm_configuration(settings: Settings, control_plane: Node) -> bytes:
             "kind": "ClusterConfiguration",
             "kubernetesVersion": f"v{settings.kubernetes}",
             "clusterName": settings.name,
-            # no load balancer: the others join by the first one
+            # no load balancer: the others join at the address of the first one
             **({"controlPlaneEndpoint": settings.address(control_plane)} if settings.control_planes > 1 else {}),
             "networking": {"serviceSubnet": _SERVICES},
         },
@@ -71,11 +71,11 @@ def start(settings: Settings, archives: dict[str, Path], fakes: dict[str, Path])
     control_planes = [node for node in others if node.control_plane]
     workers = [node for node in others if not node.control_plane]
     on_workers = [archives["kube-proxy"], archives["pause"]]
-    everywhere = [*fakes.values(), *settings.given_archives]
+    on_all_nodes = [*fakes.values(), *settings.given_archives]
     with step("import images into the nodes"):
-        nodes.everywhere(
+        nodes.run_on_all(
             lambda node: images.load(
-                settings, node, [*(archives.values() if node.control_plane else on_workers), *everywhere]
+                settings, node, [*(archives.values() if node.control_plane else on_workers), *on_all_nodes]
             ),
             settings.nodes,
         )
@@ -90,13 +90,13 @@ def start(settings: Settings, archives: dict[str, Path], fakes: dict[str, Path])
     join = nodes.execute(control_plane, "kubeadm", "token", "create", "--print-join-command").split()
     if control_planes:
         with step(f"kubeadm join of {len(control_planes)} control planes"):
-            said = nodes.execute(control_plane, "kubeadm", "init", "phase", "upload-certs", "--upload-certs")
-            as_control_plane = ["--control-plane", "--certificate-key", said.split()[-1]]
+            output = nodes.execute(control_plane, "kubeadm", "init", "phase", "upload-certs", "--upload-certs")
+            as_control_plane = ["--control-plane", "--certificate-key", output.split()[-1]]
             # one after the other: etcd takes one new member at a time
             for node in control_planes:
                 _join(node, [*join, *as_control_plane, "--apiserver-advertise-address", settings.address(node)])
     with step(f"kubeadm join of {len(workers)} workers"):
-        nodes.everywhere(lambda node: _join(node, join), workers)
+        nodes.run_on_all(lambda node: _join(node, join), workers)
     with step("wait until all nodes are Ready"):
         kubectl(settings, "wait", "node", "--all", "--for=condition=Ready", "--timeout=300s")
 
@@ -112,8 +112,8 @@ def kubectl(settings: Settings, *words: str, check: bool = True) -> str:
     return run([command, *words], env={**os.environ, "KUBECONFIG": str(kubeconfig(settings))}, check=check)
 
 
-def answers(settings: Settings) -> bool:
-    """Whether the API server of this lab is there and ready."""
+def is_ready(settings: Settings) -> bool:
+    """Whether the API server of this lab answers and is ready."""
     if not kubeconfig(settings).is_file():
         return False
     try:

@@ -1,8 +1,8 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the collection can change on the nodes and in the cluster, as text that two moments can be compared by.
+"""What the collection can change on the nodes and in the cluster, as text, to compare two states.
 
-Two fingerprints of an unchanged cluster are equal. What kubelets, controllers and a restart rewrite by themselves is left out.
+Two fingerprints of an unchanged cluster are equal. Values that kubelets, controllers and a restart write are left out.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from .settings import Settings
 from .wait import LIMIT, poll
 
 GPU_RESOURCES = ("nvidia.com/", "aliyun.com/", "nano-gpu/", "elasticgpu.io/")
-# Written into a node's status by a program and not by the kubelet.
+# Resources that a program, and not the kubelet, writes into a node's status.
 WRITTEN_RESOURCES = ("aliyun.com/gpu-count",)
 MOST_LINES = 20
 # Backups of files stay where they are by design. Podman writes hosts, hostname and resolv.conf at each start of a node.
-_LOOK = r"""
+_READ_FILES = r"""
 export LC_ALL=C
 nvidia() { find /usr/bin /usr/lib/x86_64-linux-gnu -name '*nvidia*' "$@"; }
 {
@@ -55,7 +55,7 @@ _KINDS = (
     *(f"{kind}.rbac.authorization.k8s.io" for kind in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")),
 )
 # A controller signs it for each of kubeadm's tokens, which expire.
-_SIGNED = ("kube-public", "cluster-info")
+_CLUSTER_INFO = ("kube-public", "cluster-info")
 
 
 def take(settings: Settings) -> dict[str, str]:
@@ -63,15 +63,15 @@ def take(settings: Settings) -> dict[str, str]:
 
     Raises LabError where a node or the API server does not answer.
     """
-    machines = nodes.everywhere(lambda node: nodes.execute(node, "sh", "-c", _LOOK), settings.nodes)
-    sockets = nodes.everywhere(lambda node: nodes.execute(node, "sh", "-c", _SOCKETS), settings.nodes)
+    machines = nodes.run_on_all(lambda node: nodes.execute(node, "sh", "-c", _READ_FILES), settings.nodes)
+    sockets = nodes.run_on_all(lambda node: nodes.execute(node, "sh", "-c", _SOCKETS), settings.nodes)
     served = {node.name for node, found in zip(settings.nodes, sockets, strict=True) if found.strip()}
     texts = {node.name: text for node, text in zip(settings.nodes, machines, strict=True)}
     return {**texts, **_objects(settings, served)}
 
 
 def compare(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Return at most MOST_LINES lines that differ: those that are gone begin with ``-`` behind what they are of, new ones with ``+``."""
+    """Return at most MOST_LINES lines that differ: removed lines begin with ``-`` after their key, new ones with ``+``."""
     found: list[str] = []
     for key in sorted({*before, *after}):
         former, present = (each.get(key, "").splitlines() for each in (before, after))
@@ -81,7 +81,7 @@ def compare(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
 
 
 def remaining(before: Mapping[str, str], settings: Settings, seconds: float = LIMIT) -> list[str]:
-    """Return the lines that still differ from BEFORE after SECONDS, as ``compare``: pods take a while to end, and kubelets to report.
+    """Return the lines that still differ from BEFORE after SECONDS, as ``compare``: pods and kubelets need time.
 
     Raises as ``take``.
     """
@@ -89,7 +89,7 @@ def remaining(before: Mapping[str, str], settings: Settings, seconds: float = LI
 
 
 def _objects(settings: Settings, served: Collection[str]) -> dict[str, str]:
-    """The cluster's objects by kind; those that are being deleted count as gone. SERVED are the nodes with device plugins."""
+    """The cluster's objects by kind, without objects in deletion. SERVED are the nodes with device plugins."""
     answer = cluster.kubectl(settings, "get", ",".join(_KINDS), "--all-namespaces", "--output=json")
     found: dict[str, list[str]] = {}
     for item in json.loads(answer)["items"]:
@@ -105,14 +105,14 @@ def _lines(item: Mapping[str, Any], served: Collection[str]) -> list[str]:
         return [f"{name} {line}" for line in _node(item, name in served)]
     if item["kind"] == "Pod":
         return [f"{metadata['namespace']}/{_without_suffix(metadata)}"]
-    if item["kind"] == "ConfigMap" and (metadata["namespace"], name) != _SIGNED:
+    if item["kind"] == "ConfigMap" and (metadata["namespace"], name) != _CLUSTER_INFO:
         data = json.dumps([item.get("data"), item.get("binaryData")], sort_keys=True)
         return [f"{full_name} {hashlib.sha256(data.encode()).hexdigest()}"]
     return [full_name]
 
 
 def _node(item: Mapping[str, Any], served: bool) -> list[str]:
-    """Labels, the annotations of this collection, whether pods may come, and the GPU resources that pods can get."""
+    """Labels, the annotations of this collection, whether the node is schedulable, and its allocatable GPU resources."""
     metadata = item["metadata"]
     amounts = item["status"].get("allocatable", {})
     return [
@@ -132,6 +132,6 @@ def _node(item: Mapping[str, Any], served: bool) -> list[str]:
 
 
 def _without_suffix(metadata: Mapping[str, Any]) -> str:
-    """The name of a pod, without what its owner has generated."""
+    """The name of a pod, without the part that its owner has generated."""
     template = metadata.get("labels", {}).get("pod-template-hash", "")
     return metadata.get("generateName", metadata["name"]).rstrip("-").removesuffix(f"-{template}")

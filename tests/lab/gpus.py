@@ -35,7 +35,7 @@ def _digest(settings: Settings) -> str:
 
 
 def library(settings: Settings) -> Path:
-    """The NVML library: the project's own, or the file that LAB_NVML names."""
+    """The NVML library: the simulated one, or the file of LAB_NVML."""
     if settings.nvml:
         return settings.nvml
     target = settings.cache / f"nvml-{_digest(settings)}"
@@ -47,7 +47,7 @@ def library(settings: Settings) -> Path:
 
 
 def pci_tree(settings: Settings, node: Node) -> Path:
-    """Folder which is mounted over the node's /sys/bus/pci/devices."""
+    """Folder that is mounted over the node's /sys/bus/pci/devices."""
     target = settings.cache / f"pci-{_digest(settings)}" / profile(node).stem
     if not target.is_dir():
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ def pci_tree(settings: Settings, node: Node) -> Path:
 
 
 def files(settings: Settings, node: Node) -> dict[str, bytes]:
-    """What a driver would have put on NODE: library and device nodes."""
+    """The files of a driver on NODE: library and device nodes."""
     if not node.gpus or node.gpus == "none":
         return {}
     scratch = settings.state / "nodes" / node.name
@@ -77,7 +77,7 @@ def driver_version(node: Node) -> str:
 
 
 def _device_lines(node: Node) -> list[str]:
-    """tmpfiles.d lines; at boot a real driver would make these character devices."""
+    """The lines of tmpfiles.d that create at boot the character devices of a driver."""
     minors = {
         **{f"nvidia{gpu.minor}": gpu.minor for gpu in nvml_profile.read(profile(node))},
         "nvidiactl": 255,
@@ -87,5 +87,5 @@ def _device_lines(node: Node) -> list[str]:
 
 
 def identity(settings: Settings, node: Node) -> str:
-    """Changes with what is simulated on NODE."""
+    """A text that changes with the simulation on NODE."""
     return f"{profile(node).stem} {_digest(settings)}"

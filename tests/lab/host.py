@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the machine that carries the lab needs."""
+"""Packages and settings that the lab needs on its machine."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ HEADERS = {
     "/usr/include/seccomp.h": "libseccomp-dev",
     "/usr/share/keyrings/debian-archive-keyring.gpg": "debian-archive-keyring",
 }
-# the kernel's default, 128, is for all nodes of all labs together; one takes 16 to 30
+# the kernel's default, 128, is for all nodes of all labs; a node takes 16 to 30
 _INOTIFY, _INOTIFY_NEEDED = Path("/proc/sys/fs/inotify/max_user_instances"), 1024
 _OUTSIDE_PATH = {"netavark": "/usr/lib/podman/netavark"}
 
 
 def become_root() -> None:
-    """Start again through sudo where we are not root; nodes are privileged containers."""
+    """Start this program again with sudo unless it runs as root; nodes are privileged containers."""
     if os.geteuid() == 0:
         return
     if not shutil.which("sudo"):
         raise LabError("The lab's nodes are privileged containers: run it as root or install sudo.")
-    # sudo has a PATH of its own, which rarely holds Go
+    # sudo has its own PATH, usually without Go
     own = (name for name in os.environ if name.startswith(("LAB_", "GO")) or name.lower().endswith("_proxy"))
-    kept = [f"{name}={os.environ[name]}" for name in ("PATH", "HOME", "PYTHONPATH", *own) if name in os.environ]
-    # there is no shell to be had, and none is wanted
-    os.execvp("sudo", ["sudo", "env", *kept, sys.executable, "-m", "lab", *sys.argv[1:]])  # noqa: S606
+    environment = [f"{name}={os.environ[name]}" for name in ("PATH", "HOME", "PYTHONPATH", *own) if name in os.environ]
+    # no shell is needed
+    os.execvp("sudo", ["sudo", "env", *environment, sys.executable, "-m", "lab", *sys.argv[1:]])  # noqa: S606
 
 
 def _missing() -> list[str]:
@@ -61,14 +61,14 @@ def _missing() -> list[str]:
 
 
 def _load_modules() -> None:
-    """Load what the nodes' kernel, which is this machine's, has to have; built-in modules need no loading."""
+    """Load the kernel modules of the nodes, which have the kernel of this machine. Built-in modules need no loading."""
     for module in ("overlay", "br_netfilter"):
         if not os.path.isdir(f"/sys/module/{module}") and shutil.which("modprobe"):
             run(["modprobe", module], check=False)
 
 
 def _raise_inotify() -> None:
-    """Give room to the nodes' kubelets and systemds, which watch files; a node without it boots degraded."""
+    """Raise the limit of watched files for the nodes' kubelets and systemds; below it a node boots degraded."""
     try:
         before = int(_INOTIFY.read_text())
         if before < _INOTIFY_NEEDED:
@@ -83,7 +83,7 @@ def _raise_inotify() -> None:
 
 
 def prepare() -> None:
-    """Install the Debian packages that are missing; Go is left to the user, because Debian's is too old."""
+    """Install missing Debian packages, without Go: Debian's is too old."""
     if platform.machine() != "x86_64":
         raise LabError(f"The lab was only tried on x86_64, this machine is {platform.machine()}.")
     if not shutil.which("go"):

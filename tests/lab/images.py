@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Container images without a registry: archives of built commands, under the names that kubeadm uses."""
+"""Container images without a registry: archives of built commands, with the names that kubeadm uses."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
 
 
 def kubeadm_names(settings: Settings) -> dict[str, str]:
-    """``kube-proxy`` -> full image name, for all that kubeadm lists for this version."""
+    """``kube-proxy`` -> full image name, for all images that kubeadm lists for this version."""
     kubeadm = binaries.kubernetes(settings) / "kubeadm"
-    listed = run([kubeadm, "config", "images", "list", "--kubernetes-version", f"v{settings.kubernetes}"]).split()
-    return {name.rsplit("/", 1)[1].split(":")[0]: name for name in listed}
+    images = run([kubeadm, "config", "images", "list", "--kubernetes-version", f"v{settings.kubernetes}"]).split()
+    return {name.rsplit("/", 1)[1].split(":")[0]: name for name in images}
 
 
 def _libraries(program: Path) -> Iterable[Path]:
-    """Shared libraries of PROGRAM, its loader among them."""
+    """Shared libraries of PROGRAM, its loader included."""
     for line in run(["ldd", program]).splitlines():
         words = [word for word in line.split() if word.startswith("/")]
         if words:
@@ -82,7 +82,7 @@ def build_fakes(settings: Settings) -> dict[str, Path]:
 
 
 def load(settings: Settings, node: Node, archives: Iterable[Path]) -> None:
-    """Import ARCHIVES, which the node sees through its mounts, into NODE's containerd."""
+    """Import ARCHIVES, which are mounted into the node, into NODE's containerd."""
     mounts = {settings.cache / "images": "/srv/lab/images", settings.image_archives: "/srv/lab/given-images"}
     for archive in archives:
         inside = next(

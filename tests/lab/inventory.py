@@ -28,7 +28,7 @@ def path(settings: Settings) -> Path:
     return settings.state / "inventory.yml"
 
 
-# Variables of an image -> how its repository may end, and the fake that is used if the user gave none.
+# Variables of an image -> possible ends of its repository, and the fake without an archive of the user.
 _IMAGES = {
     "k8s_device_plugin_image": (("nvidia/k8s-device-plugin",), DEVICE_PLUGIN),
     "gpu_smoke_test_image": (("nvidia/k8s/cuda-sample",), CUDA_SAMPLE),
@@ -43,7 +43,7 @@ _IMAGES = {
 _BINDS_NO_RUNTIME_CLASS = "1.11-d170d8a"
 
 
-def _split(prefix: str, image: str) -> dict[str, str]:
+def _split_image(prefix: str, image: str) -> dict[str, str]:
     """Registry, repository and tag of an image, as variables whose names begin with PREFIX."""
     name, tag = image.rsplit(":", 1)
     registry, repository = name.split("/", 1)
@@ -51,14 +51,14 @@ def _split(prefix: str, image: str) -> dict[str, str]:
 
 
 def image_variables(settings: Settings) -> dict[str, Any]:
-    """Registry, repository and tag of each image, of the user's own archive where one fits, else of the fake; and their other variables."""
+    """Registry, repository and tag of each image, of the user's archive or else of the fake; and further variables of the image."""
     given = [name for archive in settings.given_archives for name in image_names(archive)]
     variables: dict[str, Any] = {}
     for prefix, (endings, fake) in _IMAGES.items():
         chosen = next((name for name in given if name.rsplit(":", 1)[0].endswith(endings)), fake)
-        variables |= _split(prefix, chosen)
+        variables |= _split_image(prefix, chosen)
         if chosen == NANO_GPU_AGENT:
-            # Nor are there any: the nodes' toolkit is CDI alone.
+            # The nodes have no host binaries: their toolkit is CDI only.
             variables["nano_gpu_agent_needs_host_binaries"] = False
     if variables["gpushare_extender_image_tag"] == _BINDS_NO_RUNTIME_CLASS:
         variables["containerd_nvidia_set_default"] = True
@@ -95,7 +95,7 @@ def write(settings: Settings, machines: list[Node], *, with_cluster: bool) -> Pa
             gpu_verify_notes=_notes(settings),
             gpu_verify_report_path=str(settings.state / "gpu-report.json"),
             **image_variables(settings),
-            **_split("kube_scheduler_extender_probe_image", images.kubeadm_names(settings)["pause"]),
+            **_split_image("kube_scheduler_extender_probe_image", images.kubeadm_names(settings)["pause"]),
         )
     groups = {
         "kube_control_plane": {"hosts": {node.name: _host(settings, node) for node in machines if node.control_plane}},

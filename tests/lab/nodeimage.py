@@ -17,7 +17,7 @@ _PACKAGES = (
     *("iproute2", "iptables", "conntrack", "ethtool", "socat", "procps", "mount", "kmod", "libseccomp2"),
     "containernetworking-plugins",
 )
-# a node of the lab installs from the lab's own repository only, so Debian's sources go
+# a node of the lab installs from the lab's repository only: Debian's sources are removed
 _CUSTOMIZE = (
     'rm -rf "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/*',
     'mkdir -p "$1"/opt/cni "$1"/root/.ssh && ln -sfn /usr/lib/cni "$1"/opt/cni/bin',
@@ -27,20 +27,20 @@ _CUSTOMIZE = (
 )
 
 
-def _copied() -> list[str]:
-    """mmdebstrap hooks which lay files/rootfs over the new root."""
+def _copy_hooks() -> list[str]:
+    """mmdebstrap hooks that copy files/rootfs into the new root."""
     return [f'cp -a "{FILES / "rootfs"}"/. "$1"/ && chown -R root:root "$1"/etc/systemd/system']
 
 
 def name(settings: Settings) -> str:
-    """Tag of the image; it changes with everything that makes the image."""
+    """Tag of the image; it changes with the content of the image."""
     recipe = repr((_PACKAGES, _CUSTOMIZE, VERSIONS["debian"])).encode()
     recipe += b"".join(path.read_bytes() for path in sorted((FILES / "rootfs").rglob("*")) if path.is_file())
     return f"localhost/gpu-kubernetes-lab-node:{hashlib.sha256(recipe).hexdigest()[:12]}"
 
 
 def ensure(settings: Settings) -> str:
-    """Name of the node image, built from Debian packages where it is not there yet."""
+    """Name of the node image, which is built from Debian packages if it is missing."""
     image = name(settings)
     if image in run(["podman", "images", "--format", "{{.Repository}}:{{.Tag}}"]).split():
         return image
@@ -52,7 +52,7 @@ def ensure(settings: Settings) -> str:
             tempfile.TemporaryDirectory(dir=archive.parent) as scratch,
         ):
             partial = Path(scratch) / "root.tar"
-            hooks = [f"--customize-hook={hook}" for hook in (*_copied(), *_CUSTOMIZE)]
+            hooks = [f"--customize-hook={hook}" for hook in (*_copy_hooks(), *_CUSTOMIZE)]
             run(
                 [
                     "mmdebstrap",

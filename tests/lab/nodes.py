@@ -25,8 +25,8 @@ POD_NETWORK = "10.244"
 _BOOT_SECONDS = 300  # for a node that hangs; a busy machine takes a minute
 _LABEL = "gpu-kubernetes-lab"
 _Result = TypeVar("_Result")
-# On a host with cgroup v1, podman lays the host's whole systemd hierarchy over the one of the node's own namespace. Nodes would
-# share it: a kubelet takes its neighbours' pods for left-overs, and a node that goes takes the groups of all along.
+# On a host with cgroup v1, podman mounts the host's systemd hierarchy over that of the node's namespace. Nodes would share it: a kubelet
+# would remove the pods of other nodes, and a node that is removed would remove the groups of all.
 _OWN_CGROUPS = "/sys/fs/cgroup/systemd"
 _INIT = (
     "/bin/sh",
@@ -35,8 +35,8 @@ _INIT = (
 )
 
 
-def everywhere(action: Callable[[Node], _Result], nodes: Iterable[Node]) -> list[_Result]:
-    """ACTION on all NODES at the same time; the first failure is raised."""
+def run_on_all(action: Callable[[Node], _Result], nodes: Iterable[Node]) -> list[_Result]:
+    """Run ACTION on all NODES at the same time; the first failure is raised."""
     nodes = list(nodes)
     with ThreadPoolExecutor(max_workers=max(1, len(nodes))) as pool:
         return list(pool.map(action, nodes))
@@ -50,7 +50,7 @@ def execute(node: Node, *command: str, stdin: bytes | None = None, check: bool =
 
 
 def put(node: Node, files: dict[str, bytes], modes: dict[str, int] | None = None) -> None:
-    """Write FILES (absolute path -> content) into NODE, running or not; 0644 unless MODES says otherwise."""
+    """Write FILES (absolute path -> content) into NODE, running or not; 0644 without an entry in MODES."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
         for path, content in files.items():
@@ -61,7 +61,7 @@ def put(node: Node, files: dict[str, bytes], modes: dict[str, int] | None = None
 
 
 def _limits() -> list[str]:
-    """Limits which podman may set here; without CAP_SYS_RESOURCE its own defaults fail."""
+    """Limits that podman may set here; without CAP_SYS_RESOURCE its defaults fail."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return [f"--ulimit=nofile={hard}:{hard}", "--ulimit=nproc=32768:32768"]
 
@@ -86,7 +86,7 @@ def _mounts(settings: Settings, node: Node) -> list[str]:
 
 
 def build(settings: Settings, nodes: Iterable[Node]) -> None:
-    """Build what NODES are made of, one after the other, so that booting them only reads the cache."""
+    """Build the parts of NODES, one after the other, so that booting only reads the cache."""
     nodeimage.ensure(settings)
     packages.repository(settings)
     binaries.runc(settings)
@@ -99,30 +99,30 @@ def build(settings: Settings, nodes: Iterable[Node]) -> None:
 
 
 def _identity(settings: Settings, node: Node) -> str:
-    """Changes with all that a node is made of, so that a second run knows whether to keep it."""
-    given = [(str(path), path.stat().st_size, path.stat().st_mtime) for path in settings.given_archives]
-    built = [
+    """A digest of all parts of a node, by which a second run decides whether to keep it."""
+    archives = [(str(path), path.stat().st_size, path.stat().st_mtime) for path in settings.given_archives]
+    parts = [
         nodeimage.name(settings),
         VERSIONS,
         settings.kubernetes,
         fake_images.digest(),
         gpus.identity(settings, node),
     ]
-    made_of = json.dumps([given, built, node.__dict__, _mounts(settings, node), _INIT])
+    made_of = json.dumps([archives, parts, node.__dict__, _mounts(settings, node), _INIT])
     return hashlib.sha256(made_of.encode() + _containerd_configuration(settings, node, "")).hexdigest()[:16]
 
 
-def existing(settings: Settings) -> dict[str, str]:
+def list_running(settings: Settings) -> dict[str, str]:
     """Name -> identity of this lab's running nodes."""
-    wanted = ["podman", "ps", "--filter", f"label={_LABEL}={settings.name}", "--format", "json"]
+    command = ["podman", "ps", "--filter", f"label={_LABEL}={settings.name}", "--format", "json"]
     return {
-        entry["Names"][0]: entry["Labels"].get(f"{_LABEL}.identity", "") for entry in json.loads(run(wanted) or "[]")
+        entry["Names"][0]: entry["Labels"].get(f"{_LABEL}.identity", "") for entry in json.loads(run(command) or "[]")
     }
 
 
-def unchanged(settings: Settings, nodes: list[Node]) -> bool:
-    """Whether exactly NODES run, made as they would be made now."""
-    return existing(settings) == {node.name: _identity(settings, node) for node in nodes}
+def is_unchanged(settings: Settings, nodes: list[Node]) -> bool:
+    """Whether exactly NODES run, with the present identity."""
+    return list_running(settings) == {node.name: _identity(settings, node) for node in nodes}
 
 
 def _containerd_configuration(settings: Settings, node: Node, sandbox: str) -> bytes:
@@ -151,7 +151,7 @@ def _network_configuration(node: Node) -> bytes:
 
 
 def keys(settings: Settings) -> Path:
-    """The ssh key of this lab (made once); its public half is beside it."""
+    """The ssh key of this lab (created once); the public key is beside it."""
     key = settings.state / "id_ed25519"
     if not key.is_file():
         settings.state.mkdir(parents=True, exist_ok=True)
@@ -168,7 +168,7 @@ def _host_key(settings: Settings, node: Node) -> Path:
 
 
 def known_hosts(settings: Settings, nodes: list[Node]) -> Path:
-    """File with the nodes' ssh host keys, so that no client has to trust blindly."""
+    """File with the nodes' ssh host keys, for clients with strict checking."""
     lines = [
         f"{settings.address(node)} {_host_key(settings, node).with_suffix('.pub').read_text().strip()}"
         for node in nodes
@@ -198,7 +198,7 @@ def _files(settings: Settings, node: Node, sandbox: str) -> tuple[dict[str, byte
 
 
 def start(settings: Settings, nodes: list[Node], sandbox: str) -> None:
-    """Make and boot NODES; when this returns, systemd is up and containerd answers on each."""
+    """Create and boot NODES; then systemd runs and ssh answers on each."""
     image = nodeimage.ensure(settings)
     keys(settings)
     if run(["podman", "network", "ls", "--filter", f"name=^{settings.name}$", "--quiet"]).strip() == "":
@@ -213,7 +213,7 @@ def start(settings: Settings, nodes: list[Node], sandbox: str) -> None:
                 settings.name,
             ]
         )
-    everywhere(lambda node: _start(settings, node, nodes, image, sandbox), nodes)
+    run_on_all(lambda node: _start(settings, node, nodes, image, sandbox), nodes)
 
 
 def _start(settings: Settings, node: Node, nodes: list[Node], image: str, sandbox: str) -> None:
@@ -225,7 +225,7 @@ def _start(settings: Settings, node: Node, nodes: list[Node], image: str, sandbo
         f"--name={node.name}",
     ]
     hosts = [f"--add-host={other.name}:{settings.address(other)}" for other in nodes if other is not node]
-    # crun refuses hosts with a hybrid cgroup tree; without its own cgroup namespace nothing can be mounted inside
+    # crun rejects hosts with a hybrid cgroup tree; without its own cgroup namespace a node cannot mount
     kind = ["--runtime=runc", "--privileged", "--systemd=always", "--cgroupns=private", "--tmpfs=/run", "--tmpfs=/tmp"]
     run(
         [
@@ -256,10 +256,10 @@ def _start(settings: Settings, node: Node, nodes: list[Node], image: str, sandbo
 
 
 def _wait_until_booted(node: Node, address: str) -> None:
-    """Until systemd says ``running`` and the ssh server answers; LabError with the failed units, or the server's log, where not."""
+    """Wait until systemd reports ``running`` and the ssh server answers. Raises LabError with the failed units, or the server's log."""
     deadline = time.monotonic() + _BOOT_SECONDS
     state = ""
-    # until systemd listens on its socket there is no answer at all
+    # before systemd listens on its socket, the answer is empty
     while state in {"", "initializing", "starting"} and time.monotonic() < deadline:
         time.sleep(0.2)
         state = execute(node, "systemctl", "is-system-running", check=False).strip()
@@ -267,15 +267,15 @@ def _wait_until_booted(node: Node, address: str) -> None:
         raise LabError(
             f"{node.name} is {state or 'silent'}: {execute(node, 'systemctl', '--failed', '--no-legend', check=False)}"
         )
-    # a machine under load was seen to refuse connections although its systemd was done
-    while not _speaks_ssh(address):
+    # a machine under load has refused connections although its systemd was done
+    while not _answers_ssh(address):
         if time.monotonic() >= deadline:
-            said = execute(node, "systemctl", "status", "--no-pager", "--full", "ssh.service", check=False)
-            raise LabError(f"{node.name} is up, but no ssh server answers at {address}: {said}")
+            output = execute(node, "systemctl", "status", "--no-pager", "--full", "ssh.service", check=False)
+            raise LabError(f"{node.name} is up, but no ssh server answers at {address}: {output}")
         time.sleep(0.2)
 
 
-def _speaks_ssh(address: str) -> bool:
+def _answers_ssh(address: str) -> bool:
     try:
         with socket.create_connection((address, 22), timeout=5) as connection:
             return connection.recv(4) == b"SSH-"
@@ -285,8 +285,8 @@ def _speaks_ssh(address: str) -> bool:
 
 def remove(settings: Settings) -> None:
     """Remove this lab's nodes with their volumes, and its network."""
-    listed = run(["podman", "ps", "--all", "--quiet", "--filter", f"label={_LABEL}={settings.name}"]).split()
-    if listed:
-        run(["podman", "rm", "--force", "--volumes", "--time=0", *listed])
+    containers = run(["podman", "ps", "--all", "--quiet", "--filter", f"label={_LABEL}={settings.name}"]).split()
+    if containers:
+        run(["podman", "rm", "--force", "--volumes", "--time=0", *containers])
     for network in run(["podman", "network", "ls", "--quiet", "--filter", f"label={_LABEL}={settings.name}"]).split():
         run(["podman", "network", "rm", network])

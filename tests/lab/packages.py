@@ -1,8 +1,8 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Signed apt repositories; the lab's own has the NVIDIA container toolkit, packaged from the Go-built commands.
+"""Signed apt repositories; that of the lab has the NVIDIA container toolkit, packaged from the Go-built commands.
 
-Package names are NVIDIA's, so that the roles install here what they install elsewhere.
+Package names are NVIDIA's, so that the roles install the same packages as elsewhere.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def package(target: Path, fields: str, files: Mapping[str, Path], scripts: Mappi
 
 
 def _sign(repository: Path, key: str) -> None:
-    """Sign with a key made for this repository alone; its private half is thrown away."""
+    """Sign with a new key; the private key is deleted."""
     with tempfile.TemporaryDirectory() as home:
         gpg = ["gpg", "--homedir", home, "--batch", "--quiet", "--pinentry-mode", "loopback", "--passphrase", ""]
         run([*gpg, "--quick-generate-key", _OWNER, "ed25519", "sign", "never"])
@@ -64,7 +64,7 @@ def _sign(repository: Path, key: str) -> None:
 
 
 def publish(folder: Path, key: str = KEY) -> None:
-    """Make the folder of packages a flat repository, signed with a new key that is beside it."""
+    """Make the folder of packages a flat repository, signed with a new key; the public key is in the folder."""
     (folder / "Packages").write_text(run(["apt-ftparchive", "packages", "."], cwd=folder))
     release = run(["apt-ftparchive", "-o", "APT::FTPArchive::Release::Suite=stable", "release", "."], cwd=folder)
     (folder / "Release").write_text(release)

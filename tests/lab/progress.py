@@ -17,13 +17,13 @@ _HEARTBEAT_SECONDS = 60
 
 @contextlib.contextmanager
 def step(title: str) -> Iterator[None]:
-    """Show that TITLE is under way, and how long it took (seconds)."""
+    """Print TITLE while the step runs, and its time in seconds."""
     start = time.monotonic()
     if console.is_terminal:
         with console.status(f"{title} …"):
             yield
     else:
-        # a log that stays silent for minutes looks like a hang
+        # a log without a line for minutes looks like a hang
         done = threading.Event()
 
         def heartbeat() -> None:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the user may choose (LAB_* variables), and where things are kept."""
+"""The settings of a lab (LAB_* variables), and its folders."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Settings:
-    """One lab. Two labs with different names live side by side."""
+    """One lab. Labs with different names can run at the same time."""
 
     name: str = "gpu-lab"
     kubernetes: str = VERSIONS["kubernetes"]
@@ -56,7 +56,7 @@ class Settings:
         for number, entry in enumerate(self.gpus, 1):
             profile, _, containerd = entry.partition("@")
             workers.append(Node(f"{self.name}-worker-{number}", 10 + number, gpus=profile, containerd=containerd))
-        # below the first one's number: the workers' begin above it
+        # below the number of the first one: those of the workers are above it
         others = [
             Node(f"{self.name}-control-plane-{number}", 11 - number, control_plane=True)
             for number in range(2, self.control_planes + 1)
@@ -78,7 +78,7 @@ class Settings:
         return int(self.kubernetes.split(".")[1])
 
 
-def _existing(variable: str) -> Path | None:
+def _read_path(variable: str) -> Path | None:
     value = os.environ.get(variable)
     if not value:
         return None
@@ -88,9 +88,9 @@ def _existing(variable: str) -> Path | None:
     return path
 
 
-def _archives() -> Path | None:
-    """The folder of LAB_IMAGE_ARCHIVES. An archive itself in its place would be left out without a word."""
-    path = _existing("LAB_IMAGE_ARCHIVES")
+def _read_archives_folder() -> Path | None:
+    """The folder of LAB_IMAGE_ARCHIVES, which has to contain an archive."""
+    path = _read_path("LAB_IMAGE_ARCHIVES")
     if path and not any(path.rglob("*.tar")):
         raise LabError(
             f"LAB_IMAGE_ARCHIVES={path}: give a folder with docker-archives (*.tar); there is none below it."
@@ -101,20 +101,20 @@ def _archives() -> Path | None:
 def from_environment() -> Settings:
     """Settings from LAB_NAME, LAB_SUBNET, LAB_KUBERNETES, LAB_CONTAINERD, LAB_GPUS, LAB_CONTROL_PLANES, LAB_NVML, LAB_IMAGE_ARCHIVES,
     LAB_CACHE."""
-    chosen: dict[str, object] = {}
+    values: dict[str, object] = {}
     for key in ("name", "subnet", "kubernetes", "containerd"):
         value = os.environ.get(f"LAB_{key.upper()}")
         if value:
-            chosen[key] = value.removeprefix("v")
+            values[key] = value.removeprefix("v")
     if os.environ.get("LAB_GPUS"):
-        chosen["gpus"] = tuple(os.environ["LAB_GPUS"].split(","))
+        values["gpus"] = tuple(os.environ["LAB_GPUS"].split(","))
     if os.environ.get("LAB_CONTROL_PLANES"):
         if os.environ["LAB_CONTROL_PLANES"] not in {"1", "3", "5"}:
-            raise LabError("LAB_CONTROL_PLANES: etcd wants an odd number of control planes; choose 1, 3 or 5.")
-        chosen["control_planes"] = int(os.environ["LAB_CONTROL_PLANES"])
+            raise LabError("LAB_CONTROL_PLANES: etcd requires an odd number of control planes; choose 1, 3 or 5.")
+        values["control_planes"] = int(os.environ["LAB_CONTROL_PLANES"])
     if os.environ.get("LAB_CACHE"):
-        chosen["cache"] = Path(os.environ["LAB_CACHE"]).expanduser().resolve()
-    settings = Settings(image_archives=_archives(), nvml=_existing("LAB_NVML"), **chosen)  # type: ignore[arg-type]
+        values["cache"] = Path(os.environ["LAB_CACHE"]).expanduser().resolve()
+    settings = Settings(image_archives=_read_archives_folder(), nvml=_read_path("LAB_NVML"), **values)  # type: ignore[arg-type]
     for profile in (node.gpus for node in settings.nodes if node.gpus):
         if not (FAKES / "nvml" / "profiles" / f"{profile}.profile").is_file():
             known = sorted(path.stem for path in (FAKES / "nvml" / "profiles").glob("*.profile"))

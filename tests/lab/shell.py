@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run programs; a failure carries the program's own last lines."""
+"""Run programs; an error has the last lines of the program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DOWNLOAD_TRIES = 3
 
 
 class LabError(Exception):
-    """Something the lab needs did not work; the text says what and, where known, the remedy."""
+    """A failure of the lab; the text has the cause and, if known, the remedy."""
 
 
 def run(
@@ -28,9 +28,9 @@ def run(
     check: bool = True,
     retries: int = 1,
 ) -> str:
-    """Return what COMMAND prints on standard output; LabError with its last lines where it fails.
+    """Return the standard output of COMMAND. Raises LabError with its last lines.
 
-    A command that downloads passes ``retries=DOWNLOAD_TRIES``, the number of times that it is run at most, with a pause between two of them.
+    A command that downloads passes ``retries=DOWNLOAD_TRIES``, the largest number of runs, with a pause between them.
     """
     words = [str(word) for word in command]
     for attempt in range(1, retries + 1):

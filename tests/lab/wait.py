@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one way in which tests wait: poll, and report the last value. Runs on Python 3.8 too."""
+"""The wait of all tests: poll, and report the last value. Runs on Python 3.8, too."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = {"ansible_connection": "local", "ansible_become": False}
 # Facts of the hosts; gathering them would take longer than all other tasks.
 FACTS = {"distribution": "Debian", "os_family": "Debian", "nodename": "{{ inventory_hostname }}", "cacheable": True}
-# Facts of a whole host, for roles that read the release, the kernel or the package manager.
+# All facts of a host, for roles that read the release, the kernel or the package manager.
 DEBIAN = {
     "distribution": "Debian",
     "distribution_version": "12.15",
@@ -34,7 +34,7 @@ DEBIAN = {
 # The messages of a failed task; of a loop, those of its items.
 FAILURE = "{{ (ansible_failed_result.results | default([ansible_failed_result])) | map(attribute='msg', default='') | join(' ') }}"
 
-# Loads what differs between distributions, by the facts of the host.
+# Loads the variables of the host's distribution.
 LOAD_PLATFORM = {"ansible.builtin.include_role": {"name": "gpu.kubernetes._platform"}}
 
 Mapping = t.Mapping[str, t.Any]
@@ -43,7 +43,7 @@ Sequence = t.Sequence[t.Any]
 
 def ansible_playbook(*arguments: object, environment: Mapping | None = None) -> tuple[int, str]:
     """Run ansible-playbook of this Python in the checkout: exit code, standard output and standard error in one text."""
-    surroundings = {
+    full_environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]),
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
@@ -53,17 +53,17 @@ def ansible_playbook(*arguments: object, environment: Mapping | None = None) -> 
         "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
         **(environment or {}),
     }
-    done = subprocess.run(
+    process = subprocess.run(
         [str(Path(sys.executable).with_name("ansible-playbook")), *map(str, arguments)],
         cwd=ROOT,
-        env=surroundings,
+        env=full_environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
     )
-    return done.returncode, done.stdout
+    return process.returncode, process.stdout
 
 
 @pytest.fixture
@@ -88,10 +88,10 @@ def run(tmp_path: Path) -> t.Callable[..., tuple[int, str]]:
 
 
 @pytest.fixture
-def hear(run: t.Callable[..., tuple[int, str]], tmp_path: Path) -> t.Callable[..., t.Any]:
+def evaluate(run: t.Callable[..., tuple[int, str]], tmp_path: Path) -> t.Callable[..., t.Any]:
     """Run plays on hosts (a mapping to their variables) and return the value of an expression after them."""
 
-    def run_and_hear(
+    def run_and_evaluate(
         hosts: Mapping,
         plays: Sequence,
         expression: str,
@@ -100,31 +100,33 @@ def hear(run: t.Callable[..., tuple[int, str]], tmp_path: Path) -> t.Callable[..
         **extra: t.Any,
     ) -> t.Any:
         playbook = tmp_path / "play.yml"
-        last = {"ansible.builtin.debug": {"msg": "{{ " + expression + " }}"}, "run_once": True}
-        first = {
+        last_task = {"ansible.builtin.debug": {"msg": "{{ " + expression + " }}"}, "run_once": True}
+        facts_play = {
             "hosts": "all",
             "gather_facts": False,
             "tasks": [{"ansible.builtin.set_fact": {**FACTS, **(facts or {})}}],
         }
-        playbook.write_text(json.dumps([first, *plays, {"hosts": "all", "gather_facts": False, "tasks": [last]}]))
-        _code, said = run(
+        playbook.write_text(
+            json.dumps([facts_play, *plays, {"hosts": "all", "gather_facts": False, "tasks": [last_task]}])
+        )
+        _code, output = run(
             {"all": {"hosts": hosts, "vars": HERE}},
             playbook,
             environment={"ANSIBLE_CALLBACK_RESULT_FORMAT": "json", **(environment or {})},
             **extra,
         )
-        told = re.findall(r"^ok: \[\S+\] => (\{.*?^\})$", said, re.MULTILINE | re.DOTALL)
-        assert told, said
-        return json.loads(told[-1])["msg"]
+        results = re.findall(r"^ok: \[\S+\] => (\{.*?^\})$", output, re.MULTILINE | re.DOTALL)
+        assert results, output
+        return json.loads(results[-1])["msg"]
 
-    return run_and_hear
+    return run_and_evaluate
 
 
 @pytest.fixture
-def refusals(hear: t.Callable[..., t.Any]) -> t.Callable[..., dict[str, t.Any]]:
-    """Run files of a role's tasks on hosts, group by group: {host: why it failed, else what a fact is then, or empty}."""
+def refusals(evaluate: t.Callable[..., t.Any]) -> t.Callable[..., dict[str, t.Any]]:
+    """Run task files of a role on hosts, group by group: {host: error message, else the value of a fact, or empty}."""
 
-    def run_and_be_refused(
+    def run_task_files(
         role: str,
         parts: Sequence,
         *groups: Mapping,
@@ -137,48 +139,51 @@ def refusals(hear: t.Callable[..., t.Any]) -> t.Callable[..., dict[str, t.Any]]:
         block: list[dict[str, t.Any]] = [
             {"ansible.builtin.include_role": {"name": f"gpu.kubernetes.{role}", "tasks_from": part}} for part in parts
         ]
-        block += [{"ansible.builtin.set_fact": {"why": "{{ " + fact + " }}"}}] if fact else []
-        rescue = [{"ansible.builtin.set_fact": {"why": FAILURE}}]
-        told = [{"ansible.builtin.set_fact": {"why": ""}}, {"block": block, "vars": variables or {}, "rescue": rescue}]
-        plays = [{"hosts": ",".join(group), "gather_facts": False, "tasks": told, **keywords} for group in groups]
+        block += [{"ansible.builtin.set_fact": {"message": "{{ " + fact + " }}"}}] if fact else []
+        rescue = [{"ansible.builtin.set_fact": {"message": FAILURE}}]
+        tasks = [
+            {"ansible.builtin.set_fact": {"message": ""}},
+            {"block": block, "vars": variables or {}, "rescue": rescue},
+        ]
+        plays = [{"hosts": ",".join(group), "gather_facts": False, "tasks": tasks, **keywords} for group in groups]
         hosts = {name: variables for group in groups for name, variables in group.items()}
-        answer: dict[str, t.Any] = hear(
+        results: dict[str, t.Any] = evaluate(
             hosts,
             plays,
-            "dict(ansible_play_hosts | zip(ansible_play_hosts | map('extract', hostvars, 'why')))",
+            "dict(ansible_play_hosts | zip(ansible_play_hosts | map('extract', hostvars, 'message')))",
             facts=facts,
             **(extra or {}),
         )
-        return answer
+        return results
 
-    return run_and_be_refused
+    return run_task_files
 
 
 @pytest.fixture
-def made(hear: t.Callable[..., t.Any], tmp_path: Path) -> t.Callable[..., dict[str, t.Any]]:
-    """Values of an expression by host, with the defaults and variables of a role; or why a task before it fails."""
+def evaluate_role(evaluate: t.Callable[..., t.Any], tmp_path: Path) -> t.Callable[..., dict[str, t.Any]]:
+    """Evaluate an expression with the defaults and variables of a role: {host: its value, or the message of a task that failed before}."""
 
-    def make(
+    def run_and_evaluate(
         role: str, hosts: Mapping, expression: str, task: Mapping | None = None, **more: t.Any
     ) -> dict[str, t.Any]:
-        # The role of a sharing strategy describes itself to the internal role, whose variables its own ones need.
+        # The variables of a sharing strategy's role need those of the internal role.
         sharing = (ROOT / "roles" / role / "vars" / "main" / "sharing.yml").exists()
         names = [*(["_extender_sharing"] if sharing else []), role]
         for name, folder in itertools.product(names, ("defaults", "vars")):
             shutil.copytree(ROOT / "roles" / name / folder, tmp_path / "roles" / name / folder, dirs_exist_ok=True)
-        rescue = [{"ansible.builtin.set_fact": {"told": "{{ ansible_failed_result.msg }}"}}]
-        asked = {"ansible.builtin.set_fact": {"told": "{{ " + expression + " }}"}}
-        tasks = [{"block": [task, asked] if task else [asked], "rescue": rescue}]
+        rescue = [{"ansible.builtin.set_fact": {"result": "{{ ansible_failed_result.msg }}"}}]
+        record = {"ansible.builtin.set_fact": {"result": "{{ " + expression + " }}"}}
+        tasks = [{"block": [task, record] if task else [record], "rescue": rescue}]
         play = {"hosts": "all", "gather_facts": False, "roles": names, "tasks": tasks}
-        by_host = "dict(groups.all | zip(groups.all | map('extract', hostvars, 'told')))"
-        answer: dict[str, t.Any] = hear(hosts, [play], by_host, **more)
-        return answer
+        by_host = "dict(groups.all | zip(groups.all | map('extract', hostvars, 'result')))"
+        results: dict[str, t.Any] = evaluate(hosts, [play], by_host, **more)
+        return results
 
-    return make
+    return run_and_evaluate
 
 
-def task_of(role: str, file: str, name: str) -> dict[str, t.Any]:
-    """The task of a role's file with these words in its name."""
+def find_task(role: str, file: str, name: str) -> dict[str, t.Any]:
+    """The first task in a role's file whose name contains *name*."""
     import yaml
 
     tasks = yaml.safe_load((ROOT / "roles" / role / "tasks" / f"{file}.yml").read_text())
@@ -186,7 +191,7 @@ def task_of(role: str, file: str, name: str) -> dict[str, t.Any]:
 
 
 def check_pods(objects: t.Mapping[tuple[str, str], Mapping], extender: str, plugin: str) -> None:
-    """Require of a role's objects: resources of each container, all probes of the extender's, the priority that its users have of each pod."""
+    """Require the resources of each container, all probes of the extender, and the priority class of each pod."""
     specs = {
         name: item["spec"]["template"]["spec"]
         for (_kind, name), item in objects.items()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from fakes.nvml.simulated import Workshop
+    from fakes.nvml.simulated import NvmlBuilder
 
 ROOT = Path(__file__).resolve().parents[2]
 # The simulated NVML library, captured outputs and the project's own gates are tests' helpers too.
@@ -37,14 +37,14 @@ def _find_collections() -> None:
 _find_collections()
 
 # Fixtures, and importable only after the lines above.
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import hear, made, refusals, run  # noqa: E402, F401 # pylint: disable=unused-import
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import evaluate, evaluate_role, refusals, run  # noqa: E402, F401 # pylint: disable=unused-import
 
-# How hard the tests search: "merge" finds the same examples in each run, "thorough" prints what reproduces a failure.
+# The profile of the property tests: "merge" finds the same examples in each run, "thorough" prints what reproduces a failure.
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "merge")
 
 try:
     from hypothesis import HealthCheck, settings
-except ImportError:  # the property tests say for themselves that they need it
+except ImportError:  # the property tests require it themselves
     pass
 else:
     # Deadlines measure the machine, not the code.
@@ -56,29 +56,29 @@ else:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the tests that are marked thorough, unless HYPOTHESIS_PROFILE is thorough; with FIRST_TESTS, all but the first of each file."""
-    kept = [item for item in items if PROFILE == "thorough" or not item.get_closest_marker("thorough")]
+    selected = [item for item in items if PROFILE == "thorough" or not item.get_closest_marker("thorough")]
     if os.environ.get("FIRST_TESTS"):
         first: dict[Path, pytest.Item] = {}
-        kept = [item for item in kept if first.setdefault(item.path, item) is item]
-    left_out = [item for item in items if item not in kept]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = kept
+        selected = [item for item in selected if first.setdefault(item.path, item) is item]
+    deselected = [item for item in items if item not in selected]
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = selected
 
 
 @pytest.fixture(autouse=True)
-def _no_real_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No unit test may find the cluster of whoever runs it."""
+def _hide_real_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the cluster of the person who runs the unit tests."""
     for name in list(os.environ):
         if name.startswith("K8S_AUTH_") or name == "KUBECONFIG":
             monkeypatch.delenv(name)
 
 
 @pytest.fixture(scope="session")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    """A workshop for simulated GPUs, built once per run."""
+def nvml_builder(tmp_path_factory: pytest.TempPathFactory) -> NvmlBuilder:
+    """A builder of simulated NVML libraries, one for a whole run."""
     if shutil.which("gcc") is None or shutil.which("make") is None:
         pytest.skip("the simulated NVML library needs gcc and make")
-    from fakes.nvml.simulated import Workshop
+    from fakes.nvml.simulated import NvmlBuilder
 
-    return Workshop(tmp_path_factory.mktemp("nvml"))
+    return NvmlBuilder(tmp_path_factory.mktemp("nvml"))

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The nvidia runtime works and nothing else changed; asked of containerd, the package manager and the files."""
+"""The nvidia runtime works and nothing else changed, as containerd, the package manager and the files show."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAMPLE = "lab.local/fake/cuda-sample:vectoradd"
 
 
 @pytest.fixture
-def effective(host: Any) -> dict[str, Any]:
+def effective_config(host: Any) -> dict[str, Any]:
     """containerd's effective configuration: its CRI runtime section."""
     tree = tomllib.loads(host.check_output("containerd config dump 2>/dev/null"))
     return tree["plugins"][CRI[tree["version"]]]["containerd"]
@@ -29,9 +29,9 @@ def test_toolkit_is_installed_from_the_signed_repository(host: Any) -> None:
     assert "file:/srv/lab/apt" in host.check_output("apt-cache policy nvidia-container-toolkit")
 
 
-def test_nvidia_runtime_is_effective_and_runc_stays_default(effective: dict[str, Any]) -> None:
-    runtimes = effective["runtimes"]
-    assert effective["default_runtime_name"] == "runc"
+def test_nvidia_runtime_is_effective_and_runc_stays_default(effective_config: dict[str, Any]) -> None:
+    runtimes = effective_config["runtimes"]
+    assert effective_config["default_runtime_name"] == "runc"
     assert runtimes["nvidia"]["runtime_type"] == "io.containerd.runc.v2"
     assert runtimes["nvidia"]["options"]["BinaryName"] == "/usr/bin/nvidia-container-runtime"
     assert runtimes["nvidia"]["options"]["SystemdCgroup"] is True, "inherited from runc"
@@ -51,7 +51,7 @@ def test_comments_and_settings_of_the_site_are_kept(host: Any) -> None:
     assert "restrict_oom_score_adj = true" in before
 
 
-def test_a_drop_in_leaves_nothing_in_the_file_but_its_import(host: Any) -> None:
+def test_drop_in_leaves_only_its_import_in_the_main_file(host: Any) -> None:
     files = host.check_output("find /etc/containerd -name '*.toml'").split()
     text = host.file("/etc/containerd/config.toml").content_string
     if os.environ.get("SCENARIO_DROP_IN"):
@@ -78,22 +78,22 @@ def test_services_run_and_nothing_is_pending(host: Any) -> None:
     assert leftovers == ""
 
 
-def test_a_container_under_the_nvidia_runtime_sees_only_its_gpu(host: Any) -> None:
-    """ctr bypasses CRI, so this shows the OCI runtime itself with the simulated GPUs."""
+def test_container_under_the_nvidia_runtime_has_only_its_gpu(host: Any) -> None:
+    """ctr bypasses CRI: this tests the OCI runtime itself with the simulated GPUs."""
     run = "ctr -n k8s.io run --rm --runtime io.containerd.runc.v2 --runc-binary /usr/bin/nvidia-container-runtime --env NVIDIA_VISIBLE_DEVICES=0"
-    said = host.check_output(f"{run} {SAMPLE} molecule-sample")
-    assert "Test PASSED" in said
-    assert re.findall(r"device node (/dev/nvidia\d+)", said) == ["/dev/nvidia0"]
+    output = host.check_output(f"{run} {SAMPLE} molecule-sample")
+    assert "Test PASSED" in output
+    assert re.findall(r"device node (/dev/nvidia\d+)", output) == ["/dev/nvidia0"]
 
 
-def test_backup_is_kept_where_no_daemon_reads(host: Any) -> None:
+def test_backup_is_outside_the_folders_of_daemons(host: Any) -> None:
     folder = host.file("/var/lib/gpu-kubernetes/backups")
     assert folder.is_directory
     assert folder.mode == 0o700
     assert host.check_output("find /var/lib/gpu-kubernetes/backups -type f") != ""
 
 
-def test_the_daemon_serves_cri(host: Any) -> None:
+def test_running_daemon_serves_cri(host: Any) -> None:
     """Of the running daemon, not of the file."""
     states = [
         line.split()[-1]

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A fake for NVIDIA's CUDA installer, for tests: it takes the installer's options and leaves on the host what that leaves, with a
-# compiler that only tells its version.
-#   /root/fake-executed          it was executed, once a line
-#   /root/fake-dies              if there, it is killed halfway, with what runs it
-#   /root/fake-fails             if there, it fails
+# A fake for NVIDIA's CUDA installer, for tests: it takes the installer's options and writes the same files, with a compiler that
+# only prints its version.
+#   /root/fake-executed          a line for each execution
+#   /root/fake-dies              if it exists, the installer and its parent are killed halfway
+#   /root/fake-fails             if it exists, the installer fails
 set -eu
 version=@VERSION@
 log=/var/log/cuda-installer.log
@@ -30,7 +30,7 @@ for option in "$@"; do
         *) fail "unknown option $option" ;;
     esac
 done
-# NVIDIA's would open a menu and wait
+# NVIDIA's installer would open a menu and wait
 if [ -z "$silent" ] || [ -z "$toolkit" ] || [ -z "$path" ]; then
     fail "this fake needs --silent, --toolkit and --toolkitpath"
 fi
@@ -47,7 +47,7 @@ NVCC
 chmod 755 "$path/bin/nvcc"
 [ ! -e /root/fake-dies ] || kill -9 $PPID $$
 echo "libcudart of CUDA $version, fake" > "$path/lib64/libcudart.so"
-# NVIDIA's takes what is in all manifests, or asks
+# NVIDIA's uninstaller removes what is in all manifests, or opens a menu
 cat > "$path/bin/cuda-uninstaller" <<'UNINSTALLER'
 #!/bin/sh
 echo "fake: removes every toolkit that an installer brought" >&2
@@ -56,7 +56,7 @@ UNINSTALLER
 chmod 755 "$path/bin/cuda-uninstaller"
 echo "$path/" > "/var/log/nvidia/.uninstallManifests/uninstallManifest-CUDA_Toolkit_$version"
 echo "$path/lib64" > "/etc/ld.so.conf.d/cuda-$(echo "$version" | tr . -).conf"
-# NVIDIA's puts a link of its own in the place of the alternatives', with a slash at its end
+# NVIDIA's installer replaces the link of the alternatives with one that ends in a slash
 ln -sfn "$path/" /usr/local/cuda
 echo "[INFO]: fake installed in $path" >> $log
 echo "fake: CUDA $version is in $path"

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""On a cluster that never saw the collection, check mode announces the changes and makes none."""
+"""On a fresh cluster, check mode reports the changes and makes none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def test_check_announces_and_touches_nothing(
+def test_check_mode_reports_changes_and_makes_none(
     playbook: Callable[..., Any], fingerprint: Callable[[], dict[str, str]]
 ) -> None:
     before = fingerprint()

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Faults on a finished cluster, which `make test` leaves to `make test-all`."""
+"""Faults on a deployed cluster; only `make test-all` runs them."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ CONFIG = "/etc/containerd/config.toml"
 
 
 def test_malformed_configuration_is_refused_before_any_host_changes(
-    machine_named: Callable[[str], Any], refused: Callable[..., None]
+    get_machine: Callable[[str], Any], expect_refusal: Callable[..., None]
 ) -> None:
-    """It is on the last host: the first one is not touched either."""
-    machine = machine_named(HOST)
+    """The file is on the last host: the first host is not changed either."""
+    machine = get_machine(HOST)
     machine.check_output(f"cp -p {CONFIG} /root/ && echo 'broken = [' >> {CONFIG}")
     try:
-        refused([], HOST, CONFIG, "line")
+        expect_refusal([], HOST, CONFIG, "line")
     finally:
         machine.check_output(f"mv /root/config.toml {CONFIG}")
 
 
-def test_nodes_that_do_not_offer_their_gpus_are_in_the_report(tmp_path: Path, playbook: Callable[..., Any]) -> None:
+def test_report_names_nodes_without_allocatable_gpus(tmp_path: Path, playbook: Callable[..., Any]) -> None:
     path = tmp_path / "report.json"
     extra = {
         "gpu_verify_report_path": str(path),
         "k8s_device_plugin_expected_gpus": 99,
-        "k8s_device_plugin_wait_timeout": 5,  # which has to run out
+        "k8s_device_plugin_wait_timeout": 5,  # the test waits for it
     }
     code, _recap, printed = playbook("site", "--tags", "device_plugin,smoke_test,verify", "-e", json.dumps(extra))
     assert code != 0

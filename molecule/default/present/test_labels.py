@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Labels are on the nodes of the API, right for the simulated GPUs."""
+"""The nodes have the labels of their simulated GPUs."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ def labels(host: Any, api: Any) -> dict[str, str]:
     return api.read_node(host.check_output("hostname")).metadata.labels
 
 
-def test_count_is_the_number_of_device_nodes(labels: dict[str, str], simulated_gpus: Callable[[], int]) -> None:
+def test_count_is_the_number_of_device_nodes(labels: dict[str, str], count_simulated_gpus: Callable[[], int]) -> None:
     assert labels["nvidia.com/gpu.present"] == "true"
-    assert labels["nvidia.com/gpu.count"] == str(simulated_gpus())
+    assert labels["nvidia.com/gpu.count"] == str(count_simulated_gpus())
 
 
-def test_product_and_memory_are_of_a_gpu_that_is_there(labels: dict[str, str]) -> None:
+def test_product_and_memory_are_those_of_a_gpu_of_the_node(labels: dict[str, str]) -> None:
     known = {"NVIDIA-A100-SXM4-40GB": "40960", "Tesla-T4": "15360"}
     assert labels["nvidia.com/gpu.memory"] == known[labels["nvidia.com/gpu.product"]]
     assert labels["accelerator"]
 
 
-def test_other_nodes_have_none(api: Any) -> None:
+def test_nodes_without_gpus_have_no_label(api: Any) -> None:
     control_planes = api.list_node(label_selector="node-role.kubernetes.io/control-plane").items
     assert control_planes
     for node in control_planes:

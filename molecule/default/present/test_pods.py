@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a GPU pod sees, shown with pods of our own; and the role gpu_smoke_test left no pod."""
+"""GPUs in pods of this test; and the role gpu_smoke_test has deleted its pods."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ IMAGE = "lab.local/fake/cuda-sample:vectoradd"
 
 @pytest.fixture
 def run_pod(api: Any) -> Iterator[Callable[[dict[str, Any]], tuple[str, str]]]:
-    """Run one pod from the given spec to its end: its phase and its log. It is deleted afterwards."""
-    made: list[str] = []
+    """Run one pod from a spec to its end: its phase and its log. It is deleted after the test."""
+    created: list[str] = []
 
     def run(spec: dict[str, Any]) -> tuple[str, str]:
         pod = api.create_namespaced_pod(
-            "default", {"metadata": {"generateName": "sees-"}, "spec": {"restartPolicy": "Never", **spec}}
+            "default", {"metadata": {"generateName": "gpu-"}, "spec": {"restartPolicy": "Never", **spec}}
         )
         name = pod.metadata.name
-        made.append(name)
+        created.append(name)
         phase = until(
             lambda: api.read_namespaced_pod(name, "default").status.phase,
             lambda phase: phase in ("Succeeded", "Failed"),
@@ -32,15 +32,15 @@ def run_pod(api: Any) -> Iterator[Callable[[dict[str, Any]], tuple[str, str]]]:
         return phase, api.read_namespaced_pod_log(name, "default")
 
     yield run
-    for name in made:
+    for name in created:
         api.delete_namespaced_pod(name, "default", grace_period_seconds=0)
 
 
 def _container(**more: Any) -> list[dict[str, Any]]:
-    return [{"name": "sees", "image": IMAGE, **more}]
+    return [{"name": "gpu", "image": IMAGE, **more}]
 
 
-def test_pod_with_one_gpu_sees_exactly_that_one(run_pod: Callable[..., Any]) -> None:
+def test_pod_with_one_gpu_has_only_that_one(run_pod: Callable[..., Any]) -> None:
     phase, log = run_pod(
         {"runtimeClassName": "nvidia", "containers": _container(resources={"limits": {"nvidia.com/gpu": "1"}})}
     )
@@ -49,14 +49,14 @@ def test_pod_with_one_gpu_sees_exactly_that_one(run_pod: Callable[..., Any]) -> 
     assert len(re.findall(r"NVML: GPU-", log)) == 1
 
 
-def test_pod_without_the_runtime_class_sees_none(run_pod: Callable[..., Any]) -> None:
+def test_pod_without_the_runtime_class_has_no_gpu(run_pod: Callable[..., Any]) -> None:
     phase, log = run_pod({"containers": _container()})
     assert phase == "Failed"
     assert "Test FAILED" in log
     assert not re.findall(r"device node /dev/nvidia\d+", log)
 
 
-def test_role_left_no_pod(api: Any) -> None:
+def test_smoke_test_pods_are_deleted(api: Any) -> None:
     left = [
         pod.metadata.name
         for pod in api.list_pod_for_all_namespaces(label_selector="app.kubernetes.io/managed-by=gpu.kubernetes").items

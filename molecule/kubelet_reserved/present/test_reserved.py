@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Real kubelets that keep resources from pods, and the ways in which one could fail to come back."""
+"""Real kubelets with reserved resources, and their failures."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ BEFORE = "/root/kubelet-before.yaml"
 RECORDS = "/var/lib/gpu-kubernetes/state/kubelet/*.json"
 SETTINGS = ("kubeReserved", "systemReserved", "evictionHard")
 MIB = 1 << 20
-# Beside one of our settings it gives the kubelet a flag that it refuses, about which the file says nothing.
-TRAP = "/etc/systemd/system/kubelet.service.d/90-trap.conf"
-TRAPPED = """\
+# A drop-in that adds a flag which the kubelet rejects, if the configuration has one of the test's settings.
+DROP_IN = "/etc/systemd/system/kubelet.service.d/90-trap.conf"
+DROP_IN_TEXT = """\
 [Service]
 EnvironmentFile=-/run/lab-trap.env
 ExecStartPre=/bin/sh -c 'rm -f /run/lab-trap.env; ! grep -q 111m /var/lib/kubelet/config.yaml || \
@@ -37,7 +37,7 @@ Apply = Callable[..., tuple[int, str]]
 
 @pytest.fixture(scope="module")
 def names(inventory: dict[str, Any]) -> list[str]:
-    """The nodes, which the hosts are called after."""
+    """The nodes; the hosts have the same names."""
     return list(inventory["all"]["children"]["gpu_nodes"]["hosts"])
 
 
@@ -49,37 +49,37 @@ def machines(request: pytest.FixtureRequest, names: list[str]) -> list[Any]:
 
 @pytest.fixture
 def machine(machines: list[Any]) -> Any:
-    """The one that suffers; the other is only more of the same."""
+    """The machine with faults: the first one."""
     return machines[0]
 
 
 @pytest.fixture
 def apply(playbook: Any, names: list[str]) -> Apply:
-    """Run the playbook on the one that suffers: exit code, what was said in one line."""
+    """Run the playbook on the machine with faults: exit code, output in one line."""
 
     def run(**variables: Any) -> tuple[int, str]:
-        code, _recap, said = playbook(CONVERGE, "--limit", names[0], "-e", json.dumps(variables))
-        return code, " ".join(said.split())
+        code, _recap, output = playbook(CONVERGE, "--limit", names[0], "-e", json.dumps(variables))
+        return code, " ".join(output.split())
 
     return run
 
 
-def configuration(machine: Any) -> Any:
+def read_configuration(machine: Any) -> Any:
     return yaml.safe_load(machine.file(CONFIG).content_string)
 
 
-def unproved(machine: Any) -> bool:
-    """Whether a change has not been proved; there has to be a record of it."""
+def has_unverified_change(machine: Any) -> bool:
+    """Whether a change is not verified yet. The record has to exist."""
     return json.loads(machine.check_output(f"cat {RECORDS}"))["record"]["former"] is not None
 
 
-def write(machine: Any, path: str, text: str) -> None:
-    """Replace a file by text that no shell looks at."""
+def write_file(machine: Any, path: str, text: str) -> None:
+    """Write a file without a shell that reads its text."""
     machine.check_output(f"echo {base64.b64encode(text.encode()).decode()} | base64 --decode > {path}")
 
 
-def kept(api: Any, name: str) -> tuple[Any, Any]:
-    """CPUs and MiB that a node has and does not offer."""
+def read_reserved(api: Any, name: str) -> tuple[Any, Any]:
+    """CPUs and MiB of a node that are not allocatable."""
     status = api.read_node(name).status
     cpu, memory = (
         parse_quantity(status.capacity[of]) - parse_quantity(status.allocatable[of]) for of in ("cpu", "memory")
@@ -87,65 +87,65 @@ def kept(api: Any, name: str) -> tuple[Any, Any]:
     return float(cpu), int(memory) / MIB
 
 
-def test_pods_get_what_is_left(machines: list[Any], names: list[str], api: Any) -> None:
-    until(lambda: [kept(api, name) for name in names], lambda amounts: set(amounts) == {(0.15, 256 + 128 + 64)})
+def test_reservations_reduce_allocatable(machines: list[Any], names: list[str], api: Any) -> None:
+    until(
+        lambda: [read_reserved(api, name) for name in names], lambda amounts: set(amounts) == {(0.15, 256 + 128 + 64)}
+    )
     for name, machine in zip(names, machines, strict=True):
-        said = api.connect_get_node_proxy_with_path(name, "configz", _preload_content=False)
-        running = json.loads(said.data)["kubeletconfig"]
+        response = api.connect_get_node_proxy_with_path(name, "configz", _preload_content=False)
+        running = json.loads(response.data)["kubeletconfig"]
         assert running["kubeReserved"] == {"cpu": "100m", "memory": "256Mi"}
         assert running["systemReserved"] == {"cpu": "50m", "memory": "128Mi", "pid": "500"}
-        # what kubeadm was told stays
+        # thresholds of kubeadm stay
         assert running["evictionHard"]["memory.available"] == "64Mi"
         assert running["evictionHard"]["nodefs.available"] == "0%"
         before = yaml.safe_load(machine.file(BEFORE).content_string)
-        now = configuration(machine)
+        now = read_configuration(machine)
         assert {key: now[key] for key in before if key != "evictionHard"} == {
             key: value for key, value in before.items() if key != "evictionHard"
         }
-        assert not unproved(machine)
+        assert not has_unverified_change(machine)
 
 
 @pytest.fixture
-def trap(machine: Any) -> Iterator[None]:
+def failing_kubelet(machine: Any) -> Iterator[None]:
     """A kubelet that does not start with one of the settings."""
-    machine.check_output(f"mkdir -p {Path(TRAP).parent}")
-    write(machine, TRAP, TRAPPED)
+    machine.check_output(f"mkdir -p {Path(DROP_IN).parent}")
+    write_file(machine, DROP_IN, DROP_IN_TEXT)
     machine.check_output("systemctl daemon-reload")
     yield
-    machine.check_output(f"rm -rf {TRAP} /run/lab-trap.env")
+    machine.check_output(f"rm -rf {DROP_IN} /run/lab-trap.env")
     machine.check_output("systemctl daemon-reload")
 
 
-@pytest.mark.usefixtures("trap")
-def test_a_kubelet_that_does_not_come_back_gets_its_former_file(
-    machine: Any, names: list[str], api: Any, apply: Apply
-) -> None:
+@pytest.mark.usefixtures("failing_kubelet")
+def test_failed_kubelet_gets_its_former_file(machine: Any, names: list[str], api: Any, apply: Apply) -> None:
     before = machine.file(CONFIG).content
-    code, said = apply(kubelet_reserved_kube_reserved={"cpu": "111m", "memory": "256Mi"})
+    code, output = apply(kubelet_reserved_kube_reserved={"cpu": "111m", "memory": "256Mi"})
     assert code != 0
-    assert "so its former configuration was restored" in said
-    told = said.partition("The kubelet's last log lines: ")[2]
-    assert "grace period must be specified for the soft eviction threshold memory.available" in told
-    assert "It works again." in said
+    assert "so its former configuration was restored" in output
+    log = output.partition("The kubelet's last log lines: ")[2]
+    assert "grace period must be specified for the soft eviction threshold memory.available" in log
+    assert "It works again." in output
     assert machine.file(CONFIG).content == before
-    assert not unproved(machine)
-    until(lambda: kept(api, names[0]), lambda amounts: amounts[0] == 0.15)
+    assert not has_unverified_change(machine)
+    until(lambda: read_reserved(api, names[0]), lambda amounts: amounts[0] == 0.15)
 
 
-def test_what_kubeadm_writes_anew_gets_it_again_also_by_a_run_that_was_killed(
-    machine: Any, names: list[str], api: Any, apply: Apply, killed_at: Any
+def test_configuration_of_kubeadm_is_completed_by_the_resumed_run(
+    machine: Any, names: list[str], api: Any, apply: Apply, kill_run_at: Any
 ) -> None:
-    """As an upgrade writes it, of the ConfigMap in the cluster; the run is killed between the restart and the proof."""
-    before = configuration(machine)
+    """An upgrade writes it from the ConfigMap in the cluster, too; the run is killed between restart and verification."""
+    before = read_configuration(machine)
     machine.check_output("kubeadm upgrade node phase kubelet-config && rm -rf /etc/kubernetes/tmp")
-    assert "kubeReserved" not in configuration(machine)
-    # what the undo has to give back
+    assert "kubeReserved" not in read_configuration(machine)
+    # the undo has to restore this file
     machine.check_output(f"cp -p {CONFIG} {BEFORE}")
-    killed_at(CONVERGE, "Verify | Wait until the kubelet has run", "--limit", names[0])
-    assert unproved(machine)
-    code, said = apply()
-    assert code == 0, said
-    now = configuration(machine)
+    kill_run_at(CONVERGE, "Verify | Wait until the kubelet has run", "--limit", names[0])
+    assert has_unverified_change(machine)
+    code, output = apply()
+    assert code == 0, output
+    now = read_configuration(machine)
     assert {key: now[key] for key in SETTINGS} == {key: before[key] for key in SETTINGS}
-    until(lambda: kept(api, names[0]), lambda amounts: amounts == (0.15, 448))
-    assert not unproved(machine)
+    until(lambda: read_reserved(api, names[0]), lambda amounts: amounts == (0.15, 448))
+    assert not has_unverified_change(machine)

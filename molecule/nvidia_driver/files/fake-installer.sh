@@ -2,8 +2,8 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# A fake for NVIDIA's driver installer. What it knows of options, refusals, files and exit statuses is theirs; what it installs
-# is the lab's simulated NVML library, and texts in place of kernel modules. The driver's version is in the line that follows.
+# A fake for NVIDIA's driver installer. Options, refusals, files and exit statuses are those of NVIDIA's installer; it installs the
+# lab's simulated NVML library, and texts in place of kernel modules. The next line has the driver's version.
 version=@VERSION@
 branch=${version%%.*}
 log=/var/log/nvidia-installer.log
@@ -11,20 +11,20 @@ libraries=/usr/lib/x86_64-linux-gnu
 kernel=/lib/modules/$(uname -r)
 touch /root/fake-installer-ran
 
-give_up() {
+fail() {
     echo "ERROR: $1" >> "$log"
     echo "ERROR: $1" >&2
     exit 1
 }
 
-look_at_kernel() {
-    # Theirs first tries to unload it, which is the role's to do.
-    [ ! -e /sys/module/nvidia ] || give_up "An NVIDIA kernel module 'nvidia' appears to be already loaded in your kernel."
+check_kernel() {
+    # NVIDIA's installer first tries to unload it; here the role has to do that.
+    [ ! -e /sys/module/nvidia ] || fail "An NVIDIA kernel module 'nvidia' appears to be already loaded in your kernel."
     for tool in cc make; do
-        command -v "$tool" > /dev/null || give_up "Unable to find the development tool \`$tool\` in your path."
+        command -v "$tool" > /dev/null || fail "Unable to find the development tool \`$tool\` in your path."
     done
-    [ ! -e /sys/module/nouveau ] || give_up "The Nouveau kernel driver is currently in use by your system."
-    [ -d "$kernel/build" ] || give_up "Unable to find the kernel source tree for the currently running kernel."
+    [ ! -e /sys/module/nouveau ] || fail "The Nouveau kernel driver is currently in use by your system."
+    [ -d "$kernel/build" ] || fail "Unable to find the kernel source tree for the currently running kernel."
 }
 
 install_module() {
@@ -48,22 +48,22 @@ for option; do
         -s | --silent) silent=yes ;;
         --uninstall) uninstall=yes ;;
         --no-kernel-module) modules= ;;
-        --no-kernel-modules) [ "$branch" -ge 515 ] || give_up "unrecognized option: $option"; modules= ;;
-        --kernel-module-type=*) [ "$branch" -ge 555 ] || give_up "unrecognized option: $option"; flavor=${option#*=} ;;
+        --no-kernel-modules) [ "$branch" -ge 515 ] || fail "unrecognized option: $option"; modules= ;;
+        --kernel-module-type=*) [ "$branch" -ge 555 ] || fail "unrecognized option: $option"; flavor=${option#*=} ;;
         --kernel-module-build-directory=kernel-open) flavor=open ;;
         --dkms | --no-x-check | --no-install-compat32-libs | --no-opengl-files | --kernel-module-build-directory=* | --kernel-name=*) ;;
-        *) give_up "unrecognized option: $option" ;;
+        *) fail "unrecognized option: $option" ;;
     esac
 done
-[ -n "$silent" ] || give_up "this would ask questions"
+[ -n "$silent" ] || fail "this would ask questions"
 if [ -n "$uninstall" ]; then
     rm -f "$libraries"/libnvidia-ml.so* "$kernel"/updates/dkms/nvidia*.ko /usr/bin/nvidia-uninstall
     ldconfig
     exit 0
 fi
-[ ! -e /usr/lib/nvidia/alternate-install-present ] || give_up "another installation of the driver is present"
-[ -z "$modules" ] || look_at_kernel
-# A test may have it wait here, before it replaces anything.
+[ ! -e /usr/lib/nvidia/alternate-install-present ] || fail "another installation of the driver is present"
+[ -z "$modules" ] || check_kernel
+# A test can let it wait here, before it replaces anything.
 if [ -e "/root/fake-installer-$version-waits" ]; then
     touch "/root/fake-installer-$version-waiting"
     while [ -e "/root/fake-installer-$version-waits" ]; do sleep 1; done
@@ -81,5 +81,5 @@ install_module nvidia
 install_module nvidia-uvm nvidia
 install_module nvidia-modeset nvidia
 install_module nvidia-drm nvidia-modeset
-# Theirs leaves this one loaded.
-modprobe nvidia-drm || give_up "Installation has failed."
+# NVIDIA's installer leaves this module loaded.
+modprobe nvidia-drm || fail "Installation has failed."

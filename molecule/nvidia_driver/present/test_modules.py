@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kernel modules, on a fake for a kernel's side of them: loaded again where that is possible, and taken from nobody who uses them."""
+"""Kernel modules on a fake kernel: loaded again where possible, and never unloaded while a process uses them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OTHER_PARAMETERS = {"nvidia_driver_module_parameters": {"NVreg_EnablePCIeGen3": 
 IN_USE = "train (pid {}) uses the GPUs"
 MARK = "/root/fake-installer-ran"
 SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
-LOOK = r"""
+READ_STATE = r"""
 cd /usr/lib/x86_64-linux-gnu && ls | sed -n 's/^libnvidia-ml.so.\([0-9]*\.\)/\1/p'
 cat /sys/module/nvidia/version
 sed -n 's/^NVRM version: NVIDIA UNIX //p' /proc/driver/nvidia/version
@@ -28,8 +28,8 @@ echo $(ls /sys/module)
 stat --format %i /sys/module/nvidia
 systemctl show --property MainPID --value nvidia-persistenced
 """
-# As an administrator would who tries other parameters: what the role wrote is as before, and what is loaded is not.
-LOAD_OTHERWISE = r"""
+# As an administrator who tries other parameters: the role's file is as before, the loaded module is not.
+LOAD_OTHER_PARAMETERS = r"""
 systemctl stop nvidia-persistenced
 for name in nvidia_drm nvidia_modeset nvidia_uvm nvidia; do rmmod $name || exit; done
 sed --in-place s/StreamMemOPs=1/StreamMemOPs=0/ /etc/modprobe.d/gpu-kubernetes-nvidia-driver.conf
@@ -41,7 +41,7 @@ Playbook = Callable[..., tuple[int, dict[str, dict[str, int]], str]]
 
 
 class Driver(NamedTuple):
-    """What there is; ``loading`` is another one after each loading, and ``daemon`` after each start."""
+    """The state of the driver; ``loading`` changes with each loading, ``daemon`` with each start."""
 
     library: str
     version: str
@@ -52,32 +52,32 @@ class Driver(NamedTuple):
     daemon: str
 
     def without_numbers(self) -> Driver:
-        """What is the same after modules and daemon went and came back."""
+        """What does not change by a reload of modules and daemon."""
         return self._replace(loading="", daemon="")
 
 
-def look(host: Any) -> Driver:
-    return Driver(*host.check_output(LOOK).splitlines())
+def read_driver(host: Any) -> Driver:
+    return Driver(*host.check_output(READ_STATE).splitlines())
 
 
 def run(playbook: Playbook, host: Any, *words: str, **variables: object) -> tuple[int, int, str]:
-    """Apply the role: exit code, how many tasks changed something, what was said in one line."""
+    """Apply the role: exit code, count of changes, output in one line."""
     name = host.backend.get_hostname()
-    code, recap, said = playbook(CONVERGE, "--limit", name, "-e", json.dumps(variables), *words)
-    return code, recap.get(name, {}).get("changed", 0), " ".join(said.split())
+    code, recap, output = playbook(CONVERGE, "--limit", name, "-e", json.dumps(variables), *words)
+    return code, recap.get(name, {}).get("changed", 0), " ".join(output.split())
 
 
-def swapped(host: Any, before: Driver) -> Driver:
-    """What there is, after modules and daemon have gone and come back."""
-    after = look(host)
+def read_reloaded_driver(host: Any, before: Driver) -> Driver:
+    """The state of the driver after modules and daemon were loaded again."""
+    after = read_driver(host)
     assert after.loading != before.loading
     assert after.daemon not in (before.daemon, "0")
     return after
 
 
 @pytest.fixture
-def somebody(host: Any) -> Iterator[str]:
-    """A process that has GPUs open and is no service of the driver's own: its number."""
+def gpu_process(host: Any) -> Iterator[str]:
+    """A process that has GPUs open and is not a service of the driver: its number."""
     host.check_output("cp /usr/bin/nvidia-persistenced /root/train")
     host.check_output("systemd-run --quiet --unit train --service-type forking /root/train")
     yield host.check_output("systemctl show --property MainPID --value train")
@@ -86,7 +86,7 @@ def somebody(host: Any) -> Iterator[str]:
 
 @pytest.fixture
 def secure_boot(host: Any) -> Iterator[Callable[[str], None]]:
-    """A firmware that lets only signed modules in, and what a fake for mokutil says of the key."""
+    """A firmware that accepts only signed modules, and a fake for mokutil that prints a text on the key."""
     host.check_output(f"mount -t tmpfs fake-firmware /sys/firmware && mkdir -p {Path(SECURE_BOOT).parent}")
     host.check_output(f"printf '\\006\\000\\000\\000\\001' > {SECURE_BOOT}")
     program = "/usr/local/sbin/mokutil"
@@ -97,14 +97,14 @@ def secure_boot(host: Any) -> Iterator[Callable[[str], None]]:
 
 @pytest.fixture
 def nouveau(host: Any) -> Iterator[None]:
-    """Loaded in spite of what the role wrote, as by a boot before it did."""
+    """Nouveau is loaded despite the role's file, as by a boot before the role."""
     host.check_output("modprobe --ignore-install nouveau")
     yield
     host.check_output("rmmod nouveau")
 
 
-def test_what_was_installed_is_loaded_and_stays_so(host: Any) -> None:
-    driver = look(host)
+def test_installed_driver_is_loaded_and_its_daemon_enabled(host: Any) -> None:
+    driver = read_driver(host)
     assert (driver.library, driver.version) == (FIRST, FIRST)
     assert driver.kind.startswith("Open Kernel Module")
     assert driver.parameters == "EnablePCIeGen3: 0 EnableStreamMemOPs: 1"
@@ -115,155 +115,151 @@ def test_what_was_installed_is_loaded_and_stays_so(host: Any) -> None:
     assert host.file("/var/lib/gpu-kubernetes/state/driver-enabled-nvidia-persistenced.json").exists
 
 
-def test_nouveau_is_kept_out(host: Any) -> None:
+def test_nouveau_cannot_be_loaded(host: Any) -> None:
     assert host.run("modprobe nouveau").failed
-    assert "nouveau" not in look(host).modules
+    assert "nouveau" not in read_driver(host).modules
 
 
-def test_another_version_of_another_flavor_and_back(host: Any, playbook: Playbook) -> None:
-    """With the persistence daemon, which has to go meanwhile."""
-    before = look(host)
-    wanted = {"runfile_version": SECOND, "nvidia_driver_kernel_modules": "proprietary"}
-    code, told, said = run(playbook, host, "--check", **wanted)
-    assert (code, told > 0, look(host)) == (0, True, before), said
-    code, done, said = run(playbook, host, **wanted)
-    assert (code, done > 0) == (0, True), said
-    after = swapped(host, before)
+def test_other_version_and_flavor_and_back(host: Any, playbook: Playbook) -> None:
+    """The persistence daemon stops meanwhile."""
+    before = read_driver(host)
+    variables = {"runfile_version": SECOND, "nvidia_driver_kernel_modules": "proprietary"}
+    code, predicted, output = run(playbook, host, "--check", **variables)
+    assert (code, predicted > 0, read_driver(host)) == (0, True, before), output
+    code, changes, output = run(playbook, host, **variables)
+    assert (code, changes > 0) == (0, True), output
+    after = read_reloaded_driver(host, before)
     assert (after.library, after.version) == (SECOND, SECOND)
     assert after.kind.startswith("x86_64 Kernel Module")
     assert (after.parameters, after.modules) == (before.parameters, before.modules)
     for words in (["--check"], []):
-        code, again, said = run(playbook, host, *words, **wanted)
-        assert (code, again, look(host)) == (0, 0, after), said
-    code, _done, said = run(playbook, host)
-    assert code == 0, said
-    assert swapped(host, after).without_numbers() == before.without_numbers()
+        code, again, output = run(playbook, host, *words, **variables)
+        assert (code, again, read_driver(host)) == (0, 0, after), output
+    code, _changes, output = run(playbook, host)
+    assert code == 0, output
+    assert read_reloaded_driver(host, after).without_numbers() == before.without_numbers()
 
 
 def test_other_parameters_and_back(host: Any, playbook: Playbook) -> None:
-    before = look(host)
-    code, told, said = run(playbook, host, "--check", **OTHER_PARAMETERS)
-    assert (code, told > 0, look(host)) == (0, True, before), said
-    code, _done, said = run(playbook, host, **OTHER_PARAMETERS)
-    assert code == 0, said
-    after = swapped(host, before)
+    before = read_driver(host)
+    code, predicted, output = run(playbook, host, "--check", **OTHER_PARAMETERS)
+    assert (code, predicted > 0, read_driver(host)) == (0, True, before), output
+    code, _changes, output = run(playbook, host, **OTHER_PARAMETERS)
+    assert code == 0, output
+    after = read_reloaded_driver(host, before)
     changed = before._replace(parameters="EnablePCIeGen3: 1 EnableStreamMemOPs: 0")
     assert after.without_numbers() == changed.without_numbers()
-    code, _done, said = run(playbook, host)
-    assert code == 0, said
-    assert swapped(host, after).without_numbers() == before.without_numbers()
+    code, _changes, output = run(playbook, host)
+    assert code == 0, output
+    assert read_reloaded_driver(host, after).without_numbers() == before.without_numbers()
 
 
-def test_a_parameter_that_is_asked_for_no_more_and_back(host: Any, playbook: Playbook) -> None:
-    """By that alone: another parameter would have the modules loaded again anyway."""
-    before = look(host)
-    code, _done, said = run(playbook, host, nvidia_driver_module_parameters={})
-    assert code == 0, said
-    after = swapped(host, before)
+def test_removed_parameter_and_back(host: Any, playbook: Playbook) -> None:
+    """Nothing else changes: another parameter would require a reload anyway."""
+    before = read_driver(host)
+    code, _changes, output = run(playbook, host, nvidia_driver_module_parameters={})
+    assert code == 0, output
+    after = read_reloaded_driver(host, before)
     assert (
         after.without_numbers()
         == before._replace(parameters="EnablePCIeGen3: 0 EnableStreamMemOPs: 0").without_numbers()
     )
-    code, again, said = run(playbook, host, nvidia_driver_module_parameters={})
-    assert (code, again, look(host)) == (0, 0, after), said
-    code, _done, said = run(playbook, host)
-    assert code == 0, said
-    assert swapped(host, after).without_numbers() == before.without_numbers()
+    code, again, output = run(playbook, host, nvidia_driver_module_parameters={})
+    assert (code, again, read_driver(host)) == (0, 0, after), output
+    code, _changes, output = run(playbook, host)
+    assert code == 0, output
+    assert read_reloaded_driver(host, after).without_numbers() == before.without_numbers()
 
 
-def test_a_reload_alone_is_foreseen(host: Any, playbook: Playbook) -> None:
-    wanted = look(host)
-    host.check_output(LOAD_OTHERWISE)
-    before = look(host)
+def test_check_mode_predicts_a_reload(host: Any, playbook: Playbook) -> None:
+    expected = read_driver(host)
+    host.check_output(LOAD_OTHER_PARAMETERS)
+    before = read_driver(host)
     assert before.parameters == "EnablePCIeGen3: 0 EnableStreamMemOPs: 0"
-    code, told, said = run(playbook, host, "--check")
-    assert (code, told > 0, look(host)) == (0, True, before), said
-    code, done, said = run(playbook, host)
-    assert (code, done > 0) == (0, True), said
-    assert swapped(host, before).without_numbers() == wanted.without_numbers()
+    code, predicted, output = run(playbook, host, "--check")
+    assert (code, predicted > 0, read_driver(host)) == (0, True, before), output
+    code, changes, output = run(playbook, host)
+    assert (code, changes > 0) == (0, True), output
+    assert read_reloaded_driver(host, before).without_numbers() == expected.without_numbers()
 
 
-def test_without_an_installer_the_former_driver_works_on(host: Any, playbook: Playbook) -> None:
+def test_wrong_checksum_keeps_the_former_driver(host: Any, playbook: Playbook) -> None:
     host.check_output(f"rm -f {MARK}")
-    before = look(host)
-    code, _done, said = run(playbook, host, runfile_version=SECOND, runfile_checksum="0" * 64)
+    before = read_driver(host)
+    code, _changes, output = run(playbook, host, runfile_version=SECOND, runfile_checksum="0" * 64)
     assert code != 0
-    assert "did not match" in said
-    assert look(host) == before
+    assert "did not match" in output
+    assert read_driver(host) == before
     assert not host.file(MARK).exists
 
 
-def test_an_installer_that_gives_up_leaves_the_former_driver_at_work(host: Any, playbook: Playbook) -> None:
-    before = look(host)
-    code, _done, said = run(playbook, host, runfile_options=["--no-such-option"])
+def test_failed_installer_restores_the_former_driver(host: Any, playbook: Playbook) -> None:
+    before = read_driver(host)
+    code, _changes, output = run(playbook, host, runfile_options=["--no-such-option"])
     assert code != 0
-    assert "unrecognized option: --no-such-option Fix that and run again." in said
-    after = swapped(host, before)
+    assert "unrecognized option: --no-such-option Fix that and run again." in output
+    after = read_reloaded_driver(host, before)
     assert after.without_numbers() == before.without_numbers()
-    code, _done, said = run(playbook, host)
-    assert code == 0, said
-    assert swapped(host, after).without_numbers() == before.without_numbers()
+    code, _changes, output = run(playbook, host)
+    assert code == 0, output
+    assert read_reloaded_driver(host, after).without_numbers() == before.without_numbers()
 
 
-def test_somebody_who_uses_the_gpus_keeps_them(host: Any, playbook: Playbook, somebody: str) -> None:
-    before = look(host)
-    code, done, said = run(playbook, host, runfile_version=SECOND)
+def test_driver_in_use_is_not_replaced(host: Any, playbook: Playbook, gpu_process: str) -> None:
+    before = read_driver(host)
+    code, changes, output = run(playbook, host, runfile_version=SECOND)
     assert code != 0
-    assert f"the driver cannot be unloaded, because nvidia-persiste (pid {before.daemon}) uses the GPUs" in said
-    assert IN_USE.format(somebody) in said
-    assert "replace it with the playbook upgrade_nvidia_driver" in said
-    assert (done, look(host)) == (0, before)
+    assert f"the driver cannot be unloaded, because nvidia-persiste (pid {before.daemon}) uses the GPUs" in output
+    assert IN_USE.format(gpu_process) in output
+    assert "replace it with the playbook upgrade_nvidia_driver" in output
+    assert (changes, read_driver(host)) == (0, before)
 
 
-def test_what_somebody_keeps_from_being_loaded_again_is_there_after_a_reboot(
-    host: Any, playbook: Playbook, somebody: str
-) -> None:
-    before = look(host)
-    code, _done, said = run(playbook, host, nvidia_driver_reboot="report", **OTHER_PARAMETERS)
-    assert code == 0, said
-    assert "REBOOT REQUIRED" in said
-    assert "the loaded kernel module has NVreg_EnablePCIeGen3 = 0, and 1 is requested" in said
-    assert IN_USE.format(somebody) in said
-    assert look(host) == before
+def test_driver_in_use_gets_new_parameters_at_the_next_boot(host: Any, playbook: Playbook, gpu_process: str) -> None:
+    before = read_driver(host)
+    code, _changes, output = run(playbook, host, nvidia_driver_reboot="report", **OTHER_PARAMETERS)
+    assert code == 0, output
+    assert "REBOOT REQUIRED" in output
+    assert "the loaded kernel module has NVreg_EnablePCIeGen3 = 0, and 1 is requested" in output
+    assert IN_USE.format(gpu_process) in output
+    assert read_driver(host) == before
     assert "NVreg_EnablePCIeGen3=1" in host.file("/etc/modprobe.d/gpu-kubernetes-nvidia-driver.conf").content_string
-    code, _done, said = run(playbook, host)
-    assert (code, look(host)) == (0, before), said
+    code, _changes, output = run(playbook, host)
+    assert (code, read_driver(host)) == (0, before), output
 
 
-def test_modules_that_the_firmware_would_refuse_are_not_begun_with(
+def test_modules_that_secure_boot_rejects_are_not_installed(
     host: Any, playbook: Playbook, secure_boot: Callable[[str], None]
 ) -> None:
-    before = look(host)
+    before = read_driver(host)
     secure_boot("is not enrolled")
-    code, done, said = run(playbook, host, runfile_version=SECOND)
+    code, changes, output = run(playbook, host, runfile_version=SECOND)
     assert code != 0
     key = "/var/lib/dkms/mok.pub"
-    assert f"Secure Boot is on, and the kernel would reject a driver that DKMS signs with {key}" in said
-    assert f"({key} is not enrolled); enrol it (mokutil --import {key}, then confirm it at the console" in said
-    assert (done, look(host)) == (0, before)
+    assert f"Secure Boot is on, and the kernel would reject a driver that DKMS signs with {key}" in output
+    assert f"({key} is not enrolled); enrol it (mokutil --import {key}, then confirm it at the console" in output
+    assert (changes, read_driver(host)) == (0, before)
 
 
 @pytest.mark.usefixtures("secure_boot")
-def test_a_mokutil_that_is_missing_is_named(host: Any, playbook: Playbook) -> None:
+def test_missing_mokutil_is_reported(host: Any, playbook: Playbook) -> None:
     host.check_output("rm /usr/local/sbin/mokutil")
     assert not host.exists("mokutil")
-    before = look(host)
-    code, done, said = run(playbook, host, runfile_version=SECOND)
+    before = read_driver(host)
+    code, changes, output = run(playbook, host, runfile_version=SECOND)
     assert code != 0
-    assert "mokutil is not installed, so that it is unknown whether the firmware trusts /var/lib/dkms/mok.pub" in said
-    assert (done, look(host)) == (0, before)
+    assert "mokutil is not installed, so that it is unknown whether the firmware trusts /var/lib/dkms/mok.pub" in output
+    assert (changes, read_driver(host)) == (0, before)
 
 
 @pytest.mark.usefixtures("nouveau")
-def test_the_installer_does_not_run_beside_nouveau(
-    host: Any, playbook: Playbook, secure_boot: Callable[[str], None]
-) -> None:
-    """With a key that the firmware knows, so that it is not Secure Boot that is in the way."""
+def test_loaded_nouveau_stops_the_installer(host: Any, playbook: Playbook, secure_boot: Callable[[str], None]) -> None:
+    """The firmware trusts the key: Secure Boot is not the reason."""
     host.check_output(f"rm -f {MARK}")
-    before = look(host)
+    before = read_driver(host)
     secure_boot("is already enrolled")
-    code, done, said = run(playbook, host, runfile_version=SECOND)
+    code, changes, output = run(playbook, host, runfile_version=SECOND)
     assert code != 0
-    assert "the installer cannot run, because nouveau is loaded" in said
-    assert (done, look(host)) == (0, before)
+    assert "the installer cannot run, because nouveau is loaded" in output
+    assert (changes, read_driver(host)) == (0, before)
     assert not host.file(MARK).exists

@@ -1,8 +1,8 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``site`` takes a node from whole GPUs to gpushare, on to nano-gpu and back. The tests are one story, in their order.
+"""``site`` changes a node from whole GPUs to gpushare, then to nano-gpu and back. Each test depends on the tests before it.
 
-The other node keeps NVIDIA's device plugin. The real kube-scheduler asks fakes of the extenders, and fakes of the plugins offer the resources.
+The other node keeps NVIDIA's device plugin. The real kube-scheduler calls fakes of the extenders, and fakes of the plugins report the resources.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from lab.wait import until
 CONFIG = "/etc/kubernetes/gpu-kubernetes-scheduler.yaml"
 CONTROL_PLANE, SHARED, WHOLE = "molecule-control-plane", "molecule-worker-1", "molecule-worker-2"
 GPU, MEMORY, COUNT, PERCENT = "nvidia.com/gpu", "aliyun.com/gpu-mem", "aliyun.com/gpu-count", "nano-gpu/gpu-percent"
-#: Strategy -> what a node with eight A100 offers, its labels of those that count, and the resources that kube-scheduler asks an extender about.
+#: Strategy -> allocatable of a node with eight A100, its labels of the strategies, and the resources of each extender in kube-scheduler's configuration.
 STRATEGIES: dict[str, tuple[dict[str, str], set[str], list[list[str]]]] = {
     "exclusive": ({GPU: "8"}, set(), []),
     "gpushare": ({MEMORY: "320", COUNT: "8"}, {"gpushare"}, [[MEMORY]]),
     "nano_gpu": ({PERCENT: "800"}, {"gpu-kubernetes/nano-gpu"}, [[PERCENT]]),
 }
-#: Permission to evict pods that nobody starts again.
-EVICTING = {"gpu_sharing_migrate": True, "gpu_node_maintenance_force": True}
-FIRST_ALONE = {"gpu_nodes_group": "gpu_nodes[0]"}
-#: All that a change takes; the rest of site is the scenario default's.
+#: Permission to evict pods without a controller.
+EVICTION = {"gpu_sharing_migrate": True, "gpu_node_maintenance_force": True}
+FIRST_NODE = {"gpu_nodes_group": "gpu_nodes[0]"}
+#: The tags of a change of the strategy; the scenario default tests the rest of site.
 TAGS = ("--tags", "device_plugin,sharing,scheduler")
 Run = Callable[..., tuple[int, int, str]]
 
@@ -44,14 +44,14 @@ def before(settings: Any) -> dict[str, str]:
 
 
 @pytest.fixture
-def control_plane(machine_named: Callable[[str], Any]) -> Any:
+def control_plane(get_machine: Callable[[str], Any]) -> Any:
     """The machine of kube-scheduler. Not testinfra's `host`: pytest would take the tests that have it first."""
-    return machine_named(CONTROL_PLANE)
+    return get_machine(CONTROL_PLANE)
 
 
 @pytest.fixture
 def apply(playbook: Any) -> Run:
-    """Run a playbook with variables: exit code, count of changes, all that it printed in one line."""
+    """Run a playbook with variables: exit code, count of changes, output in one line."""
 
     def run(name: str, *words: str, **variables: Any) -> tuple[int, int, str]:
         code, recap, printed = playbook(name, *words, "-e", json.dumps(variables))
@@ -62,16 +62,16 @@ def apply(playbook: Any) -> Run:
 
 @pytest.fixture
 def site(apply: Run) -> Run:
-    """The same for what a change of the first node's strategy takes of site."""
-    return lambda strategy, **more: apply("site", *TAGS, **FIRST_ALONE, gpu_sharing_strategy=strategy, **more)
+    """Run the part of site that changes the strategy of the first node."""
+    return lambda strategy, **more: apply("site", *TAGS, **FIRST_NODE, gpu_sharing_strategy=strategy, **more)
 
 
 @pytest.fixture
-def smoke_test(apply: Run, api: Any) -> Callable[[str], None]:
-    """Run the smoke test of a strategy on the first node, which passes and leaves no pod."""
+def run_smoke_test(apply: Run, api: Any) -> Callable[[str], None]:
+    """Run the smoke test of a strategy on the first node, and require that it passes and deletes its pods."""
 
     def run(strategy: str) -> None:
-        code, changed, printed = apply("smoke_test_gpu_nodes", **FIRST_ALONE, gpu_sharing_strategy=strategy)
+        code, changed, printed = apply("smoke_test_gpu_nodes", **FIRST_NODE, gpu_sharing_strategy=strategy)
         assert (code, changed) == (0, 0), printed
         assert "SKIPPED" not in printed
         left = api.list_pod_for_all_namespaces(label_selector="app.kubernetes.io/name=gpu-smoke-test").items
@@ -81,49 +81,55 @@ def smoke_test(apply: Run, api: Any) -> Callable[[str], None]:
 
 
 @pytest.fixture
-def seen(api: Any, control_plane: Any, offered: Any) -> Callable[[], tuple[dict[str, str], set[str], list[list[str]]]]:
-    """Which strategy the first node has, as STRATEGIES has it. The other one is as it was."""
+def read_strategy(
+    api: Any, control_plane: Any, read_allocatable: Any
+) -> Callable[[], tuple[dict[str, str], set[str], list[list[str]]]]:
+    """Read the strategy of the first node in the form of STRATEGIES, and check that the other node is as before."""
 
-    def look() -> tuple[dict[str, str], set[str], list[list[str]]]:
-        assert offered(WHOLE) == {GPU: "2"}
+    def read() -> tuple[dict[str, str], set[str], list[list[str]]]:
+        assert read_allocatable(WHOLE) == {GPU: "2"}
         labels = set(api.read_node(SHARED).metadata.labels) & {"gpushare", "gpu-kubernetes/nano-gpu"}
         config = control_plane.file(CONFIG)
         extenders = yaml.safe_load(config.content_string)["extenders"] if config.exists else []
-        return offered(SHARED), labels, [[each["name"] for each in one["managedResources"]] for one in extenders]
+        return (
+            read_allocatable(SHARED),
+            labels,
+            [[each["name"] for each in one["managedResources"]] for one in extenders],
+        )
 
-    return look
+    return read
 
 
 @pytest.fixture(scope="module")
-def held(lasting_gpu_pods: Any) -> Any:
-    """A pod that has a share of a GPU from here on, until something evicts it."""
-    return lasting_gpu_pods(3, MEMORY, SHARED)
+def shared_pod(start_lasting_gpu_pod: Any) -> Any:
+    """A pod with a share of a GPU, until it is evicted."""
+    return start_lasting_gpu_pod(3, MEMORY, SHARED)
 
 
-def gone(api: Any, pod: Any) -> bool:
+def is_gone(api: Any, pod: Any) -> bool:
     try:
         return bool(api.read_namespaced_pod(pod.metadata.name, "default").metadata.deletion_timestamp)
     except ApiException as error:
         return bool(error.status == 404)
 
 
-def extenders(api: Any) -> list[Any]:
+def list_extender_pods(api: Any) -> list[Any]:
     return api.list_namespaced_pod("kube-system", label_selector="component=gpushare-schd-extender").items
 
 
-def test_from_whole_gpus_to_gpushare(seen: Any, site: Run, control_plane: Any, api: Any) -> None:
-    assert seen() == STRATEGIES["exclusive"]
+def test_site_changes_exclusive_to_gpushare(read_strategy: Any, site: Run, control_plane: Any, api: Any) -> None:
+    assert read_strategy() == STRATEGIES["exclusive"]
     code, changed, printed = site("gpushare")
     assert (code, changed > 0) == (0, True), printed
-    assert seen() == STRATEGIES["gpushare"]
+    assert read_strategy() == STRATEGIES["gpushare"]
     assert not api.read_node(SHARED).spec.unschedulable
-    [pod] = extenders(api)
+    [pod] = list_extender_pods(api)
     assert pod.spec.node_name == CONTROL_PLANE
     assert "http://127.0.0.1:12345/gpushare-scheduler" in control_plane.file(CONFIG).content_string
 
 
 @pytest.mark.thorough
-def test_gpushare_again_changes_nothing(site: Run) -> None:
+def test_gpushare_repeated_changes_nothing(site: Run) -> None:
     code, changed, printed = site("gpushare")
     assert (code, changed) == (0, 0), printed
 
@@ -141,7 +147,9 @@ def test_gpushare_again_changes_nothing(site: Run) -> None:
         ("gpushare-device-plugin", "create", "pods/binding", False),
     ],
 )
-def test_accounts_may_do_what_they_must(api: Any, account: str, verb: str, resource: str, allowed: bool) -> None:
+def test_accounts_have_the_required_permissions(
+    api: Any, account: str, verb: str, resource: str, allowed: bool
+) -> None:
     name, _slash, part = resource.partition("/")
     attributes = {"verb": verb, "resource": name, "subresource": part, "namespace": "default"}
     review = client.AuthorizationV1Api(api.api_client).create_subject_access_review(
@@ -152,7 +160,7 @@ def test_accounts_may_do_what_they_must(api: Any, account: str, verb: str, resou
 
 @pytest.fixture
 def patch_as(api: Any) -> Callable[[Case, str], str]:
-    """Try a change as the account of a case, on a pod or its node, as a dry run: the reason why an admission policy refuses it, else empty."""
+    """Dry-run a change of a pod or its node as the account of a case. Returns the error message, or an empty string."""
 
     def change(case: Case, pod: str) -> str:
         other = client.ApiClient(api.api_client.configuration)
@@ -194,8 +202,8 @@ def test_admission_policies_allow_only_annotations_of_the_strategy(changed_pod: 
     assert [reason for name, reason in refusals.items() if reason and not policies[name]] == []
 
 
-def test_two_pods_share_the_gpu_and_the_report_says_so(gpu_pods: Any, apply: Run, tmp_path: Path) -> None:
-    both = [gpu_pods(amount, MEMORY, SHARED) for amount in (3, 5)]
+def test_two_pods_share_a_gpu_and_the_report_lists_them(start_gpu_pod: Any, apply: Run, tmp_path: Path) -> None:
+    both = [start_gpu_pod(amount, MEMORY, SHARED) for amount in (3, 5)]
     assert [pod.metadata.annotations["ALIYUN_COM_GPU_MEM_IDX"] for pod in both] == ["0", "0"]
     path = tmp_path / "allocation.json"
     options = {"gpushare_report_format": "json", "gpushare_report_path": str(path), "gpushare_report_details": True}
@@ -208,135 +216,135 @@ def test_two_pods_share_the_gpu_and_the_report_says_so(gpu_pods: Any, apply: Run
     assert {each["name"] for each in node["pods"]} == {pod.metadata.name for pod in both}
 
 
-def test_smoke_test_of_shared_memory_passes(smoke_test: Callable[[str], None]) -> None:
-    smoke_test("gpushare")
+def test_smoke_test_of_shared_memory_passes(run_smoke_test: Callable[[str], None]) -> None:
+    run_smoke_test("gpushare")
 
 
 @pytest.mark.thorough
-def test_without_the_extender_only_pods_that_share_are_pending(gpu_pods: Any, api: Any, apps: Any, site: Run) -> None:
-    [former] = extenders(api)
+def test_missing_extender_blocks_only_pods_that_share(start_gpu_pod: Any, api: Any, apps: Any, site: Run) -> None:
+    [former] = list_extender_pods(api)
     apps.delete_namespaced_daemon_set("gpushare-schd-extender", "kube-system", propagation_policy="Foreground")
-    until(lambda: [pod.metadata.name for pod in extenders(api)], lambda names: not names)
-    gpu_pods(1, GPU, WHOLE)
-    gpu_pods(1, MEMORY, SHARED, waits="connection refused")
+    until(lambda: [pod.metadata.name for pod in list_extender_pods(api)], lambda names: not names)
+    start_gpu_pod(1, GPU, WHOLE)
+    start_gpu_pod(1, MEMORY, SHARED, pending_reason="connection refused")
     code, _changed, printed = site("gpushare")
     assert code == 0, printed
-    [present] = extenders(api)
+    [present] = list_extender_pods(api)
     assert present.metadata.uid != former.metadata.uid
-    gpu_pods(1, MEMORY, SHARED)
+    start_gpu_pod(1, MEMORY, SHARED)
 
 
 @pytest.mark.thorough
-def test_another_node_restarts_the_extender_and_leaves_the_first_alone_when_it_goes(
-    api: Any, offered: Any, apply: Run
-) -> None:
-    [former] = extenders(api)
+def test_second_node_is_added_and_removed_beside_the_first(api: Any, read_allocatable: Any, apply: Run) -> None:
+    [former] = list_extender_pods(api)
     both = {"gpu_nodes_group": "gpu_nodes", "gpushare_allow_unequal_gpus": True}
     code, _changed, printed = apply("share_gpus", "--skip-tags", "smoke_test", gpu_sharing_strategy="gpushare", **both)
     assert code == 0, printed
-    assert offered(WHOLE) == {MEMORY: "80", COUNT: "2"}
-    [present] = extenders(api)
+    assert read_allocatable(WHOLE) == {MEMORY: "80", COUNT: "2"}
+    [present] = list_extender_pods(api)
     assert present.metadata.uid != former.metadata.uid
     code, _changed, printed = apply("remove_gpu_nodes", "--tags", "sharing,scheduler", gpu_nodes_group=WHOLE)
     assert code == 0, printed
     assert f"extender and device plugin; {SHARED} still needs them." in printed
     shares = STRATEGIES["gpushare"][0]
-    until(lambda: (offered(SHARED), offered(WHOLE)), lambda found: found == (shares, {GPU: "2"}))
+    until(lambda: (read_allocatable(SHARED), read_allocatable(WHOLE)), lambda found: found == (shares, {GPU: "2"}))
 
 
-def test_a_change_is_refused_while_pods_hold_gpus(held: Any, seen: Any, site: Run, apply: Run, api: Any) -> None:
+def test_change_is_refused_while_pods_hold_gpus(
+    shared_pod: Any, read_strategy: Any, site: Run, apply: Run, api: Any
+) -> None:
     code, changed, printed = site("nano_gpu")
     assert (code != 0, changed) == (True, 0), printed
     assert "pods hold GPUs" in printed
     assert "gpu_sharing_migrate" in printed
-    assert not gone(api, held)
-    assert seen() == STRATEGIES["gpushare"]
-    code, changed, printed = apply("plan", **FIRST_ALONE, gpu_sharing_strategy="nano_gpu")
+    assert not is_gone(api, shared_pod)
+    assert read_strategy() == STRATEGIES["gpushare"]
+    code, changed, printed = apply("plan", **FIRST_NODE, gpu_sharing_strategy="nano_gpu")
     assert (code != 0, changed) == (True, 0), printed
     assert f"{SHARED} {SHARED} gpushare nano_gpu cordon, leave gpushare, enter nano_gpu, uncordon" in printed
     assert f"BLOCKED: Host {SHARED} (node {SHARED}): its GPUs are shared as gpushare, nano_gpu is requested" in printed
 
 
 @pytest.mark.thorough
-def test_a_wrong_extender_url_leaves_a_scheduler_that_schedules(gpu_pods: Any, apply: Run) -> None:
+def test_wrong_extender_url_leaves_a_working_scheduler(start_gpu_pod: Any, apply: Run) -> None:
     wrong = {
         "gpushare_extender_url": "http://127.0.0.1:1/gpushare-scheduler",
-        "gpu_smoke_test_timeout": 30,  # which has to run out
+        "gpu_smoke_test_timeout": 30,  # the test waits for it
     }
     code, _changed, printed = apply("share_gpus", gpu_nodes_group=SHARED, gpu_sharing_strategy="gpushare", **wrong)
     assert code != 0
     assert "connection refused" in printed
-    gpu_pods(1, GPU, WHOLE)
+    start_gpu_pod(1, GPU, WHOLE)
 
 
-#: A task at which the run is killed, one that waits; and the node's label and kube-scheduler's extenders then.
+#: A waiting task at which the run is killed; and the node's label and kube-scheduler's extenders at that moment.
 STEPS = {
-    "old-plugin-leaves": ("Node absent | Wait until the nodes report no shares", {"gpushare"}, [[MEMORY]]),
+    "old-plugin-is-removed": ("Node absent | Wait until the nodes report no shares", {"gpushare"}, [[MEMORY]]),
     "extender-starts": ("Extender | Wait until all pods of the extender are ready", {"gpushare"}, [[MEMORY]]),
-    "new-plugin-comes": ("Node present | Wait until every node reports", {"gpu-kubernetes/nano-gpu"}, [[PERCENT]]),
+    "new-plugin-starts": ("Node present | Wait until every node reports", {"gpu-kubernetes/nano-gpu"}, [[PERCENT]]),
 }
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("task", "labels", "extenders"), STEPS.values(), ids=STEPS)
-def test_change_from_gpushare_to_nano_gpu_is_interrupted(
-    held: Any,
-    seen: Any,
-    killed_at: Any,
+def test_interrupted_change_to_nano_gpu_keeps_the_node_cordoned(
+    shared_pod: Any,
+    read_strategy: Any,
+    kill_run_at: Any,
     api: Any,
-    offered: Any,
+    read_allocatable: Any,
     task: str,
     labels: set[str],
     extenders: list[list[str]],
 ) -> None:
-    """Each run resumes the one before, and comes one step further."""
-    extra = {**FIRST_ALONE, **EVICTING, "gpu_sharing_strategy": "nano_gpu"}
-    killed_at("site", task, *TAGS, "-e", json.dumps(extra))
-    assert gone(api, held)
-    # Whichever plugin is there, the node is cordoned, so that no pod gets its GPUs.
-    assert seen()[1:] == (labels, extenders)
+    """Each run resumes the former one, and gets one step further."""
+    extra = {**FIRST_NODE, **EVICTION, "gpu_sharing_strategy": "nano_gpu"}
+    kill_run_at("site", task, *TAGS, "-e", json.dumps(extra))
+    assert is_gone(api, shared_pod)
+    # The node is cordoned with either plugin: no pod gets its GPUs.
+    assert read_strategy()[1:] == (labels, extenders)
     assert api.read_node(SHARED).spec.unschedulable
-    assert GPU not in offered(SHARED)
+    assert GPU not in read_allocatable(SHARED)
 
 
-def test_from_gpushare_to_nano_gpu(held: Any, seen: Any, site: Run, api: Any) -> None:
+def test_site_changes_gpushare_to_nano_gpu(shared_pod: Any, read_strategy: Any, site: Run, api: Any) -> None:
     """In ``make test-all``, this run resumes the interrupted ones."""
-    code, changed, printed = site("nano_gpu", **EVICTING)
+    code, changed, printed = site("nano_gpu", **EVICTION)
     assert (code, changed > 0) == (0, True), printed
-    assert gone(api, held)
-    assert seen() == STRATEGIES["nano_gpu"]
+    assert is_gone(api, shared_pod)
+    assert read_strategy() == STRATEGIES["nano_gpu"]
     assert not api.read_node(SHARED).spec.unschedulable
 
 
 @pytest.mark.thorough
-def test_nano_gpu_again_changes_nothing(site: Run) -> None:
-    code, changed, printed = site("nano_gpu", **EVICTING)
+def test_nano_gpu_repeated_changes_nothing(site: Run) -> None:
+    code, changed, printed = site("nano_gpu", **EVICTION)
     assert (code, changed) == (0, 0), printed
 
 
-def test_pods_share_by_percent(gpu_pods: Any, machine_named: Any) -> None:
-    pods = [gpu_pods(amount, PERCENT, SHARED) for amount in (60, 60, 40)]
+def test_pods_share_by_percent(start_gpu_pod: Any, get_machine: Any) -> None:
+    pods = [start_gpu_pod(amount, PERCENT, SHARED) for amount in (60, 60, 40)]
     assert [pod.metadata.annotations["nano-gpu/container-gpu"] for pod in pods] == ["0", "1", "0"]
     # The agent has linked each container to its GPU.
-    links = machine_named(SHARED).check_output("readlink /dev/nano-gpu-*").split()
+    links = get_machine(SHARED).check_output("readlink /dev/nano-gpu-*").split()
     assert sorted(links) == ["/dev/nvidia0", "/dev/nvidia0", "/dev/nvidia1"]
-    gpu_pods(101, PERCENT, SHARED, waits="no GPU has as much nano-gpu/gpu-percent free")
+    start_gpu_pod(101, PERCENT, SHARED, pending_reason="no GPU has as much nano-gpu/gpu-percent free")
 
 
-def test_smoke_test_of_shared_percents_passes(smoke_test: Callable[[str], None]) -> None:
-    smoke_test("nano_gpu")
+def test_smoke_test_of_shared_percents_passes(run_smoke_test: Callable[[str], None]) -> None:
+    run_smoke_test("nano_gpu")
 
 
-def test_and_back_to_whole_gpus(seen: Any, site: Run, api: Any, gpu_pods: Any) -> None:
-    pod = gpu_pods(20, PERCENT, SHARED)
-    code, _changed, printed = site("exclusive", **EVICTING)
+def test_site_changes_nano_gpu_to_exclusive(read_strategy: Any, site: Run, api: Any, start_gpu_pod: Any) -> None:
+    pod = start_gpu_pod(20, PERCENT, SHARED)
+    code, _changed, printed = site("exclusive", **EVICTION)
     assert code == 0, printed
-    assert gone(api, pod)
-    assert seen() == STRATEGIES["exclusive"]
+    assert is_gone(api, pod)
+    assert read_strategy() == STRATEGIES["exclusive"]
     assert not api.read_node(SHARED).spec.unschedulable
-    gpu_pods(1, GPU, SHARED)
+    start_gpu_pod(1, GPU, SHARED)
 
 
 def test_nodes_and_cluster_are_as_before(before: dict[str, str], settings: Any) -> None:
-    """Among them the manifest of kube-scheduler, to the byte."""
+    """This includes the manifest of kube-scheduler."""
     assert prints.remaining(before, settings) == []

@@ -38,7 +38,7 @@ Run = t.Callable[[t.Sequence[str]], t.Tuple[int, str, str]]
 def run(command: t.Sequence[str]) -> tuple[int, str, str]:
     """Run *command*; return its exit status, output and errors. Raises ConfigError if it cannot be run."""
     try:
-        # This floor has no AnsibleModule to run a command with, and run_command has no time limit.
+        # This layer has no AnsibleModule to run a command with, and run_command has no time limit.
         done = subprocess.run(  # pylint: disable=ansible-bad-function
             list(command),
             check=False,

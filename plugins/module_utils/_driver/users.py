@@ -50,7 +50,7 @@ def _list_folder(path: str) -> list[str]:
 
 
 def _list_display_nodes(root: str) -> frozenset[str]:
-    """What nvidia_drm offers below /dev/dri; others of that folder are of other drivers."""
+    """The devices of nvidia_drm below /dev/dri; the others there belong to other drivers."""
     folder = os.path.join(root, "sys/class/drm")
     return frozenset(
         f"/dev/dri/{name}"

@@ -4,5 +4,5 @@
 """The kubelet's configuration: what `_config` has to know of it.
 
 `node` reads a node, `node_state` is what was read, `plan` decides on it, `controller` runs that. All functions work on trees of
-dictionaries and lists, so that this floor needs no YAML library.
+dictionaries and lists, so that this layer needs no YAML library.
 """

@@ -62,10 +62,10 @@ def present(params: Params, node: NodeState, record: Record | None, syntax: Synt
 
 def absent(params: Params, node: NodeState, record: Record | None, syntax: Syntax) -> Plan:
     """Plan to undo what earlier runs changed; raises as present()."""
-    facts = {**_NO_FACTS, "path": node.path, "unproved": _is_unverified(record)}
+    facts = {**_NO_FACTS, "path": node.path, "unverified": _is_unverified(record)}
     if node.config is None:
         # As on a host that has left its cluster: there is nothing to undo or to verify.
-        return Plan((), None, {**facts, "unproved": False}, keep_record=record is None)
+        return Plan((), None, {**facts, "unverified": False}, keep_record=record is None)
     now = node.config
     after, warnings = _undo(syntax, record, node.path, now)
     step = Step(node.path, now, after) if after != now else None
@@ -81,7 +81,7 @@ def absent(params: Params, node: NodeState, record: Record | None, syntax: Synta
 
 def restored(node: NodeState, record: Record | None) -> Plan:
     """Plan to restore what there was before an unverified change. Raises ConfigError where others have changed the file since."""
-    facts = {**_NO_FACTS, "path": node.path, "unproved": _is_unverified(record)}
+    facts = {**_NO_FACTS, "path": node.path, "unverified": _is_unverified(record)}
     former = record.former if record else None
     if record is None or former is None or node.config == former.content:
         return Plan((), record, facts, keep_record=True)
@@ -96,7 +96,7 @@ def restored(node: NodeState, record: Record | None) -> Plan:
 
 def confirmed(node: NodeState, record: Record | None) -> Plan:
     """Plan to forget what there was before a change, since the kubelet is verified with what it has now."""
-    facts = {**_NO_FACTS, "path": node.path, "unproved": _is_unverified(record)}
+    facts = {**_NO_FACTS, "path": node.path, "unverified": _is_unverified(record)}
     if record is None or record.former is None:
         return Plan((), record, facts, keep_record=True)
     fresh: Record | None = replace(record, former=None)
@@ -186,7 +186,7 @@ def _facts(
     return {
         "path": node.path,
         "needs_restart": changed,
-        "unproved": _is_unverified(record),
+        "unverified": _is_unverified(record),
         "reserved": configuration.read_effective(after, node.flags or (), drop_ins),
         "resources": _resources(values),
     }

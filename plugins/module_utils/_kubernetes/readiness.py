@@ -103,7 +103,7 @@ class NodeReport:
     gpu_capacity: dict[str, int] = field(default_factory=dict)
     gpu_allocated: dict[str, int] = field(default_factory=dict)
     plugin_pod: str = ""
-    foreign_plugins: list[str] = field(default_factory=list)
+    unmanaged_plugins: list[str] = field(default_factory=list)
     gpu_operator: bool = False
     container_runtime_version: str = ""
     labels: dict[str, str] = field(default_factory=dict)
@@ -231,7 +231,7 @@ def _build_report(state: _NodeState, on_node: Sequence[Object]) -> NodeReport:
         reason=make_printable(_find_note(state) if state.ok else _explain(state)),
         **count_gpu_resources(node, on_node),
         plugin_pod=get_name(state.plugin or {}),
-        foreign_plugins=find_other_plugins(on_node, state.query),
+        unmanaged_plugins=find_other_plugins(on_node, state.query),
         gpu_operator=get_labels(node).get(OPERATOR_LABEL) == "true",
         container_runtime_version=_get_runtime_version(node),
         labels=get_labels(node),

@@ -190,7 +190,7 @@ def read_sharing_state(cluster: Cluster, hosts: Mapping[str, str]) -> SharingSta
     }
     reports = assess_nodes(nodes, pods, ANY_PLUGIN, dict.fromkeys(hosts, 0))
     concerned = [report for report in reports if _has_own_plugin(hosts[report.name], report)]
-    plugins = {name for report in concerned for name in report.foreign_plugins}
+    plugins = {name for report in concerned for name in report.unmanaged_plugins}
     daemon_sets = list_daemon_sets(cluster, {name.partition("/")[0] for name in plugins})
     rows = [
         {
@@ -210,7 +210,7 @@ def _has_own_plugin(declared: str, report: NodeReport) -> bool:
 
 def _find_staying(report: NodeReport, row: Strategy, daemon_sets: Sequence[Object]) -> list[str]:
     gone = find_leaving(daemon_sets, {**report.labels, **row.label})
-    return [name for name in report.foreign_plugins if name not in gone]
+    return [name for name in report.unmanaged_plugins if name not in gone]
 
 
 def _list_claimed(cluster: Cluster) -> list[str]:

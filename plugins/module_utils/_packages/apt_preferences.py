@@ -1,10 +1,9 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What apt goes by for one installation (apt_preferences(5)).
+"""Preferences of apt for one installation (apt_preferences(5)).
 
-It takes what packages depend on in the version that it prefers, and fails where they need that in the version that they are asked
-for in.
+apt installs dependencies in the version that it prefers, and fails if the packages need them in the requested version.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from typing import Iterator
 from .._config import files as _files
 from .request import PackageError, Request
 
-OWN = "/etc/apt/preferences"
+HOST_PREFERENCES = "/etc/apt/preferences"
 
 
 @contextmanager
-def preferring(request: Request, own: str = OWN) -> Iterator[Request]:
-    """Yield the request with preferences for its version, of whatever package has it, before those in the host's *own* file.
+def prefer_version(request: Request, host_preferences: str = HOST_PREFERENCES) -> Iterator[Request]:
+    """Yield the request with preferences for its version, for all packages, before the ones in the host's file.
 
-    Raises PackageError where they cannot be written.
+    Raises PackageError if they cannot be written.
     """
     version = request.version or ""
-    # A plain * for the packages would come after what other files prefer of packages by name.
+    # Preferences for * would have a lower priority than those of other files for package names.
     pin = version if "-" in version else f"{version}-*"
     text = f"Package: /./\nPin: version {pin}\nPin-Priority: 1002\n\n".encode("ascii")
     with ExitStack() as stack:
@@ -36,9 +35,9 @@ def preferring(request: Request, own: str = OWN) -> Iterator[Request]:
             path = os.path.join(
                 stack.enter_context(tempfile.TemporaryDirectory(prefix="gpu-kubernetes-")), "preferences"
             )
-            _files.write_atomic(path, text + (_files.read_bytes(own) or b""), mode=0o644)
+            _files.write_atomic(path, text + (_files.read_bytes(host_preferences) or b""), mode=0o644)
         except (OSError, _files.FilesError) as error:
             raise PackageError(
-                f"Cannot have apt prefer {version} ({str(error).rstrip('.')}): put that right, and run again"
+                f"Cannot write apt preferences for {version} ({str(error).rstrip('.')}): correct that, and run again"
             ) from error
         yield replace(request, preferences=path)

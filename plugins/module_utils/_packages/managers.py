@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Package managers as data: how each installs, removes and holds packages."""
+"""The commands of each package manager, and parsers of their output."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Callable, ContextManager, Pattern
 
-from .apt_preferences import preferring
-from .patience import PATIENCE
+from .apt_preferences import prefer_version
 from .request import PackageError, Request
+from .runner import LOCK_TIMEOUT
 
 
 @dataclass(frozen=True)
-class Holding:
-    """How a package manager keeps packages from being changed.
+class HoldCommands:
+    """How a package manager holds packages at their versions.
 
-    ``listing`` shows what is on hold and ``names`` reads that; ``hold`` and ``release`` are the beginnings of commands.
+    ``parse_holds`` reads the output of ``list_holds``; ``hold`` and ``release`` are commands without the names.
     """
 
-    listing: list[str]
-    names: Callable[[str], list[str]]
+    list_holds: list[str]
+    parse_holds: Callable[[str], list[str]]
     hold: list[str]
     release: list[str]
 
@@ -32,46 +32,46 @@ class Holding:
 class Manager:
     """One package manager.
 
-    ``refresh`` is None where installing refreshes by itself; with ``stale`` it is run only if installing failed with
-    such words. ``rehearse`` says what removing would do and changes nothing; ``concerned`` finds packages in its words.
-    ``prefer`` has what the packages depend on come in their version, which was found for them, while it lasts.
-    ``foresee`` says what installing would do, where that may remove packages of others, in words for ``concerned`` too.
-    ``listing`` shows all installed packages, a name and a version a line, and with rpm an architecture; ``unneeded`` those that were
-    installed for others which are gone, and ``unneeded_names`` reads that; ``requested`` those that somebody asked for, and ``requested_names`` reads that.
-    ``offered`` is the beginning of a command that shows all versions of packages, and ``offers`` finds names and versions in its
-    words; ``falls`` tells that installing a branch could end in an older one. ``kept`` finds words that blame holds for a failure.
-    A transaction that is killed may leave behind what came for others as if somebody had asked for it, which the first of ``disown``
-    that works puts right, and a ``lock`` that stays, or packages half way, which ``mend`` finishes. ``fine`` are the exit statuses of
-    a success.
+    ``refresh`` is None if an installation refreshes the lists itself; with ``stale_error`` it runs only after an error that matches.
+    ``simulate_remove`` and ``simulate_install`` change nothing; ``parse_affected`` finds the other affected packages in their output.
+    ``simulate_install`` is None if an installation never removes packages.
+    ``prefer`` is a context in which dependencies get the chosen version too.
+    ``list_installed`` prints a name and a version a line, and with rpm an architecture. ``list_unneeded`` prints dependencies that no
+    package needs any more, ``list_requested`` the packages that someone requested; their parsers return the names.
+    ``list_available`` is a command without the names that prints all versions of packages; ``parse_available`` returns names and versions.
+    With ``may_downgrade``, the installation of a branch may choose an older branch. ``hold_error`` matches errors caused by holds.
+    An interrupted transaction may leave dependencies that count as requested: the first working command of ``mark_dependency`` corrects
+    that. It may also leave a ``lock_file``, or incomplete packages, which ``repair`` completes.
+    ``success_codes`` are the exit statuses of a success.
     """
 
     install: Callable[[Request], list[str]]
     remove: Callable[[Request], list[str]]
-    rehearse: Callable[[Request], list[str]]
-    concerned: Callable[[str], list[str]]
-    listing: list[str]
-    unneeded: list[str]
-    unneeded_names: Callable[[str], list[str]]
-    requested: list[str]
-    requested_names: Callable[[str], list[str]] = str.split
+    simulate_remove: Callable[[Request], list[str]]
+    parse_affected: Callable[[str], list[str]]
+    list_installed: list[str]
+    list_unneeded: list[str]
+    parse_unneeded: Callable[[str], list[str]]
+    list_requested: list[str]
+    parse_requested: Callable[[str], list[str]] = str.split
     prefer: Callable[[Request], ContextManager[Request]] = nullcontext
-    foresee: Callable[[Request], list[str]] | None = None
-    holding: Holding | None = None
-    offered: list[str] | None = None
-    offers: Callable[[str], list[tuple[str, str]]] = lambda _words: []
-    falls: bool = False
-    kept: Pattern[str] | None = None
-    disown: tuple[list[str], ...] = ()
-    lock: str | None = None
-    mend: tuple[str, ...] = ()
+    simulate_install: Callable[[Request], list[str]] | None = None
+    hold_commands: HoldCommands | None = None
+    list_available: list[str] | None = None
+    parse_available: Callable[[str], list[tuple[str, str]]] = lambda _words: []
+    may_downgrade: bool = False
+    hold_error: Pattern[str] | None = None
+    mark_dependency: tuple[list[str], ...] = ()
+    lock_file: str | None = None
+    repair: tuple[str, ...] = ()
     refresh: Callable[[Request], list[str]] | None = None
-    stale: Pattern[str] | None = None
-    fine: frozenset[int] = frozenset([0])
+    stale_error: Pattern[str] | None = None
+    success_codes: frozenset[int] = frozenset([0])
 
 
 def _apt(*words: str) -> list[str]:
-    # Pattern-Only: a name with a dot in it, if there is no such package, is no regular expression.
-    options = ["-o", f"DPkg::Lock::Timeout={PATIENCE}", "-o", "APT::Cmd::Pattern-Only=true"]
+    # Without Pattern-Only, apt reads an unknown name with a dot as a regular expression.
+    options = ["-o", f"DPkg::Lock::Timeout={LOCK_TIMEOUT}", "-o", "APT::Cmd::Pattern-Only=true"]
     return ["apt-get", "--yes", "--quiet", *options, *words]
 
 
@@ -87,33 +87,33 @@ def _apt_install(request: Request, *more: str) -> list[str]:
     options = [*more, "--no-install-recommends", "--allow-downgrades", "-o", "Dpkg::Options::=--force-confold"]
     if request.preferences:
         options += ["-o", f"Dir::Etc::preferences={request.preferences}"]
-    # A version without a revision means every revision of it and no other version: 1.17.8* would match 1.17.80.
+    # A version without a revision matches each revision of it and no other version: 1.17.8* would match 1.17.80.
     ending = "" if "-" in (request.version or "") or (request.version or "").endswith("*") else "-*"
-    return _apt(*options, "install", *_versioned(request, "=", ending))
+    return _apt(*options, "install", *_add_version(request, "=", ending))
 
 
 def _apt_remove(request: Request, *options: str) -> list[str]:
     return _apt(*options, "-o", "APT::Get::AutomaticRemove=false", "purge", *request.names)
 
 
-def _apt_concerned(words: str) -> list[str]:
+def _parse_apt_removals(words: str) -> list[str]:
     """Find the packages that a simulation removes."""
     return re.findall(r"^(?:Remv|Purg) (\S+)", words, re.MULTILINE)
 
 
-def _versioned(request: Request, separator: str, ending: str = "") -> list[str]:
+def _add_version(request: Request, separator: str, ending: str = "") -> list[str]:
     suffix = f"{separator}{request.version}{ending}" if request.version else ""
     return [name if name in request.unversioned else name + suffix for name in request.names]
 
 
 def _dnf(*words: str) -> list[str]:
-    # Both options have these names with dnf 4 and dnf 5, which call --noautoremove differently.
+    # These options have the same names in dnf 4 and dnf 5, unlike --noautoremove.
     options = ["--setopt=exit_on_lock=True", "--setopt=clean_requirements_on_remove=False"]
     return ["dnf", "--assumeyes", "--quiet", *options, *words]
 
 
-def _dnf_here(*words: str) -> list[str]:
-    """Return a command on what is installed alone: a repository that cannot be read is no hindrance."""
+def _dnf_offline(*words: str) -> list[str]:
+    """Return a command for installed packages, which does not fail for an unreachable repository."""
     return _dnf("--disablerepo=*", *words)
 
 
@@ -121,65 +121,67 @@ def _zypper(*words: str) -> list[str]:
     return ["zypper", "--non-interactive", *words]
 
 
-def _zypper_here(*words: str) -> list[str]:
-    """Return a command on what is installed alone, for which no repository is read anew."""
+def _zypper_offline(*words: str) -> list[str]:
+    """Return a command for installed packages, which refreshes no repository."""
     return _zypper("--no-refresh", *words)
 
 
-def _rpm_versioned(request: Request, separator: str) -> list[str]:
+def _add_rpm_version(request: Request, separator: str) -> list[str]:
     if ":" in (request.version or ""):
-        raise PackageError(f"The version {request.version} has an epoch, which rpm does not tell: leave it out")
-    return _versioned(request, separator)
+        raise PackageError(f"The version {request.version} has an epoch, which rpm does not report: leave it out")
+    return _add_version(request, separator)
 
 
-def _rpm_rehearse(request: Request) -> list[str]:
-    """Let rpm itself look for what depends on the packages: one answer under every dnf and zypper."""
+def _rpm_simulate_remove(request: Request) -> list[str]:
+    """Use rpm itself to find dependents: its output is the same with each version of dnf and zypper."""
     return ["rpm", "--erase", "--test", "--allmatches", *request.names]
 
 
-def _rpm_concerned(words: str) -> list[str]:
+def _parse_rpm_dependents(words: str) -> list[str]:
     """Find NAME in "something is needed by (installed) NAME-VERSION-RELEASE.ARCH"."""
     return [package.rsplit("-", 2)[0] for package in re.findall(r"is needed by \(installed\) (\S+)", words)]
 
 
-def _dnf_holds(words: str) -> list[str]:
+def _parse_dnf_holds(words: str) -> list[str]:
     """Find NAME in "NAME-EPOCH:VERSION-RELEASE.*", as dnf 4 lists it, or in "Package name: NAME", as dnf 5 does."""
     older = re.findall(r"^(\S+)-\d+:[^-\s]+-[^-\s]+$", words, re.MULTILINE)
     return older + re.findall(r"^Package name: (\S+)", words, re.MULTILINE)
 
 
 def _zypper_install(request: Request) -> list[str]:
-    # It alone asks about licences, such as NVIDIA's, and takes no answer for no. Who asks for the packages has decided.
+    # Only zypper prompts for licences, such as NVIDIA's, and installs nothing without agreement.
     install = ["install", "--auto-agree-with-licenses"]
     if not request.version:
         return _zypper(*install, *request.names)
-    # The first option lets the packages themselves go down, the second what depends on them in the same version.
+    # The first option permits a downgrade of the packages, the second one of their dependents.
     options = ["--oldpackage", "--allow-downgrade"]
     if not request.version.endswith(".*"):
-        return _zypper(*install, *options, *_rpm_versioned(request, "="))
-    return _zypper(*install, *options, *_rpm_versioned(replace(request, version=_next(request.version)), "<"))
+        return _zypper(*install, *options, *_add_rpm_version(request, "="))
+    return _zypper(
+        *install, *options, *_add_rpm_version(replace(request, version=_get_next_version(request.version)), "<")
+    )
 
 
-def _next(branch: str) -> str:
-    """Return the first version after a branch, 1.18 for 1.17.*, since zypper knows relations and no patterns."""
+def _get_next_version(branch: str) -> str:
+    """Return the first version after a branch, 1.18 for 1.17.*: zypper supports relations, and no patterns."""
     numbers = branch[: -len(".*")].split(".")
     if not numbers[-1].isdigit():
-        raise PackageError(f"zypper takes no versions like {branch}: give the whole version")
+        raise PackageError(f"zypper does not support versions such as {branch}: set the whole version")
     return ".".join([*numbers[:-1], str(int(numbers[-1]) + 1)])
 
 
-def _zypper_offers(words: str) -> list[tuple[str, str]]:
+def _parse_zypper_available(words: str) -> list[tuple[str, str]]:
     return re.findall(r'<solvable [^>]*\bname="([^"]+)"[^>]*\bedition="([^"]+)"', words)
 
 
-def _zypper_column(number: int, first: str = r"\d+|i\S*") -> Callable[[str], list[str]]:
+def _make_column_parser(number: int, first: str = r"\d+|i\S*") -> Callable[[str], list[str]]:
     """Return a reader of one column, counted from 0, of zypper's tables, whose lines begin with a number or a status like *first*."""
 
-    def names(words: str) -> list[str]:
+    def parse(words: str) -> list[str]:
         rows = [[cell.strip() for cell in line.split("|")] for line in words.splitlines()]
         return [row[number] for row in rows if len(row) > number and re.fullmatch(first, row[0])]
 
-    return names
+    return parse
 
 
 def _pacman_install(request: Request) -> list[str]:
@@ -190,94 +192,96 @@ def _pacman_install(request: Request) -> list[str]:
 
 _RPM_LISTING = ["rpm", "--query", "--all", "--queryformat", "%{NAME} %{VERSION}-%{RELEASE} %{ARCH}\\n"]
 
-# Removing names what is to go and nothing else: what is unused beside it is not ours to judge.
+# A removal names its packages. Other unneeded packages are unmanaged and stay.
 MANAGERS: dict[str, Manager] = {
     "apt": Manager(
         install=_apt_install,
         remove=_apt_remove,
-        # Our own holds are let go only when it is meant; those of others do not go unnoticed, since it names all that would go.
-        rehearse=lambda request: _apt_remove(request, "--simulate", "--allow-change-held-packages"),
-        concerned=_apt_concerned,
-        prefer=preferring,
-        # The others remove nothing for a conflict unless they are told to.
-        foresee=lambda request: _apt_install(request, "--simulate", "--allow-change-held-packages"),
+        # Managed holds are released only before the real removal. The simulation lists all packages, so that unmanaged holds are found.
+        simulate_remove=lambda request: _apt_remove(request, "--simulate", "--allow-change-held-packages"),
+        parse_affected=_parse_apt_removals,
+        prefer=prefer_version,
+        # Other managers remove nothing for a conflict without an option.
+        simulate_install=lambda request: _apt_install(request, "--simulate", "--allow-change-held-packages"),
         refresh=_apt_refresh,
-        listing=["dpkg-query", "--show", "--showformat", "${db:Status-Status} ${Package} ${Version}\\n"],
-        # What is merely suggested was never installed for that; what is recommended, whoever came since would have got.
-        unneeded=_apt("--simulate", "-o", "APT::AutoRemove::SuggestsImportant=false", "autoremove"),
-        unneeded_names=_apt_concerned,
-        requested=["apt-mark", "showmanual"],
-        holding=Holding(
-            listing=["apt-mark", "showhold"],
-            names=str.split,
+        list_installed=["dpkg-query", "--show", "--showformat", "${db:Status-Status} ${Package} ${Version}\\n"],
+        # A suggestion does not keep a package. A recommendation does, because apt installs recommended packages by default.
+        list_unneeded=_apt("--simulate", "-o", "APT::AutoRemove::SuggestsImportant=false", "autoremove"),
+        parse_unneeded=_parse_apt_removals,
+        list_requested=["apt-mark", "showmanual"],
+        hold_commands=HoldCommands(
+            list_holds=["apt-mark", "showhold"],
+            parse_holds=str.split,
             hold=["apt-mark", "hold"],
             release=["apt-mark", "unhold"],
         ),
-        offered=["apt-cache", "madison"],
-        offers=lambda words: re.findall(r"^ *(\S+) \| *(\S+) \|", words, re.MULTILINE),
-        kept=re.compile("[Hh]eld (?:broken )?packages"),
-        mend=("dpkg", "--force-confold", "--configure", "--pending"),
+        list_available=["apt-cache", "madison"],
+        parse_available=lambda words: re.findall(r"^ *(\S+) \| *(\S+) \|", words, re.MULTILINE),
+        hold_error=re.compile("[Hh]eld (?:broken )?packages"),
+        repair=("dpkg", "--force-confold", "--configure", "--pending"),
     ),
     "dnf": Manager(
-        install=lambda request: _dnf("install", *_rpm_versioned(request, "-")),
-        remove=lambda request: _dnf_here("remove", *request.names),
-        rehearse=_rpm_rehearse,
-        concerned=_rpm_concerned,
-        listing=_RPM_LISTING,
-        # dnf 4 takes no --installed beside it
-        unneeded=_dnf_here("repoquery", "--unneeded", "--queryformat", "%{name}\\n"),
-        unneeded_names=str.split,
-        requested=_dnf_here("repoquery", "--userinstalled", "--queryformat", "%{name}\\n"),
-        holding=Holding(
-            listing=_dnf_here("versionlock", "list"),
-            names=_dnf_holds,
-            hold=_dnf_here("versionlock", "add"),
-            release=_dnf_here("versionlock", "delete"),
+        install=lambda request: _dnf("install", *_add_rpm_version(request, "-")),
+        remove=lambda request: _dnf_offline("remove", *request.names),
+        simulate_remove=_rpm_simulate_remove,
+        parse_affected=_parse_rpm_dependents,
+        list_installed=_RPM_LISTING,
+        # dnf 4 rejects it together with --installed.
+        list_unneeded=_dnf_offline("repoquery", "--unneeded", "--queryformat", "%{name}\\n"),
+        parse_unneeded=str.split,
+        list_requested=_dnf_offline("repoquery", "--userinstalled", "--queryformat", "%{name}\\n"),
+        hold_commands=HoldCommands(
+            list_holds=_dnf_offline("versionlock", "list"),
+            parse_holds=_parse_dnf_holds,
+            hold=_dnf_offline("versionlock", "add"),
+            release=_dnf_offline("versionlock", "delete"),
         ),
-        # dnf 5 ends no line by itself
-        offered=[*_dnf("repoquery", "--available"), "--queryformat", "%{name} %{version}-%{release}\\n"],
-        offers=lambda words: re.findall(r"^(\S+) (\S+)$", words, re.MULTILINE),
-        # It trusts its lists for 48 hours, in which a version may have come.
+        # dnf 5 adds no line ends.
+        list_available=[*_dnf("repoquery", "--available"), "--queryformat", "%{name} %{version}-%{release}\\n"],
+        parse_available=lambda words: re.findall(r"^(\S+) (\S+)$", words, re.MULTILINE),
+        # dnf does not refresh its lists for 48 hours, and new versions may be missing.
         refresh=lambda _request: _dnf("--refresh", "makecache"),
-        stale=re.compile("No match for argument|Unable to find a match"),
-        # dnf 4 has the first of these, dnf 5 the second
-        disown=(_dnf_here("mark", "remove"), _dnf_here("mark", "dependency")),
+        stale_error=re.compile("No match for argument|Unable to find a match"),
+        # The first one is for dnf 4, the second one for dnf 5.
+        mark_dependency=(_dnf_offline("mark", "remove"), _dnf_offline("mark", "dependency")),
     ),
     "zypper": Manager(
         install=_zypper_install,
-        remove=lambda request: _zypper_here("remove", "--no-clean-deps", *request.names),
-        rehearse=_rpm_rehearse,
-        concerned=_rpm_concerned,
-        listing=_RPM_LISTING,
-        unneeded=_zypper_here("--quiet", "packages", "--unneeded"),
-        unneeded_names=_zypper_column(2),
-        # older ones do not know --userinstalled
-        requested=_zypper_here("--quiet", "packages", "--installed-only"),
-        requested_names=_zypper_column(2, r"i\+\S*"),
-        holding=Holding(
-            listing=_zypper("--quiet", "locks"),
-            names=_zypper_column(1),
+        remove=lambda request: _zypper_offline("remove", "--no-clean-deps", *request.names),
+        simulate_remove=_rpm_simulate_remove,
+        parse_affected=_parse_rpm_dependents,
+        list_installed=_RPM_LISTING,
+        list_unneeded=_zypper_offline("--quiet", "packages", "--unneeded"),
+        parse_unneeded=_make_column_parser(2),
+        # Older versions do not support --userinstalled.
+        list_requested=_zypper_offline("--quiet", "packages", "--installed-only"),
+        parse_requested=_make_column_parser(2, r"i\+\S*"),
+        hold_commands=HoldCommands(
+            list_holds=_zypper("--quiet", "locks"),
+            parse_holds=_make_column_parser(1),
             hold=_zypper("addlock"),
             release=_zypper("removelock"),
         ),
-        offered=_zypper("--quiet", "--xmlout", "search", "--details", "--match-exact", "--type", "package"),
-        offers=_zypper_offers,
-        falls=True,
-        # Done, but: a reboot or restart is due, or another repository could not be read. 107 is none of them: a package's script failed.
-        fine=frozenset([0, 102, 103, 106]),
+        list_available=_zypper("--quiet", "--xmlout", "search", "--details", "--match-exact", "--type", "package"),
+        parse_available=_parse_zypper_available,
+        may_downgrade=True,
+        # A reboot or restart is required, or another repository is unreachable. 107 is an error: a package's script failed.
+        success_codes=frozenset([0, 102, 103, 106]),
     ),
     "pacman": Manager(
         install=_pacman_install,
         remove=lambda request: ["pacman", "--remove", "--nosave", "--noconfirm", *request.names],
-        rehearse=lambda request: ["pacman", "--remove", "--print", "--noconfirm", *request.names],
-        concerned=lambda words: re.findall(r"breaks dependency .* required by (\S+)", words),
-        listing=["pacman", "--query"],
-        unneeded=["pacman", "--query", "--deps", "--unrequired", "--quiet"],
-        unneeded_names=str.split,
-        requested=["pacman", "--query", "--explicit", "--quiet"],
-        lock="/var/lib/pacman/db.lck",
-        # Not before it is needed: what was there before does not always run with the libraries of a newer database.
+        simulate_remove=lambda request: ["pacman", "--remove", "--print", "--noconfirm", *request.names],
+        parse_affected=lambda words: re.findall(r"breaks dependency .* required by (\S+)", words),
+        list_installed=["pacman", "--query"],
+        list_unneeded=["pacman", "--query", "--deps", "--unrequired", "--quiet"],
+        parse_unneeded=str.split,
+        list_requested=["pacman", "--query", "--explicit", "--quiet"],
+        lock_file="/var/lib/pacman/db.lck",
+        # Only if required: installed programs may not run with the libraries of a newer database.
         refresh=lambda _request: ["pacman", "--sync", "--refresh", "--noconfirm"],
-        stale=re.compile("target not found|failed retrieving file|failed to retrieve|database '[^']*' is not valid"),
+        stale_error=re.compile(
+            "target not found|failed retrieving file|failed to retrieve|database '[^']*' is not valid"
+        ),
     ),
 }

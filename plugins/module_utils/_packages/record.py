@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What was installed because of a request, remembered for the way back."""
+"""The record of packages that were installed for a request, which the undo needs."""
 
 from __future__ import annotations
 
@@ -10,54 +10,52 @@ from dataclasses import asdict, dataclass
 from typing import Iterable, Mapping
 
 from .._config import files as _files
-from .request import PackageError, Request, upstream
+from .request import PackageError, Request, get_upstream_version
 
 
 @dataclass(frozen=True)
 class Record:
-    """Packages that are there because of a request, sorted.
+    """Packages that were installed for a request, sorted.
 
-    ``packages`` are those asked for and those of the same upstream version that came with them, without those that were there
-    before; ``free`` those of them that were asked for in whatever version; ``company`` what else came with them; ``held`` those put
-    on hold. ``before`` is what was installed before a transaction of which nobody knows yet whether it ended, and then ``free`` has
-    also what that was asked for.
+    ``packages`` are the requested ones and dependencies of the same upstream version, if they were not installed before; ``unversioned``
+    those of them that were requested without a version; ``dependencies`` the other dependencies; ``held`` the packages put on hold.
+    ``before`` has the packages that were installed before a transaction that may not have ended; then ``unversioned`` has also the
+    requested ones of that transaction.
     """
 
     packages: tuple[str, ...] = ()
-    company: tuple[str, ...] = ()
+    dependencies: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
     before: tuple[str, ...] | None = None
-    free: tuple[str, ...] = ()
+    unversioned: tuple[str, ...] = ()
 
-    def settled(self, request: Request, installed: Mapping[str, str]) -> Record:
-        """Return the record after a transaction that brought what is *installed* now."""
+    def complete(self, request: Request, installed: Mapping[str, str]) -> Record:
+        """Return the record after a transaction; *installed* are the versions now."""
         if self.before is None:
             return self
         new = set(installed) - set(self.before)
         versioned = [name for name in request.names if name in installed and name not in request.unversioned]
-        versions = {upstream(installed[name]) for name in versioned}
-        asked = {*request.names, *self.free}
-        ours = {name for name in new if name in asked or upstream(installed[name]) in versions}
-        packages = ours | (set(self.packages) & set(installed))
-        company = ((new | set(self.company)) & set(installed)) - packages
-        free = ({*request.unversioned, *self.free} - set(versioned)) & packages
-        return Record(_sorted(packages), _sorted(company), self.held, free=_sorted(free))
+        versions = {get_upstream_version(installed[name]) for name in versioned}
+        requested = {*request.names, *self.unversioned}
+        managed = {name for name in new if name in requested or get_upstream_version(installed[name]) in versions}
+        packages = managed | (set(self.packages) & set(installed))
+        dependencies = ((new | set(self.dependencies)) & set(installed)) - packages
+        unversioned = ({*request.unversioned, *self.unversioned} - set(versioned)) & packages
+        return Record(_sort(packages), _sort(dependencies), self.held, unversioned=_sort(unversioned))
 
 
 def read(path: str) -> Record:
-    """Return the record in a file, an empty one if there is no such file.  Raises PackageError."""
+    """Return the record in a file, or an empty one if the file does not exist. Raises PackageError."""
     try:
         data = _files.read_bytes(path)
         found = {} if data is None else json.loads(data.decode("utf-8"))
         return Record(**{key: tuple(map(str, value)) for key, value in found.items()})
     except (_files.FilesError, ValueError, TypeError, AttributeError) as error:
-        raise PackageError(
-            f"Cannot read the record of packages {path} ({error}): repair it, or take it away"
-        ) from error
+        raise PackageError(f"Cannot read the record of packages {path} ({error}): repair it, or remove it") from error
 
 
 def write(path: str, record: Record) -> None:
-    """Write a record; an empty one is no file.  Raises PackageError."""
+    """Write a record, or remove the file if the record is empty. Raises PackageError."""
     try:
         if record == Record():
             _files.remove_file(path)
@@ -70,5 +68,5 @@ def write(path: str, record: Record) -> None:
         raise PackageError(str(error).rstrip(".")) from error
 
 
-def _sorted(names: Iterable[str]) -> tuple[str, ...]:
+def _sort(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(names))

@@ -10,7 +10,7 @@ from typing import Any, Collection, Iterable, Mapping, Sequence, Tuple
 GIB = 1024**3
 STAR = "*"
 NOT_RUN = "not run"
-HEAD = ("NODE", "GPUS", "DRIVER", "CUDA", "RUNTIME", "DEFAULT", "OFFERED", "SMOKE", "STATUS")
+HEAD = ("NODE", "GPUS", "DRIVER", "CUDA", "RUNTIME", "DEFAULT", "ALLOCATABLE", "SMOKE", "STATUS")
 
 # (text, tone); the tones are plain, strong, good, bad and weak
 Line = Tuple[str, str]

@@ -4,5 +4,5 @@
 """kube-scheduler as a static pod: what `_config` has to know of its configuration file and its manifest.
 
 `node` reads a control plane, `node_state` is what was read, `plan` decides on it, `controller` runs that. All functions work on
-trees of dictionaries and lists, so that this floor needs no YAML library.
+trees of dictionaries and lists, so that this layer needs no YAML library.
 """

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A connection to a fake node: it runs nothing, and answers each module from a JSON file."""
+"""A connection to a fake node: it runs no module, and returns its result from a JSON file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ short_description: Answer modules of a fake node from a file
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
-  - For measurements with many hosts. Ansible's own work stays as it is, and no module runs.
+  - For measurements with many hosts. Ansible's own work does not change, and no module runs.
   - A module without an answer fails.
 extends_documentation_fragment: connection_pipelining
 options:

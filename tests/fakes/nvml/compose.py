@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Puts a profile behind the simulated NVML library, so that one file is a node's whole set of GPUs."""
+"""Appends a profile to the simulated NVML library, so that one file describes the GPUs of a node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fakes.nvml import nvml_profile
 
 
 def compose(library: bytes, profile: str) -> bytes:
-    """The library with ``profile`` in place of the one it carried, if any."""
+    """The library with ``profile`` in place of a former one."""
     at = library.rfind(nvml_profile.MARKER)
     bare = library if at < 0 else library[:at]
     return bare + nvml_profile.MARKER + profile.encode()
@@ -31,12 +31,12 @@ def write(out: pathlib.Path, data: bytes) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("library", type=pathlib.Path, help="the compiled libnvidia-ml.so.1")
     parser.add_argument("profile", help="a name in profiles/ or a path")
     parser.add_argument("out", type=pathlib.Path, help="the file to write")
-    parser.add_argument("--seed", help="makes UUIDs and serial numbers this node's own (its host name, say)")
+    parser.add_argument("--seed", help="a text, such as the host name, on which UUIDs and serial numbers depend")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="another node-wide key")
     options = parser.parse_args(arguments)
     settings = dict(item.split("=", 1) for item in options.set)

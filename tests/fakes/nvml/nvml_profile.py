@@ -69,7 +69,7 @@ def read(path: pathlib.Path) -> list[Gpu]:
 
 
 def with_settings(text: str, settings: dict[str, str]) -> str:
-    """The profile's text with node-wide ``settings`` put before its first section, where they win."""
+    """The profile's text with node-wide ``settings`` before its first section, where they override others."""
     lines = text.splitlines(keepends=True)
     at = next((number for number, line in enumerate(lines) if line.strip() == "[gpu]"), len(lines))
     if at and not lines[at - 1].endswith("\n"):

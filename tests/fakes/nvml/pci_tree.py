@@ -17,7 +17,7 @@ NETWORK_CARD = ("0000:02:00.0", 0x15B3, 0x101D, 0x020000, 0x15B3, 0x0016, 0)
 
 
 def write_device(folder: pathlib.Path, device: tuple[str, int, int, int, int, int, int]) -> None:
-    """One device's folder; ``device`` is (address, vendor, device, class, subsystem vendor, subsystem device, NUMA node)."""
+    """Write the folder of a device: (address, vendor, device, class, subsystem vendor, subsystem device, NUMA node)."""
     address, vendor, model, kind, sub_vendor, sub_device, numa = device
     target = folder / address
     target.mkdir(parents=True, exist_ok=True)
@@ -34,7 +34,7 @@ def write_device(folder: pathlib.Path, device: tuple[str, int, int, int, int, in
 
 
 def build(profile: pathlib.Path, folder: pathlib.Path) -> None:
-    """The whole tree; a T4 shows class 0x030200 as every data-centre GPU without a display does."""
+    """Write the whole tree; each GPU has the class 0x030200 of a data-centre GPU without a display."""
     folder.mkdir(parents=True, exist_ok=True)
     write_device(folder, NETWORK_CARD)
     for gpu in nvml_profile.read(profile):
@@ -43,7 +43,7 @@ def build(profile: pathlib.Path, folder: pathlib.Path) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("profile", help="a name in profiles/ or a path")
     parser.add_argument("folder", type=pathlib.Path, help="takes the place of /sys/bus/pci/devices")

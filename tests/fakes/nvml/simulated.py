@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Builds the simulated NVML library and nodes made of it, for tests. Runs on Python 3.8."""
+"""Builds the simulated NVML library and PCI trees, for tests. Runs on Python 3.8."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ SOURCES = pathlib.Path(__file__).resolve().parent
 SONAME = "libnvidia-ml.so.1"
 
 
-class Workshop:
-    """A folder in which libraries and PCI trees are made."""
+class NvmlBuilder:
+    """Builds libraries and PCI trees in a folder."""
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
-        # Built once for all: ansible-test gives every test a process of its own, in which no fixture outlives the test.
+        # Built once for all: ansible-test runs each test in its own process, in which no fixture outlives the test.
         self.bare = SOURCES / "build" / SONAME
         self._run(["make", "-C", str(SOURCES)])
 
@@ -33,7 +33,7 @@ class Workshop:
         return place / SONAME
 
     def library(self, profile: str, seed: str = "") -> str:
-        """A library that carries a profile, given by name; ``seed`` makes its UUIDs its own."""
+        """A library with the profile of this name; its UUIDs depend on ``seed``."""
         out = self._place(f"{profile}-{seed}")
         if out.exists():
             return str(out)
@@ -42,23 +42,23 @@ class Workshop:
         return str(out)
 
     def library_of(self, name: str, text: str) -> str:
-        """A library that carries a profile of the test's own."""
+        """A library with a profile of this text."""
         out = self._place(name)
         compose.write(out, compose.compose(self.bare.read_bytes(), text))
         return str(out)
 
     def older_library(self, name: str, profile: str, missing: Sequence[str]) -> str:
-        """A library without the functions ``missing``, as drivers were before those existed."""
+        """A library without the functions ``missing``, as of an older driver."""
         out = self._place(name)
         script = out.with_name("symbols")
         script.write_text("{ local: " + "".join(f"{symbol}; " for symbol in missing) + "};\n", encoding="ascii")
         link = f"LDFLAGS=-Wl,--version-script={script}"
-        self._run(["make", "-C", str(SOURCES), f"OUT={out.parent}", link, "CFLAGS=-O0"])  # each test builds its own
+        self._run(["make", "-C", str(SOURCES), f"OUT={out.parent}", link, "CFLAGS=-O0"])  # each test builds its library
         compose.main([str(out), profile, str(out)])
         return str(out)
 
     def library_from_c(self, name: str, source: str) -> str:
-        """A library compiled from the test's own C."""
+        """A library compiled from this C source."""
         out = self._place(name)
         file = out.with_name("library.c")
         file.write_text(source, encoding="ascii")

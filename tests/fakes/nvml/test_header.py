@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the collection and the simulation believe of NVML's interface, against the header that NVIDIA publishes."""
+"""The NVML interface of the collection and of the simulation, compared with the header that NVIDIA publishes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import details, device, library
 
-# NVIDIA's Go bindings have the header in them.
+# NVIDIA's Go bindings contain the header.
 MODULE = "github.com/NVIDIA/go-nvml@v0.13.4-1"
 CHECKSUM = "h1:2E7RdOLBxHGSXq8sUw+c5Y0aWmFT7Cj+ZdjYulgUH18="
-OURS = Path(details.__file__).parent
+COLLECTION = Path(details.__file__).parent
 SIMULATION = Path(__file__).parent / "src"
 
-#: The structures by their names there, with the names of their fields in their order.
+#: The structures by their names in the header, with the names of their fields in order.
 STRUCTURES: Mapping[str, tuple[type[ctypes.Structure], str]] = {
     "nvmlPciInfo_t": (library.PciInfo, "busIdLegacy domain bus device pciDeviceId pciSubSystemId busId"),
     "nvmlMemory_t": (library.Memory, "total free used"),
@@ -43,7 +43,7 @@ STRUCTURES: Mapping[str, tuple[type[ctypes.Structure], str]] = {
     "nvmlProcessInfo_v1_t": (device.ProcessV1, "pid usedGpuMemory"),
 }
 REASONS = {1 << bit: name for bit, name in enumerate(details.CLOCK_REASONS)}
-#: Numbers that stand for something: {number: its name here}, and how the header calls them.
+#: Enumerations: {number: its name here}, and the pattern of the names in the header.
 NUMBERS: Mapping[str, tuple[Mapping[int, str], str]] = {
     "brands": (details.BRANDS, "NVML_BRAND_{}"),
     "architectures": (details.ARCHITECTURES, "NVML_DEVICE_ARCH_{}"),
@@ -54,8 +54,8 @@ NUMBERS: Mapping[str, tuple[Mapping[int, str], str]] = {
     "versions of links": (details.LINK_VERSIONS, "NVML_NVLINK_VERSION_{}"),
     "clocks": ({kind: name for name, kind in details.CLOCKS.items()}, "NVML_CLOCK_{}"),
 }
-#: Where the header has another word.
-OTHERWISE = {"NVML_CLOCK_MEMORY": "NVML_CLOCK_MEM"}
+#: Names that differ in the header.
+OTHER_NAMES = {"NVML_CLOCK_MEMORY": "NVML_CLOCK_MEM"}
 CODES = {
     "NVML_SUCCESS": library.SUCCESS,
     "NVML_ERROR_INSUFFICIENT_SIZE": library.INSUFFICIENT_SIZE,
@@ -64,7 +64,7 @@ CODES = {
     "NVML_ERROR_GPU_IS_LOST": library.GPU_IS_LOST,
     "NVML_ERROR_LIB_RM_VERSION_MISMATCH": library.VERSION_MISMATCH,
     "NVML_NVLINK_MAX_LINKS": details.LINKS,
-    # What `details` asks for by its place in a row, and `binding` by a number.
+    # Values that `details` has as positions in a list, and `binding` as numbers.
     "NVML_MEMORY_ERROR_TYPE_CORRECTED": 0,
     "NVML_MEMORY_ERROR_TYPE_UNCORRECTED": 1,
     "NVML_VOLATILE_ECC": 0,
@@ -84,56 +84,60 @@ def header() -> Path:
     return Path(module["Dir"]) / "pkg" / "nvml" / "nvml.h"
 
 
-def values(header: Path, folder: Path, expressions: Iterator[str]) -> dict[str, int]:
-    """What a C compiler makes of expressions beside the header."""
-    asked = sorted(set(expressions))
-    lines = [f'printf("%lld\\n", (long long)({expression}));' for expression in asked]
+def evaluate(header: Path, folder: Path, expressions: Iterator[str]) -> dict[str, int]:
+    """The values of C expressions, compiled with the header."""
+    unique = sorted(set(expressions))
+    lines = [f'printf("%lld\\n", (long long)({expression}));' for expression in unique]
     source = folder / "ask.c"
     include = f'#include <stdio.h>\n#include <stddef.h>\n#include "{header}"\n'
     source.write_text(f"{include}int main(void) {{\n{chr(10).join(lines)}\nreturn 0;\n}}\n")
     program = folder / "ask"
     subprocess.run(["gcc", "-w", "-o", str(program), str(source)], check=True, capture_output=True)
-    told = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout.split()
-    return dict(zip(asked, map(int, told), strict=True))
+    reported = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout.split()
+    return dict(zip(unique, map(int, reported), strict=True))
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_layout(header: Path, tmp_path: Path, name: str) -> None:
-    ours, fields = STRUCTURES[name]
+    structure, fields = STRUCTURES[name]
     offsets = [f"offsetof({name}, {field})" for field in fields.split()]
-    told = values(header, tmp_path, iter([f"sizeof({name})", *offsets]))
-    assert ctypes.sizeof(ours) == told[f"sizeof({name})"]
-    assert [getattr(ours, field).offset for field, *_type in ours._fields_] == [told[offset] for offset in offsets]
+    reported = evaluate(header, tmp_path, iter([f"sizeof({name})", *offsets]))
+    assert ctypes.sizeof(structure) == reported[f"sizeof({name})"]
+    assert [getattr(structure, field).offset for field, *_type in structure._fields_] == [
+        reported[offset] for offset in offsets
+    ]
 
 
 @pytest.mark.parametrize("kind", NUMBERS)
 def test_names_of_numbers(header: Path, tmp_path: Path, kind: str) -> None:
     names, pattern = NUMBERS[kind]
-    theirs = {number: pattern.format(name.upper().replace(".", "_")) for number, name in names.items()}
-    theirs = {number: OTHERWISE.get(name, name) for number, name in theirs.items()}
-    told = values(header, tmp_path, iter(theirs.values()))
-    assert {number: told[name] for number, name in theirs.items()} == {number: number for number in theirs}
+    header_names = {number: pattern.format(name.upper().replace(".", "_")) for number, name in names.items()}
+    header_names = {number: OTHER_NAMES.get(name, name) for number, name in header_names.items()}
+    reported = evaluate(header, tmp_path, iter(header_names.values()))
+    assert {number: reported[name] for number, name in header_names.items()} == {
+        number: number for number in header_names
+    }
 
 
 def test_codes(header: Path, tmp_path: Path) -> None:
-    assert values(header, tmp_path, iter(CODES)) == CODES
+    assert evaluate(header, tmp_path, iter(CODES)) == CODES
 
 
 def test_reasons_of_clocks(header: Path, tmp_path: Path) -> None:
-    theirs = {}
+    header_names = {}
     for number, name in REASONS.items():
         word = "".join(part.title() for part in name.split("_"))
-        # Those of the hardware have kept their former name.
-        theirs[f"nvmlClocks{'Throttle' if name.startswith('hw') else 'Event'}Reason{word}"] = number
-    assert values(header, tmp_path, iter(theirs)) == theirs
+        # Reasons of the hardware have their former name.
+        header_names[f"nvmlClocks{'Throttle' if name.startswith('hw') else 'Event'}Reason{word}"] = number
+    assert evaluate(header, tmp_path, iter(header_names)) == header_names
 
 
-@pytest.mark.parametrize("place", [OURS, SIMULATION], ids=["collection", "simulation"])
+@pytest.mark.parametrize("place", [COLLECTION, SIMULATION], ids=["collection", "simulation"])
 def test_functions(header: Path, place: Path) -> None:
-    """All that is called, or simulated, is declared there."""
+    """Each function that is called or simulated is declared in the header."""
     written = "\n".join(path.read_text() for path in sorted(place.glob("*.[cp]*")) if path.is_file())
     names = set(re.findall(r"\bnvml(?:Device|System|Init|Shutdown|GpuInstance|ErrorString)\w*(?=[\"(])", written))
-    # Functions of one form but for a word in the middle of their names.
+    # A prefix of function names that are composed.
     names -= {"nvmlDeviceGet"}
     declared = set(re.findall(r"\bnvml\w+(?=\s*\()", header.read_text()))
     assert len(names) > 20

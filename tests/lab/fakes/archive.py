@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write a container image as a docker-archive, from files, with the standard library alone.
+"""Write a container image as a docker-archive, from files, with the standard library only.
 
 The archive is a tar file in the shape that ``docker save`` writes (``manifest.json``, one image configuration,
 one uncompressed layer) and that ``ctr -n k8s.io images import`` reads. The same input gives the same bytes:
@@ -40,7 +40,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Directory:
-    """A directory of its own mode, where the 0755 of implied parents is not right (``/tmp`` wants 0o1777)."""
+    """A directory with a mode other than the 0755 of implied parents (``/tmp`` needs 0o1777)."""
 
     mode: int = 0o755
 
@@ -59,8 +59,8 @@ def docker_archive(
 ) -> pathlib.Path:
     """Write the image ``name`` to ``path`` and return ``path``.
 
-    name: full reference with registry and tag (``lab.local/fake/pause:3.10``); more names are tags to be made
-        after the import.
+    name: full reference with registry and tag (``lab.local/fake/pause:3.10``); further names are tags after the
+        import.
     files: absolute path inside the image -> what is there. A ``Path`` is read with symbolic links followed and
         becomes 0755 if its owner may execute it, else 0644; ``bytes`` become 0644; see ``Link`` and ``Directory``.
         Parent directories are made.

@@ -29,7 +29,7 @@ __all__ = [
 
 DEVICE_PLUGIN = "lab.local/fake/k8s-device-plugin:v0.20.0"
 CUDA_SAMPLE = "lab.local/fake/cuda-sample:vectoradd"
-# Tags name the source of the original that is imitated; see README.md.
+# Tags name the source of the original; see README.md.
 GPUSHARE_EXTENDER = "lab.local/fake/gpushare-extender:c0b6141"
 GPUSHARE_DEVICE_PLUGIN = "lab.local/fake/gpushare-device-plugin:v2-1.11-aff8a23"
 NANO_GPU_EXTENDER = "lab.local/fake/nano-gpu-scheduler:0.3.0"
@@ -47,28 +47,32 @@ _GO_PROGRAMS = {
 }
 _PROGRAMS = (*_GO_PROGRAMS, "nvml-check", "pause", "vectorAdd")
 _CC = ("gcc", "-std=gnu11", "-O2", "-s", "-Wall", "-Wextra", "-Werror")
-# libnvidia-ml.so.1 of a real driver asks for these; since glibc 2.34 most of them are empty.
+# libnvidia-ml.so.1 of a real driver needs these; since glibc 2.34 most of them are empty.
 _GLIBC = ("libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1")
 
 
 def build(out_dir: Path, cache: Path) -> dict[str, Path]:
-    """Image name -> docker-archive in ``out_dir``, of all fakes but the pause image.
+    """Image name -> docker-archive in ``out_dir``, of all fakes except the pause image.
 
-    Programs are compiled once for each state of their sources and kept below ``cache``. Raises LabError with the
-    compiler's words, OSError when a folder cannot be written.
+    Programs are compiled once for each digest of their sources, below ``cache``. Raises LabError with the output of the
+    compiler, and OSError if a folder cannot be written.
     """
-    programs = _compiled(cache)
-    libraries = _dynamic(programs / "device-plugin")
+    programs = _ensure_compiled(cache)
+    libraries = _collect_system_files(programs / "device-plugin")
     return {
-        DEVICE_PLUGIN: _plugin(out_dir, DEVICE_PLUGIN, "nvidia-device-plugin", programs / "device-plugin", libraries),
-        GPUSHARE_DEVICE_PLUGIN: _plugin(
+        DEVICE_PLUGIN: _pack_plugin(
+            out_dir, DEVICE_PLUGIN, "nvidia-device-plugin", programs / "device-plugin", libraries
+        ),
+        GPUSHARE_DEVICE_PLUGIN: _pack_plugin(
             out_dir, GPUSHARE_DEVICE_PLUGIN, "gpushare-device-plugin-v2", programs / "gpushare-device-plugin", libraries
         ),
-        GPUSHARE_EXTENDER: _static(
+        GPUSHARE_EXTENDER: _pack_static(
             out_dir, GPUSHARE_EXTENDER, "gpushare-schd-extender", programs / "gpushare-extender"
         ),
-        NANO_GPU_EXTENDER: _static(out_dir, NANO_GPU_EXTENDER, "nano-gpu-scheduler", programs / "nano-gpu-scheduler"),
-        NANO_GPU_AGENT: _static(out_dir, NANO_GPU_AGENT, "nano-gpu-agent", programs / "nano-gpu-agent"),
+        NANO_GPU_EXTENDER: _pack_static(
+            out_dir, NANO_GPU_EXTENDER, "nano-gpu-scheduler", programs / "nano-gpu-scheduler"
+        ),
+        NANO_GPU_AGENT: _pack_static(out_dir, NANO_GPU_AGENT, "nano-gpu-agent", programs / "nano-gpu-agent"),
         CUDA_SAMPLE: docker_archive(
             out_dir / "cuda-sample.tar",
             name=CUDA_SAMPLE,
@@ -78,23 +82,23 @@ def build(out_dir: Path, cache: Path) -> dict[str, Path]:
                 "/cuda-samples/nvml-check": programs / "nvml-check",
             },
             entrypoint=["/cuda-samples/vectorAdd"],
-            # As in CUDA's images, therefore with the same trap: where nvidia is the default runtime, a pod that asks
-            # for no GPU sees all of them.
+            # As in CUDA's images, with the same risk: if nvidia is the default runtime, a pod that requests no GPU
+            # has all of them.
             env={"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"},
             labels={LABEL: "true"},
         ),
     }
 
 
-def _archive(out_dir: Path, name: str) -> Path:
-    """Where the archive of the image of this name is."""
+def _archive_path(out_dir: Path, name: str) -> Path:
+    """The path of the archive of an image."""
     return out_dir / f"{name.rpartition('/')[2].partition(':')[0]}.tar"
 
 
-def _static(out_dir: Path, name: str, command: str, program: Path) -> Path:
+def _pack_static(out_dir: Path, name: str, command: str, program: Path) -> Path:
     """The image of a program that needs nothing else, under the original's command."""
     return docker_archive(
-        _archive(out_dir, name),
+        _archive_path(out_dir, name),
         name=name,
         files={f"/usr/bin/{command}": program},
         entrypoint=[command],
@@ -102,14 +106,14 @@ def _static(out_dir: Path, name: str, command: str, program: Path) -> Path:
     )
 
 
-def _plugin(out_dir: Path, name: str, command: str, program: Path, libraries: dict[str, Content]) -> Path:
-    """The image of a device plugin that asks NVML, under the original's command."""
+def _pack_plugin(out_dir: Path, name: str, command: str, program: Path, libraries: dict[str, Content]) -> Path:
+    """The image of a device plugin that uses NVML, under the original's command."""
     return docker_archive(
-        _archive(out_dir, name),
+        _archive_path(out_dir, name),
         name=name,
         files={**libraries, f"/usr/bin/{command}": program, "/var/lib/kubelet/device-plugins": Directory()},
         entrypoint=[command],
-        # As in the originals: under the nvidia runtime a plugin sees every GPU without asking for one.
+        # As in the originals: under the nvidia runtime a plugin has every GPU without a request.
         env={"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "utility"},
         labels={LABEL: "true"},
     )
@@ -117,36 +121,36 @@ def _plugin(out_dir: Path, name: str, command: str, program: Path, libraries: di
 
 def pause(path: Path, *, name: str, cache: Path) -> Path:
     """Write the pod sandbox's image to ``path`` under ``name`` (the one that kubeadm lists); errors as in build."""
-    program = _compiled(cache) / "pause"
+    program = _ensure_compiled(cache) / "pause"
     return docker_archive(path, name=name, files={"/pause": program}, entrypoint=["/pause"], labels={LABEL: "true"})
 
 
-def _sources() -> list[Path]:
-    """What the programs are made of, tests left out."""
+def _list_sources() -> list[Path]:
+    """The sources of the programs, without tests."""
     found = [path for path in _SOURCE.rglob("*") if path.suffix in {".c", ".go", ".h", ".mod", ".sum"}]
     return sorted(path for path in found if not path.name.endswith("_test.go"))
 
 
 def digest() -> str:
-    """Changes with the sources, the compilers and their flags."""
+    """A digest of the sources, the compilers and their flags."""
     digest = hashlib.sha256("\n".join([*_CC, *GO_BUILD, run(["go", "version"]), run(["gcc", "--version"])]).encode())
-    for path in _sources():
+    for path in _list_sources():
         digest.update(f"\n{path.relative_to(_SOURCE)}\n".encode() + path.read_bytes())
     return digest.hexdigest()[:12]
 
 
-def _compiled(cache: Path) -> Path:
-    """Folder with the programs; it appears whole or not at all."""
+def _ensure_compiled(cache: Path) -> Path:
+    """Folder with the programs, which is created atomically."""
     target = cache / f"fakes-{digest()}"
     if all((target / program).is_file() for program in _PROGRAMS):
         return target
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fakes-", dir=cache) as scratch:
-        fresh = Path(scratch, "programs")
-        fresh.mkdir()
-        _compile(fresh)
+        folder = Path(scratch, "programs")
+        folder.mkdir()
+        _compile(folder)
         shutil.rmtree(target, ignore_errors=True)
-        os.replace(fresh, target)
+        os.replace(folder, target)
     return target
 
 
@@ -164,11 +168,11 @@ def _compile(target: Path) -> None:
         )
 
 
-def _dynamic(program: Path) -> dict[str, Content]:
+def _collect_system_files(program: Path) -> dict[str, Content]:
     """The part of a Debian system that PROGRAM needs to start and to find a library that the runtime mounts.
 
-    nvidia-cdi-hook runs the node's own ldconfig with this image as its root; /etc/debian_version tells it where this
-    image's loader looks for libraries. The image's ldconfig is there for those who look into the container by hand.
+    nvidia-cdi-hook runs the node's ldconfig with this image as its root; by /etc/debian_version it finds the folders
+    of the image's loader. The image's ldconfig is for users in the container.
     """
     files: dict[str, Content] = {f"/{name}": Link(f"usr/{name}") for name in ("bin", "lib", "lib64", "sbin")}
     files |= {f"/{name}": Directory(0o1777 if name == "tmp" else 0o755) for name in ("dev", "proc", "sys", "tmp")}
@@ -177,13 +181,13 @@ def _dynamic(program: Path) -> dict[str, Content]:
     if folder is None:
         raise LabError(f"{program} is not linked against glibc, so its image cannot be made; build it on Debian")
     for library in [*found, *(folder / name for name in _GLIBC)]:
-        files[_merged(library)] = library
+        files[_usr_path(library)] = library
     for name in ("/etc/debian_version", "/etc/os-release", "/etc/ld.so.conf", "/sbin/ldconfig"):
-        files[_merged(Path(name))] = Path(name)
-    files["/etc/ld.so.conf.d/multiarch.conf"] = f"{_merged(folder)}\n".encode()
+        files[_usr_path(Path(name))] = Path(name)
+    files["/etc/ld.so.conf.d/multiarch.conf"] = f"{_usr_path(folder)}\n".encode()
     return files
 
 
-def _merged(path: Path) -> str:
-    """PATH as it is called where /lib, /lib64 and /sbin are links into /usr."""
+def _usr_path(path: Path) -> str:
+    """PATH below /usr, as on systems where /lib, /lib64 and /sbin are links."""
     return f"/usr{path}" if path.parts[1] in {"lib", "lib64", "sbin"} else str(path)

@@ -91,21 +91,23 @@ def test_archive_has_the_requested_files_and_configuration(tmp_path: pathlib.Pat
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "message"),
     [
         ("pause:3", "needs a registry"),
         ("lab.local/pause", "needs a tag"),
         ("lab.local/pause@sha256:00", "needs a tag"),
     ],
 )
-def test_archive_with_a_name_that_the_runtime_changes_is_rejected(tmp_path: pathlib.Path, name: str, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_archive_with_a_name_that_the_runtime_changes_is_rejected(
+    tmp_path: pathlib.Path, name: str, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
         docker_archive(tmp_path / "image.tar", name=name, files={})
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("files", "says"),
+    ("files", "message"),
     [
         ({"a": b""}, "absolute and normal"),
         ({"/a/../b": b""}, "absolute and normal"),
@@ -114,9 +116,9 @@ def test_archive_with_a_name_that_the_runtime_changes_is_rejected(tmp_path: path
     ],
 )
 def test_archive_with_an_impossible_path_is_rejected(
-    tmp_path: pathlib.Path, files: dict[str, Content], says: str
+    tmp_path: pathlib.Path, files: dict[str, Content], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises(ValueError, match=message):
         write(tmp_path / "image.tar", files)
 
 

@@ -9,7 +9,7 @@ from gates.changelog import render
 CONFIG = {"title": "a.b", "sections": [["minor_changes", "Minor changes"], ["known_issues", "Known issues"]]}
 
 
-def test_render_lists_the_notes_of_all_fragments_by_section() -> None:
+def test_render_of_fragments_lists_notes_by_section() -> None:
     fragments = [
         {"release_summary": "First.", "known_issues": ["one"]},
         {"minor_changes": ["role - adds ``x``,\n  and more."], "known_issues": ["two"]},

@@ -24,7 +24,7 @@ def test_take_counts_kubelet_amounts_only_beside_a_plugin_socket(monkeypatch, so
     settings = Settings()
     name = settings.nodes[0].name
     node = {"kind": "Node", "metadata": {"name": name, "labels": {}}, "spec": {}, "status": {"allocatable": AMOUNTS}}
-    answers = {fingerprint._LOOK: "files", fingerprint._SOCKETS: sockets}
+    answers = {fingerprint._READ_FILES: "files", fingerprint._SOCKETS: sockets}
     monkeypatch.setattr(fingerprint.nodes, "execute", lambda _node, *words: answers[words[-1]])
     monkeypatch.setattr(fingerprint.cluster, "kubectl", lambda *_words: json.dumps({"items": [node]}))
     assert fingerprint.take(settings)["Node"].splitlines() == [f"{name} offers {each}" for each in offered]

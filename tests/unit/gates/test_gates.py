@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The gates that read the collection must be able to fail: each is given content that is wrong."""
+"""The gates that read the collection report wrong content."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from gates import action_groups, all_hosts, argument_specs, artifact, floors, licences, shell, words
+from gates import action_groups, all_hosts, argument_specs, artifact, layers, licences, shell, words
 
-DESCRIBED = {"description": "x", "type": "str"}
+OPTION = {"description": "x", "type": "str"}
 PLUGINS = "ansible_collections.gpu.kubernetes.plugins"
 LIST = {"description": "x", "type": "list", "elements": "str"}
 DICT = {"description": "x", "type": "dict", "options": {"a": {"description": "x", "type": "int", "required": True}}}
@@ -24,8 +24,8 @@ HEAD = {"short_description": "x", "description": "x", "author": "x", "version_ad
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
-    """A file of the plugins in a checkout of its own."""
-    monkeypatch.setattr(floors, "ROOT", tmp_path)
+    """Write a file of the plugins in a checkout for the test."""
+    monkeypatch.setattr(layers, "ROOT", tmp_path)
 
     def make(name, source):
         path = tmp_path / "plugins" / name
@@ -38,7 +38,7 @@ def file(tmp_path, monkeypatch):
 
 @pytest.fixture
 def role(tmp_path):
-    """A role, made of its documented options, its defaults and its tasks; it reads every option unless tasks are given."""
+    """Write a role from its documented options, its defaults and its tasks; without tasks it reads every option."""
 
     def make(options, defaults, tasks=None, **entry_points):
         folder = tmp_path / "demo"
@@ -56,23 +56,23 @@ def role(tmp_path):
 @pytest.mark.parametrize(
     ("option", "defaults", "problem"),
     [
-        ({**DESCRIBED, "default": "a"}, {"demo_x": "b"}, "documented default 'a', defaults/main.yml 'b'"),
-        ({**DESCRIBED, "default": "a"}, {}, "defaults/main.yml absent"),
-        ({**DESCRIBED}, {"demo_x": "a"}, "documented default absent"),
-        ({**DESCRIBED, "type": "int", "default": True}, {"demo_x": True}, "default True is not of type int"),
-        ({**DESCRIBED, "type": "int", "default": 1}, {"demo_x": True}, "documented default 1"),
-        ({**DESCRIBED, "type": "bool", "default": "true"}, {"demo_x": "true"}, "is not of type bool"),
-        ({**DESCRIBED, "type": "list", "default": []}, {"demo_x": []}, "without elements"),
-        ({**DESCRIBED, "type": "text", "default": "a"}, {"demo_x": "a"}, "type is 'text'"),
-        ({**DESCRIBED, "choices": ["a"], "default": "b"}, {"demo_x": "b"}, "none of its choices"),
-        ({**DESCRIBED, "required": True, "default": "b"}, {"demo_x": "b"}, "is required and has a default"),
+        ({**OPTION, "default": "a"}, {"demo_x": "b"}, "documented default 'a', defaults/main.yml 'b'"),
+        ({**OPTION, "default": "a"}, {}, "defaults/main.yml absent"),
+        ({**OPTION}, {"demo_x": "a"}, "documented default absent"),
+        ({**OPTION, "type": "int", "default": True}, {"demo_x": True}, "default True is not of type int"),
+        ({**OPTION, "type": "int", "default": 1}, {"demo_x": True}, "documented default 1"),
+        ({**OPTION, "type": "bool", "default": "true"}, {"demo_x": "true"}, "is not of type bool"),
+        ({**OPTION, "type": "list", "default": []}, {"demo_x": []}, "without elements"),
+        ({**OPTION, "type": "text", "default": "a"}, {"demo_x": "a"}, "type is 'text'"),
+        ({**OPTION, "choices": ["a"], "default": "b"}, {"demo_x": "b"}, "not one of its choices"),
+        ({**OPTION, "required": True, "default": "b"}, {"demo_x": "b"}, "is required and has a default"),
         ({"type": "str"}, {}, "no description"),
-        ({**DESCRIBED}, {"demo_y": 1}, "demo_y: in defaults/main.yml, not documented"),
-        ({**DESCRIBED, "type": "raw", "default": [1]}, {"demo_x": [True]}, "documented default [1]"),
-        ({**DESCRIBED, "type": "float", "default": 1}, {"demo_x": 1.0}, "documented default 1"),
-        ({**DESCRIBED, "type": "bool", "default": "{{ a }}"}, {"demo_x": "{{ a }}"}, "computed and no text"),
+        ({**OPTION}, {"demo_y": 1}, "demo_y: in defaults/main.yml, not documented"),
+        ({**OPTION, "type": "raw", "default": [1]}, {"demo_x": [True]}, "documented default [1]"),
+        ({**OPTION, "type": "float", "default": 1}, {"demo_x": 1.0}, "documented default 1"),
+        ({**OPTION, "type": "bool", "default": "{{ a }}"}, {"demo_x": "{{ a }}"}, "computed and not text"),
         ({**LIST, "default": ["a", 1]}, {"demo_x": ["a", 1]}, "default element 1 is not of type str"),
-        ({**LIST, "choices": ["a"], "default": ["b"]}, {"demo_x": ["b"]}, "default 'b' is none of its choices"),
+        ({**LIST, "choices": ["a"], "default": ["b"]}, {"demo_x": ["b"]}, "default 'b' is not one of its choices"),
         ({**LIST, "elements": "text"}, {}, "no type of elements: 'text'"),
         ({**DICT, "default": {"a": "1"}}, {"demo_x": {"a": "1"}}, "demo_x.a: default '1' is not of type int"),
         ({**DICT, "default": {}}, {"demo_x": {}}, "demo_x.a: required, and missing from the default"),
@@ -82,29 +82,29 @@ def role(tmp_path):
             "demo_x.b: in the default, not documented",
         ),
         ({**DICT, "options": {"a": {"type": "int"}}}, {}, "demo_x.a: no description"),
-        ({**DICT, "options": {"a": {**DESCRIBED, "type": "text"}}}, {}, "demo_x.a: type is 'text'"),
+        ({**DICT, "options": {"a": {**OPTION, "type": "text"}}}, {}, "demo_x.a: type is 'text'"),
         ({**DICT, "type": "str"}, {}, "has suboptions and is not a dict"),
     ],
 )
-def test_argument_specs_see_each_difference(role, option, defaults, problem):
+def test_argument_specs_report_each_difference(role, option, defaults, problem):
     count, problems = argument_specs.problems_of_role(role({"demo_x": option}, defaults))
     assert count == 1
     assert problem in "\n".join(problems)
 
 
-def test_argument_specs_accept_what_agrees(role):
+def test_argument_specs_that_agree_are_accepted(role):
     options = {
-        "demo_x": {**DESCRIBED, "default": "{{ a }}"},
-        "demo_n": {**DESCRIBED, "type": "int"},
-        "gpu_kubeconfig": {**DESCRIBED, "type": "path"},
+        "demo_x": {**OPTION, "default": "{{ a }}"},
+        "demo_n": {**OPTION, "type": "int"},
+        "gpu_kubeconfig": {**OPTION, "type": "path"},
     }
     again = {**HEAD, "options": {"demo_n": options["demo_n"]}}
     assert argument_specs.problems_of_role(role(options, {"demo_x": "{{ a }}"}, check=again)) == (3, [])
 
 
 @pytest.mark.parametrize("name", ["other_x", "gpu_kubeconfig_x"])
-def test_argument_specs_want_the_prefix_of_the_role(role, name):
-    _count, problems = argument_specs.problems_of_role(role({name: DESCRIBED}, {}))
+def test_argument_specs_require_the_prefix_of_the_role(role, name):
+    _count, problems = argument_specs.problems_of_role(role({name: OPTION}, {}))
     assert problems == [f"demo: {name}: public names start with demo_"]
 
 
@@ -121,8 +121,8 @@ def test_argument_specs_want_the_prefix_of_the_role(role, name):
         ),
     ],
 )
-def test_argument_specs_know_what_the_role_reads(role, tasks, problems):
-    assert argument_specs.problems_of_role(role({"demo_x": DESCRIBED}, {}, tasks)) == (1, problems)
+def test_argument_specs_report_options_that_are_not_read(role, tasks, problems):
+    assert argument_specs.problems_of_role(role({"demo_x": OPTION}, {}, tasks)) == (1, problems)
 
 
 @pytest.mark.parametrize(
@@ -133,28 +133,28 @@ def test_argument_specs_know_what_the_role_reads(role, tasks, problems):
         ("- include_role: {name: gpu.kubernetes.other}\n", ["demo: gpu_kubeconfig: nothing in the role reads it"]),
     ],
 )
-def test_argument_specs_option_read_by_an_internal_role_counts_where_it_is_included(role, tasks, problems):
-    folder = role({"gpu_kubeconfig": {**DESCRIBED, "type": "path"}}, {}, tasks)
+def test_argument_specs_option_of_an_included_internal_role_is_read(role, tasks, problems):
+    folder = role({"gpu_kubeconfig": {**OPTION, "type": "path"}}, {}, tasks)
     inner = folder.parent / "_inner" / "tasks" / "main.yml"
     inner.parent.mkdir(parents=True)
     inner.write_text("- debug:\n    var: gpu_kubeconfig\n")
     assert argument_specs.problems_of_role(folder) == (1, problems)
 
 
-def test_argument_specs_look_at_every_entry_point(role):
+def test_argument_specs_check_every_entry_point(role):
     check = {
         "description": "x",
         "author": "x",
         "version_added": "0.1.0",
-        "options": {"demo_x": {**DESCRIBED, "type": "int"}},
+        "options": {"demo_x": {**OPTION, "type": "int"}},
     }
-    assert argument_specs.problems_of_role(role({"demo_x": DESCRIBED}, {}, check=check))[1] == [
+    assert argument_specs.problems_of_role(role({"demo_x": OPTION}, {}, check=check))[1] == [
         "demo: entry point check: demo_x is not what it is in main",
         "demo: entry point check: no short_description",
     ]
 
 
-def test_argument_specs_want_a_spec(tmp_path):
+def test_argument_specs_require_a_main_entry_point(tmp_path):
     assert argument_specs.problems_of_role(tmp_path) == (
         0,
         [f"{tmp_path.name}: meta/argument_specs.yml has no entry point main"],
@@ -171,15 +171,15 @@ def test_argument_specs_want_a_spec(tmp_path):
         ("plugins/module_utils/_a/__init__.py", [], 2),
     ],
 )
-def test_licences(name, head, missing):
+def test_licences_report_missing_lines(name, head, missing):
     assert len(licences.problems(name, head)) == missing
 
 
 def test_licences_exempt_data_only():
-    assert licences.exempt("tests/unit/fixtures/config.toml")
-    assert licences.exempt("LICENSE")
-    assert not licences.exempt("plugins/modules/fixtures.py")
-    assert not licences.exempt("playbooks/site.yml")
+    assert licences.is_exempt("tests/unit/fixtures/config.toml")
+    assert licences.is_exempt("LICENSE")
+    assert not licences.is_exempt("plugins/modules/fixtures.py")
+    assert not licences.is_exempt("playbooks/site.yml")
 
 
 def test_action_groups_compare_both_ways():
@@ -208,31 +208,31 @@ def test_action_groups_compare_both_ways():
         ("import_module(name)\n", ["?"]),
     ],
 )
-def test_floors_read_imports(file, source, expected):
-    assert [name for _line, name in floors.imports(file("module_utils/_a/x.py", source))] == expected
+def test_layers_read_imports(file, source, expected):
+    assert [name for _line, name in layers.imports(file("module_utils/_a/x.py", source))] == expected
 
 
 @pytest.mark.parametrize(
-    ("allowed", "door", "source", "good"),
+    ("allowed", "allow_api", "source", "good"),
     [
-        (floors.GROUND, False, "from . import journal\n", True),
-        (floors.GROUND, False, "from .._files import read_bytes\n", True),
-        (floors.GROUND, False, "from ...modules import nvml_facts\n", False),
-        (floors.GROUND, False, "from ansible.module_utils.basic import AnsibleModule\n", False),
-        (floors.GROUND, False, "from .. import _kube_api\n", False),
-        (floors.GROUND, False, "from .._kube_api import call\n", False),
-        (floors.GROUND, False, "import importlib\nimportlib.import_module(name)\n", False),
-        (floors.NODE, False, "from ansible.module_utils.basic import AnsibleModule\n", True),
-        (floors.NODE, False, f"from {floors.UTILS}._kube_api import call\n", False),
-        (floors.NODE, False, "import kubernetes\n", False),
-        (floors.API, True, f"from {floors.UTILS}._kube_api import call\n", True),
-        (floors.API, True, "import requests\n", False),
-        (floors.FACES, False, "from ansible.plugins.action import ActionBase\n", True),
-        (floors.FACES, False, "import kubernetes\n", False),
+        (layers.MODULE_UTILS, False, "from . import journal\n", True),
+        (layers.MODULE_UTILS, False, "from .._files import read_bytes\n", True),
+        (layers.MODULE_UTILS, False, "from ...modules import nvml_facts\n", False),
+        (layers.MODULE_UTILS, False, "from ansible.module_utils.basic import AnsibleModule\n", False),
+        (layers.MODULE_UTILS, False, "from .. import _kube_api\n", False),
+        (layers.MODULE_UTILS, False, "from .._kube_api import call\n", False),
+        (layers.MODULE_UTILS, False, "import importlib\nimportlib.import_module(name)\n", False),
+        (layers.NODE, False, "from ansible.module_utils.basic import AnsibleModule\n", True),
+        (layers.NODE, False, f"from {layers.UTILS}._kube_api import call\n", False),
+        (layers.NODE, False, "import kubernetes\n", False),
+        (layers.API, True, f"from {layers.UTILS}._kube_api import call\n", True),
+        (layers.API, True, "import requests\n", False),
+        (layers.OTHER_PLUGINS, False, "from ansible.plugins.action import ActionBase\n", True),
+        (layers.OTHER_PLUGINS, False, "import kubernetes\n", False),
     ],
 )
-def test_floors_know_who_may_lean_on_what(file, allowed, door, source, good):
-    found = list(floors.problems_of_file(file("module_utils/_a/x.py", source), allowed, "why", door=door))
+def test_layers_report_forbidden_imports(file, allowed, allow_api, source, good):
+    found = list(layers.problems_of_file(file("module_utils/_a/x.py", source), allowed, "why", allow_api=allow_api))
     assert (found == []) is good
 
 
@@ -252,8 +252,8 @@ def test_floors_know_who_may_lean_on_what(file, allowed, door, source, good):
         ("{{ match.groups() }}", False),
     ],
 )
-def test_floors_see_inventory_groups(text, named):
-    assert bool(floors.GROUP.search(text)) is named
+def test_layers_find_inventory_groups(text, named):
+    assert bool(layers.GROUP.search(text)) is named
 
 
 READS = "each host reads the variables of all hosts; group them once (run_once), then look up"
@@ -270,7 +270,7 @@ ROLE_VARS = f'rows: "{ALL_HOSTS}"\nnodes: "{{{{ rows | map(attribute=\'node\') }
         # Through variables of the role, in a condition, in a loop, and in the task's own variables.
         ({"debug": {"msg": "x"}, "when": "nodes | length > 0"}, READS),
         ({"debug": {"msg": "x"}, "loop": "{{ rows }}"}, READS),
-        ({"debug": {"msg": "{{ mine_of }}"}, "vars": {"mine_of": "{{ nodes }}"}}, READS),
+        ({"debug": {"msg": "{{ rows_of }}"}, "vars": {"rows_of": "{{ nodes }}"}}, READS),
         ({"debug": {"msg": "{{ nodes }}"}, "vars": {"nodes": []}}, ""),
         ({"debug": {"msg": "x"}, "vars": {"passed": "{{ nodes }}"}}, ""),
         ({"debug": {"msg": "{{ own }} {{ hostvars[inventory_hostname].b }}"}}, ""),
@@ -349,6 +349,13 @@ def test_words_of_each_name_are_checked(tmp_path, name, content, problem):
     found, count = words.problems(tmp_path, ("plugins",), ())
     assert count == 1
     assert any(problem in text for text in found) if problem else found == []
+
+
+def test_words_in_tests_are_checked(tmp_path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_a.py").write_text("def test_file_of_somebody_stays(): ...\n")
+    (found,), _count = words.problems(tmp_path, words.FOLDERS, ())
+    assert found.startswith("tests/test_a.py:1: the name test_file_of_somebody_stays has 'somebody'")
 
 
 def test_words_with_pending_place_ignores_it_until_it_is_clean(tmp_path):

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the lab's inventory makes of the images that a user gives it."""
+"""The variables of the lab's inventory for the images of a user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lab.inventory import image_variables
 from lab.settings import Settings
 
 REPOSITORY = "registry.example.com/acs/k8s-gpushare-schd-extender"
-#: The archive of an extender, the variables of its image, and whether pods have to get NVIDIA's runtime without asking for it.
+#: The archive of an extender, the variables of its image, and whether NVIDIA's runtime has to be the default.
 EXTENDERS = {
     "published": (f"{REPOSITORY}:1.11-d170d8a", "acs/k8s-gpushare-schd-extender", "1.11-d170d8a", True),
     "own-build": (f"{REPOSITORY}:c0b6141", "acs/k8s-gpushare-schd-extender", "c0b6141", None),
@@ -22,7 +22,7 @@ EXTENDERS = {
 
 
 @pytest.mark.parametrize("case", EXTENDERS)
-def test_the_published_extender_needs_nvidias_runtime_as_the_default_one(tmp_path, case):
+def test_published_extender_sets_nvidias_runtime_as_default(tmp_path, case):
     name, repository, tag, default = EXTENDERS[case]
     if name:
         docker_archive(tmp_path / "extender.tar", name=name, files={"/x": b""})

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run ends with: counts that hide nothing, and why something failed."""
+"""The summary of a run: counts, and the reasons of failures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BAD = Case(
     "a.b", "test_bad[1]", "failed", "def test():\n>   assert 1 == 2\nE   assert 1 == 2\n\nx.py:3: AssertionError"
 )
 SKIPPED = Case("a.b", "test_kmod", "skipped", "not concerned: kmod is here")
-LACKING = Case("a.b", "test_real", "skipped", "there is no containerd here")
+MISSING_TOOL = Case("a.b", "test_real", "skipped", "there is no containerd here")
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def reports(tmp_path, monkeypatch):
 
 @pytest.fixture
 def summary(reports):
-    """The summary of gates (name -> verdict) and of what they left: its exit status and its lines."""
+    """The summary of gates (name -> verdict) and of their reports: its exit status and its lines."""
 
     def make(verdicts, **cases):
         for name, those in cases.items():
@@ -56,7 +56,7 @@ def summary(reports):
         ({"units": "not run"}, [], "0 passed, 1 failed, 0 skipped", 1),
         ({"units": "passed"}, [BAD], "0 passed, 1 failed, 0 skipped", 1),
         ({"units": "passed"}, [SKIPPED], "0 passed, 0 failed, 1 skipped", 1),
-        ({"units": "passed"}, [GOOD, LACKING], "1 passed, 0 failed, 1 skipped", 0),
+        ({"units": "passed"}, [GOOD, MISSING_TOOL], "1 passed, 0 failed, 1 skipped", 0),
         ({"units": "passed"}, [], "1 passed, 0 failed, 0 skipped", 0),
         ({}, [], "0 passed, 0 failed, 0 skipped", 1),
     ],
@@ -66,7 +66,7 @@ def test_summary_counts_decide_the_status(summary, verdicts, cases, line, status
     assert (answer, lines[-1]) == (status, line)
 
 
-def test_summary_report_cut_short_is_a_failure(summary, reports):
+def test_summary_truncated_report_is_a_failure(summary, reports):
     (reports / "units-3.8.xml").write_text("<testsuites><testsuite")
     answer, lines = summary({"units": "passed"})
     assert (answer, lines[-1]) == (1, "0 passed, 1 failed, 0 skipped")
@@ -85,9 +85,9 @@ def test_not_run_is_a_failure_on_ci_alone(summary, monkeypatch, ci, line, status
     assert any("no Python 3.13" in each for each in lines)
 
 
-def test_skip_for_want_of_a_tool_is_a_failure_on_ci(summary, monkeypatch):
+def test_skip_without_a_tool_is_a_failure_on_ci(summary, monkeypatch):
     monkeypatch.setenv("CI", "1")
-    answer, lines = summary({"units": "passed"}, units=[GOOD, SKIPPED, LACKING])
+    answer, lines = summary({"units": "passed"}, units=[GOOD, SKIPPED, MISSING_TOOL])
     assert (answer, lines[-1]) == (1, "1 passed, 1 failed, 1 skipped")
     assert "  failed: a.b test_real" in lines
     assert "skipped in units: 1 x not concerned: kmod is here" in lines
@@ -128,13 +128,13 @@ def test_json_of_a_run_in_parts_has_the_gates_of_all_parts_of_one_commit(reports
 
 
 @pytest.mark.parametrize(("gate", "outcome"), [("units", "failed"), ("nodes", "skipped"), ("core-2.18", "skipped")])
-def test_skip_on_ci_is_a_failure_but_in_environments_that_lack_packages(monkeypatch, gate, outcome):
+def test_skip_on_ci_is_a_failure_except_in_minimal_environments(monkeypatch, gate, outcome):
     monkeypatch.setenv("CI", "1")
-    assert _report.judged(LACKING, gate).outcome == outcome
-    assert _report.judged(SKIPPED, gate) == SKIPPED
+    assert _report.apply_ci_rule(MISSING_TOOL, gate).outcome == outcome
+    assert _report.apply_ci_rule(SKIPPED, gate) == SKIPPED
 
 
-def test_reports_leave_out_what_xml_cannot_hold(reports):
+def test_report_has_no_characters_that_xml_forbids(reports):
     _report.write("units", [Case("a", "b", "failed", "\x1b[31mred\x1b[0m \x00 <&> ✗")])
     assert _report.read(reports / "units.xml") == [Case("a", "b", "failed", "red  <&> ✗")]
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Two jobs run the gates, and whatever ends a run, its last line is the count."""
+"""Two jobs run the gates, and the last line of each run has the counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from gates import machine, scenarios, versions
 
 TESTS = Path(__file__).resolve().parents[2]
-# Gates of a script: NAME prints, fails where it is called bad, and waits to be ended where it is called hangs.
+# Gates of a script: NAME prints; one with "bad" in its name fails, one with "hangs" waits until it is ended.
 GATE = """
 import sys, time
 print("output of", sys.argv[1], flush=True)
@@ -52,7 +52,7 @@ def verdicts(folder):
     return {gate["name"]: gate["verdict"] for gate in json.loads((folder / "demo.json").read_text())["gates"]}
 
 
-def test_all_gates_run_whatever_the_others_do(start, tmp_path):
+def test_gates_run_after_a_failed_gate(start, tmp_path):
     process = start(600, "main", "good", "bad", "better")
     lines = process.communicate()[0].splitlines()
     assert (process.returncode, lines[-1]) == (1, "3 passed, 1 failed, 0 skipped")
@@ -72,21 +72,21 @@ def test_run_over_its_limit_ends_with_a_summary(start, tmp_path):
 
 
 def test_gate_that_the_runner_loses_is_a_failure(start, tmp_path):
-    (tmp_path / "good.log").mkdir()  # so that it cannot be written
+    (tmp_path / "good.log").mkdir()  # a folder cannot be written
     process = start(600, "main", "good")
     assert process.communicate()[0].splitlines()[-1] == "1 passed, 1 failed, 0 skipped"
     assert (process.returncode, verdicts(tmp_path)) == (1, {"main": "passed", "good": "lost"})
 
 
 def test_scenario_whose_cluster_dies_fails_and_the_next_gets_a_new_lab(lab, monkeypatch):
-    noted, _prints, _guest_runs = lab
+    commands, _differences, _guest_runs = lab
 
-    def die(*_words):
+    def fail(*_words):
         raise scenarios.LabError("no API server")
 
-    monkeypatch.setattr(scenarios.fingerprint, "remaining", die)
+    monkeypatch.setattr(scenarios.fingerprint, "remaining", fail)
     assert scenarios.run_all("cluster", ["default", "kube_scheduler_extender"]) == 1
-    assert noted[-4:] == ["up", ("kube_scheduler_extender", None), "down", "down"]
+    assert commands[-4:] == ["up", ("kube_scheduler_extender", None), "down", "down"]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_scenario_whose_cluster_dies_fails_and_the_next_gets_a_new_lab(lab, monk
         ((1, 26), True, "", False, 1, "run the whole as root"),
     ],
 )
-def test_machine_that_lacks_something_is_reported_first(monkeypatch, capsys, go, pythons, ci, root, status, printed):
+def test_machine_without_a_tool_is_reported_first(monkeypatch, capsys, go, pythons, ci, root, status, printed):
     monkeypatch.setenv("CI", ci)
     monkeypatch.delenv("GATES_TIER", raising=False)
     monkeypatch.setattr(machine, "go_version", lambda: go)
@@ -116,38 +116,38 @@ def test_machine_that_lacks_something_is_reported_first(monkeypatch, capsys, go,
 
 @pytest.fixture
 def lab(monkeypatch, tmp_path):
-    """A lab that is not there: commands are noted, each scenario leaves the next list of differences."""
-    noted, prints, guest_runs = [], [], [True]
+    """A fake lab: commands are recorded, each scenario leaves the next list of differences."""
+    commands, differences, guest_runs = [], [], [True]
     monkeypatch.setattr(scenarios, "CACHE", tmp_path)
     monkeypatch.setattr(scenarios, "write", lambda *_words: None)
-    monkeypatch.setattr(scenarios.subprocess, "run", lambda command, **_more: noted.append(command[-1]))
+    monkeypatch.setattr(scenarios.subprocess, "run", lambda command, **_more: commands.append(command[-1]))
     monkeypatch.setattr(scenarios.fingerprint, "take", lambda _settings: {"node": "label a"})
-    monkeypatch.setattr(scenarios.fingerprint, "remaining", lambda *_words: prints.pop(0) if prints else [])
+    monkeypatch.setattr(scenarios.fingerprint, "remaining", lambda *_words: differences.pop(0) if differences else [])
 
     def run(command, env):
         name = command[-1]
-        noted.append((name, env.get("LAB_GUEST")) if command[0] == "molecule" else name)
+        commands.append((name, env.get("LAB_GUEST")) if command[0] == "molecule" else name)
         return 0, ["  /molecule/default/../sharing/present/test_sharing.py"] if guest_runs and env.get(
             "LAB_GUEST"
         ) else []
 
     monkeypatch.setattr(scenarios, "run", run)
-    return noted, prints, guest_runs
+    return commands, differences, guest_runs
 
 
 def test_sharing_runs_on_the_cluster_of_default(lab):
-    noted, _prints, guest_runs = lab
+    commands, _differences, guest_runs = lab
     assert scenarios.run_all("cluster", ["default", "sharing"]) == 0
-    assert noted == ["down", "up", ("default", "sharing"), "down"]
+    assert commands == ["down", "up", ("default", "sharing"), "down"]
     guest_runs.clear()
     assert scenarios.run_all("cluster", ["default", "sharing"]) == 1
 
 
 def test_scenario_that_leaves_a_difference_fails_and_the_next_gets_a_new_lab(lab):
-    noted, prints, _guest_runs = lab
-    prints += [["node: +label b"]]
+    commands, differences, _guest_runs = lab
+    differences += [["node: +label b"]]
     assert scenarios.run_all("cluster", ["default", "kube_scheduler_extender"]) == 1
-    assert noted == ["down", "up", ("default", None), "down", "up", ("kube_scheduler_extender", None), "down"]
+    assert commands == ["down", "up", ("default", None), "down", "up", ("kube_scheduler_extender", None), "down"]
 
 
 def test_scenario_that_does_not_exist_is_refused(capsys):

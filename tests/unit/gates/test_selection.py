@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which scenarios and playbook tests a change is tested by."""
+"""The selection of scenarios and playbook tests for a change."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_base_on_a_branch_is_the_merge_base_with_main(checkout, tmp_path):
 def test_changed_counts_commits_working_tree_and_new_files(checkout, tmp_path):
     (tmp_path / "day-01").write_text("a\nc\n")
     (tmp_path / "untracked").write_text("a\nb\nc\n")
-    assert selection.changed(selection.base()) == {"day-01": 2, "day-02": 2, "untracked": 3}
+    assert selection.read_changed(selection.base()) == {"day-01": 2, "day-02": 2, "untracked": 3}
 
 
 def test_every_role_module_and_package_is_on_a_line(monkeypatch):
@@ -105,7 +105,7 @@ def test_every_role_module_and_package_is_on_a_line(monkeypatch):
     ]
 
 
-def test_changed_roles_are_tested_whole_and_those_on_changed_fixtures_by_first_tests():
+def test_changed_roles_run_all_tests_and_users_of_fixtures_the_first():
     whole, sampled = selection.changed_roles(["tests/fakes/kubernetes_api.py", "roles/cuda/tasks/main.yml"], {})
     assert whole == ["cuda"]
     assert {"gpushare", "nvidia_driver"} <= set(sampled)
@@ -119,7 +119,7 @@ def test_changed_roles_are_tested_whole_and_those_on_changed_fixtures_by_first_t
     assert selection.changed_roles(["requirements-dev.txt"], {}) == (every, [])
 
 
-def test_changed_roles_on_the_line_of_a_changed_plugin_are_tested_by_first_tests():
+def test_changed_roles_on_the_line_of_a_plugin_run_the_first_tests():
     lines = {
         "sharing": ["roles/gpushare", "roles/nano_gpu", "plugins/filter/node_capacities"],
         "cuda": ["roles/cuda"],

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The gate warns of compatibility tables that nobody has compared with their sources for half a year."""
+"""The gate warns of compatibility tables whose last comparison with their sources is half a year old."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ DAY = datetime.date(2026, 11, 26)
         ("---\n# Nothing\n", 0, 1, 0),
     ],
 )
-def test_compare_warns_of_old_tables_and_requires_a_day(text: str, later: int, problems: int, warnings: int) -> None:
+def test_compare_of_old_table_warns_and_without_date_fails(text: str, later: int, problems: int, warnings: int) -> None:
     found = compare({"a.yml": text}, DAY + datetime.timedelta(days=later))
     assert [len(each) for each in found] == [problems, warnings]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Unreachable hosts: too many end the run before any change, and others are left out of the later plays, with an exit status of its own."""
+"""Unreachable hosts: too many end the run before any change. Others are left out of the later plays, and the exit status is 4."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import HERE, ROOT
 
-# Nothing listens there.
+# Nothing listens on this port.
 UNREACHABLE = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
-REFUSED = (
+TOO_MANY = (
     "2 of 5 GPU hosts are unreachable, and gpu_nodes_max_unreachable allows {}: alone, lost; restore their connection"
 )
 
 
 @pytest.fixture
 def connect(run, tmp_path):
-    """Run the play that connects, twice as in site, and a later one with any_errors_fatal: exit code and output in one line."""
+    """Run the play that connects, twice as in site, and a later play with any_errors_fatal: exit code and output in one line."""
 
     def run_plays(hosts, **extra):
-        later = {
+        later_play = {
             "hosts": "{{ __gpu_nodes }}",
             "vars_files": [str(ROOT / "playbooks" / "vars" / "hosts.yml")],
             "gather_facts": False,
@@ -39,11 +39,11 @@ def connect(run, tmp_path):
                 },
             ],
         }
-        steps = {"ansible.builtin.import_playbook": str(ROOT / "playbooks" / "steps" / "connect.yml")}
+        connect_play = {"ansible.builtin.import_playbook": str(ROOT / "playbooks" / "steps" / "connect.yml")}
         playbook = tmp_path / "play.yml"
-        playbook.write_text(json.dumps([steps, steps, later]))
-        code, said = run({"gpu_nodes": {"hosts": hosts, "vars": HERE}}, playbook, **extra)
-        return code, " ".join(said.split())
+        playbook.write_text(json.dumps([connect_play, connect_play, later_play]))
+        code, output = run({"gpu_nodes": {"hosts": hosts, "vars": HERE}}, playbook, **extra)
+        return code, " ".join(output.split())
 
     return run_plays
 
@@ -53,30 +53,30 @@ HOSTS = {"a": {}, "lost": UNREACHABLE, "b": {}, "alone": UNREACHABLE, "c": {}}
 
 @pytest.mark.parametrize(("limit", "allowed"), [({}, 0), ({"gpu_nodes_max_unreachable": "39%"}, 1)])
 def test_more_unreachable_hosts_than_allowed_end_the_run(connect, limit, allowed):
-    code, said = connect(HOSTS, **limit)
-    assert code == 2, said
-    assert REFUSED.format(allowed) in said
-    assert "left out" not in said
+    code, output = connect(HOSTS, **limit)
+    assert code == 2, output
+    assert TOO_MANY.format(allowed) in output
+    assert "left out" not in output
 
 
 def test_unreachable_hosts_within_the_limit_are_left_out_with_exit_status_4(connect):
-    code, said = connect(HOSTS, gpu_nodes_max_unreachable="40%")
-    assert code == 4, said
+    code, output = connect(HOSTS, gpu_nodes_max_unreachable="40%")
+    assert code == 4, output
     for host in "abc":
-        assert f"[{host}]: left out alone,lost." in said
-    assert "all hosts a,b,c." in said
+        assert f"[{host}]: left out alone,lost." in output
+    assert "all hosts a,b,c." in output
     # The second play does not connect again.
-    assert said.count("UNREACHABLE!") == 2
+    assert output.count("UNREACHABLE!") == 2
 
 
-def test_reachable_hosts_are_all_of_the_run(connect):
-    code, said = connect({"a": {}, "b": {}})
-    assert code == 0, said
-    assert "[b]: left out ." in said
+def test_run_without_unreachable_hosts_leaves_no_host_out(connect):
+    code, output = connect({"a": {}, "b": {}})
+    assert code == 0, output
+    assert "[b]: left out ." in output
 
 
-def test_failed_host_ends_the_run_whatever_the_limit_is(connect):
+def test_failed_host_ends_the_run_with_any_limit(connect):
     failing = {"ansible_python_interpreter": "/nonexistent/python"}
-    code, said = connect({"a": {}, "b": failing}, gpu_nodes_max_unreachable="100%")
-    assert code == 2, said
-    assert "left out" not in said
+    code, output = connect({"a": {}, "b": failing}, gpu_nodes_max_unreachable="100%")
+    assert code == 2, output
+    assert "left out" not in output

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The order of the playbooks, and what they and the links between roles promise before a host or a cluster is read."""
+"""The order of plays and roles in the playbooks, their first checks, and defaults that follow other roles."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import HERE, ROO
 
 MANIFEST = ROOT / "tests/unit/plugins/module_utils/_scheduler/fixtures/kubeadm-1.34.4.yaml"
 LOCAL = "ansible_connection=local ansible_become=false"
-# This one asks the API server alone.
+# This playbook reads only the API server.
 NO_HOSTS = ("show_gpu_allocation.yml",)
-ELSEWHERE = {"patch_kube_scheduler.yml": "kube_control_plane"}
+OTHER_GROUPS = {"patch_kube_scheduler.yml": "kube_control_plane"}
 PLAYBOOKS = sorted({path.name for path in (ROOT / "playbooks").glob("*.yml")} - {*NO_HOSTS})
 ROLES = ("k8s_device_plugin", "gpu_smoke_test", "gpu_verify")
 
 
-def plays(path):
+def iterate_plays(path):
     """All plays of a playbook and of those that it imports, in their order."""
     for play in yaml.safe_load(path.read_text()):
         imported = play.get("ansible.builtin.import_playbook")
-        yield from plays(path.parent / imported) if imported else [play]
+        yield from iterate_plays(path.parent / imported) if imported else [play]
 
 
-def plays_of(name):
+def read_plays(name):
     """The plays of a playbook without the first one of many, which only connects to the hosts."""
-    return [play for play in plays(ROOT / "playbooks" / name) if play["name"] != "Connect to the GPU hosts"]
+    return [play for play in iterate_plays(ROOT / "playbooks" / name) if play["name"] != "Connect to the GPU hosts"]
 
 
 @pytest.mark.parametrize("playbook", PLAYBOOKS)
-def test_hosts_of_a_first_play_are_a_group_that_must_have_hosts(playbook):
-    first = plays_of(playbook)[0]
-    group = ELSEWHERE.get(playbook, "gpu_nodes")
+def test_first_play_runs_on_a_group_that_must_have_hosts(playbook):
+    first = read_plays(playbook)[0]
+    group = OTHER_GROUPS.get(playbook, "gpu_nodes")
     assert (first["hosts"], first["vars_files"]) == (f"{{{{ __{group} }}}}", ["vars/hosts.yml"])
 
 
 def find_cuda(name):
     """The plays of a playbook that use the role cuda, by its entry point."""
     found = {}
-    for play in plays_of(name):
-        for task in tasks_of(play.get("tasks", [])):
+    for play in read_plays(name):
+        for task in iterate_tasks(play.get("tasks", [])):
             role = task.get("ansible.builtin.include_role", {})
             if role.get("name") == "gpu.kubernetes.cuda":
                 found[role.get("tasks_from", "main")] = play
@@ -52,7 +52,7 @@ def find_cuda(name):
 
 
 def test_cuda_is_checked_before_any_change_installed_and_removed_with_the_rest():
-    check, change = plays_of("prepare_gpu_nodes.yml")[:2]
+    check, change = read_plays("prepare_gpu_nodes.yml")[:2]
     assert find_cuda("prepare_gpu_nodes.yml") == {"preflight": check, "prepare": change}
     assert "cuda" in check["tags"]
     assert find_cuda("remove_gpu_nodes.yml")["main"]["vars"]["cuda_state"] == "absent"
@@ -64,58 +64,62 @@ def test_playbooks_are_short():
     assert sum(number for path, number in lines.items() if path.parent.name == "vars") <= 40
 
 
-def tasks_of(tasks):
+def iterate_tasks(tasks):
     """The tasks of a play of playbooks/ in order, with those of blocks and imported files."""
     for task in tasks:
         if "block" in task:
-            yield from tasks_of([*task["block"], *task.get("rescue", []), *task.get("always", [])])
+            yield from iterate_tasks([*task["block"], *task.get("rescue", []), *task.get("always", [])])
         elif (imported := ROOT / "playbooks" / task.get("ansible.builtin.import_tasks", "/")).is_file():
-            yield from tasks_of(yaml.safe_load(imported.read_text()))
+            yield from iterate_tasks(yaml.safe_load(imported.read_text()))
         else:
             yield task
 
 
-def included_role(task):
+def find_included_role(task):
     """Name and entry point of the role that a task includes; None if it includes none."""
     included = next((task[key] for key in task if key.endswith(("import_role", "include_role"))), None)
     return included and (included["name"].removeprefix("gpu.kubernetes."), included.get("tasks_from", "main"))
 
 
-def steps(name):
-    """Role and entry point of what the plays of a playbook do, in order, without the leases."""
-    for play in plays_of(name):
+def iterate_steps(name):
+    """Role and entry point of each step of a playbook, in order, without the leases."""
+    for play in read_plays(name):
         yield from ((role["role"].rpartition(".")[2], "main") for role in play.get("roles", []))
-        for task in tasks_of(play.get("tasks", [])):
-            included = included_role(task)
+        for task in iterate_tasks(play.get("tasks", [])):
+            included = find_included_role(task)
             if included and included[0] != "_lease":
                 yield included
             if "__scheduler_step" in task.get("vars", {}):
                 yield "kube_scheduler_extender", task["vars"]["__scheduler_step"]
 
 
-ENTERED, ROLE, LEFT = "{{ gpu_sharing_node_plan.node_present }}", "{{ gpu_sharing_role }}", "{{ __gpu_strategy_role }}"
+ENTERED_ROLE, ROLE, LEFT_ROLE = (
+    "{{ gpu_sharing_node_plan.node_present }}",
+    "{{ gpu_sharing_role }}",
+    "{{ __gpu_strategy_role }}",
+)
 #: If nodes reported shares before kube-scheduler calls the extender, their pods would get no GPU.
 CHANGE = [
     ("gpu_sharing", "main"),
-    (ENTERED, "preflight"),
+    (ENTERED_ROLE, "preflight"),
     ("kube_scheduler_extender", "preflight"),
     ("kube_scheduler_extender", "restore"),
     ("gpu_node_maintenance", "begin"),
-    (LEFT, "node_absent"),
+    (LEFT_ROLE, "node_absent"),
     (ROLE, "cluster_present"),
     ("kube_scheduler_extender", "endpoints"),
     ("kube_scheduler_extender", "main"),
-    (LEFT, "cluster_absent"),
+    (LEFT_ROLE, "cluster_absent"),
 ]
-ENTER = [("k8s_device_plugin", "main"), (ENTERED, "node_present"), ("gpu_node_maintenance", "end")]
+ENTER = [("k8s_device_plugin", "main"), (ENTERED_ROLE, "node_present"), ("gpu_node_maintenance", "end")]
 
 
 def test_strategies_change_in_an_order_in_which_no_pod_loses_its_gpu():
-    assert list(steps("share_gpus.yml")) == [*CHANGE, *ENTER]
-    assert list(steps("remove_gpu_nodes.yml"))[1 : len(CHANGE) + 1] == CHANGE
+    assert list(iterate_steps("share_gpus.yml")) == [*CHANGE, *ENTER]
+    assert list(iterate_steps("remove_gpu_nodes.yml"))[1 : len(CHANGE) + 1] == CHANGE
     serial = {
         task["vars"]["__scheduler_step"]: play.get("serial")
-        for play in plays_of("share_gpus.yml")
+        for play in read_plays("share_gpus.yml")
         for task in play.get("tasks", [])
         if "__scheduler_step" in task.get("vars", {})
     }
@@ -139,18 +143,18 @@ def test_no_control_plane_is_changed_while_another_would_be_refused(run, tmp_pat
         }
         for name, path in manifests.items()
     }
-    code, said = run(
+    code, output = run(
         {"kube_control_plane": {"hosts": hosts, "vars": HERE}},
         ROOT / "playbooks" / "patch_kube_scheduler.yml",
         gpu_kubeconfig=str(kubeconfig),
         kube_scheduler_extender_extenders=[{"urlPrefix": "http://127.0.0.1:1/x", "filterVerb": "filter"}],
     )
     assert code != 0
-    for bad in ("two", "three"):
-        assert str(manifests[bad]) in " ".join(said.split())
-        assert f"fatal: [{bad}]" in said
-    assert "fatal: [one]" not in said
-    assert "PLAY [Patch kube-scheduler]" not in said
+    for refused in ("two", "three"):
+        assert str(manifests[refused]) in " ".join(output.split())
+        assert f"fatal: [{refused}]" in output
+    assert "fatal: [one]" not in output
+    assert "PLAY [Patch kube-scheduler]" not in output
     assert not (tmp_path / "state-one").exists()
 
 
@@ -163,9 +167,9 @@ def test_no_control_plane_is_changed_while_another_would_be_refused(run, tmp_pat
     ],
 )
 def test_group_without_hosts_is_an_error(run, playbook, inventory):
-    code, said = run(inventory, ROOT / "playbooks" / playbook)
+    code, output = run(inventory, ROOT / "playbooks" / playbook)
     assert code != 0
-    assert f"The inventory has no host in {ELSEWHERE.get(playbook, 'gpu_nodes')}; " in said
+    assert f"The inventory has no host in {OTHER_GROUPS.get(playbook, 'gpu_nodes')}; " in output
 
 
 @pytest.mark.parametrize(
@@ -178,39 +182,39 @@ def test_group_without_hosts_is_an_error(run, playbook, inventory):
         "show_gpu_allocation",
     ],
 )
-def test_the_kubeconfig_is_checked_before_anything_else(name):
-    """Nothing comes before it but the end of hosts that the run is not about."""
-    first = next(task for task in plays_of(f"{name}.yml")[0]["pre_tasks"] if "ansible.builtin.meta" not in task)
+def test_kubeconfig_is_checked_first(name):
+    """Only the task that ends hosts outside the run comes before it."""
+    first = next(task for task in read_plays(f"{name}.yml")[0]["pre_tasks"] if "ansible.builtin.meta" not in task)
     assert first["ansible.builtin.import_role"] == {"name": "gpu.kubernetes.gpu_preflight", "tasks_from": "controller"}
     assert "when" not in first
 
 
-def test_missing_kubeconfig_is_told(run):
+def test_missing_kubeconfig_is_reported(run):
     inventory = "[gpu_nodes]\nnode ansible_connection=local\n"
-    code, said = run(inventory, ROOT / "playbooks" / "label_gpu_nodes.yml", gpu_kubeconfig="/nonexistent")
+    code, output = run(inventory, ROOT / "playbooks" / "label_gpu_nodes.yml", gpu_kubeconfig="/nonexistent")
     assert code != 0
-    assert "node: the kubeconfig /nonexistent does not exist" in " ".join(said.split())
+    assert "node: the kubeconfig /nonexistent does not exist" in " ".join(output.split())
 
 
 @pytest.mark.parametrize(
     ("name", "play"), [("site", "Label the GPU nodes"), ("remove_gpu_nodes", "Remove the pods of interrupted")]
 )
-def test_nothing_is_decided_that_a_run_does_not_need(run, name, play):
+def test_sharing_is_not_planned_in_a_run_without_its_tags(run, name, play):
     playbook = ROOT / "playbooks" / f"{name}.yml"
-    code, said = run(f"[gpu_nodes]\nnode {LOCAL}\n", playbook, "--tags", "labels", gpu_kubeconfig="/nonexistent")
+    code, output = run(f"[gpu_nodes]\nnode {LOCAL}\n", playbook, "--tags", "labels", gpu_kubeconfig="/nonexistent")
     assert code != 0
-    assert f"PLAY [{play}" in said.partition("the kubeconfig /nonexistent does not exist")[0]
+    assert f"PLAY [{play}" in output.partition("the kubeconfig /nonexistent does not exist")[0]
 
 
-@pytest.mark.parametrize(("tag", "asked"), [("labels,smoke_test", False), ("device_plugin", True)])
-def test_helm_is_asked_for_where_it_is_needed(run, tmp_path, tag, asked):
+@pytest.mark.parametrize(("tag", "required"), [("labels,smoke_test", False), ("device_plugin", True)])
+def test_helm_is_required_only_by_the_device_plugin(run, tmp_path, tag, required):
     helm = tmp_path / "bin" / "helm"
     helm.parent.mkdir()
     helm.write_text("#!/bin/sh\nexit 1\n")
     helm.chmod(0o755)
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text("{}")
-    code, said = run(
+    code, output = run(
         f"[gpu_nodes]\nnode {LOCAL}\n",
         ROOT / "playbooks" / "remove_gpu_nodes.yml",
         "--tags",
@@ -220,7 +224,7 @@ def test_helm_is_asked_for_where_it_is_needed(run, tmp_path, tag, asked):
         k8s_device_plugin_method="helm",
     )
     assert code != 0
-    assert ("no helm command that works" in " ".join(said.split())) is asked, said
+    assert ("no helm command that works" in " ".join(output.split())) is required, output
 
 
 ALL = ["preflight", "device_plugin", "sharing", "scheduler"]
@@ -241,7 +245,7 @@ RUNS = {
 }
 
 
-def test_tags_of_a_run_are_those_of_the_plan(hear, tmp_path):
+def test_tags_of_a_run_are_those_of_the_plan(evaluate, tmp_path):
     text = (ROOT / "playbooks" / "vars" / "hosts.yml").read_text()
     # Ansible's own names have one value in a run; each host has its own here.
     for name in ("ansible_run_tags", "ansible_skip_tags"):
@@ -254,7 +258,7 @@ def test_tags_of_a_run_are_those_of_the_plan(hear, tmp_path):
         "vars_files": [str(tmp_path / "hosts.yml")],
         "tasks": [{"ansible.builtin.set_fact": {"found": "{{ gpu_sharing_run_tags }}"}}],
     }
-    found = hear(
+    found = evaluate(
         {
             name: {"its_ansible_run_tags": tags, "its_ansible_skip_tags": skipped}
             for name, (tags, skipped, _expected) in RUNS.items()
@@ -272,7 +276,7 @@ LINKED = {
     "k8s_device_plugin_config": {"flags": {"nvidiaDriverRoot": "/driver"}},
     "k8s_device_plugin_method": "helm",
     "k8s_device_plugin_namespace": "plugins",
-    "k8s_device_plugin_release_name": "ours",
+    "k8s_device_plugin_release_name": "release",
     "k8s_device_plugin_resource_name": "nvidia.com/gpu.shared",
     "k8s_device_plugin_runtime_class": "other-class",
 }
@@ -284,7 +288,7 @@ DEFAULTS = {
     "gpu_verify_configuration": ({}, {"path": "/etc/other.toml"}),
     "gpu_verify_plugin_labels": (
         {"name": "nvidia-device-plugin-ds"},
-        {"app.kubernetes.io/name": "nvidia-device-plugin", "app.kubernetes.io/instance": "ours"},
+        {"app.kubernetes.io/name": "nvidia-device-plugin", "app.kubernetes.io/instance": "release"},
     ),
     "gpu_verify_plugin_namespace": ("kube-system", "plugins"),
     "gpu_verify_report_path": (f"{os.environ.get('PWD', '')}/gpu-report.json",) * 2,
@@ -316,22 +320,22 @@ HOSTS = {
 }
 
 
-def test_defaults_follow_what_was_declared_for_other_roles(hear, tmp_path):
-    # As role defaults, not play variables: whatever the inventory says goes before.
+def test_defaults_follow_the_variables_of_other_roles(evaluate, tmp_path):
+    # As role defaults, not play variables: variables of the inventory override them.
     for role in ROLES:
         for folder in ("defaults", "vars"):
             shutil.copytree(ROOT / "roles" / role / folder, tmp_path / "roles" / role / folder)
     tasks = [
-        {"ansible.builtin.set_fact": {"told": "{{ {" + ", ".join(f"'{name}': {name}" for name in DEFAULTS) + "} }}"}}
+        {"ansible.builtin.set_fact": {"result": "{{ {" + ", ".join(f"'{name}': {name}" for name in DEFAULTS) + "} }}"}}
     ]
     play = {"hosts": "all", "gather_facts": False, "roles": list(ROLES), "tasks": tasks}
-    told = hear(
+    results = evaluate(
         {name: variables for name, (variables, _values) in HOSTS.items()},
         [play],
-        "dict(groups.all | zip(groups.all | map('extract', hostvars, 'told')))",
+        "dict(groups.all | zip(groups.all | map('extract', hostvars, 'result')))",
     )
     for name, (_variables, values) in HOSTS.items():
-        assert {key: told[name][key] for key in values} == values, name
+        assert {key: results[name][key] for key in values} == values, name
 
 
 #: Variables and NVML's answer of a host with one GPU, and whether its driver is managed.
@@ -340,12 +344,12 @@ DRIVERS = {
     "of-this-collection": ({"__gpu_preflight_driver_recorded": True}, None, True),
     "method-set": ({"nvidia_driver_method": "package"}, None, True),
     "missing": ({}, "no NVML library", True),
-    "missing-and-left": ({"nvidia_driver_method": "none"}, "no NVML library", False),
+    "missing-and-unmanaged": ({"nvidia_driver_method": "none"}, "no NVML library", False),
 }
 
 
-def test_working_driver_of_others_is_not_managed(hear):
-    """As prepare_gpu_nodes decides it, in whose roles the default of the method counts as a method that is set."""
+def test_working_driver_of_others_is_not_managed(evaluate):
+    """As prepare_gpu_nodes decides it; in its roles, the default of the method counts as a set method."""
     first, second = yaml.safe_load((ROOT / "playbooks" / "prepare_gpu_nodes.yml").read_text())[:2]
     assert second["tasks"][0] == first["tasks"][0]
     hosts = {
@@ -357,7 +361,7 @@ def test_working_driver_of_others_is_not_managed(hear):
     }
     prepare = {"name": "gpu.kubernetes.nvidia_driver", "tasks_from": "preflight"}
     tasks = [first["tasks"][0], {"ansible.builtin.include_role": prepare, "when": "not gpu_preflight_driver_managed"}]
-    managed = hear(
+    managed = evaluate(
         hosts,
         [{"hosts": "all", "gather_facts": False, "tasks": tasks}],
         "dict(groups.all | zip(groups.all | map('extract', hostvars, 'gpu_preflight_driver_managed')))",

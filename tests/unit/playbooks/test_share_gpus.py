@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""share_gpus, remove_gpu_nodes and the strategies' roles on a cluster in memory: check, change from one strategy to the next, and back to the byte."""
+"""share_gpus, remove_gpu_nodes and the strategies' roles on a cluster in memory: check mode, changes of the strategy, and a removal that restores each byte."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 
 import pytest
 from fakes.kubernetes_api import node, pod
-from fakes.loopback_api import serving
+from fakes.loopback_api import serve_in_thread
 from fakes.sharing_machine import COUNT, GPU, MEMORY, NVML, PERCENT, SharingMachine
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
@@ -35,30 +35,30 @@ ALLOWED = {"nano_gpu_replace_host_binaries": True}
 
 @pytest.fixture
 def machine(tmp_path):
-    made = SharingMachine(tmp_path)
-    with serving(made.cluster):
-        yield made
+    sharing_machine = SharingMachine(tmp_path)
+    with serve_in_thread(sharing_machine.cluster):
+        yield sharing_machine
 
 
 @pytest.fixture
 def play(run, machine, tmp_path):
-    """Run plays on the machine: exit code, how many tasks changed something, and all that was printed in one line."""
+    """Run plays on the machine: exit code, number of changed tasks, and output in one line."""
 
     def run_play(content, *options, **variables):
         if isinstance(content, str):
             content = {"ansible.builtin.import_playbook": str(ROOT / "playbooks" / f"{content}.yml")}
-        first = {"hosts": "all", "gather_facts": False, "tags": ["always"]}
+        facts_play = {"hosts": "all", "gather_facts": False, "tags": ["always"]}
         wrapper = tmp_path / "wrapper.yml"
-        wrapper.write_text(json.dumps([{**first, "tasks": [{"ansible.builtin.set_fact": FACTS}]}, content]))
-        code, said = run(HOSTS, wrapper, *options, **machine.variables, **variables)
-        return code, sum(map(int, re.findall(r"changed=(\d+)", said))), " ".join(said.split())
+        wrapper.write_text(json.dumps([{**facts_play, "tasks": [{"ansible.builtin.set_fact": FACTS}]}, content]))
+        code, output = run(HOSTS, wrapper, *options, **machine.variables, **variables)
+        return code, sum(map(int, re.findall(r"changed=(\d+)", output))), " ".join(output.split())
 
     return run_play
 
 
 @pytest.fixture
 def share(play):
-    """Run share_gpus for w1 with a strategy, without kube-scheduler and tests; w2 stays as it is."""
+    """Run share_gpus for w1 with a strategy, without kube-scheduler and tests; w2 is not changed."""
     tags = ("--tags", "device_plugin,sharing")
     return lambda strategy, *options, **more: play(
         "share_gpus", *tags, *options, gpu_nodes_group="w1", gpu_sharing_strategy=strategy, **more
@@ -75,90 +75,90 @@ def role_play(role):
 
 @pytest.mark.parametrize("role", ["gpushare", "nano_gpu"])
 def test_role_alone_deploys_into_a_namespace_of_its_own_and_removes_it(machine, play, role):
-    given = {f"{role}_namespace": "sharing", "nano_gpu_agent_needs_host_binaries": False}
-    code, _changed, said = play(role_play(role), **given)
-    assert code == 0, said
+    variables = {f"{role}_namespace": "sharing", "nano_gpu_agent_needs_host_binaries": False}
+    code, _changes, output = play(role_play(role), **variables)
+    assert code == 0, output
     assert ("Namespace", "", "sharing") in machine.cluster.objects
-    assert machine.reported("w1") == REPORTED[role]
-    code, _changed, said = play(role_play(role), **given, **{f"{role}_state": "absent"})
-    assert code == 0, said
-    assert machine.state() == machine.first
-    assert machine.reported("w1") == {}
+    assert machine.read_capacity("w1") == REPORTED[role]
+    code, _changes, output = play(role_play(role), **variables, **{f"{role}_state": "absent"})
+    assert code == 0, output
+    assert machine.read_state() == machine.initial_state
+    assert machine.read_capacity("w1") == {}
 
 
 def test_nothing_changes_while_a_host_is_refused(machine, play, share):
     """By its own requirements, by nodes beyond the run, and by pods that hold GPUs, in the plan and in a role alone."""
-    code, changed, said = share("nano_gpu")
-    assert (code != 0, changed) == (True, 0), said
-    assert "Host w1: the agent of nano-gpu gives GPUs to containers by programs that replace the host's" in said
+    code, changes, output = share("nano_gpu")
+    assert (code != 0, changes) == (True, 0), output
+    assert "Host w1: the agent of nano-gpu gives GPUs to containers by programs that replace the host's" in output
     labels = machine.cluster.objects["Node", "", "w2"]["metadata"]["labels"]
     labels["gpushare"] = "true"
-    code, changed, said = share("nano_gpu", **ALLOWED)
-    assert (code != 0, changed) == (True, 0), said
-    assert "Node w2: uses gpushare, and kube-scheduler accepts only one extender that binds pods" in said
+    code, changes, output = share("nano_gpu", **ALLOWED)
+    assert (code != 0, changes) == (True, 0), output
+    assert "Node w2: uses gpushare, and kube-scheduler accepts only one extender that binds pods" in output
     del labels["gpushare"]
     holder = pod("holder", on="w1", gpus=1)
     machine.cluster.put({"kind": "Pod", "apiVersion": "v1", **holder})
-    code, changed, said = play(role_play("gpushare"))
-    assert (code != 0, changed) == (True, 0), said
-    assert "Host w1 (node w1): its GPUs are shared as exclusive, gpushare is requested, and pods hold GPUs" in said
+    code, changes, output = play(role_play("gpushare"))
+    assert (code != 0, changes) == (True, 0), output
+    assert "Host w1 (node w1): its GPUs are shared as exclusive, gpushare is requested, and pods hold GPUs" in output
     del machine.cluster.objects["Pod", "default", "holder"]
-    assert machine.state() == machine.first
+    assert machine.read_state() == machine.initial_state
 
 
 @pytest.mark.thorough
-def test_strategies_follow_one_another_and_leave_nothing(machine, play, share):
-    code, _changed, said = share("exclusive")
-    assert code == 0, said
-    assert machine.reported("w1") == REPORTED["exclusive"]
-    whole = machine.state()
-    code, changed, said = share("gpushare", "--check")
-    assert (code, changed > 0) == (0, True), said
-    assert machine.state() == whole
-    assert "w1 w1 exclusive gpushare cordon, leave exclusive, enter gpushare, uncordon" in said
+def test_changes_of_the_strategy_leave_nothing_behind(machine, play, share):
+    code, _changes, output = share("exclusive")
+    assert code == 0, output
+    assert machine.read_capacity("w1") == REPORTED["exclusive"]
+    exclusive_state = machine.read_state()
+    code, changes, output = share("gpushare", "--check")
+    assert (code, changes > 0) == (0, True), output
+    assert machine.read_state() == exclusive_state
+    assert "w1 w1 exclusive gpushare cordon, leave exclusive, enter gpushare, uncordon" in output
     for strategy in ("gpushare", "nano_gpu", "gpushare"):
-        code, changed, said = share(strategy, **ALLOWED)
-        assert (code, changed > 0) == (0, True), said
-        assert machine.reported("w1") == REPORTED[strategy]
-        assert (machine.programs() == whole[1]) is (strategy != "nano_gpu")
-        assert machine.reported("w2") == REPORTED["exclusive"]
-        code, changed, said = share(strategy, **ALLOWED)
-        assert (code, changed) == (0, 0), said
-    code, _changed, said = share("exclusive")
-    assert code == 0, said
-    assert (machine.state(), machine.reported("w1")) == (whole, REPORTED["exclusive"])
+        code, changes, output = share(strategy, **ALLOWED)
+        assert (code, changes > 0) == (0, True), output
+        assert machine.read_capacity("w1") == REPORTED[strategy]
+        assert (machine.read_programs() == exclusive_state[1]) is (strategy != "nano_gpu")
+        assert machine.read_capacity("w2") == REPORTED["exclusive"]
+        code, changes, output = share(strategy, **ALLOWED)
+        assert (code, changes) == (0, 0), output
+    code, _changes, output = share("exclusive")
+    assert code == 0, output
+    assert (machine.read_state(), machine.read_capacity("w1")) == (exclusive_state, REPORTED["exclusive"])
 
 
 @pytest.mark.thorough
 def test_programs_that_may_not_be_replaced_any_more_are_restored(machine, share):
-    code, _changed, said = share("nano_gpu", **ALLOWED)
-    assert code == 0, said
-    assert machine.programs()["hook"][1] == b"the agent's"
-    code, _changed, said = share("nano_gpu", nano_gpu_agent_needs_host_binaries=False)
-    assert code == 0, said
-    assert machine.programs() == machine.first[1]
-    assert machine.reported("w1") == REPORTED["nano_gpu"]
+    code, _changes, output = share("nano_gpu", **ALLOWED)
+    assert code == 0, output
+    assert machine.read_programs()["hook"][1] == b"the agent's"
+    code, _changes, output = share("nano_gpu", nano_gpu_agent_needs_host_binaries=False)
+    assert code == 0, output
+    assert machine.read_programs() == machine.initial_state[1]
+    assert machine.read_capacity("w1") == REPORTED["nano_gpu"]
 
 
 @pytest.mark.thorough
-def test_removal_leaves_the_strategy_to_other_nodes_and_then_nothing(machine, play):
+def test_removal_keeps_the_strategy_of_other_nodes_and_then_leaves_nothing(machine, play):
     shared = {"gpu_sharing_strategy": "gpushare"}
-    code, _changed, said = play("share_gpus", "--tags", "device_plugin,sharing", **shared)
-    assert code == 0, said
-    code, _changed, said = play("remove_gpu_nodes", "--tags", "sharing", "--limit", "w2")
-    assert code == 0, said
-    assert "KEPT: gpushare's extender and device plugin; w1 still needs them." in said
-    assert (machine.reported("w1"), machine.reported("w2")) == (REPORTED["gpushare"], {})
-    code, _changed, said = play("remove_gpu_nodes", "--tags", "sharing", **shared)
-    assert code == 0, said
-    assert (machine.state(), machine.reported("w1")) == (machine.first, {})
+    code, _changes, output = play("share_gpus", "--tags", "device_plugin,sharing", **shared)
+    assert code == 0, output
+    code, _changes, output = play("remove_gpu_nodes", "--tags", "sharing", "--limit", "w2")
+    assert code == 0, output
+    assert "KEPT: gpushare's extender and device plugin; w1 still needs them." in output
+    assert (machine.read_capacity("w1"), machine.read_capacity("w2")) == (REPORTED["gpushare"], {})
+    code, _changes, output = play("remove_gpu_nodes", "--tags", "sharing", **shared)
+    assert code == 0, output
+    assert (machine.read_state(), machine.read_capacity("w1")) == (machine.initial_state, {})
 
 
 @pytest.fixture
 def plane(machine, tmp_path):
     """A control plane with kubeadm's manifest of kube-scheduler; its variables."""
     machine.cluster.put({"kind": "Node", "apiVersion": "v1", **node("plane", 0)})
-    machine.first = machine.state()
+    machine.initial_state = machine.read_state()
     manifest = tmp_path / "manifests" / "kube-scheduler.yaml"
     manifest.parent.mkdir()
     fixtures = ROOT / "tests" / "unit" / "plugins" / "module_utils" / "_scheduler" / "fixtures"
@@ -178,23 +178,25 @@ UNKNOWN = (
 
 @pytest.mark.parametrize("awaited", [False, True])
 def test_check_of_a_cluster_whose_first_host_has_another_strategy(machine, play, plane, monkeypatch, awaited):
-    """Only the second host exports the extender of kube-scheduler, and before the driver is installed, none does."""
+    """Only the second host exports the extender of kube-scheduler, and no host before the driver is installed."""
     monkeypatch.setitem(HOSTS["all"]["children"]["gpu_nodes"]["hosts"], "w2", {"gpu_sharing_strategy": "gpushare"})
-    code, changed, said = play("share_gpus", *SCHEDULER, "--check", nvidia_driver_awaited=awaited, **plane)
-    assert (code, changed > 0, UNKNOWN in said) == (0, True, True), said
-    assert machine.state() == machine.first
+    code, changes, output = play("share_gpus", *SCHEDULER, "--check", nvidia_driver_awaited=awaited, **plane)
+    assert (code, changes > 0, UNKNOWN in output) == (0, True, True), output
+    assert machine.read_state() == machine.initial_state
 
 
 @pytest.mark.thorough
 def test_scheduler_that_cannot_be_changed_is_found_before_any_change(machine, play, plane, monkeypatch):
-    given = {"gpu_sharing_strategy": "nano_gpu", "nano_gpu_agent_needs_host_binaries": False, **plane}
-    others = [{"urlPrefix": "http://10.0.0.9/mine", "bindVerb": "bind", "ignorable": True}]
+    variables = {"gpu_sharing_strategy": "nano_gpu", "nano_gpu_agent_needs_host_binaries": False, **plane}
+    others = [{"urlPrefix": "http://10.0.0.9/other", "bindVerb": "bind", "ignorable": True}]
     with monkeypatch.context() as patched:
         hosts = HOSTS["all"]["children"]["kube_control_plane"]["hosts"]
         patched.setitem(hosts, "plane", {"kube_scheduler_extender_extenders": others})
-        code, changed, said = play("share_gpus", *SCHEDULER, **given)
-    assert (code != 0, changed) == (True, 0), said
-    assert "http://10.0.0.9/mine and http://127.0.0.1/unknown both have a bindVerb, and kube-scheduler takes at" in said
-    code, changed, said = play("share_gpus", *SCHEDULER, "--check", **given)
-    assert (code, changed > 0, UNKNOWN in said) == (0, True, True), said
-    assert machine.state() == machine.first
+        code, changes, output = play("share_gpus", *SCHEDULER, **variables)
+    assert (code != 0, changes) == (True, 0), output
+    assert (
+        "http://10.0.0.9/other and http://127.0.0.1/unknown both have a bindVerb, and kube-scheduler takes at" in output
+    )
+    code, changes, output = play("share_gpus", *SCHEDULER, "--check", **variables)
+    assert (code, changes > 0, UNKNOWN in output) == (0, True, True), output
+    assert machine.read_state() == machine.initial_state

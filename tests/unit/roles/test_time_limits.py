@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""No task waits for ever: whatever starts a program or waits for the API server has a time limit."""
+"""Each task that starts a program or waits for the API server has a time limit."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ LIMITED = re.compile(r"ansible[.]builtin[.](command|shell|systemd_service)|kuber
 FILES = sorted(path for folder in ("tasks", "handlers") for path in (ROOT / "roles").glob(f"*/{folder}/**/*.yml"))
 
 
-def tasks_of(tasks):
+def iterate_tasks(tasks):
     for task in tasks or []:
         yield task
         for part in ("block", "rescue", "always"):
-            yield from tasks_of(task.get(part))
+            yield from iterate_tasks(task.get(part))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT / "roles")))
 def test_tasks_that_wait_for_programs_have_a_time_limit(path):
     unlimited = [
         task["name"]
-        for task in tasks_of(yaml.safe_load(path.read_text()))
+        for task in iterate_tasks(yaml.safe_load(path.read_text()))
         if any(map(LIMITED.fullmatch, task)) and "timeout" not in task
     ]
     assert unlimited == []

@@ -64,7 +64,7 @@ def plan_shares(
 ) -> NodeShares | Result:
     """Return the tests of the node, or the result of a node that cannot be tested.
 
-    Of the shared resources, the first one that the node offers is tested.
+    Of the shared resources, the first one that the node has is tested.
     """
     known = node or {}
     resource = next((each for each in test.shared if get_allocatable(known, each.name) > 0), test.shared[0])
@@ -75,7 +75,9 @@ def plan_shares(
     if result:
         return result
     if not size:
-        reason = f"offers {resource.name} without {resource.gpu_count_resource}; restart the device plugin there"
+        reason = (
+            f"has allocatable {resource.name} without {resource.gpu_count_resource}; restart the device plugin there"
+        )
         return Result(name, reason=reason)
     if sum(amounts) > size:
         reason = f"has GPUs of {size} {resource.name}, which {len(amounts)} pods cannot share"

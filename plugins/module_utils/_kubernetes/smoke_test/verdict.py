@@ -104,15 +104,17 @@ def _find_taints(node: Object, test: SmokeTest) -> str:
 def _check_devices(
     result: Result, node: Object, pods: Sequence[Object], test: SmokeTest, check_mode: bool
 ) -> Result | None:
-    offered, used = get_allocatable(node, test.resource), count_allocated(pods, test.resource)
-    if offered < test.count:
-        result.reason = f"offers {offered} {test.resource}, so a device plugin has to be deployed or repaired first"
+    allocatable, used = get_allocatable(node, test.resource), count_allocated(pods, test.resource)
+    if allocatable < test.count:
+        result.reason = (
+            f"has {allocatable} allocatable {test.resource}, so a device plugin has to be deployed or repaired first"
+        )
         if check_mode:
             result.skipped, result.reason = True, f"check mode: no GPU was tested, and at present it {result.reason}"
         return result
-    if offered - used < test.count:
+    if allocatable - used < test.count:
         holders = _list_first(list_holders(pods, test.resource))
-        result.skipped, result.reason = True, f"busy: {used} of {offered} {test.resource} are in use by {holders}"
+        result.skipped, result.reason = True, f"busy: {used} of {allocatable} {test.resource} are in use by {holders}"
         return result
     return None
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026, the gpu.kubernetes authors
  * SPDX-License-Identifier: GPL-3.0-or-later
  *
- * The part of NVML's binary interface that this simulation speaks: return codes, handle types and
+ * The part of NVML's binary interface of this simulation: return codes, handle types and
  * structure layouts. Written from the published interface; only what callers can observe is kept.
  */
 #ifndef FAKE_NVML_ABI_H

@@ -2,7 +2,7 @@
  * Copyright (c) 2026, the gpu.kubernetes authors
  * SPDX-License-Identifier: GPL-3.0-or-later
  *
- * What a device says of itself.
+ * Properties of a device.
  */
 #include <stdio.h>
 #include <string.h>
@@ -261,11 +261,11 @@ static nvmlReturn_t processes(nvmlDevice_t handle, unsigned *count, void *list, 
     nvmlReturn_t rc = resolve(handle, ANY_DEVICE, count, &d);
     if (rc != NVML_SUCCESS)
         return rc;
-    unsigned room = *count;
+    unsigned capacity = *count;
     *count = d->parent == NULL && d->gpu.process_pid != 0;
     if (*count == 0)
         return NVML_SUCCESS;
-    if (room == 0 || list == NULL)
+    if (capacity == 0 || list == NULL)
         return NVML_ERROR_INSUFFICIENT_SIZE;
     uint64_t used = d->gpu.memory_used_mib * mib;
     if (with_instances)

@@ -2,7 +2,7 @@
  * Copyright (c) 2026, the gpu.kubernetes authors
  * SPDX-License-Identifier: GPL-3.0-or-later
  *
- * Events, for which NVIDIA's device plugin waits: none ever comes.
+ * Events, for which NVIDIA's device plugin waits; none is sent.
  */
 #include <stdatomic.h>
 #include <time.h>

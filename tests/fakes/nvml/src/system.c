@@ -23,7 +23,7 @@ void model_hang(void)
         nanosleep(&hour, NULL);
 }
 
-static void suffer(unsigned fault)
+static void apply_fault(unsigned fault)
 {
     if (fault == FAULT_HANG)
         model_hang();
@@ -66,7 +66,7 @@ nvmlReturn_t resolve(nvmlDevice_t handle, enum need need, const void *result, st
     *found = handle;
     if (need == ANY_DEVICE_EVEN_LOST || (need == WHOLE_GPU_EVEN_LOST && !mig))
         return NVML_SUCCESS;
-    suffer(handle->gpu.fault);
+    apply_fault(handle->gpu.fault);
     if (handle->gpu.fault == FAULT_LOST || handle->gpu.fault == FAULT_LOST_HANDLE)
         return NVML_ERROR_GPU_IS_LOST;
     if (need == MIG_DEVICE)
@@ -97,7 +97,7 @@ EXPORT nvmlReturn_t nvmlInitWithFlags(unsigned flags)
         atomic_fetch_add(&users, 1);
     unsigned fault = node.init_fault;
     atomic_flag_clear(&guard);
-    suffer(fault);
+    apply_fault(fault);
     return rc;
 }
 

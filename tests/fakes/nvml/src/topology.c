@@ -91,7 +91,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t handle, uns
     return rc;
 }
 
-/* Every link ends at a switch, which is no device of this library. */
+/* Every link ends at a switch, which is not a device of this library. */
 EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t handle, unsigned link, struct pci_info *pci)
 {
     struct device *d;

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: GPL-3.0-or-later
  *
  * Functions that exist and answer "Not Supported". Programs bound lazily end with a symbol error when they call
- * a name that is missing, where a driver would have told them no.
+ * a name that is missing, where a driver returns an error.
  *
  * Names of which callers pick the newest revision they find are left out unless the revision is simulated.
  */

@@ -12,7 +12,7 @@
 
 #include "../internal/nvml/binding.h"
 
-#define SAY "NVML: "
+#define PREFIX "NVML: "
 
 static int has_node(int minor)
 {
@@ -22,7 +22,7 @@ static int has_node(int minor)
 }
 
 /* Is the UUID among the comma-separated items of the list? */
-static int listed(const char *list, const char *uuid)
+static int is_listed(const char *list, const char *uuid)
 {
     size_t length = strlen(uuid);
     for (const char *item = list; item; item = strchr(item, ',')) {
@@ -34,20 +34,20 @@ static int listed(const char *list, const char *uuid)
 }
 
 /* 0 = the GPU is where the container's environment says. */
-static int check(const struct fake_gpu *gpu, const char *visible)
+static int check_gpu(const struct fake_gpu *gpu, const char *visible)
 {
-    int mine = gpu->minor >= 0 && has_node(gpu->minor);
-    if (mine)
-        printf(SAY "%s %s /dev/nvidia%d\n", gpu->uuid, gpu->name, gpu->minor);
-    if (mine && gpu->fault)
-        printf(SAY "%s does not answer: %s\n", gpu->uuid, fake_error(gpu->fault));
+    int present = gpu->minor >= 0 && has_node(gpu->minor);
+    if (present)
+        printf(PREFIX "%s %s /dev/nvidia%d\n", gpu->uuid, gpu->name, gpu->minor);
+    if (present && gpu->fault)
+        printf(PREFIX "%s does not answer: %s\n", gpu->uuid, fake_error(gpu->fault));
     if (!visible || strncmp(visible, "GPU-", 4) != 0 || !gpu->uuid[0])
-        return mine && gpu->fault;
-    if (mine && !listed(visible, gpu->uuid))
-        printf(SAY "%s is in this container and not in NVIDIA_VISIBLE_DEVICES\n", gpu->uuid);
-    if (!mine && listed(visible, gpu->uuid))
-        printf(SAY "%s is in NVIDIA_VISIBLE_DEVICES and not in this container\n", gpu->uuid);
-    return mine != listed(visible, gpu->uuid) || (mine && gpu->fault);
+        return present && gpu->fault;
+    if (present && !is_listed(visible, gpu->uuid))
+        printf(PREFIX "%s is in this container and not in NVIDIA_VISIBLE_DEVICES\n", gpu->uuid);
+    if (!present && is_listed(visible, gpu->uuid))
+        printf(PREFIX "%s is in NVIDIA_VISIBLE_DEVICES and not in this container\n", gpu->uuid);
+    return present != is_listed(visible, gpu->uuid) || (present && gpu->fault);
 }
 
 int main(void)
@@ -58,7 +58,7 @@ int main(void)
     int wrong = 0;
 
     if (fake_open("libnvidia-ml.so.1", text, sizeof text) != 0) {
-        printf(SAY "not in this container (%s)\n", text);
+        printf(PREFIX "not in this container (%s)\n", text);
         return 0;
     }
     int code = fake_init();
@@ -67,14 +67,14 @@ int main(void)
     if (code == 0)
         code = fake_count(&count);
     if (code != 0) {
-        printf(SAY "does not answer: %s\n", fake_error(code));
+        printf(PREFIX "does not answer: %s\n", fake_error(code));
         return 1;
     }
-    printf(SAY "driver %s\n", version);
+    printf(PREFIX "driver %s\n", version);
     for (unsigned index = 0; index < count; index++) {
         struct fake_gpu gpu;
         fake_read(index, &gpu);
-        wrong |= check(&gpu, visible);
+        wrong |= check_gpu(&gpu, visible);
     }
     fake_shutdown();
     return wrong;

@@ -2,13 +2,13 @@
  * SPDX-License-Identifier: GPL-3.0-or-later
  *
  * A fake of the vectoradd sample of CUDA where its image cannot be pulled: instead of running a kernel it checks
- * that this container was given GPUs, and exactly its own.
+ * that this container has exactly its GPUs.
  *
  *     vectorAdd [--expect N]      N GPUs exactly (0 = none); left out: the count that NVIDIA_VISIBLE_DEVICES names,
  *                                 else at least one
  *
- * It is static and looks at device nodes and the environment. What it cannot do itself, loading NVML, is the job of
- * nvml-check beside it, whose words and verdict are taken over.
+ * It is static and reads device nodes and the environment. It cannot load NVML: nvml-check beside it does,
+ * whose output and verdict it uses.
  */
 #define _GNU_SOURCE /* versionsort */
 #include <ctype.h>
@@ -28,7 +28,7 @@ enum { NVIDIA_MAJOR = 195, ANY = -1, MOST = 256 };
 
 #define CHECKER "nvml-check"
 
-static int failed(const char *format, ...)
+static int fail(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -57,23 +57,23 @@ static int check_node(const char *name)
     struct stat found;
     snprintf(path, sizeof path, "/dev/%s", name);
     if (stat(path, &found) != 0)
-        return failed("%s cannot be read: %s", path, strerror(errno));
+        return fail("%s cannot be read: %s", path, strerror(errno));
     if (!S_ISCHR(found.st_mode))
-        return failed("%s is not a character device", path);
+        return fail("%s is not a character device", path);
     printf("device node %s (%u:%u)\n", path, major(found.st_rdev), minor(found.st_rdev));
     if (major(found.st_rdev) != NVIDIA_MAJOR)
-        return failed("%s has major number %u and not %d", path, major(found.st_rdev), NVIDIA_MAJOR);
+        return fail("%s has major number %u and not %d", path, major(found.st_rdev), NVIDIA_MAJOR);
     int descriptor = open(path, O_RDWR | O_CLOEXEC);
     if (descriptor >= 0)
         close(descriptor);
     else if (errno == EPERM || errno == EACCES)
-        return failed("%s may not be opened: %s", path, strerror(errno));
+        return fail("%s may not be opened: %s", path, strerror(errno));
     /* Any other error is the driver's, and a simulated GPU has none. */
     return 0;
 }
 
 /* How many GPUs NVIDIA_VISIBLE_DEVICES names, ANY where it names none of its own (all, void, none, empty, unset). */
-static int named(const char *visible)
+static int count_named(const char *visible)
 {
     static const char *const words[] = {"", "all", "none", "void"};
     int count = 1;
@@ -85,20 +85,20 @@ static int named(const char *visible)
     return count;
 }
 
-/* Runs the program `folder`/nvml-check with the device nodes' names; 0 = agrees, or there is none to ask. */
-static int ask_nvml(const char *self)
+/* Runs the program `folder`/nvml-check with the device nodes' names; 0 = agrees, or the program is missing. */
+static int check_nvml(const char *self)
 {
     char path[4096];
     const char *slash = strrchr(self, '/');
     snprintf(path, sizeof path, "%.*s" CHECKER, slash ? (int)(slash - self + 1) : 0, self);
     if (!slash || access(path, X_OK) != 0) {
-        puts("NVML was not asked: there is no " CHECKER " beside this program");
+        puts("NVML was not checked: there is no " CHECKER " beside this program");
         return 0;
     }
     fflush(stdout);
     pid_t child = fork();
     if (child < 0)
-        return failed("no process can be started: %s", strerror(errno));
+        return fail("no process can be started: %s", strerror(errno));
     if (child == 0) {
         execl(path, path, (char *)NULL);
         _exit(127);
@@ -107,8 +107,8 @@ static int ask_nvml(const char *self)
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
     if (!WIFEXITED(status) || WEXITSTATUS(status) == 127)
-        return failed(CHECKER " could not be run (status %d)", status);
-    return WEXITSTATUS(status) ? failed("NVML does not agree, see above") : 0;
+        return fail(CHECKER " could not be run (status %d)", status);
+    return WEXITSTATUS(status) ? fail("NVML does not agree, see above") : 0;
 }
 
 static int parse(int count, char **arguments, int *expected)
@@ -126,26 +126,26 @@ int main(int count, char **arguments)
 {
     struct dirent **nodes = NULL;
     const char *visible = getenv("NVIDIA_VISIBLE_DEVICES");
-    int expected = named(visible);
+    int expected = count_named(visible);
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     puts("FAKE cuda-sample vectoradd: no CUDA kernel was run on this machine");
     if (parse(count, arguments, &expected))
-        return failed("usage: vectorAdd [--expect N]");
+        return fail("usage: vectorAdd [--expect N]");
     printf("NVIDIA_VISIBLE_DEVICES=%s\n", visible ? visible : "(unset)");
 
     int found = scandir("/dev", &nodes, is_gpu, versionsort);
     if (found < 0)
-        return failed("/dev cannot be listed: %s", strerror(errno));
+        return fail("/dev cannot be listed: %s", strerror(errno));
     for (int i = 0; i < found; i++)
         if (check_node(nodes[i]->d_name))
             return 1;
     printf("%d GPU device nodes\n", found);
     if (expected == ANY && found == 0)
-        return failed("no GPU device node /dev/nvidiaN in this container");
+        return fail("no GPU device node /dev/nvidiaN in this container");
     if (expected != ANY && found != expected)
-        return failed("%d GPU device nodes where %d were expected", found, expected);
-    if (found > 0 && ask_nvml(arguments[0]))
+        return fail("%d GPU device nodes where %d were expected", found, expected);
+    if (found > 0 && check_nvml(arguments[0]))
         return 1;
     puts("Test PASSED");
     return 0;

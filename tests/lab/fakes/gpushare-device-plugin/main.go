@@ -26,7 +26,7 @@ import (
 
 const (
 	socketName = "fake-aliyungpushare.sock"
-	// noIsolation is the label of nodes whose containers are told to leave cGPU off.
+	// noIsolation is the label of nodes whose containers disable cGPU.
 	noIsolation = "cgpu.disable.isolation"
 )
 
@@ -60,7 +60,7 @@ func parse(arguments []string) (settings, error) {
 	chosen := settings{unit: "GiB"}
 	err := program.Parse(arguments, func(set *flag.FlagSet) {
 		program.Choice(set, "memory-unit", &chosen.unit, "GiB", "MiB")
-		set.BoolVar(&chosen.healthCheck, "health-check", false, "look at the GPUs' health")
+		set.BoolVar(&chosen.healthCheck, "health-check", false, "check the GPUs' health")
 		set.Bool("mps", false, "without effect")
 	})
 	return chosen, err
@@ -69,7 +69,7 @@ func parse(arguments []string) (settings, error) {
 func serve(ctx context.Context, chosen settings, logger *log.Logger) error {
 	library, gpus, err := discover(logger)
 	if err != nil {
-		// The trap of the original: the pod is Running and Ready, and the node offers nothing.
+		// A fault of the original: the pod is Running and Ready, and the node reports nothing.
 		logger.Printf("no GPU can be offered, waiting: %v", err)
 		<-ctx.Done()
 		return nil
@@ -134,7 +134,7 @@ func discover(logger *log.Logger) (*nvml.Library, []nvml.GPU, error) {
 	return library, gpus, nil
 }
 
-// unitsOf is the memory of the first GPU in units; the original takes it for that of every GPU.
+// unitsOf is the memory of the first GPU in units; the original uses it for every GPU.
 func unitsOf(gpus []nvml.GPU, unit string) (int, error) {
 	for _, gpu := range gpus {
 		if gpu.UUID == "" {

@@ -11,7 +11,7 @@ import (
 	"gpu.kubernetes.lab/fakes/internal/nvml"
 )
 
-// The trap of the original: each GPU is offered with the memory of the first, in whole units.
+// A fault of the original: each GPU is reported with the memory of the first, in whole units.
 func TestUnitsAreThoseOfTheFirstGPU(t *testing.T) {
 	gpus := []nvml.GPU{{UUID: "GPU-a", MemoryBytes: 15109 << 20}, {UUID: "GPU-b", MemoryBytes: 40960 << 20}}
 	for unit, want := range map[string]int{"GiB": 14, "MiB": 15109} {
@@ -24,7 +24,7 @@ func TestUnitsAreThoseOfTheFirstGPU(t *testing.T) {
 	}
 }
 
-func waiting(name, assumed, assigned string, limits ...int64) kube.Pod {
+func pendingPod(name, assumed, assigned string, limits ...int64) kube.Pod {
 	pod := kube.Pod{Metadata: kube.Meta{Name: name, Annotations: map[string]string{
 		gpushare.AssumeTime: assumed, gpushare.Assigned: assigned,
 	}}}
@@ -36,18 +36,18 @@ func waiting(name, assumed, assigned string, limits ...int64) kube.Pod {
 	return pod
 }
 
-// A pod that the extender has not placed gets no GPU, so that a scenario notices when the extender was not asked.
+// A pod that the extender has not placed gets no GPU, so that a scenario fails when the extender was not called.
 func TestChooseTakesTheOldestPlacedPodOfThatAmount(t *testing.T) {
 	const earlier, later = "999999999999999999", "1000000000000000000" // as texts the other way round
 	cases := map[string]struct {
 		pods []kube.Pod
 		want string
 	}{
-		"the amount":             {[]kube.Pod{waiting("five", earlier, "false", 5), waiting("three", later, "false", 3)}, "three"},
-		"the oldest":             {[]kube.Pod{waiting("later", later, "false", 3), waiting("earlier", earlier, "false", 3)}, "earlier"},
-		"all containers":         {[]kube.Pod{waiting("half", earlier, "false", 3, 3), waiting("sum", later, "false", 2, 1)}, "sum"},
-		"not one with a GPU":     {[]kube.Pod{waiting("assigned", earlier, "true", 3)}, ""},
-		"not one without a time": {[]kube.Pod{waiting("bypassed", "", "", 3), waiting("half", "", "false", 3)}, ""},
+		"the amount":             {[]kube.Pod{pendingPod("five", earlier, "false", 5), pendingPod("three", later, "false", 3)}, "three"},
+		"the oldest":             {[]kube.Pod{pendingPod("later", later, "false", 3), pendingPod("earlier", earlier, "false", 3)}, "earlier"},
+		"all containers":         {[]kube.Pod{pendingPod("half", earlier, "false", 3, 3), pendingPod("sum", later, "false", 2, 1)}, "sum"},
+		"not one with a GPU":     {[]kube.Pod{pendingPod("assigned", earlier, "true", 3)}, ""},
+		"not one without a time": {[]kube.Pod{pendingPod("bypassed", "", "", 3), pendingPod("half", "", "false", 3)}, ""},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestChooseTakesTheOldestPlacedPodOfThatAmount(t *testing.T) {
 		})
 	}
 	plugin := &service{gpus: []nvml.GPU{{Index: 0, UUID: "GPU-a"}}}
-	elsewhere := waiting("elsewhere", earlier, "false", 3)
+	elsewhere := pendingPod("elsewhere", earlier, "false", 3)
 	elsewhere.Metadata.Annotations[gpushare.Index] = "1"
 	if gpu, err := plugin.gpuOf(elsewhere); err == nil {
 		t.Errorf("a pod on a GPU that does not exist gets %v", gpu)

@@ -53,8 +53,8 @@ func (s *service) ListAndWatch(_ *pluginapi.Empty, stream grpc.ServerStreamingSe
 	return s.inventory.Announce(stream)
 }
 
-// Allocate does not look at which devices the kubelet chose: how many they are has to say which pod this is for, and that
-// pod's annotation which GPU. Where no pod fits, the container gets a GPU that does not exist, so that it cannot start.
+// Allocate ignores which devices the kubelet chose: their number selects the pod, and the pod's annotation the GPU. If no
+// pod fits, the container gets a GPU that does not exist, so that it cannot start.
 func (s *service) Allocate(ctx context.Context, request *pluginapi.AllocateRequest) (*pluginapi.AllocateResponse, error) {
 	s.allocating.Lock()
 	defer s.allocating.Unlock()
@@ -84,7 +84,7 @@ func (s *service) Allocate(ctx context.Context, request *pluginapi.AllocateReque
 	return response, nil
 }
 
-// assign finds the pod that waits for this much memory, marks it as assigned, and returns the index and UUID of its GPU.
+// assign finds the pending pod with this request, marks it as assigned, and returns the index and UUID of its GPU.
 func (s *service) assign(ctx context.Context, total int) (int, string, error) {
 	var pods struct {
 		Items []kube.Pod `json:"items"`
@@ -118,10 +118,10 @@ func (s *service) gpuOf(pod kube.Pod) (nvml.GPU, error) {
 			return gpu, nil
 		}
 	}
-	return nvml.GPU{}, fmt.Errorf("%s of pod %s is %q, which is no GPU here", gpushare.Index, pod, pod.Metadata.Annotations[gpushare.Index])
+	return nvml.GPU{}, fmt.Errorf("%s of pod %s is %q, which is not a GPU of this node", gpushare.Index, pod, pod.Metadata.Annotations[gpushare.Index])
 }
 
-// choose is the pod that was placed first among those that wait for exactly this much in all their containers.
+// choose returns the pod that was placed first among the pending ones whose containers request exactly this amount.
 func choose(pods []kube.Pod, total int64) (kube.Pod, bool) {
 	waiting := slices.DeleteFunc(slices.Clone(pods), func(pod kube.Pod) bool {
 		_, placed := gpushare.Number(pod, gpushare.AssumeTime)

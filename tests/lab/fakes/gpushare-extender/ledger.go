@@ -12,16 +12,16 @@ import (
 	"gpu.kubernetes.lab/fakes/internal/kube"
 )
 
-// ledger is what the extender knows: the cluster, and each GPU node as it was first seen.
+// ledger is the state of the extender: the cluster, and each GPU node as it was first read.
 type ledger struct {
 	*extender.Mirror
 
 	cached map[string]*gpuNode
 }
 
-// gpuNode is a node in the cache. It is looked at again only while it has no GPUs or its capacity is not above zero, and
-// GPUs that are in it once keep their size: after a change of the unit or of the number of GPUs only a restart helps, and
-// after a first look between the plugin's count and its memory too. The original does so, and the role has to know it.
+// gpuNode is a node in the cache. It is read again only while it has no GPUs or its capacity is not above zero, and its
+// GPUs keep their size: a change of the unit or of the number of GPUs requires a restart, and so does a first read between
+// the plugin's count and its memory. The original does the same, and the role has to handle it.
 type gpuNode struct {
 	memory, count int64
 	totals        []int64 // of each GPU
@@ -29,12 +29,12 @@ type gpuNode struct {
 
 func newLedger() *ledger {
 	l := &ledger{Mirror: extender.NewMirror(), cached: map[string]*gpuNode{}}
-	l.Seen = l.lookAtPod
+	l.OnPod = l.loadNodeOfPod
 	return l
 }
 
-// look finds a node in the cache, or takes it in. The mutex is held.
-func (l *ledger) look(name string) (*gpuNode, error) {
+// loadNode returns a node of the cache, and adds it if it is missing. The mutex is held.
+func (l *ledger) loadNode(name string) (*gpuNode, error) {
 	shown, exists := l.Node(name)
 	if !exists {
 		return nil, fmt.Errorf("node %s is not in the cluster", name)
@@ -54,10 +54,10 @@ func (l *ledger) look(name string) (*gpuNode, error) {
 	return node, nil
 }
 
-// lookAtPod takes in the node of a pod that has a GPU. The mutex is held.
-func (l *ledger) lookAtPod(pod kube.Pod) {
+// loadNodeOfPod adds the node of a pod that has a GPU. The mutex is held.
+func (l *ledger) loadNodeOfPod(pod kube.Pod) {
 	if _, placed := gpushare.Number(pod, gpushare.Index); placed && occupies(pod) {
-		_, _ = l.look(pod.Spec.NodeName)
+		_, _ = l.loadNode(pod.Spec.NodeName)
 	}
 }
 
@@ -91,7 +91,7 @@ func used(pods []kube.Pod) int64 {
 func (l *ledger) fit(name string, request int64) (index int, total int64, ok bool, err error) {
 	l.Lock()
 	defer l.Unlock()
-	node, err := l.look(name)
+	node, err := l.loadNode(name)
 	if err != nil {
 		return 0, 0, false, err
 	}

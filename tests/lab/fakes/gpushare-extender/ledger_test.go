@@ -28,7 +28,7 @@ func podOn(node, name string, index int, limit int64) kube.Pod {
 	return pod
 }
 
-func TestFitIsTheFullestGPUWithRoom(t *testing.T) {
+func TestFitIsTheFullestGPUThatIsEnough(t *testing.T) {
 	with := func(pod kube.Pod, change func(*kube.Pod)) []kube.Pod {
 		change(&pod)
 		return []kube.Pod{pod}
@@ -63,7 +63,7 @@ func TestFitIsTheFullestGPUWithRoom(t *testing.T) {
 	}
 }
 
-// The trap of the original, because of which the role restarts the extender: a change of a node's capacity is not read.
+// A fault of the original, because of which the role restarts the extender: a change of a node's capacity is not read.
 func TestNodeIsReadOnce(t *testing.T) {
 	type capacity struct{ memory, count, size int64 } // size of GPU 0 as the extender has it; -1: none
 	cases := map[string][]capacity{
@@ -101,7 +101,7 @@ func TestBoundPodCountsOnceBeforeTheAPIShowsIt(t *testing.T) {
 	bound, unbound := podOn("n", "a", 0, 10), podOn("", "a", 0, 10)
 	cases := map[string]struct {
 		then func(kube.Sink[kube.Pod])
-		want bool // whether GPU 0 has room for 10 of 16
+		want bool // whether GPU 0 has 10 of 16 free
 	}{
 		"nothing is shown":         {func(kube.Sink[kube.Pod]) {}, false},
 		"an older state is shown":  {func(s kube.Sink[kube.Pod]) { s.Put(unbound) }, false},

@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// version is what every build of the original answers; the rest says what this is.
+	// version is the answer of every build of the original, with "(fake)".
 	version = "0.1.0 (fake)\n"
 	// tooSmall is the original's reason; users and tests look for it in a pod's events.
 	tooSmall = "Insufficient GPU Memory in one device"
 )
 
-// answers is what kube-scheduler gets to hear.
+// answers has the answers to kube-scheduler.
 type answers struct {
 	ledger *ledger
 	client *kube.Client
 	log    *log.Logger
-	// debug asks for a line for each call that is not an error.
+	// debug enables a line for each call that is not an error.
 	debug bool
 	// binding is held from the choice of a GPU until the pod is bound.
 	binding sync.Mutex
@@ -41,7 +41,7 @@ type answers struct {
 func (a *answers) Filter(args extender.Args) extender.FilterResult {
 	if args.Pod == nil || args.NodeNames == nil {
 		a.log.Print("filter was called without a pod or without NodeNames; is nodeCacheCapable true in kube-scheduler's configuration?")
-		panic(http.ErrAbortHandler) // the original dies of it, so that the scheduler reads EOF
+		panic(http.ErrAbortHandler) // the original crashes, so that the scheduler reads EOF
 	}
 	pod, names := *args.Pod, *args.NodeNames
 	fitting, failed := []string{}, map[string]string{}

@@ -41,7 +41,7 @@ func run(ctx context.Context, arguments []string, logger *log.Logger) error {
 	chosen := settings{}
 	err := program.Parse(arguments, func(set *flag.FlagSet) {
 		set.StringVar(&chosen.node, "nodename", "", "name of this node")
-		set.StringVar(&chosen.database, "dbfile", "/host/var/lib/nanogpu/meta.db", "where the containers' GPUs are noted")
+		set.StringVar(&chosen.database, "dbfile", "/host/var/lib/nanogpu/meta.db", "file with the containers' GPUs")
 	})
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func serve(ctx context.Context, chosen settings, logger *log.Logger) error {
 
 var isGPU = regexp.MustCompile(`^nvidia(\d+)$`)
 
-// count is the number of device nodes of GPUs, which have to be nvidia0, nvidia1 and so on: NVML is not asked.
+// count is the number of device nodes of GPUs, which have to be nvidia0, nvidia1 and so on: NVML is not used.
 func count() (int, error) {
 	entries, err := os.ReadDir(devices)
 	if err != nil {

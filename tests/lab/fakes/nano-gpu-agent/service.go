@@ -29,7 +29,7 @@ import (
 	"gpu.kubernetes.lab/fakes/internal/nanogpu"
 )
 
-// inContainer is the first GPU as a container sees it, whichever of the node it is.
+// inContainer is the path of the GPU in a container, for each GPU of the node.
 const inContainer = "/dev/nvidia0"
 
 // service answers the kubelet's calls.
@@ -40,8 +40,8 @@ type service struct {
 	database string
 	gpus     int
 	log      *log.Logger
-	// noting is held while the database changes.
-	noting sync.Mutex
+	// recording is held while the database changes.
+	recording sync.Mutex
 }
 
 func options() *pluginapi.DevicePluginOptions {
@@ -52,7 +52,7 @@ func (s *service) GetDevicePluginOptions(context.Context, *pluginapi.Empty) (*pl
 	return options(), nil
 }
 
-// ListAndWatch tells of a hundred devices for each GPU, once: their health is not looked at.
+// ListAndWatch reports a hundred devices for each GPU, once: their health is not checked.
 func (s *service) ListAndWatch(_ *pluginapi.Empty, stream grpc.ServerStreamingServer[pluginapi.ListAndWatchResponse]) error {
 	var devices []*pluginapi.Device
 	for gpu := range s.gpus {
@@ -116,7 +116,7 @@ func (s *service) link(ctx context.Context, hash string, ids []string) error {
 		return err
 	}
 	s.log.Printf("container %s of pod %s has %d hundredths of GPU %d", owner.Container, pod, len(ids), gpu)
-	return s.note(hash, owner)
+	return s.record(hash, owner)
 }
 
 // holder is a container that has devices.
@@ -134,29 +134,29 @@ func (s *service) owner(ctx context.Context, ids []string) (holder, error) {
 	defer connection.Close()
 	listed, err := podresources.NewPodResourcesListerClient(connection).List(ctx, &podresources.ListPodResourcesRequest{})
 	if err != nil {
-		return holder{}, fmt.Errorf("the kubelet does not tell whose devices these are: %w", err)
+		return holder{}, fmt.Errorf("the kubelet does not report the owner of these devices: %w", err)
 	}
 	wanted := hashOf(ids)
 	for _, pod := range listed.PodResources {
 		for _, container := range pod.Containers {
-			var held []string
+			var deviceIDs []string
 			for _, devices := range container.Devices {
 				if devices.ResourceName == nanogpu.Percent {
-					held = append(held, devices.DeviceIds...)
+					deviceIDs = append(deviceIDs, devices.DeviceIds...)
 				}
 			}
-			if len(held) > 0 && hashOf(held) == wanted {
+			if len(deviceIDs) > 0 && hashOf(deviceIDs) == wanted {
 				return holder{Namespace: pod.Namespace, Pod: pod.Name, Container: container.Name}, nil
 			}
 		}
 	}
-	return holder{}, errors.New("the kubelet knows no container that has these devices")
+	return holder{}, errors.New("the kubelet has no container with these devices")
 }
 
-// note keeps who has what. Nothing is ever taken out: what is left of it is for others to remove, as of the original.
-func (s *service) note(hash string, owner holder) error {
-	s.noting.Lock()
-	defer s.noting.Unlock()
+// record stores the container of the devices. Nothing is removed, as by the original.
+func (s *service) record(hash string, owner holder) error {
+	s.recording.Lock()
+	defer s.recording.Unlock()
 	known := map[string]holder{}
 	if content, err := os.ReadFile(s.database); err == nil {
 		if err := json.Unmarshal(content, &known); err != nil {

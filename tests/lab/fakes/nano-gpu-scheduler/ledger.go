@@ -20,8 +20,8 @@ const (
 // mostWanted is the highest score of a node.
 const mostWanted = 10
 
-// ledger is what the extender knows: the cluster, and how many GPUs a node had when it was first looked at. It is never
-// looked at again, as by the original: what changes then, or is offered later, only a restart shows.
+// ledger is the state of the extender: the cluster, and the number of GPUs of a node when it was first read. It is never
+// read again, as by the original: a change, or a later resource, requires a restart.
 type ledger struct {
 	*extender.Mirror
 
@@ -31,16 +31,16 @@ type ledger struct {
 
 func newLedger(policy string) *ledger {
 	l := &ledger{Mirror: extender.NewMirror(), policy: policy, gpus: map[string]int{}}
-	l.Seen = func(pod kube.Pod) {
+	l.OnPod = func(pod kube.Pod) {
 		if occupies(pod) {
-			_, _ = l.look(pod.Spec.NodeName)
+			_, _ = l.countGPUs(pod.Spec.NodeName)
 		}
 	}
 	return l
 }
 
-// look is the number of a node's GPUs. The mutex is held.
-func (l *ledger) look(name string) (int, error) {
+// countGPUs returns the number of a node's GPUs. The mutex is held.
+func (l *ledger) countGPUs(name string) (int, error) {
 	if gpus, known := l.gpus[name]; known {
 		return gpus, nil
 	}
@@ -74,7 +74,7 @@ func (l *ledger) used(name string, gpus int) []int64 {
 	return amounts
 }
 
-// plan is where the containers of a pod go on a node, by their names, and how much the policy wants that node then.
+// plan has the GPU of each container of a pod on a node, by name, and the score of that node.
 type plan struct {
 	gpus  map[string]int
 	score int64
@@ -84,7 +84,7 @@ type plan struct {
 func (l *ledger) place(name string, pod kube.Pod) (plan, bool, error) {
 	l.Lock()
 	defer l.Unlock()
-	gpus, err := l.look(name)
+	gpus, err := l.countGPUs(name)
 	if err != nil {
 		return plan{}, false, err
 	}

@@ -78,7 +78,7 @@ func TestPlaceFindsAGPUForEachContainer(t *testing.T) {
 	}
 }
 
-// The trap of the original, because of which the role restarts the extender.
+// A fault of the original, because of which the role restarts the extender.
 func TestNodeIsReadOnce(t *testing.T) {
 	for before, after := range map[int64]int64{0: 2, 1: 2} {
 		l, restarted := newLedger(spread), newLedger(spread)
@@ -94,7 +94,7 @@ func TestNodeIsReadOnce(t *testing.T) {
 	}
 }
 
-// A pod that the extender has not placed gets no GPU from the agent, so that a scenario notices when it was not asked.
+// A pod that the extender has not placed gets no GPU from the agent, so that a scenario fails when the extender was not called.
 func TestOnlyAPlacedPodHasAGPU(t *testing.T) {
 	pod := podOn("n", "a", 1, 60)
 	if gpu, placed := nanogpu.GPU(pod, "main-0"); gpu != 1 || !placed {

@@ -24,7 +24,7 @@ const (
 	tooSmall = "no GPU has as much " + nanogpu.Percent + " free"
 )
 
-// answers is what kube-scheduler gets to hear.
+// answers has the answers to kube-scheduler.
 type answers struct {
 	ledger *ledger
 	client *kube.Client

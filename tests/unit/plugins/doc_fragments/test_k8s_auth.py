@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The documented options for the API server are those of kubernetes.core, and come from no other collection."""
+"""The documented options for the API server are those of kubernetes.core, and no other collection documents them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def normalize_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_documented_options_of_the_connection_equal_those_of_kubernetes_core() -> None:
+def test_documented_connection_options_equal_those_of_kubernetes_core() -> None:
     documented = yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]
     assert normalize_documentation(documented) == normalize_arguments(AUTH_ARG_SPEC)
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Answers of surveys as AWX writes them, loaded by the ansible-core that runs the test."""
+"""Answers of surveys in the form of AWX, loaded by the ansible-core that runs the test."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def answer(tmp_path: Path) -> Any:
 
 
 @pytest.mark.parametrize("text", ["580", "580.95.05", ""])
-def test_answers_of_surveys_are_the_texts_that_were_given(answer: Any, text: str) -> None:
+def test_as_text_of_a_survey_answer_returns_the_entered_text(answer: Any, text: str) -> None:
     assert as_text(answer(text), "nvidia_driver_branch") == text
 
 
-def test_an_answer_is_kept_or_refused_but_never_another_version(answer: Any) -> None:
+def test_as_text_of_a_decimal_answer_returns_it_or_fails(answer: Any) -> None:
     value = answer("580.10")
     if isinstance(value, str):  # ansible-core 2.18
         assert as_text(value, "nvidia_driver_version") == "580.10"

@@ -62,7 +62,7 @@ def test_compatibility_uses_month_of_controller(monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_compatibility_with_invalid_input_raises(situation: Any, tables: Any, words: str) -> None:
-    if not words:  # nothing asks for it
+    if not words:  # the host does not use the row
         assert JUDGE(situation, tables)["findings"] == []
         return
     with pytest.raises(AnsibleFilterError, match=words):

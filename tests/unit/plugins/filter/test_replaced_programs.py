@@ -50,12 +50,12 @@ class Host:
         assert self.plan()["backed_up"] == ""
         return plan["unreplaced"]
 
-    def note(self) -> None:
+    def record_replacement(self) -> None:
         self.record = self.plan()["noted"] or self.record
         assert self.plan()["noted"] == ""
 
-    def restored(self) -> tuple[list[str], list[str], list[str]]:
-        """Return what is restored, with checksums or targets, what is outdated, and what is left."""
+    def plan_restore(self) -> tuple[list[str], list[str], list[str]]:
+        """Return checksums or targets of programs to restore, the outdated ones, and those that are left."""
         plan = self.plan()
         contents = [each["checksum"] for each in plan["restore"]] + [each["target"] for each in plan["links"]]
         return contents, plan["outdated"], plan["left"]
@@ -76,14 +76,14 @@ def host() -> Host:
 
 
 @pytest.fixture
-def replaced(host: Host) -> Host:
+def replaced_host(host: Host) -> Host:
     host.back_up()
     host.replace("1")
-    host.note()
+    host.record_replacement()
     return host
 
 
-def test_a_first_run_backs_up_files_and_records_links(host: Host) -> None:
+def test_first_run_backs_up_files_and_records_links(host: Host) -> None:
     plan = host.plan()
     [copy] = plan["back_up"]
     attributes = {"mode": "0751", "uid": 0, "gid": 5}
@@ -91,11 +91,11 @@ def test_a_first_run_backs_up_files_and_records_links(host: Host) -> None:
     assert sorted(json.loads(plan["backed_up"])) == sorted([HOOK, LEFTOVER, TOOLKIT])
     assert (plan["known"], plan["existing"], plan["noted"], plan["restore"]) == (False, [HOOK, TOOLKIT], "", [])
     host.back_up()
-    assert (host.plan()["known"], host.restored()) == (True, ([], [], []))
+    assert (host.plan()["known"], host.plan_restore()) == (True, ([], [], []))
 
 
 @pytest.mark.parametrize("upgraded", [False, True])
-def test_program_at_a_path_where_nothing_was_is_removed(host: Host, upgraded: bool) -> None:
+def test_program_at_a_new_path_is_removed(host: Host, upgraded: bool) -> None:
     host.hook = ""
     assert (host.plan()["existing"], host.plan()["back_up"]) == ([TOOLKIT], [])
     host.back_up()
@@ -103,72 +103,77 @@ def test_program_at_a_path_where_nothing_was_is_removed(host: Host, upgraded: bo
     host.package = "2" if upgraded else "1"
     assert host.plan()["remove"] == [HOOK, LEFTOVER]
     host.back_up()
-    host.note()
+    host.record_replacement()
     assert host.plan()["remove"] == [HOOK, LEFTOVER]
 
 
-def test_interrupted_restore_of_mode_and_owner_is_resumed(replaced: Host) -> None:
-    replaced.hook, replaced.toolkit, replaced.leftover, replaced.mode = "hook 1", "link:hook", "", "0600"
-    [program] = replaced.plan()["restore"]
+def test_interrupted_restore_of_mode_and_owner_is_resumed(replaced_host: Host) -> None:
+    replaced_host.hook, replaced_host.toolkit, replaced_host.leftover, replaced_host.mode = (
+        "hook 1",
+        "link:hook",
+        "",
+        "0600",
+    )
+    [program] = replaced_host.plan()["restore"]
     assert (program["path"], program["mode"]) == (HOOK, "0751")
-    assert replaced.plan()["unknown"] == []
-    replaced.mode = "0751"
-    assert replaced.restored() == ([], [], [])
+    assert replaced_host.plan()["unknown"] == []
+    replaced_host.mode = "0751"
+    assert replaced_host.plan_restore() == ([], [], [])
 
 
-@pytest.mark.parametrize("noted", [False, True])
-def test_replaced_programs_are_restored_with_or_without_a_note(host: Host, noted: bool) -> None:
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_programs_are_restored_with_and_without_recorded_replacement(host: Host, is_recorded: bool) -> None:
     host.back_up()
     host.replace("1")
-    if noted:
-        host.note()
+    if is_recorded:
+        host.record_replacement()
     assert host.back_up() == []
-    assert host.restored() == ([sha256("hook 1"), "hook"], [], [])
-    assert bool(host.plan()["unknown"]) is not noted
+    assert host.plan_restore() == ([sha256("hook 1"), "hook"], [], [])
+    assert bool(host.plan()["unknown"]) is not is_recorded
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_a_new_version_of_the_agent_is_never_the_original(replaced: Host, again: bool) -> None:
-    replaced.replace("2")
+def test_new_version_of_the_agent_is_never_the_original(replaced_host: Host, again: bool) -> None:
+    replaced_host.replace("2")
     if again:
-        assert replaced.back_up() == []
-    assert replaced.restored() == ([sha256("hook 1"), "hook"], [], [])
-    assert [each["checksum"] for each in replaced.plan()["unknown"]] == [sha256("agent 2")] * 2
+        assert replaced_host.back_up() == []
+    assert replaced_host.plan_restore() == ([sha256("hook 1"), "hook"], [], [])
+    assert [each["checksum"] for each in replaced_host.plan()["unknown"]] == [sha256("agent 2")] * 2
 
 
-def test_an_upgraded_package_is_backed_up_and_restored(replaced: Host) -> None:
-    replaced.upgrade("2")
-    # An interrupted run comes here twice.
-    assert [replaced.back_up() for _time in range(2)] == [[HOOK, TOOLKIT]] * 2
-    replaced.replace("2")
-    replaced.note()
-    assert replaced.restored() == ([sha256("hook 2"), "hook"], [], [])
+def test_upgraded_package_is_backed_up_and_restored(replaced_host: Host) -> None:
+    replaced_host.upgrade("2")
+    # An interrupted run is repeated.
+    assert [replaced_host.back_up() for _time in range(2)] == [[HOOK, TOOLKIT]] * 2
+    replaced_host.replace("2")
+    replaced_host.record_replacement()
+    assert replaced_host.plan_restore() == ([sha256("hook 2"), "hook"], [], [])
 
 
-def test_a_package_that_is_installed_again_waits_for_the_agent(replaced: Host) -> None:
-    replaced.upgrade("1")
-    assert replaced.back_up() == [HOOK, TOOLKIT]
+def test_package_that_is_installed_again_waits_for_the_agent(replaced_host: Host) -> None:
+    replaced_host.upgrade("1")
+    assert replaced_host.back_up() == [HOOK, TOOLKIT]
 
 
-def test_the_original_stays_known_when_package_and_agent_have_both_changed(replaced: Host) -> None:
-    replaced.upgrade("2")
-    replaced.replace("2")
-    assert replaced.back_up() == [HOOK, TOOLKIT]
-    assert replaced.restored() == ([], [], [HOOK, TOOLKIT])
-    # The agent restarts and leaves the same: it was the agent's.
-    replaced.note()
-    assert replaced.back_up() == []
-    assert replaced.restored() == ([sha256("hook 1"), "hook"], [HOOK, TOOLKIT], [])
+def test_original_is_kept_when_package_and_agent_change(replaced_host: Host) -> None:
+    replaced_host.upgrade("2")
+    replaced_host.replace("2")
+    assert replaced_host.back_up() == [HOOK, TOOLKIT]
+    assert replaced_host.plan_restore() == ([], [], [HOOK, TOOLKIT])
+    # The agent restarts and keeps the program, so it is the agent's.
+    replaced_host.record_replacement()
+    assert replaced_host.back_up() == []
+    assert replaced_host.plan_restore() == ([sha256("hook 1"), "hook"], [HOOK, TOOLKIT], [])
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_programs_of_a_newer_package_are_not_overwritten(replaced: Host, again: bool) -> None:
-    replaced.upgrade("2")
+def test_programs_of_a_newer_package_are_not_overwritten(replaced_host: Host, again: bool) -> None:
+    replaced_host.upgrade("2")
     if again:
-        replaced.back_up()
-    _restored, _outdated, left = replaced.restored()
+        replaced_host.back_up()
+    _restored, _outdated, left = replaced_host.plan_restore()
     assert HOOK in left
-    assert [each["path"] for each in replaced.plan()["restore"]] == []
+    assert [each["path"] for each in replaced_host.plan()["restore"]] == []
 
 
 def entry(original: str, replacement: str | None = None, release: str = "1", former: Any = None) -> dict[str, Any]:
@@ -194,16 +199,18 @@ UPGRADED = entry("new", None, "2", REPLACED)
         (REPLACED, "old", "2", True, False),
         (REPLACED, "new", "2", True, None),
         (REPLACED, "missing", "2", True, None),
-        # Not known yet whose it is.
+        # The owner is unknown.
         (UPGRADED, "new", "2", False, None),
         (UPGRADED, "agent", "2", False, True),
-        # Nothing was there.
+        # No program existed.
         (entry("missing"), "agent", "1", False, True),
         (entry("missing"), "agent", "2", False, True),
         (entry("missing"), "missing", "1", False, False),
     ],
 )
-def test_decisions(recorded: Any, now: str, release: str, back_up: bool, restore: bool | None) -> None:
+def test_must_back_up_and_must_restore_of_each_program(
+    recorded: Any, now: str, release: str, back_up: bool, restore: bool | None
+) -> None:
     program = {"content": now}
     assert replaced_programs.must_back_up(recorded, program, release) is back_up
     assert replaced_programs.must_restore(recorded, program, release) is restore
@@ -223,7 +230,7 @@ GOOD = {"original": {"content": "link:hook"}, "replacement": None, "release": ""
         json.dumps({HOOK: {**GOOD, "former": {}}}),
     ],
 )
-def test_a_damaged_record_is_refused(text: str) -> None:
+def test_damaged_record_is_refused(text: str) -> None:
     record = {"content": base64.b64encode(text.encode()).decode(), "source": "/r.json"}
     with pytest.raises(AnsibleFilterError, match=r"^/r.json, the record of the replaced programs, is damaged"):
         replaced_programs.replaced_programs([], [], [], record)

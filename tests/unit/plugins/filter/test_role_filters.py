@@ -167,14 +167,14 @@ def test_object_references_with_kind_are_queries() -> None:
     assert references(["a"], "Node") == [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}]
 
 
-def labelled(manager: str | None) -> dict[str, Any]:
+def labelled_object(manager: str | None) -> dict[str, Any]:
     return {"metadata": {"labels": {"app.kubernetes.io/managed-by": manager} if manager else None}}
 
 
 def test_object_states_follow_the_label() -> None:
-    own = labelled("gpu.kubernetes")
+    own = labelled_object("gpu.kubernetes")
     desired = [{**own, "kind": kind} for kind in "abcd"]
-    states = FILTERS["object_states"](desired, [[], [own], [labelled("Helm")], [labelled(None)]])
+    states = FILTERS["object_states"](desired, [[], [own], [labelled_object("Helm")], [labelled_object(None)]])
     assert {state: [each["kind"] for each in items] for state, items in states.items()} == {
         "missing": ["a"],
         "managed": ["b"],
@@ -189,7 +189,7 @@ def test_object_states_follow_the_label() -> None:
 
 
 DIGEST = "sha256:" + "0a" * 32
-#: Registry, repository and tag; and the name of the image, or why it has none.
+#: Registry, repository and tag; and the name of the image, or the error message.
 IMAGES = {
     "tag": (("reg.example.com:5000", "a/b", "v1"), "reg.example.com:5000/a/b:v1"),
     "digest": (("reg.example.com/mirror", "a/b", DIGEST), f"reg.example.com/mirror/a/b@{DIGEST}"),
@@ -223,7 +223,7 @@ LOOP = {"ansible_loop_var": "item"}
     [
         ({"msg": "one\n  two", "failed": True}, ["one two"]),
         ({"failed": True}, []),
-        # Of a loop only the items count, and of these the failed ones.
+        # Of a loop, only the failed items are reported.
         ({"msg": "One or more items failed", "results": [{**LOOP, "msg": "a", "failed": True}, {**LOOP, "msg": "b"}]}, ["a"]),
         ({"msg": "All items skipped", "results": []}, []),
         # A module's own results are not a loop.

@@ -17,7 +17,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue 
 @pytest.fixture
 def rows(monkeypatch: pytest.MonkeyPatch):
     lookup = LookupModule()
-    # Options are those of Ansible's own loader, which a test by hand does not use.
+    # Ansible's own loader sets the options; this test does not use it.
     monkeypatch.setattr(lookup, "set_options", lambda **_options: None)
     return lookup.run
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the tests of files share."""
+"""A fixture for tests that write files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def _no_wait_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let fsync return at once, but fail for a file that is not open: no test can cut the power, and a disk is slow."""
+def _skip_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace fsync, which is slow, by a check that the file is open."""
     monkeypatch.setattr(os, "fsync", os.fstat)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a program writes is returned whole, and nothing that it leaves behind is waited for."""
+"""The whole output of a program, without waiting for its child processes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_run_kills_a_program_that_runs_too_long(tmp_path: Path) -> None:
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-def test_run_without_a_limit_of_its_caller_ends_and_says_what_was_waited_for(tmp_path: Path) -> None:
+def test_run_kills_a_program_after_the_limit_and_names_it(tmp_path: Path) -> None:
     script = f"echo $$ > {tmp_path}/pid; echo begun; exec sleep 3600"
     status, output, errors = _commands.run(["sh", "-c", script], limit=1)
     assert (status, output) == (_commands.TIMED_OUT, "begun\n")

@@ -137,7 +137,7 @@ class Resources:
     def get(api_version: str, kind: str) -> Any:
         if kind == "Nothing":
             raise api.ResourceNotFoundError
-        if kind == "Away":
+        if kind == "Unreachable":
             raise Wrapped(OSError(111, "Connection refused"))
 
         def path(name: str | None = None, namespace: str | None = None) -> str:
@@ -164,7 +164,10 @@ def test_objects_by_name_or_labels() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "words"),
-    [("Nothing", "has no Nothing of v1; correct it"), ("Away", "cannot be reached ([Errno 111] Connection refused)")],
+    [
+        ("Nothing", "has no Nothing of v1; correct it"),
+        ("Unreachable", "cannot be reached ([Errno 111] Connection refused)"),
+    ],
 )
 def test_objects_of_unknown_kind_raise(kind: str, words: str) -> None:
     client = Client()
@@ -250,8 +253,8 @@ def test_pod_log_with_invalid_bytes_is_decoded(options: dict[str, Any], query: l
     assert client.requested == [("get", "/api/v1/namespaces/default/pods/p/log", {"query_params": query})]
 
 
-def test_pod_log_without_end_is_read_up_to_the_limit() -> None:
-    """A kubelet does not have to follow the request's limit."""
+def test_pod_log_of_any_length_is_read_up_to_the_limit() -> None:
+    """A kubelet may ignore the limit of the request."""
     log = api.Cluster(Client(b"x" * (api.LOG_BYTES + 1))).pod_log("default", "p", 10)
     assert len(log) == api.LOG_BYTES
 
@@ -272,7 +275,7 @@ def test_pod_log_without_end_is_read_up_to_the_limit() -> None:
         (b'{"items": [], "metadata": "abc"}', "is not a list of objects"),
     ],
 )
-def test_answer_of_another_program_is_one_sentence(answer: bytes, fault: str) -> None:
+def test_answer_of_another_program_raises_one_sentence(answer: bytes, fault: str) -> None:
     with pytest.raises(api.ApiError) as caught:
         api.Cluster(Client(answer)).nodes()
     assert f"The answer of {SERVER} to /api/v1/nodes {fault}" in str(caught.value)
@@ -288,11 +291,11 @@ def test_explain_error_without_control_characters() -> None:
     assert "answered 500: Reason." in str(api.explain_error(deep, SERVER))
 
 
-def test_namespace_contents_lists_all_kinds_by_metadata_alone() -> None:
-    every = ["get", "list", "create", "delete"]
+def test_namespace_contents_lists_metadata_of_all_kinds() -> None:
+    verbs = ["get", "list", "create", "delete"]
 
     def resource(name: str, kind: str, **more: Any) -> dict[str, Any]:
-        return {"name": name, "kind": kind, "namespaced": True, "verbs": every, **more}
+        return {"name": name, "kind": kind, "namespaced": True, "verbs": verbs, **more}
 
     groups = [
         {

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Texts that YAML has read as something else."""
+"""Texts that YAML has read as another type."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._text import NotTextError, read_text
 
-#: What someone wrote as a text, as ansible-core passes it: 2.18 keeps an answer of a survey, 2.19 and newer read it again.
+#: A text as ansible-core passes it: 2.18 keeps an answer of a survey, 2.19 and newer parse it again.
 TEXTS = [
     ("580", "580"),
     (580, "580"),
@@ -20,7 +20,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("value", "text"), TEXTS)
-def test_read_text_of_a_text_or_whole_number_returns_what_was_written(value: object, text: str) -> None:
+def test_read_text_of_a_text_or_whole_number_returns_the_text(value: object, text: str) -> None:
     assert read_text(value, "nvidia_driver_branch") == text
 
 
@@ -41,5 +41,5 @@ def test_read_text_of_a_value_that_lost_its_text_is_refused(value: object, messa
     assert message in str(error.value)
 
 
-def test_read_text_of_a_decimal_number_is_accepted_where_it_is_exact() -> None:
+def test_read_text_of_a_decimal_number_returns_it_if_allowed() -> None:
     assert read_text(12.8, "cuda_default", decimal=True) == "12.8"

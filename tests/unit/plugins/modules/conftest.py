@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""For the modules that talk to the API server: run one against a cluster that is none."""
+"""Run a module that calls the API server on a fake cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Callable
 
 import pytest
 
-# ansible-test knows the collection alone; the fakes lie beside it.
+# ansible-test imports only the collection; the fakes are beside it.
 TESTS = str(Path(__file__).resolve().parents[3])
 if TESTS not in sys.path:
     sys.path.append(TESTS)
@@ -19,7 +19,7 @@ if TESTS not in sys.path:
 
 @pytest.fixture
 def run_module(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[str, Any]]:
-    """Return run(module, cluster, **arguments): what the module answers."""
+    """Return run(module, cluster, **arguments), which returns the result of the module."""
     basic = pytest.importorskip("ansible.module_utils.basic")
 
     def run(module: Any, cluster: Any, **arguments: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node's kernel as a made-up tree, with programs that stand in for modprobe, rmmod and modinfo and change it."""
+"""A fake kernel of a node: a tree of files, and fake programs modprobe, rmmod and modinfo that change it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ DEPENDS = {
     "gdrdrv": ["nvidia"],
 }
 
-# As much of kmod as the module asks for; "errors" are {"program module": what it says, and fails with}, and "files" are the names of
-# modules whose files have another one, which modprobe.d tells of.
+# The part of kmod that the module uses. "errors" are {"program module": message of its failure}, and "files" are the other file names of
+# modules, as modprobe.d has them.
 PROGRAM = """#!{python}
 import json, os, shutil, sys
 
@@ -57,8 +57,8 @@ if program == "modprobe" and name not in data["loaded"]:
     fresh = "nvidia" not in data["loaded"]
     load(name)
     if fresh:
-        told = data["installed"]["nvidia"]
-        for key in ("version", "srcversion"): put("sys/module/nvidia/" + key, told[key] + "\\n")
+        facts = data["installed"]["nvidia"]
+        for key in ("version", "srcversion"): put("sys/module/nvidia/" + key, facts[key] + "\\n")
         put("proc/driver/nvidia/params", "".join(k + ": " + v + "\\n" for k, v in data["modprobe_d"].items()))
 if program == "rmmod":
     holders = [each for each in data["loaded"] if name in data["depends"][each]]
@@ -78,7 +78,7 @@ json.dump(data, open(os.path.join(folder, "node.json"), "w"))
 
 
 def build(version: str, srcversion: str = "AAA") -> dict[str, dict[str, str]]:
-    """What modinfo tells of each module of a driver."""
+    """Return what modinfo reports of each module of a driver."""
     parameters = "NVreg_EnableStreamMemOPs:int\nNVreg_RestrictProfilingToAdminUsers:int\nNVreg_Secret:int"
     common = {"filename": "/lib/modules/x.ko", "version": version, "srcversion": srcversion, "parm": parameters}
     return {name: dict(common) for name in DEPENDS}
@@ -123,11 +123,11 @@ class Node:
         return place
 
     def set(self, **values: Any) -> None:
-        """Change what the programs know, as ``installed``, ``errors`` and ``modprobe_d``."""
+        """Change the data of the programs, such as ``installed``, ``errors`` and ``modprobe_d``."""
         self._write({**self._read(), **values})
 
     def hold(self, name: str, count: int = 1) -> None:
-        """Let somebody hold a module that is loaded, after it was looked at."""
+        """Add users to a loaded module, as others do after a check."""
         data = self._read()
         self.set(loaded={**data["loaded"], name: count})
 
@@ -135,7 +135,7 @@ class Node:
         """Load modules, as an administrator would."""
         for name in names:
             subprocess.run([str(self.programs / "modprobe"), "--", name], check=True)
-        self.forget()
+        self.clear_commands()
 
     def process(self, pid: int, device: str, command: str = "python3", cgroup: str = "/user.slice") -> None:
         """Let a process have a device open."""
@@ -150,12 +150,12 @@ class Node:
         """The modules that are loaded, in the order of loading."""
         return list(self._read()["loaded"])
 
-    def forget(self) -> None:
-        """Begin the list of commands anew."""
+    def clear_commands(self) -> None:
+        """Clear the list of commands."""
         (self.programs / "log").write_text("")
 
     def commands(self) -> list[str]:
-        """The commands since, but those that only ask."""
+        """The commands since then, without those that only read."""
         path = self.programs / "log"
         lines = path.read_text().splitlines() if path.exists() else []
         return [line for line in lines if not line.startswith("modinfo ")]

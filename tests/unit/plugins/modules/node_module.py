@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs a module as a node does: a process of its own, arguments as JSON, an answer as JSON."""
+"""Runs a module as on a node: in its own process, with arguments and result as JSON."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ PREFIX = "ansible_collections.gpu.kubernetes.plugins.modules."
 def run(
     name: str, arguments: dict[str, Any], *, check: bool = False, folder: str = "", root: str = "", first: str = ""
 ) -> dict[str, Any]:
-    """Run the module and return its answer.
+    """Run the module and return its result.
 
-    Programs in ``folder`` come before those of the machine; ``root`` takes the place of /, for modules that have a ROOT. ``first`` is code
-    that runs before the module is imported.
+    Programs in ``folder`` precede those of the machine. ``root`` replaces the ROOT of the module. ``first`` is code that runs before the
+    import of the module.
     """
     places = [place for place in sys.path if place]
     at = f"m.ROOT = {root!r}; " if root else ""
@@ -46,8 +46,8 @@ def run(
 def _fragment(name: str) -> dict[str, Any]:
     """Return a fragment of documentation, as gpu.kubernetes.attributes.node names it."""
     _namespace, _collection, file, *part = name.split(".")
-    wanted = part[0].upper() if part else "DOCUMENTATION"
-    # Read, not imported: on the Pythons of nodes, ansible-test offers modules and module_utils alone.
+    variable = part[0].upper() if part else "DOCUMENTATION"
+    # Read, not imported: on the Pythons of nodes, ansible-test provides only modules and module_utils.
     tree = ast.parse((PLUGINS / "doc_fragments" / f"{file}.py").read_text(encoding="utf-8"))
     [fragment] = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     texts = {
@@ -55,18 +55,18 @@ def _fragment(name: str) -> dict[str, Any]:
         for node in fragment.body
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
     }
-    return yaml.safe_load(texts[wanted])  # type: ignore[no-any-return]
+    return yaml.safe_load(texts[variable])  # type: ignore[no-any-return]
 
 
 def documented_arguments(documentation: str) -> dict[str, Any]:
-    """Return what DOCUMENTATION says of the options, in the form of an argument spec."""
-    kept = ("type", "default", "choices", "elements", "required")
+    """Return the options of DOCUMENTATION in the form of an argument spec."""
+    keys = ("type", "default", "choices", "elements", "required")
     own = yaml.safe_load(documentation)
     options: dict[str, Any] = {}
     for name in own["extends_documentation_fragment"]:
         options.update(_fragment(name)["options"])
     options.update(own["options"])
     return {
-        name: {key: list(option[key]) if key == "choices" else option[key] for key in kept if key in option}
+        name: {key: list(option[key]) if key == "choices" else option[key] for key in keys if key in option}
         for name, option in options.items()
     }

@@ -26,27 +26,27 @@ def test_snapshot_is_taken_restored_and_dropped(tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text("good")
 
-    def do(state: str, check: bool = False) -> tuple[bool, bool]:
+    def run_state(state: str, check: bool = False) -> tuple[bool, bool]:
         arguments = {"paths": [str(config)], "state": state, "state_dir": str(tmp_path / "state")}
         answer = node_module.run("config_snapshot", arguments, check=check)
         return answer["changed"], answer["exists"]
 
-    assert do("restored") == (False, False)
-    assert do("taken", check=True) == (True, False)
+    assert run_state("restored") == (False, False)
+    assert run_state("taken", check=True) == (True, False)
     assert not (tmp_path / "state").exists()
-    assert do("taken") == (True, False)
-    assert do("taken") == (False, True)
+    assert run_state("taken") == (True, False)
+    assert run_state("taken") == (False, True)
     config.write_text("bad")
-    assert do("restored", check=True) == (True, True)
+    assert run_state("restored", check=True) == (True, True)
     assert config.read_text() == "bad"
-    assert do("restored") == (True, True)
+    assert run_state("restored") == (True, True)
     assert config.read_text() == "good"
-    assert do("dropped", check=True) == (True, True)
-    assert do("dropped") == (True, True)
-    assert do("dropped") == (False, False)
+    assert run_state("dropped", check=True) == (True, True)
+    assert run_state("dropped") == (True, True)
+    assert run_state("dropped") == (False, False)
 
 
-def test_several_files_at_once(tmp_path: Path) -> None:
+def test_several_files_are_restored_at_once(tmp_path: Path) -> None:
     paths = [tmp_path / "config.toml", tmp_path / "drop-in.toml"]
     paths[0].write_text("good")
     arguments = {"paths": [str(file) for file in paths], "state_dir": str(tmp_path / "state")}
@@ -59,7 +59,7 @@ def test_several_files_at_once(tmp_path: Path) -> None:
     assert not node_module.run("config_snapshot", {**arguments, "state": "dropped"})["exists"]
 
 
-def test_drop_ins_of_this_collection_go_with_their_file(tmp_path: Path) -> None:
+def test_drop_ins_are_restored_with_their_file(tmp_path: Path) -> None:
     node = DropInNode(tmp_path, KUBEADM_V3)
     node.run("present")
     good = node.file.read_bytes(), node.config.read_bytes()
@@ -76,8 +76,8 @@ def test_drop_ins_of_this_collection_go_with_their_file(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.json"))
 
 
-def test_a_change_of_mind_before_a_restart_leaves_nothing_behind(tmp_path: Path) -> None:
-    """In a drop-in, out again, in place, and only then a restart that is confirmed."""
+def test_several_changes_before_a_restart_are_undone(tmp_path: Path) -> None:
+    """A runtime in a drop-in, removed, then in the file, before one confirmed restart."""
     node = DropInNode(tmp_path, KUBEADM_V3)
     arguments = {"paths": [str(node.file), str(node.config)], "state_dir": node.host.state_dir}
     arguments["pending_marker"] = node.host.restart_marker("containerd")
@@ -97,24 +97,24 @@ def test_edits_of_others_are_kept_and_named(tmp_path: Path) -> None:
     config.write_text("good")
     arguments = {"paths": [str(config)], "state_dir": str(tmp_path / "state")}
     node_module.run("config_snapshot", {**arguments, "state": "taken"})
-    config.write_text("theirs")
+    config.write_text("edited")
     answer = node_module.run("config_snapshot", {**arguments, "state": "restored"}, check=True)
     assert answer["changed"]
     assert "backup_files" not in answer
     assert not (tmp_path / "state" / "backups").exists()
     answer = node_module.run("config_snapshot", {**arguments, "state": "restored"})
     assert config.read_text() == "good"
-    assert Path(answer["backup_files"][str(config)]).read_text() == "theirs"
+    assert Path(answer["backup_files"][str(config)]).read_text() == "edited"
     assert answer["backup_files"][str(config)] in json.dumps(answer["warnings"])
     assert set(answer) - {"changed", "invocation", "warnings"} == set(yaml.safe_load(config_snapshot.RETURN))
 
 
-def test_one_run_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    held: list[str] = []
+def test_changes_are_made_under_a_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    locked: list[str] = []
 
     @contextlib.contextmanager
     def lock(path: str, *_directories: object) -> Iterator[str]:
-        held.append(path)
+        locked.append(path)
         yield path
 
     monkeypatch.setattr(files, "lock", lock)
@@ -122,12 +122,12 @@ def test_one_run_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     arguments = {"paths": [path], "pending_marker": None, "state_dir": str(tmp_path / "state")}
     for state in ("taken", "restored", "dropped"):
         config_snapshot.act({**arguments, "state": state}, check_mode=True)
-        assert held == []
+        assert locked == []
         config_snapshot.act({**arguments, "state": state}, check_mode=False)
-        assert held.pop() == path
+        assert locked.pop() == path
 
 
-def test_a_damaged_record_of_changes_is_a_failure(tmp_path: Path) -> None:
+def test_damaged_record_of_changes_fails(tmp_path: Path) -> None:
     path = str(tmp_path / "config.toml")
     record = Path(StatePaths(str(tmp_path / "state")).record(path))
     record.parent.mkdir(parents=True)
@@ -139,7 +139,7 @@ def test_a_damaged_record_of_changes_is_a_failure(tmp_path: Path) -> None:
     assert str(record) in answer["msg"]
 
 
-def test_a_folder_in_the_place_of_the_file_is_a_failure(tmp_path: Path) -> None:
+def test_folder_instead_of_file_fails(tmp_path: Path) -> None:
     answer = node_module.run("config_snapshot", {"paths": [str(tmp_path)], "state": "taken"}, check=True)
     assert answer["failed"]
     assert str(tmp_path) in answer["msg"]

@@ -41,7 +41,7 @@ def test_bare_host_returns_none(tmp_path: Path) -> None:
     assert answer["toolkit"] == {"path": None, "version": None, "usable": False}
     assert answer["service"]["exists"] is False
     assert answer["packages"] == {}
-    # whatever this machine is
+    # the values depend on this machine
     assert set(answer["kubelet"]) == {"running", "endpoint", "daemon", "version", "cgroup_driver"}
     assert answer["runtime_hint"] == named(answer["kubernetes_distribution"]).runtime_hint
 
@@ -52,7 +52,7 @@ def test_files_found_lists_existing_paths(tmp_path: Path) -> None:
     requested = [str(tmp_path / name) for name in ("dangling", "missing", "there")]
     requested.append("~")
     answer = node_module.run("container_runtime_info", {"files": requested, "packages": []})
-    assert answer["files_found"] == [requested[0], requested[2], "~"], "as they are given"
+    assert answer["files_found"] == [requested[0], requested[2], "~"], "the paths are changed"
 
 
 def test_other_configurations_lists_managed_files(tmp_path: Path) -> None:

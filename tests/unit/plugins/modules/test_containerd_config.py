@@ -22,7 +22,7 @@ MODULE = "ansible_collections.gpu.kubernetes.plugins.modules.containerd_config"
 
 
 class Node:
-    """The module as a node runs it: a process of its own that gets arguments on its input and answers in JSON."""
+    """Runs the module in its own process, with arguments on its input and its result as JSON."""
 
     def __init__(self, root: Path, text: str | None, **arguments: t.Any) -> None:
         self.config = root / "config.toml"
@@ -64,15 +64,15 @@ class TestDocumentation:
 
 class TestFindRelease:
     @pytest.mark.parametrize(("given", "expected"), [("2.1.4", Release(2, 1)), ("1.7", Release(1, 7)), (None, None)])
-    def test_given(self, given: str | None, expected: Release | None) -> None:
+    def test_requested_version_is_parsed(self, given: str | None, expected: Release | None) -> None:
         assert containerd_config.find_release(given, None) == expected
 
-    def test_nonsense(self) -> None:
+    def test_invalid_version_is_refused(self) -> None:
         with pytest.raises(ConfigError, match="containerd_version newest"):
             containerd_config.find_release("newest", None)
 
 
-def test_quartet_and_undo(tmp_path: Path) -> None:
+def test_check_run_repeat_and_undo_restore_the_file(tmp_path: Path) -> None:
     node = Node(tmp_path, samples.KUBEADM_V3)
     answer = node(check=True, diff=True, set_default=True)
     assert answer["changed"]
@@ -95,7 +95,7 @@ def test_quartet_and_undo(tmp_path: Path) -> None:
     answer = node(set_default=True, diff=True)
     assert not answer["changed"]
     assert "diff" not in answer
-    assert answer["restart_required"], "nobody has confirmed a restart"
+    assert answer["restart_required"], "no restart is confirmed"
     (node.state / "pending" / "containerd.restart").unlink()
     assert not node(set_default=True)["restart_required"]
 
@@ -104,7 +104,7 @@ def test_quartet_and_undo(tmp_path: Path) -> None:
     assert not node(state="absent")["changed"]
 
 
-def test_credentials_are_shown_nowhere(tmp_path: Path) -> None:
+def test_credentials_are_masked(tmp_path: Path) -> None:
     settings = {"plugins": {samples.V2: {"registry": {"configs": {"r.example": {"auth": {"password": "opensesame"}}}}}}}
     node = Node(tmp_path, samples.KUBESPRAY, containerd_version="1.7")
     answer = node(diff=True, settings=settings)
@@ -115,8 +115,8 @@ def test_credentials_are_shown_nowhere(tmp_path: Path) -> None:
     assert "kubespray" in json.dumps(answer["warnings"])
 
 
-def test_without_a_copy_the_record_still_makes_undo_exact(tmp_path: Path) -> None:
-    """What the documentation of `backup` says."""
+def test_undo_without_a_backup_restores_the_file(tmp_path: Path) -> None:
+    """As the documentation of `backup` states."""
     node = Node(tmp_path, samples.KUBESPRAY, containerd_version="1.7", backup=False)
     assert "backup_file" not in node()
     assert not (node.state / "backups").exists()

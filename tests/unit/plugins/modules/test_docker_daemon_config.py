@@ -19,7 +19,7 @@ TEXT = '{\n  "log-driver": "json-file",\n  "log-opts": {"max-size": "10m"}\n}\n'
 
 
 class Node:
-    """The module on a node in a directory, without a dockerd unless a test puts one into its PATH."""
+    """Runs the module in a directory, without a dockerd unless a test writes one into its PATH."""
 
     def __init__(self, root: Path, content: str | None = TEXT) -> None:
         self.config = root / "daemon.json"
@@ -38,7 +38,7 @@ class Node:
         (self.folder / "dockerd").chmod(0o755)
 
 
-def test_quartet_and_undo(tmp_path: Path) -> None:
+def test_check_run_repeat_and_undo_restore_the_file(tmp_path: Path) -> None:
     node = Node(tmp_path)
     answer = node(check=True, set_default=True)
     assert (answer["changed"], answer["restart_required"], answer["default_runtime"]) == (True, True, "nvidia")
@@ -60,7 +60,7 @@ def test_quartet_and_undo(tmp_path: Path) -> None:
 
     assert not node(check=True, set_default=True)["changed"]
     answer = node(set_default=True)
-    assert (answer["changed"], answer["restart_required"]) == (False, True), "nobody has confirmed a restart"
+    assert (answer["changed"], answer["restart_required"]) == (False, True), "no restart is confirmed"
     assert "diff" not in answer
     (node.state / "pending" / "docker.restart").unlink()
     assert not node(set_default=True)["restart_required"]
@@ -71,7 +71,7 @@ def test_quartet_and_undo(tmp_path: Path) -> None:
     assert not node(state="absent")["changed"]
 
 
-def test_credentials_are_shown_nowhere(tmp_path: Path) -> None:
+def test_credentials_are_masked(tmp_path: Path) -> None:
     node = Node(tmp_path, TEXT.replace('"max-size"', '"splunk-token": "hunter2", "max-size"'))
     answer = node(settings={"proxies": {"http-proxy": "http://me:opensesame@proxy.example"}}, enable_cdi=True)
     assert answer["changed"]
@@ -104,7 +104,7 @@ def test_failure_is_one_sentence(tmp_path: Path, content: str | None, arguments:
     assert "Traceback" not in json.dumps(answer)
 
 
-def test_dockerd_is_asked_and_has_the_last_word(tmp_path: Path) -> None:
+def test_change_that_dockerd_refuses_is_not_written(tmp_path: Path) -> None:
     node = Node(tmp_path)
     file = "${2#--config-file=}"
     node.dockerd(

@@ -45,7 +45,7 @@ def test_passed_and_skipped(run: Any) -> None:
     assert len(cluster.created) == 1
 
 
-def test_a_failing_pod_does_not_fail_the_module(run: Any) -> None:
+def test_failing_pod_does_not_fail_the_module(run: Any) -> None:
     result = run(ending("Failed", "no CUDA-capable device is detected\n"), nodes=["w1"], image="i")
     assert "failed" not in result
     assert (result["ok"], result["failed_nodes"]) == (False, ["w1"])
@@ -110,7 +110,7 @@ def test_absent_removes_pods_of_any_age(run: Any, check_mode: bool) -> None:
     assert (bool(cluster.store_pods), cluster.created) == (check_mode, [])
 
 
-def test_test_without_nodes_or_image_is_refused(run: Any) -> None:
+def test_missing_nodes_or_image_is_refused(run: Any) -> None:
     assert "missing: nodes, image" in run(FakeCluster([]))["msg"]
 
 

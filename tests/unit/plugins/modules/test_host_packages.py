@@ -10,7 +10,7 @@ pytest.importorskip("ansible.module_utils.basic")
 
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import node_module
 
-# A package manager for the test: one file a package, with its version.
+# A fake package manager: one file a package, with its version.
 DPKG_QUERY = """#!/bin/sh
 status() {{ [ "$1" = "$(cat "{db}.half" 2>/dev/null)" ] && echo half-configured || echo installed; }}
 for name; do :; done
@@ -44,7 +44,7 @@ for word; do
         install:*)
             [ ! -f "{db}.killed" ] || kill -9 $PPID
             echo 1.17.8-1 > "{db}/${{word%%=*}}"
-            [ ! -f "{db}.company" ] || {{ echo 1.17.8-1 > "{db}/libtoolkit"; echo 2-1 > "{db}/helper"; }} ;;
+            [ ! -f "{db}.dependencies" ] || {{ echo 1.17.8-1 > "{db}/libtoolkit"; echo 2-1 > "{db}/helper"; }} ;;
         purge:*) rm "{db}/$word" ;;
     esac
 done
@@ -73,8 +73,8 @@ class Host:
             (self.programs / name).chmod(0o755)
 
     def run(self, check: bool = False, **arguments: object) -> dict[str, object]:
-        given = {"name": ["toolkit", "base"], "manager": "apt", **arguments}
-        return node_module.run("host_packages", given, check=check, folder=str(self.programs))
+        all_arguments = {"name": ["toolkit", "base"], "manager": "apt", **arguments}
+        return node_module.run("host_packages", all_arguments, check=check, folder=str(self.programs))
 
     @property
     def calls(self) -> list[str]:
@@ -87,53 +87,53 @@ def host(tmp_path: Path) -> Host:
     return Host(tmp_path)
 
 
-def test_what_could_not_be_configured_goes_with_the_rest(host: Host, tmp_path: Path) -> None:
-    """As a package of which DKMS cannot build the kernel module."""
+def test_absent_removes_unconfigured_package_too(host: Host, tmp_path: Path) -> None:
+    """Such as a package whose kernel module DKMS cannot build."""
     record = str(tmp_path / "record.json")
     Path(f"{host.db}.half").write_text("base")
     failed = host.run(record=record)
     assert "dpkg returned an error" in str(failed["msg"])
     assert failed["changed"] is True
     assert sorted(path.name for path in host.db.iterdir()) == ["base", "toolkit"]
-    gone = host.run(state="absent", name=[], record=record)
-    assert gone["packages"] == ["base", "toolkit"]
+    removed = host.run(state="absent", name=[], record=record)
+    assert removed["packages"] == ["base", "toolkit"]
     assert list(host.db.iterdir()) == []
     assert not Path(record).exists()
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_asking_changes_nothing(host: Host, tmp_path: Path, check: bool) -> None:
+def test_available_changes_nothing(host: Host, tmp_path: Path, check: bool) -> None:
     record = tmp_path / "record.json"
-    asked = host.run(check, state="available", version="1.17.8", record=str(record), hold=True)
-    assert (asked["changed"], asked["packages"], asked["held"]) == (False, ["toolkit", "base"], [])
+    planned = host.run(check, state="available", version="1.17.8", record=str(record), hold=True)
+    assert (planned["changed"], planned["packages"], planned["held"]) == (False, ["toolkit", "base"], [])
     assert (host.calls, record.exists()) == ([], False)
-    refused = host.run(check, state="available", version="1.18.*")
-    assert refused["failed"]
-    assert str(refused["msg"]).startswith("apt has no version 1.18.* of toolkit and base: ask for one that")
+    rejected = host.run(check, state="available", version="1.18.*")
+    assert rejected["failed"]
+    assert str(rejected["msg"]).startswith("apt has no version 1.18.* of toolkit and base: request one that")
     assert [call.split()[-1] for call in host.calls] == ["update"]
 
 
 def test_install_and_remove(host: Host) -> None:
-    checked = host.run(check=True)
-    assert (checked["changed"], host.calls) == (True, [])
-    done = host.run()
-    assert (done["changed"], done["packages"]) == (True, ["toolkit", "base"])
-    assert done["packages"] == checked["packages"]
-    assert done["diff"] == checked["diff"]
+    planned = host.run(check=True)
+    assert (planned["changed"], host.calls) == (True, [])
+    result = host.run()
+    assert (result["changed"], result["packages"]) == (True, ["toolkit", "base"])
+    assert result["packages"] == planned["packages"]
+    assert result["diff"] == planned["diff"]
     assert len(host.calls) == 2
     assert host.run(check=True)["changed"] is False
     assert host.run()["changed"] is False
     assert len(host.calls) == 2
     assert host.run(state="absent", check=True)["changed"] is True
     assert sorted(entry.name for entry in host.db.iterdir()) == ["base", "toolkit"]
-    gone = host.run(state="absent")
-    assert (gone["changed"], gone["packages"]) == (True, ["toolkit", "base"])
-    assert gone["diff"]["before"] == "toolkit: 1.17.8-1\nbase: 1.17.8-1\n"
+    removed = host.run(state="absent")
+    assert (removed["changed"], removed["packages"]) == (True, ["toolkit", "base"])
+    assert removed["diff"]["before"] == "toolkit: 1.17.8-1\nbase: 1.17.8-1\n"
     assert host.run(state="absent")["changed"] is False
     assert list(host.db.iterdir()) == []
 
 
-def test_only_what_is_missing_is_installed(host: Host) -> None:
+def test_present_installs_only_missing_packages(host: Host) -> None:
     (host.db / "base").write_text("0.9-1")
     assert host.run()["packages"] == ["toolkit"]
     assert host.run(version="1.17.8")["packages"] == ["base"]
@@ -141,150 +141,151 @@ def test_only_what_is_missing_is_installed(host: Host) -> None:
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_a_refusal_is_one_sentence_and_touches_nothing(host: Host, check: bool) -> None:
+def test_rejected_request_changes_nothing(host: Host, check: bool) -> None:
     (host.db / "base").write_text("1.0-1")
     Path(f"{host.db}.others").write_text("Purg docker-gpu [1.0]\nPurg base [1.0-1]\n")
-    answer = host.run(check=check, state="absent")
-    assert answer["msg"].startswith("Cannot remove base, because docker-gpu would have to go too: ")
-    assert answer["msg"].endswith(".")
+    result = host.run(check=check, state="absent")
+    assert result["msg"].startswith("Cannot remove base, because docker-gpu would be removed too: ")
+    assert result["msg"].endswith(".")
     Path(f"{host.db}.held").write_text("base\n")
-    answer = host.run(check=check, version="2.0")
-    assert answer["msg"].startswith("Cannot change base, because somebody put a hold on it: ")
+    result = host.run(check=check, version="2.0")
+    assert result["msg"].startswith("Cannot change base, because of an unmanaged hold: ")
     assert (host.db / "base").read_text() == "1.0-1"
 
 
 @pytest.fixture
-def recorded(host: Host, tmp_path: Path) -> dict[str, object]:
-    """Arguments with a record, on a host where something was there before and more comes with the packages."""
-    Path(f"{host.db}.company").touch()
+def record_arguments(host: Host, tmp_path: Path) -> dict[str, object]:
+    """Arguments with a record, on a host with an installed package, where the packages have dependencies."""
+    Path(f"{host.db}.dependencies").touch()
     (host.db / "bash").write_text("5-1")
     return {"record": str(tmp_path / "state" / "record.json")}
 
 
-def test_all_that_was_installed_goes_and_nothing_else(host: Host, recorded: dict[str, object]) -> None:
-    wanted = {**recorded, "hold": True, "version": "1.17.*"}
-    checked = host.run(check=True, **wanted)
-    assert checked["held"] == ["base", "toolkit"]
-    assert not Path(str(recorded["record"])).exists()
-    done = host.run(**wanted)
-    assert done["packages"] == ["toolkit", "base"]
-    assert done["held"] == ["base", "libtoolkit", "toolkit"]
+def test_absent_removes_exactly_the_installed_packages(host: Host, record_arguments: dict[str, object]) -> None:
+    arguments = {**record_arguments, "hold": True, "version": "1.17.*"}
+    planned = host.run(check=True, **arguments)
+    assert planned["held"] == ["base", "toolkit"]
+    assert not Path(str(record_arguments["record"])).exists()
+    result = host.run(**arguments)
+    assert result["packages"] == ["toolkit", "base"]
+    assert result["held"] == ["base", "libtoolkit", "toolkit"]
     for check in (True, False):
-        again = host.run(check=check, **wanted)
+        again = host.run(check=check, **arguments)
         assert (again["changed"], again["held"]) == (False, [])
-    assert host.run(check=True, hold=False, **recorded)["released"] == ["base", "libtoolkit", "toolkit"]
+    assert host.run(check=True, hold=False, **record_arguments)["released"] == ["base", "libtoolkit", "toolkit"]
     (host.db / "toolkit").write_text("1.16-1")
-    assert host.run(**wanted)["packages"] == ["toolkit"], "a hold of our own is no hindrance"
-    gone: dict[str, object] = {**recorded, "name": [], "state": "absent"}
-    assert host.run(check=True, **gone)["packages"] == ["base", "libtoolkit", "toolkit"]
-    assert host.run(**gone)["packages"] == ["base", "libtoolkit", "toolkit", "helper"]
+    assert host.run(**arguments)["packages"] == ["toolkit"], "a managed hold is accepted"
+    absent: dict[str, object] = {**record_arguments, "name": [], "state": "absent"}
+    assert host.run(check=True, **absent)["packages"] == ["base", "libtoolkit", "toolkit"]
+    assert host.run(**absent)["packages"] == ["base", "libtoolkit", "toolkit", "helper"]
     assert [entry.name for entry in host.db.iterdir()] == ["bash"]
-    assert not Path(str(recorded["record"])).exists()
+    assert not Path(str(record_arguments["record"])).exists()
     for check in (True, False):
-        assert host.run(check=check, **gone)["changed"] is False
+        assert host.run(check=check, **absent)["changed"] is False
 
 
-def test_what_came_with_it_and_needs_it_goes_with_it(host: Host, recorded: dict[str, object]) -> None:
-    host.run(**recorded)
+def test_absent_removes_dependent_dependencies(host: Host, record_arguments: dict[str, object]) -> None:
+    host.run(**record_arguments)
     Path(f"{host.db}.others").write_text("Purg helper [2-1]\nPurg toolkit [1.17.8-1]\n")
-    gone: dict[str, object] = {**recorded, "name": [], "state": "absent"}
-    checked, done = host.run(check=True, **gone), host.run(**gone)
-    assert done["packages"] == ["base", "libtoolkit", "toolkit", "helper"]
-    assert done["diff"]["before"].endswith("helper: 2-1\n")
-    assert (checked["packages"], checked["diff"]) == (done["packages"], done["diff"])
+    absent: dict[str, object] = {**record_arguments, "name": [], "state": "absent"}
+    planned, result = host.run(check=True, **absent), host.run(**absent)
+    assert result["packages"] == ["base", "libtoolkit", "toolkit", "helper"]
+    assert result["diff"]["before"].endswith("helper: 2-1\n")
+    assert (planned["packages"], planned["diff"]) == (result["packages"], result["diff"])
     assert host.calls[-1].endswith(" purge base libtoolkit toolkit helper")
     assert [entry.name for entry in host.db.iterdir()] == ["bash"]
 
 
-def test_what_has_a_version_of_its_own_is_neither_asked_for_one_nor_held(host: Host) -> None:
-    done = host.run(name=["toolkit"], unversioned=["base"], version="1.17.8", hold=True)
+def test_unversioned_package_has_no_version_and_no_hold(host: Host) -> None:
+    result = host.run(name=["toolkit"], unversioned=["base"], version="1.17.8", hold=True)
     assert host.calls[-1].endswith(" install toolkit=1.17.8-* base")
-    assert (done["packages"], done["held"]) == (["toolkit", "base"], ["toolkit"])
+    assert (result["packages"], result["held"]) == (["toolkit", "base"], ["toolkit"])
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_parts_that_differ_are_brought_to_one_version(host: Host, check: bool) -> None:
+def test_same_version_replaces_different_versions(host: Host, check: bool) -> None:
     (host.db / "toolkit").write_text("1.17.7-1")
     (host.db / "base").write_text("1.17.8-1")
     assert host.run(check)["changed"] is False
-    asked: dict[str, object] = {"unversioned": ["helper"], "same_version": True}
-    assert host.run(check, state="available", **asked)["replaced"] == ["toolkit"]
-    done = host.run(check, **asked)
-    assert (done["packages"], done["replaced"]) == (["toolkit", "helper"], ["toolkit"])
-    assert host.run(check, version="1.17.*")["changed"] is check, "they have been brought to one"
+    arguments: dict[str, object] = {"unversioned": ["helper"], "same_version": True}
+    assert host.run(check, state="available", **arguments)["replaced"] == ["toolkit"]
+    result = host.run(check, **arguments)
+    assert (result["packages"], result["replaced"]) == (["toolkit", "helper"], ["toolkit"])
+    assert host.run(check, version="1.17.*")["changed"] is check, "the versions are the same now"
     endings = [call.partition(" install ")[2] or call.split()[-1] for call in host.calls]
     assert endings == ([] if check else ["update", "toolkit=1.17.8-* helper"])
 
 
-def test_what_was_there_before_stays(host: Host, recorded: dict[str, object]) -> None:
+def test_absent_keeps_packages_from_before(host: Host, record_arguments: dict[str, object]) -> None:
     (host.db / "base").write_text("1.17.8-1")
     (host.db / "helper").write_text("2-1")
-    host.run(**recorded)
-    assert host.run(state="absent", **recorded)["packages"] == ["libtoolkit", "toolkit"]
+    host.run(**record_arguments)
+    assert host.run(state="absent", **record_arguments)["packages"] == ["libtoolkit", "toolkit"]
     assert sorted(entry.name for entry in host.db.iterdir()) == ["base", "bash", "helper"]
 
 
-def test_what_came_with_it_and_somebody_wants_to_keep_stays(host: Host, recorded: dict[str, object]) -> None:
-    host.run(**recorded)
+def test_absent_keeps_dependency_with_unmanaged_hold(host: Host, record_arguments: dict[str, object]) -> None:
+    host.run(**record_arguments)
     Path(f"{host.db}.held").write_text("helper\n")
-    assert host.run(state="absent", **recorded)["packages"] == ["base", "libtoolkit", "toolkit"]
+    assert host.run(state="absent", **record_arguments)["packages"] == ["base", "libtoolkit", "toolkit"]
     assert sorted(entry.name for entry in host.db.iterdir()) == ["bash", "helper"]
 
 
-def test_holds_that_are_lost_are_put_on_again_and_let_go_on_request(host: Host, recorded: dict[str, object]) -> None:
-    host.run(hold=True, **recorded)
+def test_hold_restores_missing_holds_and_releases_managed_ones(host: Host, record_arguments: dict[str, object]) -> None:
+    host.run(hold=True, **record_arguments)
     Path(f"{host.db}.held").write_text("libtoolkit\nfirefox\n")
-    assert host.run(hold=True, **recorded)["held"] == ["base", "toolkit"]
-    assert host.run(**recorded)["changed"] is False
-    released = host.run(hold=False, **recorded)
+    assert host.run(hold=True, **record_arguments)["held"] == ["base", "toolkit"]
+    assert host.run(**record_arguments)["changed"] is False
+    released = host.run(hold=False, **record_arguments)
     assert (released["changed"], released["released"]) == (True, ["base", "libtoolkit", "toolkit"])
     assert Path(f"{host.db}.held").read_text() == "firefox\n"
-    assert host.run(hold=False, **recorded)["changed"] is False
+    assert host.run(hold=False, **record_arguments)["changed"] is False
 
 
-def test_a_run_that_was_killed_is_made_up_for(host: Host, recorded: dict[str, object]) -> None:
+def test_interrupted_run_is_resumed(host: Host, record_arguments: dict[str, object]) -> None:
     Path(f"{host.db}.killed").touch()
-    with pytest.raises(AssertionError):  # a process that is killed gives no answer
-        host.run(**recorded)
+    with pytest.raises(AssertionError):  # a killed process has no result
+        host.run(**record_arguments)
     Path(f"{host.db}.killed").unlink()
-    # what the package manager did after all
+    # The package manager completed the installation.
     for name, version in (("toolkit", "1.17.8-1"), ("libtoolkit", "1.17.8-1"), ("base", "1.17.8-1"), ("helper", "2-1")):
         (host.db / name).write_text(version)
-    host.run(**recorded)
-    gone: dict[str, object] = {**recorded, "name": [], "state": "absent"}
-    assert host.run(**gone)["packages"] == ["base", "libtoolkit", "toolkit", "helper"]
+    host.run(**record_arguments)
+    absent: dict[str, object] = {**record_arguments, "name": [], "state": "absent"}
+    assert host.run(**absent)["packages"] == ["base", "libtoolkit", "toolkit", "helper"]
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_pacman_holds_nothing(host: Host, check: bool) -> None:
-    assert host.run(check=check, manager="pacman", hold=True)["msg"].startswith(
-        "pacman is not asked to hold packages: "
-    )
+def test_hold_with_pacman_is_rejected(host: Host, check: bool) -> None:
+    assert host.run(check=check, manager="pacman", hold=True)["msg"].startswith("hold is not supported with pacman: ")
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [({"name": ["--force-yes"]}, "'--force-yes' is no name of"), ({"version": "1 -y"}, "'1 -y' is no version of")],
+    [
+        ({"name": ["--force-yes"]}, "'--force-yes' is not a package name"),
+        ({"version": "1 -y"}, "'1 -y' is not a package version"),
+    ],
 )
-def test_what_looks_like_an_option_is_refused(host: Host, arguments: dict[str, object], words: str) -> None:
+def test_option_as_name_or_version_is_rejected(host: Host, arguments: dict[str, object], words: str) -> None:
     assert host.run(**arguments)["msg"].startswith(words)
     assert host.calls == []
 
 
-def test_a_package_manager_that_is_not_there(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_manager_fails(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(host.programs))
     assert host.run(manager="pacman")["msg"] == (
         "Cannot run pacman (No such file or directory): name the package manager that this host has instead of pacman."
     )
 
 
-def test_a_failure_tells_the_managers_own_words(host: Host) -> None:
+def test_failure_contains_the_managers_message(host: Host) -> None:
     Path(f"{host.db}.broken").touch()
-    answer = host.run()
-    assert answer["failed"]
-    assert answer["msg"] == (
+    result = host.run()
+    assert result["failed"]
+    assert result["msg"] == (
         "apt-get failed for toolkit and base (E: Unable to locate package): "
-        "put that right on the host or in its repositories, and run again."
+        "correct that on the host or in its repositories, and run again."
     )
-    assert answer["command"][-1] == "update"
-    assert "W: noise" in answer["stderr"]
+    assert result["command"][-1] == "update"
+    assert "W: noise" in result["stderr"]

@@ -37,7 +37,7 @@ def test_check_mode_predicts_changes() -> None:
 
 
 class TestAtEachBoot:
-    """The files beside the running kernel."""
+    """The files that set modules and values at each boot."""
 
     def arguments(self, folder: Path) -> dict[str, Any]:
         files = {"modules_file": str(folder / "modules" / "gpu.conf"), "sysctl_file": str(folder / "sysctl.conf")}
@@ -59,8 +59,8 @@ class TestAtEachBoot:
         assert lines == ["kernel.ostype = Linux", f"kernel.osrelease = {RELEASE}"]
         assert Path(arguments["sysctl_file"]).stat().st_mode & 0o777 == 0o644
         assert not node_module.run("kernel_settings", arguments)["changed"]
-        gone = node_module.run("kernel_settings", {**arguments, "state": "absent"}, check=True)
-        assert gone["files"] == answer["files"]
+        predicted = node_module.run("kernel_settings", {**arguments, "state": "absent"}, check=True)
+        assert predicted["files"] == answer["files"]
         assert node_module.run("kernel_settings", {**arguments, "state": "absent"})["files"] == answer["files"]
         assert not Path(arguments["sysctl_file"]).exists()
         assert not node_module.run("kernel_settings", {**arguments, "state": "absent"})["changed"]
@@ -68,10 +68,10 @@ class TestAtEachBoot:
     def test_changed_file_is_written_again(self, tmp_path: Path) -> None:
         arguments = self.arguments(tmp_path)
         node_module.run("kernel_settings", arguments)
-        Path(arguments["sysctl_file"]).write_text("# theirs\n")
+        Path(arguments["sysctl_file"]).write_text("# edited\n")
         answer = node_module.run("kernel_settings", arguments)
         assert answer["files"] == [arguments["sysctl_file"]]
-        assert answer["diff"][1]["before"] == "# theirs\n"
+        assert answer["diff"][1]["before"] == "# edited\n"
 
     def test_rejected_value_is_not_written(self, tmp_path: Path) -> None:
         arguments = {**self.arguments(tmp_path), "sysctl": {"kernel.ostype": "Plan9"}}

@@ -13,7 +13,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._driver import modp
 from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modprobe import ModprobeError, render_file
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import node_module
 
-WANTED = {
+PARAMETERS = {
     "blacklist": ["nouveau"],
     "options": {"nvidia": {"NVreg_EnableStreamMemOPs": True, "NVreg_RegistryDwords": "a=1; b=2"}},
 }
@@ -46,7 +46,7 @@ class Host:
             "path": str(self.file),
             "boot_path": str(self.root / "boot"),
             "state_dir": str(self.root / "state"),
-            **WANTED,
+            **PARAMETERS,
             **arguments,
         }
         return node_module.run("modprobe_config", given, check=check, folder=str(self.root / "bin"))
@@ -117,7 +117,7 @@ def test_interrupted_rebuild_is_repeated(host: Host, fault: str) -> None:
     if fault == "broken":
         assert host.run()["msg"].startswith("dracut failed (no space left): put that right and run again; ")
     else:
-        with pytest.raises(AssertionError):  # a process that is killed gives no answer
+        with pytest.raises(AssertionError):  # a killed process has no output
             host.run()
     (host.root / fault).unlink()
     result = host.run(check=True)
@@ -185,20 +185,20 @@ def test_empty_file_is_removed(host: Host) -> None:
 def test_dropped_parameters_are_returned_until_the_next_boot(
     host: Host,
 ) -> None:
-    note = host.root / "state" / "state" / "parameters-due.json"
-    assert (host.run()["dropped"], note.exists()) == ({}, False)
+    record = host.root / "state" / "state" / "parameters-due.json"
+    assert (host.run()["dropped"], record.exists()) == ({}, False)
     one = {"nvidia": {"NVreg_EnableStreamMemOPs": 1}}
     left = {"nvidia": {"NVreg_RegistryDwords": "a=1; b=2"}}
-    assert (host.run(options=one, check=True)["dropped"], note.exists()) == (left, False)
+    assert (host.run(options=one, check=True)["dropped"], record.exists()) == (left, False)
     assert host.run(options=one)["dropped"] == left
     both = {"nvidia": {**left["nvidia"], "NVreg_EnableStreamMemOPs": "1"}}
     assert [host.run(options={})["dropped"] for _again in range(2)] == [both, both]
     assert host.run()["dropped"] == {}
-    assert not note.exists()
+    assert not record.exists()
     host.run(options={})
-    note.write_text(note.read_text().replace('"boot_id": "', '"boot_id": "another'))
+    record.write_text(record.read_text().replace('"boot_id": "', '"boot_id": "another'))
     answer = host.run(options={})
-    assert (answer["changed"], answer["dropped"], note.exists()) == (False, {}, False)
+    assert (answer["changed"], answer["dropped"], record.exists()) == (False, {}, False)
 
 
 def test_absent_removes_file_and_marks(host: Host) -> None:

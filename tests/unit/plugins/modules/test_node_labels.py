@@ -22,42 +22,42 @@ def run(run_module: Any) -> Any:
 
 def test_check_run_repeat_and_undo_restore_the_node(run: Any) -> None:
     cluster = FakeCluster([node("w1"), node("w2", labels={"a": "old"})])
-    wanted = {"w1": {"a": "1"}, "w2": {"a": "1"}}
-    checked = run(cluster, nodes=wanted, _ansible_check_mode=True, _ansible_diff=True)
-    done = run(cluster, nodes=wanted, _ansible_diff=True)
+    desired = {"w1": {"a": "1"}, "w2": {"a": "1"}}
+    checked = run(cluster, nodes=desired, _ansible_check_mode=True, _ansible_diff=True)
+    done = run(cluster, nodes=desired, _ansible_diff=True)
     assert checked["changed"] is done["changed"] is True
     assert checked["diff"] == done["diff"]
     assert done["diff"]["before"] == {"w1": {"a": None}, "w2": {"a": "old"}}
     assert done["nodes"]["w1"] == {"changed": True, "before": {"a": None}, "after": {"a": "1"}, "yielded": []}
-    assert run(cluster, nodes=wanted, _ansible_check_mode=True)["changed"] is False
-    assert run(cluster, nodes=wanted)["changed"] is False
-    assert run(cluster, nodes=wanted, state="absent")["changed"] is True
+    assert run(cluster, nodes=desired, _ansible_check_mode=True)["changed"] is False
+    assert run(cluster, nodes=desired)["changed"] is False
+    assert run(cluster, nodes=desired, state="absent")["changed"] is True
     assert cluster.store_nodes["w1"]["metadata"]["labels"] == {}
     assert cluster.store_nodes["w2"]["metadata"]["labels"] == {"a": "old"}
-    assert run(cluster, nodes=wanted, state="absent")["changed"] is False
+    assert run(cluster, nodes=desired, state="absent")["changed"] is False
 
 
 def test_absent_after_adopt_removes_label_set_by_others(run: Any) -> None:
-    kept = {RECORD_ANNOTATION: json.dumps({"another": {"b": {"set": "1", "was": None}}})}
+    record = {RECORD_ANNOTATION: json.dumps({"another": {"b": {"set": "1", "was": None}}})}
     labels = {"a": "1", "b": "1", "c": "other"}
-    cluster = FakeCluster([node("w1", labels=dict(labels), annotations=dict(kept)), node("w2", labels={"a": "2"})])
-    wanted = {"w1": {"a": "1", "b": "1", "c": "1"}, "w2": {"a": "1"}}
+    cluster = FakeCluster([node("w1", labels=dict(labels), annotations=dict(record)), node("w2", labels={"a": "2"})])
+    desired = {"w1": {"a": "1", "b": "1", "c": "1"}, "w2": {"a": "1"}}
     assert run(cluster, nodes={"w1": {"a": "1"}})["changed"] is False
-    checked = run(cluster, nodes=wanted, adopt=True, _ansible_check_mode=True)
-    assert checked["changed"] is run(cluster, nodes=wanted, adopt=True)["changed"] is True
-    assert run(cluster, nodes=wanted, adopt=True)["changed"] is False
-    assert run(cluster, nodes=wanted, adopt=True, state="absent")["changed"] is True
+    checked = run(cluster, nodes=desired, adopt=True, _ansible_check_mode=True)
+    assert checked["changed"] is run(cluster, nodes=desired, adopt=True)["changed"] is True
+    assert run(cluster, nodes=desired, adopt=True)["changed"] is False
+    assert run(cluster, nodes=desired, adopt=True, state="absent")["changed"] is True
     assert cluster.store_nodes["w1"]["metadata"]["labels"] == {"b": "1", "c": "other"}
-    assert cluster.store_nodes["w1"]["metadata"]["annotations"] == kept
+    assert cluster.store_nodes["w1"]["metadata"]["annotations"] == record
     assert cluster.store_nodes["w2"]["metadata"]["labels"] == {"a": "2"}
-    assert run(cluster, nodes=wanted, adopt=True, state="absent")["changed"] is False
+    assert run(cluster, nodes=desired, adopt=True, state="absent")["changed"] is False
 
 
 def test_absent_with_adopt_removes_label_without_record(run: Any) -> None:
     cluster = FakeCluster([node("w1", labels={"a": "1", "b": "2"})])
-    wanted = {"w1": {"a": "1", "b": "1"}}
-    assert run(cluster, nodes=wanted, state="absent")["changed"] is False
-    assert run(cluster, nodes=wanted, state="absent", adopt=True)["changed"] is True
+    desired = {"w1": {"a": "1", "b": "1"}}
+    assert run(cluster, nodes=desired, state="absent")["changed"] is False
+    assert run(cluster, nodes=desired, state="absent", adopt=True)["changed"] is True
     assert cluster.store_nodes["w1"]["metadata"]["labels"] == {"b": "2"}
 
 
@@ -83,12 +83,12 @@ def test_yield_to_leaves_labels_to_the_tool(run: Any) -> None:
     assert (result["changed"], result["nodes"]["w1"]["yielded"]) == (False, ["nvidia.com/gpu.count"])
 
 
-def test_node_with_damaged_record_fails_alone(run: Any) -> None:
+def test_node_with_damaged_record_fails_without_the_others(run: Any) -> None:
     bad = {RECORD_ANNOTATION: "[" * 100000}
     cluster = FakeCluster([node("w1"), node("w2", annotations=bad), node("w3")])
-    wanted = {name: {"a": "1"} for name in ("w1", "w2", "w3")}
-    checked = run(cluster, nodes=wanted, _ansible_check_mode=True)
-    result = run(cluster, nodes=wanted)
+    desired = {name: {"a": "1"} for name in ("w1", "w2", "w3")}
+    checked = run(cluster, nodes=desired, _ansible_check_mode=True)
+    result = run(cluster, nodes=desired)
     assert checked["failures"] == result["failures"]
     assert (result["failed"], result["changed"], list(result["failures"])) == (True, True, ["w2"])
     assert result["msg"] == result["failures"]["w2"]
@@ -100,7 +100,7 @@ def test_node_with_damaged_record_fails_alone(run: Any) -> None:
     }
 
 
-def test_record_alone_changes_no_label_of_kubernetes(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_record_of_reserved_labels_changes_none(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     warnings: list[str] = []
     monkeypatch.setattr("ansible.module_utils.basic.AnsibleModule.warn", lambda _self, text: warnings.append(text))
     tenant, pool = "node-restriction.kubernetes.io/tenant", "node-restriction.kubernetes.io/pool"

@@ -34,7 +34,7 @@ def test_node_that_does_not_report_is_not_an_error(run: Any) -> None:
     assert result["nodes"]["new"]["known"] is False
 
 
-def test_server_that_refuses_fails_with_one_sentence(run: Any) -> None:
+def test_api_error_fails_with_one_sentence(run: Any) -> None:
     cluster = FakeCluster()
 
     def refuse(_call: str) -> None:

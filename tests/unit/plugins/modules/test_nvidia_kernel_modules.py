@@ -26,8 +26,8 @@ def node(tmp_path: Path) -> kernel_node.Node:
 
 
 @pytest.fixture
-def updated(node: kernel_node.Node) -> kernel_node.Node:
-    """One with 550.1 loaded, with modules that hold it, and 570.2 installed since."""
+def updated_node(node: kernel_node.Node) -> kernel_node.Node:
+    """A node with 550.1 loaded and used by other modules, and with 570.2 installed."""
     node.set(installed=kernel_node.build("550.1"))
     node.load("nvidia_uvm", "nvidia_drm", "gdrdrv")
     node.set(installed=kernel_node.build("570.2", "BBB"))
@@ -40,8 +40,8 @@ def run(node: kernel_node.Node, *, check: bool = False, **arguments: Any) -> dic
     )
 
 
-def quartet(node: kernel_node.Node, **arguments: Any) -> dict[str, Any]:
-    """Check, run, check again, run again; return what the run answered."""
+def check_and_repeat(node: kernel_node.Node, **arguments: Any) -> dict[str, Any]:
+    """Check, run and repeat both; return the result of the first run."""
     before = node.loaded()
     result = run(node, check=True, **arguments)
     assert (node.loaded(), node.commands()) == (before, [])
@@ -49,7 +49,7 @@ def quartet(node: kernel_node.Node, **arguments: Any) -> dict[str, Any]:
     result.pop("invocation", None)  # which ansible-core 2.21 no longer returns
     assert result == {name: value for name, value in done.items() if name != "invocation"}
     assert done["changed"], done
-    node.forget()
+    node.clear_commands()
     for check in (True, False):
         again = run(node, check=check, **arguments)
         assert (again["changed"], again["loaded"], again["unloaded"]) == (False, [], []), again
@@ -58,22 +58,22 @@ def quartet(node: kernel_node.Node, **arguments: Any) -> dict[str, Any]:
     return done
 
 
-class TestQuartets:
-    """What each state does, and that it does it once."""
+class TestStates:
+    """The changes of each state, which are made once."""
 
     @pytest.mark.parametrize("state", ["current", "loaded"])
     def test_unloaded_modules_are_loaded(self, node: kernel_node.Node, state: str) -> None:
-        done = quartet(node, state=state)
+        done = check_and_repeat(node, state=state)
         assert node.loaded() == ["nvidia", "nvidia_uvm"] == done["loaded"]
         assert (done["version"], done["unloaded"], done["reboot_required"]) == ("570.2", [], False)
         assert done["diff"]["before"] == "nvidia is not loaded\nnvidia_uvm is not loaded\n"
         assert done["diff"]["after"] == "nvidia 570.2 is loaded\nnvidia_uvm is loaded\n"
 
-    def test_other_version_is_loaded_again(self, updated: kernel_node.Node) -> None:
-        done = quartet(updated)
+    def test_other_version_is_loaded_again(self, updated_node: kernel_node.Node) -> None:
+        done = check_and_repeat(updated_node)
         assert done["unloaded"] == ["nvidia_uvm", "nvidia_drm", "nvidia_modeset", "gdrdrv", "nvidia"]
         assert done["loaded"] == ["nvidia", "nvidia_uvm", "gdrdrv", "nvidia_modeset", "nvidia_drm"]
-        assert sorted(updated.loaded()) == sorted(done["loaded"])
+        assert sorted(updated_node.loaded()) == sorted(done["loaded"])
         assert done["version"] == "570.2"
         assert done["diff"]["before"].startswith("nvidia 550.1 is loaded\nnvidia_uvm is loaded\n")
         assert done["diff"]["after"].startswith("nvidia 570.2 is loaded\nnvidia_uvm is loaded\n")
@@ -81,15 +81,15 @@ class TestQuartets:
     def test_other_flavor_is_loaded_again(self, node: kernel_node.Node) -> None:
         node.load("nvidia_uvm")
         node.set(installed=kernel_node.build("570.2", "BBB"))
-        done = quartet(node)
+        done = check_and_repeat(node)
         assert done["diff"]["before"].endswith("its srcversion is AAA\n")
         assert done["diff"]["after"].endswith("its srcversion is BBB\n")
 
     def test_other_parameters_are_loaded_again(self, node: kernel_node.Node) -> None:
         node.load("nvidia_uvm")
         node.set(modprobe_d={"EnableStreamMemOPs": "1", "RmProfilingAdminOnly": "0"})
-        wanted = {"NVreg_EnableStreamMemOPs": True, "NVreg_RestrictProfilingToAdminUsers": "0x0"}
-        done = quartet(node, parameters=wanted)
+        desired = {"NVreg_EnableStreamMemOPs": True, "NVreg_RestrictProfilingToAdminUsers": "0x0"}
+        done = check_and_repeat(node, parameters=desired)
         assert done["unloaded"] == ["nvidia_uvm", "nvidia"]
         assert "NVreg_RestrictProfilingToAdminUsers = 1\n" in done["diff"]["before"]
         assert "NVreg_RestrictProfilingToAdminUsers = 0x0\n" in done["diff"]["after"]
@@ -98,13 +98,13 @@ class TestQuartets:
         node.set(modprobe_d={"EnableStreamMemOPs": "1", "RmProfilingAdminOnly": "1"})
         node.load("nvidia_uvm")
         node.set(modprobe_d={"EnableStreamMemOPs": "0", "RmProfilingAdminOnly": "1"})
-        done = quartet(node, former_parameters={"NVreg_EnableStreamMemOPs": "1"})
+        done = check_and_repeat(node, former_parameters={"NVreg_EnableStreamMemOPs": "1"})
         assert done["unloaded"] == ["nvidia_uvm", "nvidia"]
         assert done["diff"]["before"].endswith("NVreg_EnableStreamMemOPs = 1\n")
 
-    def test_absent_unloads_modules(self, updated: kernel_node.Node) -> None:
-        done = quartet(updated, state="absent")
-        assert (updated.loaded(), done["version"], done["loaded"]) == ([], None, [])
+    def test_absent_unloads_modules(self, updated_node: kernel_node.Node) -> None:
+        done = check_and_repeat(updated_node, state="absent")
+        assert (updated_node.loaded(), done["version"], done["loaded"]) == ([], None, [])
         assert done["diff"]["before"].startswith("nvidia 550.1 is loaded\n")
         assert done["diff"]["after"].startswith("nvidia is not loaded\n")
 
@@ -112,17 +112,17 @@ class TestQuartets:
         node.set(installed=kernel_node.build("550.1"))
         node.load("nvidia")
         node.set(installed=kernel_node.build("570.2"))
-        done = quartet(node, state="loaded")
+        done = check_and_repeat(node, state="loaded")
         assert (done["unloaded"], done["loaded"]) == (["nvidia"], ["nvidia", "nvidia_uvm"])
 
 
-def test_loaded_with_other_version_changes_nothing(updated: kernel_node.Node) -> None:
-    answer = run(updated, state="loaded")
-    assert (answer["changed"], answer["version"], updated.commands()) == (False, "550.1", [])
+def test_loaded_with_other_version_changes_nothing(updated_node: kernel_node.Node) -> None:
+    answer = run(updated_node, state="loaded")
+    assert (answer["changed"], answer["version"], updated_node.commands()) == (False, "550.1", [])
 
 
 def test_hyphen_in_name_becomes_underscore(node: kernel_node.Node) -> None:
-    assert quartet(node, modules=["nvidia-uvm"])["loaded"] == ["nvidia", "nvidia_uvm"]
+    assert check_and_repeat(node, modules=["nvidia-uvm"])["loaded"] == ["nvidia", "nvidia_uvm"]
 
 
 def test_results_are_documented(node: kernel_node.Node) -> None:
@@ -130,10 +130,10 @@ def test_results_are_documented(node: kernel_node.Node) -> None:
     assert set(answer) - {"changed", "diff", "invocation"} == set(yaml.safe_load(nvidia_kernel_modules.RETURN))
 
 
-class TestInTheWay:
-    """What takes a reboot changes nothing and fails nothing."""
+class TestReboot:
+    """A change that requires a reboot is not made and does not fail."""
 
-    def blocked(self, node: kernel_node.Node, **arguments: Any) -> dict[str, Any]:
+    def run_blocked(self, node: kernel_node.Node, **arguments: Any) -> dict[str, Any]:
         before = node.loaded()
         result, done = run(node, check=True, **arguments), run(node, **arguments)
         assert result["reboot_reasons"] == done["reboot_reasons"]
@@ -143,29 +143,29 @@ class TestInTheWay:
         assert node.commands() == []
         return done
 
-    def test_process_blocks_reload(self, updated: kernel_node.Node) -> None:
-        updated.process(4711, "/dev/nvidia0", cgroup=f"/kubepods/besteffort/pod{POD}/{'ab' * 32}")
-        done = self.blocked(updated)
+    def test_process_blocks_reload(self, updated_node: kernel_node.Node) -> None:
+        updated_node.process(4711, "/dev/nvidia0", cgroup=f"/kubepods/besteffort/pod{POD}/{'ab' * 32}")
+        done = self.run_blocked(updated_node)
         assert done["reboot_reasons"] == [OLD, f"python3 (pid 4711 in pod {POD}) uses the GPUs"]
         [user] = done["users"]
         assert user == {"pid": 4711, "command": "python3", "container_id": "ab" * 32, "pod_uid": POD}
         assert set(user) == set(yaml.safe_load(nvidia_kernel_modules.RETURN)["users"]["contains"])
         assert done["version"] == "550.1"
 
-    def test_process_blocks_unloading(self, updated: kernel_node.Node) -> None:
-        updated.process(4711, "/dev/nvidiactl")
-        done = self.blocked(updated, state="absent")
+    def test_process_blocks_unloading(self, updated_node: kernel_node.Node) -> None:
+        updated_node.process(4711, "/dev/nvidiactl")
+        done = self.run_blocked(updated_node, state="absent")
         assert done["reboot_reasons"] == ["python3 (pid 4711) uses the GPUs"]
 
-    def test_unknown_user_blocks_reload(self, updated: kernel_node.Node) -> None:
-        table = updated.root / "proc/modules"
+    def test_unknown_user_blocks_reload(self, updated_node: kernel_node.Node) -> None:
+        table = updated_node.root / "proc/modules"
         table.write_text(table.read_text().replace("nvidia_drm 4096 0", "nvidia_drm 4096 1"))
-        done = self.blocked(updated)
+        done = self.run_blocked(updated_node)
         assert done["reboot_reasons"][1].startswith("nvidia_drm is in use (by 1 that no process shows")
 
     def test_nouveau_requires_reboot(self, node: kernel_node.Node) -> None:
         node.put("sys/module/nouveau/refcnt", "1\n")
-        done = self.blocked(node)
+        done = self.run_blocked(node)
         assert done["reboot_reasons"] == ["nouveau is loaded, and NVIDIA's module cannot be beside it"]
         assert done["version"] is None
 
@@ -177,12 +177,12 @@ class TestInTheWay:
 
 
 class TestFaults:
-    """What fails says why, and leaves as much as it found."""
+    """A failure names its cause and leaves the same modules loaded."""
 
-    def test_module_in_use_during_reload_is_loaded_again(self, updated: kernel_node.Node) -> None:
-        before = updated.loaded()
-        updated.hold("gdrdrv")
-        answer = run(updated)
+    def test_module_in_use_during_reload_is_loaded_again(self, updated_node: kernel_node.Node) -> None:
+        before = updated_node.loaded()
+        updated_node.hold("gdrdrv")
+        answer = run(updated_node)
         assert (answer["changed"], answer["loaded"], answer["unloaded"]) == (False, [], [])
         assert answer["reboot_required"]
         reason = (
@@ -190,32 +190,32 @@ class TestFaults:
             "nvidia_modeset and nvidia_drm and nvidia_uvm, unloaded before it, are loaded again"
         )
         assert answer["reboot_reasons"] == [OLD, reason]
-        assert sorted(updated.loaded()) == sorted(before)
+        assert sorted(updated_node.loaded()) == sorted(before)
         assert answer["version"] == "550.1"
 
-    def test_module_that_cannot_be_loaded_again_fails(self, updated: kernel_node.Node) -> None:
-        updated.hold("gdrdrv")
-        updated.set(errors={"modprobe nvidia_uvm": "could not insert 'nvidia_uvm': Invalid argument"})
-        answer = run(updated)
+    def test_module_that_cannot_be_loaded_again_fails(self, updated_node: kernel_node.Node) -> None:
+        updated_node.hold("gdrdrv")
+        updated_node.set(errors={"modprobe nvidia_uvm": "could not insert 'nvidia_uvm': Invalid argument"})
+        answer = run(updated_node)
         assert answer["failed"]
         assert (
             "nvidia_uvm (modprobe: ERROR: could not insert 'nvidia_uvm': Invalid argument) cannot be" in answer["msg"]
         )
         assert answer["msg"].endswith("or reboot.")
-        assert "nvidia_drm" in updated.loaded()
+        assert "nvidia_drm" in updated_node.loaded()
 
     @pytest.mark.parametrize(
         ("words", "remedy"),
         [("Operation not permitted", "and not in a container"), ("Unknown error 999", "(dmesg).")],
     )
-    def test_refused_unloading_fails(self, updated: kernel_node.Node, words: str, remedy: str) -> None:
-        before = updated.loaded()
-        updated.set(errors={"rmmod nvidia_uvm": words})
-        answer = run(updated, state="absent")
+    def test_refused_unloading_fails(self, updated_node: kernel_node.Node, words: str, remedy: str) -> None:
+        before = updated_node.loaded()
+        updated_node.set(errors={"rmmod nvidia_uvm": words})
+        answer = run(updated_node, state="absent")
         assert answer["failed"]
         assert answer["msg"].startswith(f"The kernel module nvidia_uvm cannot be unloaded (rmmod: ERROR: {words}): ")
         assert remedy in answer["msg"]
-        assert updated.loaded() == before
+        assert updated_node.loaded() == before
 
     def test_missing_module_for_running_kernel_fails(self, node: kernel_node.Node) -> None:
         node.set(installed={})
@@ -227,26 +227,26 @@ class TestFaults:
             assert "install the headers of the running kernel" in answer["msg"]
             assert "/var/lib/dkms/nvidia/570.2/build/make.log" in answer["msg"]
 
-    def test_module_with_other_file_name_is_found(self, updated: kernel_node.Node) -> None:
-        """As Debian's have."""
+    def test_module_with_other_file_name_is_found(self, updated_node: kernel_node.Node) -> None:
+        """Debian's packages name the files nvidia-current."""
         names = {name: name.replace("nvidia", "nvidia-current").replace("_", "-") for name in kernel_node.DEPENDS}
-        updated.set(files={name: names[name] for name in names if name.startswith("nvidia")})
-        answer = run(updated)
+        updated_node.set(files={name: names[name] for name in names if name.startswith("nvidia")})
+        answer = run(updated_node)
         assert not answer.get("failed"), answer
         assert answer["changed"]
-        assert run(updated)["changed"] is False
+        assert run(updated_node)["changed"] is False
 
-    def test_module_that_could_not_be_loaded_again_is_not_unloaded(self, updated: kernel_node.Node) -> None:
+    def test_module_that_could_not_be_loaded_again_is_not_unloaded(self, updated_node: kernel_node.Node) -> None:
         installed = kernel_node.build("570.2")
-        updated.set(installed={name: result for name, result in installed.items() if name != "gdrdrv"})
-        answer = run(updated)
+        updated_node.set(installed={name: result for name, result in installed.items() if name != "gdrdrv"})
+        answer = run(updated_node)
         assert answer["failed"]
         assert answer["msg"].startswith("No kernel module gdrdrv is installed for the running kernel ")
-        assert updated.commands() == []
+        assert updated_node.commands() == []
 
-    def test_refused_loading_names_modules_that_are_not_loaded(self, updated: kernel_node.Node) -> None:
-        updated.set(errors={"modprobe nvidia_uvm": "could not insert 'nvidia_uvm': Key was rejected by service"})
-        answer = run(updated)
+    def test_refused_loading_names_modules_that_are_not_loaded(self, updated_node: kernel_node.Node) -> None:
+        updated_node.set(errors={"modprobe nvidia_uvm": "could not insert 'nvidia_uvm': Key was rejected by service"})
+        answer = run(updated_node)
         assert answer["failed"]
         assert "Secure Boot is on" in answer["msg"]
         assert "mokutil --import the public key" in answer["msg"]
@@ -274,7 +274,7 @@ class TestFaults:
         assert node.commands() == []
 
     @pytest.mark.skipif(
-        shutil.which("modinfo", path="/usr/sbin:/sbin:/usr/bin:/bin") is not None, reason="not concerned: kmod is here"
+        shutil.which("modinfo", path="/usr/sbin:/sbin:/usr/bin:/bin") is not None, reason="kmod is installed"
     )
     def test_host_without_kmod_fails(self, node: kernel_node.Node) -> None:
         (node.programs / "modinfo").unlink()

@@ -17,7 +17,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import detail
 from ansible_collections.gpu.kubernetes.plugins.modules import nvml_facts
 
 if TYPE_CHECKING:
-    from fakes.nvml.simulated import Workshop
+    from fakes.nvml.simulated import NvmlBuilder
 
 ABSENT = "/nonexistent/file"
 
@@ -34,9 +34,9 @@ def run(
 
 @pytest.mark.parametrize("check_mode", [False, True])
 def test_facts_of_each_source(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], check_mode: bool
+    nvml_builder: NvmlBuilder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], check_mode: bool
 ) -> None:
-    result = run(monkeypatch, capsys, {"library": workshop.library("a100-40g"), "_ansible_check_mode": check_mode})
+    result = run(monkeypatch, capsys, {"library": nvml_builder.library("a100-40g"), "_ansible_check_mode": check_mode})
     assert result["changed"] is False
     nvml = result["ansible_facts"]["nvml"]
     assert set(nvml) == {
@@ -55,11 +55,11 @@ def test_facts_of_each_source(
 
 
 def test_returned_values_are_documented(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    nvml_builder: NvmlBuilder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     yaml = pytest.importorskip("yaml")
     documented = yaml.safe_load(nvml_facts.RETURN)["ansible_facts"]["contains"]["nvml"]["contains"]
-    arguments = {"library": workshop.library("h100-mig"), "gather_subset": ["all", "processes"]}
+    arguments = {"library": nvml_builder.library("h100-mig"), "gather_subset": ["all", "processes"]}
     nvml = run(monkeypatch, capsys, arguments)["ansible_facts"]["nvml"]
     assert set(documented) == set(nvml)
     assert set(documented["gpus"]["contains"]) == set(nvml["gpus"][0])
@@ -76,9 +76,9 @@ def test_returned_values_are_documented(
 
 
 def test_gather_subset_limits_facts(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    nvml_builder: NvmlBuilder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = {"library": workshop.library("t4"), "gather_subset": ["pcie"]}
+    arguments = {"library": nvml_builder.library("t4"), "gather_subset": ["pcie"]}
     nvml = run(monkeypatch, capsys, arguments)["ansible_facts"]["nvml"]
     assert nvml["driver"] is None
     assert nvml["gpus"][0]["pcie"]["width"] == 16
@@ -93,11 +93,11 @@ def test_host_without_gpu_does_not_fail(monkeypatch: pytest.MonkeyPatch, capsys:
 
 
 def test_options_are_passed_to_the_collector(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    nvml_builder: NvmlBuilder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = {
-        "library": workshop.library("hang"),
-        "pci_path": workshop.pci("t4"),
+        "library": nvml_builder.library("hang"),
+        "pci_path": nvml_builder.pci("t4"),
         "timeout": 0.3,
         "nvidia_smi": ABSENT,
     }

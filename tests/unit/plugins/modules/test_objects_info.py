@@ -19,7 +19,7 @@ def run(run_module: Any) -> Any:
     return partial(run_module, objects_info)
 
 
-def wanted(kind: str = "Pod", **meta: Any) -> dict[str, Any]:
+def query(kind: str = "Pod", **meta: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": kind, "metadata": meta, "spec": "does not count"}
 
 
@@ -30,10 +30,10 @@ def test_results_are_in_order_of_objects(run: Any) -> None:
     result = run(
         cluster,
         objects=[
-            wanted(name="a", namespace="ns"),
-            wanted("Secret", name="none", namespace="ns"),
-            wanted(namespace="ns", labels={"app": "x"}),
-            wanted(namespace="other"),
+            query(name="a", namespace="ns"),
+            query("Secret", name="none", namespace="ns"),
+            query(namespace="ns", labels={"app": "x"}),
+            query(namespace="other"),
         ],
     )
     assert result["changed"] is False
@@ -43,7 +43,7 @@ def test_results_are_in_order_of_objects(run: Any) -> None:
 
 def test_pods_are_selected_by_node(run: Any) -> None:
     cluster = FakeCluster([], [pod("a", on="w1"), pod("b", on="w2")])
-    result = run(cluster, objects=[{**wanted(), "spec": {"nodeName": "w2"}}])
+    result = run(cluster, objects=[{**query(), "spec": {"nodeName": "w2"}}])
     assert [item["metadata"]["name"] for item in result["found"][0]] == ["b"]
 
 
@@ -52,13 +52,13 @@ def test_object_without_kind_fails(run: Any, bad: dict[str, Any]) -> None:
     assert "must each have apiVersion, kind and metadata" in run(FakeCluster(), objects=[bad])["msg"]
 
 
-def test_namespaces_have_tenants_by_metadata(run: Any) -> None:
+def test_namespaces_list_unmanaged_objects(run: Any) -> None:
     label = {"app.kubernetes.io/managed-by": "gpu.kubernetes"}
     cluster = FakeCluster()
-    cluster.contents["a"] = [{"kind": "Secret", "metadata": {"name": "theirs"}}]
+    cluster.contents["a"] = [{"kind": "Secret", "metadata": {"name": "unmanaged"}}]
     namespaces = [{"kind": "Namespace", "metadata": {"name": name, "labels": label}} for name in ("a", "b")]
     assert run(cluster, namespaces=namespaces)["tenants"] == {
-        "a": ["Secret theirs"],
+        "a": ["Secret unmanaged"],
         "b": ["objects that cannot be listed (cannot list widgets)"],
     }
 
@@ -74,9 +74,9 @@ def test_unknown_kind_fails_unless_allowed(run: Any, monkeypatch: pytest.MonkeyP
         raise ApiError(f"no {kind}", status=404 if kind == "ResourceSlice" else 403)
 
     monkeypatch.setattr(cluster, "objects", objects)
-    slices = {**wanted("ResourceSlice"), "spec": {"driver": "gpu.nvidia.com"}}
-    result = run(cluster, objects=[slices, wanted()], unknown_kinds="none")
+    slices = {**query("ResourceSlice"), "spec": {"driver": "gpu.nvidia.com"}}
+    result = run(cluster, objects=[slices, query()], unknown_kinds="none")
     assert [len(found) for found in result["found"]] == [0, 1]
     assert requested == ["spec.driver=gpu.nvidia.com", ""]
     assert run(cluster, objects=[slices])["msg"] == "no ResourceSlice"
-    assert run(cluster, objects=[wanted("Secret")], unknown_kinds="none")["msg"] == "no Secret"
+    assert run(cluster, objects=[query("Secret")], unknown_kinds="none")["msg"] == "no Secret"

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nothing that a module which edits a daemon's file is given, reads or returns reaches the node's syslog or journal."""
+"""A module that edits a daemon's file writes neither its parameters nor its result to the node's syslog or journal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files impor
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import node_module
 
 SECRET = "opensesame"
-# Fakes for the modules through which ansible.module_utils.basic writes: what it logs goes to a socket, as to /dev/log.
+# Fakes of the modules that ansible.module_utils.basic logs with. Messages are sent to a socket, as to /dev/log.
 FAKES = """
 import socket, sys, types
 def send(*words, **fields):
@@ -45,7 +45,7 @@ class Log:
         self.fakes = FAKES.format(path=str(folder / "log"), journal=journal)
 
     def run(self, name: str, arguments: dict[str, t.Any], check: bool = False) -> dict[str, t.Any]:
-        """Run a module of a node whose log this is. The controller always sends the task's no_log."""
+        """Run a module on the node. The controller always sends the task's no_log."""
         return node_module.run(name, {**arguments, "_ansible_no_log": False}, check=check, first=self.fakes)
 
     def read(self) -> str:
@@ -79,7 +79,7 @@ def runtime_arguments(folder: Path, file: str) -> dict[str, t.Any]:
 
 
 def request_arguments(folder: Path) -> dict[str, t.Any]:
-    """Arguments of the node's half of a module: a whole file with a password, to be written."""
+    """Arguments of the node's part of a module, which writes a file with a password."""
     path = str(folder / "file.yaml")
     data = base64.b64encode(f"password: {SECRET}\n".encode()).decode()
     order = {"path": path, "data": data, "owner": None, "backup": False, "private": False}
@@ -110,6 +110,6 @@ def test_module_that_edits_a_daemons_file_logs_nothing(tmp_path: Path, log: Log,
 
 
 def test_module_without_credentials_logs_its_parameters(tmp_path: Path, log: Log) -> None:
-    """Else the fakes would not show anything either."""
+    """It verifies the fakes."""
     log.run("config_snapshot", {"paths": [str(tmp_path / "file")], "state": "dropped", "state_dir": str(tmp_path)})
     assert "Invoked with" in log.read()

@@ -18,7 +18,7 @@ from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundT
 
 RT = RoundTrip()
 
-# Each of these is something that a round trip through some library changes.
+# Each line is changed by a round trip through some library.
 ODD = """\
 %YAML 1.1
 ---
@@ -65,12 +65,12 @@ def remove(items: int | slice, tree: t.Any) -> None:
     del tree["t"][items]
 
 
-def test_only_the_lines_concerned_change() -> None:
+def test_edit_changes_only_its_lines() -> None:
     after = RT.edit(ODD.encode(), "m", add).decode()
     assert after == ODD.replace("- x\n", "- x\n- --config=/etc/a.yaml\n")
 
 
-def test_comments_of_others_stay_where_they_are_and_when_lines_go() -> None:
+def test_comments_of_others_are_kept() -> None:
     before = "t:\n- x # one\n# two\n\nu: 1\n"
     after = RT.edit(before.encode(), "m", add)
     assert after.decode() == "t:\n- x # one\n- --config=/etc/a.yaml\n# two\n\nu: 1\n"
@@ -78,7 +78,7 @@ def test_comments_of_others_stay_where_they_are_and_when_lines_go() -> None:
         assert RT.edit(after, "m", functools.partial(remove, last)).decode() == before
 
 
-def test_a_text_that_is_not_changed_stays_the_same_bytes() -> None:
+def test_unchanged_text_keeps_its_bytes() -> None:
     for data in (ODD.encode(), ODD.replace("\n", "\r\n").encode(), b"", b"# nothing\n", b"\xef\xbb\xbfa: 1"):
         assert RT.edit(data, "m", lambda _tree: None) == data
 
@@ -98,7 +98,7 @@ def test_a_text_that_is_not_changed_stays_the_same_bytes() -> None:
         ("s: &s [x]\nt: [y]\n", "s: &s [x]\nt: [y, --config=/etc/a.yaml]\n"),
     ],
 )
-def test_forms_of_files(before: str, after: str) -> None:
+def test_edit_of_each_form(before: str, after: str) -> None:
     assert RT.edit(before.encode(), "m", add).decode() == after
 
 
@@ -122,7 +122,7 @@ def test_forms_of_files(before: str, after: str) -> None:
         (b"a: \xff", "UTF-8"),
     ],
 )
-def test_what_is_not_edited_is_named(text: str | bytes, message: str) -> None:
+def test_unsupported_text_is_refused(text: str | bytes, message: str) -> None:
     data = text if isinstance(text, bytes) else text.encode()
     with pytest.raises(ConfigError, match=f"^m .*{message}"):
         RT.edit(data, "m", add if "t:" in str(data) else lambda tree: tree.update(new=1))
@@ -151,18 +151,18 @@ def test_what_is_not_edited_is_named(text: str | bytes, message: str) -> None:
         "*x",
     ],
 )
-def test_a_text_that_is_added_is_text_for_every_reader(value: str) -> None:
+def test_added_text_is_text_for_each_reader(value: str) -> None:
     after = RT.edit(b"a: 1\n", "m", lambda tree: tree.update(new={"k": value}))
     assert pyyaml.safe_load(after) == {"a": 1, "new": {"k": value}}
     assert meaning(RT.read(after, "m")) == {"a": 1, "new": {"k": value}}
     assert pyyaml.safe_load(RT.render({"k": [value]})) == {"k": [value]}
 
 
-def test_a_list_that_contains_itself_ends() -> None:
+def test_list_that_contains_itself_terminates() -> None:
     with contextlib.suppress(ConfigError):
         RT.edit(b"a: &a [*a]\n", "m", lambda tree: tree.update(new=1))
 
 
-def test_values_that_are_added_keep_their_types() -> None:
+def test_added_values_keep_their_types() -> None:
     added = {"a": True, "b": 5, "c": [1.5, False], "d": {"e": "x"}}
     assert pyyaml.safe_load(RT.edit(b"z: 1\n", "m", lambda tree: tree.update(added))) == {"z": 1, **added}

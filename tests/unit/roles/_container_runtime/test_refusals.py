@@ -8,10 +8,10 @@ import yaml
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
-THERE = {"path": "/usr/bin/there", "version": "1.0", "usable": True}
+USABLE = {"path": "/usr/bin/present", "version": "1.0", "usable": True}
 
 
-NOT_THERE = {"path": None, "version": None, "usable": False}
+MISSING = {"path": None, "version": None, "usable": False}
 
 
 def host(containerd, has_service=None):
@@ -19,7 +19,7 @@ def host(containerd, has_service=None):
     return {
         "program": containerd,
         "service": {"name": "containerd", "exists": exists, "state": "active"},
-        "toolkit": THERE,
+        "toolkit": USABLE,
         "packages": {"nvidia-container-toolkit": None},
     }
 
@@ -27,14 +27,14 @@ def host(containerd, has_service=None):
 #: State of a host, variables of the role containerd_nvidia, and the refusal.
 CONTAINERD = {
     "no-containerd": (
-        host(NOT_THERE),
+        host(MISSING),
         {},
         "{}: there is no containerd program; install containerd with its service first, or set containerd_nvidia_service.",
     ),
-    "service-without-a-program": (host(NOT_THERE, has_service=True), {}, "{}: there is no containerd program; "),
-    "no-containerd-at-the-undo": (host(NOT_THERE), {"containerd_nvidia_state": "absent"}, ""),
-    "containerd-at-the-undo": (host(THERE), {"containerd_nvidia_state": "absent"}, ""),
-    "malformed": (host(THERE), {"file": "malformed.toml"}, "{}: {path}, line 3, column 1: "),
+    "service-without-a-program": (host(MISSING, has_service=True), {}, "{}: there is no containerd program; "),
+    "undo-without-containerd": (host(MISSING), {"containerd_nvidia_state": "absent"}, ""),
+    "undo-with-containerd": (host(USABLE), {"containerd_nvidia_state": "absent"}, ""),
+    "malformed": (host(USABLE), {"file": "malformed.toml"}, "{}: {path}, line 3, column 1: "),
 }
 
 
@@ -43,24 +43,24 @@ def test_host_without_containerd_or_with_malformed_file_is_refused(refusals, tmp
     path.write_text("version = 2\nbroken = [\n")
     role = ROOT / "roles" / "containerd_nvidia"
     defaults = yaml.safe_load((role / "defaults" / "main.yml").read_text())
-    described = yaml.safe_load((role / "vars" / "main.yml").read_text())["__containerd_nvidia_daemon"]
+    daemon = yaml.safe_load((role / "vars" / "main.yml").read_text())["__containerd_nvidia_daemon"]
     hosts = {
         name: {**defaults, "host": host, "file": "none", **variables}
         for name, (host, variables, _words) in CONTAINERD.items()
     }
-    refused = refusals(
+    messages = refusals(
         "_container_runtime",
         ["validate"],
         hosts,
         variables={
             "nvidia_container_toolkit_host": "{{ host }}",
-            "nvidia_container_toolkit_program": "/usr/bin/there",
-            # An accepted host has its configuration compared, of which there is none here.
-            "_container_runtime_daemon": {**described, "config": {"path": f"{tmp_path}/{{{{ file }}}}"}},
+            "nvidia_container_toolkit_program": "/usr/bin/present",
+            # The role compares the configuration of an accepted host; here it does not exist.
+            "_container_runtime_daemon": {**daemon, "config": {"path": f"{tmp_path}/{{{{ file }}}}"}},
         },
     )
-    assert sorted(refused) == sorted(CONTAINERD)
+    assert sorted(messages) == sorted(CONTAINERD)
     for name, (_host, _variables, words) in CONTAINERD.items():
-        assert bool(refused[name]) == bool(words), refused[name]
-        assert words.format(name, path=path) in refused[name]
+        assert bool(messages[name]) == bool(words), messages[name]
+        assert words.format(name, path=path) in messages[name]
     assert path.read_text() == "version = 2\nbroken = [\n"

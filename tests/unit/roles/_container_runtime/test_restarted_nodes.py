@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 from fakes.kubernetes_api import node
-from fakes.loopback_api import serving, write_kubeconfig
+from fakes.loopback_api import serve_in_thread, write_kubeconfig
 from fakes.small_cluster import SmallCluster
 
-#: Nodes of the hosts that restarted their daemon, and the refusal.
+#: Nodes of the hosts that restarted their daemon, and the error message.
 NODES = {
     "ready": "",
     "sick": "sick: containerd was restarted and works, but the node sick: is not Ready (CNI is missing), after 2 s; read the kubelet's log",
@@ -19,7 +19,7 @@ NODES = {
 
 
 def test_hosts_whose_nodes_are_not_ready_again_fail(refusals, tmp_path):
-    def lease(name, renewed):
+    def make_lease(name, renewed):
         metadata = {"name": name, "namespace": "kube-node-lease"}
         return {
             "apiVersion": "coordination.k8s.io/v1",
@@ -29,7 +29,7 @@ def test_hosts_whose_nodes_are_not_ready_again_fail(refusals, tmp_path):
         }
 
     objects = [{"apiVersion": "v1", "kind": "Node", **node(name, ready=name != "sick")} for name in NODES]
-    cluster = SmallCluster(*objects, *(lease(name, "0") for name in NODES if name != "new"))
+    cluster = SmallCluster(*objects, *(make_lease(name, "0") for name in NODES if name != "new"))
     reads = []
 
     def renew(server):
@@ -37,10 +37,10 @@ def test_hosts_whose_nodes_are_not_ready_again_fail(refusals, tmp_path):
         for name in ("ready", "sick"):
             server.objects["Lease", "kube-node-lease", name]["spec"]["renewTime"] = str(len(reads))
 
-    cluster.look = renew
+    cluster.before_read = renew
     hosts = {name: {"gpu_node_name": name, "__container_runtime_awaited": name} for name in NODES}
-    with serving(cluster) as server:
-        refused = refusals(
+    with serve_in_thread(cluster) as server:
+        messages = refusals(
             "_container_runtime",
             ["node_ready"],
             hosts,
@@ -50,18 +50,18 @@ def test_hosts_whose_nodes_are_not_ready_again_fail(refusals, tmp_path):
                 "container_runtime_restart_probe_timeout": 2,
             },
         )
-    assert sorted(refused) == sorted(NODES)
+    assert sorted(messages) == sorted(NODES)
     for name, words in NODES.items():
-        assert bool(refused[name]) == bool(words), refused[name]
-        assert words in refused[name]
+        assert bool(messages[name]) == bool(words), messages[name]
+        assert words in messages[name]
 
 
 def test_host_without_answer_of_the_api_server_fails(refusals, tmp_path):
-    refused = refusals(
+    messages = refusals(
         "_container_runtime",
         ["node_ready"],
         {"w1": {"gpu_node_name": "w1", "__container_runtime_awaited": "w1"}},
         variables={"_container_runtime_daemon": {"service": "containerd"}},
         extra={"gpu_kubeconfig": str(tmp_path / "none"), "container_runtime_restart_probe_timeout": 0},
     )
-    assert "w1: containerd was restarted and works, but the API server does not report the node (" in refused["w1"]
+    assert "w1: containerd was restarted and works, but the API server does not report the node (" in messages["w1"]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What strategies with a scheduler extender have in common: whom they refuse, and what they make of what nodes report."""
+"""Common tasks of strategies with a scheduler extender: hosts that they refuse, and how they use the reports of nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import FAILURE, ROOT, task_of
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import FAILURE, ROOT, find_task
 
 ROLE = "_extender_sharing"
 STRATEGIES = pytest.mark.parametrize("strategy", ["gpushare", "nano_gpu"])
@@ -24,8 +24,8 @@ TOOLKITS = {
 
 
 @STRATEGIES
-def test_container_toolkit_that_ignores_the_environment_is_refused(made, strategy):
-    task = task_of(ROLE, "preflight", "Require that the container toolkit accepts")
+def test_container_toolkit_that_ignores_the_environment_is_refused(evaluate_role, strategy):
+    task = find_task(ROLE, "preflight", "Require that the container toolkit accepts")
     hosts = {
         name: {
             "by_environment": by_environment,
@@ -34,15 +34,15 @@ def test_container_toolkit_that_ignores_the_environment_is_refused(made, strateg
         }
         for name, (text, by_environment, _refused) in TOOLKITS.items()
     }
-    found = made(strategy, hosts, "''", {**task, "when": "by_environment"})
-    assert {name for name, why in found.items() if why} == {"refuses"}
+    found = evaluate_role(strategy, hosts, "''", {**task, "when": "by_environment"})
+    assert {name for name, message in found.items() if message} == {"refuses"}
     assert f"Host refuses: {SETTING} is false" in found["refuses"]
     assert f"{strategy} assigns GPUs to containers by that variable" in found["refuses"]
 
 
 @STRATEGIES
 @pytest.mark.parametrize(
-    ("url", "good"),
+    ("url", "is_accepted"),
     [
         ("", True),
         ("https://lb.example.com/scheduler", True),
@@ -52,35 +52,35 @@ def test_container_toolkit_that_ignores_the_environment_is_refused(made, strateg
         ("http://a b", False),
     ],
 )
-def test_address_that_is_not_a_url_is_refused(made, strategy, url, good):
-    task = task_of(ROLE, "preflight", "Require an address that kube-scheduler can call")
-    found = made(strategy, {"h": {f"{strategy}_extender_url": url}}, "''", task)
-    assert (not found["h"]) is good
-    if not good:
+def test_address_that_is_not_a_url_is_refused(evaluate_role, strategy, url, is_accepted):
+    task = find_task(ROLE, "preflight", "Require an address that kube-scheduler can call")
+    found = evaluate_role(strategy, {"h": {f"{strategy}_extender_url": url}}, "''", task)
+    assert (not found["h"]) is is_accepted
+    if not is_accepted:
         assert f"Host h: {strategy}_extender_url is {url}, which is not a URL; give one such as" in found["h"]
 
 
-def control_plane(address):
+def make_control_plane(address):
     return {"metadata": {"name": "cp"}, "status": {"addresses": [{"type": "InternalIP", "address": address}]}}
 
 
 POD_PEER = {"podSelector": {"matchLabels": {"component": "second-scheduler"}}}
-#: The control planes that the cluster has by their present and former label, variables, and who may reach the extender; None is everyone.
+#: The control planes that the cluster has by their present and former label, variables, and the allowed sources of the extender's port; None is all.
 PEERS = {
-    "one": ([[control_plane("192.0.2.11")], []], {}, [{"ipBlock": {"cidr": "192.0.2.11/32"}}]),
-    "both-labels": ([[control_plane("192.0.2.11")]] * 2, {}, [{"ipBlock": {"cidr": "192.0.2.11/32"}}]),
+    "one": ([[make_control_plane("192.0.2.11")], []], {}, [{"ipBlock": {"cidr": "192.0.2.11/32"}}]),
+    "both-labels": ([[make_control_plane("192.0.2.11")]] * 2, {}, [{"ipBlock": {"cidr": "192.0.2.11/32"}}]),
     "more": ([[], []], {"nano_gpu_extender_network_policy_peers": [POD_PEER]}, [POD_PEER]),
     # A rule without sources would reject kube-scheduler too.
     "hidden": ([[], []], {}, None),
 }
 
 
-def test_only_control_planes_reach_an_extender_behind_a_service(made):
+def test_only_control_planes_reach_an_extender_behind_a_service(evaluate_role):
     hosts = {
         name: {"__extender_sharing_control_planes": {"found": found}, **variables}
         for name, (found, variables, _peers) in PEERS.items()
     }
-    found = made(
+    found = evaluate_role(
         "nano_gpu", hosts, "__extender_sharing_guards | selectattr('kind', 'equalto', 'NetworkPolicy') | first"
     )
     for name, (_found, _variables, peers) in PEERS.items():
@@ -99,9 +99,9 @@ GUARDS = {
 }
 
 
-def test_policies_that_are_switched_off_are_removed(made):
+def test_policies_that_are_switched_off_are_removed(evaluate_role):
     expression = "[__extender_sharing_guards | length, __extender_sharing_unused_guards | length]"
-    found = made("gpushare", {name: variables for name, (variables, _numbers) in GUARDS.items()}, expression)
+    found = evaluate_role("gpushare", {name: variables for name, (variables, _numbers) in GUARDS.items()}, expression)
     assert found == {name: list(numbers) for name, (_variables, numbers) in GUARDS.items()}
 
 
@@ -109,7 +109,7 @@ SERVICE = {
     "gpushare_extender_topology": "service",
     "__extender_sharing_service": {"found": [[{"spec": {"clusterIP": "10.96.0.9"}}]]},
 }
-#: Variables of gpushare, and what has to answer on each control plane before kube-scheduler calls it, with a part of the remedy.
+#: Variables of gpushare, and the address that has to answer on each control plane before kube-scheduler calls it, with a part of the remedy.
 ENDPOINTS = {
     "beside": ({}, "http://127.0.0.1:12345/version", "gpushare_extender_tolerations"),
     "service": (SERVICE, "http://10.96.0.9:12345/version", "gpushare_extender_network_policy_peers"),
@@ -118,10 +118,12 @@ ENDPOINTS = {
 }
 
 
-def test_extender_has_to_answer_where_kube_scheduler_calls_it(made):
-    task = task_of(ROLE, "settings", "Export the scheduler")
-    expression = task["vars"]["__extender_sharing_answering"].strip()[2:-2]
-    found = made("gpushare", {name: variables for name, (variables, _url, _hint) in ENDPOINTS.items()}, expression)
+def test_extender_has_to_answer_where_kube_scheduler_calls_it(evaluate_role):
+    task = find_task(ROLE, "settings", "Export the scheduler")
+    expression = task["ansible.builtin.set_fact"]["gpu_sharing_extender"]["endpoint"].strip()[2:-2]
+    found = evaluate_role(
+        "gpushare", {name: variables for name, (variables, _url, _hint) in ENDPOINTS.items()}, expression
+    )
     for name, (_variables, url, hint) in ENDPOINTS.items():
         assert (found[name] or {}).get("url", "") == url
         assert hint in (found[name] or {}).get("hint", "")
@@ -138,12 +140,12 @@ AGREEMENTS = {
 }
 
 
-def test_hosts_with_different_cluster_wide_variables_are_refused(hear, tmp_path):
+def test_hosts_with_different_cluster_wide_variables_are_refused(evaluate, tmp_path):
     """The role's file of tasks, with the variables of a strategy."""
     for role, folder in product([ROLE, "gpushare"], ["defaults", "vars"]):
         shutil.copytree(ROOT / "roles" / role / folder, tmp_path / "roles" / role / folder)
     include = {"ansible.builtin.include_tasks": str(ROOT / "roles" / ROLE / "tasks" / "agree.yml")}
-    rescue = [{"ansible.builtin.set_fact": {"why": FAILURE}}]
+    rescue = [{"ansible.builtin.set_fact": {"message": FAILURE}}]
     hosts = {
         f"{name}-{number}": host for name, (*both, _refused) in AGREEMENTS.items() for number, host in zip("ab", both)
     }
@@ -156,8 +158,10 @@ def test_hosts_with_different_cluster_wide_variables_are_refused(hear, tmp_path)
         }
         for name in AGREEMENTS
     ]
-    found = hear(
-        hosts, plays, "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(attribute='why', default='')))"
+    found = evaluate(
+        hosts,
+        plays,
+        "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(attribute='message', default='')))",
     )
     for name, (_first, _second, refused) in AGREEMENTS.items():
         words = f"Hosts {name}-a and {name}-b differ in cluster-wide variables of gpushare" if refused else ""
@@ -175,44 +179,44 @@ def host_of(strategy, node, expected, count=0):
     }
 
 
-def test_hosts_of_another_strategy_are_not_shared(made):
+def test_hosts_of_another_strategy_are_not_shared(evaluate_role):
     hosts = {
         "a": {"_extender_sharing_host": host_of("gpushare", "a", 32, 2)},
         "b": {"_extender_sharing_host": host_of("nano_gpu", "b", 200)},
         "c": {"_extender_sharing_host": host_of("gpushare", "c", 0)},
         "d": {},
     }
-    found = made("gpushare", hosts, "[__extender_sharing_expected, __extender_sharing_counts]")
+    found = evaluate_role("gpushare", hosts, "[__extender_sharing_expected, __extender_sharing_counts]")
     assert found["d"] == [{"a": 32, "c": 0}, {"a": 2}]
 
 
-def counted(name, ready=True, ok=True, plugin_pod="p"):
+def make_row(name, ready=True, ok=True, plugin_pod="p"):
     return {"name": name, "ready": ready, "ok": ok, "plugin_pod": plugin_pod}
 
 
-def test_device_plugin_is_restarted_where_its_count_is_wrong(made):
-    """The argument of the task, as Ansible computes it."""
+def test_device_plugin_is_restarted_where_its_count_is_wrong(evaluate_role):
+    """The loop of the task, as Ansible evaluates it."""
     nodes = [
-        counted("good"),
-        counted("zero", ok=False),
-        counted("away", ok=False, ready=False),
-        counted("new", ok=False, plugin_pod=""),
+        make_row("good"),
+        make_row("zero", ok=False),
+        make_row("not-ready", ok=False, ready=False),
+        make_row("new", ok=False, plugin_pod=""),
     ]
-    loop = task_of(ROLE, "api_count", "Restart the device plugin")["loop"]
+    loop = find_task(ROLE, "api_count", "Restart the device plugin")["loop"]
     record = {"ansible.builtin.set_fact": {"nodes": loop}}
     host = {"__extender_sharing_counts_before": {"nodes": nodes}}
-    assert made("gpushare", {"n": host}, "nodes | map(attribute='name') | list", record) == {"n": ["zero"]}
+    assert evaluate_role("gpushare", {"n": host}, "nodes | map(attribute='name') | list", record) == {"n": ["zero"]}
 
 
-def test_count_is_removed_from_nodes_that_have_lost_their_gpus(made):
-    task = task_of(ROLE, "api_count", "Remove the GPU count")
+def test_count_is_removed_from_nodes_that_have_lost_their_gpus(evaluate_role):
+    task = find_task(ROLE, "api_count", "Remove the GPU count")
     nodes = task["gpu.kubernetes.node_extended_resources"]["nodes"]
     hosts = {
         name: {"_extender_sharing_host": host_of("gpushare", name, memory)}
         for name, memory in (("has", 32), ("lost", 0))
     }
     record = {"ansible.builtin.set_fact": {"nodes": nodes}, "when": task["when"]}
-    assert made("gpushare", hosts, "nodes", record) == {"has": ["lost"], "lost": ["lost"]}
+    assert evaluate_role("gpushare", hosts, "nodes", record) == {"has": ["lost"], "lost": ["lost"]}
 
 
 PLAN = {
@@ -229,32 +233,34 @@ PLAN = {
     ("strategy", "leaving", "is_last", "kept"),
     [("gpushare", ["a", "b"], False, ["w9"]), ("nano_gpu", ["b"], True, [])],
 )
-def test_nodes_leave_as_planned(made, strategy, leaving, is_last, kept):
+def test_nodes_leave_as_planned(evaluate_role, strategy, leaving, is_last, kept):
     expression = "[__extender_sharing_leaving, __extender_sharing_is_last | bool, __extender_sharing_kept]"
-    assert made(strategy, {"h": {"gpu_sharing_plan": PLAN}}, expression) == {"h": [leaving, is_last, kept]}
+    assert evaluate_role(strategy, {"h": {"gpu_sharing_plan": PLAN}}, expression) == {"h": [leaving, is_last, kept]}
 
 
-def read(*held):
+def read_results(*readings):
     return {
-        "results": [{"nodes": [{"name": name, "allocated": units} for name, units in each.items()]} for each in held]
+        "results": [
+            {"nodes": [{"name": name, "allocated": units} for name, units in each.items()]} for each in readings
+        ]
     }
 
 
-#: What pods hold of each resource, by node; variables; and the nodes that stop a removal.
+#: Allocated units of each resource by node, variables, and the nodes that block a removal.
 USED = {
-    "idle": (read({"a": 0, "b": 0}), {}, []),
-    "held": (read({"a": 0, "b": 3}, {"a": 1, "b": 1}), {}, ["b", "a"]),
-    "allowed": (read({"a": 1}), {"gpushare_remove_used": True}, []),
+    "idle": (read_results({"a": 0, "b": 0}), {}, []),
+    "in-use": (read_results({"a": 0, "b": 3}, {"a": 1, "b": 1}), {}, ["b", "a"]),
+    "allowed": (read_results({"a": 1}), {"gpushare_remove_used": True}, []),
 }
 
 
-def test_pods_that_hold_shares_stop_a_removal(made):
-    task = task_of(ROLE, "api_node_absent", "Require that no pod holds shares")
+def test_pods_that_hold_shares_block_a_removal(evaluate_role):
+    task = find_task(ROLE, "api_node_absent", "Require that no pod holds shares")
     hosts = {
         name: {"__extender_sharing_read": found, "gpu_sharing_plan": PLAN, **variables}
         for name, (found, variables, _nodes) in USED.items()
     }
-    found = made("gpushare", hosts, "''", task)
+    found = evaluate_role("gpushare", hosts, "''", task)
     for name, (_read, _variables, nodes) in USED.items():
         words = (
             f"Node {', '.join(sorted(nodes))}: pods hold aliyun.com/gpu-mem, and would keep GPUs that other pods get;"
@@ -262,31 +268,35 @@ def test_pods_that_hold_shares_stop_a_removal(made):
         assert (found[name] or "")[: len(words)] == (words if nodes else "")
 
 
-def test_node_that_reports_no_shares_fails_its_own_host(made):
+def test_node_that_reports_no_shares_fails_its_own_host(evaluate_role):
     good = {"name": "good", "ok": True, "reason": ""}
     bad, uncounted = (
-        {"name": name, "ok": False, "reason": f"offers 0 of {amount}"} for name, amount in (("bad", 16), ("odd", 2))
+        {"name": name, "ok": False, "reason": f"has 0 of {amount}"} for name, amount in (("bad", 16), ("odd", 2))
     )
     hosts = {name: {"gpu_node_name": name} for name in ("good", "bad", "odd")}
     more = {
-        "bad-left": {"gpu_node_name": "bad", "gpushare_wait_fail": False},
+        "bad-accepted": {"gpu_node_name": "bad", "gpushare_wait_fail": False},
         "odd-reported": {"gpu_node_name": "odd", "_extender_sharing_report_follows": True},
     }
     rows = {
         "__extender_sharing_after": {"nodes": [good, bad, {**good, "name": "odd"}]},
         "__extender_sharing_counted": {"nodes": [good, uncounted]},
     }
-    found = made(
+    found = evaluate_role(
         "gpushare",
         {name: {**rows, **host} for name, host in {**hosts, **more}.items()},
         "''",
-        {"block": [task_of(ROLE, "report", name) for name in ("Collect the nodes", "Require that this node reports")]},
+        {
+            "block": [
+                find_task(ROLE, "report", name) for name in ("Collect the nodes", "Require that this node reports")
+            ]
+        },
     )
-    words = "Host {0} (node {0}) is not as expected after 300 s: offers 0 of {1}."
-    assert {name: why or "" for name, why in found.items()} == {
+    words = "Host {0} (node {0}) is not as expected after 300 s: has 0 of {1}."
+    assert {name: message or "" for name, message in found.items()} == {
         "good": "",
         "bad": words.format("bad", 16),
         "odd": words.format("odd", 2),
-        "bad-left": "",
+        "bad-accepted": "",
         "odd-reported": "",
     }

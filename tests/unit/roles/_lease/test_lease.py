@@ -11,19 +11,19 @@ import sys
 from datetime import datetime, timezone
 
 import pytest
-from fakes.loopback_api import serving, write_kubeconfig
+from fakes.loopback_api import serve_in_thread, write_kubeconfig
 from fakes.small_cluster import SmallCluster
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lease.decide import encode_time
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lease.holder import describe_holder
 
 ROLE = "gpu.kubernetes._lease"
-STRANGER = "eve@elsewhere/7.8.b.9"
+OTHER_RUN = "eve@elsewhere/7.8.b.9"
 
 
 @pytest.fixture
 def cluster():
-    with serving(SmallCluster()) as server:
+    with serve_in_thread(SmallCluster()) as server:
         yield server
 
 
@@ -48,7 +48,7 @@ def put_lease(cluster, node, holder, seconds=3600):
     )
 
 
-def holders(cluster):
+def list_holders(cluster):
     return {item["metadata"]["name"]: item["spec"]["holderIdentity"] for item in cluster.all("Lease")}
 
 
@@ -66,14 +66,14 @@ def play(run, cluster, tmp_path):
         playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
         hosts = {name: {"gpu_node_name": name, "gpu_kubeconfig": kubeconfig} for name in ("w1", "w2")}
         inventory = {"all": {"hosts": hosts, "vars": {"ansible_connection": "local", "ansible_become": False}}}
-        code, said = run(inventory, playbook, *options, **variables)
-        return code, " ".join(said.split())
+        code, output = run(inventory, playbook, *options, **variables)
+        return code, " ".join(output.split())
 
     return run_play
 
 
 @pytest.fixture
-def ended():
+def ended_run():
     """The holder of a run on this controller whose process has ended."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         holder = describe_holder(process.pid)
@@ -83,55 +83,55 @@ def ended():
 
 
 def test_second_run_is_refused_and_the_other_hosts_are_changed(play, cluster):
-    put_lease(cluster, "w1", STRANGER)
-    code, said = play()
+    put_lease(cluster, "w1", OTHER_RUN)
+    code, output = play()
     assert code != 0
-    assert "w1: another run changes node w1: that of eve@elsewhere, since 20" in said
-    assert "set gpu_take_over to true" in said
-    assert "w1 is changed now" not in said
-    assert "w2 is changed now" in said
-    assert holders(cluster) == {"gpu-kubernetes-w1": STRANGER}
+    assert "w1: another run changes node w1: that of eve@elsewhere, since 20" in output
+    assert "set gpu_take_over to true" in output
+    assert "w1 is changed now" not in output
+    assert "w2 is changed now" in output
+    assert list_holders(cluster) == {"gpu-kubernetes-w1": OTHER_RUN}
 
 
-def test_take_over_and_interrupted_run_of_this_controller(play, cluster, ended):
-    put_lease(cluster, "w1", STRANGER)
-    put_lease(cluster, "w2", ended)
-    code, said = play("-e", "gpu_take_over=true", keep=True)
-    assert code == 0, said
-    assert "The lease of node w1 was taken over from eve@elsewhere" in said
+def test_leases_of_an_interrupted_run_are_taken_over(play, cluster, ended_run):
+    put_lease(cluster, "w1", OTHER_RUN)
+    put_lease(cluster, "w2", ended_run)
+    code, output = play("-e", "gpu_take_over=true", keep=True)
+    assert code == 0, output
+    assert "The lease of node w1 was taken over from eve@elsewhere" in output
     # The run above has ended without a release, too.
-    assert {holder.partition("/")[0] for holder in holders(cluster).values()} == {ended.partition("/")[0]}
-    code, said = play()
-    assert code == 0, said
-    assert "changed=0" in said
-    assert holders(cluster) == {}
+    assert {holder.partition("/")[0] for holder in list_holders(cluster).values()} == {ended_run.partition("/")[0]}
+    code, output = play()
+    assert code == 0, output
+    assert "changed=0" in output
+    assert list_holders(cluster) == {}
 
 
-def test_run_that_works_still_is_not_taken_for_an_interrupted_one(play, cluster):
+def test_running_run_of_this_controller_is_not_treated_as_interrupted(play, cluster):
     put_lease(cluster, "w1", describe_holder(os.getpid()))
-    code, said = play()
-    assert (code != 0, "another run changes node w1" in said) == (True, True), said
+    code, output = play()
+    assert (code != 0, "another run changes node w1" in output) == (True, True), output
 
 
 def test_check_mode_warns_and_holds_nothing(play, cluster):
-    put_lease(cluster, "w1", STRANGER)
-    code, said = play("--check")
-    assert code == 0, said
-    assert "WARNING: w1: a run would be refused now: another run changes node w1" in said
-    assert holders(cluster) == {"gpu-kubernetes-w1": STRANGER}
+    put_lease(cluster, "w1", OTHER_RUN)
+    code, output = play("--check")
+    assert code == 0, output
+    assert "WARNING: w1: a run would be refused now: another run changes node w1" in output
+    assert list_holders(cluster) == {"gpu-kubernetes-w1": OTHER_RUN}
 
 
-def test_without_an_api_server_the_lock_on_the_host_refuses(play, tmp_path):
+def test_second_run_without_an_api_server_is_refused_by_the_lock_on_the_host(play, tmp_path):
     folder = tmp_path / "run"
     folder.mkdir(mode=0o700)
     now = encode_time(datetime.now(timezone.utc))
     lock = folder / "run-node.json"
-    lock.write_text(json.dumps({"holder": STRANGER, "since": now, "renewed": now, "seconds": 600}))
-    code, said = play(gpu_nodes_have_cluster=False)
+    lock.write_text(json.dumps({"holder": OTHER_RUN, "since": now, "renewed": now, "seconds": 600}))
+    code, output = play(gpu_nodes_have_cluster=False)
     assert code != 0
-    assert "w1: another run changes this host: that of eve@elsewhere" in said
-    assert json.loads(lock.read_text())["holder"] == STRANGER
+    assert "w1: another run changes this host: that of eve@elsewhere" in output
+    assert json.loads(lock.read_text())["holder"] == OTHER_RUN
     lock.unlink()
-    code, said = play(gpu_nodes_have_cluster=False)
-    assert code == 0, said
+    code, output = play(gpu_nodes_have_cluster=False)
+    assert code == 0, output
     assert not lock.exists()

@@ -12,7 +12,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
 ROLE = ROOT / "roles" / "_platform"
 FILES = {path.stem: yaml.safe_load(path.read_text()) for path in (ROLE / "platforms").glob("*.yml")}
-#: Read by the platforms' files, and set by the role that reads these.
+#: The platforms' files read it, and the role that includes them sets it.
 INPUT = "platform_driver_branch"
 
 #: A release as NVIDIA calls it, and the key that signs its repository.
@@ -50,7 +50,7 @@ FACTS = ("distribution", "distribution_version", "os_family")
 
 
 def test_platform_of_each_distribution_overrides_its_family(refusals):
-    hosts = {name: {"given": dict(zip(FACTS, row[:3]))} for name, row in HOSTS.items()}
+    hosts = {name: {"host_facts": dict(zip(FACTS, row[:3]))} for name, row in HOSTS.items()}
     names = ("package_manager", "version_lock", "nvidia_release", "dkms_repository")
     found = refusals(
         "_platform",
@@ -58,8 +58,8 @@ def test_platform_of_each_distribution_overrides_its_family(refusals):
         hosts,
         fact=f"[{', '.join(f'platform_{name}' for name in names)}, ansible_facts['distribution'] in platform_releases]",
         facts={
-            **{name: "{{ given['" + name + "'] }}" for name in FACTS},
-            "distribution_major_version": "{{ given['distribution_version'].split('.')[0] }}",
+            **{name: "{{ host_facts['" + name + "'] }}" for name in FACTS},
+            "distribution_major_version": "{{ host_facts['distribution_version'].split('.')[0] }}",
             "distribution_release": "",
             "kernel": "6.1.0-56-amd64",
             "architecture": "x86_64",
@@ -76,7 +76,7 @@ def test_keys_of_nvidias_releases_are_known():
     assert "fedora99" not in known
 
 
-#: Keys whose whole fingerprint no source showed.
+#: Keys without a published full fingerprint.
 UNKNOWN = {"CDF6BA43", "1940C73E"}
 
 

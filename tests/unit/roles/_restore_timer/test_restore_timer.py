@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role on a machine whose systemd is a fake: what it arms, and what the next run reports."""
+"""The role on a machine with a fake systemd: the timer, and the report of the next run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config import snapshot
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.paths import StatePaths
 
-# Records what it is called with, one call a line.
+# Records its name and arguments, one call a line.
 PROGRAM = """#!{python}
 import json, pathlib, sys
 calls = pathlib.Path({calls!r})
@@ -51,7 +51,7 @@ def machine(tmp_path):
 
 @pytest.fixture
 def play(run, machine, tmp_path):
-    """Run an entry point: exit code and output in one line."""
+    """Run an entry point of the role: exit code and output in one line."""
 
     def run_play(part, *options, systemd_dir=str(tmp_path)):
         task = {"ansible.builtin.include_role": {"name": "gpu.kubernetes._restore_timer", "tasks_from": part}}
@@ -59,57 +59,57 @@ def play(run, machine, tmp_path):
         content = [{"hosts": "all", "gather_facts": False, "vars": machine["variables"], "tasks": [task]}]
         playbook.write_text(json.dumps(content))
         inventory = "w1 ansible_connection=local ansible_become=false\n"
-        code, said = run(
+        code, output = run(
             inventory,
             playbook,
             *options,
             environment=machine["environment"],
             _restore_timer_systemd_dir=systemd_dir,
         )
-        return code, " ".join(said.split())
+        return code, " ".join(output.split())
 
     return run_play
 
 
-def calls(machine, name):
+def read_calls(machine, name):
     lines = machine["calls"].read_text().splitlines() if machine["calls"].exists() else []
     return [call for call in map(json.loads, lines) if call[0] == name]
 
 
-def test_run_that_ends_is_reported_by_the_next_one(play, machine):
-    code, said = play("main", "--check")
-    assert (code, calls(machine, "systemd-run")) == (0, []), said
-    code, said = play("main")
-    assert code == 0, said
-    ((*_words, archive, plan),) = calls(machine, "systemd-run")
-    # Nobody disarms it: the controller is gone.
+def test_interrupted_run_is_reported_by_the_next_one(play, machine):
+    code, output = play("main", "--check")
+    assert (code, read_calls(machine, "systemd-run")) == (0, []), output
+    code, output = play("main")
+    assert code == 0, output
+    ((*_words, archive, plan),) = read_calls(machine, "systemd-run")
+    # The timer is not disarmed: the controller has ended.
     environment = machine["environment"]
     subprocess.run([sys.executable, "-E", "-s", archive, plan], env=environment, check=True, capture_output=True)
     assert machine["config"].read_text() == "old"
-    assert [call[1:] for call in calls(machine, "systemctl")][-2:] == [
+    assert [call[1:] for call in read_calls(machine, "systemctl")][-2:] == [
         ["reset-failed", "--", "containerd"],
         ["restart", "--", "containerd"],
     ]
     for options in (["--check"], []):
-        code, said = play("report", *options)
-        assert code == 0, said
+        code, output = play("report", *options)
+        assert code == 0, output
         words = f"RESTORED: w1: the node restored {machine['config']} itself at 20"
-        assert words in said
-        assert "because the run ended between the change of containerd at 20" in said
-    code, said = play("report")
-    assert "RESTORED" not in said
+        assert words in output
+        assert "because the run ended between the change of containerd at 20" in output
+    code, output = play("report")
+    assert "RESTORED" not in output
 
 
-def test_verified_change_disarms(play, machine, tmp_path):
+def test_verified_change_disarms_the_timer(play, machine, tmp_path):
     play("main")
-    code, said = play("disarm")
-    assert code == 0, said
-    assert ["systemctl", "stop", "gpu-kubernetes-restore-containerd.timer"] in calls(machine, "systemctl")
+    code, output = play("disarm")
+    assert code == 0, output
+    assert ["systemctl", "stop", "gpu-kubernetes-restore-containerd.timer"] in read_calls(machine, "systemctl")
     assert not (tmp_path / "state" / "restore").exists()
 
 
 def test_host_without_systemd_gets_a_notice(play, machine):
-    code, said = play("main", systemd_dir="/nonexistent")
-    assert code == 0, said
-    assert "NOT ARMED: w1: systemd does not run on this host." in said
-    assert calls(machine, "systemd-run") == []
+    code, output = play("main", systemd_dir="/nonexistent")
+    assert code == 0, output
+    assert "NOT ARMED: w1: systemd does not run on this host." in output
+    assert read_calls(machine, "systemd-run") == []

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which packages, repository and compiler CUDA means on each platform: names of others, so that each is written down here once more."""
+"""Packages, repository and compiler of CUDA on each platform. The names belong to others, so the test repeats them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ VENDOR = "https://developer.download.nvidia.com/compute/cuda/repos"
 TWO = ["12.8", 13.0]
 
 
-def host(distribution, version, family, architecture="x86_64", release="", **asked):
-    """A host with its facts, and what is asked of the role."""
-    given = {
+def host(distribution, version, family, architecture="x86_64", release="", **variables):
+    """Facts of a host, and variables of the role."""
+    host_facts = {
         "distribution": distribution,
         "distribution_version": version,
         "distribution_major_version": version.partition(".")[0],
@@ -23,11 +23,11 @@ def host(distribution, version, family, architecture="x86_64", release="", **ask
         "os_family": family,
         "architecture": architecture,
     }
-    return {"given": given, **asked}
+    return {"host_facts": host_facts, **variables}
 
 
-def vendors(place, *packages, key):
-    """What NVIDIA's repository for a platform has of two versions."""
+def expect_nvidia(place, *packages, key):
+    """Packages of two versions in NVIDIA's repository for a platform, its URL, key and compilers."""
     sets = [[name.format(version) for name in packages] for version in ("12-8", "13-0")]
     compilers = [f"/usr/local/cuda-{version}/bin/nvcc" for version in ("12.8", "13.0")]
     return [sets, f"{VENDOR}/{place}", f"{VENDOR}/{place}/{key}", compilers]
@@ -35,7 +35,7 @@ def vendors(place, *packages, key):
 
 TOOLKIT = "cuda-toolkit-{}"
 DEB, RPM = "3bf863cc.pub", "D42D0685.pub"
-#: What is asked, and by set packages, then where they come from, its key and the compilers.
+#: A host, and its sets of packages, their repository, its key and the compilers.
 PLATFORMS = {
     "debian": (
         host("Debian", "12.15", "Debian", release="bookworm"),
@@ -46,11 +46,13 @@ PLATFORMS = {
     ),
     "debian-by-nvidia": (
         host("Debian", "12.15", "Debian", cuda_versions=TWO),
-        *vendors("debian12/x86_64", TOOLKIT, key=DEB),
+        *expect_nvidia("debian12/x86_64", TOOLKIT, key=DEB),
     ),
     "debian-compiler": (
         host("Debian", "13.1", "Debian", cuda_versions=TWO, cuda_components="compiler"),
-        *vendors("debian13/x86_64", "cuda-nvcc-{}", "cuda-cudart-dev-{}", "cuda-minimal-build-{}", key="8793F200.pub"),
+        *expect_nvidia(
+            "debian13/x86_64", "cuda-nvcc-{}", "cuda-cudart-dev-{}", "cuda-minimal-build-{}", key="8793F200.pub"
+        ),
     ),
     "ubuntu": (
         host("Ubuntu", "24.04", "Debian"),
@@ -61,35 +63,44 @@ PLATFORMS = {
     ),
     "ubuntu-on-arm": (
         host("Ubuntu", "24.04", "Debian", "aarch64", cuda_versions=TWO),
-        *vendors("ubuntu2404/sbsa", TOOLKIT, key=DEB),
+        *expect_nvidia("ubuntu2404/sbsa", TOOLKIT, key=DEB),
     ),
     "ubuntu-26": (
         host("Ubuntu", "26.04", "Debian", cuda_versions=TWO),
-        *vendors("ubuntu2604/x86_64", TOOLKIT, key="60DF8A40.pub"),
+        *expect_nvidia("ubuntu2604/x86_64", TOOLKIT, key="60DF8A40.pub"),
     ),
-    "rocky": (host("Rocky", "9.6", "RedHat", cuda_versions=TWO), *vendors("rhel9/x86_64", TOOLKIT, key=RPM)),
+    "rocky": (host("Rocky", "9.6", "RedHat", cuda_versions=TWO), *expect_nvidia("rhel9/x86_64", TOOLKIT, key=RPM)),
     "rhel-compiler": (
         host("RedHat", "8.10", "RedHat", cuda_versions=TWO, cuda_components="compiler"),
-        *vendors("rhel8/x86_64", "cuda-nvcc-{}", "cuda-cudart-devel-{}", "cuda-minimal-build-{}", key=RPM),
+        *expect_nvidia("rhel8/x86_64", "cuda-nvcc-{}", "cuda-cudart-devel-{}", "cuda-minimal-build-{}", key=RPM),
     ),
     "alma": (
         host("AlmaLinux", "10.1", "RedHat", "aarch64", cuda_versions=TWO),
-        *vendors("rhel10/sbsa", TOOLKIT, key="CDF6BA43.pub"),
+        *expect_nvidia("rhel10/sbsa", TOOLKIT, key="CDF6BA43.pub"),
     ),
-    "fedora": (host("Fedora", "42", "RedHat", cuda_versions=TWO), *vendors("fedora42/x86_64", TOOLKIT, key=RPM)),
-    "amazon": (host("Amazon", "2023", "RedHat", cuda_versions=TWO), *vendors("amzn2023/x86_64", TOOLKIT, key=RPM)),
-    "leap": (host("openSUSE Leap", "15.6", "Suse", cuda_versions=TWO), *vendors("opensuse15/x86_64", TOOLKIT, key=RPM)),
-    "sles": (host("SLES", "15.7", "Suse", "aarch64", cuda_versions=TWO), *vendors("sles15/sbsa", TOOLKIT, key=RPM)),
+    "fedora": (host("Fedora", "42", "RedHat", cuda_versions=TWO), *expect_nvidia("fedora42/x86_64", TOOLKIT, key=RPM)),
+    "amazon": (
+        host("Amazon", "2023", "RedHat", cuda_versions=TWO),
+        *expect_nvidia("amzn2023/x86_64", TOOLKIT, key=RPM),
+    ),
+    "leap": (
+        host("openSUSE Leap", "15.6", "Suse", cuda_versions=TWO),
+        *expect_nvidia("opensuse15/x86_64", TOOLKIT, key=RPM),
+    ),
+    "sles": (
+        host("SLES", "15.7", "Suse", "aarch64", cuda_versions=TWO),
+        *expect_nvidia("sles15/sbsa", TOOLKIT, key=RPM),
+    ),
     "leap-16": (
         host("openSUSE Leap", "16.0", "Suse", cuda_versions=TWO),
-        *vendors("suse16/x86_64", TOOLKIT, key="3A8B5622.pub"),
+        *expect_nvidia("suse16/x86_64", TOOLKIT, key="3A8B5622.pub"),
     ),
     "tumbleweed": (
         host("openSUSE Tumbleweed", "20260101", "Suse", cuda_versions=TWO),
-        *vendors("suse16/x86_64", TOOLKIT, key="3A8B5622.pub"),
+        *expect_nvidia("suse16/x86_64", TOOLKIT, key="3A8B5622.pub"),
     ),
     "arch": (host("Archlinux", "n/a", "Archlinux"), [["cuda"]], "", "", ["/opt/cuda/bin/nvcc"]),
-    "mine": (
+    "own-packages": (
         host("Rocky", "9.6", "RedHat", cuda_versions=["12.8"], cuda_packages=["cuda-nvcc-{version}", "nsight"]),
         [["cuda-nvcc-12-8", "nsight"]],
         f"{VENDOR}/rhel9/x86_64",
@@ -108,19 +119,24 @@ PLAN = {
 }
 
 
-def test_packages_and_repositories_of_each_platform(hear):
+def test_packages_and_repositories_of_each_platform(evaluate):
     defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text(encoding="utf-8"))
     load = {"ansible.builtin.include_vars": {"file": f"{ROLE}/vars/main.yml"}}
-    given = {key: "{{ given['" + key + "'] }}" for key in PLATFORMS["arch"][0]["given"]}
-    told = {
-        "ansible.builtin.set_fact": {**given, "kernel": "6.1.0", "__cuda_offers": {"results": []}, "cacheable": True}
+    host_facts = {key: "{{ host_facts['" + key + "'] }}" for key in PLATFORMS["arch"][0]["host_facts"]}
+    set_facts = {
+        "ansible.builtin.set_fact": {
+            **host_facts,
+            "kernel": "6.1.0",
+            "__cuda_offers": {"results": []},
+            "cacheable": True,
+        }
     }
-    tasks = [told, LOAD_PLATFORM, load, {"ansible.builtin.set_fact": PLAN}]
-    plans = hear(
-        {name: {**defaults, **asked} for name, (asked, *_expected) in PLATFORMS.items()},
+    tasks = [set_facts, LOAD_PLATFORM, load, {"ansible.builtin.set_fact": PLAN}]
+    plans = evaluate(
+        {name: {**defaults, **variables} for name, (variables, *_expected) in PLATFORMS.items()},
         [{"hosts": "all", "gather_facts": False, "tasks": tasks}],
         "dict(ansible_play_hosts | zip(ansible_play_hosts | map('extract', hostvars, 'plan')))",
     )
-    # Some ansible-core makes a list of the first, some leaves it text.
-    read = {name: [yaml.safe_load(str(sets)), *rest] for name, (sets, *rest) in plans.items()}
-    assert read == {name: expected for name, (_asked, *expected) in PLATFORMS.items()}
+    # Some releases of ansible-core return the first value as a list, others as text.
+    results = {name: [yaml.safe_load(str(sets)), *rest] for name, (sets, *rest) in plans.items()}
+    assert results == {name: expected for name, (_variables, *expected) in PLATFORMS.items()}

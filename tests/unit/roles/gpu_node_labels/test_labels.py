@@ -9,7 +9,7 @@ import json
 import yaml
 from fakes.kubelet_machine import Machine
 from fakes.kubernetes_api import node
-from fakes.loopback_api import listed, serving, write_kubeconfig
+from fakes.loopback_api import encode_list, serve_in_thread, write_kubeconfig
 from fakes.small_cluster import SmallCluster
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
@@ -29,82 +29,85 @@ ON_THE_BUS = {**WORKING, "source": "pci", "error": "The NVIDIA kernel module is 
 SILENT = {**NONE, "error": "The NVIDIA driver did not answer within 10 seconds; reboot the node."}
 
 
-def loaded(*parts):
+def load_yaml(*parts):
     return yaml.safe_load(ROOT.joinpath("roles", *parts).read_text())
 
 
-def test_a_broken_driver_does_not_take_the_labels(hear):
+def test_broken_driver_keeps_the_labels(evaluate):
     nodes = {"works": WORKING, "none": NONE, "lost": LOST, "on-the-bus": ON_THE_BUS, "silent": SILENT}
     tasks = [
-        task for task in loaded("gpu_node_labels", "tasks", "facts.yml") if "gpu.kubernetes.nvml_facts" not in task
+        task for task in load_yaml("gpu_node_labels", "tasks", "facts.yml") if "gpu.kubernetes.nvml_facts" not in task
     ]
-    rescue = [{"ansible.builtin.set_fact": {"why": "{{ ansible_failed_result.msg }}"}}]
+    rescue = [{"ansible.builtin.set_fact": {"message": "{{ ansible_failed_result.msg }}"}}]
     play = {
         "hosts": "all",
         "gather_facts": False,
-        "vars": {**loaded("gpu_node_labels", "defaults", "main.yml"), **loaded("gpu_node_labels", "vars", "main.yml")},
+        "vars": {
+            **load_yaml("gpu_node_labels", "defaults", "main.yml"),
+            **load_yaml("gpu_node_labels", "vars", "main.yml"),
+        },
         "tasks": [{"block": tasks, "rescue": rescue}],
     }
-    told = hear(
-        {name: {"seen": nvml} for name, nvml in nodes.items()},
+    messages = evaluate(
+        {name: {"host_nvml": nvml} for name, nvml in nodes.items()},
         [play],
-        "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(attribute='why', default='')))",
-        facts={"nvml": "{{ seen }}"},
+        "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(attribute='message', default='')))",
+        facts={"nvml": "{{ host_nvml }}"},
     )
     for name, nvml in nodes.items():
         words = f"the labels of node {name} are unchanged, since its GPUs are unknown: {nvml['error']}"
-        assert (words in told[name]) is (name in {"on-the-bus", "silent"}), told
-        assert bool(told[name]) is (name in {"on-the-bus", "silent"}), told
+        assert (words in messages[name]) is (name in {"on-the-bus", "silent"}), messages
+        assert bool(messages[name]) is (name in {"on-the-bus", "silent"}), messages
 
 
 MASTER = "node-role.kubernetes.io/master"
 
 
-OURS = json.dumps({"gpu_node_labels_master": {MASTER: {"set": "", "was": None}}})
+MANAGED = json.dumps({"gpu_node_labels_master": {MASTER: {"set": "", "was": None}}})
 
 
-#: Control planes by who has made masters of them, as labels and annotations.
+#: Control planes by who has set the label, as labels and annotations.
 PLANES = {
-    "nobody": ({}, {}),
-    "we": ({MASTER: ""}, {"gpu-kubernetes/managed-labels": OURS}),
-    "others": ({MASTER: ""}, {}),
+    "none": ({}, {}),
+    "managed": ({MASTER: ""}, {"gpu-kubernetes/managed-labels": MANAGED}),
+    "unmanaged": ({MASTER: ""}, {}),
 }
 
 
-#: What is asked for, and the value of the label that a control plane gets for it (None: it goes).
+#: Variables, and the new value of the label by control plane (None: it is removed).
 MASTERS = [
-    ({"gpu_node_labels_master": True}, {"nobody": ""}),
-    ({}, {"we": None}),
-    ({"gpu_node_labels_master": True, "gpu_node_labels_state": "absent"}, {"we": None}),
+    ({"gpu_node_labels_master": True}, {"none": ""}),
+    ({}, {"managed": None}),
+    ({"gpu_node_labels_master": True, "gpu_node_labels_state": "absent"}, {"managed": None}),
     ({"gpu_node_labels_state": "absent", "ansible_limit": "node"}, {}),
 ]
 
 
-def test_control_planes_are_masters_where_that_is_asked_for(hear, tmp_path):
+def test_control_planes_get_the_label_only_on_request(evaluate, tmp_path):
     role = {"name": "gpu.kubernetes.gpu_node_labels", "tasks_from": "masters"}
-    after = "{{ told + [__gpu_node_labels_masters.nodes | default({})] }}"
-    tasks = [{"ansible.builtin.include_role": role}, {"ansible.builtin.set_fact": {"told": after}}]
+    after = "{{ results + [__gpu_node_labels_masters.nodes | default({})] }}"
+    tasks = [{"ansible.builtin.include_role": role}, {"ansible.builtin.set_fact": {"results": after}}]
     plays = [
-        {"hosts": "all", "gather_facts": False, "check_mode": True, "vars": given, "tasks": tasks}
-        for given, _changed in MASTERS
+        {"hosts": "all", "gather_facts": False, "check_mode": True, "vars": variables, "tasks": tasks}
+        for variables, _changed in MASTERS
     ]
     api = Machine(tmp_path, "").api([])
-    api.lists["/api/v1/nodes"] = listed(
+    api.lists["/api/v1/nodes"] = encode_list(
         [
             {"metadata": {"name": name, "labels": labels, "annotations": annotations}}
             for name, (labels, annotations) in PLANES.items()
         ]
     )
-    with serving(api) as server:
+    with serve_in_thread(api) as server:
         kubeconfig = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
-        told = hear({"node": {}}, plays, "told", facts={"told": []}, gpu_kubeconfig=kubeconfig)
-    changes = [{name: node["after"][MASTER] for name, node in nodes.items() if node["changed"]} for nodes in told]
-    assert changes == [changed for _given, changed in MASTERS]
-    asked = [query["labelSelector"] for _method, _path, query in api.requests if "labelSelector" in query]
-    assert asked == ["node-role.kubernetes.io/control-plane="] * 3
+        results = evaluate({"node": {}}, plays, "results", facts={"results": []}, gpu_kubeconfig=kubeconfig)
+    changes = [{name: node["after"][MASTER] for name, node in nodes.items() if node["changed"]} for nodes in results]
+    assert changes == [changed for _variables, changed in MASTERS]
+    selectors = [query["labelSelector"] for _method, _path, query in api.requests if "labelSelector" in query]
+    assert selectors == ["node-role.kubernetes.io/control-plane="] * 3
 
 
-def test_a_node_with_a_damaged_record_fails_alone(hear, tmp_path):
+def test_node_with_a_damaged_record_fails_alone(evaluate, tmp_path):
     """Its kubelet has written it; the play stops at any other error."""
     damaged = {"gpu-kubernetes/managed-labels": "[" * 5000}
     forged = json.dumps({"gpu_node_labels": {"node-restriction.kubernetes.io/t": {"set": None, "was": "payments"}}})
@@ -117,8 +120,8 @@ def test_a_node_with_a_damaged_record_fails_alone(hear, tmp_path):
         {"hosts": "all", "gather_facts": False, "any_errors_fatal": True, "roles": ["gpu.kubernetes.gpu_node_labels"]},
         {"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.set_fact": {"reached": "yes"}}]},
     ]
-    with serving(SmallCluster(*({"apiVersion": "v1", "kind": "Node", **each} for each in nodes))) as server:
-        told = hear(
+    with serve_in_thread(SmallCluster(*({"apiVersion": "v1", "kind": "Node", **each} for each in nodes))) as server:
+        results = evaluate(
             {each["metadata"]["name"]: {} for each in nodes},
             plays,
             "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(attribute='reached', default='no')))",
@@ -127,7 +130,7 @@ def test_a_node_with_a_damaged_record_fails_alone(hear, tmp_path):
             gpu_kubeconfig=str(write_kubeconfig(server.url, tmp_path / "kubeconfig")),
         )
         labels = {item["metadata"]["name"]: item["metadata"]["labels"] for item in server.all("Node")}
-    assert told == {"bad": "no", "forged": "yes", "good": "yes"}
+    assert results == {"bad": "no", "forged": "yes", "good": "yes"}
     assert labels["bad"] == {}
     assert labels["forged"] == labels["good"]
     assert labels["good"]["nvidia.com/gpu.present"] == "true"

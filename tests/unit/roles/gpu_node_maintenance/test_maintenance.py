@@ -7,11 +7,11 @@ from __future__ import annotations
 from fakes.loopback_api import write_kubeconfig
 
 
-def test_a_maintenance_that_fails_names_the_host(hear, tmp_path):
-    ways = ("begin", "end", "main")
+def test_failed_maintenance_names_the_host(evaluate, tmp_path):
+    entry_points = ("begin", "end", "main")
     plays = [
         {
-            "hosts": way,
+            "hosts": entry_point,
             "gather_facts": False,
             "tasks": [
                 {
@@ -19,23 +19,25 @@ def test_a_maintenance_that_fails_names_the_host(hear, tmp_path):
                         {
                             "ansible.builtin.include_role": {
                                 "name": "gpu.kubernetes.gpu_node_maintenance",
-                                "tasks_from": way,
+                                "tasks_from": entry_point,
                             }
                         }
                     ],
-                    "rescue": [{"ansible.builtin.set_fact": {"why": "{{ ansible_failed_result.msg }}"}}],
+                    "rescue": [{"ansible.builtin.set_fact": {"message": "{{ ansible_failed_result.msg }}"}}],
                 }
             ],
         }
-        for way in ways
+        for entry_point in entry_points
     ]
-    told = hear(
-        {way: {} for way in ways},
+    messages = evaluate(
+        {entry_point: {} for entry_point in entry_points},
         plays,
-        "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(attribute='why', default='')))",
+        "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(attribute='message', default='')))",
         gpu_kubeconfig=str(write_kubeconfig("http://127.0.0.1:9", tmp_path / "kubeconfig")),
         gpu_node_name="node",
         gpu_node_maintenance_state="end",
     )
-    for way in ways:
-        assert told[way].startswith(f"{way}: The Kubernetes API at http://127.0.0.1:9 cannot be reached"), told
+    for entry_point in entry_points:
+        assert messages[entry_point].startswith(
+            f"{entry_point}: The Kubernetes API at http://127.0.0.1:9 cannot be reached"
+        ), messages

@@ -1,12 +1,12 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the preflight refuses of the nodes in the cluster: one request for all hosts, and a verdict for each."""
+"""Checks of the nodes in the cluster: one request for all hosts, and a verdict for each."""
 
 from __future__ import annotations
 
 import pytest
 from fakes.kubernetes_api import node
-from fakes.loopback_api import LoopbackApi, listed, serving, write_kubeconfig
+from fakes.loopback_api import LoopbackApi, encode_list, serve_in_thread, write_kubeconfig
 
 #: The verdict on each host, and what its node reports; None is no node.
 HOSTS = {
@@ -19,20 +19,20 @@ HOSTS = {
 }
 
 
-def nodes():
+def make_nodes():
     for name, (_words, runtime) in HOSTS.items():
         if runtime is not None:
-            made = node(name)
-            made["status"]["nodeInfo"] = {"containerRuntimeVersion": runtime}
-            yield made
+            item = node(name)
+            item["status"]["nodeInfo"] = {"containerRuntimeVersion": runtime}
+            yield item
 
 
 @pytest.mark.parametrize("keywords", [{}, {"serial": 4}])
 def test_nodes_of_hosts_are_checked_with_one_request_a_batch(refusals, tmp_path, keywords):
-    lists = {"/api/v1/nodes": listed(list(nodes())), "/api/v1/pods": listed([])}
-    given = {"gpu_preflight_container_runtime": "containerd"}
-    hosts = {name: {**given, **({"gpu_node_name": "one"} if name == "two" else {})} for name in HOSTS}
-    with serving(LoopbackApi(lists)) as server:
+    lists = {"/api/v1/nodes": encode_list(list(make_nodes())), "/api/v1/pods": encode_list([])}
+    variables = {"gpu_preflight_container_runtime": "containerd"}
+    hosts = {name: {**variables, **({"gpu_node_name": "one"} if name == "two" else {})} for name in HOSTS}
+    with serve_in_thread(LoopbackApi(lists)) as server:
         kubeconfig = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
         found = refusals("gpu_preflight", ["api"], hosts, extra={"gpu_kubeconfig": kubeconfig}, **keywords)
         paths = [path for _method, path, _query in server.requests]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What gpu_preflight makes of the compatibility of a host: it stops, warns or says nothing, and exports the answer."""
+"""gpu_preflight fails, warns or passes by the compatibility of a host, and exports the findings."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ def nvml(driver, *gpus, source="nvml", flavor=None):
     }
 
 
-#: What a host has and is told, its kernel, how the refusal begins (or nothing), and topics of the answer.
+#: NVML's answer and variables of a host, its kernel, the start of the message or nothing, and topics of the findings.
 HOSTS = {
-    "sound": (nvml("580.178.04", T4), {}, "6.8.0-60-generic", "", []),
-    "modules-of-somebody-else": (
+    "compatible": (nvml("580.178.04", T4), {}, "6.8.0-60-generic", "", []),
+    "unmanaged-modules": (
         nvml(None, T4, source="pci"),
-        {"gpu_preflight_wanted_driver": "570.124.06", "gpu_preflight_wanted_flavor": "none"},
+        {"gpu_preflight_driver_version": "570.124.06", "gpu_preflight_driver_flavor": "none"},
         "6.18.1",
         "",
         [],
     ),
     "none": (nvml(None), {}, "6.8.0-60-generic", "", []),
-    "no-longer-served": (
+    "unsupported-gpu": (
         nvml("580", P40),
-        {"gpu_preflight_wanted_driver": "590.48.01"},
+        {"gpu_preflight_driver_version": "590.48.01"},
         "6.8.0-60-generic",
-        "no-longer-served: Driver 590.48.01 no longer supports Tesla P40; use branch 580, the last that does, or an older one.",
+        "unsupported-gpu: Driver 590.48.01 no longer supports Tesla P40; use branch 580, the last that does, or an older one.",
         ["driver_gpu"],
     ),
-    "no-longer-served-and-yet": (
+    "unsupported-gpu-allowed": (
         nvml("580", P40),
-        {"gpu_preflight_wanted_driver": "590.48.01", "gpu_preflight_allow_known_bad": True},
+        {"gpu_preflight_driver_version": "590.48.01", "gpu_preflight_allow_known_bad": True},
         "6.8.0-60-generic",
         "",
         ["driver_gpu"],
     ),
-    "works-all-the-same": (nvml("570.133.20", T4, flavor="proprietary"), {}, "6.15.3", "", []),
-    "works-with-the-other-modules": (
+    "known-bad-but-working": (nvml("570.133.20", T4, flavor="proprietary"), {}, "6.15.3", "", []),
+    "works-with-other-modules": (
         nvml("570.133.20", T4, flavor="open"),
-        {"gpu_preflight_wanted_flavor": "proprietary"},
+        {"gpu_preflight_driver_flavor": "proprietary"},
         "6.15.3",
-        "works-with-the-other-modules: The proprietary kernel modules",
+        "works-with-other-modules: The proprietary kernel modules",
         ["driver_kernel"],
     ),
     "next-kernel": (
@@ -86,7 +86,7 @@ HOSTS = {
     ),
     "next-cuda": (
         nvml("535.309.01", T4),
-        {"gpu_preflight_wanted_cuda": "13.0"},
+        {"gpu_preflight_cuda_version": "13.0"},
         "6.8.0-60-generic",
         "next-cuda: Driver 535.309.01 is too old for programs of CUDA 13.0; use driver 580.65.06 or newer, or CUDA 12.2, the newest",
         ["cuda_driver"],
@@ -98,7 +98,7 @@ HOSTS = {
         "",
         ["toolkit_security", "toolkit"],
     ),
-    "toolkit-that-is-to-come": (
+    "toolkit-to-install": (
         nvml(None),
         {
             "nvidia_container_toolkit_version": "1.17.7-1",
@@ -109,47 +109,49 @@ HOSTS = {
         ["toolkit_security", "toolkit"],
     ),
 }
-#: What is told of a driver that is sound today changes with the time.
+#: Findings that depend on the date.
 BY_TIME = ("driver_branch", "driver_security")
-ASK = {"name": "gpu.kubernetes.gpu_preflight", "tasks_from": "compatibility"}
+INCLUDE = {"name": "gpu.kubernetes.gpu_preflight", "tasks_from": "compatibility"}
 
 
-def plays(**keywords):
-    facts = {"nvml": "{{ given }}", "kernel": "{{ release }}", "cacheable": True}
-    asked = {
-        "block": [{"ansible.builtin.include_role": ASK}],
-        "rescue": [{"ansible.builtin.set_fact": {"why": "{{ ansible_failed_result.msg }}"}}],
+def make_plays(**keywords):
+    facts = {"nvml": "{{ host_nvml }}", "kernel": "{{ release }}", "cacheable": True}
+    check = {
+        "block": [{"ansible.builtin.include_role": INCLUDE}],
+        "rescue": [{"ansible.builtin.set_fact": {"message": "{{ ansible_failed_result.msg }}"}}],
     }
-    return [{"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.set_fact": facts}, asked], **keywords}]
+    return [{"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.set_fact": facts}, check], **keywords}]
 
 
-def test_what_stops_and_what_is_answered(hear):
-    """In batches: the second one does not read again what is known."""
+def test_known_bad_combinations_are_refused_and_findings_exported(evaluate):
+    """In batches: the second one does not load the tables again."""
     hosts = {
-        name: {"given": given, "release": release, "why": "", **variables}
-        for name, (given, variables, release, _words, _topics) in HOSTS.items()
+        name: {"host_nvml": host_nvml, "release": release, "message": "", **variables}
+        for name, (host_nvml, variables, release, _words, _topics) in HOSTS.items()
     }
     answers = "map('extract', hostvars, ['gpu_preflight_compatibility', 'findings'])"
-    both = f"ansible_play_hosts | map('extract', hostvars, 'why') | zip(ansible_play_hosts | {answers})"
-    told = hear(hosts, plays(serial=4), f"dict(ansible_play_hosts | zip({both}))")
-    assert sorted(told) == sorted(HOSTS)
-    for name, (_given, _variables, _release, words, topics) in HOSTS.items():
-        why, findings = told[name]
-        assert bool(why) == bool(words), why
-        assert why.startswith(words)
+    both = f"ansible_play_hosts | map('extract', hostvars, 'message') | zip(ansible_play_hosts | {answers})"
+    results = evaluate(hosts, make_plays(serial=4), f"dict(ansible_play_hosts | zip({both}))")
+    assert sorted(results) == sorted(HOSTS)
+    for name, (_nvml, _variables, _release, words, topics) in HOSTS.items():
+        message, findings = results[name]
+        assert bool(message) == bool(words), message
+        assert message.startswith(words)
         assert [finding["topic"] for finding in findings if finding["topic"] not in BY_TIME] == topics
 
 
-def test_a_warning_names_its_host_and_a_sound_one_has_none(run, tmp_path):
+def test_warning_names_only_the_host_that_it_concerns(run, tmp_path):
     hosts = {
-        "old": {"given": nvml("570.124.06", T4), "release": "6.1.0-28-amd64"},
-        "none": {"given": nvml(None), "release": "6.1.0-28-amd64"},
+        "old": {"host_nvml": nvml("570.124.06", T4), "release": "6.1.0-28-amd64"},
+        "none": {"host_nvml": nvml(None), "release": "6.1.0-28-amd64"},
     }
     playbook = tmp_path / "play.yml"
-    playbook.write_text(json.dumps(plays()))
+    playbook.write_text(json.dumps(make_plays()))
     json_lines = {"ANSIBLE_CALLBACK_RESULT_FORMAT": "json"}  # which breaks no sentence into lines
-    code, said = run({"all": {"hosts": hosts, "vars": HERE}}, playbook, environment=json_lines)
-    assert code == 0, said
-    assert "WARNING: old: Driver 570.124.06 lacks the fixes of NVIDIA's security bulletin 5747 of 2026-01; use " in said
-    assert "NVIDIA no longer supports driver branch 570 since 2026-02" in said
-    assert "WARNING: none" not in said
+    code, output = run({"all": {"hosts": hosts, "vars": HERE}}, playbook, environment=json_lines)
+    assert code == 0, output
+    assert (
+        "WARNING: old: Driver 570.124.06 lacks the fixes of NVIDIA's security bulletin 5747 of 2026-01; use " in output
+    )
+    assert "NVIDIA no longer supports driver branch 570 since 2026-02" in output
+    assert "WARNING: none" not in output

@@ -5,18 +5,23 @@
 from __future__ import annotations
 
 
-def test_gpu_preflight_refuses_a_relative_kubeconfig(refusals):
-    # It exists, seen from where Ansible runs.
+def test_relative_kubeconfig_is_refused(refusals):
+    # The file exists relative to the folder in which Ansible runs.
     hosts = {"node": {"gpu_kubeconfig": "galaxy.yml", "gpu_preflight_require_helm": False}}
-    told = refusals("gpu_preflight", ["controller"], hosts)
-    assert "the kubeconfig galaxy.yml is a relative path; set gpu_kubeconfig to the absolute path" in told["node"]
+    messages = refusals("gpu_preflight", ["controller"], hosts)
+    assert "the kubeconfig galaxy.yml is a relative path; set gpu_kubeconfig to the absolute path" in messages["node"]
 
 
 def kubelet(endpoint=None, daemon=None, distribution=None):
-    told = {"running": endpoint is not None, "endpoint": endpoint, "daemon": daemon}
+    service = {"running": endpoint is not None, "endpoint": endpoint, "daemon": daemon}
     hint = "put a drop-in into its folder" if distribution else ""
     return {
-        "given": {"kubelet": told, "kubernetes_distribution": distribution, "runtime_hint": hint, "files_found": []}
+        "observed": {
+            "kubelet": service,
+            "kubernetes_distribution": distribution,
+            "runtime_hint": hint,
+            "files_found": [],
+        }
     }
 
 
@@ -26,13 +31,13 @@ CRIO = kubelet("unix:///run/crio/crio.sock", "crio")
 ODD = kubelet("unix:///run/odd.sock")
 
 
-#: What a host is and was told, and which container runtime it gets or why none.
+#: Observed state and variables of a host, and its container runtime or the message.
 RUNTIMES = {
     "kubelet-on-crio": (CRIO, "crio"),
     "auto": ({**CRIO, "container_runtime": "auto"}, "crio"),
-    "told-another": (
+    "another-requested": (
         {**CRIO, "container_runtime": "docker"},
-        "told-another: container_runtime is docker, but the kubelet uses unix:///run/crio/crio.sock, so that",
+        "another-requested: container_runtime is docker, but the kubelet uses unix:///run/crio/crio.sock, so that",
     ),
     "by-another-name": (kubelet("unix:///var/run/containerd/containerd.sock", "containerd"), "containerd"),
     "two-of-a-kind": (
@@ -56,28 +61,30 @@ RUNTIMES = {
         kubelet("unix:///run/odd.sock", "../../../../tmp/evil"),
         "forged: the kubelet uses unix:///run/odd.sock, whose name does not identify the container runtime; set ",
     ),
-    "odd-socket-told": ({**ODD, "container_runtime": "containerd"}, "containerd"),
+    "odd-socket-requested": ({**ODD, "container_runtime": "containerd"}, "containerd"),
     "k0s": (
         kubelet("unix:///run/k0s/containerd.sock", "containerd", "k0s"),
         "k0s: k0s brings its own containerd; put a drop-in",
     ),
     "k3s-path": ({**kubelet(distribution="k3s"), "containerd_nvidia_config_path": "/etc/other.toml"}, "containerd"),
-    # Docker beside k3s is no matter of k3s
+    # k3s does not use Docker's configuration
     "k3s-docker": ({**kubelet(distribution="k3s"), "container_runtime": "docker"}, "docker"),
 }
 
 
-def test_which_container_runtime_it_is(refusals):
+def test_container_runtime_of_each_host(refusals):
     hosts = {name: variables for name, (variables, _words) in RUNTIMES.items()}
-    # What the module finds on this machine is put aside.
-    given = {"__gpu_preflight_host": "{{ given }}"}
-    told = refusals("gpu_preflight", ["runtime", "kubelet"], hosts, fact="gpu_preflight_container_runtime", extra=given)
-    assert sorted(told) == sorted(RUNTIMES)
+    # This overrides what the module reads on this machine.
+    extra = {"__gpu_preflight_host": "{{ observed }}"}
+    messages = refusals(
+        "gpu_preflight", ["runtime", "kubelet"], hosts, fact="gpu_preflight_container_runtime", extra=extra
+    )
+    assert sorted(messages) == sorted(RUNTIMES)
     for name, (_variables, words) in RUNTIMES.items():
-        assert told[name].startswith(words), told[name]
+        assert messages[name].startswith(words), messages[name]
 
 
-#: Facts of a host, what is set for it, and the beginning of the refusal; or "" for a host that is only lacking a GPU.
+#: Facts and variables of a host, and the start of the message, or "" for an accepted host.
 PLATFORMS = {
     "unsupported": ({"release": "3"}, {}, "unsupported: Debian 3 is not supported; use a distribution and a release "),
     "allowed": ({"release": "3"}, {"gpu_preflight_allow_unsupported": True, "gpu_preflight_require_gpu": False}, ""),
@@ -91,12 +98,12 @@ PLATFORMS = {
 }
 
 
-def test_hosts_that_are_not_fit(refusals, tmp_path):
+def test_unsupported_hosts_are_refused(refusals, tmp_path):
     hosts = {
         name: {"release": "12", "processor": "x86_64", **facts, **variables}
         for name, (facts, variables, _words) in PLATFORMS.items()
     }
-    told = refusals(
+    messages = refusals(
         "gpu_preflight",
         ["platform", "gpu"],
         hosts,
@@ -109,8 +116,8 @@ def test_hosts_that_are_not_fit(refusals, tmp_path):
         # A host without a GPU, whatever this machine has.
         module_defaults={"gpu.kubernetes.nvml_facts": {"library": str(tmp_path / "none"), "pci_path": str(tmp_path)}},
     )
-    assert sorted(told) == sorted(PLATFORMS)
+    assert sorted(messages) == sorted(PLATFORMS)
     for name, (_facts, _variables, words) in PLATFORMS.items():
-        assert bool(told[name]) == bool(words), told[name]
-        assert told[name].startswith(words), told[name]
-    assert "gpu_preflight_allow_unsupported" in told["unsupported"]
+        assert bool(messages[name]) == bool(words), messages[name]
+        assert messages[name].startswith(words), messages[name]
+    assert "gpu_preflight_allow_unsupported" in messages["unsupported"]

@@ -1,11 +1,11 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role passes parameters of the hosts to the plan, and exports or refuses what comes of it."""
+"""The role passes parameters of the hosts to the plan, and exports the plan or refuses its blockers."""
 
 from __future__ import annotations
 
 from fakes.kubernetes_api import node, pod
-from fakes.loopback_api import LoopbackApi, listed, serving, write_kubeconfig
+from fakes.loopback_api import LoopbackApi, encode_list, serve_in_thread, write_kubeconfig
 from fakes.small_cluster import SmallCluster
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import FAILURE
@@ -18,7 +18,7 @@ BY_HOST = "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(att
 
 def cluster_of(nodes, *pods):
     """A server of the two lists that the plan reads."""
-    return LoopbackApi({"/api/v1/nodes": listed(nodes), "/api/v1/pods": listed(list(pods))})
+    return LoopbackApi({"/api/v1/nodes": encode_list(nodes), "/api/v1/pods": encode_list(list(pods))})
 
 
 def role_play(hosts, entry="main", **more):
@@ -39,7 +39,7 @@ NOTHING = [[], "exclusive", False, "none", [], "k8s_device_plugin"]
 STAYS = [[], "gpushare", False, "none", [], "gpushare"]
 #: Variables of a play, and its hosts: their variables, the label of their nodes, and what they export or parts of the message.
 PLAYS = (
-    # What hosts declare, and what their nodes have.
+    # Hosts with a declared strategy, and strategies of their nodes.
     (
         {"vars": {"gpu_sharing_second_scheduler": "nano_gpu"}},
         {
@@ -64,10 +64,10 @@ PLAYS = (
     (
         {},
         {
-            "held": (
+            "in-use": (
                 {"gpu_sharing_strategy": "gpushare"},
                 {},
-                "Host held (node held): its GPUs are shared as exclusive",
+                "Host in-use (node in-use): its GPUs are shared as exclusive",
             ),
             "contradicts": (
                 {"k8s_device_plugin_config": {"flags": {"migStrategy": "single"}}, "gpu_sharing_strategy": "exclusive"},
@@ -76,7 +76,7 @@ PLAYS = (
             ),
         },
     ),
-    # A run that does not concern the sharing, with control planes that would block another one.
+    # A run without the tags of the sharing. In another run, the control planes would block it.
     (
         {"vars": {"gpu_sharing_run_tags": [], "gpu_sharing_control_planes": []}},
         {
@@ -87,7 +87,7 @@ PLAYS = (
             ),
         },
     ),
-    # A removal; in check mode the same, and a second batch is planned with the first one.
+    # A removal in check mode; the second batch is planned with the first one.
     (
         {
             "serial": 1,
@@ -102,61 +102,62 @@ PLAYS = (
 )
 
 
-def test_role_exports_the_plan_or_refuses_all_blockers(hear, tmp_path):
+def test_role_exports_the_plan_or_refuses_all_blockers(evaluate, tmp_path):
     hosts = {name: host for _play, hosts in PLAYS for name, host in hosts.items()}
     nodes = [
-        node(given.get("gpu_node_name", name), 2, labels=dict(label)) for name, (given, label, _want) in hosts.items()
+        node(variables.get("gpu_node_name", name), 2, labels=dict(label))
+        for name, (variables, label, _expected) in hosts.items()
     ]
     (named,) = (each for each in nodes if each["metadata"]["name"] == "named")
     named["status"] = {**named["status"], "capacity": {"nvidia.com/a100": "2"}}
-    with serving(cluster_of(nodes, pod("a", on="held", gpus=1), pod("b", on="whole", gpus=1))) as server:
-        results = hear(
-            {name: given for name, (given, *_more) in hosts.items()},
+    with serve_in_thread(cluster_of(nodes, pod("a", on="in-use", gpus=1), pod("b", on="whole", gpus=1))) as server:
+        results = evaluate(
+            {name: variables for name, (variables, *_more) in hosts.items()},
             [role_play(":".join(names), **play) for play, names in PLAYS],
             BY_HOST,
             facts=GPUS,
             gpu_kubeconfig=str(write_kubeconfig(server.url, tmp_path / "kubeconfig")),
         )
-    for name, (_given, _label, expected) in hosts.items():
+    for name, (_variables, _label, expected) in hosts.items():
         if isinstance(expected, str):
             # The task runs once, for the first host.
-            assert expected in results["held"]
+            assert expected in results["in-use"]
         else:
             assert results[name] == expected, name
     # One list of the nodes for each batch.
     assert [path for _method, path, _query in server.requests].count("/api/v1/nodes") == len(PLAYS) + 1
 
 
-def test_record_of_replaced_files_is_found_on_the_host(hear, tmp_path):
-    record = tmp_path / "kept" / "state" / "nano-gpu-programs.json"
+def test_record_of_replaced_files_is_found_on_the_host(evaluate, tmp_path):
+    record = tmp_path / "recorded" / "state" / "nano-gpu-programs.json"
     record.parent.mkdir(parents=True)
     record.write_text("{}")
-    with serving(cluster_of([node("kept"), node("plain")])) as server:
-        results = hear(
-            {name: {"nano_gpu_state_dir": str(tmp_path / name)} for name in ("kept", "plain")},
+    with serve_in_thread(cluster_of([node("recorded"), node("plain")])) as server:
+        results = evaluate(
+            {name: {"nano_gpu_state_dir": str(tmp_path / name)} for name in ("recorded", "plain")},
             [role_play("all", "plan")],
             BY_HOST,
             facts=GPUS,
             gpu_kubeconfig=str(write_kubeconfig(server.url, tmp_path / "kubeconfig")),
         )
     assert results == {
-        "kept": [["nano_gpu"], "exclusive", True, "none", ["nano_gpu"], "k8s_device_plugin"],
+        "recorded": [["nano_gpu"], "exclusive", True, "none", ["nano_gpu"], "k8s_device_plugin"],
         "plain": NOTHING,
     }
 
 
-#: Labels of the node of a host, what it declares, and the strategy and role that a playbook that only reads takes it for.
+#: Labels of the node of a host, what it declares, and the strategy and role in a playbook that only reads.
 OBSERVED = {
     "by-memory": (GPUSHARE, {}, ["gpushare", "gpushare"]),
     "by-percent": (NANO_GPU, {}, ["nano_gpu", "nano_gpu"]),
     "by-both": ({**GPUSHARE, **NANO_GPU}, {}, ["gpushare", "gpushare"]),
     "whole": ({}, {}, ["exclusive", "k8s_device_plugin"]),
-    "not-any-more": ({"gpushare": "false"}, {}, ["exclusive", "k8s_device_plugin"]),
+    "label-false": ({"gpushare": "false"}, {}, ["exclusive", "k8s_device_plugin"]),
     "declared": (GPUSHARE, {"gpu_sharing_strategy": "mps"}, ["mps", "k8s_device_plugin"]),
 }
 
 
-def test_observe_exports_the_strategy_of_nodes_and_accepts_an_api_server_that_is_away(hear, tmp_path):
+def test_observe_exports_the_strategy_and_accepts_an_unreachable_api_server(evaluate, tmp_path):
     nodes = [
         {"apiVersion": "v1", "kind": "Node"} | node(name, labels=dict(labels))
         for name, (labels, *_more) in OBSERVED.items()
@@ -173,12 +174,12 @@ def test_observe_exports_the_strategy_of_nodes_and_accepts_an_api_server_that_is
             "tasks": [include, record],
         }
 
-    with serving(SmallCluster(*nodes)) as server:
-        results = hear(
+    with serve_in_thread(SmallCluster(*nodes)) as server:
+        results = evaluate(
             {name: declared for name, (_labels, declared, _strategy) in OBSERVED.items()},
-            [read("away", "http://127.0.0.1:1"), read("answers", server.url)],
-            "dict(groups.all | zip(groups.all | map('extract', hostvars, 'away')"
-            " | zip(groups.all | map('extract', hostvars, 'answers'))))",
+            [read("unreachable", "http://127.0.0.1:1"), read("reachable", server.url)],
+            "dict(groups.all | zip(groups.all | map('extract', hostvars, 'unreachable')"
+            " | zip(groups.all | map('extract', hostvars, 'reachable'))))",
         )
     assert {name: both[1] for name, both in results.items()} == {name: row[2] for name, row in OBSERVED.items()}
     assert results["by-memory"][0] == ["", "k8s_device_plugin"]

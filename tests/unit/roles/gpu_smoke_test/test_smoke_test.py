@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The playbook on an API server that creates nothing, how the role reports results, and whose variables its defaults follow."""
+"""The playbook on an API server that creates nothing, the reports of the role, and its defaults, which follow other roles."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 
 import pytest
 from fakes.kubernetes_api import node, pod
-from fakes.loopback_api import LoopbackApi, listed, serving, write_kubeconfig
+from fakes.loopback_api import LoopbackApi, encode_list, serve_in_thread, write_kubeconfig
 from fakes.sharing_cluster import CORE, MEMORY, PERCENT, holder, shared_node
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import HERE, ROOT
@@ -33,15 +33,15 @@ def smoke_test(run, tmp_path):
 
     def play(hosts, nodes, pods, *options, leftovers=(), **variables):
         lists = {
-            "/api/v1/nodes": listed(nodes),
-            "/api/v1/pods": listed(pods),
-            "/api/v1/namespaces/default/pods": listed(list(leftovers)),
+            "/api/v1/nodes": encode_list(nodes),
+            "/api/v1/pods": encode_list(pods),
+            "/api/v1/namespaces/default/pods": encode_list(list(leftovers)),
         }
-        with serving(LoopbackApi(lists)) as server:
+        with serve_in_thread(LoopbackApi(lists)) as server:
             kubeconfig = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
-            known = {"gpu_preflight_gpus": {"ansible_facts": {}}, "gpu_kubeconfig": kubeconfig}
-            code, printed = run({"gpu_nodes": {"hosts": hosts, "vars": HERE}}, playbook, *options, **known, **variables)
-            return code, " ".join(printed.split())
+            common = {"gpu_preflight_gpus": {"ansible_facts": {}}, "gpu_kubeconfig": kubeconfig}
+            code, output = run({"gpu_nodes": {"hosts": hosts, "vars": HERE}}, playbook, *options, **common, **variables)
+            return code, " ".join(output.split())
 
     return play
 
@@ -57,42 +57,45 @@ STRATEGIES = {
 
 def test_each_host_is_tested_by_its_own_strategy(smoke_test):
     nodes = [shared_node("w1"), node("w2"), node("w3", 1), node("w4"), node("w5")]
-    code, printed = smoke_test(STRATEGIES, nodes, [holder("a", 10, 0), pod("b", on="w3", gpus=1)])
+    code, output = smoke_test(STRATEGIES, nodes, [holder("a", 10, 0), pod("b", on="w3", gpus=1)])
     assert code != 0
-    assert "SKIPPED: node w1: busy: 10 of 16 aliyun.com/gpu-mem are in use by default/a." in printed
-    assert "Host w2 (node w2) did not pass the GPU test: offers 0 nano-gpu/gpu-percent, so a device plugin" in printed
-    assert "SKIPPED: node w3: busy: 1 of 1 nvidia.com/gpu are in use by default/b." in printed
-    assert "NOT VERIFIED: w4: a second scheduler places the pods that share GPUs" in printed
-    assert "SKIPPED: host w5 has no GPU, so it is not tested." in printed
-    assert "Host w1 " not in printed
+    assert "SKIPPED: node w1: busy: 10 of 16 aliyun.com/gpu-mem are in use by default/a." in output
+    assert (
+        "Host w2 (node w2) did not pass the GPU test: has 0 allocatable nano-gpu/gpu-percent, so a device plugin"
+        in output
+    )
+    assert "SKIPPED: node w3: busy: 1 of 1 nvidia.com/gpu are in use by default/b." in output
+    assert "NOT VERIFIED: w4: a second scheduler places the pods that share GPUs" in output
+    assert "SKIPPED: host w5 has no GPU, so it is not tested." in output
+    assert "Host w1 " not in output
 
 
 def test_check_mode_tests_no_gpu_and_does_not_fail(smoke_test):
     hosts = {name: STRATEGIES[name] for name in ("w1", "w2")}
-    code, printed = smoke_test(hosts, [shared_node("w1"), node("w2")], [], "--check", gpu_smoke_test_skip_ok=False)
-    assert code == 0, printed
-    assert "SKIPPED: node w1: check mode: no pod was created, no GPU was tested." in printed
-    assert "SKIPPED: node w2: check mode: no GPU was tested, and at present it offers 0" in printed
-    assert "changed=0" in printed
+    code, output = smoke_test(hosts, [shared_node("w1"), node("w2")], [], "--check", gpu_smoke_test_skip_ok=False)
+    assert code == 0, output
+    assert "SKIPPED: node w1: check mode: no pod was created, no GPU was tested." in output
+    assert "SKIPPED: node w2: check mode: no GPU was tested, and at present it has 0 " in output
+    assert "changed=0" in output
 
 
 def test_absent_reports_what_it_would_remove(smoke_test):
-    left = pod("left", labels=LABELS)
+    leftover = pod("leftover", labels=LABELS)
     hosts = {"w1": STRATEGIES["w1"]}
     absent = {"gpu_smoke_test_state": "absent"}
-    code, printed = smoke_test(hosts, [shared_node("w1")], [], "--check", leftovers=[left], **absent)
-    assert code == 0, printed
-    assert "changed=1" in printed
+    code, output = smoke_test(hosts, [shared_node("w1")], [], "--check", leftovers=[leftover], **absent)
+    assert code == 0, output
+    assert "changed=1" in output
 
 
 def runs(*results):
     return {"__gpu_smoke_test_runs": {"results": list(results)}}
 
 
-def test_skipped_node_fails_unless_skipping_is_accepted(made):
-    seen = runs({"results": [{"node": "w1", "passed": False, "skipped": True}]})
-    hosts = {"accepted": seen, "not-accepted": {**seen, "gpu_smoke_test_skip_ok": False}}
-    found = made("gpu_smoke_test", hosts, "__gpu_smoke_test_judged | map(attribute='skipped') | list")
+def test_skipped_node_fails_unless_skipping_is_accepted(evaluate_role):
+    skipped = runs({"results": [{"node": "w1", "passed": False, "skipped": True}]})
+    hosts = {"accepted": skipped, "not-accepted": {**skipped, "gpu_smoke_test_skip_ok": False}}
+    found = evaluate_role("gpu_smoke_test", hosts, "__gpu_smoke_test_judged | map(attribute='skipped') | list")
     assert found == {"accepted": [True], "not-accepted": [False]}
 
 
@@ -102,8 +105,8 @@ def test_results_of_all_tests_are_exported_and_each_host_gets_its_own(refusals):
     hosts = {name: {"gpu_node_name": name} for name in ("w1", "w2", "bare")}
     variables = {**runs({"results": [passed]}, {"results": [failed]}), "gpu_smoke_test_state": "absent"}
     fact = "gpu_smoke_test_results | map(attribute='node') | join(' ')"
-    why = refusals("gpu_smoke_test", ["report"], hosts, variables=variables, fact=fact)
-    assert why == {
+    messages = refusals("gpu_smoke_test", ["report"], hosts, variables=variables, fact=fact)
+    assert messages == {
         "w1": "w1 w2",
         "w2": "Host w2 (node w2) did not pass the GPU test: the pod failed.",
         "bare": "w1 w2",
@@ -113,8 +116,8 @@ def test_results_of_all_tests_are_exported_and_each_host_gets_its_own(refusals):
 def test_module_without_results_fails_each_host_with_its_message(refusals):
     hosts = {name: {"gpu_node_name": name} for name in ("w1", "w2")}
     variables = runs({"results": []}, {"msg": "The API server does not answer."})
-    why = refusals("gpu_smoke_test", ["report"], hosts, variables=variables)
-    assert why == {name: f"{name}: The API server does not answer." for name in hosts}
+    messages = refusals("gpu_smoke_test", ["report"], hosts, variables=variables)
+    assert messages == {name: f"{name}: The API server does not answer." for name in hosts}
 
 
 #: The newest CUDA of a host's driver, and the tag of the sample that it runs.
@@ -127,10 +130,10 @@ TAGS = {
 }
 
 
-def test_image_tag_fits_the_cuda_version_of_the_driver(made):
+def test_image_tag_fits_the_cuda_version_of_the_driver(evaluate_role):
     hosts = {name: {"cuda": cuda} for name, (cuda, _tag) in TAGS.items()}
     task = {"ansible.builtin.set_fact": {"nvml": {"cuda_driver_version": "{{ cuda }}"}, "cacheable": True}}
-    tags = made("gpu_smoke_test", hosts, "gpu_smoke_test_image_tag", task)
+    tags = evaluate_role("gpu_smoke_test", hosts, "gpu_smoke_test_image_tag", task)
     assert tags == {name: tag for name, (_cuda, tag) in TAGS.items()}
 
 
@@ -146,7 +149,7 @@ DEFAULTS = {
     "percent": ({"gpu_sharing_strategy": "nano_gpu", **CLASSES}, "percent", [vars(PERCENT), vars(CORE)]),
     "published": ({"gpu_sharing_strategy": "gpushare", **CLASSES}, "", [vars(MEMORY)]),
     "newer": (
-        {"gpu_sharing_strategy": "gpushare", **CLASSES, "gpushare_extender_image_tag": "mine"},
+        {"gpu_sharing_strategy": "gpushare", **CLASSES, "gpushare_extender_image_tag": "own"},
         "memory",
         [vars(MEMORY)],
     ),
@@ -159,10 +162,10 @@ DEFAULTS = {
 }
 
 
-def test_defaults_follow_the_strategy_and_the_variables_of_its_role(made):
+def test_defaults_follow_the_strategy_and_the_variables_of_its_role(evaluate_role):
     hosts = {name: variables for name, (variables, *_values) in DEFAULTS.items()}
     expression = "{'class': gpu_smoke_test_runtime_class | string, 'shared': __gpu_smoke_test_row.shared}"
-    assert made("gpu_smoke_test", hosts, expression) == {
+    assert evaluate_role("gpu_smoke_test", hosts, expression) == {
         name: {"class": runtime_class, "shared": shared}
         for name, (_variables, runtime_class, shared) in DEFAULTS.items()
     }

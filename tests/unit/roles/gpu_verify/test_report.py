@@ -13,18 +13,18 @@ LOCAL = "ansible_connection=local ansible_become=false"
 
 @pytest.fixture
 def play(run, tmp_path):
-    """Run tasks on the hosts of an inventory, as one play: exit code, and what was said in one line."""
+    """Run tasks on the hosts of an inventory, as one play: exit code, and output in one line."""
 
     def run_play(inventory, tasks, **extra):
         playbook = tmp_path / "play.yml"
         playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
-        code, said = run(inventory, playbook, **extra)
-        return code, " ".join(said.split())
+        code, output = run(inventory, playbook, **extra)
+        return code, " ".join(output.split())
 
     return run_play
 
 
-SEEN_NOTHING = {
+NO_OBSERVATIONS = {
     "__gpu_verify_observations": [],
     "__gpu_verify_nodes": {},
     "__gpu_verify_objects": {},
@@ -35,50 +35,51 @@ SEEN_NOTHING = {
 VERIFY = [{"ansible.builtin.include_role": {"name": "gpu.kubernetes.gpu_verify", "tasks_from": "report"}}]
 
 
-def test_a_report_that_cannot_be_written_is_shown_all_the_same(play, tmp_path):
+def test_report_that_cannot_be_written_is_shown(play, tmp_path):
     path = str(tmp_path / "missing" / "report.json")
-    code, said = play(f"node {LOCAL}\n", VERIFY, **SEEN_NOTHING, gpu_verify_report_path=path)
+    code, output = play(f"node {LOCAL}\n", VERIFY, **NO_OBSERVATIONS, gpu_verify_report_path=path)
     assert code != 0
-    assert "GPU report: 0 nodes, 0 GPUs, 1 problem" in said
-    assert f"The report could not be written to {path} on the controller (Destination directory" in said
+    assert "GPU report: 0 nodes, 0 GPUs, 1 problem" in output
+    assert f"The report could not be written to {path} on the controller (Destination directory" in output
 
 
 @pytest.mark.parametrize("text", ["", '{"schema": "gpu.kuber'])
-def test_a_broken_earlier_report_is_written_anew(play, tmp_path, text):
+def test_broken_earlier_report_is_replaced(play, tmp_path, text):
     path = tmp_path / "report.json"
     path.write_text(text)
-    code, said = play(f"node {LOCAL}\n", VERIFY, **SEEN_NOTHING, gpu_verify_report_path=str(path))
+    code, output = play(f"node {LOCAL}\n", VERIFY, **NO_OBSERVATIONS, gpu_verify_report_path=str(path))
     assert code != 0
-    assert "node: the host could not be examined; read its errors above." in said
+    assert "node: the host could not be examined; read its errors above." in output
     assert json.loads(path.read_text())["summary"]["problems"] == 1
 
 
-def test_a_report_of_an_earlier_job_is_not_exported_again(play, tmp_path):
+def test_report_of_an_earlier_job_is_not_exported_again(play, tmp_path):
     # AWX passes the artifacts of a workflow's earlier jobs as extra variables.
     path = tmp_path / "report.json"
     stale = {"summary": {"problems": 0}, "problems": []}
-    code, said = play(
-        f"node {LOCAL}\n", VERIFY, **SEEN_NOTHING, gpu_verify_report_path=str(path), gpu_verify_report=stale
+    code, output = play(
+        f"node {LOCAL}\n", VERIFY, **NO_OBSERVATIONS, gpu_verify_report_path=str(path), gpu_verify_report=stale
     )
     assert code != 0
-    assert "GPU report: 0 nodes, 0 GPUs, 1 problem" in said
+    assert "GPU report: 0 nodes, 0 GPUs, 1 problem" in output
     assert json.loads(path.read_text())["summary"]["problems"] == 1
 
 
 @pytest.mark.parametrize("variable", ["AWX_HOST", "AWX_PRIVATE_DATA_DIR"])
-def test_no_file_is_written_in_a_job_of_awx(made, variable):
+def test_no_file_is_written_in_a_job_of_awx(evaluate_role, variable):
     environment = {variable: "https://awx.example.com"}
-    assert made("gpu_verify", {"node": {}}, "gpu_verify_report_path", environment=environment) == {"node": ""}
+    paths = evaluate_role("gpu_verify", {"node": {}}, "gpu_verify_report_path", environment=environment)
+    assert paths == {"node": ""}
 
 
-def test_the_report_knows_what_its_hosts_offer(made):
+def test_defaults_follow_the_strategy_of_each_host(evaluate_role):
     names = ("resource_name", "plugin_namespace", "plugin_labels")
     hosts = {
         "nano": {"gpu_sharing_strategy": "nano_gpu", "nano_gpu_namespace": "shared"},
         "elastic": {"gpu_sharing_decided": "nano_gpu", "nano_gpu_api": "elasticgpu"},
         "memory": {"gpu_sharing_strategy": "gpushare"},
     }
-    assert made("gpu_verify", hosts, "[" + ", ".join(f"gpu_verify_{name}" for name in names) + "]") == {
+    assert evaluate_role("gpu_verify", hosts, "[" + ", ".join(f"gpu_verify_{name}" for name in names) + "]") == {
         "nano": ["nano-gpu/gpu-percent", "shared", {"app": "nano-gpu-agent"}],
         "elastic": ["elasticgpu.io/gpu-core", "kube-system", {"app": "nano-gpu-agent"}],
         "memory": ["aliyun.com/gpu-mem", "kube-system", {"name": "gpushare-device-plugin-ds"}],

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import check_pods, task_of
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import check_pods, find_task
 
 
 def service(address):
@@ -24,16 +24,16 @@ URLS = {
 }
 
 
-def test_address_of_the_extender_follows_the_topology(made):
-    told = made(
+def test_address_of_the_extender_follows_the_topology(evaluate_role):
+    results = evaluate_role(
         "gpushare",
         {name: host for name, (host, _url) in URLS.items()},
         "[__extender_sharing_own_url, __gpushare_extender_objects | map(attribute='kind') | list | last]",
     )
-    assert {name: url or "" for name, (url, _kind) in told.items()} == {
+    assert {name: url or "" for name, (url, _kind) in results.items()} == {
         name: url for name, (_host, url) in URLS.items()
     }
-    assert {name: kind for name, (_url, kind) in told.items()} == {
+    assert {name: kind for name, (_url, kind) in results.items()} == {
         name: "DaemonSet" if name == "beside" else "Service" for name in URLS
     }
 
@@ -45,13 +45,15 @@ LOCKED = {
 }
 
 
-def test_accounts_and_containers_have_only_the_rights_that_the_programs_need(made):
+def test_accounts_and_containers_have_only_required_rights(evaluate_role):
     hosts = {
         "beside": {"gpushare_extender_image_tag": "1.12"},
         "service": {"gpushare_extender_topology": "service"},
     }
-    told = made("gpushare", hosts, "__gpushare_extender_objects + __gpushare_plugin_objects")
-    objects = {name: {(item["kind"], item["metadata"]["name"]): item for item in items} for name, items in told.items()}
+    results = evaluate_role("gpushare", hosts, "__gpushare_extender_objects + __gpushare_plugin_objects")
+    objects = {
+        name: {(item["kind"], item["metadata"]["name"]): item for item in items} for name, items in results.items()
+    }
     extenders = {
         "beside": objects["beside"]["DaemonSet", "gpushare-schd-extender"]["spec"]["template"]["spec"],
         "service": objects["service"]["Deployment", "gpushare-schd-extender"]["spec"]["template"]["spec"],
@@ -68,7 +70,7 @@ def test_accounts_and_containers_have_only_the_rights_that_the_programs_need(mad
     assert [container["securityContext"] for container in plugin["containers"]] == [LOCKED]
     for items in objects.values():
         check_pods(items, extender="gpushare-schd-extender", plugin="gpushare-device-plugin-ds")
-    may = {
+    permissions = {
         (host, name): {
             (resource, verb) for rule in item["rules"] for resource in rule["resources"] for verb in rule["verbs"]
         }
@@ -76,52 +78,54 @@ def test_accounts_and_containers_have_only_the_rights_that_the_programs_need(mad
         for (kind, name), item in items.items()
         if kind == "ClusterRole"
     }
-    reads = {(what, verb) for what in ("nodes", "pods") for verb in ("get", "list", "watch")}
+    reads = {(resource, verb) for resource in ("nodes", "pods") for verb in ("get", "list", "watch")}
     binds = {("pods", "update"), ("pods", "patch"), ("pods/binding", "create")}
     # Later images than the published one read which GPUs are unhealthy.
-    assert may["service", "gpushare-schd-extender"] == reads | binds
+    assert permissions["service", "gpushare-schd-extender"] == reads | binds
     more = {("configmaps", verb) for verb in ("get", "list", "watch")}
-    assert may["beside", "gpushare-schd-extender"] == reads | binds | more
-    assert may["beside", "gpushare-device-plugin"] == {
+    assert permissions["beside", "gpushare-schd-extender"] == reads | binds | more
+    assert permissions["beside", "gpushare-device-plugin"] == {
         ("nodes", "get"),
         ("nodes/status", "patch"),
         *((("pods", verb)) for verb in ("get", "list", "patch", "update")),
     }
 
 
-def test_images_unit_and_port_are_variables(made):
-    image = {"registry": "registry.example.com:5000", "repository": "mine", "tag": f"sha256:{'0a' * 32}"}
+def test_images_unit_and_port_are_variables(evaluate_role):
+    image = {"registry": "registry.example.com:5000", "repository": "own", "tag": f"sha256:{'0a' * 32}"}
     own = {
         f"gpushare_{part}_image_{name}": value
         for part in ("extender", "device_plugin")
         for name, value in image.items()
     }
     host = {"gpushare_extender_topology": "service", "gpushare_extender_port": 9, "gpushare_memory_unit": "MiB", **own}
-    told = made("gpushare", {"own": host}, "[__gpushare_extender_workload, __gpushare_plugin_pod_spec]")
-    workload, plugin = told["own"]
+    results = evaluate_role("gpushare", {"own": host}, "[__gpushare_extender_workload, __gpushare_plugin_pod_spec]")
+    workload, plugin = results["own"]
     [extender], [container] = workload["spec"]["template"]["spec"]["containers"], plugin["containers"]
-    assert [extender["image"], container["image"]] == [f"registry.example.com:5000/mine@sha256:{'0a' * 32}"] * 2
+    assert [extender["image"], container["image"]] == [f"registry.example.com:5000/own@sha256:{'0a' * 32}"] * 2
     assert "--memory-unit=MiB" in container["command"]
     assert [each["containerPort"] for each in extender["ports"]] == [9]
     assert {"name": "PORT", "value": "9"} in extender["env"]
 
 
-def test_extender_pods_beside_kube_scheduler_run_on_control_planes_of_either_label(made):
-    told = made("gpushare", {"beside": {}}, "__gpushare_extender_workload.spec.template.spec")
-    affinity = told["beside"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+def test_extender_pods_run_on_control_planes_of_either_label(evaluate_role):
+    results = evaluate_role("gpushare", {"beside": {}}, "__gpushare_extender_workload.spec.template.spec")
+    affinity = results["beside"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     keys = {term["matchExpressions"][0]["key"].rpartition("/")[2] for term in affinity["nodeSelectorTerms"]}
     assert keys == {"control-plane", "master"}
-    assert {each["key"].rpartition("/")[2] for each in told["beside"]["tolerations"]} >= keys
+    assert {each["key"].rpartition("/")[2] for each in results["beside"]["tolerations"]} >= keys
 
 
-def test_service_selects_only_the_extender_of_its_topology(made):
-    """The other one goes last when the topology changes. Selectors of workloads cannot be changed and stay as they were."""
+def test_service_selects_only_the_extender_of_its_topology(evaluate_role):
+    """The other extender is removed last when the topology changes. Selectors of workloads are immutable."""
     hosts = {name: {"gpushare_extender_topology": name} for name in ("control_plane", "service")}
-    told = made("gpushare", hosts, "[__gpushare_extender_workload.spec, __gpushare_extender_service.spec.selector]")
-    labels = {name: spec["template"]["metadata"]["labels"].items() for name, (spec, _selector) in told.items()}
-    for spec, _selector in told.values():
+    results = evaluate_role(
+        "gpushare", hosts, "[__gpushare_extender_workload.spec, __gpushare_extender_service.spec.selector]"
+    )
+    labels = {name: spec["template"]["metadata"]["labels"].items() for name, (spec, _selector) in results.items()}
+    for spec, _selector in results.values():
         assert spec["selector"] == {"matchLabels": {"app": "gpushare", "component": "gpushare-schd-extender"}}
-    selector = told["service"][1].items()
+    selector = results["service"][1].items()
     assert selector <= labels["service"]
     assert not selector <= labels["control_plane"]
 
@@ -131,11 +135,11 @@ def gpus(number, gibibytes):
 
 
 OWN = {"gpushare_memory_unit": "MiB", "gpushare_extender_image_tag": "c0b6141"}
-#: GPUs and variables of hosts, and how much memory their node is going to report, of how many GPUs, or why not.
+#: GPUs and variables of hosts, and the expected memory and GPU count of their nodes, or the message.
 FACTS = {
     "one-small": (gpus(1, 4), OWN, "[4096, 1]"),
     "two-small": (gpus(2, 6), OWN, "[12288, 2]"),
-    # Its pods cannot ask for a runtime, and get the one that is asked about there alone.
+    # Its pods cannot request a runtime, so only here the default runtime counts.
     "published": (gpus(2, 16), {}, "Host published: pods get the runtime runc and see no GPU"),
     "large": (
         gpus(1, 80),
@@ -151,16 +155,16 @@ FACTS = {
 }
 
 
-def test_expected_memory_of_a_node_and_hosts_that_are_refused(made):
-    """The tasks of the preflight that need the host alone."""
+def test_expected_memory_of_a_node_and_hosts_that_are_refused(evaluate_role):
+    """The tasks of the preflight that need only the host."""
     files = {
         "preflight": ["Refuse GPUs of different size", "Refuse more units"],
         "runtime": ["Require NVIDIA's runtime"],
     }
-    tasks = [task_of("gpushare", file, words) for file, names in files.items() for words in names]
+    tasks = [find_task("gpushare", file, words) for file, names in files.items() for words in names]
     tasks[-1] = {**tasks[-1], "when": "not gpushare_extender_keeps_runtime_class | bool"}
     hosts = {name: {"gpus": found, **variables} for name, (found, variables, _words) in FACTS.items()}
-    told = made(
+    results = evaluate_role(
         "gpushare",
         hosts,
         "[_extender_sharing_expected | int, _extender_sharing_count | int] | string",
@@ -170,22 +174,22 @@ def test_expected_memory_of_a_node_and_hosts_that_are_refused(made):
         __gpushare_runtime_probe={"default_runtime": "runc"},
     )
     for name, (_found, _variables, words) in FACTS.items():
-        assert str(told[name]).startswith(words), told[name]
+        assert str(results[name]).startswith(words), results[name]
 
 
-def test_device_plugin_uses_the_folder_of_the_kubelet(made):
+def test_device_plugin_uses_the_folder_of_the_kubelet(evaluate_role):
     hosts = {"usual": {}, "elsewhere": {"gpushare_kubelet_dir": "/var/lib/k0s/kubelet"}}
-    told = made("gpushare", hosts, "__gpushare_plugin_pod_spec")
-    folders = {name: spec["volumes"][0]["hostPath"]["path"] for name, spec in told.items()}
+    results = evaluate_role("gpushare", hosts, "__gpushare_plugin_pod_spec")
+    folders = {name: spec["volumes"][0]["hostPath"]["path"] for name, spec in results.items()}
     assert folders == {"usual": "/var/lib/kubelet/device-plugins", "elsewhere": "/var/lib/k0s/kubelet/device-plugins"}
-    # The plugin knows but one.
-    for spec in told.values():
+    # The plugin supports only this path.
+    for spec in results.values():
         assert spec["containers"][0]["volumeMounts"][0]["mountPath"] == "/var/lib/kubelet/device-plugins"
 
 
-def offers(capacity, expected, held=0, unit="GiB", elsewhere=0, drained=(), **more):
-    """A host whose node offers so much, of which pods hold some; a device plugin of a unit; what pods hold on another node; nodes that are drained."""
-    node = {"name": "{{ inventory_hostname }}", "capacity": capacity, "expected": expected, "allocated": held}
+def host_with_pods(capacity, expected, allocated=0, unit="GiB", elsewhere=0, drained=(), **more):
+    """Variables of a host: capacity and allocated units of its node, the unit of the plugin, units allocated elsewhere, drained nodes."""
+    node = {"name": "{{ inventory_hostname }}", "capacity": capacity, "expected": expected, "allocated": allocated}
     containers = [{"command": ["gpushare-device-plugin-v2", f"--memory-unit={unit}"]}]
     plugin = {"spec": {"template": {"spec": {"containers": containers}}}}
     return {
@@ -197,31 +201,31 @@ def offers(capacity, expected, held=0, unit="GiB", elsewhere=0, drained=(), **mo
     }
 
 
-#: The host, and the nodes whose pods would be counted wrong.
-HELD = {
-    "as-it-is": (offers(16, 16, held=8), []),
-    "idle": (offers(16, 16384, unit="MiB"), []),
-    "new": (offers(0, 16, unit=""), []),
-    # Its kubelet has rejoined, or its plugin is away; a run corrects that.
-    "away": (offers(0, 16, held=8), []),
-    "other-unit": (offers(16, 16384, held=8, gpushare_memory_unit="MiB"), ["far", "other-unit"]),
-    "other-unit-beyond": (offers(0, 16, unit="MiB", elsewhere=5), ["far"]),
-    "away-and-other-unit": (offers(0, 16, held=8, unit="MiB"), ["away-and-other-unit"]),
-    "fewer-gpus": (offers(32, 16, held=8), ["fewer-gpus"]),
-    "no-gpus": (offers(16, 0, held=8), []),
-    "allowed": (offers(32, 16, held=8, gpushare_change_used=True), []),
-    "emptied": (offers(32, 16, held=8, drained=["emptied"]), []),
-    "another-emptied": (offers(32, 16, held=8, drained=["far"]), ["another-emptied"]),
+#: A host, and the nodes whose pods would have wrong amounts.
+WITH_PODS = {
+    "unchanged": (host_with_pods(16, 16, allocated=8), []),
+    "idle": (host_with_pods(16, 16384, unit="MiB"), []),
+    "new": (host_with_pods(0, 16, unit=""), []),
+    # Its kubelet has rejoined, or its plugin does not run; a run corrects that.
+    "no-capacity": (host_with_pods(0, 16, allocated=8), []),
+    "other-unit": (host_with_pods(16, 16384, allocated=8, gpushare_memory_unit="MiB"), ["far", "other-unit"]),
+    "other-unit-elsewhere": (host_with_pods(0, 16, unit="MiB", elsewhere=5), ["far"]),
+    "no-capacity-and-other-unit": (host_with_pods(0, 16, allocated=8, unit="MiB"), ["no-capacity-and-other-unit"]),
+    "fewer-gpus": (host_with_pods(32, 16, allocated=8), ["fewer-gpus"]),
+    "no-gpus": (host_with_pods(16, 0, allocated=8), []),
+    "allowed": (host_with_pods(32, 16, allocated=8, gpushare_change_used=True), []),
+    "drained": (host_with_pods(32, 16, allocated=8, drained=["drained"]), []),
+    "another-drained": (host_with_pods(32, 16, allocated=8, drained=["far"]), ["another-drained"]),
 }
-HELD["other-unit"][0]["__gpushare_everywhere"]["nodes"][1]["allocated"] = 3
+WITH_PODS["other-unit"][0]["__gpushare_everywhere"]["nodes"][1]["allocated"] = 3
 
 
-def test_pods_that_hold_memory_block_a_change_of_its_amount(made):
-    task = task_of("gpushare", "api_units", "Require that the unit of allocated")
-    told = made("gpushare", {name: host for name, (host, _nodes) in HELD.items()}, "''", task)
-    for name, (_host, nodes) in HELD.items():
-        assert bool(told[name]) == bool(nodes), (name, told[name])
-        assert told[name] is None or told[name].startswith(f"Node {', '.join(nodes)}: pods use" if nodes else "")
+def test_pods_that_hold_memory_block_a_change_of_its_amount(evaluate_role):
+    task = find_task("gpushare", "api_units", "Require that the unit of allocated")
+    results = evaluate_role("gpushare", {name: host for name, (host, _nodes) in WITH_PODS.items()}, "''", task)
+    for name, (_host, nodes) in WITH_PODS.items():
+        assert bool(results[name]) == bool(nodes), (name, results[name])
+        assert results[name] is None or results[name].startswith(f"Node {', '.join(nodes)}: pods use" if nodes else "")
 
 
 PUBLISHED = {"__gpushare_runtime_probe": {"default_runtime": "runc"}}
@@ -239,12 +243,12 @@ RUNTIMES = {
 }
 
 
-def test_default_runtime_of_pods_without_a_runtime_class_has_to_be_nvidias(made):
-    task = task_of("gpushare", "runtime", "Require NVIDIA's runtime")
-    told = made("gpushare", {name: host for name, (host, _refused) in RUNTIMES.items()}, "''", task)
-    assert {name for name, why in told.items() if why} == {
+def test_default_runtime_of_pods_without_a_runtime_class_must_be_nvidias(evaluate_role):
+    task = find_task("gpushare", "runtime", "Require NVIDIA's runtime")
+    results = evaluate_role("gpushare", {name: host for name, (host, _refused) in RUNTIMES.items()}, "''", task)
+    assert {name for name, message in results.items() if message} == {
         name for name, (_host, refused) in RUNTIMES.items() if refused
     }
-    assert "Host runc: pods get the runtime runc and see no GPU, because the extender acs/" in told["runc"]
-    assert "set containerd_nvidia_set_default to true" in told["runc"]
-    assert "the runtime of a daemon that does not answer" in told["no-answer"]
+    assert "Host runc: pods get the runtime runc and see no GPU, because the extender acs/" in results["runc"]
+    assert "set containerd_nvidia_set_default to true" in results["runc"]
+    assert "the runtime of a daemon that does not answer" in results["no-answer"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from fakes import small_cluster
-from fakes.loopback_api import serving, write_kubeconfig
+from fakes.loopback_api import serve_in_thread, write_kubeconfig
 
 LABELS = {"app.kubernetes.io/managed-by": "gpu.kubernetes"}
 POLICY = {
@@ -17,13 +17,13 @@ POLICY = {
 }
 
 
-def namespace(name, **labels):
+def make_namespace(name, **labels):
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {**LABELS, **labels}}}
 
 
 @pytest.fixture
 def apply(refusals, tmp_path):
-    """Run the role on a cluster with objects; why it failed."""
+    """Run a task file of the role on a cluster: the error message, or empty."""
 
     def run(server, part="main", **variables):
         extra = {
@@ -43,7 +43,7 @@ def test_objects_of_an_unknown_kind_are_left_out(apply, monkeypatch, supported):
         kinds = {group: plurals for group, plurals in small_cluster.KINDS.items() if "admission" not in group}
         monkeypatch.setattr(small_cluster, "KINDS", kinds)
     account = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n", "labels": LABELS}}
-    with serving(small_cluster.SmallCluster(namespace("n"))) as server:
+    with serve_in_thread(small_cluster.SmallCluster(make_namespace("n"))) as server:
         assert not apply(server, part="check", owned=[POLICY, account])
         assert not apply(server, owned=[POLICY, account])
         kept = {kind for kind, _place, _name in server.objects}
@@ -52,10 +52,10 @@ def test_objects_of_an_unknown_kind_are_left_out(apply, monkeypatch, supported):
         assert {kind for kind, _place, _name in server.objects} == {"Namespace"}
 
 
-def test_created_namespace_names_its_level_of_pod_security(apply):
+def test_created_namespace_has_a_level_of_pod_security(apply):
     level = "pod-security.kubernetes.io/enforce"
-    with serving(small_cluster.SmallCluster(namespace("there"))) as server:
-        shared = [namespace("there"), namespace("new"), namespace("own", **{level: "restricted"})]
+    with serve_in_thread(small_cluster.SmallCluster(make_namespace("there"))) as server:
+        shared = [make_namespace("there"), make_namespace("new"), make_namespace("own", **{level: "restricted"})]
         assert not apply(server, shared=shared)
         labels = {item["metadata"]["name"]: item["metadata"]["labels"] for item in server.all("Namespace")}
     assert {name: found.get(level) for name, found in labels.items()} == {

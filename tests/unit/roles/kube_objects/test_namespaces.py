@@ -1,20 +1,20 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What kube_objects removes with a namespace, and what it reads for it."""
+"""Namespaces that kube_objects removes or keeps, and the objects that it reads."""
 
 from __future__ import annotations
 
 import base64
 import json
 
-from fakes.loopback_api import serving, write_kubeconfig
+from fakes.loopback_api import serve_in_thread, write_kubeconfig
 from fakes.small_cluster import SmallCluster
 
 MANAGED = {"labels": {"app.kubernetes.io/managed-by": "gpu.kubernetes"}}
 SECRET = base64.b64encode(b"hunter2-hunter2").decode()
 
 
-def item(kind, name, namespace="", version="v1", **more):
+def make_item(kind, name, namespace="", version="v1", **more):
     place = {"namespace": namespace} if namespace else {}
     return {
         "apiVersion": version,
@@ -25,17 +25,17 @@ def item(kind, name, namespace="", version="v1", **more):
 
 
 def test_namespace_with_unmanaged_objects_stays_and_its_secrets_are_not_read(run, tmp_path):
-    namespaces = [item("Namespace", name, metadata=MANAGED) for name in ("ingress", "secret", "unused")]
+    namespaces = [make_item("Namespace", name, metadata=MANAGED) for name in ("ingress", "secret", "unused")]
     objects = [
         *namespaces,
-        item("Ingress", "theirs", "ingress", "networking.k8s.io/v1"),
-        item("Secret", "theirs", "secret", data={"password": SECRET}),
-        item("ServiceAccount", "default", "unused"),
-        item("ConfigMap", "kube-root-ca.crt", "unused"),
-        item("ConfigMap", "own", "unused", metadata=MANAGED),
-        item("Event", "own.1", "unused"),
+        make_item("Ingress", "unmanaged", "ingress", "networking.k8s.io/v1"),
+        make_item("Secret", "unmanaged", "secret", data={"password": SECRET}),
+        make_item("ServiceAccount", "default", "unused"),
+        make_item("ConfigMap", "kube-root-ca.crt", "unused"),
+        make_item("ConfigMap", "own", "unused", metadata=MANAGED),
+        make_item("Event", "own.1", "unused"),
     ]
-    with serving(SmallCluster(*json.loads(json.dumps(objects)))) as server:
+    with serve_in_thread(SmallCluster(*json.loads(json.dumps(objects)))) as server:
         access = {"kubeconfig": str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))}
         play = {
             "hosts": "all",
@@ -50,9 +50,9 @@ def test_namespace_with_unmanaged_objects_stays_and_its_secrets_are_not_read(run
         }
         playbook = tmp_path / "play.yml"
         playbook.write_text(json.dumps([play]))
-        code, said = run("node ansible_connection=local ansible_become=false\n", playbook, "-vvv")
-        assert code == 0, said
+        code, output = run("node ansible_connection=local ansible_become=false\n", playbook, "-vvv")
+        assert code == 0, output
         assert [name for kind, _namespace, name in server.objects if kind == "Namespace"] == ["ingress", "secret"]
-    assert "KEPT: namespace ingress; it has Ingress theirs." in said
-    assert "KEPT: namespace secret; it has Secret theirs." in said
-    assert SECRET not in said
+    assert "KEPT: namespace ingress; it has Ingress unmanaged." in output
+    assert "KEPT: namespace secret; it has Secret unmanaged." in output
+    assert SECRET not in output

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the pods of all roles have: limits, no rights beyond need, a deadline where nothing else ends them, and an image of the given registry."""
+"""Pods of all roles: limits, no rights beyond need, a deadline where nothing else ends them, and an image of the given registry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
 MIRROR = "registry.example.com/mirror"
 GUARDS = "__extender_sharing_guards"
-#: Role -> its objects, and hosts with variables of theirs.
+#: Role -> its objects, and hosts with their variables.
 ROLES = {
     "gpushare": (
         f"__gpushare_shared_objects + __gpushare_plugin_objects + __gpushare_extender_objects + {GUARDS}",
@@ -47,7 +47,7 @@ RUNTIME_DEFAULT = {"seccompProfile": {"type": "RuntimeDefault"}}
 
 
 @pytest.fixture
-def objects(hear, tmp_path):
+def objects(evaluate, tmp_path):
     """The objects of all roles by host, with one registry for all images."""
     plays = []
     for role, (expression, hosts) in ROLES.items():
@@ -62,7 +62,7 @@ def objects(hear, tmp_path):
             tasks.insert(0, {"ansible.builtin.include_vars": {"file": str(provider)}})
         plays.append({"hosts": ",".join(hosts), "gather_facts": False, "roles": names, "tasks": tasks})
     hosts = {name: variables for _expression, hosts in ROLES.values() for name, variables in hosts.items()}
-    rendered = hear(
+    rendered = evaluate(
         hosts,
         plays,
         "dict(groups.all | zip(groups.all | map('extract', hostvars, 'rendered')))",
@@ -74,8 +74,8 @@ def objects(hear, tmp_path):
     return {**rendered, **tests}
 
 
-def pods_of(items):
-    """Each specification of pods among objects."""
+def iterate_pod_specs(items):
+    """The pod specifications of objects."""
     for item in items:
         if item["kind"] == "Pod":
             yield item["spec"]
@@ -103,14 +103,16 @@ def check_container(host, spec, container):
 
 def check_rights(objects):
     for host, items in objects.items():
-        found = list(pods_of(items))
+        found = list(iterate_pod_specs(items))
         assert found, host
         for spec in found:
             for container in [*spec.get("initContainers", []), *spec["containers"]]:
                 check_container(host, spec, container)
             assert not {"hostPID", "hostIPC"} & set(spec), host
             assert "serviceAccountName" in spec or spec["automountServiceAccountToken"] is False, host
-    networks = {host for host, items in objects.items() if any(spec.get("hostNetwork") for spec in pods_of(items))}
+    networks = {
+        host for host, items in objects.items() if any(spec.get("hostNetwork") for spec in iterate_pod_specs(items))
+    }
     assert networks == IN_HOST_NETWORK
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role on control planes whose kubelets, schedulers and API server are fakes, with files that are real."""
+"""The role on control planes with fake kubelets, schedulers and API server, and real files."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import shutil
 
 import pytest
 import yaml
-from fakes.loopback_api import serving, write_kubeconfig
+from fakes.loopback_api import serve_in_thread, write_kubeconfig
 from fakes.scheduler_machine import KUBEADM, ControlPlanes
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT, task_of
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT, find_task
 
 if os.geteuid() != 0:
     pytest.skip("only root gives files to root", allow_module_level=True)
@@ -25,8 +25,8 @@ MANIFEST = (
 ).read_text()
 # What an interrupted run has done before the verification: files of the role, and tasks of the file "change".
 INTERRUPTED = ("preflight", "Read the scheduler's pod", "record", "Write the configuration")
-NOTE = "state/kube-scheduler-change.json"
-# Of a run that fails: there is no use in waiting for what does not come.
+RECORD_PATH = "state/kube-scheduler-change.json"
+# Variables of a run that fails, with a short wait.
 FAILS = {"kube_scheduler_extender_keep": False, "kube_scheduler_extender_timeout": 1}
 LOCAL = {"ansible_connection": "local", "ansible_become": False}
 
@@ -39,7 +39,7 @@ def extender(name: str, **more):
 @pytest.fixture
 def planes(tmp_path):
     found = ControlPlanes(tmp_path, MANIFEST, "cp1", "cp2")
-    with serving(found.cluster):
+    with serve_in_thread(found.cluster):
         yield found
 
 
@@ -48,14 +48,14 @@ def plane(tmp_path):
     found = ControlPlanes(tmp_path, MANIFEST, "cp1")
     found.manifest = tmp_path / "cp1" / "manifests" / "kube-scheduler.yaml"
     found.config = tmp_path / "scheduler.yaml"
-    found.note = tmp_path / "cp1" / NOTE
-    with serving(found.cluster):
+    found.record = tmp_path / "cp1" / RECORD_PATH
+    with serve_in_thread(found.cluster):
         yield found
 
 
 @pytest.fixture
 def apply(run, tmp_path):
-    """Run the role on control planes: exit code, changes by host, what was said in one line."""
+    """Run the role on control planes: exit code, changes by host, output in one line."""
 
     def play(planes, *options, extenders=("one",), parts=(), **variables):
         hosts = {
@@ -69,7 +69,7 @@ def apply(run, tmp_path):
         }
         role = "gpu.kubernetes.kube_scheduler_extender"
         tasks = [
-            task_of("kube_scheduler_extender", "change", part)
+            find_task("kube_scheduler_extender", "change", part)
             if " " in part
             else {"ansible.builtin.include_role": {"name": role, "tasks_from": part, "public": True}}
             for part in parts or ["main"]
@@ -77,7 +77,7 @@ def apply(run, tmp_path):
         plays = [{"hosts": "all", "serial": 1, "any_errors_fatal": True, "gather_facts": False, "tasks": tasks}]
         playbook = tmp_path / "play.yml"
         playbook.write_text(json.dumps(plays))
-        given = {
+        role_variables = {
             "kube_scheduler_extender_extenders": [
                 extender(each) if isinstance(each, str) else each for each in extenders
             ],
@@ -85,68 +85,68 @@ def apply(run, tmp_path):
             "kube_scheduler_extender_health_url": f"{planes.cluster.url}/healthz",
             "kube_scheduler_extender_probe": False,
             "kube_scheduler_extender_timeout": 300,
-            "__kube_scheduler_extender_pause": 0,
+            "__kube_scheduler_extender_delay": 0,
             "gpu_kubeconfig": str(write_kubeconfig(planes.cluster.url, tmp_path / "kubeconfig")),
             **variables,
         }
-        code, said = run({"all": {"hosts": hosts}}, playbook, *options, **given)
-        changes = dict(re.findall(r"^(\S+) +: ok=\d+ +changed=(\d+)", said, re.MULTILINE))
-        return code, {name: int(count) for name, count in changes.items()}, " ".join(said.split())
+        code, output = run({"all": {"hosts": hosts}}, playbook, *options, **role_variables)
+        changes = dict(re.findall(r"^(\S+) +: ok=\d+ +changed=(\d+)", output, re.MULTILINE))
+        return code, {name: int(count) for name, count in changes.items()}, " ".join(output.split())
 
     return play
 
 
 @pytest.mark.thorough
-def test_a_check_foresees_what_a_run_changes(plane, apply) -> None:
-    code, foreseen, said = apply(plane, "--check")
-    assert (code, plane.manifest.read_text(), plane.kubeadm) == (0, MANIFEST, KUBEADM), said
-    assert foreseen == {"cp1": 2}
+def test_check_mode_predicts_the_changes(plane, apply) -> None:
+    code, predicted, output = apply(plane, "--check")
+    assert (code, plane.manifest.read_text(), plane.kubeadm) == (0, MANIFEST, KUBEADM), output
+    assert predicted == {"cp1": 2}
 
 
-def test_run_again_and_back(plane, apply) -> None:
-    """With the probe, whose scheduler leads, and which does not start at once."""
-    plane.stumbles = 1
-    code, _changes, said = apply(plane, kube_scheduler_extender_probe=True)
-    assert (code, f"path: {plane.config}\n" in plane.manifest.read_text()) == (0, True), said
-    assert "NOT THE LEADER" not in said
+def test_run_repeated_run_and_undo(plane, apply) -> None:
+    """With the probe. The scheduler leads, and does not start at once."""
+    plane.failing_reads = 1
+    code, _changes, output = apply(plane, kube_scheduler_extender_probe=True)
+    assert (code, f"path: {plane.config}\n" in plane.manifest.read_text()) == (0, True), output
+    assert "NOT THE LEADER" not in output
     assert f"value: {plane.config}" in plane.kubeadm
     assert apply(plane)[:2] == (0, {"cp1": 0})
-    code, _changes, said = apply(plane, kube_scheduler_extender_state="absent")
-    assert (code, plane.manifest.read_text(), plane.kubeadm) == (0, MANIFEST, KUBEADM), said
+    code, _changes, output = apply(plane, kube_scheduler_extender_state="absent")
+    assert (code, plane.manifest.read_text(), plane.kubeadm) == (0, MANIFEST, KUBEADM), output
     assert not plane.config.exists()
-    assert not plane.note.exists()
+    assert not plane.record.exists()
 
 
-def test_a_second_manifest_beside_it_is_refused(plane, apply) -> None:
-    """Whichever of the two the kubelet runs now, at its next scan it may be the other one."""
+def test_second_manifest_in_the_folder_is_refused(plane, apply) -> None:
+    """The kubelet may run either of the two after its next scan."""
     copy = plane.manifest.with_name("kube-scheduler.yaml.bak")
     copy.write_text(MANIFEST)
-    code, _changes, said = apply(plane)
-    assert (code != 0, plane.manifest.read_text()) == (True, MANIFEST), said
-    assert f"cp1: {copy} also defines a pod kube-scheduler" in said
+    code, _changes, output = apply(plane)
+    assert (code != 0, plane.manifest.read_text()) == (True, MANIFEST), output
+    assert f"cp1: {copy} also defines a pod kube-scheduler" in output
     assert apply(plane, kube_scheduler_extender_state="absent")[:2] == (0, {"cp1": 0})
 
 
 @pytest.mark.thorough
-def test_a_manifest_that_stays_as_it_is(plane, apply, tmp_path) -> None:
-    """An upgrade has taken the configuration out of it, or there is no manifest any more."""
-    given = {"kube_scheduler_extender_keep": False}
-    code, _changes, said = apply(plane, **given)
-    assert code == 0, said
+def test_undo_keeps_an_upgraded_or_missing_manifest(plane, apply, tmp_path) -> None:
+    """An upgrade has removed the configuration from it, or the manifest does not exist any more."""
+    variables = {"kube_scheduler_extender_keep": False}
+    code, _changes, output = apply(plane, **variables)
+    assert code == 0, output
     config = plane.config.read_text()
     shutil.copytree(tmp_path / "cp1" / "state", tmp_path / "state")
     upgraded = MANIFEST.replace("v1.34.4", "v1.34.5")
     plane.manifest.write_text(upgraded)
-    code, _changes, said = apply(plane, **given, kube_scheduler_extender_state="absent")
-    assert (code, plane.manifest.read_text(), plane.config.exists()) == (0, upgraded, False), said
+    code, _changes, output = apply(plane, **variables, kube_scheduler_extender_state="absent")
+    assert (code, plane.manifest.read_text(), plane.config.exists()) == (0, upgraded, False), output
     shutil.copytree(tmp_path / "state", tmp_path / "cp1" / "state", dirs_exist_ok=True)
     plane.config.write_text(config)
     plane.manifest.unlink()
-    code, _changes, said = apply(plane, **given, kube_scheduler_extender_state="absent")
-    assert (code, plane.config.exists(), plane.note.exists()) == (0, False, False), said
+    code, _changes, output = apply(plane, **variables, kube_scheduler_extender_state="absent")
+    assert (code, plane.config.exists(), plane.record.exists()) == (0, False, False), output
 
 
-def test_what_was_there_comes_back_to_the_byte_and_keys_stay_unseen(plane, apply, tmp_path) -> None:
+def test_rollback_restores_each_byte_and_hides_keys(plane, apply, tmp_path) -> None:
     """Also where the files are links, and one of them is JSON."""
     api = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     config = json.dumps({**api, "clientConnection": {"kubeconfig": "/etc/kubernetes/scheduler.conf"}}) + "\n"
@@ -162,64 +162,64 @@ def test_what_was_there_comes_back_to_the_byte_and_keys_stay_unseen(plane, apply
         real.chmod(0o640)
         link.unlink(missing_ok=True)
         link.symlink_to(real)
-    key = base64.b64encode(b"a key that nobody may see").decode()
-    given = {**FAILS, "extenders": [extender("broken", tlsConfig={"keyData": key})]}
-    code, _changes, said = apply(plane, "-vvv", **given)
+    key = base64.b64encode(b"a secret key of a client").decode()
+    variables = {**FAILS, "extenders": [extender("broken", tlsConfig={"keyData": key})]}
+    code, _changes, output = apply(plane, "-vvv", **variables)
     assert code != 0
-    assert "It works again." in said
+    assert "It works again." in output
     assert (plane.manifest.read_text(), plane.config.read_text()) == (text, config)
     for link in (plane.manifest, plane.config):
         assert (link.is_symlink(), link.stat().st_mode & 0o777) == (True, 0o640)
-    assert key not in said
-    shown = [base64.b64decode(word + "===") for word in re.findall(r"[A-Za-z0-9+/]{40,}", said)]
+    assert key not in output
+    shown = [base64.b64decode(word + "===") for word in re.findall(r"[A-Za-z0-9+/]{40,}", output)]
     assert not [each for each in shown if b"clientConnection" in each or b"kube-scheduler" in each]
 
 
 @pytest.mark.thorough
-def test_both_causes_are_told_where_the_former_does_not_work_either(plane, apply) -> None:
-    """The other one schedules nothing, and the former does not start."""
+def test_failed_rollback_reports_both_causes(plane, apply) -> None:
+    """The new scheduler schedules nothing, and the former one does not start."""
     api = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    theirs = [{**extender("broken"), "managedResources": [{"name": "example.com/dead"}]}]
-    former = yaml.safe_dump({**api, "clientConnection": {"kubeconfig": "/x"}, "extenders": theirs})
+    unmanaged = [{**extender("broken"), "managedResources": [{"name": "example.com/dead"}]}]
+    former = yaml.safe_dump({**api, "clientConnection": {"kubeconfig": "/x"}, "extenders": unmanaged})
     plane.config.write_text(former)
     pod = yaml.safe_load(MANIFEST)
     container = pod["spec"]["containers"][0]
     container["command"].append(f"--config={plane.config}")
-    container["volumeMounts"].append({"name": "theirs", "mountPath": str(plane.config)})
-    pod["spec"]["volumes"].append({"name": "theirs", "hostPath": {"path": str(plane.config)}})
+    container["volumeMounts"].append({"name": "unmanaged", "mountPath": str(plane.config)})
+    pod["spec"]["volumes"].append({"name": "unmanaged", "hostPath": {"path": str(plane.config)}})
     plane.manifest.write_text(yaml.safe_dump(pod))
-    given = {**FAILS, "extenders": ["dead"], "kube_scheduler_extender_probe": True}
-    code, _changes, said = apply(plane, **given)
-    assert (code != 0, plane.config.read_text(), plane.note.exists()) == (True, former, True)
-    first = "so the former one was restored: cp1: no pod was scheduled (the leader is cp1):"
-    assert first in said
-    assert "does not work with the former one either (cp1: pod kube-scheduler-cp1 is not Ready" in said
+    variables = {**FAILS, "extenders": ["dead"], "kube_scheduler_extender_probe": True}
+    code, _changes, output = apply(plane, **variables)
+    assert (code != 0, plane.config.read_text(), plane.record.exists()) == (True, former, True)
+    cause = "so the former one was restored: cp1: no pod was scheduled (the leader is cp1):"
+    assert cause in output
+    assert "does not work with the former one either (cp1: pod kube-scheduler-cp1 is not Ready" in output
 
 
 @pytest.mark.thorough
-def test_what_cannot_be_put_back_does_not_hide_why(plane, apply) -> None:
+def test_failed_rollback_does_not_hide_the_first_cause(plane, apply) -> None:
     plane.config.write_text("")
     plane.manifest.write_text(
         MANIFEST.replace("    - kube-scheduler\n", f"    - kube-scheduler\n    - --config={plane.config}\n")
-        .replace("    volumeMounts:\n", f"    volumeMounts:\n    - mountPath: {plane.config}\n      name: theirs\n")
-        .replace("  volumes:\n", f"  volumes:\n  - hostPath:\n      path: {plane.config}\n    name: theirs\n")
+        .replace("    volumeMounts:\n", f"    volumeMounts:\n    - mountPath: {plane.config}\n      name: unmanaged\n")
+        .replace("  volumes:\n", f"  volumes:\n  - hostPath:\n      path: {plane.config}\n    name: unmanaged\n")
     )
 
-    def look(_cluster) -> None:
+    def break_configuration(_cluster) -> None:
         if plane.config.is_file():
-            plane.run()
+            plane.reconcile()
             if "broken" in plane.config.read_text():
                 plane.config.unlink()
                 plane.config.mkdir()
 
-    plane.cluster.look = plane.cluster.react = look
-    code, _changes, said = apply(plane, extenders=["broken"], **FAILS)
-    assert (code != 0, plane.note.exists()) == (True, True)
-    assert "so the former one was restored: cp1: pod kube-scheduler-cp1 is not Ready" in said
-    assert re.search(r"does not work with the former one either \([^)]*dir", said), said
+    plane.cluster.before_read = plane.cluster.react = break_configuration
+    code, _changes, output = apply(plane, extenders=["broken"], **FAILS)
+    assert (code != 0, plane.record.exists()) == (True, True)
+    assert "so the former one was restored: cp1: pod kube-scheduler-cp1 is not Ready" in output
+    assert re.search(r"does not work with the former one either \([^)]*dir", output), output
 
 
-def test_a_log_that_cannot_be_read_keeps_nothing_from_coming_back() -> None:
+def test_unreadable_log_does_not_stop_the_rollback() -> None:
     log = ROOT / "roles" / "kube_scheduler_extender" / "tasks" / "log.yml"
     assert [task["failed_when"] for task in yaml.safe_load(log.read_text())] == [False, False, False, False]
 
@@ -227,8 +227,8 @@ def test_a_log_that_cannot_be_read_keeps_nothing_from_coming_back() -> None:
 DOCKER_LOG = f"/var/lib/docker/containers/{'a' * 64}/{'a' * 64}-json.log"
 
 
-def test_log_that_is_a_link_to_another_file_is_not_read(made) -> None:
-    """A pod that may write to /var/log decides where it leads."""
+def test_log_that_is_a_link_to_another_file_is_not_read(evaluate_role) -> None:
+    """A pod that may write to /var/log chooses the target of the link."""
     states = {
         "file": ({"exists": True, "isreg": True, "path": "/var/log/pods/a/0.log"}, "/var/log/pods/a/0.log"),
         "docker": ({"exists": True, "isreg": False, "lnk_source": DOCKER_LOG}, DOCKER_LOG),
@@ -239,134 +239,136 @@ def test_log_that_is_a_link_to_another_file_is_not_read(made) -> None:
     }
     hosts = {name: {"__kube_scheduler_extender_log": {"stat": state}} for name, (state, _path) in states.items()}
     hosts["failed"] = {"__kube_scheduler_extender_log": {"msg": "no"}}
-    found = made("kube_scheduler_extender", hosts, "__kube_scheduler_extender_log_path")
+    found = evaluate_role("kube_scheduler_extender", hosts, "__kube_scheduler_extender_log_path")
     assert found == {**{name: path for name, (_state, path) in states.items()}, "failed": ""}
 
 
-#: Which control planes the run changes, and which of them keep the change.
+#: The extender of the run, and the control planes that keep the change.
 BATCHES = {"dead": ("dead", set()), "alive": ("one", {"cp1", "cp2", "cp3"})}
 
 
 @pytest.mark.parametrize("case", ["dead", pytest.param("alive", marks=pytest.mark.thorough)])
-def test_a_change_is_proved_only_when_one_that_was_changed_leads(tmp_path, apply, case) -> None:
-    """The first gives the lease up as it starts anew, and leads again once the second one does so."""
-    name, kept = BATCHES[case]
+def test_change_is_verified_only_when_a_changed_scheduler_leads(tmp_path, apply, case) -> None:
+    """The first scheduler loses the lease as it restarts, and leads again after the second one restarts."""
+    name, changed_hosts = BATCHES[case]
     planes = ControlPlanes(tmp_path, MANIFEST, *(["cp1", "cp2"] if case == "dead" else ["cp1", "cp2", "cp3"]))
-    planes.passes = True
-    everybody = {**extender(name)}
-    del everybody["managedResources"]
-    given = {
-        "extenders": [everybody],
+    planes.changes_leader = True
+    unrestricted = {**extender(name)}
+    del unrestricted["managedResources"]
+    variables = {
+        "extenders": [unrestricted],
         "kube_scheduler_extender_probe": True,
         "kube_scheduler_extender_config_path": "{{ kube_scheduler_extender_state_dir }}/scheduler.yaml",
         "kube_scheduler_extender_keep": False,
-        **({} if kept else FAILS),
+        **({} if changed_hosts else FAILS),
     }
-    with serving(planes.cluster):
-        code, _changes, said = apply(planes, **given)
+    with serve_in_thread(planes.cluster):
+        code, _changes, output = apply(planes, **variables)
     manifests = {name: (folder / "manifests" / "kube-scheduler.yaml") for name, folder in planes.folders.items()}
-    assert {name for name, path in manifests.items() if path.read_text() != MANIFEST} == kept, said
-    assert "NOT THE LEADER: cp1: " in said
-    assert not [folder for folder in planes.folders.values() if (folder / NOTE).exists()]
-    if kept:
-        assert code == 0, said
+    assert {name for name, path in manifests.items() if path.read_text() != MANIFEST} == changed_hosts, output
+    assert "NOT THE LEADER: cp1: " in output
+    assert not [folder for folder in planes.folders.values() if (folder / RECORD_PATH).exists()]
+    if changed_hosts:
+        assert code == 0, output
     else:
         assert code != 0
-        assert "so the former one was restored, also on cp1, whose change was not verified yet: cp2: no pod was" in said
-        assert "(the leader is cp1)" in said
-        assert "It works again." in said
+        assert (
+            "so the former one was restored, also on cp1, whose change was not verified yet: cp2: no pod was" in output
+        )
+        assert "(the leader is cp1)" in output
+        assert "It works again." in output
 
 
 @pytest.mark.thorough
-def test_a_run_goes_on_with_what_nothing_has_proved(tmp_path, apply) -> None:
-    """The second control plane is refused, so that the first one's change is left without a proof, and with its note."""
+def test_unverified_change_is_resumed(tmp_path, apply) -> None:
+    """The second control plane is refused, so the change of the first one stays unverified and recorded."""
     planes = ControlPlanes(tmp_path, MANIFEST, "cp1", "cp2")
-    planes.passes = True
-    notes = [folder / NOTE for folder in planes.folders.values()]
-    given = {
+    planes.changes_leader = True
+    records = [folder / RECORD_PATH for folder in planes.folders.values()]
+    variables = {
         "kube_scheduler_extender_probe": True,
         "kube_scheduler_extender_config_path": "{{ kube_scheduler_extender_state_dir }}/scheduler.yaml",
         "kube_scheduler_extender_keep": False,
     }
     second = planes.folders["cp2"] / "manifests" / "kube-scheduler.yaml"
-    with serving(planes.cluster):
+    with serve_in_thread(planes.cluster):
         second.with_name("copy").write_text(MANIFEST)
-        code, _changes, said = apply(planes, **given)
-        assert (code != 0, [note.exists() for note in notes]) == (True, [True, False]), said
+        code, _changes, output = apply(planes, **variables)
+        assert (code != 0, [record.exists() for record in records]) == (True, [True, False]), output
         second.with_name("copy").unlink()
-        code, _changes, said = apply(planes, **given)
-        assert (code, [note.exists() for note in notes]) == (0, [False, False]), said
+        code, _changes, output = apply(planes, **variables)
+        assert (code, [record.exists() for record in records]) == (0, [False, False]), output
 
 
-def test_a_host_that_is_no_node_is_refused_before_anything_changes(plane, apply) -> None:
+def test_host_without_a_node_is_refused_before_any_change(plane, apply) -> None:
     del plane.cluster.objects["Node", "", "cp1"]
-    code, _changes, said = apply(plane)
-    assert (code != 0, plane.manifest.read_text(), plane.note.exists()) == (True, MANIFEST, False), said
-    assert "cp1: the cluster has no node cp1; join the host to the cluster, or set gpu_node_name" in said
+    code, _changes, output = apply(plane)
+    assert (code != 0, plane.manifest.read_text(), plane.record.exists()) == (True, MANIFEST, False), output
+    assert "cp1: the cluster has no node cp1; join the host to the cluster, or set gpu_node_name" in output
 
 
 @pytest.mark.thorough
-def test_what_was_there_before_an_upgrade_does_not_come_back(plane, apply) -> None:
-    """The upgrade came after a run that was cut off. Before it, the run that is to follow has to prove the change."""
-    code, _changes, said = apply(plane, parts=INTERRUPTED, kube_scheduler_extender_keep=False)
-    assert (code, plane.note.exists(), plane.config.exists()) == (0, True, True), said
+def test_rollback_keeps_an_upgraded_manifest(plane, apply) -> None:
+    """The upgrade follows an interrupted run. Before it, the next run has to verify the change."""
+    code, _changes, output = apply(plane, parts=INTERRUPTED, kube_scheduler_extender_keep=False)
+    assert (code, plane.record.exists(), plane.config.exists()) == (0, True, True), output
     assert apply(plane, "--check", kube_scheduler_extender_keep=False)[:2] == (0, {"cp1": 1})
     upgraded = MANIFEST.replace("v1.34.4", "v1.34.5")
     plane.manifest.write_text(upgraded)
-    code, _changes, said = apply(plane, extenders=["broken"], **FAILS)
-    assert (code != 0, plane.manifest.read_text()) == (True, upgraded), said
-    assert "It works again." in said
+    code, _changes, output = apply(plane, extenders=["broken"], **FAILS)
+    assert (code != 0, plane.manifest.read_text()) == (True, upgraded), output
+    assert "It works again." in output
 
 
 @pytest.mark.thorough
-def test_a_second_control_plane_that_fails_is_put_back_and_the_third_not_begun(tmp_path, apply) -> None:
+def test_failed_control_plane_is_rolled_back_and_the_next_not_started(tmp_path, apply) -> None:
     planes = ControlPlanes(tmp_path, MANIFEST, "cp1", "cp2", "cp3")
-    planes.sick = {"cp2"}
-    with serving(planes.cluster):
-        code, changes, said = apply(planes, kube_scheduler_extender_timeout=1)
+    planes.failing_names = {"cp2"}
+    with serve_in_thread(planes.cluster):
+        code, changes, output = apply(planes, kube_scheduler_extender_timeout=1)
     manifests = {name: (folder / "manifests" / "kube-scheduler.yaml") for name, folder in planes.folders.items()}
-    assert code != 0, said
+    assert code != 0, output
     assert {name: path.read_text() == MANIFEST for name, path in manifests.items()} == {
         "cp1": False,
         "cp2": True,
         "cp3": True,
     }
-    assert "cp2: the scheduler does not work with the new configuration, so the former one was restored" in said
-    assert "It works again." in said
+    assert "cp2: the scheduler does not work with the new configuration, so the former one was restored" in output
+    assert "It works again." in output
     assert (planes.kubeadm, changes.get("cp3", 0)) == (KUBEADM, 0)
 
 
-def test_a_flag_of_two_items_is_the_same_flag(planes, apply, tmp_path) -> None:
+def test_flag_of_two_items_is_recognized(planes, apply, tmp_path) -> None:
     """In the command of the first control plane, and in the arguments of the second."""
-    theirs = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    theirs["clientConnection"] = {"kubeconfig": "/etc/kubernetes/scheduler.conf"}
-    (tmp_path / "scheduler.yaml").write_text(yaml.safe_dump(theirs))
+    unmanaged = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    unmanaged["clientConnection"] = {"kubeconfig": "/etc/kubernetes/scheduler.conf"}
+    (tmp_path / "scheduler.yaml").write_text(yaml.safe_dump(unmanaged))
     for place, folder in zip(("command", "args"), planes.folders.values(), strict=True):
         pod = yaml.safe_load(MANIFEST)
         container = pod["spec"]["containers"][0]
         container.setdefault(place, []).extend(["--config", str(tmp_path / "scheduler.yaml")])
-        container["volumeMounts"].append({"name": "theirs", "mountPath": str(tmp_path), "readOnly": True})
-        pod["spec"]["volumes"].append({"name": "theirs", "hostPath": {"path": str(tmp_path)}})
+        container["volumeMounts"].append({"name": "unmanaged", "mountPath": str(tmp_path), "readOnly": True})
+        pod["spec"]["volumes"].append({"name": "unmanaged", "hostPath": {"path": str(tmp_path)}})
         (folder / "manifests" / "kube-scheduler.yaml").write_text(yaml.safe_dump(pod))
-    code, _changes, said = apply(planes)
-    assert (code, "name: config" in planes.kubeadm) == (0, True), said
-    # The first of them, which the second was still without.
-    assert "NOT KEPT YET: cp1:" in said
-    assert "NOT KEPT YET: cp2:" not in said
-    code, _changes, said = apply(planes, "--check", "-lcp1", kube_scheduler_extender_state="absent")
-    assert "not in this run: cp2. An" in said
-    planes.kubeadm = planes.kubeadm.replace("gpu-kubernetes-scheduler-config", "theirs").replace(
+    code, _changes, output = apply(planes)
+    assert (code, "name: config" in planes.kubeadm) == (0, True), output
+    # Only of the first one, since the second had no such change yet.
+    assert "NOT KEPT YET: cp1:" in output
+    assert "NOT KEPT YET: cp2:" not in output
+    code, _changes, output = apply(planes, "--check", "-lcp1", kube_scheduler_extender_state="absent")
+    assert "not in this run: cp2. An" in output
+    planes.kubeadm = planes.kubeadm.replace("gpu-kubernetes-scheduler-config", "unmanaged").replace(
         "scheduler.yaml", "x.yaml"
     )
-    code, _changes, said = apply(planes, extenders=["two"])
+    code, _changes, output = apply(planes, extenders=["two"])
     assert (code != 0, "two" in (planes.folders["cp1"].parent / "scheduler.yaml").read_text()) == (True, False)
-    assert "make one of them the other" in said
+    assert "make one of them the other" in output
 
 
-def test_kubeadm_is_not_told_before_all_control_planes_have_it(planes, apply) -> None:
-    """And who has scheduled the pod is told, where it is another."""
-    planes.lead("cp2")
-    code, _changes, said = apply(planes, "--limit", "cp1", kube_scheduler_extender_probe=True)
-    assert (code, planes.kubeadm) == (0, KUBEADM), said
-    assert re.search(r"NOT KEPT YET: cp1: .*these do not have it yet: cp2\.", said)
-    assert "NOT THE LEADER: cp1: its scheduler is ready, but the leader cp2 scheduled the pod." in said
+def test_kubeadm_is_not_changed_before_all_control_planes(planes, apply) -> None:
+    """Another leader that scheduled the pod is reported."""
+    planes.set_leader("cp2")
+    code, _changes, output = apply(planes, "--limit", "cp1", kube_scheduler_extender_probe=True)
+    assert (code, planes.kubeadm) == (0, KUBEADM), output
+    assert re.search(r"NOT KEPT YET: cp1: .*these do not have it yet: cp2\.", output)
+    assert "NOT THE LEADER: cp1: its scheduler is ready, but the leader cp2 scheduled the pod." in output

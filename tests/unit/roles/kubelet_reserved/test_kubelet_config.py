@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The action and the node's half together, as a playbook runs them."""
+"""The action and the module together, as a playbook runs them."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ VALUES = {"kubeReserved": {"cpu": 1, "memory": "1Gi"}}
 
 
 @pytest.fixture
-def kubelet(tmp_path: Path, hear):
-    """Run tasks of the module on one node: what each of them returned."""
+def kubelet(tmp_path: Path, evaluate):
+    """Run tasks of the module on one node: the result of each."""
     config = tmp_path / "config.yaml"
     config.write_text(KUBEADM)
 
     def run(*requested, check=False):
         tasks = []
         for number, options in enumerate(requested):
-            given = {"path": str(config), "state_dir": str(tmp_path / "state"), "values": VALUES, **options}
-            task = {"gpu.kubernetes.kubelet_config": given, "register": f"said_{number}"}
+            arguments = {"path": str(config), "state_dir": str(tmp_path / "state"), "values": VALUES, **options}
+            task = {"gpu.kubernetes.kubelet_config": arguments, "register": f"result_{number}"}
             tasks.append({**task, "ignore_errors": True, "check_mode": check, "diff": True})
-        said = ", ".join(f"said_{number}" for number in range(len(requested)))
-        return hear({"node": {}}, [{"hosts": "all", "gather_facts": False, "tasks": tasks}], f"[{said}]")
+        results = ", ".join(f"result_{number}" for number in range(len(requested)))
+        return evaluate({"node": {}}, [{"hosts": "all", "gather_facts": False, "tasks": tasks}], f"[{results}]")
 
     run.config = config
     return run
 
 
-def test_check_run_check_run_and_back(kubelet, tmp_path: Path) -> None:
+def test_check_mode_run_repeated_run_and_undo(kubelet, tmp_path: Path) -> None:
     [predicted] = kubelet({}, check=True)
     assert kubelet.config.read_text() == KUBEADM
     assert not (tmp_path / "state").exists()
-    done, again, back, nothing = kubelet({}, {}, {"state": "absent"}, {"state": "absent"})
-    assert [said["changed"] for said in (predicted, done, again, back, nothing)] == [True, True, False, True, False]
-    assert done["diff"] == predicted["diff"]
-    assert done["needs_restart"]
-    assert done["reserved"]["kubeReserved"] == {"cpu": "1", "memory": "1Gi"}
-    assert "invocation" not in done
+    first_run, second_run, *undos = kubelet({}, {}, {"state": "absent"}, {"state": "absent"})
+    assert [each["changed"] for each in (predicted, first_run, second_run, *undos)] == [True, True, False, True, False]
+    assert first_run["diff"] == predicted["diff"]
+    assert first_run["needs_restart"]
+    assert first_run["reserved"]["kubeReserved"] == {"cpu": "1", "memory": "1Gi"}
+    assert "invocation" not in first_run
     assert kubelet.config.read_text() == KUBEADM

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The playbook on a machine whose systemd, journal and API server are fakes, with a file that is real."""
+"""The playbook on a machine with fake systemd, journal and API server, and a real file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from fakes.kubelet_machine import Machine
-from fakes.loopback_api import serving, write_kubeconfig
+from fakes.loopback_api import serve_in_thread, write_kubeconfig
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.node import answer
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import controller
@@ -29,7 +29,7 @@ FIXTURES = ROOT / "tests" / "unit" / "plugins" / "module_utils" / "_kubelet" / "
 KUBEADM = (FIXTURES / "kubeadm-1.34.4.yaml").read_text()
 LOCAL = "ansible_connection=local ansible_become=false"
 INVENTORY = f"[gpu_nodes]\nhost {LOCAL} gpu_node_name=node\n"
-ASKED = {"cpu": "500m", "memory": "1Gi"}
+REQUESTED = {"cpu": "500m", "memory": "1Gi"}
 BUSY = {
     "metadata": {"name": "busy", "namespace": "default"},
     "spec": {"nodeName": "node", "containers": [{"name": "c", "resources": {"requests": {"cpu": "7800m"}}}]},
@@ -54,32 +54,37 @@ def machine(tmp_path):
 
 @pytest.fixture
 def apply(run, machine, tmp_path):
-    """Run the playbook: exit code, count of changes, what was said in one line."""
+    """Run the playbook: exit code, number of changes, output in one line."""
 
     def play(*options, pods=(), **variables):
-        given = {
-            "kubelet_reserved_kube_reserved": ASKED,
+        role_variables = {
+            "kubelet_reserved_kube_reserved": REQUESTED,
             "kubelet_reserved_state_dir": str(tmp_path / "state"),
             "kubelet_reserved_ready_timeout": 300,
-            "__kubelet_reserved_pause": 0,
-            "__kubelet_reserved_steady": 1,
+            "__kubelet_reserved_delay": 0,
+            "__kubelet_reserved_stable_after": 1,
             **variables,
         }
-        with serving(machine.api(list(pods))) as server:
+        with serve_in_thread(machine.api(list(pods))) as server:
             kubeconfig = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
             playbook = ROOT / "playbooks" / "reserve_node_resources.yml"
-            code, said = run(
-                INVENTORY, playbook, *options, environment=machine.environment, gpu_kubeconfig=kubeconfig, **given
+            code, output = run(
+                INVENTORY,
+                playbook,
+                *options,
+                environment=machine.environment,
+                gpu_kubeconfig=kubeconfig,
+                **role_variables,
             )
-        changed = re.search(r"^host .* changed=(\d+)", said, re.MULTILINE)
-        return code, int(changed[1]) if changed else 0, " ".join(said.split())
+        changed = re.search(r"^host .* changed=(\d+)", output, re.MULTILINE)
+        return code, int(changed[1]) if changed else 0, " ".join(output.split())
 
     return play
 
 
 @pytest.fixture
 def apply_role(run, machine, tmp_path):
-    """Run the role on hosts that are all the same machine: exit code, what was said."""
+    """Run the role on hosts that are all the same machine: exit code, output."""
 
     def play(hosts, pods=()):
         variables = {
@@ -90,7 +95,7 @@ def apply_role(run, machine, tmp_path):
         playbook.write_text(
             json.dumps([{"hosts": "all", "gather_facts": False, "roles": ["gpu.kubernetes.kubelet_reserved"]}])
         )
-        with serving(machine.api(list(pods))) as server:
+        with serve_in_thread(machine.api(list(pods))) as server:
             kubeconfig = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
             inventory = {"all": {"hosts": hosts, "vars": variables}}
             return run(inventory, playbook, environment=machine.environment, gpu_kubeconfig=kubeconfig)
@@ -98,92 +103,92 @@ def apply_role(run, machine, tmp_path):
     return play
 
 
-def left_behind(folder: Path) -> list[str]:
-    """What is kept of a change, apart from backups and locks."""
+def list_remaining_files(folder: Path) -> list[str]:
+    """The files of a change that remain, apart from backups and locks."""
     files = (path for path in (folder / "state").rglob("*") if path.is_file())
     return [path.name for path in files if not {"backups", "lock"} & set(path.parts)]
 
 
-def cut_off(config: Path, folder: Path, **kept: str) -> None:
-    """Leave what a run leaves that is killed before the kubelet is proved."""
-    given = {"path": str(config), "state_dir": str(folder / "state"), "values": {"kubeReserved": kept}}
-    given.update(state="present", keep_former=True)
+def leave_interrupted_change(config: Path, folder: Path, **reserved: str) -> None:
+    """Leave the files of a run that is killed before it verifies the kubelet."""
+    arguments = {"path": str(config), "state_dir": str(folder / "state"), "values": {"kubeReserved": reserved}}
+    arguments.update(state="present", keep_former=True)
 
-    def ask(request):
+    def send_request(request):
         return answer(request, False, functools.partial(read, run=lambda _command: (1, "")))
 
-    assert controller.run(given, RoundTrip(), ask, False, False)["changed"]
+    assert controller.run(arguments, RoundTrip(), send_request, False, False)["changed"]
 
 
-def test_run_again_and_back(machine, apply, tmp_path):
-    code, changed, said = apply()
-    assert (code, changed > 1, machine.starts) == (0, True, 1), said
+def test_run_repeated_run_and_undo(machine, apply, tmp_path):
+    code, changes, output = apply()
+    assert (code, changes > 1, machine.starts) == (0, True, 1), output
     assert machine.config.read_text() == KUBEADM + "kubeReserved:\n  cpu: '500m'\n  memory: '1Gi'\n"
     assert machine.node["status"]["allocatable"]["cpu"] == "7500m"
-    code, changed, said = apply()
-    assert (code, changed, machine.starts) == (0, 0, 1), said
-    code, changed, said = apply(kubelet_reserved_state="absent")
-    assert (code, changed > 1, machine.starts, machine.config.read_text()) == (0, True, 2, KUBEADM), said
-    assert left_behind(tmp_path) == []
+    code, changes, output = apply()
+    assert (code, changes, machine.starts) == (0, 0, 1), output
+    code, changes, output = apply(kubelet_reserved_state="absent")
+    assert (code, changes > 1, machine.starts, machine.config.read_text()) == (0, True, 2, KUBEADM), output
+    assert list_remaining_files(tmp_path) == []
 
 
 def test_node_restores_its_configuration_if_the_run_ends_before_the_verification(machine, apply, tmp_path):
-    """The controller is killed as soon as the kubelet has restarted; the timer then does what it was armed with."""
+    """The controller is killed after the kubelet's restart; the test runs the command of the timer."""
     systemd = {"_restore_timer_systemd_dir": str(tmp_path)}
     (tmp_path / "ends").touch()
-    code, _changed, said = apply(**systemd)
-    assert (code < 0, machine.starts) == (True, 1), said
+    code, _changes, output = apply(**systemd)
+    assert (code < 0, machine.starts) == (True, 1), output
     assert machine.config.read_text() != KUBEADM
     ((*words, archive, plan),) = machine.timers
     assert {"--unit=gpu-kubernetes-restore-kubelet", "--on-active=720"} <= set(words)
     subprocess.run([sys.executable, "-E", "-s", archive, plan], check=True, capture_output=True)
     assert (machine.starts, machine.config.read_text()) == (2, KUBEADM)
-    # Nobody takes over: the process of that run exists no more.
-    code, changed, said = apply(**systemd)
-    assert (code, changed > 0, machine.starts) == (0, True, 3), said
-    assert f"RESTORED: host: the node restored {machine.config} itself at 20" in said
-    assert "because the run ended between the change of kubelet at 20" in said
+    # No take-over is required: the process of that run has ended.
+    code, changes, output = apply(**systemd)
+    assert (code, changes > 0, machine.starts) == (0, True, 3), output
+    assert f"RESTORED: host: the node restored {machine.config} itself at 20" in output
+    assert "because the run ended between the change of kubelet at 20" in output
     assert machine.config.read_text() == KUBEADM + "kubeReserved:\n  cpu: '500m'\n  memory: '1Gi'\n"
     assert len(machine.timers) == 2
     assert not (tmp_path / "state" / "restore").exists()
-    code, changed, said = apply(**systemd)
-    assert (code, changed, "RESTORED" in said) == (0, 0, False), said
+    code, changes, output = apply(**systemd)
+    assert (code, changes, "RESTORED" in output) == (0, 0, False), output
 
 
 @pytest.mark.thorough
-def test_check_run_cut_off_run_drift_and_back(machine, apply, tmp_path):
-    code, changed, said = apply("--check")
-    assert (code, changed, machine.starts) == (0, 1, 0), said
+def test_interrupted_change_and_drift_are_corrected(machine, apply, tmp_path):
+    code, changes, output = apply("--check")
+    assert (code, changes, machine.starts) == (0, 1, 0), output
     assert machine.config.read_text() == KUBEADM
-    code, changed, said = apply()
-    assert (code, changed > 1, machine.starts) == (0, True, 1), said
+    code, changes, output = apply()
+    assert (code, changes > 1, machine.starts) == (0, True, 1), output
     assert machine.config.read_text() == KUBEADM + "kubeReserved:\n  cpu: '500m'\n  memory: '1Gi'\n"
     assert machine.node["status"]["allocatable"]["cpu"] == "7500m"
-    [record] = left_behind(tmp_path)
+    [record] = list_remaining_files(tmp_path)
     assert record.endswith(".json")
-    # other values, which nobody has proved, and then none to change
-    cut_off(machine.config, tmp_path, cpu="250m", memory="2Gi")
-    cut_off(machine.config, tmp_path, **ASKED)
-    code, changed, said = apply()
-    assert (code, changed > 0, machine.starts, len(left_behind(tmp_path))) == (0, True, 2, 1), said
-    code, changed, said = apply()
-    assert (code, changed, machine.starts) == (0, 0, 2), said
-    # as where somebody put the file right, and did not restart the kubelet
+    # other values without a verification, and then the requested ones
+    leave_interrupted_change(machine.config, tmp_path, cpu="250m", memory="2Gi")
+    leave_interrupted_change(machine.config, tmp_path, **REQUESTED)
+    code, changes, output = apply()
+    assert (code, changes > 0, machine.starts, len(list_remaining_files(tmp_path))) == (0, True, 2, 1), output
+    code, changes, output = apply()
+    assert (code, changes, machine.starts) == (0, 0, 2), output
+    # as if someone corrected the file and did not restart the kubelet
     node = machine.node
     node["status"]["allocatable"]["cpu"] = "8"
     machine.node = node
-    code, changed, said = apply("--check")
-    assert (code, changed) == (0, 1), said
-    assert "the node reports 8 of cpu instead of 7.5" in said
-    code, changed, said = apply(kubelet_reserved_state="absent")
-    assert (code, changed > 1, machine.starts, machine.config.read_text()) == (0, True, 3, KUBEADM), said
-    assert left_behind(tmp_path) == []
+    code, changes, output = apply("--check")
+    assert (code, changes) == (0, 1), output
+    assert "the node reports 8 of cpu instead of 7.5" in output
+    code, changes, output = apply(kubelet_reserved_state="absent")
+    assert (code, changes > 1, machine.starts, machine.config.read_text()) == (0, True, 3, KUBEADM), output
+    assert list_remaining_files(tmp_path) == []
 
 
-def test_what_is_refused_is_refused_before_anything_is_written(machine, apply_role, tmp_path):
+def test_refused_hosts_are_not_changed(machine, apply_role, tmp_path):
     """Each of these hosts is the same machine."""
-    sick = {"type": "Ready", "status": "False", "message": "no CNI"}
-    machine.others["sick"] = {**machine.node, "status": {**machine.node["status"], "conditions": [sick]}}
+    unready = {"type": "Ready", "status": "False", "message": "no CNI"}
+    machine.others["unready"] = {**machine.node, "status": {**machine.node["status"], "conditions": [unready]}}
     hosts = {
         "much": ({"kubelet_reserved_kube_reserved": {"memory": "500Gi"}}, TOO_MUCH),
         "nonsense": (
@@ -191,25 +196,28 @@ def test_what_is_refused_is_refused_before_anything_is_written(machine, apply_ro
             'evictionHard."memory.available" is nonsense: give',
         ),
         "other": ({"gpu_node_name": "other"}, "other: the cluster has no node other; join"),
-        "sick": ({"gpu_node_name": "sick"}, "sick: node sick is not Ready (no CNI), so that the kubelet's restart"),
+        "unready": (
+            {"gpu_node_name": "unready"},
+            "unready: node unready is not Ready (no CNI), so that the kubelet's restart",
+        ),
         "busy": ({}, CROWDED),
     }
-    given = {"kubelet_reserved_kube_reserved": ASKED, "kubelet_reserved_state_dir": str(tmp_path / "state")}
-    _code, said = apply_role({name: {**given, **own} for name, (own, _words) in hosts.items()}, [BUSY])
-    said = " ".join(said.split())
+    common = {"kubelet_reserved_kube_reserved": REQUESTED, "kubelet_reserved_state_dir": str(tmp_path / "state")}
+    _code, output = apply_role({name: {**common, **own} for name, (own, _words) in hosts.items()}, [BUSY])
+    output = " ".join(output.split())
     for _own, words in hosts.values():
-        assert words in said, said
-    assert (machine.starts, machine.config.read_text(), left_behind(tmp_path)) == (0, KUBEADM, [])
+        assert words in output, output
+    assert (machine.starts, machine.config.read_text(), list_remaining_files(tmp_path)) == (0, KUBEADM, [])
 
 
-def test_a_host_that_has_left_the_cluster_gets_its_file_back(machine, apply_role, tmp_path):
-    """With what the kubelet had, or without; the restart that nobody could prove is left out, also where one is due."""
+def test_undo_on_a_host_outside_the_cluster_restores_its_file(machine, apply_role, tmp_path):
+    """With the file of the kubelet or without. The kubelet is not restarted, since nothing could verify it."""
     hosts = {}
     for name in ("deleted", "reset"):
         config = tmp_path / name / "config.yaml"
         config.parent.mkdir()
         config.write_text(KUBEADM)
-        cut_off(config, tmp_path / name, **ASKED)
+        leave_interrupted_change(config, tmp_path / name, **REQUESTED)
         hosts[name] = {
             "gpu_node_name": name,
             "kubelet_reserved_config_path": str(config),
@@ -217,91 +225,90 @@ def test_a_host_that_has_left_the_cluster_gets_its_file_back(machine, apply_role
             "kubelet_reserved_state": "absent",
         }
     (tmp_path / "reset" / "config.yaml").unlink()
-    code, said = apply_role(hosts)
-    assert (code, machine.starts) == (0, 0), said
-    assert "WARNING: deleted: the cluster has no node deleted, so the kubelet" in " ".join(said.split())
+    code, output = apply_role(hosts)
+    assert (code, machine.starts) == (0, 0), output
+    assert "WARNING: deleted: the cluster has no node deleted, so the kubelet" in " ".join(output.split())
     assert (tmp_path / "deleted" / "config.yaml").read_text() == KUBEADM
-    assert [left_behind(tmp_path / name) for name in hosts] == [[], []]
+    assert [list_remaining_files(tmp_path / name) for name in hosts] == [[], []]
 
 
-def test_a_kubelet_that_does_not_come_back_gets_its_former_file(machine, apply, tmp_path):
-    """Also the one of a control plane that is alone, where nobody can be asked before it is back."""
+def test_kubelet_that_does_not_start_gets_its_former_file(machine, apply, tmp_path):
+    """Also on a single control plane, whose API server does not answer before the kubelet runs."""
     (tmp_path / "alone").touch()
-    code, _changed, said = apply(kubelet_reserved_kube_reserved={"cpu": "250m", "ephemeral-storage": "1Ti"})
+    code, _changes, output = apply(kubelet_reserved_kube_reserved={"cpu": "250m", "ephemeral-storage": "1Ti"})
     assert code != 0
-    assert "does not keep running (it is activating, auto-restart, and systemd has restarted it 2 times)" in said
-    told = said.partition("The kubelet's last log lines: ")[2]
-    assert told.startswith(
+    assert "does not keep running (it is activating, auto-restart, and systemd has restarted it 2 times)" in output
+    log = output.partition("The kubelet's last log lines: ")[2]
+    assert log.startswith(
         '"Failed to start ContainerManager" err="invalid Node Allocatable configuration" It works again.'
     )
     assert (machine.config.read_text(), machine.node["status"]["allocatable"]["cpu"]) == (KUBEADM, "8000m")
-    assert left_behind(tmp_path) == []
+    assert list_remaining_files(tmp_path) == []
 
 
 @pytest.mark.thorough
-def test_a_kubelet_that_a_cut_off_run_left_down_comes_back_with_what_is_asked_for(machine, apply, tmp_path):
+def test_kubelet_that_an_interrupted_run_left_down_starts_as_requested(machine, apply, tmp_path):
     (tmp_path / "alone").touch()
-    cut_off(machine.config, tmp_path, **{"ephemeral-storage": "1Ti"})
+    leave_interrupted_change(machine.config, tmp_path, **{"ephemeral-storage": "1Ti"})
     machine.start()
-    code, _changed, said = apply()
-    assert (code, machine.node["status"]["allocatable"]["cpu"]) == (0, "7500m"), said
+    code, _changes, output = apply()
+    assert (code, machine.node["status"]["allocatable"]["cpu"]) == (0, "7500m"), output
 
 
 @pytest.mark.thorough
-def test_a_node_that_offers_something_else_gets_its_former_file(machine, apply, tmp_path):
+def test_node_with_other_allocatable_gets_its_former_file(machine, apply, tmp_path):
     (tmp_path / "lies").touch()
-    code, _changed, said = apply(kubelet_reserved_ready_timeout=4)
+    code, _changes, output = apply(kubelet_reserved_ready_timeout=4)
     assert code != 0
-    assert "the node reports 7.499 of cpu instead of 7.5." in said
-    assert (machine.config.read_text(), left_behind(tmp_path)) == (KUBEADM, [])
-    # where others edit meanwhile, both causes are told
+    assert "the node reports 7.499 of cpu instead of 7.5." in output
+    assert (machine.config.read_text(), list_remaining_files(tmp_path)) == (KUBEADM, [])
+    # where others edit the file meanwhile, both causes are reported
     (tmp_path / "meddles").touch()
-    code, _changed, said = apply(kubelet_reserved_ready_timeout=4)
+    code, _changes, output = apply(kubelet_reserved_ready_timeout=4)
     assert code != 0
-    told = said.partition("host: the kubelet does not work as expected: ")[2]
-    why = "host: after 4 seconds the node reports 7.499 of cpu instead of 7.5. The kubelet's last log lines:"
-    assert told.startswith(why)
+    message = output.partition("host: the kubelet does not work as expected: ")[2]
+    cause = "host: after 4 seconds the node reports 7.499 of cpu instead of 7.5. The kubelet's last log lines:"
+    assert message.startswith(cause)
     assert (
-        f"Its former configuration was not restored: {machine.config} is not as this collection wrote it last" in told
+        f"Its former configuration was not restored: {machine.config} is not as this collection wrote it last"
+        in message
     )
     assert "# theirs" in machine.config.read_text()
 
 
 @pytest.mark.thorough
-def test_preparing_and_removing_take_along_hosts_that_declare_something_or_have_something_of_ours(
-    machine, run, tmp_path
-):
-    """The other host cannot be reached: whoever asked it anything would fail."""
+def test_prepare_and_remove_include_hosts_with_requested_or_managed_values(machine, run, tmp_path):
+    """The other host is unreachable: each task on it would fail."""
     declared = {
         "ansible_connection": "local",
         "gpu_node_name": "node",
-        "kubelet_reserved_kube_reserved": ASKED,
+        "kubelet_reserved_kube_reserved": REQUESTED,
         "kubelet_reserved_state_dir": str(tmp_path / "state"),
-        "__kubelet_reserved_pause": 0,
-        "__kubelet_reserved_steady": 1,
+        "__kubelet_reserved_delay": 0,
+        "__kubelet_reserved_stable_after": 1,
     }
     undeclared = {**declared, "kubelet_reserved_kube_reserved": {}}
     without = {**undeclared, "kubelet_reserved_state_dir": str(tmp_path / "none")}
     silent = {"ansible_host": "127.0.0.1", "ansible_port": 1, "kubelet_reserved_eviction_hard": {}}
 
     def play(name, hosts, **extra):
-        with serving(machine.api([])) as server:
+        with serve_in_thread(machine.api([])) as server:
             if "gpu_nodes_have_cluster" not in extra:
                 extra["gpu_kubeconfig"] = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
             inventory = {"gpu_nodes": {"hosts": hosts, "vars": {"ansible_become": False}}}
             playbook = ROOT / "playbooks" / f"{name}.yml"
             return run(inventory, playbook, "--tags", "reserve", environment=machine.environment, **extra)
 
-    code, said = play(
+    code, output = play(
         "prepare_gpu_nodes",
         {"silent": silent, "host": declared},
         gpu_nodes_have_cluster=False,
         gpu_nodes_connected=True,
     )
-    assert (code, machine.starts) == (0, 0), said
-    code, said = play("prepare_gpu_nodes", {"without": without, "host": declared})
-    assert (code, machine.starts, machine.node["status"]["allocatable"]["cpu"]) == (0, 1, "7500m"), said
-    code, said = play("remove_gpu_nodes", {"without": without, "host": undeclared})
-    assert (code, machine.starts, machine.config.read_text()) == (0, 2, KUBEADM), said
-    assert re.search(r"^without .* changed=0 ", said, re.MULTILINE), said
-    assert left_behind(tmp_path) == []
+    assert (code, machine.starts) == (0, 0), output
+    code, output = play("prepare_gpu_nodes", {"without": without, "host": declared})
+    assert (code, machine.starts, machine.node["status"]["allocatable"]["cpu"]) == (0, 1, "7500m"), output
+    code, output = play("remove_gpu_nodes", {"without": without, "host": undeclared})
+    assert (code, machine.starts, machine.config.read_text()) == (0, 2, KUBEADM), output
+    assert re.search(r"^without .* changed=0 ", output, re.MULTILINE), output
+    assert list_remaining_files(tmp_path) == []

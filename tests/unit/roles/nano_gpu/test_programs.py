@@ -41,24 +41,24 @@ def shell(script, *arguments, **more):
     return {"ansible.builtin.command": {"argv": ["sh", "-ec", script, *arguments], "chdir": "{{ bin }}"}, **more}
 
 
-def included(file, **more):
+def include_file(file, **more):
     return [{"ansible.builtin.include_tasks": str(ROLE / "tasks" / file), **more}]
 
 
 def restore(**variables):
     """The role's tasks that record the replacements or restore the programs."""
-    return included("restore.yml", vars=variables)
+    return include_file("restore.yml", vars=variables)
 
 
 def steps(version, only):
     """Those of the steps ``only`` of node_present, in its order. A script is the agent, and starts as its DaemonSet would start it."""
     template = {"version": version, "restarted": "{{ _extender_sharing_restarted }}"}
     deploy = [
-        shell(INSTALL, version, when="deployed != wanted", vars={"wanted": template}),
+        shell(INSTALL, version, when="deployed != desired", vars={"desired": template}),
         {"ansible.builtin.set_fact": {"deployed": template}},
     ]
     _back_up, _bring, record, _report = NODE_PRESENT
-    known = {"Back up": included("back_up.yml"), "Deploy": deploy, "Record": restore(**record["vars"])}
+    known = {"Back up": include_file("back_up.yml"), "Deploy": deploy, "Record": restore(**record["vars"])}
     return [{"block": known[step], "when": f"'{step}' in {only}"} for step in known]
 
 
@@ -66,13 +66,15 @@ ALL = "['Back up', 'Deploy', 'Record']"
 #: Before the second run either the toolkit is upgraded or another version of the agent is requested; it is interrupted after some steps, and a third
 #: one follows or not.
 CASES = {
-    f"{cut[-1]}-{'upgraded' if upgraded else 'changed'}-{'again' if again else 'end'}".lower().replace(" ", "-"): {
+    f"{first_steps[-1]}-{'upgraded' if upgraded else 'changed'}-{'again' if again else 'end'}".lower().replace(
+        " ", "-"
+    ): {
         "upgraded": upgraded,
         "version": "1" if upgraded else "2",
-        "steps": cut,
+        "steps": first_steps,
         "again": again,
     }
-    for cut in (["Back up"], ["Back up", "Deploy"])
+    for first_steps in (["Back up"], ["Back up", "Deploy"])
     for upgraded in (False, True)
     for again in (False, True)
 }
@@ -94,7 +96,7 @@ def role_variables():
 
 
 @pytest.mark.thorough
-def test_interrupted_run_is_resumed(hear, tmp_path):
+def test_interrupted_run_is_resumed(evaluate, tmp_path):
     variables = role_variables()
 
     def play(tasks, hosts=CASES, **more):
@@ -107,20 +109,20 @@ def test_interrupted_run_is_resumed(hear, tmp_path):
         after[name] = {**before, "hook": ("release 2", 0o751)} if case["upgraded"] else before
         hosts[name] = {**case, "bin": str(folder), "deployed": {"version": "0", "restarted": ""}}
     again = [name for name, case in CASES.items() if case["again"]]
-    found = hear(
+    found = evaluate(
         hosts,
         [
             play(steps("1", ALL), now_of_run="first"),
             play([shell(UPGRADE, when="upgraded"), *steps("{{ version }}", "steps")], now_of_run="second"),
             play(
-                [*steps("{{ version }}", ALL), shell("cat hook toolkit", register="seen")],
+                [*steps("{{ version }}", ALL), shell("cat hook toolkit", register="shown")],
                 again,
                 now_of_run="third",
             ),
             # Removed, or not allowed any more.
             play(restore(__nano_gpu_restores=True, __nano_gpu_cleans=False), nano_gpu_replace_host_binaries=False),
         ],
-        "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(attribute='seen.stdout_lines', default=[])))",
+        "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(attribute='shown.stdout_lines', default=[])))",
     )
     for name, case in CASES.items():
         # Also where the package had restored its own programs before the interrupted run.
@@ -130,7 +132,7 @@ def test_interrupted_run_is_resumed(hear, tmp_path):
 
 
 @pytest.mark.thorough
-def test_newer_package_stays_and_damaged_copy_stops_the_restore(hear, tmp_path):
+def test_newer_package_stays_and_damaged_copy_stops_the_restore(evaluate, tmp_path):
     hosts = {
         name: {"bin": str(tmp_path / name), "deployed": {"version": "0", "restarted": ""}, "now_of_run": "first"}
         for name in ("upgraded", "damaged")
@@ -139,10 +141,10 @@ def test_newer_package_stays_and_damaged_copy_stops_the_restore(hear, tmp_path):
         install_package(tmp_path / name)
     remove = {
         "block": restore(__nano_gpu_restores=True, __nano_gpu_cleans=False),
-        "rescue": [{"ansible.builtin.set_fact": {"why": "{{ ansible_failed_result.results[0].msg }}"}}],
+        "rescue": [{"ansible.builtin.set_fact": {"message": "{{ ansible_failed_result.results[0].msg }}"}}],
     }
     damage = shell("for copy in ../damaged-state/backups/*; do echo > $copy; done")
-    found = hear(
+    found = evaluate(
         hosts,
         [
             {"hosts": "all", "gather_facts": False, "vars": role_variables(), "tasks": steps("1", ALL)},
@@ -150,7 +152,7 @@ def test_newer_package_stays_and_damaged_copy_stops_the_restore(hear, tmp_path):
             {"hosts": "damaged", "gather_facts": False, "tasks": [damage]},
             {"hosts": "all", "gather_facts": False, "vars": role_variables(), "tasks": [remove]},
         ],
-        "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(attribute='why', default='')))",
+        "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(attribute='message', default='')))",
     )
     assert programs(tmp_path / "upgraded") == {"hook": ("release 2", 0o751), "toolkit": "hook"}
     assert found["upgraded"] == ""

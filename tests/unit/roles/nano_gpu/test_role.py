@@ -7,21 +7,21 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import extenders
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import check_pods, task_of
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import check_pods, find_task
 
 #: The settings that the role exports for kube-scheduler.
-SETTINGS = task_of("_extender_sharing", "settings", "Export the scheduler")["ansible.builtin.set_fact"][
+SETTINGS = find_task("_extender_sharing", "settings", "Export the scheduler")["ansible.builtin.set_fact"][
     "gpu_sharing_extender"
 ]["settings"].strip()[2:-2]
 SERVICE = {"found": [[{"spec": {"clusterIP": "10.96.0.9"}}]]}
 
 
 @pytest.fixture
-def rendered(made):
+def render(evaluate_role):
     """The objects of each host's variables by kind and name, and the settings for kube-scheduler."""
 
-    def render(**hosts):
-        found = made(
+    def render_hosts(**hosts):
+        found = evaluate_role(
             "nano_gpu",
             {name: {"__extender_sharing_service": SERVICE, **variables} for name, variables in hosts.items()},
             "[__nano_gpu_agent_objects + __nano_gpu_extender_objects, " + SETTINGS + "]",
@@ -31,7 +31,7 @@ def rendered(made):
             for objects, extender in (found[name] for name in hosts)
         ]
 
-    return render
+    return render_hosts
 
 
 def agent_of(objects):
@@ -43,12 +43,12 @@ def extender_of(objects):
     return container
 
 
-def test_accounts_and_containers_have_only_the_rights_that_the_programs_need(rendered):
-    [(objects, told), (allowing, _told)] = rendered(plain={}, allowing={"nano_gpu_replace_host_binaries": True})
+def test_accounts_and_containers_have_only_required_rights(render):
+    [(objects, settings), (allowing, _settings)] = render(plain={}, allowing={"nano_gpu_replace_host_binaries": True})
     assert "runtimeClassName" not in agent_of(objects)
-    assert told["urlPrefix"] == "http://10.96.0.9:39999/scheduler"
-    assert [each["name"] for each in told["managedResources"]] == ["nano-gpu/gpu-percent"]
-    assert extenders.check([told]) == []
+    assert settings["urlPrefix"] == "http://10.96.0.9:39999/scheduler"
+    assert [each["name"] for each in settings["managedResources"]] == ["nano-gpu/gpu-percent"]
+    assert extenders.check([settings]) == []
     check_reach(agent_of(objects), agent_of(allowing))
     check_rights(objects)
     for each in (objects, allowing):
@@ -56,7 +56,7 @@ def test_accounts_and_containers_have_only_the_rights_that_the_programs_need(ren
 
 
 def check_reach(agent, allowed):
-    """Programs of the host are out of reach unless that is allowed."""
+    """The agent reaches programs of the host only if that is allowed."""
     assert "initContainers" not in agent
     paths = {volume["name"]: volume["hostPath"]["path"] for volume in agent["volumes"]}
     assert paths == {
@@ -69,7 +69,7 @@ def check_reach(agent, allowed):
     assert (installer["command"], installer["image"]) == (["/usr/bin/install.sh"], allowed["containers"][0]["image"])
     [mount] = installer["volumeMounts"]
     [volume] = [each for each in allowed["volumes"] if each["name"] == mount["name"]]
-    # Not all of the host, as upstream has it.
+    # Upstream mounts the whole host.
     assert (volume["hostPath"]["path"], mount["mountPath"]) == ("/usr/bin", "/host/usr/bin")
     for container in (installer, *allowed["containers"]):
         assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
@@ -77,23 +77,23 @@ def check_reach(agent, allowed):
 
 
 def check_rights(objects):
-    """The accounts may do what the programs call, and no more."""
-    may = {
+    """The accounts have only the rights that the programs need."""
+    permissions = {
         name: {(resource, verb) for rule in item["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
         for (kind, name), item in objects.items()
         if kind == "ClusterRole"
     }
     reads = {("pods", verb) for verb in ("get", "list", "watch")}
-    assert may["nano-gpu-agent"] == reads
+    assert permissions["nano-gpu-agent"] == reads
     nodes = {("nodes", verb) for verb in ("get", "list", "watch")}
-    assert may["nano-gpu-scheduler"] == reads | nodes | {("pods", "update"), ("pods/binding", "create")}
+    assert permissions["nano-gpu-scheduler"] == reads | nodes | {("pods", "update"), ("pods/binding", "create")}
 
 
-def test_other_api_images_and_addresses(rendered):
+def test_other_api_images_and_addresses(render):
     service = {"found": [[{"spec": {"clusterIP": "fd00::9"}}]]}
-    image = {"registry": "registry.example.com:5000", "repository": "mine", "tag": f"sha256:{'0a' * 32}"}
+    image = {"registry": "registry.example.com:5000", "repository": "own", "tag": f"sha256:{'0a' * 32}"}
     own = {f"nano_gpu_extender_image_{name}": value for name, value in image.items()}
-    [(objects, told), (mine, elsewhere), (_objects, nowhere)] = rendered(
+    [(objects, settings), (own_objects, with_own_url), (_objects, without_service)] = render(
         elastic={
             "nano_gpu_api": "elasticgpu",
             "nano_gpu_policy": "spread",
@@ -107,16 +107,19 @@ def test_other_api_images_and_addresses(rendered):
     assert extender["image"] == "ccr.ccs.tencentyun.com/elasticai/elastic-gpu-scheduler:latest"
     assert extender["command"][1:] == ["-v", "2", "-priority", "spread", "-mode", "gpushare"]
     agent = agent_of(objects)
-    # Without this one its agent ends.
+    # Its agent exits without this flag.
     assert "-gpuPluginName=gpushare" in agent["containers"][0]["command"]
-    # It asks NVML.
+    # It calls NVML.
     assert agent["runtimeClassName"] == "nvidia"
-    assert (told["urlPrefix"], told["weight"]) == ("http://[fd00::9]:39999/scheduler", 5)
-    assert [each["name"] for each in told["managedResources"]] == ["elasticgpu.io/gpu-core", "elasticgpu.io/gpu-memory"]
-    assert extenders.check([told]) == []
-    assert extender_of(mine)["image"] == f"registry.example.com:5000/mine@sha256:{'0a' * 32}"
-    assert (elsewhere["urlPrefix"], elsewhere["enableHTTPS"]) == ("https://lb.example.com/scheduler", True)
-    assert nowhere["urlPrefix"] == ""
+    assert (settings["urlPrefix"], settings["weight"]) == ("http://[fd00::9]:39999/scheduler", 5)
+    assert [each["name"] for each in settings["managedResources"]] == [
+        "elasticgpu.io/gpu-core",
+        "elasticgpu.io/gpu-memory",
+    ]
+    assert extenders.check([settings]) == []
+    assert extender_of(own_objects)["image"] == f"registry.example.com:5000/own@sha256:{'0a' * 32}"
+    assert (with_own_url["urlPrefix"], with_own_url["enableHTTPS"]) == ("https://lb.example.com/scheduler", True)
+    assert without_service["urlPrefix"] == ""
 
 
 def gpu(memory=40, **more):
@@ -124,7 +127,7 @@ def gpu(memory=40, **more):
 
 
 READY = {"nano_gpu_agent_needs_host_binaries": False}
-#: The GPUs of a host and its variables, and a part of the message, or the amount that its node is going to report.
+#: The GPUs of a host and its variables, and a part of the message, or the expected amount of its node.
 HOSTS = {
     "not-allowed": (
         [gpu()],
@@ -144,11 +147,11 @@ HOSTS = {
 }
 
 
-def test_expected_percents_of_a_node_and_hosts_that_are_refused(made):
+def test_expected_percents_of_a_node_and_hosts_that_are_refused(evaluate_role):
     files = {"_extender_sharing": ["Refuse GPUs in MIG mode"], "nano_gpu": ["Refuse more memory", "Refuse an agent"]}
-    tasks = [task_of(role, "preflight", words) for role, names in files.items() for words in names]
+    tasks = [find_task(role, "preflight", words) for role, names in files.items() for words in names]
     record = {"_extender_sharing_host": {"expected": "{{ _extender_sharing_expected | int }}"}}
-    found = made(
+    found = evaluate_role(
         "nano_gpu",
         {name: {"gpus": gpus, **variables} for name, (gpus, variables, _words) in HOSTS.items()},
         "_extender_sharing_expected | string",
@@ -168,39 +171,39 @@ def toolkit(version="1.17.8", mode=""):
 
 
 HOOK, TOOLKIT = "/usr/bin/nvidia-container-runtime-hook", "/usr/bin/nvidia-container-toolkit"
-THERE = {"known": False, "existing": [HOOK, TOOLKIT]}
+PRESENT = {"known": False, "existing": [HOOK, TOOLKIT]}
 #: What is on a host whose programs may be replaced, and a part of the message.
 PROGRAMS = {
-    "nothing-wrong": ({"kept": THERE, **toolkit()}, ""),
-    "hook-of-an-old-toolkit": ({"kept": THERE, **toolkit(mode="auto")}, ""),
-    "hook-requested": ({"kept": THERE, **toolkit("1.18.0", "legacy")}, ""),
+    "valid": ({"plan": PRESENT, **toolkit()}, ""),
+    "hook-of-an-old-toolkit": ({"plan": PRESENT, **toolkit(mode="auto")}, ""),
+    "hook-requested": ({"plan": PRESENT, **toolkit("1.18.0", "legacy")}, ""),
     "without-a-hook": (
-        {"kept": THERE, **toolkit("1.18.0")},
+        {"plan": PRESENT, **toolkit("1.18.0")},
         "{}: NVIDIA's container toolkit 1.18.0 in the mode auto uses CDI",
     ),
-    "cdi": ({"kept": THERE, **toolkit(mode="cdi")}, "in the mode cdi uses CDI and calls no hook"),
-    "no-toolkit": ({"kept": {"known": False, "existing": [HOOK]}, **toolkit()}, f"Host {{}}: {TOOLKIT} does not exist"),
-    "no-toolkit-yet": ({"kept": {"known": False, "existing": []}, "prepared": False, **toolkit("1.18.0")}, ""),
+    "cdi": ({"plan": PRESENT, **toolkit(mode="cdi")}, "in the mode cdi uses CDI and calls no hook"),
+    "no-toolkit": ({"plan": {"known": False, "existing": [HOOK]}, **toolkit()}, f"Host {{}}: {TOOLKIT} does not exist"),
+    "no-toolkit-yet": ({"plan": {"known": False, "existing": []}, "prepared": False, **toolkit("1.18.0")}, ""),
     "replaced-by-others": (
-        {"kept": {"known": False, "existing": [HOOK, TOOLKIT, TOOLKIT + "-bak"]}, **toolkit()},
+        {"plan": {"known": False, "existing": [HOOK, TOOLKIT, TOOLKIT + "-bak"]}, **toolkit()},
         f"Host {{}}: {TOOLKIT}-bak was left by an agent that has replaced",
     ),
-    "replaced-by-us": ({"kept": {"known": True, "existing": [HOOK, TOOLKIT, TOOLKIT + "-bak"]}, **toolkit()}, ""),
+    "replaced-by-the-role": ({"plan": {"known": True, "existing": [HOOK, TOOLKIT, TOOLKIT + "-bak"]}, **toolkit()}, ""),
 }
 
 
-def test_programs_that_cannot_be_replaced_are_refused(made):
+def test_programs_that_cannot_be_replaced_are_refused(evaluate_role):
     tasks = [
-        task_of("nano_gpu", "programs", words)
+        find_task("nano_gpu", "programs", words)
         for words in ("Require that they exist", "Refuse programs", "Require a container toolkit")
     ]
     observed = {
-        "__nano_gpu_programs_plan": "{{ kept }}",
+        "__nano_gpu_programs_plan": "{{ plan }}",
         "__nano_gpu_toolkit": "{{ toolkit }}",
         "_extender_sharing_toolkit_file": {"content": "{{ mode | b64encode }}"},
         "_extender_sharing_host": {"prepared": "{{ prepared | default(true) }}"},
     }
-    found = made(
+    found = evaluate_role(
         "nano_gpu", {name: host for name, (host, _words) in PROGRAMS.items()}, "''", {"block": tasks, "vars": observed}
     )
     for name, (_host, words) in PROGRAMS.items():

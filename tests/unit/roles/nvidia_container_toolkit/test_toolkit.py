@@ -9,14 +9,14 @@ import json
 TOOLKIT = "nvidia-container-toolkit"
 
 
-THERE = {"path": "/usr/bin/there", "version": "1.0", "usable": True}
+USABLE = {"path": "/usr/bin/present", "version": "1.0", "usable": True}
 
 
-NOT_THERE = {"path": None, "version": None, "usable": False}
+MISSING = {"path": None, "version": None, "usable": False}
 
 
 def host(toolkit, package=None, containerd=None):
-    containerd = containerd or THERE
+    containerd = containerd or USABLE
     return {
         "program": containerd,
         "service": {"name": "containerd", "exists": containerd["usable"], "state": "active"},
@@ -35,44 +35,44 @@ def repository(**source):
 
 TOOLKITS = {
     "no-toolkit-and-none-allowed": (
-        host(NOT_THERE),
+        host(MISSING),
         False,
         {"nvidia_container_toolkit_install": "never"},
         "{}: there is no usable nvidia-container-runtime and nvidia_container_toolkit_install is never; ",
     ),
-    "wrong-path-though-all-packages-are-there": (
-        host(NOT_THERE, "1.0-1"),
+    "wrong-path-with-all-packages-installed": (
+        host(MISSING, "1.0-1"),
         True,
         {"nvidia_container_toolkit_runtime_path": "/wrong"},
         "{}: the program /wrong is missing or does not run and the packages with it are installed already; ",
     ),
-    "path-that-a-package-may-bring": (
-        host(NOT_THERE),
+    "path-that-a-package-may-provide": (
+        host(MISSING),
         True,
         {"nvidia_container_toolkit_runtime_path": "/usr/bin/other"},
         "",
     ),
-    "version-of-anothers-toolkit": (
-        host(THERE),
+    "version-of-an-unmanaged-toolkit": (
+        host(USABLE),
         False,
         {"nvidia_container_toolkit_version": "1.17.8"},
         "leave them out, or set nvidia_container_toolkit_install: always.",
     ),
-    "hold-of-anothers-toolkit": (
-        host(THERE),
+    "hold-of-an-unmanaged-toolkit": (
+        host(USABLE),
         False,
         {"nvidia_container_toolkit_hold": False},
         "leave them out, or set nvidia_container_toolkit_install: always.",
     ),
-    "version-of-our-toolkit": (host(THERE), True, {"nvidia_container_toolkit_version": "1.17.8"}, ""),
+    "version-of-a-managed-toolkit": (host(USABLE), True, {"nvidia_container_toolkit_version": "1.17.8"}, ""),
     "key-without-a-checksum": (
-        host(NOT_THERE),
+        host(MISSING),
         True,
         repository(key_url="https://example.com/key"),
         "comes from a key_url of your own without a checksum; add its key_checksum, or give the key itself as key_content.",
     ),
     "key-with-a-checksum": (
-        host(NOT_THERE),
+        host(MISSING),
         True,
         repository(key_url="https://example.com/key", key_checksum="sha256:" + "0" * 64),
         "",
@@ -80,35 +80,35 @@ TOOLKITS = {
 }
 
 
-def test_nvidia_container_toolkit(refusals):
+def test_unsuitable_hosts_and_variables_are_refused(refusals):
     hosts = {
         name: {"host": host, "managed": managed, **repository(), **variables}
         for name, (host, managed, variables, _words) in TOOLKITS.items()
     }
-    given = {"__nvidia_container_toolkit_repository": "{{ repository }}"}
-    given["nvidia_container_toolkit_managed"] = "{{ managed }}"
-    given["nvidia_container_toolkit_host"] = "{{ host }}"
-    given |= {
+    role_variables = {"__nvidia_container_toolkit_repository": "{{ repository }}"}
+    role_variables["nvidia_container_toolkit_managed"] = "{{ managed }}"
+    role_variables["nvidia_container_toolkit_host"] = "{{ host }}"
+    role_variables |= {
         "platform_package_manager": "apt",
         "platform_chooses_versions": True,
         "platform_toolkit_packages": [TOOLKIT],
         "platform_key_fingerprints": {},
     }
-    given["platform_toolkit_repository"] = "{{ defaults }}"
-    told = refusals("nvidia_container_toolkit", ["validate"], hosts, variables=given)
-    assert sorted(told) == sorted(TOOLKITS)
+    role_variables["platform_toolkit_repository"] = "{{ defaults }}"
+    messages = refusals("nvidia_container_toolkit", ["validate"], hosts, variables=role_variables)
+    assert sorted(messages) == sorted(TOOLKITS)
     for name, (_host, _managed, _variables, words) in TOOLKITS.items():
-        assert bool(told[name]) == bool(words), told[name]
-        assert words.format(name) in told[name]
+        assert bool(messages[name]) == bool(words), messages[name]
+        assert words.format(name) in messages[name]
 
 
-def test_the_toolkit_stays_while_another_configuration_names_it(run, tmp_path):
+def test_toolkit_is_kept_while_another_configuration_names_it(run, tmp_path):
     role = {"name": "gpu.kubernetes.nvidia_container_toolkit", "tasks_from": "absent"}
     play = {"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.include_role": role}]}
     (tmp_path / "play.yml").write_text(json.dumps([play]))
-    seen = {"other_configurations": ["/etc/docker/daemon.json"]}
-    code, said = run("node ansible_connection=local\n", tmp_path / "play.yml", nvidia_container_toolkit_host=seen)
-    assert code == 0, said
-    said = " ".join(said.split())
-    assert "KEPT: node: /etc/docker/daemon.json still names the NVIDIA runtime" in said
-    assert "remove.yml" not in said
+    observed = {"other_configurations": ["/etc/docker/daemon.json"]}
+    code, output = run("node ansible_connection=local\n", tmp_path / "play.yml", nvidia_container_toolkit_host=observed)
+    assert code == 0, output
+    output = " ".join(output.split())
+    assert "KEPT: node: /etc/docker/daemon.json still names the NVIDIA runtime" in output
+    assert "remove.yml" not in output

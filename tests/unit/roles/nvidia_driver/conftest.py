@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role in pieces, on a machine of fakes."""
+"""Task files of the role on a fake machine."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def machine(tmp_path):
 
 @pytest.fixture
 def apply(run, machine):
-    """Run a part of the role: exit code, how many tasks changed something, what was said in one line."""
+    """Run task files of the role: exit code, number of changed tasks, output in one line."""
 
-    def play(part, *options, hosts=INVENTORY, **asked):
-        code, said = run(hosts, machine.play(*part.split(), **asked), *options)
-        return code, int(re.findall(r"\bchanged=(\d+)", said)[-1]), " ".join(said.split())
+    def play(files, *options, hosts=INVENTORY, **variables):
+        code, output = run(hosts, machine.write_play(*files.split(), **variables), *options)
+        return code, int(re.findall(r"\bchanged=(\d+)", output)[-1]), " ".join(output.split())
 
     return play

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The way back from a driver of either method on a machine of fakes, also where it is cut off."""
+"""The removal of a driver of either method on a fake machine, also after an interruption."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ RECORDS = {
 
 
 @pytest.fixture(params=RECORDS)
-def installed(machine, request):
-    """The driver by either method, in use by nobody but its daemon."""
-    machine.note(*RECORDS[request.param], f"driver-enabled-{DAEMON}", f"driver-stopped-{FABRIC_MANAGER}")
-    machine.configure()
+def method(machine, request):
+    """The driver by either method; only its daemon uses it."""
+    machine.write_records(*RECORDS[request.param], f"driver-enabled-{DAEMON}", f"driver-stopped-{FABRIC_MANAGER}")
+    machine.write_config()
     machine.start()
     (machine.folder / f"{DAEMON}.enabled").touch()
     if request.param == "package":
@@ -31,52 +31,55 @@ def installed(machine, request):
     return request.param
 
 
-def taken_away(machine):
-    """Whether nothing is left of what the role did."""
-    left = [machine.folder / name for name in ("state", "modprobe.d/gpu-kubernetes-nvidia-driver.conf")]
-    return not machine.node.loaded() and not machine.is_("enabled") and not any(path.exists() for path in left)
+def is_removed(machine):
+    """Whether nothing remains of the changes of the role."""
+    remaining = [machine.folder / name for name in ("state", "modprobe.d/gpu-kubernetes-nvidia-driver.conf")]
+    return (
+        not machine.node.loaded() and not machine.has_state("enabled") and not any(path.exists() for path in remaining)
+    )
 
 
-def test_a_driver_is_taken_away(machine, apply, installed):
-    if installed == "package":
-        code, told, said = apply("main", "--check", **ABSENT)
-        assert (code, told > 0, machine.done(), len(machine.notes())) == (0, True, [], len(RECORDS[installed]) + 2), (
-            said
-        )
-    code, _done, said = apply("main", **ABSENT)
-    assert (code, taken_away(machine)) == (0, True), said
-    assert ("uninstall" in machine.done()) is (installed == "runfile")
-    if installed == "runfile":
-        code, again, said = apply("main", **ABSENT)
-        assert (code, again, machine.done()) == (0, 0, []), said
+def test_driver_is_removed(machine, apply, method):
+    if method == "package":
+        code, changes, output = apply("main", "--check", **ABSENT)
+        assert (code, changes > 0, machine.read_actions(), len(machine.list_records())) == (
+            0,
+            True,
+            [],
+            len(RECORDS[method]) + 2,
+        ), output
+    code, _changes, output = apply("main", **ABSENT)
+    assert (code, is_removed(machine)) == (0, True), output
+    assert ("uninstall" in machine.read_actions()) is (method == "runfile")
+    if method == "runfile":
+        code, changes, output = apply("main", **ABSENT)
+        assert (code, changes, machine.read_actions()) == (0, 0, []), output
 
 
-def test_before_packages_that_have_to_stay_nothing_is_touched(machine, apply, installed):
-    loaded, notes = machine.node.loaded(), machine.notes()
-    with machine.failing("packages"):
-        code, done, said = apply("main", **ABSENT)
-    assert (code != 0, done, machine.done()) == (True, 0, []), said
-    assert f"nvidia-driver{'-build' if installed == 'runfile' else ''} have to stay" in said
-    assert (machine.node.loaded(), machine.notes(), machine.is_("running")) == (loaded, notes, True)
+def test_nothing_changes_if_packages_cannot_be_removed(machine, apply, method):
+    loaded, records = machine.node.loaded(), machine.list_records()
+    with machine.fail_step("packages"):
+        code, changes, output = apply("main", **ABSENT)
+    assert (code != 0, changes, machine.read_actions()) == (True, 0, []), output
+    assert f"nvidia-driver{'-build' if method == 'runfile' else ''} have to stay" in output
+    assert (machine.node.loaded(), machine.list_records(), machine.has_state("running")) == (loaded, records, True)
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("installed", "step"),
+    ("method", "step"),
     [
         ("runfile", "uninstall"),
         *((method, step) for method in RECORDS for step in ("removal", "repository", "initramfs")),
     ],
-    indirect=["installed"],
+    indirect=["method"],
 )
-def test_a_removal_that_is_cut_off_is_gone_on_with(machine, apply, installed, step):
-    with machine.failing(step):
-        code, _done, said = apply("main", **ABSENT)
-    assert (code != 0, taken_away(machine)) == (True, False), said
-    assert f"driver-begun-{installed}" in machine.notes()
-    machine.done()
-    code, done, said = apply("main", **ABSENT)
-    assert (code, done > 0, taken_away(machine)) == (0, True, True), said
-    assert machine.done().count("uninstall") == (step == "uninstall"), (
-        "once, and not what somebody may have installed since"
-    )
+def test_interrupted_removal_is_resumed(machine, apply, method, step):
+    with machine.fail_step(step):
+        code, _changes, output = apply("main", **ABSENT)
+    assert (code != 0, is_removed(machine)) == (True, False), output
+    assert f"driver-started-{method}" in machine.list_records()
+    machine.read_actions()
+    code, changes, output = apply("main", **ABSENT)
+    assert (code, changes > 0, is_removed(machine)) == (0, True, True), output
+    assert machine.read_actions().count("uninstall") == (step == "uninstall"), "the uninstaller runs only once"

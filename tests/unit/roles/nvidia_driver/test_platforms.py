@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which packages a driver means on each platform: names of others, so that each is written down here once more."""
+"""Packages of a driver on each platform. The names belong to others, so the test repeats them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import json
 import pytest
 import yaml
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import LOAD_PLATFORM, ROOT, task_of
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import LOAD_PLATFORM, ROOT, find_task
 
 ROLE = ROOT / "roles" / "nvidia_driver"
 STATE = "/var/lib/gpu-kubernetes"
@@ -18,11 +18,18 @@ CUDA = "https://developer.download.nvidia.com/compute/cuda/repos"
 
 
 def host(
-    distribution, version, kernel, family="Debian", architecture="x86_64", release="", open_modules="possible", **asked
+    distribution,
+    version,
+    kernel,
+    family="Debian",
+    architecture="x86_64",
+    release="",
+    open_modules="possible",
+    **variables,
 ):
-    """A host with its facts, what its GPUs take, and what is asked of the role."""
+    """Facts of a host, the kernel modules that its GPUs support, and variables of the role."""
     return {
-        "given": {
+        "host_facts": {
             "distribution": distribution,
             "distribution_version": version,
             "distribution_major_version": version.partition(".")[0],
@@ -32,15 +39,15 @@ def host(
             "architecture": architecture,
         },
         "gpu_preflight_compatibility": {"open_kernel_modules": open_modules},
-        "nvswitches": asked.pop("nvswitches", 0),
-        "secure_boot": asked.pop("secure_boot", False),
-        "installed": asked.pop("installed", ""),
+        "nvswitches": variables.pop("nvswitches", 0),
+        "secure_boot": variables.pop("secure_boot", False),
+        "installed": variables.pop("installed", ""),
         "nvidia_driver_state_dir": STATE,
-        **asked,
+        **variables,
     }
 
 
-#: Ubuntu's libraries and kernel modules, by what stands before and after their branch.
+#: Ubuntu's libraries and kernel modules, by the parts of the name before and after the branch.
 UBUNTU = [
     ("libnvidia-compute", ""),
     ("nvidia-utils", ""),
@@ -49,10 +56,10 @@ UBUNTU = [
     ("libnvidia-cfg1", ""),
 ]
 RUNFILE = {"nvidia_driver_method": "runfile", "nvidia_driver_version": "580.1"}
-#: With NVIDIA's repository for RHEL and its kin.
+#: With NVIDIA's repository for RHEL and its derivatives.
 DNF = ["nvidia-driver-cuda", "kmod-nvidia-open-dkms", "nvidia-persistenced"]
 
-#: What is asked, packages in the driver's version, other packages, and the key of the repository that they come from.
+#: A host, packages in the driver's version, other packages, and the key of their repository.
 PLATFORMS = {
     "debian": (
         host("Debian", "12.5", "6.1.0-56-cloud-amd64", release="bookworm"),
@@ -97,7 +104,7 @@ PLATFORMS = {
         ["linux-headers-6.8.0-60-generic", "linux-headers-generic"],
         "",
     ),
-    # Of a branch that somebody asked for once, as an upgrade does.
+    # The branch of the installed driver, as after an upgrade.
     "ubuntu-upgraded": (
         host("Ubuntu", "24.04", "6.8.0-60-generic", installed="590.48.01"),
         [
@@ -333,7 +340,7 @@ PLATFORMS = {
     ),
 }
 FACTS = {
-    key: "{{ given['" + key + "'] }}"
+    key: "{{ host_facts['" + key + "'] }}"
     for key in (
         "distribution",
         "distribution_version",
@@ -353,22 +360,22 @@ FOUND = {
         "installed_module_version": None,
     },
 }
-NOTED = [{"path": f"{STATE}/state/packages-nvidia-driver.json"}]
+RECORDED = [{"path": f"{STATE}/state/packages-nvidia-driver.json"}]
 PLAN = {
     "plan": [
         "{{ __nvidia_driver_versioned }}",
         "{{ __nvidia_driver_unversioned }}",
-        # The key lies in the repository.
+        # The key belongs to the repository.
         "{{ source.key_url | default('') if source.key_url | default('') | dirname == source.url | default('') else source }}",
     ]
 }
 
 
-#: What is asked, and what a variable is then.
+#: A host, and the value of a variable.
 OPTIONS = ["--silent", "--no-x-check", "--no-install-compat32-libs", "--dkms", "--kernel-module-type=open"]
 RECORD = {"version": "580.1", "options": OPTIONS, "url": "https://x.example/580.run"}
 NODE = ("Ubuntu", "24.04", "6.8.0-61-generic")
-DECIDED = {
+DECISIONS = {
     "signed-packages": (host(*NODE, secure_boot=True), "__nvidia_driver_signed", True),
     "built-by-the-distribution": (
         host("SLES", "15.7", "6.4.0-150700.53.40-default", family="Suse", nvidia_driver_branch="595", secure_boot=True),
@@ -390,7 +397,7 @@ DECIDED = {
         "__nvidia_driver_kmp",
         [],
     ),
-    "an-installer-builds": (
+    "built-by-an-installer": (
         host("SLES", "15.7", "6.4.0-150700.53.40-default", family="Suse", **RUNFILE),
         "__nvidia_driver_kmp",
         [],
@@ -407,14 +414,14 @@ DECIDED = {
         "__nvidia_driver_same_version",
         False,
     ),
-    "nobody-signs-an-installer": (host(*NODE, secure_boot=True, **RUNFILE), "__nvidia_driver_signed", False),
+    "unsigned-by-an-installer": (host(*NODE, secure_boot=True, **RUNFILE), "__nvidia_driver_signed", False),
     "another-kernel-since": (host(*NODE, **RUNFILE), "__nvidia_driver_runfile_differs", False),
     "another-flavor": (
         host(*NODE, nvidia_driver_kernel_modules="proprietary", **RUNFILE),
         "__nvidia_driver_runfile_differs",
         True,
     ),
-    "back-as-it-was": (
+    "options-of-the-former-driver": (
         host(*NODE, nvidia_driver_former={"version": "570.2", "options": ["--silent"]}, **RUNFILE),
         "__nvidia_driver_runfile_options",
         ["--silent"],
@@ -422,46 +429,46 @@ DECIDED = {
 }
 
 
-def loading(**more):
-    """Tasks that have the variables of a host's platform, and facts of what it has."""
+def load_tasks(**more):
+    """Tasks that load the variables of a host's platform and role, with the facts of the host."""
     content = base64.b64encode(json.dumps(RECORD).encode()).decode()
-    told = {
-        "__nvidia_driver_look": {"ansible_facts": {"nvml": FOUND}},
-        "__nvidia_driver_records": {"files": NOTED},
+    facts = {
+        "__nvidia_driver_facts": {"ansible_facts": {"nvml": FOUND}},
+        "__nvidia_driver_records": {"files": RECORDED},
         "__nvidia_driver_runfile_recorded": {"content": content},
         **FACTS,
         **more,
         "cacheable": True,
     }
     load = {"ansible.builtin.include_vars": {"file": f"{ROLE}/vars/main.yml"}}
-    return [{"ansible.builtin.set_fact": told}, LOAD_PLATFORM, load]
+    return [{"ansible.builtin.set_fact": facts}, LOAD_PLATFORM, load]
 
 
 @pytest.fixture
-def told(hear):
-    """Run tasks on hosts of these variables: what the fact ``plan`` is then, by host."""
+def read_plans(evaluate):
+    """Run tasks on hosts with these variables: the fact ``plan`` by host."""
 
-    def tell(hosts, *tasks):
+    def run_tasks(hosts, *tasks):
         defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text(encoding="utf-8"))
-        return hear(
-            {name: {**defaults, **given} for name, given in hosts.items()},
+        return evaluate(
+            {name: {**defaults, **variables} for name, variables in hosts.items()},
             [{"hosts": "all", "gather_facts": False, "tasks": list(tasks)}],
             "dict(ansible_play_hosts | zip(ansible_play_hosts | map('extract', hostvars, 'plan')))",
         )
 
-    return tell
+    return run_tasks
 
 
-def test_packages_and_repositories_of_each_platform(told):
-    hosts = {name: given for name, (given, *_expected) in PLATFORMS.items()}
+def test_packages_and_repositories_of_each_platform(read_plans):
+    hosts = {name: variables for name, (variables, *_expected) in PLATFORMS.items()}
     source = {"source": "{{ __nvidia_driver_choice.repository | default({}) }}"}
-    plans = told(hosts, *loading(), {"ansible.builtin.set_fact": PLAN, "vars": source})
-    assert plans == {name: expected for name, (_given, *expected) in PLATFORMS.items()}
+    plans = read_plans(hosts, *load_tasks(), {"ansible.builtin.set_fact": PLAN, "vars": source})
+    assert plans == {name: expected for name, (_variables, *expected) in PLATFORMS.items()}
 
 
 T4 = {"name": "Tesla T4", "pci_device_id": "1eb8", "lost": False}
 K80 = {"name": "Tesla K80", "pci_device_id": "102d", "lost": False}
-#: What would be installed though nobody has named it: a host and its GPU, and why it is refused.
+#: A host and its GPU, and the message about an automatic choice.
 KNOWN_BAD = {
     "flavor": (
         host("Debian", "12.5", "6.15.3", nvidia_driver_version="570.133.20"),
@@ -473,8 +480,8 @@ KNOWN_BAD = {
 
 
 LEAP = ("openSUSE Leap", "15.6")
-#: Kernels, and what of theirs has to be installed and has no name that is known.
-NAMELESS = {
+#: Kernels, and their required packages without a known name.
+UNNAMED_PARTS = {
     "el": (host("RedHat", "9.5", "5.14.0-503.el9.x86_64", "RedHat"), ""),
     "fedora": (host("Fedora", "43", "6.17.1-300.fc43.x86_64", "RedHat"), ""),
     "uek": (host("OracleLinux", "9.6", "5.15.0-300.163.18.el9uek.x86_64", "RedHat"), ""),
@@ -510,16 +517,21 @@ NAMELESS = {
 }
 
 
-def test_what_else_is_decided(told):
-    cases = {**DECIDED, **{name: (given, "__nvidia_driver_nameless", what) for name, (given, what) in NAMELESS.items()}}
-    assert len(cases) == len(DECIDED) + len(NAMELESS)
-    hosts = {name: {**given, "variable": variable} for name, (given, variable, _value) in cases.items()}
+def test_other_decisions_of_the_role(read_plans):
+    cases = {
+        **DECISIONS,
+        **{
+            name: (variables, "__nvidia_driver_unnamed_part", part) for name, (variables, part) in UNNAMED_PARTS.items()
+        },
+    }
+    assert len(cases) == len(DECISIONS) + len(UNNAMED_PARTS)
+    hosts = {name: {**variables, "variable": variable} for name, (variables, variable, _value) in cases.items()}
     plan = {"plan": "{{ lookup('ansible.builtin.vars', variable) }}"}
-    values = told(hosts, *loading(), {"ansible.builtin.set_fact": plan})
-    assert values == {name: value for name, (*_given, value) in cases.items()}
+    values = read_plans(hosts, *load_tasks(), {"ansible.builtin.set_fact": plan})
+    assert values == {name: value for name, (*_variables, value) in cases.items()}
 
 
-#: What a host has with kernel modules of a flavor, and whether those of the other are refused.
+#: A host, the flavor of its kernel modules, and whether a change to open ones is refused.
 FLAVORS = {
     "dnf": (host("RedHat", "9.5", "5.14.0-503.el9.x86_64", family="RedHat"), "proprietary", True),
     "dnf-same": (host("RedHat", "9.5", "5.14.0-503.el9.x86_64", family="RedHat"), "open", False),
@@ -527,7 +539,7 @@ FLAVORS = {
     "pacman": (host("Archlinux", "", "6.17.8-arch1-1", family="Archlinux"), "proprietary", True),
     "apt": (host(*NODE), "proprietary", False),
 }
-ASK = {
+VALIDATE = {
     "block": [
         {"ansible.builtin.include_role": {"name": "gpu.kubernetes.nvidia_driver", "tasks_from": "validate_managed"}}
     ],
@@ -535,26 +547,26 @@ ASK = {
 }
 
 
-def test_what_cannot_be_installed_is_refused(told):
-    """Another flavor where the package manager swaps none, and a kernel whose headers have no known name."""
+def test_other_flavor_and_unknown_package_name_are_refused(read_plans):
+    """Where the package manager cannot replace the flavor, and for a kernel whose headers have no known name."""
     hosts = {
-        name: {**given, "flavor": flavor, "nvidia_driver_kernel_modules": "open", "installed": "580.159.03"}
-        for name, (given, flavor, _refused) in FLAVORS.items()
+        name: {**variables, "flavor": flavor, "nvidia_driver_kernel_modules": "open", "installed": "580.159.03"}
+        for name, (variables, flavor, _refused) in FLAVORS.items()
     }
     hosts["elrepo"] = {**host("Rocky", "9.5", "6.9.1-1.el9.elrepo.x86_64", family="RedHat"), "flavor": None}
     hosts["own-headers"] = {**hosts["elrepo"], "nvidia_driver_headers": False}
     nvml = {**FOUND, "gpus": [T4], "source": "pci", "driver": {**FOUND["driver"], "module_flavor": "{{ flavor }}"}}
     tasks = [
-        task_of("nvidia_driver", "validate_managed", words)
+        find_task("nvidia_driver", "validate_managed", words)
         for words in ("Refuse a kernel whose packages have no known name", "Refuse another flavor of kernel modules")
     ]
     rescue = [{"ansible.builtin.set_fact": {"plan": "{{ ansible_failed_result.msg }}"}}]
-    plans = told(
-        {name: {**given, "plan": ""} for name, given in hosts.items()},
-        *loading(__nvidia_driver_look={"ansible_facts": {"nvml": nvml}}),
+    plans = read_plans(
+        {name: {**variables, "plan": ""} for name, variables in hosts.items()},
+        *load_tasks(__nvidia_driver_facts={"ansible_facts": {"nvml": nvml}}),
         {"block": tasks, "rescue": rescue},
     )
-    for name, (_given, flavor, refused) in FLAVORS.items():
+    for name, (_variables, flavor, refused) in FLAVORS.items():
         words = f"{name}: the host has the {flavor} kernel modules, which "
         assert bool(plans[name]) is refused, plans[name]
         assert plans[name].startswith(words) is refused, plans[name]
@@ -565,9 +577,9 @@ def test_what_cannot_be_installed_is_refused(told):
     assert plans["own-headers"] == ""
 
 
-def test_what_nobody_has_named_is_judged_too(told):
-    hosts = {name: {**given, "gpu": gpu} for name, (given, gpu, _words) in KNOWN_BAD.items()}
+def test_automatic_choice_is_checked(read_plans):
+    hosts = {name: {**variables, "gpu": gpu} for name, (variables, gpu, _words) in KNOWN_BAD.items()}
     nvml = {"source": "pci", "driver_version": None, "driver": None, "gpus": ["{{ gpu }}"]}
-    plans = told({**hosts}, *loading(nvml=nvml), ASK)
-    for name, (*_given, words) in KNOWN_BAD.items():
+    plans = read_plans({**hosts}, *load_tasks(nvml=nvml), VALIDATE)
+    for name, (*_variables, words) in KNOWN_BAD.items():
         assert f"{name}: {words}" in plans[name]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The driver by an installer, which is a fake as the machine is, above all when it fails or was cut off."""
+"""The driver by a fake installer on a fake machine, above all after a failure or an interruption."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import os
 import pytest
 from fakes.driver_machine import DAEMON, FABRIC_MANAGER
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import task_of
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import find_task
 
 if os.geteuid() != 0:
     pytest.skip("only root gives files to root", allow_module_level=True)
@@ -19,35 +19,35 @@ if os.geteuid() != 0:
 BROKEN = "could not remove the module: Device or resource busy"
 
 
-def test_a_login_is_not_shown(machine, apply):
-    asked = machine.installer("exit 0")
-    asked["nvidia_driver_version"] = "570.2"
+def test_login_in_a_url_is_not_shown(machine, apply):
+    variables = machine.write_installer("exit 0")
+    variables["nvidia_driver_version"] = "570.2"
     url = "https://me:secret@mirror.example.com/570.run"
-    machine.note("driver-runfile")
+    machine.write_records("driver-runfile")
     record = json.dumps({"version": "570.2", "url": url, "checksum": "sha256:" + "0" * 64, "options": ["--silent"]})
     (machine.folder / "state" / "state" / "driver-runfile.json").write_text(record)
-    code, _done, said = apply("plan", "-v", **asked)
-    assert code == 0, said
-    assert "Export the planned driver change" in said
-    assert "secret" not in said
-    assert base64.b64encode(record.encode()).decode() not in said
+    code, _changes, output = apply("plan", "-v", **variables)
+    assert code == 0, output
+    assert "Export the planned driver change" in output
+    assert "secret" not in output
+    assert base64.b64encode(record.encode()).decode() not in output
 
 
-#: What an installer has left in its record: the version, whether it has the checksum that is asked for now, and whether that is refused.
+#: The record of an installer: the version, whether it has the requested checksum, and whether that is refused.
 RECORDS = {
     "another": ("570.2", True, True),
     "another-installer": ("570.2", False, False),
     "same": ("580.1", True, False),
-    "cut-off": ("", True, False),
-    "cut-off-another": ("", False, False),
+    "interrupted": ("", True, False),
+    "interrupted-another": ("", False, False),
 }
 
 
-def test_the_installer_of_another_version_is_refused_and_one_that_was_cut_off_is_not(made):
-    """On the way back the new one is what is recorded, and on the way forth the former one."""
-    task = task_of("nvidia_driver", "plan", "Refuse the installer of another version")
+def test_installer_of_another_version_is_refused_unless_interrupted(evaluate_role):
+    """A rollback finds the new installer in the record, and an upgrade the former one."""
+    task = find_task("nvidia_driver", "plan", "Refuse the installer of another version")
     checksum = "sha256:" + "1" * 64
-    asked = {
+    variables = {
         "nvidia_driver_method": "runfile",
         "nvidia_driver_version": "580.1",
         "nvidia_driver_runfile": {"url": "file:///new.run", "checksum": checksum},
@@ -56,105 +56,110 @@ def test_the_installer_of_another_version_is_refused_and_one_that_was_cut_off_is
     for name, (version, same, _refused) in RECORDS.items():
         record = {"version": version, "url": "file:///former.run", "checksum": checksum if same else "sha256:0"}
         content = base64.b64encode(json.dumps(record).encode()).decode()
-        hosts[name] = {**asked, "__nvidia_driver_runfile_recorded": {"content": content}}
-    told = made("nvidia_driver", hosts, "''", task)
+        hosts[name] = {**variables, "__nvidia_driver_runfile_recorded": {"content": content}}
+    messages = evaluate_role("nvidia_driver", hosts, "''", task)
     for name, (*_record, refused) in RECORDS.items():
         words = f"{name}: nvidia_driver_runfile is the installer of the installed driver 570.2, but nvidia_driver_vers"
-        assert (told[name] or "").startswith(words) is refused, told[name]
-        assert bool(told[name]) is refused, told[name]
+        assert (messages[name] or "").startswith(words) is refused, messages[name]
+        assert bool(messages[name]) is refused, messages[name]
 
 
-def test_nothing_is_unloaded_for_an_installer_that_cannot_be_had(machine, apply):
+def test_installer_with_a_wrong_checksum_unloads_nothing(machine, apply):
     machine.start()
-    asked = machine.installer(f"touch {machine.folder}/ran")
-    asked["nvidia_driver_runfile"]["checksum"] = f"sha256:{'0' * 64}"
-    code, _done, said = apply("runfile_install", **asked)
-    assert code != 0, said
-    assert (machine.done(), machine.is_("running")) == ([], True)
+    variables = machine.write_installer(f"touch {machine.folder}/ran")
+    variables["nvidia_driver_runfile"]["checksum"] = f"sha256:{'0' * 64}"
+    code, _changes, output = apply("runfile_install", **variables)
+    assert code != 0, output
+    assert (machine.read_actions(), machine.has_state("running")) == ([], True)
     assert not (machine.folder / "ran").exists()
     assert not (machine.folder / "state" / "driver-runfile").exists()
 
 
-def test_nothing_is_fetched_for_a_driver_that_somebody_uses(machine, apply):
+def test_installer_is_not_fetched_while_the_driver_is_in_use(machine, apply):
     machine.start()
     machine.node.process(4712, "/dev/nvidia0", "train")
-    code, done, said = apply("runfile_install", **machine.installer("exit 0"))
-    assert (code != 0, done, machine.done()) == (True, 0, []), said
-    assert "train (pid 4712) uses the GPUs; replace it with the playbook" in said
+    code, changes, output = apply("runfile_install", **machine.write_installer("exit 0"))
+    assert (code != 0, changes, machine.read_actions()) == (True, 0, []), output
+    assert "train (pid 4712) uses the GPUs; replace it with the playbook" in output
 
 
-def test_nothing_is_touched_without_the_headers_that_an_installer_needs(machine, apply):
+def test_missing_headers_stop_the_installer_before_any_change(machine, apply):
     machine.start()
     (machine.folder / "modules" / "6.1.0-56-amd64" / "build").rmdir()
-    code, done, said = apply("runfile_install", **machine.installer(f"touch {machine.folder}/ran"))
-    assert (code != 0, done, machine.done(), (machine.folder / "ran").exists()) == (True, 0, [], False), said
-    assert "because the headers of the running kernel 6.1.0-56-amd64 are not installed" in said
-    code, _done, said = apply("runfile_install", "--check", **machine.installer("exit 0"))
-    assert code == 0, "they are still to come: " + said
+    code, changes, output = apply("runfile_install", **machine.write_installer(f"touch {machine.folder}/ran"))
+    assert (code != 0, changes, machine.read_actions(), (machine.folder / "ran").exists()) == (True, 0, [], False), (
+        output
+    )
+    assert "because the headers of the running kernel 6.1.0-56-amd64 are not installed" in output
+    code, _changes, output = apply("runfile_install", "--check", **machine.write_installer("exit 0"))
+    assert code == 0, "check mode does not require them: " + output
 
 
-@pytest.mark.parametrize("taken", [False, True])
-def test_the_former_driver_comes_back_if_the_installer_has_left_it(machine, apply, taken):
+@pytest.mark.parametrize("removed", [False, True])
+def test_former_driver_is_loaded_again_if_a_failed_installer_kept_it(machine, apply, removed):
     machine.start()
     before = sorted(machine.node.loaded())
-    code, _done, said = apply(
-        "runfile_install", **machine.installer(f"{f'rm {machine.folder}/library;' if taken else ''} exit 3")
+    code, _changes, output = apply(
+        "runfile_install", **machine.write_installer(f"{f'rm {machine.folder}/library;' if removed else ''} exit 3")
     )
     assert code != 0
-    assert "node: the installer ended with status 3 and wrote last" in said
-    assert sorted(machine.node.loaded()) == ([] if taken else before)
-    assert machine.is_("running") is not taken
-    assert machine.done()[-1] == f"{'stop' if taken else 'start'} {DAEMON}"
+    assert "node: the installer ended with status 3 and wrote last" in output
+    assert sorted(machine.node.loaded()) == ([] if removed else before)
+    assert machine.has_state("running") is not removed
+    assert machine.read_actions()[-1] == f"{'stop' if removed else 'start'} {DAEMON}"
 
 
-def test_a_check_knows_a_distribution_without_a_package_manager_of_ours(machine, apply):
-    asked = machine.installer("exit 0")
-    code, _done, said = apply("present", "--check", family="Gentoo", distribution="Gentoo", **asked)
-    assert (code, machine.done()) == (0, []), said
-    assert "node: the installer of driver 580.1 would be fetched and run." in said
+def test_check_mode_accepts_an_unknown_package_manager(machine, apply):
+    variables = machine.write_installer("exit 0")
+    code, _changes, output = apply("present", "--check", family="Gentoo", distribution="Gentoo", **variables)
+    assert (code, machine.read_actions()) == (0, []), output
+    assert "node: the installer of driver 580.1 would be fetched and run." in output
 
 
-def test_an_installer_unpacks_into_the_state_directory(machine, apply):
+def test_installer_unpacks_into_the_state_directory(machine, apply):
     """Its scratch folder is not /tmp, where others can write, and which may be mounted with noexec."""
     text = f'stat --format "%a %n" "$TMPDIR" > {machine.folder}/scratch'
-    code, _done, said = apply("runfile_install", **machine.installer(text))
-    assert code == 0, said
+    code, _changes, output = apply("runfile_install", **machine.write_installer(text))
+    assert code == 0, output
     mode, path = (machine.folder / "scratch").read_text().split()
     assert (mode, path.endswith("/driver-runfile")) == ("700", True)
 
 
-def test_an_installer_that_succeeds_is_recorded_and_goes(machine, apply):
-    code, _done, said = apply("runfile_install", **machine.installer("exit 0"))
-    assert (code, machine.node.loaded()) == (0, []), said
+def test_successful_installer_is_recorded_and_deleted(machine, apply):
+    code, _changes, output = apply("runfile_install", **machine.write_installer("exit 0"))
+    assert (code, machine.node.loaded()) == (0, []), output
     assert [path.name for path in (machine.folder / "state").rglob("*")] == ["state", "driver-runfile.json"]
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("killed", [False, True])
-def test_somebody_elses_fabric_manager_comes_back_with_another_driver(machine, apply, killed):
-    """Nothing else would start it: it is none of the services that the role has run."""
-    machine.note("driver-runfile")
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_unmanaged_fabric_manager_starts_again_with_another_driver(machine, apply, interrupted):
+    """Nothing else would start it, since the role does not manage this service."""
+    machine.write_records("driver-runfile")
     machine.start(FABRIC_MANAGER)
-    if killed:
+    if interrupted:
         machine.node.set(errors={"rmmod nvidia": BROKEN})
         (machine.folder / f"{FABRIC_MANAGER}.broken").touch()
     library = f"echo 580.1 > {machine.folder}/library"
-    code, _done, said = apply("runfile_install", **machine.installer(library))
-    assert (code != 0, machine.is_("running", FABRIC_MANAGER)) == (killed, False), said
-    assert machine.notes() == ["driver-runfile", f"driver-stopped-{FABRIC_MANAGER}"]
+    code, _changes, output = apply("runfile_install", **machine.write_installer(library))
+    assert (code != 0, machine.has_state("running", FABRIC_MANAGER)) == (interrupted, False), output
+    assert machine.list_records() == ["driver-runfile", f"driver-stopped-{FABRIC_MANAGER}"]
     (machine.folder / f"{FABRIC_MANAGER}.broken").unlink(missing_ok=True)
-    code, _done, said = apply("services")
-    assert (code, machine.is_("running", FABRIC_MANAGER), machine.is_("enabled", FABRIC_MANAGER)) == (0, True, False), (
-        said
-    )
-    assert f"driver-stopped-{FABRIC_MANAGER}" not in machine.notes()
+    code, _changes, output = apply("services")
+    assert (code, machine.has_state("running", FABRIC_MANAGER), machine.has_state("enabled", FABRIC_MANAGER)) == (
+        0,
+        True,
+        False,
+    ), output
+    assert f"driver-stopped-{FABRIC_MANAGER}" not in machine.list_records()
 
 
 @pytest.mark.thorough
-def test_an_installer_of_which_only_the_packages_came_is_installed_anew(machine, apply):
-    """A first installation that failed has left a note and no record of the installer."""
-    machine.note("driver-begun-runfile", "packages-nvidia-driver-build")
-    code, _done, said = apply("runfile", **machine.installer(f"echo 580.1 > {machine.folder}/library"))
-    assert (code, machine.notes()) == (0, ["driver-begun-runfile", "driver-runfile", "packages-nvidia-driver-build"]), (
-        said
-    )
+def test_failed_first_installation_is_repeated(machine, apply):
+    """It has recorded its start and the packages, but no installer."""
+    machine.write_records("driver-started-runfile", "packages-nvidia-driver-build")
+    code, _changes, output = apply("runfile", **machine.write_installer(f"echo 580.1 > {machine.folder}/library"))
+    assert (code, machine.list_records()) == (
+        0,
+        ["driver-started-runfile", "driver-runfile", "packages-nvidia-driver-build"],
+    ), output

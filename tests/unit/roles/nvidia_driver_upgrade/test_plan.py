@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What nvidia_driver_upgrade refuses before it touches a node."""
+"""What nvidia_driver_upgrade refuses before it changes a node."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import os
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import DEBIAN
 
-NO_WAY_BACK = (
+ROLLBACK_BLOCKER = (
     "{}: the installed driver could not be restored if the new one failed: %s. "
     "Set nvidia_driver_upgrade_rollback to false to upgrade without a rollback."
 )
 NO_PACKAGES = (
-    "apt has no version 535.1.0 of nvidia-smi, libnvidia-ml1, libcuda1 and nvidia-kernel-dkms: ask for one that its repositories have, "
+    "apt has no version 535.1.0 of nvidia-smi, libnvidia-ml1, libcuda1 and nvidia-kernel-dkms: request one that its repositories have, "
     "or add a repository that has it"
 )
-#: What is asked of a host, the role's notes on it, and what is planned or said: its repository has the other driver alone.
-WAYS_BACK = {
-    "refused": ({}, {"packages-nvidia-driver": {}}, NO_WAY_BACK % NO_PACKAGES),
-    # It has to be brought to an end.
-    "begun": (
+#: Variables and records of a host, and its state or the message. Its repository has only the other driver.
+ROLLBACKS = {
+    "refused": ({}, {"packages-nvidia-driver": {}}, ROLLBACK_BLOCKER % NO_PACKAGES),
+    # It has to be finished.
+    "interrupted": (
         {},
-        {"packages-nvidia-driver": {}, "driver-upgrade": {"from": "535.1.0", "phase": "swapping"}},
+        {"packages-nvidia-driver": {}, "driver-upgrade": {"from": "535.1.0", "phase": "installing"}},
         "due",
     ),
-    # As an earlier release has recorded it, without a place to have it from.
+    # As an earlier release has recorded it, without its source.
     "installer": (
         {
             "nvidia_driver_method": "runfile",
@@ -34,7 +34,7 @@ WAYS_BACK = {
             "nvidia_driver_runfile": {"url": "file:///nonexistent/installer.run", "checksum": "sha256:" + "0" * 64},
         },
         {"driver-runfile": {"version": "535.1.0", "options": []}},
-        NO_WAY_BACK % "the source of its installer is not recorded",
+        ROLLBACK_BLOCKER % "the source of its installer is not recorded",
     ),
 }
 PROGRAMS = {
@@ -45,32 +45,32 @@ PROGRAMS = {
 }
 
 
-def test_an_upgrade_needs_a_way_back(refusals, tmp_path):
+def test_upgrade_without_a_possible_rollback_is_refused(refusals, tmp_path):
     for program, text in PROGRAMS.items():
         (tmp_path / program).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / program).chmod(0o755)
     hosts = {}
-    for name, (asked, notes, _words) in WAYS_BACK.items():
+    for name, (variables, records, _words) in ROLLBACKS.items():
         state = tmp_path / name / "state"
         state.mkdir(parents=True)
-        for file, content in notes.items():
+        for file, content in records.items():
             (state / f"{file}.json").write_text(json.dumps(content))
-        hosts[name] = {"nvidia_driver_state_dir": str(state.parent), **asked}
+        hosts[name] = {"nvidia_driver_state_dir": str(state.parent), **variables}
     common = {
         "nvidia_driver_version": "580.1.0",
         "nvidia_driver_manage_repository": False,
         "nvidia_driver_require_gpu": False,
     }
     driver = {"library_version": "535.1.0", "installed_module_version": "535.1.0", "secure_boot": False}
-    look = {"ansible_facts": {"nvml": {"gpus": [], "nvswitches": 0, "error": None, "driver": driver}}}
-    told = refusals(
+    nvml_result = {"ansible_facts": {"nvml": {"gpus": [], "nvswitches": 0, "error": None, "driver": driver}}}
+    results = refusals(
         "nvidia_driver_upgrade",
         ["plan"],
         hosts,
         variables=common,
         fact="nvidia_driver_upgrade_result.state",
         facts=DEBIAN,
-        extra={"__nvidia_driver_look": look},
+        extra={"__nvidia_driver_facts": nvml_result},
         environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
     )
-    assert told == {name: words.format(name) for name, (*_given, words) in WAYS_BACK.items()}
+    assert results == {name: words.format(name) for name, (*_case, words) in ROLLBACKS.items()}

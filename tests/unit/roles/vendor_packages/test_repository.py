@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sources that a package manager cannot read, and keys that are not trusted."""
+"""Reports of vendor_packages about unreadable sources of a package manager, and keys that are not trusted."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import os
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import DEBIAN
 
 
-def test_a_check_says_that_it_cannot_take_away_what_keeps_apt_from_reading(refusals, tmp_path):
+def test_check_mode_with_unreadable_sources_names_the_managed_source(refusals, tmp_path):
     (tmp_path / "apt-get").write_text("#!/bin/sh\necho 'E: Conflicting values set' >&2\nexit 100\n")
     (tmp_path / "apt-get").chmod(0o755)
-    source = tmp_path / "ours.sources"
+    source = tmp_path / "managed.sources"
     source.touch()
-    told = refusals(
+    messages = refusals(
         "vendor_packages",
         ["repository_host"],
         {"check": {}},
@@ -25,8 +25,8 @@ def test_a_check_says_that_it_cannot_take_away_what_keeps_apt_from_reading(refus
         environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
         check_mode=True,
     )
-    assert told["check"].startswith("check: apt cannot read its sources (E: Conflicting values set). ")
-    assert f"{source} of an earlier run may be the cause;" in told["check"]
+    assert messages["check"].startswith("check: apt cannot read its sources (E: Conflicting values set). ")
+    assert f"{source} of an earlier run may be the cause;" in messages["check"]
     assert source.exists()
 
 
@@ -34,17 +34,17 @@ KNOWN = "https://vendor.example.com/vendor.pub"
 FIRST, SECOND = (b"\x04\x00\x00\x00\x01\x16" + seed * 40 for seed in (b"a", b"b"))
 
 
-def fingerprint(body):
+def compute_fingerprint(body):
     digest = hashlib.new("sha1", b"\x99" + len(body).to_bytes(2, "big") + body)  # noqa: S324 - OpenPGP defines it
     return digest.hexdigest().upper()
 
 
-#: The key of a host's repository, the key in the file, and what is refused.
+#: The key of a host's repository, the key in the file, and the error message.
 KEYS = {
     "known": ({"key_url": KNOWN}, FIRST, ""),
-    "changed": ({"key_url": KNOWN}, SECOND, f"the signing key of the repository for drivers ({KNOWN}) has the fingerprint {fingerprint(SECOND)}, not "),
-    "allowed": ({"key_url": KNOWN, "key_fingerprints": [fingerprint(SECOND)]}, SECOND, ""),
-    "own": ({"key_url": "https://u:p@own.example.com/vendor.pub", "key_fingerprints": [fingerprint(FIRST)]}, SECOND,
+    "changed": ({"key_url": KNOWN}, SECOND, f"the signing key of the repository for drivers ({KNOWN}) has the fingerprint {compute_fingerprint(SECOND)}, not "),
+    "allowed": ({"key_url": KNOWN, "key_fingerprints": [compute_fingerprint(SECOND)]}, SECOND, ""),
+    "own": ({"key_url": "https://u:p@own.example.com/vendor.pub", "key_fingerprints": [compute_fingerprint(FIRST)]}, SECOND,
             "drivers (https://own.example.com/vendor.pub) has the fingerprint "),
     "no-file-yet": ({"key_url": KNOWN + "?"}, b"", ""),
 }  # fmt: skip
@@ -58,7 +58,7 @@ def test_key_with_another_fingerprint_is_removed_and_refused(refusals, tmp_path)
         files[name].parent.mkdir()
         if body:
             files[name].write_bytes(bytes([0xC6, len(body)]) + body)
-    told = refusals(
+    messages = refusals(
         "vendor_packages",
         ["repository_fingerprint"],
         {
@@ -70,13 +70,15 @@ def test_key_with_another_fingerprint_is_removed_and_refused(refusals, tmp_path)
             "vendor_packages_title": "drivers",
             "vendor_packages_repository": "{{ source }}",
             "vendor_packages_known_keys": [KNOWN],
-            "vendor_packages_key_fingerprints": {"vendor.pub": {"fingerprint": fingerprint(FIRST), "source": "x"}},
+            "vendor_packages_key_fingerprints": {
+                "vendor.pub": {"fingerprint": compute_fingerprint(FIRST), "source": "x"}
+            },
         },
         facts=DEBIAN,
         extra={"__vendor_packages_key_folder": "{{ folder }}"},
     )
     for name, (_source, body, words) in KEYS.items():
-        assert words in told[name] if words else not told[name], told
+        assert words in messages[name] if words else not messages[name], messages
         assert files[name].exists() is (bool(body) and not words)
 
 
@@ -92,11 +94,11 @@ COMPARED = {
 }
 
 
-def test_known_fingerprints_count_only_for_the_vendors_url(made):
+def test_known_fingerprints_count_only_for_the_vendors_url(evaluate_role):
     hosts = {name: {"vendor_packages_repository": source} for name, (source, _expected) in COMPARED.items()}
     common = {
         "vendor_packages_known_keys": [KNOWN, "https://vendor.example.com/other.pub"],
         "vendor_packages_key_fingerprints": {"vendor.pub": {"fingerprint": "F1"}},
     }
-    found = made("vendor_packages", hosts, "__vendor_packages_fingerprints", **common)
+    found = evaluate_role("vendor_packages", hosts, "__vendor_packages_fingerprints", **common)
     assert found == {name: expected for name, (_source, expected) in COMPARED.items()}

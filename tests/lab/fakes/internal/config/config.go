@@ -5,7 +5,7 @@
 // configuration file (version v1), under the names that NVIDIA's device plugin v0.20 uses.
 //
 // It is stricter than the original on purpose: an unknown key or value ends with an error, and so does a feature that
-// exists there but not here, so that a test never passes because a setting was ignored in silence.
+// exists there but not here, so that no test passes because a setting was ignored.
 package config
 
 import (
@@ -31,7 +31,7 @@ const (
 	Resource = "nvidia.com/gpu"
 )
 
-// Config is what the fake was told to do.
+// Config has the settings of the fake.
 type Config struct {
 	FailOnInitError     bool
 	PassDeviceSpecs     bool

@@ -19,7 +19,7 @@ type setting struct {
 	apply   func(*Config, string) error
 }
 
-// settings is the whole list of what is understood, refused or ignored.
+// settings lists all settings that are accepted, refused or ignored.
 var settings = []setting{
 	{key: "migStrategy", flag: "mig-strategy", env: "MIG_STRATEGY", apply: only("none")},
 	{

@@ -27,7 +27,7 @@ type (
 		Pod       *kube.Pod
 		NodeNames *[]string
 	}
-	// FilterResult says which nodes a pod fits on, and why not on the others.
+	// FilterResult has the nodes on which a pod fits, and the reasons of the others.
 	FilterResult struct {
 		Nodes                      *struct{}
 		NodeNames                  *[]string
@@ -35,7 +35,7 @@ type (
 		FailedAndUnresolvableNodes map[string]string
 		Error                      string
 	}
-	// HostPriority is how much a node is wanted, from 0 to 10.
+	// HostPriority is the score of a node, from 0 to 10.
 	HostPriority struct {
 		Host  string
 		Score int64
@@ -56,7 +56,7 @@ type Engine interface {
 	Bind(ctx context.Context, args BindingArgs) error
 }
 
-// Routes answer what all extenders are asked, under the prefix of their URL.
+// Routes serve the calls of all extenders, under the prefix of their URL.
 func Routes(prefix, version string, engine Engine, logger *log.Logger) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /version", func(response http.ResponseWriter, _ *http.Request) {

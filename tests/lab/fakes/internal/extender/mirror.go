@@ -11,22 +11,22 @@ import (
 	"gpu.kubernetes.lab/fakes/internal/kube"
 )
 
-// Mirror is what an extender knows of the cluster: nodes and pods as the API shows them, and the pods that it has bound
-// itself and that are not yet shown as bound. Whoever calls Node or Pods holds its mutex.
+// Mirror is an extender's copy of the cluster: nodes and pods as the API shows them, and the pods that it has bound
+// and that the API does not show as bound yet. Callers of Node and Pods hold its mutex.
 type Mirror struct {
 	sync.Mutex
-	// Seen is told, with the mutex held, of each pod that is new or has changed, and of all when the nodes are listed anew.
-	Seen func(kube.Pod)
+	// OnPod is called, with the mutex held, for each new or changed pod, and for all pods when the nodes are listed again.
+	OnPod func(kube.Pod)
 
 	nodes   map[string]kube.Node
 	pods    map[string]kube.Pod // by UID
 	assumed map[string]kube.Pod
 }
 
-// NewMirror is a mirror that knows nothing.
+// NewMirror returns an empty mirror.
 func NewMirror() *Mirror {
 	return &Mirror{
-		Seen:  func(kube.Pod) {},
+		OnPod: func(kube.Pod) {},
 		nodes: map[string]kube.Node{}, pods: map[string]kube.Pod{}, assumed: map[string]kube.Pod{},
 	}
 }
@@ -56,7 +56,7 @@ func (m *Mirror) Node(name string) (kube.Node, bool) {
 func (m *Mirror) Pods() []kube.Pod {
 	var found []kube.Pod
 	for uid, pod := range m.pods {
-		if _, ours := m.assumed[uid]; !ours {
+		if _, isAssumed := m.assumed[uid]; !isAssumed {
 			found = append(found, pod)
 		}
 	}
@@ -73,10 +73,10 @@ func (m *Mirror) Assume(pod kube.Pod) {
 	m.assumed[pod.Metadata.UID] = pod
 }
 
-// NodeSink is the face of the mirror towards a watch of nodes.
+// NodeSink receives the nodes of a watch.
 func (m *Mirror) NodeSink() kube.Sink[kube.Node] { return nodeSink{m} }
 
-// PodSink is the face of the mirror towards a watch of pods.
+// PodSink receives the pods of a watch.
 func (m *Mirror) PodSink() kube.Sink[kube.Pod] { return podSink{m} }
 
 type nodeSink struct{ *Mirror }
@@ -89,7 +89,7 @@ func (s nodeSink) Replace(nodes []kube.Node) {
 		s.nodes[node.Metadata.Name] = node
 	}
 	for _, pod := range s.pods {
-		s.Seen(pod)
+		s.OnPod(pod)
 	}
 }
 
@@ -120,7 +120,7 @@ func (s podSink) Replace(pods []kube.Pod) {
 		}
 	}
 	for _, pod := range pods {
-		s.Seen(pod)
+		s.OnPod(pod)
 	}
 }
 
@@ -131,7 +131,7 @@ func (s podSink) Put(pod kube.Pod) {
 	if pod.Spec.NodeName != "" || pod.Metadata.DeletionTimestamp != "" {
 		delete(s.assumed, pod.Metadata.UID)
 	}
-	s.Seen(pod)
+	s.OnPod(pod)
 }
 
 func (s podSink) Delete(pod kube.Pod) {
@@ -141,7 +141,7 @@ func (s podSink) Delete(pod kube.Pod) {
 	delete(s.assumed, pod.Metadata.UID)
 }
 
-// first closes its channel when the first list has been taken in.
+// first closes its channel after the first list.
 type first[T any] struct {
 	kube.Sink[T]
 
@@ -153,7 +153,7 @@ func newFirst[T any](sink kube.Sink[T]) *first[T] {
 	return &first[T]{Sink: sink, known: make(chan struct{})}
 }
 
-// Replace takes in a whole list.
+// Replace stores a whole list.
 func (f *first[T]) Replace(items []T) {
 	f.Sink.Replace(items)
 	f.once.Do(func() { close(f.known) })

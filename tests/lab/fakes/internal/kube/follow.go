@@ -13,31 +13,31 @@ import (
 )
 
 const (
-	// watchSeconds bounds a watch whose connection is dead without anybody having said so.
+	// watchSeconds bounds a watch whose connection is dead without an error.
 	watchSeconds = 120
 	retryPause   = time.Second
 )
 
-// Sink takes in what a list and the watch after it say; it is called by one goroutine.
+// Sink receives a list and the events of the watch after it; it is called by one goroutine.
 type Sink[T any] interface {
 	Replace(items []T)
 	Put(item T)
 	Delete(item T)
 }
 
-// Follow lists and watches the collection at path until the context ends, and starts over whenever either ends. Each new
+// Follow lists and watches the collection at path until the context ends, and repeats both when one ends. Each new
 // failure is logged once.
 func Follow[T any](ctx context.Context, client *Client, path string, sink Sink[T], logger *log.Logger) {
-	said := ""
+	lastMessage := ""
 	for ctx.Err() == nil {
-		saying := ""
+		message := ""
 		if err := follow(ctx, client, path, sink); err != nil {
-			saying = err.Error()
+			message = err.Error()
 		}
-		if saying != "" && saying != said && ctx.Err() == nil {
-			logger.Printf("cannot list and watch %s, trying again: %s", path, saying)
+		if message != "" && message != lastMessage && ctx.Err() == nil {
+			logger.Printf("cannot list and watch %s, trying again: %s", path, message)
 		}
-		said = saying
+		lastMessage = message
 		select {
 		case <-ctx.Done():
 		case <-time.After(retryPause):
@@ -45,7 +45,7 @@ func Follow[T any](ctx context.Context, client *Client, path string, sink Sink[T
 	}
 }
 
-// follow is one list and one watch; nil means that the watch ended as watches do.
+// follow is one list and one watch; nil means that the watch ended without an error.
 func follow[T any](ctx context.Context, client *Client, path string, sink Sink[T]) error {
 	var list struct {
 		Metadata struct {

@@ -25,19 +25,19 @@ const registrationTimeout = 5 * time.Second
 
 // Endpoint serves a device plugin and keeps it registered while the kubelet comes and goes.
 type Endpoint struct {
-	// Resource is the name of the extended resource, Offer what the log says of it ("with 2 GPUs").
+	// Resource is the name of the extended resource, Offer a text for the log ("with 2 GPUs").
 	Resource, Offer string
 	// KubeletSocket is the kubelet's socket, SocketName the plugin's own in the same folder.
 	KubeletSocket, SocketName string
 	Options                   *pluginapi.DevicePluginOptions
 	Service                   pluginapi.DevicePluginServer
 	Log                       *log.Logger
-	// Interval is the time between two looks at the sockets.
+	// Interval is the time between two reads of the sockets.
 	Interval time.Duration
 }
 
-// Run serves and registers until the context ends; it starts over when the kubelet made its socket anew or removed the
-// plugin's (a kubelet that starts empties the folder). An error means that the plugin's socket cannot be made.
+// Run serves and registers until the context ends; it starts again when the kubelet created its socket again or removed
+// that of the plugin (a kubelet that starts empties the folder). An error means that the plugin's socket cannot be created.
 func (e *Endpoint) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := e.serveOnce(ctx); err != nil {
@@ -93,13 +93,13 @@ func (e *Endpoint) serveOnce(ctx context.Context) error {
 }
 
 func (e *Endpoint) awaitKubelet(ctx context.Context) (identity, bool) {
-	for told := false; ctx.Err() == nil; e.pause(ctx) {
+	for logged := false; ctx.Err() == nil; e.pause(ctx) {
 		if found := identify(e.KubeletSocket); found != (identity{}) {
 			return found, true
 		}
-		if !told {
+		if !logged {
 			e.Log.Printf("waiting for the kubelet's socket %s", e.KubeletSocket)
-			told = true
+			logged = true
 		}
 	}
 	return identity{}, false
@@ -136,7 +136,7 @@ func (e *Endpoint) pause(ctx context.Context) bool {
 	}
 }
 
-// identity tells a file from one that took its place under the same name; zero means that there is none.
+// identity distinguishes a file from a later one of the same name; zero means that there is no file.
 type identity struct {
 	device, inode uint64
 	created       syscall.Timespec

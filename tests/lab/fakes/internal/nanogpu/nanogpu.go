@@ -20,7 +20,7 @@ const (
 	containerPrefix = "nano-gpu/container-"
 )
 
-// Request is what a container asks for.
+// Request is the request of a container.
 func Request(container kube.Container) int64 { return int64(container.Resources.Limits[Percent]) }
 
 // Container is the annotation of a container's GPU.

@@ -31,7 +31,7 @@ static struct {
 static const struct {
     const char *symbol;
     void *slot;
-} wanted[] = {
+} functions[] = {
     {"nvmlInit_v2", &call.init},
     {"nvmlShutdown", &call.shutdown},
     {"nvmlErrorString", &call.error_string},
@@ -53,14 +53,14 @@ int fake_open(const char *library, char *error, size_t size)
         snprintf(error, size, "%s", dlerror());
         return -1;
     }
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        void *address = dlsym(handle, wanted[i].symbol);
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+        void *address = dlsym(handle, functions[i].symbol);
         if (!address) {
-            snprintf(error, size, "%s has no function %s", library, wanted[i].symbol);
+            snprintf(error, size, "%s has no function %s", library, functions[i].symbol);
             dlclose(handle);
             return -1;
         }
-        memcpy(wanted[i].slot, &address, sizeof address); /* ISO C has no cast from object to function pointer */
+        memcpy(functions[i].slot, &address, sizeof address); /* ISO C has no cast from object to function pointer */
     }
     library_handle = handle;
     return 0;
@@ -76,7 +76,7 @@ int fake_count(unsigned *count) { return call.count(count); }
 
 const char *fake_error(int code) { return call.error_string(code); }
 
-static void note(struct fake_gpu *gpu, int code)
+static void record_fault(struct fake_gpu *gpu, int code)
 {
     if (gpu->fault == 0)
         gpu->fault = code;
@@ -92,17 +92,17 @@ int fake_read(unsigned index, struct fake_gpu *gpu)
     gpu->minor = -1;
     int code = call.by_index(index, &handle);
     if (code != 0) {
-        note(gpu, code);
+        record_fault(gpu, code);
         return code;
     }
-    note(gpu, call.uuid(handle, gpu->uuid, sizeof gpu->uuid));
-    note(gpu, call.name(handle, gpu->name, sizeof gpu->name));
+    record_fault(gpu, call.uuid(handle, gpu->uuid, sizeof gpu->uuid));
+    record_fault(gpu, call.name(handle, gpu->name, sizeof gpu->name));
     code = call.minor(handle, &minor);
-    note(gpu, code);
+    record_fault(gpu, code);
     if (code == 0)
         gpu->minor = (int)minor;
     code = call.memory(handle, &memory); /* asks the device itself: a lost GPU cannot answer */
-    note(gpu, code);
+    record_fault(gpu, code);
     if (code == 0)
         gpu->memory = memory.total;
     return 0;

@@ -27,7 +27,7 @@ const (
 // controlNodes are the device nodes that every GPU container needs beside those of its GPUs.
 var controlNodes = []string{"nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset"}
 
-// allocate answers for one container that was promised the devices ids.
+// allocate answers for one container with the devices ids.
 func allocate(settings config.Config, inventory *Inventory, ids []string) (*pluginapi.ContainerAllocateResponse, error) {
 	if len(ids) == 0 {
 		return nil, errors.New("no device was asked for")
@@ -129,13 +129,13 @@ func next(policy string, available []string, free map[string][]string) string {
 	best := ""
 	for _, id := range available {
 		uuid := uuidOf(id)
-		count, champion := len(free[uuid]), len(free[best])
+		count, bestCount := len(free[uuid]), len(free[best])
 		if count == 0 {
 			continue
 		}
-		better := count > champion
+		better := count > bestCount
 		if policy == config.PolicyPacked {
-			better = count < champion
+			better = count < bestCount
 		}
 		if best == "" || better {
 			best = uuid

@@ -21,7 +21,7 @@ import (
 	"gpu.kubernetes.lab/fakes/internal/nvml"
 )
 
-// What stands between a GPU's UUID and the number of a device: a replica of it, or a unit of its memory.
+// Separators of a GPU's UUID and the number of a device: a replica of it, or a unit of its memory.
 const (
 	replicaSeparator = "::"
 	unitSeparator    = "-_-"
@@ -32,7 +32,7 @@ type Reader interface {
 	Read() (driver string, gpus []nvml.GPU, err error)
 }
 
-// Inventory is the fixed set of GPUs found at the start, with the health of each as last seen.
+// Inventory is the fixed set of GPUs found at the start, with the health of each at the last read.
 type Inventory struct {
 	gpus []nvml.GPU
 	// separator is empty where the one device of a GPU is called by its UUID.
@@ -77,7 +77,7 @@ func newInventory(gpus []nvml.GPU, separator string, devices int) *Inventory {
 // Len is the number of physical GPUs.
 func (i *Inventory) Len() int { return len(i.gpus) }
 
-// Watch reads NVML every interval until the context ends and tells the kubelet about GPUs that are lost or back.
+// Watch reads NVML every interval until the context ends and reports to the kubelet GPUs that are lost or back.
 func (i *Inventory) Watch(ctx context.Context, reader Reader, interval time.Duration, logger *log.Logger) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -97,37 +97,37 @@ func (i *Inventory) Watch(ctx context.Context, reader Reader, interval time.Dura
 // Update compares a new read of NVML with what was known and returns one sentence for each GPU whose health changed.
 // A failed read makes every GPU unhealthy, a GPU that is missing from the read too.
 func (i *Inventory) Update(read []nvml.GPU, failure error) []string {
-	seen := map[string]nvml.GPU{}
+	byUUID := map[string]nvml.GPU{}
 	for _, gpu := range read {
-		seen[gpu.UUID] = gpu
+		byUUID[gpu.UUID] = gpu
 	}
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
-	var news []string
+	var messages []string
 	for _, gpu := range i.gpus {
-		before, after := i.faults[gpu.UUID], faultOf(gpu, seen, failure)
+		before, after := i.faults[gpu.UUID], faultOf(gpu, byUUID, failure)
 		if (before == "") == (after == "") {
 			continue
 		}
 		i.faults[gpu.UUID] = after
 		if after == "" {
-			news = append(news, fmt.Sprintf("GPU %s is healthy again", gpu.UUID))
+			messages = append(messages, fmt.Sprintf("GPU %s is healthy again", gpu.UUID))
 		} else {
-			news = append(news, fmt.Sprintf("GPU %s is unhealthy: %s", gpu.UUID, after))
+			messages = append(messages, fmt.Sprintf("GPU %s is unhealthy: %s", gpu.UUID, after))
 		}
 	}
-	if len(news) > 0 {
+	if len(messages) > 0 {
 		close(i.changed)
 		i.changed = make(chan struct{})
 	}
-	return news
+	return messages
 }
 
-func faultOf(gpu nvml.GPU, seen map[string]nvml.GPU, failure error) string {
+func faultOf(gpu nvml.GPU, byUUID map[string]nvml.GPU, failure error) string {
 	if failure != nil {
 		return failure.Error()
 	}
-	now, found := seen[gpu.UUID]
+	now, found := byUUID[gpu.UUID]
 	if !found {
 		return "NVML does not list it any more"
 	}

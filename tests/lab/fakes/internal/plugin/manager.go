@@ -21,7 +21,7 @@ type Manager struct {
 	Settings  config.Config
 	Inventory *Inventory
 	Log       *log.Logger
-	// Interval is the time between two looks at the sockets.
+	// Interval is the time between two reads of the sockets.
 	Interval time.Duration
 }
 

@@ -1,7 +1,7 @@
 // Copyright (c) 2026, the gpu.kubernetes authors
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package program is the life of a fake as a program: each line that it writes says what it is.
+// Package program runs a fake as a program: each line that it writes says that it is a fake.
 package program
 
 import (
@@ -16,10 +16,10 @@ import (
 	"syscall"
 )
 
-// Serve is what a program does until its context ends; it gets the command line without the program's name.
+// Serve runs a program until its context ends; it gets the command line without the program's name.
 type Serve func(ctx context.Context, arguments []string, logger *log.Logger) error
 
-// Main runs the fake of a program of this name, which is called so in a sentence, until a signal ends it.
+// Main runs the fake of a program until a signal ends it; called is the program in a sentence.
 func Main(name, called string, serve Serve) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -59,7 +59,7 @@ func Parse(arguments []string, define func(set *flag.FlagSet)) error {
 	return nil
 }
 
-// Choice takes one of the values that there are.
+// Choice defines an option with a fixed set of values.
 func Choice(set *flag.FlagSet, name string, chosen *string, values ...string) {
 	set.Func(name, fmt.Sprintf("one of %q", values), func(value string) error {
 		for _, known := range values {

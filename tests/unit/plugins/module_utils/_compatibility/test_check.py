@@ -48,7 +48,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
         {"driver": "595.91.07", "gpus": [P40, T4]},
         [("stop", "driver_gpu", "no longer supports Tesla P40; use branch 580, the last that does, or an older")],
     ),
-    # One that the working driver leaves out, too
+    # One GPU that the working driver does not serve
     (
         {"driver": "580.178.04", "running": "580.178.04", "flavor": "open", "gpus": [A100, K80]},
         [
@@ -79,7 +79,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
         [("warn", "driver_gpu", "Nothing is known of the GPU with PCI device id 4abc, so that no driver is judged")],
     ),
     ({"driver": "595", "gpus": [ODD]}, [("warn", "driver_gpu", "known of Odd (PCI device id 1300), so that")]),
-    # Known by what its driver says
+    # Known by the architecture that its driver reports
     ({"driver": "595", "gpus": [{**NEW, "architecture": "blackwell"}]}, []),
     ({"driver": "595", "gpus": [{"name": "No id", "pci_device_id": None}]}, []),
     # Kernel modules
@@ -142,7 +142,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
             )
         ],
     ),
-    # The first toolkit of 11 asks for less than its minor versions do
+    # The first toolkit of 11 requires an older driver than its minor versions
     ({"driver": "450.51.05", "cuda": "11.0.2"}, [("warn", "driver_branch", "branch 450 since 2023-07")]),
     ({"cuda": "12.8"}, []),
     (
@@ -182,7 +182,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
             )
         ],
     ),
-    # For none of them
+    # CUDA for none of the GPUs
     (
         {"driver": "580", "cuda": "13.0", "gpus": [P40, P40]},
         [
@@ -212,7 +212,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
         {"cuda": "12.6", "gpus": [P40, B200], "driver": "580"},
         [("warn", "cuda_gpu", "does not know NVIDIA B200 (blackwell) yet")],
     ),
-    # For some that no table knows, perhaps
+    # CUDA and GPUs that are in no table
     (
         {"driver": "580", "cuda": "13.0", "gpus": [P40, NEW]},
         [
@@ -228,9 +228,9 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
             ("warn", "cuda_gpu", "Nothing is known of the CUDA toolkits that make code for the GPU with PCI device id"),
         ],
     ),
-    # For none that there is
+    # CUDA without GPUs
     ({"driver": "580", "cuda": "13.0", "gpus": []}, []),
-    # Code for the B200 runs there, too; of Kepler's earlier ones the later toolkits know nothing any more
+    # Code for the B200 also runs on the B300. Later toolkits do not support early Kepler GPUs.
     (
         {"driver": "580", "cuda": "12.8", "gpus": [B300]},
         [("warn", "cuda_gpu", "CUDA 12.8 does not know NVIDIA B300 (blackwell) yet; use CUDA 12.9 or newer for it.")],
@@ -247,7 +247,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
         {"driver": "580", "cuda": "12.8", "gpus": [B200, B300]},
         [("warn", "cuda_gpu", "CUDA 12.8 does not know NVIDIA B300 (blackwell) yet; use CUDA 12.9 or newer for it.")],
     ),
-    # Without its compute capability it may be of any of its architecture
+    # Without its compute capability, it may be any GPU of its architecture
     ({"driver": "580", "cuda": "12.8", "gpus": [{**B300, "compute_capability": None}]}, []),
     # A driver and a kernel
     ({"driver": "580.178.04", "kernel": "6.8.0-60-generic"}, []),
@@ -307,10 +307,10 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
         {"driver": "570.133.20", "flavor": "open", "kernel": "6.15.3"},
         [("warn", "driver_security", ""), ("warn", "driver_branch", "")],
     ),
-    # The fix went back into this branch
+    # The fix was backported to this branch
     ({"driver": "570.211.01", "kernel": "6.17.4"}, [("warn", "driver_branch", "")]),
     ({"driver": "570", "kernel": "6.17.4"}, [("warn", "driver_branch", "")]),
-    # Kernels that were not there when the driver was made
+    # Kernels that are newer than the driver
     (
         {"driver": "470.256.02", "kernel": "6.12.48"},
         [
@@ -336,7 +336,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
             ("warn", "driver_branch", ""),
         ],
     ),
-    # A stable series with the change, one before it, and Debian's way to count
+    # A stable series with the change, one before it, and Debian's numbering
     *(
         ({"driver": "535.154.05", "flavor": "proprietary", "kernel": kernel, "today": "2024-01"}, found)
         for kernel, found in (
@@ -357,7 +357,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
             ("6.9", [("stop", "driver_kernel", "")]),
         )
     ),
-    # What NVIDIA still mends
+    # Supported and unsupported driver branches
     ({"driver": "535.309.01", "today": "2026-06"}, []),
     (
         {"driver": "535.309.01", "today": "2026-07"},
@@ -505,7 +505,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
         {"kubelet_cgroup_driver": "cgroupfs", "runtime_cgroup_driver": "systemd"},
         [("stop", "cgroup_driver", "would use systemd; set containerd_nvidia_systemd_cgroup to false.")],
     ),
-    # What no table has reached yet
+    # Versions that are newer than the tables
     (
         {"toolkit": "1.99.0-1"},
         [
@@ -541,7 +541,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
 ]
 
 
-def told_of(situation: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]:
+def check_situation(situation: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]:
     requested = dict(situation)
     return check_compatibility(requested, tables, requested.pop("today", TODAY))
 
@@ -550,8 +550,8 @@ def told_of(situation: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str
 def test_check_compatibility_of_each_situation(
     tables: Mapping[str, Any], situation: Mapping[str, Any], expected: list[tuple[str, str, str]]
 ) -> None:
-    found = told_of(situation, tables)["findings"]
-    if "today" in situation:  # about something else than the security of an old driver
+    found = check_situation(situation, tables)["findings"]
+    if "today" in situation:  # not about the security of an old driver
         found = [finding for finding in found if finding["topic"] != "driver_security"]
     assert [(finding["level"], finding["topic"]) for finding in found] == [case[:2] for case in expected], found
     for finding, (_level, _topic, words) in zip(found, expected):
@@ -582,7 +582,7 @@ def test_check_compatibility_of_each_situation(
 def test_check_compatibility_returns_modules_and_branches(
     tables: Mapping[str, Any], gpus: list[dict[str, Any]], modules: str | None, branches: tuple[int | None, int | None]
 ) -> None:
-    result = told_of({"gpus": gpus}, tables)
+    result = check_situation({"gpus": gpus}, tables)
     answer = result["open_kernel_modules"]
     assert result["kernel_modules"] == modules
     assert (answer is None, answer == "impossible") == (modules is None, modules == "proprietary")
@@ -613,7 +613,7 @@ def test_check_compatibility_with_invalid_situation_raises(
     tables: Mapping[str, Any], situation: Mapping[str, Any], words: str
 ) -> None:
     with pytest.raises(CompatibilityError, match=words):
-        told_of(situation, tables)
+        check_situation(situation, tables)
 
 
 @pytest.mark.parametrize(

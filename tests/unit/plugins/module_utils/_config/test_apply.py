@@ -31,12 +31,12 @@ REQUESTED: list[dict[str, t.Any]] = [
 
 @pytest.mark.parametrize("name", samples.FILES)
 @pytest.mark.parametrize("requested", REQUESTED, ids=["plain", "all", "off", "settings"])
-def test_quartet_and_undo(tmp_path: Path, name: str, requested: dict[str, t.Any]) -> None:
+def test_check_run_repeat_and_undo_restore_the_file(tmp_path: Path, name: str, requested: dict[str, t.Any]) -> None:
     text, release = samples.FILES[name]
     node = Node(tmp_path, text, release)
     start = node.snapshot()
     predicted = node.present(check=True, **requested)
-    assert node.snapshot() == start, "check mode touched something"
+    assert node.snapshot() == start, "check mode changed a file"
     done = node.present(**requested)
     assert (done.changed, done.after, done.restart_required) == (True, predicted.after, True)
     assert predicted.changed
@@ -56,13 +56,13 @@ def test_quartet_and_undo(tmp_path: Path, name: str, requested: dict[str, t.Any]
     assert node.config.read_bytes() == done.after
     done = node.absent()
     assert (done.changed, done.restart_required, done.after) == (True, True, predicted.after)
-    assert node.config.read_bytes() == text.encode(), "the first bytes are back"
+    assert node.config.read_bytes() == text.encode(), "the original bytes are not restored"
     assert not node.absent().changed
     assert not list((tmp_path / "state" / "state").rglob("*.json"))
 
 
 @pytest.mark.parametrize("name", [name for name in samples.FILES if not name.startswith(("empty", "comments"))])
-def test_only_new_lines_and_no_lost_ones(tmp_path: Path, name: str) -> None:
+def test_present_adds_lines_and_removes_none(tmp_path: Path, name: str) -> None:
     text, release = samples.FILES[name]
     node = Node(tmp_path, text, release)
     node.present()
@@ -72,7 +72,7 @@ def test_only_new_lines_and_no_lost_ones(tmp_path: Path, name: str) -> None:
     assert node.text().count("\r\n") == (node.text().count("\n") if name == "CRLF" else 0)
 
 
-class TestFileItself:
+class TestFile:
     def test_missing_file_is_created_and_removed_with_its_directories(self, tmp_path: Path) -> None:
         node = Node(tmp_path, None, "2.1")
         done = node.present()
@@ -113,7 +113,7 @@ class TestFileItself:
         with open(done.backup_file, encoding="utf-8") as stream:
             assert stream.read() == samples.KUBESPRAY
 
-    def test_read_only_directory(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_read_only_directory_raises(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         node = Node(tmp_path, samples.KUBEADM_V3)
         real = os.open
 
@@ -133,7 +133,7 @@ class TestFileItself:
 
     @pytest.mark.parametrize("due", [False, True])
     @pytest.mark.parametrize("state", ["present", "absent"])
-    def test_failed_write_leaves_neither_record_nor_marker_for_a_restart(
+    def test_failed_write_leaves_no_record_and_no_restart_marker(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, due: bool, state: str
     ) -> None:
         node = Node(tmp_path, samples.KUBEADM_V3)
@@ -164,9 +164,7 @@ class TestFileItself:
         assert stat.S_IMODE(node.config.stat().st_mode) == 0o600
 
     @pytest.mark.parametrize(("mode", "warns"), [(0o644, True), (0o640, False)])
-    def test_credentials_for_a_file_that_all_can_read_are_warned_of(
-        self, tmp_path: Path, mode: int, warns: bool
-    ) -> None:
+    def test_credentials_in_a_world_readable_file_warn(self, tmp_path: Path, mode: int, warns: bool) -> None:
         node = Node(tmp_path, samples.KUBEADM_V3)
         node.config.chmod(mode)
         settings = {"plugins": {"x": {"password": "opensesame"}}}
@@ -174,16 +172,16 @@ class TestFileItself:
             assert ("every user of the host can read it" in str(run.warnings)) is expected
         assert stat.S_IMODE(node.config.stat().st_mode) == mode
 
-    def test_undo_leaves_no_copy_of_what_the_file_holds_again(self, tmp_path: Path) -> None:
+    def test_undo_removes_the_copy_of_restored_content(self, tmp_path: Path) -> None:
         node = Node(tmp_path, samples.KUBESPRAY, "1.7")
         backup = node.present().backup_file
         assert backup
         assert os.path.exists(backup)
-        gone = node.absent()
-        assert (gone.changed, gone.backup_file, gone.warnings) == (True, None, [])
+        undo = node.absent()
+        assert (undo.changed, undo.backup_file, undo.warnings) == (True, None, [])
         assert not (tmp_path / "state" / "backups").exists()
 
-    def test_undo_of_an_unknown_shape_without_a_record_does_nothing(self, tmp_path: Path) -> None:
+    def test_undo_of_unknown_content_without_a_record_changes_nothing(self, tmp_path: Path) -> None:
         node = Node(tmp_path, "version = 3\nplugins = 5\n")
         with pytest.raises(ConfigError, match="plugins has to be a table"):
             node.present()
@@ -201,14 +199,14 @@ class TestFileItself:
             (b"version = 3\nx = \xff\n", "line 2"),
         ],
     )
-    def test_what_cannot_be_edited(self, tmp_path: Path, content: bytes, words: str) -> None:
+    def test_invalid_file_is_refused_and_unchanged(self, tmp_path: Path, content: bytes, words: str) -> None:
         node = Node(tmp_path, content)
         with pytest.raises(ConfigError, match=words):
             node.present()
         assert node.config.read_bytes() == content
         assert not (tmp_path / "state").exists()
 
-    def test_foreign_bytes_and_byte_order_mark_survive(self, tmp_path: Path) -> None:
+    def test_invalid_utf8_and_byte_order_mark_are_kept(self, tmp_path: Path) -> None:
         content = b"\xef\xbb\xbf# caf\xe9\r\n" + samples.KUBEADM_V3.replace("\n", "\r\n").encode()
         node = Node(tmp_path, content)
         after = node.present().after
@@ -248,7 +246,7 @@ class TestSeveralRuns:
         assert node.present().changed
         assert node.text().count("SystemdCgroup = true") == 2
 
-    def test_two_runtimes(self, tmp_path: Path) -> None:
+    def test_two_runtimes_are_undone_one_by_one(self, tmp_path: Path) -> None:
         cdi: dict[str, t.Any] = {"runtime_name": "nvidia-cdi", "runtime_path": "/usr/bin/nvidia-container-runtime.cdi"}
         node = Node(tmp_path, samples.DOCKER, "1.7")
         node.present(set_default=True)
@@ -261,21 +259,21 @@ class TestSeveralRuns:
         node.absent(**cdi)
         assert node.text() == samples.DOCKER
 
-    def test_what_others_wrote_since_is_kept_before_another_change(self, tmp_path: Path) -> None:
+    def test_edit_of_others_is_copied_before_another_change(self, tmp_path: Path) -> None:
         node = Node(tmp_path, samples.DEFAULT_V3 % 3)
         first = node.present().backup_file
         assert "is kept in" not in str(node.present(set_default=True).warnings)
         runs: list[t.Callable[[], t.Any]] = [lambda: node.present(set_default=False), node.absent]
         for run in runs:
-            theirs = node.text() + "# theirs\n"
-            node.config.write_text(theirs, encoding="utf-8")
+            edited = node.text() + "# site\n"
+            node.config.write_text(edited, encoding="utf-8")
             done = run()
             assert done.changed
             [warning] = [text for text in done.warnings if "what it held is kept in" in text]
             copy = warning.rpartition(" ")[2].rstrip(".")
             assert copy != first
             with open(copy, encoding="utf-8") as stream:
-                assert stream.read() == theirs
+                assert stream.read() == edited
 
     def test_undo_needs_no_backup(self, tmp_path: Path) -> None:
         node = Node(tmp_path, samples.DEFAULT_V3 % 3)
@@ -303,17 +301,17 @@ class TestValidate:
         )
         return 0, text, ""
 
-    def test_accepted(self, tmp_path: Path) -> None:
+    def test_accepted_change_is_written(self, tmp_path: Path) -> None:
         assert self.node(tmp_path, self.dump()).present().changed
 
     @pytest.mark.parametrize("state", ["present", "absent"])
-    def test_edit_during_the_validation_is_not_lost(self, tmp_path: Path, state: str) -> None:
+    def test_edit_during_the_validation_is_kept(self, tmp_path: Path, state: str) -> None:
         node = Node(tmp_path, samples.KUBEADM_V3)
         if state == "absent":
             node.present()
             node.confirm()
-        theirs = node.text() + "# theirs\n"
-        changes = [theirs]
+        edited = node.text() + "# site\n"
+        changes = [edited]
 
         def execute(_command: t.Sequence[str]) -> tuple[int, str, str]:
             if changes:
@@ -324,10 +322,10 @@ class TestValidate:
         run = node.present if state == "present" else node.absent
         with pytest.raises(files.FilesError, match="was changed by others meanwhile: it was left as it is; run again"):
             run()
-        assert node.text() == theirs
+        assert node.text() == edited
         assert not os.path.exists(node.host.restart_marker("containerd"))
         assert run().changed
-        assert "# theirs" in node.text()
+        assert "# site" in node.text()
 
     @pytest.mark.parametrize("check", [True, False])
     @pytest.mark.parametrize(
@@ -341,7 +339,9 @@ class TestValidate:
             ([(0, "DUMP", "")], "has no runtime nvidia"),
         ],
     )
-    def test_refused(self, tmp_path: Path, check: bool, answers: list[tuple[int, str, str]], words: str) -> None:
+    def test_refused_change_is_not_written(
+        self, tmp_path: Path, check: bool, answers: list[tuple[int, str, str]], words: str
+    ) -> None:
         replies = [self.dump(binary="/other") if answer[1] == "DUMP" else answer for answer in answers]
         node = self.node(tmp_path, *replies)
         with pytest.raises(ConfigError, match=words):
@@ -349,16 +349,16 @@ class TestValidate:
         assert node.text() == samples.KUBEADM_V3
         assert not (tmp_path / "state").exists()
 
-    def test_first_bytes_come_back_even_if_containerd_never_liked_them(self, tmp_path: Path) -> None:
-        node = self.node(tmp_path, self.dump(), (1, "", "containerd: never liked it"))
+    def test_undo_restores_original_that_containerd_rejects(self, tmp_path: Path) -> None:
+        node = self.node(tmp_path, self.dump(), (1, "", "containerd: rejected before"))
         node.present()
-        assert any("never liked it" in warning for warning in node.absent().warnings)
+        assert any("rejected before" in warning for warning in node.absent().warnings)
         assert node.text() == samples.KUBEADM_V3
 
     def test_other_removals_are_validated(self, tmp_path: Path) -> None:
         node = self.node(tmp_path, self.dump(), (1, "", "containerd: no"))
         node.present()
-        node.config.write_text(node.text() + "# mine\n", encoding="utf-8")
+        node.config.write_text(node.text() + "# edited\n", encoding="utf-8")
         before = node.text()
         with pytest.raises(ConfigError, match="without the change: no; nothing was written"):
             node.absent()
@@ -416,9 +416,9 @@ def test_other_spellings_of_the_same(tmp_path: Path, name: str, requested: dict[
     tree = loads(node.text())
     runtimes = tree["plugins"][samples.V3]["containerd"]["runtimes"]
     assert {runtime["options"]["SystemdCgroup"] for runtime in runtimes.values()} == {systemd}
-    node.config.write_text("# mine\n" + node.text(), encoding="utf-8")
+    node.config.write_text("# edited\n" + node.text(), encoding="utf-8")
     node.absent()
-    assert node.text() == "# mine\n" + SPELLINGS[name]
+    assert node.text() == "# edited\n" + SPELLINGS[name]
 
 
 def test_any_sequence_of_runs_can_be_undone(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -437,9 +437,9 @@ def test_any_sequence_of_runs_can_be_undone(tmp_path_factory: pytest.TempPathFac
             ),
         }
     )
-    foreign = st.sampled_from(["", "# mine\n", "[proxy_plugins]\nx = '1s'\n"])
+    additions = st.sampled_from(["", "# edited\n", "[proxy_plugins]\nx = '1s'\n"])
 
-    @hypothesis.given(st.sampled_from(sorted(samples.FILES)), st.lists(runs, min_size=1, max_size=3), foreign)
+    @hypothesis.given(st.sampled_from(sorted(samples.FILES)), st.lists(runs, min_size=1, max_size=3), additions)
     @hypothesis.settings(max_examples=hypothesis.settings().max_examples // 3)
     def check(name: str, sequence: list[dict[str, t.Any]], addition: str) -> None:
         text, release = samples.FILES[name]

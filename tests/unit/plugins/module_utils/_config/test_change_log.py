@@ -35,25 +35,27 @@ RULES = Rules(
 )
 
 
-def record(*changes: Change, name: str = "nvidia", **other: t.Any) -> Record:
+def make_record(*changes: Change, name: str = "nvidia", **other: t.Any) -> Record:
     return Record(b"met", b"written", entries={name: changes}, **other)
 
 
 class TestAddStep:
     def test_first_value_is_restored(self) -> None:
-        one = change_log.add_step(record(), "nvidia", {"t": {"a": 1}}, {"t": {"a": 2, "b": 1}}, {A: "x", B: "y"}, RULES)
+        one = change_log.add_step(
+            make_record(), "nvidia", {"t": {"a": 1}}, {"t": {"a": 2, "b": 1}}, {A: "x", B: "y"}, RULES
+        )
         two = change_log.add_step(one, "nvidia", {"t": {"a": 2, "b": 1}}, {"t": {"a": 3, "b": 1}}, {}, RULES)
         assert two.entries["nvidia"] == (Change(B, "y", MISSING, 1), Change(A, "x", 1, 3))
 
     def test_first_value_again_is_not_recorded(self) -> None:
-        one = change_log.add_step(record(), "nvidia", {"t": {"a": 1}}, {"t": {"a": 2}}, {}, RULES)
+        one = change_log.add_step(make_record(), "nvidia", {"t": {"a": 1}}, {"t": {"a": 2}}, {}, RULES)
         assert change_log.add_step(one, "nvidia", {"t": {"a": 2}}, {"t": {"a": 1}}, {}, RULES).entries["nvidia"] == ()
 
 
 class TestSplitRecord:
     def test_shared_changes_are_assigned_to_another_entry(self) -> None:
-        mine = (Change(A, "version", MISSING, 2), Change(B, "own", MISSING, 1))
-        both = Record(b"met", b"w", entries={"nvidia": mine, "nvidia-cdi": (Change(C, "own", MISSING, 1),)})
+        changes = (Change(A, "version", MISSING, 2), Change(B, "own", MISSING, 1))
+        both = Record(b"met", b"w", entries={"nvidia": changes, "nvidia-cdi": (Change(C, "own", MISSING, 1),)})
         undo, rest = change_log.split_record(both, "nvidia", RULES)
         assert [change.path for change in undo] == [B]
         assert [change.path for change in rest.entries["nvidia-cdi"]] == [C, A]
@@ -61,8 +63,10 @@ class TestSplitRecord:
         assert [change.path for change in undo] == [C, A]
         assert rest.entries == {}
 
-    def test_a_leaf_belongs_to_the_last_entry_and_keeps_its_first_value(self) -> None:
-        one = change_log.add_step(record(), "one", {"t": {"a": "runc"}}, {"t": {"a": "one"}}, {A: "default"}, RULES)
+    def test_leaf_moves_to_last_entry_with_first_value(self) -> None:
+        one = change_log.add_step(
+            make_record(), "one", {"t": {"a": "runc"}}, {"t": {"a": "one"}}, {A: "default"}, RULES
+        )
         two = change_log.add_step(one, "two", {"t": {"a": "one"}}, {"t": {"a": "two"}}, {A: "default"}, RULES)
         assert change_log.split_record(two, "one", RULES)[0] == ()
         undo, rest = change_log.split_record(two, "two", RULES)
@@ -84,7 +88,7 @@ class TestUndoChanges:
             ({"t": {"a": True}}, [Change(A, "", MISSING, 1)], {"t": {"a": True}}),
         ],
     )
-    def test_table(self, tree: t.Any, changes: list[Change], expected: t.Any) -> None:
+    def test_undo_of_each_change(self, tree: t.Any, changes: list[Change], expected: t.Any) -> None:
         assert is_same(change_log.undo_changes(tree, changes, [], RULES), expected)
 
     def test_entry_without_its_essential_setting_is_removed(self) -> None:
@@ -92,7 +96,7 @@ class TestUndoChanges:
         change = Change(("r", "nvidia", "type"), "own", MISSING, "x")
         assert change_log.undo_changes(tree, [change], [("r",)], RULES) == {"r": {"kata": {"type": "k"}}}
 
-    def test_undoes_any_step_on_an_untouched_tree(self) -> None:
+    def test_undo_of_any_step_restores_unchanged_tree(self) -> None:
         hypothesis = pytest.importorskip("hypothesis")
         from hypothesis import strategies as st
 
@@ -105,7 +109,7 @@ class TestUndoChanges:
         @hypothesis.given(tables, tables)
         def undo(before: t.Any, other: t.Any) -> None:
             after = copy.deepcopy(before)
-            _merge_tables_only(after, other)
+            _merge_same_kinds(after, other)
             done = change_log.add_step(Record(b"met", b"w"), "nvidia", before, after, {}, RULES)
             assert is_same(change_log.undo_changes(after, done.entries["nvidia"], [], RULES), before)
 
@@ -154,17 +158,17 @@ class TestChangeLog:
             MISSING,
         ]
         changes = tuple(Change(("t", str(n)), "k", MISSING, value) for n, value in enumerate(values))
-        book = self.make(tmp_path)
-        book.write("x", {"x": Record(None, b"\xff", "/copy", ("/a", "/a/b"), "/root", {"nvidia": changes})}, keep=False)
-        loaded = book.load("x", {})
+        log = self.make(tmp_path)
+        log.write("x", {"x": Record(None, b"\xff", "/copy", ("/a", "/a/b"), "/root", {"nvidia": changes})}, keep=False)
+        loaded = log.load("x", {})
         assert loaded is not None
         assert (loaded.original, loaded.written, loaded.backup) == (None, b"\xff", "/copy")
         assert (loaded.created_dirs, loaded.imported_by) == (("/a", "/a/b"), "/root")
         assert all(is_same(new.after, old.after) for new, old in zip(loaded.entries["nvidia"], changes))
-        assert stat.S_IMODE(os.stat(book.file).st_mode) == 0o600
-        assert stat.S_IMODE(os.stat(os.path.dirname(book.file)).st_mode) == 0o700
+        assert stat.S_IMODE(os.stat(log.file).st_mode) == 0o600
+        assert stat.S_IMODE(os.stat(os.path.dirname(log.file)).st_mode) == 0o700
 
-    def test_nothing_recorded(self, tmp_path: Path) -> None:
+    def test_no_record_writes_no_file(self, tmp_path: Path) -> None:
         assert self.make(tmp_path).load("x", {}) is None
         self.make(tmp_path).write("x", {"x": None}, keep=True)
         self.make(tmp_path).keep_only("x")
@@ -174,32 +178,32 @@ class TestChangeLog:
     @pytest.mark.parametrize(
         ("content", "value", "expected"),
         [
-            # A known content has its record, whatever it means; any other has what is left of the latest record.
+            # Recorded content selects its record; other content selects the changes of the latest record that still apply.
             (b"old", None, "settled"),
             (b"new", None, "intended"),
             (b"met", "settled", None),
-            (b"foreign", "intended", "intended"),
-            (b"foreign", "settled", None),
-            (b"foreign", None, None),
+            (b"edited", "intended", "intended"),
+            (b"edited", "settled", None),
+            (b"edited", None, None),
         ],
     )
     def test_record_is_chosen_by_hash(
         self, tmp_path: Path, content: bytes, value: str | None, expected: str | None
     ) -> None:
-        book = self.make(tmp_path)
+        log = self.make(tmp_path)
         old = Record(b"met", b"old", entries={"nvidia": (Change(A, "k", MISSING, "settled"),)})
         new = Record(b"met", b"new", entries={"nvidia": (Change(A, "k", MISSING, "intended"),)})
-        book.write("x", {sha256(b"old"): old, sha256(b"new"): new}, keep=True)
-        found = book.load(sha256(content), {"t": {"a": value}} if value else {})
+        log.write("x", {sha256(b"old"): old, sha256(b"new"): new}, keep=True)
+        found = log.load(sha256(content), {"t": {"a": value}} if value else {})
         assert (found.entries["nvidia"][0].after if found else None) == expected
 
-    def test_killed_removal(self, tmp_path: Path) -> None:
-        book = self.make(tmp_path)
+    def test_interrupted_removal_keeps_old_record(self, tmp_path: Path) -> None:
+        log = self.make(tmp_path)
         old = Record(b"met", b"old", entries={"nvidia": (Change(A, "k", MISSING, 1),)})
-        book.write("x", {sha256(b"old"): old, sha256(b"gone"): None}, keep=True)
-        assert book.load(sha256(b"gone"), {}) is None
-        assert book.load(sha256(b"old"), {"t": {"a": 1}}) is not None
-        assert book.load(sha256(b"edited by others"), {"t": {"a": 1}}) == old
+        log.write("x", {sha256(b"old"): old, sha256(b"gone"): None}, keep=True)
+        assert log.load(sha256(b"gone"), {}) is None
+        assert log.load(sha256(b"old"), {"t": {"a": 1}}) is not None
+        assert log.load(sha256(b"edited by others"), {"t": {"a": 1}}) == old
 
     @pytest.mark.parametrize(
         ("backup", "words"),
@@ -212,54 +216,58 @@ class TestChangeLog:
         ],
     )
     def test_refusal_names_file_settings_and_backup(self, tmp_path: Path, backup: str | None, words: str) -> None:
-        book, changes = self.make(tmp_path), [Change(path, "settings", MISSING, 1) for path in (A, B, C)]
-        book.write("x", {"x": record(*changes, backup=backup)}, keep=False)
+        log, changes = self.make(tmp_path), [Change(path, "settings", MISSING, 1) for path in (A, B, C)]
+        log.write("x", {"x": make_record(*changes, backup=backup)}, keep=False)
         tree = {"t": {"a": 2, "b": 2, "c": 1}}
-        book.refuse_conflicts("x", tree, "nvidia")
-        book.refuse_conflicts("other", tree, "nvidia-cdi")
+        log.refuse_conflicts("x", tree, "nvidia")
+        log.refuse_conflicts("other", tree, "nvidia-cdi")
         with pytest.raises(ConfigError, match=words) as caught:
-            book.refuse_conflicts("other", tree, "nvidia")
-        assert str(caught.value).startswith(f"{book.target} was left as it is")
+            log.refuse_conflicts("other", tree, "nvidia")
+        assert str(caught.value).startswith(f"{log.target} was left as it is")
         assert "\n" not in str(caught.value)
 
     def test_another_entry_keeps_shared_settings_and_their_conflicts(self, tmp_path: Path) -> None:
-        book = self.make(tmp_path)
+        log = self.make(tmp_path)
         both = {"one": (Change(A, "shared", False, True),), "two": (Change(B, "own", MISSING, 1),)}
-        book.write("x", {"x": Record(b"met", b"w", entries=both)}, keep=False)
-        book.refuse_conflicts("other", {"t": {"a": "auto", "b": 1}}, "one")
-        assert not (book.load("other", {"t": {"a": "auto", "b": 1}}) or record()).entries.get("one")
+        log.write("x", {"x": Record(b"met", b"w", entries=both)}, keep=False)
+        log.refuse_conflicts("other", {"t": {"a": "auto", "b": 1}}, "one")
+        assert not (log.load("other", {"t": {"a": "auto", "b": 1}}) or make_record()).entries.get("one")
 
     def test_changes_of_a_migrated_file_are_located(self, tmp_path: Path) -> None:
-        book = self.make(tmp_path, replace(RULES, locate=lambda path, _tree: ("new", *path[1:])))
-        book.write("x", {"x": record(Change(("old", "x"), "k", MISSING, 1))}, keep=False)
+        log = self.make(tmp_path, replace(RULES, locate=lambda path, _tree: ("new", *path[1:])))
+        log.write("x", {"x": make_record(Change(("old", "x"), "k", MISSING, 1))}, keep=False)
         tree: t.Any = {"new": {"x": 1}}
-        found = book.load("other", tree)
+        found = log.load("other", tree)
         assert found is not None
         assert found.entries["nvidia"][0].path == ("new", "x")
         tree["new"]["x"] = 2
         with pytest.raises(ConfigError, match=r"others changed new\.x"):
-            book.refuse_conflicts("other", tree, "nvidia")
+            log.refuse_conflicts("other", tree, "nvidia")
 
     def test_contents_that_a_rollback_can_restore(self, tmp_path: Path) -> None:
-        book, one, two = self.make(tmp_path), record(Change(A, "k", MISSING, 1)), record(Change(A, "k", MISSING, 2))
-        book.write("s1", {"s0": None, "s1": one}, keep=True)
-        book.write("s2", {"s1": one, "s2": two}, keep=True)
-        assert book.written == "s2"
-        assert [book.load(sha, {}) for sha in ("s0", "s1", "s2")] == [None, one, two]
-        book.keep_only("unknown")
-        assert book.load("s2", {}) == two
-        book.keep_only("s1")
-        assert book.written == "s2"
-        assert book.load("s1", {}) == one
-        assert book.load("s2", {"t": {"a": 2}}) is None
-        book.write("s3", {"s1": one, "s3": None}, keep=True)
-        book.keep_only("s3")
-        assert not os.path.exists(book.file)
+        log, one, two = (
+            self.make(tmp_path),
+            make_record(Change(A, "k", MISSING, 1)),
+            make_record(Change(A, "k", MISSING, 2)),
+        )
+        log.write("s1", {"s0": None, "s1": one}, keep=True)
+        log.write("s2", {"s1": one, "s2": two}, keep=True)
+        assert log.written == "s2"
+        assert [log.load(sha, {}) for sha in ("s0", "s1", "s2")] == [None, one, two]
+        log.keep_only("unknown")
+        assert log.load("s2", {}) == two
+        log.keep_only("s1")
+        assert log.written == "s2"
+        assert log.load("s1", {}) == one
+        assert log.load("s2", {"t": {"a": 2}}) is None
+        log.write("s3", {"s1": one, "s3": None}, keep=True)
+        log.keep_only("s3")
+        assert not os.path.exists(log.file)
 
     @pytest.mark.parametrize(
         ("changes", "tree", "expected"),
         [
-            # kind, before -> after at a, b, c; which of them still hold
+            # kinds and values at a, b and c; the tree; how many changes remain
             ([("own", 1), ("shared", 1)], {"a": 1, "b": 1}, 2),
             ([("own", 1), ("shared", 1)], {"a": 2, "b": 1}, 0),
             ([("default", 1), ("inherit", 1), ("shared", 1)], {"a": 2, "b": 1, "c": 1}, 2),
@@ -270,10 +278,10 @@ class TestChangeLog:
     def test_replaced_file_has_nothing_managed(
         self, tmp_path: Path, changes: list[tuple[str, int]], tree: dict[str, t.Any], expected: int
     ) -> None:
-        book = self.make(tmp_path)
+        log = self.make(tmp_path)
         managed = [Change(path, kind, MISSING, after) for path, (kind, after) in zip((A, B, C), changes)]
-        book.write("x", {"x": record(*managed)}, keep=False)
-        found = book.load("other", {"t": tree})
+        log.write("x", {"x": make_record(*managed)}, keep=False)
+        found = log.load("other", {"t": tree})
         assert len(found.entries["nvidia"] if found else ()) == expected
 
     @pytest.mark.parametrize(
@@ -296,31 +304,31 @@ class TestChangeLog:
             ('{"format": 2, "record": null}', "is of format 2"),
         ],
     )
-    def test_damaged(self, tmp_path: Path, content: str, words: str) -> None:
-        book = self.make(tmp_path)
-        os.mkdir(os.path.dirname(book.file))
+    def test_damaged_record_is_refused(self, tmp_path: Path, content: str, words: str) -> None:
+        log = self.make(tmp_path)
+        os.mkdir(os.path.dirname(log.file))
         entries = '{"original": null, "written": null, "backup": null, "created_dirs": [], "entries": []}'
-        with open(book.file, "w", encoding="utf-8") as stream:
+        with open(log.file, "w", encoding="utf-8") as stream:
             stream.write(content.replace("ENTRIES", entries))
         with pytest.raises(ConfigError, match=words) as caught:
-            book.load("x", {})
+            log.load("x", {})
         message = str(caught.value)
-        assert message.startswith(f"{book.file}, the record of changes to {book.target}, is ")
+        assert message.startswith(f"{log.file}, the record of changes to {log.target}, is ")
         assert re.search(r"(move it away .*; then run again|run the release .* wrote it)\.$", message)
         assert "\n" not in message
 
     def test_file_is_readable_json(self, tmp_path: Path) -> None:
-        book = self.make(tmp_path)
-        book.write("x", {"x": record(Change(A, "default", MISSING, "nvidia"))}, keep=False)
-        with open(book.file, encoding="utf-8") as stream:
+        log = self.make(tmp_path)
+        log.write("x", {"x": make_record(Change(A, "default", MISSING, "nvidia"))}, keep=False)
+        with open(log.file, encoding="utf-8") as stream:
             content = json.load(stream)
         assert content["path"] == str(tmp_path / "config.toml")
 
 
-def _merge_tables_only(tree: dict[str, t.Any], other: dict[str, t.Any]) -> None:
-    """Change *tree* as a merge would, which never puts a value where a table is or the other way round."""
+def _merge_same_kinds(tree: dict[str, t.Any], other: dict[str, t.Any]) -> None:
+    """Merge *other* into *tree*, but replace no table by a value and no value by a table."""
     for key, value in other.items():
         if isinstance(value, dict) and isinstance(tree.get(key), dict):
-            _merge_tables_only(tree[key], value)
+            _merge_same_kinds(tree[key], value)
         elif key not in tree or isinstance(value, dict) is isinstance(tree[key], dict):
             tree[key] = copy.deepcopy(value)

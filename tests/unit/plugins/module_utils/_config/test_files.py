@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config import files
-from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import deaths
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.interruptions import interrupt_at_each_call
 
 
-def listing(directory: Path) -> list[str]:
+def list_names(directory: Path) -> list[str]:
     return sorted(entry.name for entry in directory.iterdir())
 
 
 class TestReadBytes:
-    def test_content(self, tmp_path: Path) -> None:
+    def test_content_is_returned(self, tmp_path: Path) -> None:
         (tmp_path / "a").write_bytes(b"\xff\r\n")
         assert files.read_bytes(str(tmp_path / "a")) == b"\xff\r\n"
 
@@ -28,11 +28,11 @@ class TestReadBytes:
         assert files.read_bytes(str(tmp_path / "none" / "a")) is None
 
     @pytest.mark.parametrize("kind", ["directory", "loop", "pipe", "device"])
-    def test_what_is_no_file(self, tmp_path: Path, kind: str) -> None:
+    def test_other_than_a_file_raises(self, tmp_path: Path, kind: str) -> None:
         place = tmp_path / "a"
         if kind == "directory":
             place.mkdir()
-        elif kind == "pipe":  # nobody writes into it: a reader would wait for ever
+        elif kind == "pipe":  # no process writes to it, so a reader would wait forever
             os.mkfifo(place)
         else:
             place.symlink_to(place if kind == "loop" else "/dev/zero")
@@ -41,8 +41,8 @@ class TestReadBytes:
 
 
 @pytest.fixture
-def on_disk() -> t.Iterator[Path]:
-    """A folder beside the checkout: where the gates have their temporary files, in memory, old kernels know no attributes."""
+def disk_folder() -> t.Iterator[Path]:
+    """A folder on disk. On old kernels, the temporary files of the gates, in memory, have no extended attributes."""
     cache = Path(__file__).resolve().parents[4] / ".cache"
     cache.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=str(cache)) as folder:
@@ -69,7 +69,7 @@ class TestWriteAtomic:
         assert target.read_bytes() == b"new"
         assert stat.S_IMODE(target.stat().st_mode) == mode
 
-    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the owner")
     def test_owner_is_kept(self, tmp_path: Path) -> None:
         target = tmp_path / "a"
         target.write_bytes(b"old")
@@ -77,18 +77,18 @@ class TestWriteAtomic:
         files.write_atomic(str(target), b"new")
         assert (target.stat().st_uid, target.stat().st_gid) == (1234, 4321)
 
-    def test_a_new_file_has_its_owner_before_it_is_there(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_new_file_has_owner_before_rename(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         done: list[t.Any] = []
         monkeypatch.setattr(os, "fchown", lambda _handle, *owner: done.append(owner))
         replace = os.replace
         monkeypatch.setattr(os, "replace", lambda *paths: done.append("replace") or replace(*paths))
         for data in (b"1", b"2"):
             files.write_atomic(str(tmp_path / "f"), data, owner=[996, 995])
-        # What is there keeps its own.
+        # An existing file keeps its owner.
         assert done == [(996, 995), "replace", "replace"]
 
-    def test_extended_attributes_are_kept(self, on_disk: Path) -> None:
-        target = on_disk / "a"
+    def test_extended_attributes_are_kept(self, disk_folder: Path) -> None:
+        target = disk_folder / "a"
         target.write_bytes(b"old")
         try:
             os.setxattr(target, "user.note", b"kept")
@@ -108,9 +108,9 @@ class TestWriteAtomic:
         with pytest.raises(files.FilesError, match="not permitted"):
             files.write_atomic(str(target), b"new")
         assert target.read_bytes() == b"old"
-        assert listing(tmp_path) == ["a"]
+        assert list_names(tmp_path) == ["a"]
 
-    def test_context_given_by_the_directory_is_enough(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_context_set_by_the_directory_is_enough(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         target = tmp_path / "a"
         target.write_bytes(b"old")
         monkeypatch.setattr(os, "listxattr", lambda _path: ["security.selinux"])
@@ -128,7 +128,7 @@ class TestWriteAtomic:
         assert (tmp_path / "link").is_symlink()
         assert (tmp_path / "hop").is_symlink()
         assert (tmp_path / "real" / "a").read_bytes() == b"new"
-        assert listing(tmp_path / "real") == ["a"]
+        assert list_names(tmp_path / "real") == ["a"]
 
     def test_directory_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(files.FilesError, match="not a regular file"):
@@ -161,7 +161,7 @@ class TestWriteAtomic:
             files.write_atomic(str(target), b"new")
         assert str(target) in str(caught.value)
         assert target.read_bytes() == b"old"
-        assert listing(tmp_path) == ["a"]
+        assert list_names(tmp_path) == ["a"]
 
     def test_short_writes_are_continued(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         real = os.write
@@ -171,43 +171,41 @@ class TestWriteAtomic:
 
     @pytest.mark.parametrize(("expected", "changes"), [(b"old", True), (b"other", False), (None, False)])
     @pytest.mark.parametrize("removed", [False, True])
-    def test_only_the_expected_content_is_replaced(
+    def test_write_of_unexpected_content_is_refused(
         self, tmp_path: Path, expected: bytes | None, changes: bool, removed: bool
     ) -> None:
         target = tmp_path / "a"
         target.write_bytes(b"old")
 
-        def act() -> None:
+        def change() -> None:
             if removed:
                 files.remove_file(str(target), (files.sha256(expected),))
             else:
                 files.write_atomic(str(target), b"new", expected=(files.sha256(expected),))
 
         if changes:
-            act()
+            change()
             assert target.exists() is not removed
             return
         with pytest.raises(files.FilesError, match="a was changed by others meanwhile: it was left as it is; run"):
-            act()
+            change()
         assert target.read_bytes() == b"old"
-        assert listing(tmp_path) == ["a"]
+        assert list_names(tmp_path) == ["a"]
 
-    def test_edit_while_the_new_content_is_written_is_not_lost(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_edit_during_a_write_is_kept(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         target = tmp_path / "a"
         target.write_bytes(b"old")
-        monkeypatch.setattr(os, "fsync", lambda _handle: target.write_bytes(b"theirs"))
+        monkeypatch.setattr(os, "fsync", lambda _handle: target.write_bytes(b"edited"))
         with pytest.raises(files.FilesError, match="changed by others"):
             files.write_atomic(str(target), b"new", expected=(files.sha256(b"old"),))
-        assert target.read_bytes() == b"theirs"
-        assert listing(tmp_path) == ["a"]
+        assert target.read_bytes() == b"edited"
+        assert list_names(tmp_path) == ["a"]
 
     @pytest.mark.parametrize(("folder", "labelled"), [("x.d", True), ("x", False)])
-    def test_new_drop_in_has_the_context_of_its_own_folder(
+    def test_new_drop_in_gets_the_context_of_its_own_folder(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, labelled: bool
     ) -> None:
-        """The temporary file of a drop-in is above its folder, and its context would be that of /etc."""
+        """The temporary file of a drop-in is outside its folder, and would have the context of /etc."""
         done: list[t.Any] = []
         monkeypatch.setattr(os, "getxattr", lambda place, name: f"{name} of {place}".encode())
         monkeypatch.setattr(os, "setxattr", lambda _handle, *what: done.append(what))
@@ -215,28 +213,28 @@ class TestWriteAtomic:
         context = ("security.selinux", f"security.selinux of {tmp_path / folder}".encode())
         assert done == ([context] if labelled else [])
 
-    def test_killed_at_every_step_is_old_or_new_and_heals(self, tmp_path: Path) -> None:
+    def test_interrupted_write_is_old_or_new_and_repeatable(self, tmp_path: Path) -> None:
         target = tmp_path / "folder" / "a"
         target.parent.mkdir()
         target.write_bytes(b"old")
-        seen = []
-        for at in deaths(lambda: files.write_atomic(str(target), b"new"), target.parent):
-            seen.append(target.read_bytes())
+        contents = []
+        for at in interrupt_at_each_call(lambda: files.write_atomic(str(target), b"new"), target.parent):
+            contents.append(target.read_bytes())
             files.write_atomic(str(target), b"next")
             assert target.read_bytes() == b"next", at
-            assert listing(target.parent) == ["a"], at
-        # as it was, an empty file beside it, a file with the content beside it, another mode of that; then the new one
-        assert seen == [b"old"] * 4 + [b"new"]
+            assert list_names(target.parent) == ["a"], at
+        # unchanged, with an empty temporary file, with its content, with its mode; then the new file
+        assert contents == [b"old"] * 4 + [b"new"]
 
 
 class TestStaleTemps:
-    def test_only_ours_of_that_file_go(self, tmp_path: Path) -> None:
+    def test_only_own_temps_of_that_file_are_removed(self, tmp_path: Path) -> None:
         for name in (".a.gpu-kubernetes-12", ".b.gpu-kubernetes-12", ".a.swp", "a"):
             (tmp_path / name).write_bytes(b"")
         assert files.remove_stale_temps(str(tmp_path / "a")) == [str(tmp_path / ".a.gpu-kubernetes-12")]
-        assert listing(tmp_path) == [".a.swp", ".b.gpu-kubernetes-12", "a"]
+        assert list_names(tmp_path) == [".a.swp", ".b.gpu-kubernetes-12", "a"]
 
-    def test_no_directory_is_no_error(self, tmp_path: Path) -> None:
+    def test_missing_directory_is_accepted(self, tmp_path: Path) -> None:
         assert files.remove_stale_temps(str(tmp_path / "none" / "a")) == []
 
 
@@ -256,7 +254,7 @@ class TestBackup:
         assert stat.S_IMODE(os.stat(first).st_mode) == 0o600
         assert stat.S_IMODE(store.stat().st_mode) == 0o700
 
-    def test_same_content_once(self, tmp_path: Path) -> None:
+    def test_same_content_is_stored_once(self, tmp_path: Path) -> None:
         (tmp_path / "a").write_bytes(b"x")
         (tmp_path / "link").symlink_to("a")
         paths = {files.backup(str(tmp_path / name), str(tmp_path / "b")) for name in ("a", "a", "link")}
@@ -270,7 +268,7 @@ class TestBackup:
         assert files.backup(str(tmp_path / "a"), str(tmp_path / "b")) == copy
         assert Path(copy).read_bytes() == b"content"
 
-    def test_dropped_copy_is_only_that_of_the_content(self, tmp_path: Path) -> None:
+    def test_drop_copy_removes_only_the_copy_of_the_content(self, tmp_path: Path) -> None:
         target, store = str(tmp_path / "a"), tmp_path / "b"
         for data in (b"one", b"two"):
             files.keep_copy(target, data, str(store))
@@ -280,7 +278,7 @@ class TestBackup:
         files.drop_copy(target, b"two", str(store))
         assert not store.exists()
 
-    def test_missing_file(self, tmp_path: Path) -> None:
+    def test_missing_file_returns_none(self, tmp_path: Path) -> None:
         assert files.backup(str(tmp_path / "a"), str(tmp_path / "b")) is None
         assert not (tmp_path / "b").exists()
 
@@ -290,7 +288,7 @@ class TestBackup:
 
 
 class TestLock:
-    def test_excludes_a_second_holder(self, tmp_path: Path) -> None:
+    def test_second_holder_times_out(self, tmp_path: Path) -> None:
         now = [0.0]
         second = files.lock(
             "/etc/x",
@@ -302,7 +300,7 @@ class TestLock:
         with files.lock("/etc/x", (str(tmp_path),)), pytest.raises(files.FilesError, match="for 5 seconds"), second:
             pytest.fail("two holders")
 
-    def test_is_free_again(self, tmp_path: Path) -> None:
+    def test_lock_is_released(self, tmp_path: Path) -> None:
         for _turn in range(2):
             with files.lock("/etc/x", (str(tmp_path),), timeout=0):
                 pass
@@ -316,7 +314,7 @@ class TestLock:
         with files.lock("/etc/x", (str(tmp_path / "file" / "locks"), str(tmp_path / "good"))) as name:
             assert name.startswith(str(tmp_path / "good"))
 
-    def test_folder_and_file_are_ours_alone(self, tmp_path: Path) -> None:
+    def test_folder_and_file_are_private(self, tmp_path: Path) -> None:
         previous = os.umask(0)
         try:
             with files.lock("/etc/x", (str(tmp_path / "run" / "locks"),)) as name:
@@ -326,7 +324,7 @@ class TestLock:
         assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o755
         assert stat.S_IMODE((tmp_path / "run" / "locks").stat().st_mode) == 0o700
 
-    def test_a_link_in_place_of_the_file_is_refused(self, tmp_path: Path) -> None:
+    def test_link_instead_of_file_is_refused(self, tmp_path: Path) -> None:
         locks = tmp_path / "locks"
         with files.lock("/etc/x", (str(locks),)) as name:
             pass
@@ -337,13 +335,13 @@ class TestLock:
             pytest.fail("followed a link")
         assert not (tmp_path / "victim").exists()
 
-    def test_the_usual_folder_is_not_one_that_everybody_may_write_to(self) -> None:
+    def test_default_folder_is_not_world_writable(self) -> None:
         assert files.LOCK_DIR == "/run/gpu-kubernetes"
 
-    def test_no_directory_at_all(self, tmp_path: Path) -> None:
+    def test_no_usable_directory_raises(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_bytes(b"")
-        nowhere = files.lock("/etc/x", (str(tmp_path / "file" / "locks"),))
-        with pytest.raises(files.FilesError, match="Cannot take the lock for /etc/x"), nowhere:
+        lock = files.lock("/etc/x", (str(tmp_path / "file" / "locks"),))
+        with pytest.raises(files.FilesError, match="Cannot take the lock for /etc/x"), lock:
             pytest.fail("no lock")
 
 
@@ -358,7 +356,7 @@ def test_remove_file_keeps_the_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("a")
     files.remove_file(str(tmp_path / "link"))
     files.remove_file(str(tmp_path / "link"))
-    assert listing(tmp_path) == ["link"]
+    assert list_names(tmp_path) == ["link"]
 
 
 def _refuse(*_args: t.Any) -> None:

@@ -39,7 +39,7 @@ MERGE: list[tuple[str, str, dict[str, t.Any], str]] = [
     ("short list", '{\n "a": ["x"]\n}', {"a": ["x", "y"]}, '{\n "a": ["x", "y"]\n}'),
     ("tall list", '{\n "a": [\n  "x"\n ]\n}', {"a": ["x", "y"]}, '{\n "a": [\n  "x",\n  "y"\n ]\n}'),
     ("list of objects", "{}", {"a": [{"b": 1}]}, '{\n    "a": [\n        {\n            "b": 1\n        }\n    ]\n}'),
-    ("foreign script", '{\n "é": 1\n}', {"b": "日本"}, '{\n "é": 1,\n "b": "日本"\n}'),
+    ("other script", '{\n "é": 1\n}', {"b": "日本"}, '{\n "é": 1,\n "b": "日本"\n}'),
     ("escapes", '{"a": "\\ud800"}', {"b": "é"}, '{"a": "\\ud800", "b": "\\u00e9"}'),
     ("nothing new", '{"a":  1 }', {"a": 1}, '{"a":  1 }'),
     ("nothing", "", {}, ""),
@@ -64,7 +64,7 @@ def test_merge_keeps_the_layout(text: str, tree: dict[str, t.Any], after: str) -
         (("a", "x"), TALL),
     ],
 )
-def test_remove_leaves_the_other_keys(path: tuple[str, ...], after: str) -> None:
+def test_remove_keeps_the_other_keys(path: tuple[str, ...], after: str) -> None:
     document = Document(TALL)
     assert document.remove(path) is (after != TALL)
     assert document.text == after
@@ -77,7 +77,7 @@ def test_set_replaces_a_whole_object() -> None:
     assert not document.set(("b", "d"), 4)
 
 
-def test_the_layout_survives_a_document_without_keys() -> None:
+def test_layout_is_kept_by_a_document_without_keys() -> None:
     document = Document(TALL)
     document.remove(("a",))
     document.remove(("b",))
@@ -96,7 +96,7 @@ def test_the_layout_survives_a_document_without_keys() -> None:
         (("x",), "\ud800"),
     ],
 )
-def test_set_refuses_what_json_cannot_hold(path: tuple[str, ...], value: t.Any) -> None:
+def test_set_with_invalid_value_raises(path: tuple[str, ...], value: t.Any) -> None:
     document = Document(TALL)
     with pytest.raises(JsonError):
         document.set(path, value)
@@ -132,7 +132,7 @@ def test_invalid_json_is_refused_with_its_line(data: bytes, place: int) -> None:
         ('{"a":' * 100_000, "nested too deeply"),
     ],
 )
-def test_what_readers_take_differently_is_refused(text: str, words: str) -> None:
+def test_ambiguous_json_is_refused(text: str, words: str) -> None:
     with pytest.raises(JsonError, match=words):
         loads(text)
 
@@ -147,7 +147,7 @@ TREES = st.dictionaries(st.sampled_from("abcé"), VALUES, max_size=4)
 
 @settings(deadline=None, max_examples=50)
 @given(TREES, TREES, st.sampled_from([None, 1, "\t"]), st.booleans())
-def test_a_merged_document_means_the_merged_trees(
+def test_merged_document_equals_merged_trees(
     tree: dict[str, t.Any], other: dict[str, t.Any], indent: int | str | None, escaped: bool
 ) -> None:
     document = Document(json.dumps(tree, indent=indent, ensure_ascii=escaped))
@@ -158,7 +158,7 @@ def test_a_merged_document_means_the_merged_trees(
     assert is_same(loads(dumps(tree)), tree)
 
 
-def test_number_that_python_does_not_read_is_refused_in_words() -> None:
+def test_number_that_python_does_not_read_is_refused() -> None:
     digits = '{"a": ' + "9" * 5000 + "}"
     try:
         json.loads(digits)

@@ -11,7 +11,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files impor
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.node import write
 
 
-def test_nothing_is_written_unless_all_is_as_it_was_read(tmp_path: Path) -> None:
+def test_write_requires_files_as_they_were_read(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     first.write_text("1")
     order = {
@@ -32,8 +32,8 @@ def test_nothing_is_written_unless_all_is_as_it_was_read(tmp_path: Path) -> None
     assert Path(backups[str(first)]).read_text() == "1"
 
 
-def test_file_that_changes_between_two_writes_is_left_as_it_is(tmp_path: Path) -> None:
-    """The first order changes the second file, which stands for another program that does so."""
+def test_file_edited_between_two_writes_is_kept(tmp_path: Path) -> None:
+    """The first order changes the second file, like an edit by another program."""
     (tmp_path / "target").write_text("1")
     (tmp_path / "link").symlink_to("target")
     orders = [
@@ -52,7 +52,7 @@ def test_file_that_changes_between_two_writes_is_left_as_it_is(tmp_path: Path) -
     assert (tmp_path / "target").read_text() == "2"
 
 
-def test_copy_of_what_a_file_holds_again_is_removed_with_the_record(tmp_path: Path) -> None:
+def test_copy_of_restored_content_is_removed_with_the_record(tmp_path: Path) -> None:
     file, record, backups = tmp_path / "file", tmp_path / "record", tmp_path / "backups"
     file.write_text("first")
     keys = {"owner": None, "private": False}
@@ -61,9 +61,9 @@ def test_copy_of_what_a_file_holds_again_is_removed_with_the_record(tmp_path: Pa
     def order(path: Path, data: bytes | None, **more: bool) -> dict[str, object]:
         return {"path": str(path), "data": data and base64.b64encode(data).decode(), **keys, "backup": False, **more}
 
-    noted = [order(record, b"r", private=True), order(file, b"changed", backup=True)]
-    write(str(file), noted, {str(file): sha256(b"first"), str(record): None}, *places)
+    change = [order(record, b"r", private=True), order(file, b"changed", backup=True)]
+    write(str(file), change, {str(file): sha256(b"first"), str(record): None}, *places)
     assert [copy.read_text() for copy in backups.iterdir()] == ["first"]
-    undone = [order(file, b"first"), order(record, None, private=True)]
-    assert write(str(file), undone, {str(file): sha256(b"changed"), str(record): sha256(b"r")}, *places) == {}
+    undo = [order(file, b"first"), order(record, None, private=True)]
+    assert write(str(file), undo, {str(file): sha256(b"changed"), str(record): sha256(b"r")}, *places) == {}
     assert not backups.exists()

@@ -11,7 +11,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._config import patc
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.patch import compare_lines, revert
 
 
-def lines(text: str) -> bytes:
+def to_lines(text: str) -> bytes:
     return "".join(word + "\n" for word in text.split()).encode()
 
 
@@ -19,26 +19,26 @@ def lines(text: str) -> bytes:
     ("base", "written", "current", "expected"),
     [
         ("a b c", "a X b c", "a X b c", "a b c"),
-        ("a b c", "a X b c", "new a X b mine c", "new a b mine c"),
-        ("a b c", "a c", "a mine c", "a b mine c"),
+        ("a b c", "a X b c", "new a X b edit c", "new a b edit c"),
+        ("a b c", "a c", "a edit c", "a b edit c"),
         ("a b c", "a X c", "0 a X c 9", "0 a b c 9"),
-        ("a b", "a b X Y", "a b X Y mine", "a b mine"),
-        ("", "X Y", "X Y mine", "mine"),
-        ("a b", "a X Y b", "a X mine Y b", None),
+        ("a b", "a b X Y", "a b X Y edit", "a b edit"),
+        ("", "X Y", "X Y edit", "edit"),
+        ("a b", "a X Y b", "a X edit Y b", None),
         ("a b", "a X b", "a b", None),
         ("a b c", "a X c", "a changed c", None),
     ],
 )
-def test_revert(base: str, written: str, current: str, expected: str | None) -> None:
-    result = revert(lines(base), lines(written), lines(current))
-    assert result == (None if expected is None else lines(expected))
+def test_revert_keeps_edits_or_returns_none(base: str, written: str, current: str, expected: str | None) -> None:
+    result = revert(to_lines(base), to_lines(written), to_lines(current))
+    assert result == (None if expected is None else to_lines(expected))
 
 
 def test_bytes_and_line_ends_are_kept() -> None:
     assert revert(b"\xff\r\nb", b"\xff\r\nX\r\nb", b"# \xfe\n\xff\r\nX\r\nb") == b"# \xfe\n\xff\r\nb"
 
 
-def test_untouched_gives_the_base_back() -> None:
+def test_revert_without_edits_restores_base() -> None:
     hypothesis = pytest.importorskip("hypothesis")
     from hypothesis import strategies as st
 
@@ -66,7 +66,7 @@ def test_equal_lines_at_both_ends_are_not_searched(monkeypatch: pytest.MonkeyPat
     assert max(sizes) <= 1
 
 
-def test_compare_lines_leads_from_left_to_right() -> None:
+def test_compare_lines_of_two_texts_covers_both() -> None:
     hypothesis = pytest.importorskip("hypothesis")
     from hypothesis import strategies as st
 

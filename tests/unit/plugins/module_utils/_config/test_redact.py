@@ -32,7 +32,7 @@ SECRETS = ["in a comment", "hunter2", "cm9ib3Q6aHVudGVyMg==", "tokentoken", "ses
 SHOWN = ["robot", "mirror.example", "/etc/key.pem", "use_token = true", 'empty_password = ""', "shown", "do not tell"]
 
 
-def test_nothing_secret_is_shown_and_everything_else_is() -> None:
+def test_only_secrets_are_masked() -> None:
     before, after = redact.redact_pair(TEXT.encode(), (TEXT + "[x]\ny = 1\n").encode(), TOML)
     for text in (before, after):
         assert not [secret for secret in SECRETS if secret in text]
@@ -40,7 +40,7 @@ def test_nothing_secret_is_shown_and_everything_else_is() -> None:
     assert after.startswith(before)
 
 
-def test_a_change_of_a_secret_is_visible() -> None:
+def test_change_of_secret_is_marked() -> None:
     before, after = redact.redact_pair(TEXT.encode(), TEXT.replace("hunter2", "hunter3").encode(), TOML)
     assert "hunter" not in before + after
     different = [pair for pair in zip(before.splitlines(), after.splitlines()) if pair[0] != pair[1]]
@@ -57,7 +57,9 @@ def test_a_change_of_a_secret_is_visible() -> None:
         (b"# \xff\na = 1\r\n", b"# \xff\na = 2\r\n", ("# \ufffd\na = 1\r\n", "# \ufffd\na = 2\r\n")),
     ],
 )
-def test_edges(before: bytes | None, after: bytes | None, expected: tuple[str, str] | None) -> None:
+def test_missing_and_invalid_contents(
+    before: bytes | None, after: bytes | None, expected: tuple[str, str] | None
+) -> None:
     pair = redact.redact_pair(before, after, TOML)
     if expected is None:
         assert all("withheld" in text for text in pair)
@@ -65,7 +67,7 @@ def test_edges(before: bytes | None, after: bytes | None, expected: tuple[str, s
         assert pair == expected
 
 
-#: TOML value (in single quotes below), what may not be shown, what has to be.
+#: TOML value (in single quotes below), texts that are masked, texts that are shown.
 VALUES = [
     ("DB_PASSWORD=opensesame", ["opensesame"], ["DB_PASSWORD="]),
     ("DB_PASSWORD=open sesame, = and more", ["open", "sesame", "more"], ["DB_PASSWORD="]),
@@ -100,7 +102,7 @@ VALUES = [
     ("x eyJhbGciOi.eyJzdWIiOi.c2VzYW1l", ["c2VzYW1l"], ["x "]),
 ]
 
-#: Lines of TOML, what may not be shown, what has to be.
+#: Lines of TOML with secrets, and words that remain.
 TABLES = [
     ("[r.headers]\nX-JFrog-Art-Api = ['opensesame']\nX-One = 'opensesame'", ["X-JFrog-Art-Api"]),
     ("[credentials]\nuser = 'opensesame'\nport = 5000", ["user", "port"]),
@@ -117,7 +119,7 @@ TABLES = [
 
 
 @pytest.mark.parametrize(("text", "shown"), TABLES)
-def test_tables_lists_keys_and_comments(text: str, shown: list[str]) -> None:
+def test_secrets_in_tables_lists_and_comments_are_masked(text: str, shown: list[str]) -> None:
     before, _after = redact.redact_pair(f"{text}\n".encode(), None, TOML)
     assert "withheld" not in before
     assert not [word for word in ("open", "sesame", "5000") if word in before]
@@ -132,7 +134,7 @@ def test_change_of_a_secret_in_a_list_is_visible() -> None:
     assert "sesame" not in pair[1]
 
 
-def test_short_words_are_not_removed_from_messages() -> None:
+def test_list_secrets_leaves_out_short_words() -> None:
     assert redact.list_secrets({"headers": {"a": "1", "b": "opensesame"}, "pin": "12"}) == {"opensesame"}
 
 
@@ -148,13 +150,13 @@ def test_short_words_are_not_removed_from_messages() -> None:
         ("/etc/x: registry.configs.auth has to be a table.", "/etc/x: registry.configs.auth has to be a table."),
     ],
 )
-def test_mask_text_of_a_message_keeps_its_words(message: str, shown: str) -> None:
+def test_mask_text_of_a_message_masks_only_credentials(message: str, shown: str) -> None:
     assert redact.mask_text(message) == shown
 
 
 @pytest.mark.parametrize(("value", "secrets", "shown"), VALUES)
 @pytest.mark.parametrize("form", ["x = '%s'\n", "[plugins.x]\nenv = ['A=b', '%s']\n", "[[x.y]]\nz = { a = '%s' }\n"])
-def test_values(value: str, secrets: list[str], shown: list[str], form: str) -> None:
+def test_secrets_in_values_are_masked(value: str, secrets: list[str], shown: list[str], form: str) -> None:
     text = form % value
     before, after = redact.redact_pair(text.encode(), None, TOML)
     assert after == ""
@@ -204,7 +206,7 @@ def test_values(value: str, secrets: list[str], shown: list[str], form: str) -> 
         ),
     ],
 )
-def test_keys_that_sound_secret(key: str) -> None:
+def test_values_of_secret_keys_are_masked(key: str) -> None:
     shown, _after = redact.redact_pair(f"[x]\n'{key}' = 'opensesame'\n".encode(), None, TOML)
     assert "opensesame" not in shown
     shown, _after = redact.redact_pair(
@@ -215,13 +217,13 @@ def test_keys_that_sound_secret(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["bypass", "key_file", "authors", "author", "token_ttl", "config_path", "passthrough"])
-def test_keys_that_do_not(key: str) -> None:
+def test_values_of_other_keys_are_shown(key: str) -> None:
     text = f"{key} = 'shown' # {key} = shown\n"
     assert redact.redact_pair(text.encode(), None, TOML)[0] == text
 
 
 @pytest.mark.parametrize("name", samples.FILES)
-def test_samples_without_credentials_are_shown_as_they_are(name: str) -> None:
+def test_samples_without_credentials_are_unchanged(name: str) -> None:
     data = samples.FILES[name][0]
     shown, _after = redact.redact_pair(data.encode(), None, TOML)
     assert (shown == data) is (name != "kubespray")
@@ -229,7 +231,7 @@ def test_samples_without_credentials_are_shown_as_they_are(name: str) -> None:
     assert "hunter2" not in shown
 
 
-def test_words_and_hiding() -> None:
+def test_list_and_mask_secrets() -> None:
     words = redact.list_secrets(loads(TEXT))
     assert {"hunter2", "tokentoken", "me:sesame", "Basic secretheader", "inlinesecret"} <= words
     assert "robot" not in words

@@ -38,7 +38,7 @@ spec:
 """
 
 
-def test_manifest_shows_everything_but_credentials() -> None:
+def test_manifest_is_shown_without_credentials() -> None:
     before, after = redact_yaml(MANIFEST.encode(), MANIFEST.replace("same5", "same7").encode(), "m", RoundTrip())
     assert "opensesame" not in before + after
     assert "withheld" not in before + after
@@ -64,6 +64,6 @@ def test_file_that_cannot_be_masked_is_withheld(text: str, cause: str) -> None:
     assert after == ""
 
 
-def test_file_without_credentials_is_shown_as_it_is() -> None:
+def test_file_without_credentials_is_shown_unchanged() -> None:
     text = "a: 1\r\nb: [x]\r\n"
     assert redact_yaml(None, text.encode(), "m", RoundTrip()) == ("", text)

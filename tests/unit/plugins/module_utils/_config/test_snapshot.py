@@ -16,7 +16,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._config.paths impor
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.snapshot import Snapshot
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import samples
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import Node as MergeNode
-from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import deaths
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.interruptions import interrupt_at_each_call
 
 
 class Node:
@@ -28,21 +28,21 @@ class Node:
         self.snapshot = Snapshot(str(self.file), self.paths)
         self.backup: str | None = None
 
-    def do(self, what: str) -> int:
+    def do(self, action: str) -> int:
         """Make a step's changes and return their number."""
-        if what == "take":
+        if action == "take":
             steps = self.snapshot.take(str(self.marker))
-        elif what == "restore":
+        elif action == "restore":
             steps, self.backup = self.snapshot.restore()
         else:
             steps = self.snapshot.drop()
         snapshot.apply(steps, self.paths)
-        if what == "drop":
+        if action == "drop":
             self.snapshot.prune_record()
         return len(steps)
 
     def write(self, text: str) -> None:
-        """Write as this collection does, which records what it wrote."""
+        """Write and record *text* as this collection does."""
         log = ChangeLog(str(self.file), self.paths.record(str(self.file)), TOML, Rules("type"))
         log.write(sha256(text.encode()), {"x": Record(None, None)}, keep=True)
         self.file.write_text(text)
@@ -59,7 +59,7 @@ def test_take_change_restore_drop(node: Node) -> None:
     assert node.do("take") == 1
     assert node.do("take") == 0
     node.file.write_text("bad")
-    assert node.do("restore") == 2, "nobody knows who wrote it, so that it is kept"
+    assert node.do("restore") == 2, "the content has no record, so it is backed up"
     assert node.file.read_bytes() == b"good \xff\r\n"
     assert stat.S_IMODE(node.file.stat().st_mode) == 0o640
     assert node.do("restore") == 0
@@ -76,7 +76,7 @@ def test_the_copy_is_for_root_only(node: Node) -> None:
     assert [stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()] == [0o600]
 
 
-def test_a_file_that_was_not_there_is_removed_again(node: Node) -> None:
+def test_restore_removes_new_file(node: Node) -> None:
     node.do("take")
     node.file.write_text("new")
     assert node.snapshot.exists
@@ -84,23 +84,23 @@ def test_a_file_that_was_not_there_is_removed_again(node: Node) -> None:
     assert not node.file.exists()
 
 
-def test_nothing_is_put_back_without_a_snapshot(node: Node) -> None:
-    node.file.write_text("mine")
+def test_restore_without_snapshot_changes_nothing(node: Node) -> None:
+    node.file.write_text("edited")
     assert node.do("restore") == 0
-    assert node.file.read_text() == "mine"
+    assert node.file.read_text() == "edited"
 
 
-def test_a_change_without_proof_is_nothing_to_go_back_to(node: Node) -> None:
+def test_take_of_unverified_change_keeps_the_snapshot(node: Node) -> None:
     node.file.write_text("good")
     node.do("take")
-    node.file.write_text("unproved")
+    node.file.write_text("unverified")
     node.marker.touch()
     assert node.do("take") == 0
     node.do("restore")
     assert node.file.read_text() == "good"
 
 
-def test_a_stale_snapshot_is_taken_anew(node: Node) -> None:
+def test_stale_snapshot_is_replaced(node: Node) -> None:
     node.do("take")
     node.file.write_text("the administrator's")
     assert node.do("take") == 1
@@ -109,7 +109,7 @@ def test_a_stale_snapshot_is_taken_anew(node: Node) -> None:
     assert node.file.read_text() == "the administrator's"
 
 
-def test_a_link_stays_a_link(node: Node, tmp_path: Path) -> None:
+def test_restore_keeps_the_link(node: Node, tmp_path: Path) -> None:
     target = tmp_path / "elsewhere"
     target.write_text("good")
     node.file.symlink_to(target)
@@ -120,7 +120,7 @@ def test_a_link_stays_a_link(node: Node, tmp_path: Path) -> None:
     assert target.read_text() == "good"
 
 
-def test_mode_and_owner_come_back_with_a_file_that_was_removed(node: Node) -> None:
+def test_restore_of_removed_file_has_mode_and_owner(node: Node) -> None:
     node.file.write_text("good")
     node.file.chmod(0o640)
     if os.geteuid() == 0:
@@ -138,47 +138,47 @@ def test_mode_and_owner_come_back_with_a_file_that_was_removed(node: Node) -> No
 
 
 class TestEditsOfOthers:
-    def test_are_kept_before_a_rollback(self, node: Node) -> None:
+    def test_restore_backs_up_edits(self, node: Node) -> None:
         node.file.write_text("good")
         node.do("take")
-        node.write("ours")
-        node.file.write_text("theirs, with a password")
+        node.write("managed")
+        node.file.write_text("edited, with a password")
         assert node.do("restore") == 2
         assert node.file.read_text() == "good"
         assert node.backup is not None
-        assert Path(node.backup).read_text() == "theirs, with a password"
+        assert Path(node.backup).read_text() == "edited, with a password"
         assert stat.S_IMODE(Path(node.backup).stat().st_mode) == 0o600
         assert stat.S_IMODE(Path(node.backup).parent.stat().st_mode) == 0o700
 
-    def test_what_we_wrote_needs_no_backup(self, node: Node) -> None:
+    def test_managed_content_is_not_backed_up(self, node: Node) -> None:
         node.file.write_text("good")
         node.do("take")
-        node.write("ours")
+        node.write("managed")
         assert node.do("restore") == 1
         assert node.backup is None
         assert not Path(node.paths.backups).exists()
 
-    def test_made_while_a_rollback_is_planned_are_not_lost(self, node: Node) -> None:
+    def test_edit_during_a_rollback_is_kept(self, node: Node) -> None:
         node.file.write_text("good")
         node.do("take")
-        node.write("ours")
+        node.write("managed")
         steps, _backup = node.snapshot.restore()
-        node.file.write_text("theirs")
+        node.file.write_text("edited")
         with pytest.raises(FilesError, match="was changed by others meanwhile"):
             snapshot.apply(steps, node.paths)
-        assert node.file.read_text() == "theirs"
+        assert node.file.read_text() == "edited"
 
-    def test_make_a_snapshot_from_before_stale(self, node: Node) -> None:
+    def test_edit_makes_earlier_snapshot_stale(self, node: Node) -> None:
         node.file.write_text("good")
         node.do("take")
-        node.write("ours")
+        node.write("managed")
         node.marker.touch()
         assert node.do("take") == 0
-        node.file.write_text("ours, and theirs")
+        node.file.write_text("managed and edited")
         assert node.do("take") == 1
-        node.write("ours again")
+        node.write("managed again")
         node.do("restore")
-        assert node.file.read_text() == "ours, and theirs"
+        assert node.file.read_text() == "managed and edited"
 
 
 DAMAGED = ("3", '{"content": 1, "mode": 0, "owner": null}', '{"content": null, "mode": 0, "owner": 3}')
@@ -188,17 +188,17 @@ DAMAGED = ("3", '{"content": 1, "mode": 0, "owner": null}', '{"content": null, "
     "content",
     ["", "{", "[]", "{}", *(f'{{"format": 1, "record": {record}}}' for record in DAMAGED)],
 )
-def test_damaged(node: Node, content: str) -> None:
-    node.file.write_text("mine")
+def test_damaged_snapshot_is_refused(node: Node, content: str) -> None:
+    node.file.write_text("edited")
     node.do("take")
     Path(node.snapshot.file).write_text(content)
     with pytest.raises(FilesError, match=r"is damaged: remove it and correct .*config\.toml by hand\.$"):
         node.do("restore")
-    assert node.file.read_text() == "mine"
+    assert node.file.read_text() == "edited"
 
 
-class TestWithARecord:
-    """Rollbacks of what containerd_config did: the record of changes follows the file."""
+class TestRecord:
+    """A rollback of containerd_config restores the file and its record."""
 
     def start(self, root: Path) -> tuple[MergeNode, Node]:
         merge = MergeNode(root, samples.DOCKER, "1.7")
@@ -213,7 +213,7 @@ class TestWithARecord:
         before = merge.text()
         node.do("take")
         assert merge.absent().changed
-        assert not merge.absent().changed, "a second run before the restart forgets nothing"
+        assert not merge.absent().changed, "the second run changes something"
         node.do("restore")
         assert merge.text() == before
         merge.confirm()
@@ -266,10 +266,10 @@ class TestWithARecord:
         assert merge.text() == samples.DOCKER
         assert not list((tmp_path / "state" / "state").rglob("*.json"))
 
-    def test_killed_at_every_step(self, tmp_path: Path) -> None:
-        """Cut off anywhere between snapshot and rollback, and then rolled back: the removal can be repeated."""
+    def test_rollback_after_interruption_at_each_step(self, tmp_path: Path) -> None:
+        """After an interruption and a rollback, the removal can be repeated."""
 
-        def fail(merge: MergeNode, node: Node) -> None:
+        def roll_back_removal(merge: MergeNode, node: Node) -> None:
             node.do("take")
             merge.absent()
             node.do("restore")
@@ -277,7 +277,7 @@ class TestWithARecord:
         merge, node = self.start(tmp_path / "node")
         before = merge.text()
         states = 0
-        for at in deaths(lambda: fail(merge, node), tmp_path / "node"):
+        for at in interrupt_at_each_call(lambda: roll_back_removal(merge, node), tmp_path / "node"):
             assert merge.text() in (before, samples.DOCKER)
             node.do("restore")
             if node.marker.exists():

@@ -27,18 +27,18 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._document import is
         (MISSING, None, False),
     ],
 )
-def test_same(one: object, other: object, expected: bool) -> None:
+def test_is_same_compares_types(one: object, other: object, expected: bool) -> None:
     assert is_same(one, other) is expected
 
 
-def test_get_goes_through_tables_only() -> None:
+def test_get_reads_through_tables_only() -> None:
     tree = {"a": {"b": "text"}}
     assert trees.get(tree, ("a", "b")) == "text"
     assert trees.get(tree, ("a", "b", "c")) is MISSING
     assert trees.get(tree, ("x",), 3) == 3
 
 
-def test_table_names_what_is_none() -> None:
+def test_table_at_a_value_raises() -> None:
     assert trees.table({}, ("a", "b")) == {}
     with pytest.raises(trees.NotATableError, match=r'a\."x\.y" is not a table'):
         trees.table({"a": {"x.y": 1}}, ("a", "x.y", "z"))
@@ -55,7 +55,7 @@ def test_table_names_what_is_none() -> None:
         ({"a": {"b": {"c": 1, "d": 2}}}, (), {"a": {"b": {"d": 2}}}),
     ],
 )
-def test_drop_takes_empty_parents_along(tree: trees.Tree, keep: t.Any, expected: trees.Tree) -> None:
+def test_drop_removes_empty_parents(tree: trees.Tree, keep: t.Any, expected: trees.Tree) -> None:
     trees.drop(tree, ("a", "b", "c"), keep)
     assert tree == expected
 
@@ -65,7 +65,7 @@ def test_drop_takes_empty_parents_along(tree: trees.Tree, keep: t.Any, expected:
     [
         ({"a": 1}, {"a": 1}, []),
         ({"a": 1, "b": 2}, {"b": 3}, [Edit(("a",), MISSING), Edit(("b",), 3)]),
-        # a new table comes whole, but beside its relatives
+        # a new table is one edit; parents that have nothing else are implied
         ({}, {"p": {"q": {"r": {"x": 1, "o": {"y": 2}}}}}, [Edit(("p", "q", "r"), {"x": 1, "o": {"y": 2}})]),
         ({"p": {"q": {}}}, {"p": {"q": {"x": 1}}}, [Edit(("p", "q", "x"), 1)]),
         ({"p": {"q": {"x": 1}}}, {}, [Edit(("p",), MISSING)]),
@@ -74,11 +74,11 @@ def test_drop_takes_empty_parents_along(tree: trees.Tree, keep: t.Any, expected:
         ({}, {"p": {}}, [Edit(("p",), {})]),
     ],
 )
-def test_edits(before: trees.Tree, after: trees.Tree, expected: list[Edit]) -> None:
+def test_find_edits_of_each_difference(before: trees.Tree, after: trees.Tree, expected: list[Edit]) -> None:
     assert trees.find_edits(before, after) == expected
 
 
-def test_edits_lead_from_any_tree_to_any_other() -> None:
+def test_edits_transform_any_tree_into_another() -> None:
     hypothesis = pytest.importorskip("hypothesis")
     from hypothesis import strategies as st
 
@@ -89,7 +89,7 @@ def test_edits_lead_from_any_tree_to_any_other() -> None:
     )
 
     @hypothesis.given(tables, tables)
-    def lead(before: trees.Tree, after: trees.Tree) -> None:
+    def check(before: trees.Tree, after: trees.Tree) -> None:
         result = copy.deepcopy(before)
         for edit in trees.find_edits(before, after):
             if edit.value is MISSING:
@@ -99,10 +99,10 @@ def test_edits_lead_from_any_tree_to_any_other() -> None:
         assert is_same(result, after)
         assert bool(trees.find_edits(before, after)) is not is_same(before, after)
 
-    lead()
+    check()
 
 
-def test_changed_leaves() -> None:
+def test_compare_leaves_returns_changes() -> None:
     assert trees.compare_leaves({"a": {}, "b": 1, "c": 1}, {"a": {"x": 1}, "b": 1, "c": True}) == {
         ("a",): ({}, MISSING),
         ("a", "x"): (MISSING, 1),

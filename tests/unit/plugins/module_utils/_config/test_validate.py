@@ -14,10 +14,10 @@ if t.TYPE_CHECKING:
 
 
 class TestFindProgram:
-    def test_given_program_is_used(self) -> None:
+    def test_named_program_is_used(self) -> None:
         assert validate.find_program("/x/daemon", "daemon") == "/x/daemon"
 
-    def test_found_in_usual_places(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_program_is_found_in_usual_places(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(validate, "SEARCH_PATH", str(tmp_path))
         monkeypatch.setenv("PATH", "/nowhere")
         assert validate.find_program(None, "daemon") is None

@@ -16,7 +16,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import driver
 GPU = "sys/bus/pci/devices/0000:01:00.0"
 
 
-def put(root: Path, files: dict[str, bytes]) -> None:
+def write_files(root: Path, files: dict[str, bytes]) -> None:
     for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(content)
@@ -25,7 +25,9 @@ def put(root: Path, files: dict[str, bytes]) -> None:
 UNLOAD = ("nvidia_uvm", "nvidia_drm", "nvidia")
 
 
-def refusing(commands: list[str], errors: Mapping[str, str]) -> Callable[[Sequence[str]], tuple[int, str, str]]:
+def make_failing_runner(
+    commands: list[str], errors: Mapping[str, str]
+) -> Callable[[Sequence[str]], tuple[int, str, str]]:
     """Return a runner that records the *commands*, and fails with the text of *errors*."""
 
     def run(command: Sequence[str]) -> tuple[int, str, str]:
@@ -40,14 +42,14 @@ def refusing(commands: list[str], errors: Mapping[str, str]) -> Callable[[Sequen
 def test_apply_plan_keeps_the_order(tmp_path: Path) -> None:
     commands: list[str] = []
     plan = Plan(unload=UNLOAD, load=("nvidia", "nvidia_uvm"))
-    assert reload.apply_plan(plan, str(tmp_path), refusing(commands, {})) is None
+    assert reload.apply_plan(plan, str(tmp_path), make_failing_runner(commands, {})) is None
     assert commands == [*(f"rmmod {name}" for name in UNLOAD), "modprobe nvidia", "modprobe nvidia_uvm"]
 
 
 @pytest.mark.parametrize("words", ["Module nvidia is in use", "Resource temporarily unavailable", "resource busy"])
 def test_apply_plan_with_busy_module_loads_others_again(tmp_path: Path, words: str) -> None:
     commands: list[str] = []
-    run = refusing(commands, {"rmmod nvidia": words})
+    run = make_failing_runner(commands, {"rmmod nvidia": words})
     assert reload.apply_plan(Plan(unload=UNLOAD, load=("nvidia",)), str(tmp_path), run) == (
         f"nvidia cannot be unloaded (ERROR: {words}); nvidia_drm and nvidia_uvm, unloaded before it, are loaded again"
     )
@@ -60,7 +62,7 @@ def test_apply_plan_with_busy_module_loads_others_again(tmp_path: Path, words: s
 )
 def test_apply_plan_with_other_error_loads_others_again_and_raises(tmp_path: Path, words: str, remedy: str) -> None:
     commands: list[str] = []
-    run = refusing(commands, {"rmmod nvidia_drm": words})
+    run = make_failing_runner(commands, {"rmmod nvidia_drm": words})
     with pytest.raises(ModulesError) as caught:
         reload.apply_plan(Plan(unload=UNLOAD), str(tmp_path), run)
     assert str(caught.value).startswith(
@@ -72,7 +74,7 @@ def test_apply_plan_with_other_error_loads_others_again_and_raises(tmp_path: Pat
 @pytest.mark.parametrize("words", ["Key was rejected by service", "Required key not available"])
 def test_explain_load_failure_with_unknown_signature_names_key(tmp_path: Path, words: str) -> None:
     assert "mokutil --import the public key" in reload.explain_load_failure("nvidia", words, str(tmp_path))
-    put(tmp_path, {"var/lib/dkms/mok.pub": b""})
+    write_files(tmp_path, {"var/lib/dkms/mok.pub": b""})
     assert "mokutil --import /var/lib/dkms/mok.pub" in reload.explain_load_failure("nvidia", words, str(tmp_path))
 
 
@@ -81,11 +83,11 @@ def test_explain_load_failure_without_permission_requires_root(tmp_path: Path) -
 
 
 def test_explain_load_failure_without_permission_under_secure_boot_names_key(tmp_path: Path) -> None:
-    put(tmp_path, {driver.SECURE_BOOT: b"\x06\0\0\0\x01"})
+    write_files(tmp_path, {driver.SECURE_BOOT: b"\x06\0\0\0\x01"})
     assert "Secure Boot is on" in reload.explain_load_failure("nvidia", "Operation not permitted", str(tmp_path))
 
 
-def test_explain_load_failure_without_gpu_says_so(tmp_path: Path) -> None:
+def test_explain_load_failure_without_gpu_reports_it(tmp_path: Path) -> None:
     message = reload.explain_load_failure("nvidia", "could not insert 'nvidia': No such device", str(tmp_path))
     assert message.startswith(
         "The kernel module nvidia cannot be loaded (could not insert 'nvidia': No such device): there is"
@@ -102,7 +104,7 @@ def test_explain_load_failure_without_gpu_says_so(tmp_path: Path) -> None:
     ],
 )
 def test_explain_load_failure_with_held_gpu_names_holder(tmp_path: Path, holder: str | None, words: str) -> None:
-    put(tmp_path, {f"{GPU}/vendor": b"0x10de\n", f"{GPU}/class": b"0x030200\n"})
+    write_files(tmp_path, {f"{GPU}/vendor": b"0x10de\n", f"{GPU}/class": b"0x030200\n"})
     if holder:
         (tmp_path / "drivers" / holder).mkdir(parents=True)
         (tmp_path / GPU / "driver").symlink_to(tmp_path / "drivers" / holder)

@@ -16,7 +16,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract i
 ALLOCATION = "scheduler.framework.gpushare.allocation"
 
 
-def look(*objects: dict[str, Any], **options: Any) -> dict[str, Any]:
+def allocate_objects(*objects: dict[str, Any], **options: Any) -> dict[str, Any]:
     return allocate(*read_dump(list(objects)), **options)
 
 
@@ -25,7 +25,7 @@ def look(*objects: dict[str, Any], **options: Any) -> dict[str, Any]:
 )
 def test_allocate_pods_of_one_gpu(amounts: tuple[int, ...], allocated: int, percent: int) -> None:
     pods = [share_pod(f"p{number}", amounts=(amount,)) for number, amount in enumerate(amounts)]
-    found = look(share_node("w1"), *pods)
+    found = allocate_objects(share_node("w1"), *pods)
     assert found["cluster"] == {"allocated": allocated, "total": 16, "percent": percent}
     assert found["unit"] == "GiB"
     assert found["findings"] == []
@@ -40,7 +40,7 @@ def test_allocate_returns_documented_shape() -> None:
         share_pod("a", namespace="z"),
         share_pod("lost", index=None, deleted=True),
     ]
-    assert look(share_node("w1", 32, 2), *pods) == {
+    assert allocate_objects(share_node("w1", 32, 2), *pods) == {
         "nodes": [
             {
                 "name": "w1",
@@ -97,13 +97,13 @@ def test_allocate_returns_documented_shape() -> None:
 
 def test_allocate_lists_nodes_with_memory_by_name() -> None:
     nodes = [share_node("w2"), share_node("none", None, None), share_node("gone", 0, 0), share_node("w1")]
-    found = look(*nodes, share_pod("p", on="none"), share_pod("q", on="nowhere"))
+    found = allocate_objects(*nodes, share_pod("p", on="none"), share_pod("q", on="nowhere"))
     assert [node["name"] for node in found["nodes"]] == ["w1", "w2"]
     assert found["cluster"] == {"allocated": 0, "total": 32, "percent": 0}
 
 
 def test_allocate_with_index_beyond_gpus_adds_gpu() -> None:
-    found = look(share_node("w1", 32, 2), share_pod("p", index=7), share_pod("q", index=-5, amounts=(1,)))
+    found = allocate_objects(share_node("w1", 32, 2), share_pod("p", index=7), share_pod("q", index=-5, amounts=(1,)))
     (node,) = found["nodes"]
     assert node["gpus"] == [
         {"index": -5, "total": 16, "allocated": 1},
@@ -116,7 +116,7 @@ def test_allocate_with_index_beyond_gpus_adds_gpu() -> None:
 
 
 def test_allocate_without_count_has_no_gpus() -> None:
-    found = look(share_node("w1", 16, None), share_pod("p"))
+    found = allocate_objects(share_node("w1", 16, None), share_pod("p"))
     (node,) = found["nodes"]
     assert node["gpus"] == [{"index": 0, "total": 0, "allocated": 3}]
     assert (node["allocated"], node["total"], found["unit"]) == (3, 16, "")
@@ -136,8 +136,8 @@ def test_allocate_without_count_has_no_gpus() -> None:
     ],
 )
 def test_guess_unit_of_first_node_with_gpus(nodes: list[dict[str, Any]], unit: str) -> None:
-    assert look(*nodes)["unit"] == unit
-    assert look(*nodes, unit="GiB")["unit"] == "GiB"
+    assert allocate_objects(*nodes)["unit"] == unit
+    assert allocate_objects(*nodes, unit="GiB")["unit"] == "GiB"
 
 
 def test_allocate_of_one_node_equals_that_of_all() -> None:
@@ -148,51 +148,51 @@ def test_allocate_of_one_node_equals_that_of_all() -> None:
         share_pod("q", on="w2"),
         share_node("w3", 640, 4),
     ]
-    whole = look(*objects)
+    whole = allocate_objects(*objects)
     for node in whole["nodes"]:
-        alone = look(*objects, node=node["name"])
+        alone = allocate_objects(*objects, node=node["name"])
         assert alone["nodes"] == [node]
         assert alone["cluster"] == {key: node[key] for key in ("allocated", "total", "percent")}
-    assert look(*objects, node="w2")["nodes"] == []
-    assert [each["object"] for each in look(*objects, node="w2")["findings"]] == [
+    assert allocate_objects(*objects, node="w2")["nodes"] == []
+    assert [each["object"] for each in allocate_objects(*objects, node="w2")["findings"]] == [
         "w2",
     ]
 
 
 def test_allocate_of_unknown_node_raises() -> None:
     with pytest.raises(UnknownNode, match="There is no node w9 in the cluster; correct the name"):
-        look(share_node("w1"), node="w9")
+        allocate_objects(share_node("w1"), node="w9")
 
 
 def test_allocate_lists_pods_on_request() -> None:
-    (node,) = look(share_node("w1"), share_pod("p"), list_pods=False)["nodes"]
+    (node,) = allocate_objects(share_node("w1"), share_pod("p"), list_pods=False)["nodes"]
     assert "pods" not in node
     assert node["allocated"] == 3
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_allocate_of_random_cluster_has_consistent_sums(seed: int) -> None:
-    chance = random.Random(seed)  # noqa: S311
+    generator = random.Random(seed)  # noqa: S311
     nodes = [
-        share_node(f"w{number}", chance.choice([None, 0, 7, 16, 320]), chance.choice([None, 0, 1, 4]))
+        share_node(f"w{number}", generator.choice([None, 0, 7, 16, 320]), generator.choice([None, 0, 1, 4]))
         for number in range(6)
     ]
     allocations = ["", "{}", '{"0": {"1": 2, "9": 1}}', '{"0": {"-1": 2}}', "nonsense"]
     pods = [
         share_pod(
             f"p{number}",
-            on=f"w{chance.randrange(7)}",
-            amounts=[chance.choice([None, 0, 1, 5]) for _container in range(chance.randrange(1, 4))],
-            index=chance.choice([None, -1, 0, 1, 3, 12, "x"]),
-            phase=chance.choice(["Pending", "Running", "Failed"]),
-            annotations={ALLOCATION: chance.choice(allocations)},
+            on=f"w{generator.randrange(7)}",
+            amounts=[generator.choice([None, 0, 1, 5]) for _container in range(generator.randrange(1, 4))],
+            index=generator.choice([None, -1, 0, 1, 3, 12, "x"]),
+            phase=generator.choice(["Pending", "Running", "Failed"]),
+            annotations={ALLOCATION: generator.choice(allocations)},
         )
         for number in range(60)
     ]
-    found = look(*nodes, *pods)
+    found = allocate_objects(*nodes, *pods)
     shuffled = [*nodes, *pods]
-    chance.shuffle(shuffled)
-    assert look(*shuffled) == found
+    generator.shuffle(shuffled)
+    assert allocate_objects(*shuffled) == found
     for node in found["nodes"]:
         assert node["allocated"] == sum(gpu["allocated"] for gpu in node["gpus"]) + node["pending"]
         assert node["allocated"] == sum(pod["allocated"] for pod in node["pods"])
@@ -204,7 +204,7 @@ def test_allocate_of_random_cluster_has_consistent_sums(seed: int) -> None:
         assert found["cluster"][part] == sum(node[part] for node in found["nodes"])
 
 
-def test_allocate_with_implausible_count_has_no_entry_for_each_gpu() -> None:
+def test_allocate_with_implausible_count_lists_only_allocated_gpus() -> None:
     found = allocate(*read_dump([share_node("w1", 16, 3 * 10**6), share_pod("p"), share_node("w2")]))
     first, second = found["nodes"]
     assert (first["gpu_count"], first["gpus"]) == (0, [{"index": 0, "total": 0, "allocated": 3}])

@@ -42,14 +42,14 @@ def find(node: dict[str, Any], *pods: dict[str, Any]) -> list[dict[str, str]]:
         (share_node("w1", 16, 129), ["gpu_count_implausible"]),
         (share_node("w1", 0, 2 * 10**9), ["gpu_count_implausible"]),
         (share_node("w1", 16, 1, capacity={GPU_COUNT: "1E18"}), ["gpu_count_implausible"]),
-        (share_node("w1", 16, 1, offered={"nvidia.com/gpu": "1"}), ["both_plugins"]),
-        (share_node("w1", 16, 1, offered={"nvidia.com/gpu.shared": "4"}), ["both_plugins"]),
-        # What NVIDIA's plugin leaves behind when it goes.
-        (share_node("w1", 16, 1, offered={"nvidia.com/mig-1g.5gb": "7"}), ["both_plugins"]),
+        (share_node("w1", 16, 1, allocatable={"nvidia.com/gpu": "1"}), ["both_plugins"]),
+        (share_node("w1", 16, 1, allocatable={"nvidia.com/gpu.shared": "4"}), ["both_plugins"]),
+        # NVIDIA's plugin leaves these resources when it is removed.
+        (share_node("w1", 16, 1, allocatable={"nvidia.com/mig-1g.5gb": "7"}), ["both_plugins"]),
         # Of the network operator.
-        (share_node("w1", 16, 1, offered={"nvidia.com/hostdev": "8", "nvidia.com/gpunet": "1"}), []),
-        (share_node("w1", 16, 1, offered={"nvidia.com/gpu": "0"}, capacity={"nvidia.com/gpu": "1"}), []),
-        (share_node("w1", None, None, offered={"nvidia.com/gpu": "1"}), []),
+        (share_node("w1", 16, 1, allocatable={"nvidia.com/hostdev": "8", "nvidia.com/gpunet": "1"}), []),
+        (share_node("w1", 16, 1, allocatable={"nvidia.com/gpu": "0"}, capacity={"nvidia.com/gpu": "1"}), []),
+        (share_node("w1", None, None, allocatable={"nvidia.com/gpu": "1"}), []),
     ],
 )
 def test_find_in_node_of_each_node(node: dict[str, Any], codes: list[str]) -> None:
@@ -70,7 +70,7 @@ def test_find_in_node_of_each_node(node: dict[str, Any], codes: list[str]) -> No
         ),
         (share_node("w1", 16, 0), "has aliyun.com/gpu-mem 16 without aliyun.com/gpu-count, "),
         (
-            share_node("w1", 16, 1, offered={"nvidia.com/gpu": "1", "nvidia.com/gpu.shared": "4"}),
+            share_node("w1", 16, 1, allocatable={"nvidia.com/gpu": "1", "nvidia.com/gpu.shared": "4"}),
             "has the same GPUs as aliyun.com/gpu-mem and as nvidia.com/gpu, nvidia.com/gpu.shared, ",
         ),
     ],
@@ -120,7 +120,7 @@ def test_find_in_node_with_overcommitted_gpu_reports_it() -> None:
     (finding,) = find(node, *full, share_pod("r", amounts=(1,)), share_pod("s", index=1))
     assert (finding["code"], finding["object"]) == ("gpu_overcommitted", "w1")
     assert finding["message"].startswith("Node w1 has 17 of 16 GiB of GPU 0 allocated; move pods to")
-    # The GPU beside it is unhealthy, and the extender gives away what the node has.
+    # The other GPU is unhealthy, and the extender allocates the capacity of the node.
     assert find(share_node("w1", 16, 2, capacity={"aliyun.com/gpu-mem": "32"}), *full) == []
     (finding,) = find(node, *full, share_pod("r", amounts=(1,), deleted=True))
     assert "1 of them to pods that are terminating, which gpushare's extender no longer counts" in finding["message"]

@@ -22,7 +22,7 @@ ALLOCATION = "scheduler.framework.gpushare.allocation"
 
 def test_extract_node_returns_gpus() -> None:
     node = share_node(
-        "w1", 32, 2, capacity={GPU_MEM: "40"}, offered={"nvidia.com/gpu": "2", "nvidia.com/mig-1g.5gb": "0"}
+        "w1", 32, 2, capacity={GPU_MEM: "40"}, allocatable={"nvidia.com/gpu": "2", "nvidia.com/mig-1g.5gb": "0"}
     )
     assert extract_node(node) == NodeShare("w1", "10.0.0.1", 32, 2, 40, 2, ("nvidia.com/gpu",))
 
@@ -97,7 +97,7 @@ def test_extract_pod_reads_index(index: Any, amounts: Any) -> None:
         ('{"0": {"2": 4, "0": 1}, "1": {"2": 2}}', ((0, 1), (2, 6))),
         ('{"0": {"-1": 4}}', ((-1, 4),)),
         ('{"0": null, "1": {"1": 2}}', ((1, 2),)),
-        # From here on nothing is said, and the index counts.
+        # From here on, the annotation has no allocation, and the index is used.
         ("{}", ((1, 3),)),
         ('{"0": {}}', ((1, 3),)),
         ('{"main": {"0": 4}}', ((1, 3),)),
@@ -134,7 +134,7 @@ def env(*values: Any) -> list[dict[str, Any]]:
         (True, [{"name": "OTHER", "value": "all"}], False),
         (True, None, False),
         (False, env({"value": "all"}), True),
-        # A container beside it that hides all GPUs from itself does no harm; the last of two counts.
+        # Another container that hides all GPUs from itself is accepted; the last of two values is used.
         (False, env({"value": "void"}), False),
         (False, env({}), False),
         (False, env({"value": "all"}, {"value": "none"}), False),

@@ -16,13 +16,13 @@ NODE, POD = share_node("w1"), share_pod("p")
 MIXED = {"apiVersion": "v1", "kind": "List", "items": [NODE, POD, {"kind": "Service", "metadata": {"name": "s"}}]}
 
 
-def bare(item: dict[str, Any]) -> dict[str, Any]:
+def drop_kind(item: dict[str, Any]) -> dict[str, Any]:
     """An object as in a list of the API server, which has the kind only once."""
     return {key: value for key, value in item.items() if key != "kind"}
 
 
-NODES = {"kind": "NodeList", "items": [bare(NODE)]}
-PODS = {"kind": "PodList", "items": [bare(POD)]}
+NODES = {"kind": "NodeList", "items": [drop_kind(NODE)]}
+PODS = {"kind": "PodList", "items": [drop_kind(POD)]}
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ PODS = {"kind": "PodList", "items": [bare(POD)]}
         [NODES, [POD]],
         [NODE, POD],
         [MIXED, PODS],
-        [NODES, {"kind": "PodList", "items": [bare(POD), bare(POD)]}],
+        [NODES, {"kind": "PodList", "items": [drop_kind(POD), drop_kind(POD)]}],
     ],
     ids=range(10),
 )
@@ -54,7 +54,7 @@ def test_read_dump_of_each_shape(given: list[Any]) -> None:
         ("[" * 100_000, "is not JSON"),
         ("{}", "an object without a kind"),
         ({"items": [NODE]}, "an object without a kind"),
-        ([bare(NODE)], "an object without a kind"),
+        ([drop_kind(NODE)], "an object without a kind"),
         (3, "Lists of nodes and pods were expected, not 3;"),
         (PODS, "The input has no node; save nodes and pods by: kubectl get nodes,pods -A -o json."),
         ([], "The input has no node"),

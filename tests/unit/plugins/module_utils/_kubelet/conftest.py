@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes for the tests of whole runs; they need ruamel.yaml, which nodes do not have."""
+"""Fixtures with nodes. They require ruamel.yaml, which is not on nodes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ def node(tmp_path: Path) -> Node:
 
 
 @pytest.fixture
-def cared_for(tmp_path: Path) -> Node:
+def handwritten_node(tmp_path: Path) -> Node:
     """A node whose configuration was written by hand."""
-    from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._kubelet.kubelet_node import CARED_FOR, Node
+    from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._kubelet.kubelet_node import (
+        HANDWRITTEN,
+        Node,
+    )
 
-    return Node(tmp_path, CARED_FOR)
+    return Node(tmp_path, HANDWRITTEN)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node in a folder: the node's half of the module on real files, and the controller's above it."""
+"""A fake node in a folder, on which both parts of the module run."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ VALUES: dict[str, t.Any] = {
     "systemReserved": {"cpu": 1, "memory": "512Mi"},
 }
 # A file maintained by hand, with what a round trip through a library would change.
-CARED_FOR = """\
-# ours for years
+HANDWRITTEN = """\
+# written by the site
 apiVersion: "kubelet.config.k8s.io/v1beta1"
 kind: KubeletConfiguration
 maxPods:   250   # a big one
 kubeReserved:
-    # the container runtime is hungry
+    # the container runtime needs more
     memory: 2Gi   # measured
     ephemeral-storage: 1Gi
 evictionHard: {memory.available: 500Mi, nodefs.available: 10%, nodefs.inodesFree: 5%, imagefs.available: 15%, imagefs.inodesFree: 5%}
@@ -42,11 +42,11 @@ systemReserved:
 
 
 class Killed(BaseException):
-    """The run is killed."""
+    """Raised in place of a SIGKILL."""
 
 
 class Node:
-    """One node, whose kubelet is started by `systemd` with a unit, or not at all."""
+    """A node whose kubelet is started by a unit of systemd, or not at all."""
 
     def __init__(self, folder: Path, text: str = KUBEADM) -> None:
         self.folder = folder
@@ -62,7 +62,7 @@ class Node:
         self.writes_left: int | None = None
 
     def answer(self, request: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Answer as the node."""
+        """Return what the part on the node returns."""
         self.requests.append(request["do"])
         given = copy.deepcopy({key: value for key, value in request.items() if key != "do"})
         if request["do"] == "write":
@@ -71,7 +71,7 @@ class Node:
                 write(**{**given, "orders": given["orders"][: self.writes_left]})
                 raise Killed
             return {"backups": write(**given)}
-        return node.read(**given, run=self._systemctl, look_at=self._look, list_processes=list)
+        return node.read(**given, run=self._systemctl, look_at=self._read_proc, list_processes=list)
 
     def _systemctl(self, _command: t.Sequence[str]) -> tuple[int, str]:
         if self.started_with is None:
@@ -79,7 +79,7 @@ class Node:
         return 0, f"# /lib/kubelet.service\n[Service]\nExecStart=/usr/bin/kubelet {self.started_with}\n"
 
     @staticmethod
-    def _look(path: str) -> str | None:
+    def _read_proc(path: str) -> str | None:
         return {"/proc/sys/kernel/pid_max": "32768\n", "/proc/sys/kernel/threads-max": "60000\n"}.get(path)
 
     def run(self, values: t.Any = None, check: bool = False, diff: bool = True, **options: t.Any) -> dict[str, t.Any]:
@@ -96,8 +96,8 @@ class Node:
         }
         return controller.run(arguments, RT, self.answer, check, diff)
 
-    def run_and_die(self, writes: int, **options: t.Any) -> None:
-        """Run the module, which is killed after so many writes, if there are more."""
+    def run_interrupted(self, writes: int, **options: t.Any) -> None:
+        """Run the module, and interrupt it after this number of writes."""
 
         def limit() -> None:
             self.writes_left = writes
@@ -110,7 +110,7 @@ class Node:
             self.before_write = lambda: None
 
     def files(self) -> dict[str, bytes]:
-        """Return all files but for state and backups."""
+        """Return all files except state and backups."""
         return {
             str(path.relative_to(self.folder)): path.read_bytes()
             for path in sorted(self.folder.rglob("*"))

@@ -18,16 +18,16 @@ KUBEADM_FLAGS = 'KUBELET_KUBEADM_ARGS="--container-runtime-endpoint=unix:///run/
 NOTHING: dict[str, t.Any] = {}
 
 
-def found(unit: str, files: t.Mapping[str, t.Any] | None = None) -> dict[str, tuple[str, str]]:
-    """Return the flags that a unit comes to."""
+def read_flags(unit: str, files: t.Mapping[str, t.Any] | None = None) -> dict[str, tuple[str, str]]:
+    """Return value and source of each flag of a unit."""
     words = command.read_unit(unit, (files or NOTHING).get)
     assert words is not None
     return {flag.name: (flag.value, flag.source) for flag in command.flags(words)}
 
 
-def test_the_packages_unit_and_where_each_flag_is_written() -> None:
+def test_unit_of_the_package_has_flags_with_sources() -> None:
     extra = 'KUBELET_EXTRA_ARGS=--kube-reserved=cpu=1 --eviction_hard="memory.available<1Gi"\n'
-    flags = found(UNIT, {FLAGS: KUBEADM_FLAGS, EXTRA: extra})
+    flags = read_flags(UNIT, {FLAGS: KUBEADM_FLAGS, EXTRA: extra})
     assert flags == {
         "bootstrap-kubeconfig": (
             "/etc/kubernetes/bootstrap-kubelet.conf",
@@ -43,7 +43,7 @@ def test_the_packages_unit_and_where_each_flag_is_written() -> None:
         "kube-reserved": ("cpu=1", f"KUBELET_EXTRA_ARGS in {EXTRA}"),
         "eviction-hard": ("memory.available<1Gi", f"KUBELET_EXTRA_ARGS in {EXTRA}"),
     }
-    assert "container-runtime-endpoint" not in found(UNIT)
+    assert "container-runtime-endpoint" not in read_flags(UNIT)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_the_packages_unit_and_where_each_flag_is_written() -> None:
             {"/1": "A=--config=/b", "/2": "# A=x\n; A=x\nA='--config=/c'\n"},
             ("/c", "A in /2"),
         ),
-        # an empty one removes those before it
+        # an empty EnvironmentFile removes the earlier ones
         (
             "EnvironmentFile=/1\nEnvironmentFile=\nEnvironment=A=--config=/a",
             {"/1": "A=--config=/b"},
@@ -74,9 +74,9 @@ def test_the_packages_unit_and_where_each_flag_is_written() -> None:
         ("Environment=A=--config=/a\nEnvironmentFile=/1", {"/1": ["x"]}, ("/a", "A in /x.conf")),
     ],
 )
-def test_variables(more: str, files: dict[str, t.Any], expected: tuple[str, str]) -> None:
+def test_variables_of_the_unit_are_resolved(more: str, files: dict[str, t.Any], expected: tuple[str, str]) -> None:
     unit = f"# /x.service\n[Service]\nExecStart=/usr/bin/kubelet $A $NONE\n\n# /x.conf\n[Unit]\nExecStart=/bin/x\n[Service]\n{more}\n"
-    assert found(unit, files)["config"] == expected
+    assert read_flags(unit, files)["config"] == expected
 
 
 @pytest.mark.parametrize(
@@ -92,21 +92,21 @@ def test_variables(more: str, files: dict[str, t.Any], expected: tuple[str, str]
         ("/usr/bin/kubelet --config '", "'"),
     ],
 )
-def test_ways_to_start_it(start: str, value: str | None) -> None:
+def test_config_of_each_command_line(start: str, value: str | None) -> None:
     unit = f"# /k.service\n[Service]\nEnvironment=F=/f/c.yaml\nExecStart={start}\n"
     words = command.read_unit(unit, NOTHING.get)
     assert words is not None
     assert command.last(command.flags(words), "config") == value
 
 
-def test_a_kubelet_without_a_unit_is_found_among_processes() -> None:
+def test_kubelet_without_a_unit_is_found_among_processes() -> None:
     processes = [["/sbin/init"], [], ["/opt/kubelet", "--config", "/c"]]
     for answer in ((1, ""), (127, ""), (0, "# /k.service\n[Service]\nExecStart=/bin/sh -c start-it\n")):
         words = command.find(lambda _command, answer=answer: answer, NOTHING.get, processes)
         assert words == [("--config", "the running kubelet"), ("/c", "the running kubelet")]
 
 
-def test_without_either_the_files_of_kubeadm_are_read() -> None:
+def test_kubelet_without_unit_and_process_is_read_from_kubeadm() -> None:
     files = {FLAGS: KUBEADM_FLAGS, "/etc/default/kubelet": "KUBELET_EXTRA_ARGS='--max-pods=5'"}
     words = command.find(lambda _command: (1, ""), files.get, [])
     assert words is not None
@@ -117,7 +117,7 @@ def test_without_either_the_files_of_kubeadm_are_read() -> None:
     assert command.find(lambda _command: (1, ""), {"/var/lib/kubelet/config.yaml": ""}.get, []) == words[:1]
 
 
-def test_what_the_node_returns(tmp_path: Path) -> None:
+def test_read_returns_files_and_processes(tmp_path: Path) -> None:
     config, folder = tmp_path / "config.yaml", tmp_path / "more"
     config.write_bytes(b"kind: x\n")
     (folder / "b").mkdir(parents=True)
@@ -133,7 +133,7 @@ def test_what_the_node_returns(tmp_path: Path) -> None:
     assert Path(answer["record_path"]).parent == tmp_path / "state" / "state" / "kubelet"
 
 
-def test_a_relative_path_begins_where_systemd_does(tmp_path: Path) -> None:
+def test_relative_path_starts_at_the_root(tmp_path: Path) -> None:
     unit = "# /k.service\n[Service]\nExecStart=/usr/bin/kubelet --config=etc/none.yaml --config-dir=none\n"
     answer = node.read(None, str(tmp_path), lambda _command: (0, unit), look_at=NOTHING.get, list_processes=list)
     assert (answer["path"], answer["drop_ins"], answer["processes"]) == ("/etc/none.yaml", [], None)

@@ -33,7 +33,7 @@ DEEP = mappings("a b", st.one_of(OTHER, mappings("x y", OTHER)))
 
 
 def trees(amounts: t.Any, empty: bool) -> t.Any:
-    """Configurations of the kubelet, and parts of them, in which nothing is *empty*."""
+    """Configurations of the kubelet and parts of them, with empty values if *empty*."""
     reserved, deep = mappings("cpu memory pid", amounts), DEEP
     if not empty:
         reserved, deep = reserved.filter(bool), deep.filter(lambda tree: tree and {} not in tree.values())
@@ -42,8 +42,8 @@ def trees(amounts: t.Any, empty: bool) -> t.Any:
     return st.fixed_dictionaries({}, optional={**kinds, "deep": deep})
 
 
-def fit(tree: t.Any, values: t.Any) -> bool:
-    """Whether no value lies where the other has a mapping."""
+def is_mergeable(tree: t.Any, values: t.Any) -> bool:
+    """Whether no value is at a path where the other has a mapping."""
     above = [get(tree, path[:depth], {}) for path in leaves(values) for depth in range(1, len(path))]
     there = [get(tree, path) for path in leaves(values)]
     return all(meaning(node) is None or isinstance(node, dict) for node in above) and not any(
@@ -52,8 +52,8 @@ def fit(tree: t.Any, values: t.Any) -> bool:
 
 
 @given(tree=trees(WRITTEN, empty=True), values=trees(AMOUNTS, empty=False))
-def test_merge_sets_the_requested_values_alone_and_can_be_undone(tree: t.Any, values: t.Any) -> None:
-    assume(fit(tree, values))
+def test_merge_sets_only_requested_values_and_can_be_undone(tree: t.Any, values: t.Any) -> None:
+    assume(is_mergeable(tree, values))
     first = copy.deepcopy(tree)
     configuration.merge(tree, values, "file")
     requested = leaves(values)
@@ -69,14 +69,14 @@ def test_merge_sets_the_requested_values_alone_and_can_be_undone(tree: t.Any, va
 
 
 @given(tree=trees(WRITTEN, empty=True), amount=AMOUNTS)
-def test_what_others_changed_since_stays(tree: t.Any, amount: str) -> None:
+def test_value_changed_by_others_is_kept(tree: t.Any, amount: str) -> None:
     first = copy.deepcopy(tree)
     values = {"systemReserved": {"cpu": "123m"}}
     configuration.merge(tree, values, "file")
     tree["systemReserved"]["cpu"] = amount
     changed = configuration.undo_values(tree, values, first)
-    was_so = configuration.is_equal(("systemReserved", "cpu"), get(first, ("systemReserved", "cpu")), amount)
-    assert changed == ([] if was_so else [("systemReserved", "cpu")])
+    is_former = configuration.is_equal(("systemReserved", "cpu"), get(first, ("systemReserved", "cpu")), amount)
+    assert changed == ([] if is_former else [("systemReserved", "cpu")])
     assert tree["systemReserved"]["cpu"] == amount
 
 
@@ -90,7 +90,7 @@ def test_what_others_changed_since_stays(tree: t.Any, amount: str) -> None:
         ("1Gi", "1G", False),
     ],
 )
-def test_amounts(left: t.Any, right: t.Any, same_meaning: bool) -> None:
+def test_amounts_are_compared_by_value(left: t.Any, right: t.Any, same_meaning: bool) -> None:
     assert configuration.is_equal(("kubeReserved", "cpu"), left, right) is same_meaning
 
 
@@ -104,5 +104,5 @@ def test_amounts(left: t.Any, right: t.Any, same_meaning: bool) -> None:
         ("on", "on", False),
     ],
 )
-def test_texts_without_quotes(written: str, requested: str, same_meaning: bool) -> None:
+def test_unquoted_texts_are_compared_by_type(written: str, requested: str, same_meaning: bool) -> None:
     assert configuration.is_equal(("syncFrequency",), Plain(written), requested) is same_meaning

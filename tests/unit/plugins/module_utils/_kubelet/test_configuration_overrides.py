@@ -24,15 +24,17 @@ def nested(path: str) -> t.Any:
     return tree
 
 
-def given(**flags: str) -> list[Flag]:
+def make_flags(**flags: str) -> list[Flag]:
     return [Flag(name.replace("_", "-"), value, "there") for name, value in flags.items()]
 
 
-def test_every_flag_of_the_kubelet_is_known_by_its_setting() -> None:
+def test_each_flag_of_the_kubelet_overrides_its_setting() -> None:
     assert len(SETTINGS) == 99
     for flag, setting in SETTINGS.items():
         given = [Flag(flag, "X=true", "there")]
-        overridden = nested(setting + (".X" if flag == "feature-gates" else ""))  # other gates than those named stay
+        overridden = nested(
+            setting + (".X" if flag == "feature-gates" else "")
+        )  # only gates that the flag names are overridden
         with pytest.raises(ConfigError, match=f"--{flag}=X=true "):
             configuration.refuse_overrides(overridden, given, {}, "file")
         for other in set(SETTINGS.values()) - {setting}:
@@ -62,7 +64,7 @@ def test_every_flag_of_the_kubelet_is_known_by_its_setting() -> None:
             },
             ({"cpu": "3"}, {}, configuration.DEFAULT_EVICTION_HARD),
         ),
-        # a flag replaces the whole, and all of its kind count
+        # a flag replaces the whole setting, with all of its pairs
         (
             {"kubeReserved": {"cpu": "1", "memory": "1Gi"}},
             {"kube_reserved": "memory=2Gi, pid=5", "eviction_hard": "memory.available<1Gi,nodefs.available<5%"},
@@ -83,17 +85,19 @@ def test_every_flag_of_the_kubelet_is_known_by_its_setting() -> None:
         ({"reservedSystemCPUs": "0", "evictionHard": {}}, {"reserved_cpus": "0,2-3"}, {}, ({}, {"cpu": "3"}, {})),
     ],
 )
-def test_what_the_kubelet_comes_to(tree: t.Any, flags: t.Any, drop_ins: t.Any, expected: t.Any) -> None:
-    found = configuration.read_effective(tree, given(**flags), drop_ins)
+def test_effective_settings_of_file_flags_and_drop_ins(
+    tree: t.Any, flags: t.Any, drop_ins: t.Any, expected: t.Any
+) -> None:
+    found = configuration.read_effective(tree, make_flags(**flags), drop_ins)
     assert (found["kubeReserved"], found["systemReserved"], found["evictionHard"]) == expected
 
 
-def test_a_flag_that_is_given_twice_counts_with_both_values() -> None:
+def test_repeated_flag_has_both_values() -> None:
     flags = [Flag("kube-reserved", "memory=2Gi", "there"), Flag("kube-reserved", "pid=5", "there")]
     assert configuration.read_effective({}, flags, {})["kubeReserved"] == {"memory": "2Gi", "pid": "5"}
 
 
-def test_the_last_drop_in_is_named() -> None:
+def test_last_drop_in_is_named() -> None:
     drop_ins = {"/d/1.conf": {"maxPods": 1}, "/d/2.conf": {"maxPods": 2}}
     with pytest.raises(ConfigError, match=r"^/d/2\.conf overrides"):
         configuration.refuse_overrides({"maxPods": 3}, [], drop_ins, "file")

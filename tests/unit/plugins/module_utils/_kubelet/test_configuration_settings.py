@@ -48,7 +48,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import con
         ({"maxPods": None}, "maxPods has no value"),
     ],
 )
-def test_what_the_kubelet_would_refuse_is_named(values: t.Any, message: str) -> None:
+def test_invalid_values_are_refused(values: t.Any, message: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
         configuration.check_values(values)
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whole runs on one node: what is written, what is merged, and what is refused."""
+"""Runs of the module on one node: files that are written, merged and refused."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ import yaml as pyyaml
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import node as node_half
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._kubelet.kubelet_node import (
-    CARED_FOR,
+    HANDWRITTEN,
     KUBEADM,
     VALUES,
     Node,
 )
 
 JSON = json.dumps({"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "maxPods": 50})
-TEXTS = {"kubeadm": KUBEADM, "by hand": CARED_FOR, "json": JSON}
+TEXTS = {"kubeadm": KUBEADM, "by hand": HANDWRITTEN, "json": JSON}
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_check_run_check_run_and_undo_to_the_byte(tmp_path: Path, text: str) -> None:
+def test_check_run_repeat_and_undo_restore_the_file(tmp_path: Path, text: str) -> None:
     node = Node(tmp_path)
     node.config.write_bytes(TEXTS[text].encode())
     first = node.files()
@@ -50,9 +50,9 @@ def test_check_run_check_run_and_undo_to_the_byte(tmp_path: Path, text: str) -> 
     assert node.files() == after
     assert node.run(state="absent", check=True)["changed"]
     assert node.files() == after
-    back = node.run(state="absent")
-    assert back["changed"]
-    assert back["needs_restart"]
+    undone = node.run(state="absent")
+    assert undone["changed"]
+    assert undone["needs_restart"]
     assert node.files() == first
     assert not node.run(state="absent")["changed"]
     assert node.records() == []
@@ -66,38 +66,38 @@ def test_only_lines_are_added_to_kubeadms_file(node: Node) -> None:
     assert stat.S_IMODE(node.config.stat().st_mode) == 0o644
 
 
-def test_comments_and_what_others_reserve_stay(cared_for: Node) -> None:
-    done = cared_for.run({"kubeReserved": {"memory": "3Gi"}, "evictionHard": {"memory.available": "1Gi"}})
-    assert cared_for.config.read_text() == CARED_FOR.replace("2Gi   #", "'3Gi' #").replace("500Mi", "'1Gi'")
+def test_comments_and_other_reservations_are_kept(handwritten_node: Node) -> None:
+    done = handwritten_node.run({"kubeReserved": {"memory": "3Gi"}, "evictionHard": {"memory.available": "1Gi"}})
+    assert handwritten_node.config.read_text() == HANDWRITTEN.replace("2Gi   #", "'3Gi' #").replace("500Mi", "'1Gi'")
     assert done["warnings"] == []
     assert done["reserved"]["kubeReserved"] == {"memory": "3Gi", "ephemeral-storage": "1Gi"}
     assert done["resources"] == ["memory", "ephemeral-storage"]
 
 
 @pytest.mark.parametrize("written", ["2Gi", "2048Mi", "2147483648", 2147483648, "2.0Gi"])
-def test_what_means_the_same_stays_as_it_is_written(cared_for: Node, written: t.Any) -> None:
-    assert not cared_for.run({"kubeReserved": {"memory": written}})["files"]
-    assert not cared_for.state.exists()
+def test_equal_value_in_another_spelling_is_kept(handwritten_node: Node, written: t.Any) -> None:
+    assert not handwritten_node.run({"kubeReserved": {"memory": written}})["files"]
+    assert not handwritten_node.state.exists()
 
 
-def test_a_number_is_written_as_the_text_that_the_kubelet_reads(node: Node) -> None:
+def test_number_is_written_as_text(node: Node) -> None:
     node.run({"kubeReserved": {"cpu": 2, "memory": 1e9}, "systemReserved": {"cpu": 0.5}, "maxPods": 50})
     tree = pyyaml.safe_load(node.config.read_text())
     assert tree["kubeReserved"] == {"cpu": "2", "memory": "1000000000"}
     assert (tree["systemReserved"], tree["maxPods"]) == ({"cpu": "0.5"}, 50)
 
 
-def test_values_no_longer_requested_are_undone(cared_for: Node) -> None:
-    cared_for.run()
-    assert cared_for.run({"kubeReserved": {"cpu": "500m"}})["changed"]
-    assert pyyaml.safe_load(cared_for.config.read_text()) == {
-        **pyyaml.safe_load(CARED_FOR),
+def test_values_no_longer_requested_are_undone(handwritten_node: Node) -> None:
+    handwritten_node.run()
+    assert handwritten_node.run({"kubeReserved": {"cpu": "500m"}})["changed"]
+    assert pyyaml.safe_load(handwritten_node.config.read_text()) == {
+        **pyyaml.safe_load(HANDWRITTEN),
         "kubeReserved": {"memory": "2Gi", "ephemeral-storage": "1Gi", "cpu": "500m"},
     }
-    done = cared_for.run({"kubeReserved": {}})
-    assert cared_for.config.read_text() == CARED_FOR
+    done = handwritten_node.run({"kubeReserved": {}})
+    assert handwritten_node.config.read_text() == HANDWRITTEN
     assert done["needs_restart"]
-    assert cared_for.records() == []
+    assert handwritten_node.records() == []
 
 
 def test_no_values_change_nothing_even_without_a_kubelet(node: Node) -> None:
@@ -107,7 +107,7 @@ def test_no_values_change_nothing_even_without_a_kubelet(node: Node) -> None:
     assert (done["changed"], done["files"], done["reserved"]) == (False, [], {})
 
 
-def test_defaults_that_get_lost_are_named(node: Node) -> None:
+def test_lost_defaults_are_named(node: Node) -> None:
     done = node.run({"evictionHard": {"memory.available": "500Mi", "nodefs.available": "5%"}})
     [warning] = done["warnings"]
     assert "nodefs.inodesFree 5%, imagefs.available 15%, imagefs.inodesFree 5%" in warning
@@ -128,7 +128,7 @@ def test_defaults_that_get_lost_are_named(node: Node) -> None:
         ("--reserved-cpus=0-1", r"reservedSystemCPUs is 0-1, beside which the kubelet ignores kubeReserved\.cpu"),
     ],
 )
-def test_a_flag_that_overrides_the_file_is_named(node: Node, flag: str, message: str) -> None:
+def test_flag_that_overrides_the_file_is_named(node: Node, flag: str, message: str) -> None:
     node.started_with = f"{node.started_with} {flag}"
     with pytest.raises(ConfigError, match=message):
         node.run()
@@ -155,7 +155,7 @@ def test_flags_of_other_settings_are_accepted(node: Node) -> None:
         ("maxPods: 5", ""),
     ],
 )
-def test_a_drop_in_that_overrides_the_file_is_named(node: Node, text: str, named: str) -> None:
+def test_drop_in_that_overrides_the_file_is_named(node: Node, text: str, named: str) -> None:
     folder = node.folder / "kubelet.conf.d"
     (folder / "deep").mkdir(parents=True)
     drop_in = folder / "deep" / "20-more.conf"
@@ -177,7 +177,7 @@ def test_a_drop_in_that_overrides_the_file_is_named(node: Node, text: str, named
         ("--config=/nowhere/config.yaml", None, r"There is no configuration of the kubelet at /nowhere/config\.yaml"),
     ],
 )
-def test_a_file_that_the_kubelet_does_not_read_is_refused(
+def test_file_that_the_kubelet_does_not_read_is_refused(
     node: Node, started_with: str, path: str | None, message: str
 ) -> None:
     node.started_with = started_with
@@ -185,7 +185,7 @@ def test_a_file_that_the_kubelet_does_not_read_is_refused(
         node.run(path=path and path.format(config=node.config))
 
 
-def test_a_path_alone_is_enough_and_a_link_is_the_same_file(node: Node) -> None:
+def test_path_without_a_kubelet_and_link_are_accepted(node: Node) -> None:
     link = node.folder / "link.yaml"
     link.symlink_to(node.config)
     node.started_with = f"--config={link}"
@@ -205,7 +205,7 @@ def test_a_path_alone_is_enough_and_a_link_is_the_same_file(node: Node) -> None:
         ("MicroK8s", "args/kubelet"),
     ],
 )
-def test_distributions_with_a_kubelet_of_their_own_name_the_remedy(
+def test_distributions_with_own_kubelet_name_the_remedy(
     node: Node, monkeypatch: pytest.MonkeyPatch, distribution: str, remedy: str
 ) -> None:
     node.started_with = None
@@ -239,7 +239,7 @@ def test_kubesprays_file_is_edited_with_a_warning(node: Node) -> None:
         (KUBEADM, KUBEADM + "kubeReserved: &r {}\nsystemReserved: *r\n", "anchor"),
     ],
 )
-def test_a_file_that_cannot_be_edited_is_refused(node: Node, old: str, new: str, message: str) -> None:
+def test_file_that_cannot_be_edited_is_refused(node: Node, old: str, new: str, message: str) -> None:
     node.config.write_text(KUBEADM.replace(old, new, 1) if old else new)
     before = node.files()
     with pytest.raises(ConfigError, match=message):
@@ -247,14 +247,14 @@ def test_a_file_that_cannot_be_edited_is_refused(node: Node, old: str, new: str,
     assert node.files() == before
 
 
-def test_more_processes_than_there_can_be_are_refused(cared_for: Node) -> None:
-    cared_for.change("ephemeral-storage: 1Gi", "pid: '32000'")
+def test_too_many_processes_are_refused(handwritten_node: Node) -> None:
+    handwritten_node.change("ephemeral-storage: 1Gi", "pid: '32000'")
     with pytest.raises(ConfigError, match=r"32768 processes .* and the node can have 32768 in all"):
-        cared_for.run({"systemReserved": {"pid": 768}})
-    assert cared_for.run({"systemReserved": {"pid": 767}})["changed"]
+        handwritten_node.run({"systemReserved": {"pid": 768}})
+    assert handwritten_node.run({"systemReserved": {"pid": 767}})["changed"]
 
 
-def test_a_token_is_masked(node: Node) -> None:
+def test_token_is_masked(node: Node) -> None:
     node.config.write_text(KUBEADM + "staticPodURLHeader:\n  Authorization:\n  - Bearer c2VjcmV0\n# more\n")
     [shown] = node.run()["diff"]
     assert "c2VjcmV0" not in shown["before"] + shown["after"]
@@ -265,7 +265,7 @@ def test_a_token_is_masked(node: Node) -> None:
     assert "c2VjcmV0" not in shown["before"] + shown["after"]
 
 
-def test_difference_is_returned_in_diff_mode_alone(node: Node) -> None:
+def test_diff_is_returned_only_in_diff_mode(node: Node) -> None:
     assert "diff" not in node.run(check=True, diff=False)
     assert node.run(check=True)["diff"]
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Let these tests import what fakes the API server."""
+"""Make the fakes importable for these tests."""
 
 from __future__ import annotations
 

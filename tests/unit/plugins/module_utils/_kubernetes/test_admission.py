@@ -1,6 +1,9 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Admission policies of accounts: their objects, and what their expressions allow. The scenario ``sharing`` tries the same cases on an API server."""
+"""Admission policies of accounts: their objects, and the changes that their expressions allow.
+
+The scenario ``sharing`` tests the same cases on an API server.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,7 @@ def evaluate(expression: str, values: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_expressions_allow_what_the_programs_write_and_nothing_else(name: str) -> None:
+def test_expressions_allow_only_changes_of_the_programs(name: str) -> None:
     case = CASES[name]
     spec = build(ACCOUNTS[case.account])[0]["spec"]
     old = POD if case.resource == "pods" else NODE
@@ -83,7 +86,7 @@ def test_expressions_allow_what_the_programs_write_and_nothing_else(name: str) -
     assert bool(refusals) is not case.allowed, refusals
 
 
-def test_policy_concerns_no_other_account() -> None:
+def test_policy_of_another_account_does_not_match() -> None:
     [condition] = build(ACCOUNTS[PLUGIN])[0]["spec"]["matchConditions"]
     others = [f"system:serviceaccount:other:{PLUGIN}", f"system:serviceaccount:gpus:{EXTENDER}", "system:node:own"]
     values = [{"request": request(CASES["own-annotation"], user)} for user in others]

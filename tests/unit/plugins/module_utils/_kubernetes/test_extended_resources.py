@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Amounts of GPUs by whatever names they have."""
+"""Amounts of GPU resources by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.extende
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.retries import Timing
 
 
-def held(**limits: str) -> dict:
+def scheduled_pod(**limits: str) -> dict:
     """A scheduled pod that has one init container with these limits."""
     given = {name.replace("__", "/").replace("_", "-"): value for name, value in limits.items()}
     return {"spec": {"nodeName": "w1", "initContainers": [{"resources": {"limits": given}}]}}
@@ -25,8 +25,12 @@ def test_count_gpu_resources_by_name() -> None:
         "capacity": {"cpu": "8", "nvidia.com/gpu.shared": "8", "aliyun.com/gpu-count": "2"},
         "allocatable": {"cpu": "8", "nvidia.com/gpu.shared": "4", "nvidia.com/mig-1g.5gb": "3"},
     }
-    # The second resource the node has forgotten.
-    pods = [held(**{"nvidia.com__gpu.shared": "2"}), held(nano_gpu__gpu_percent="30"), held(cpu="1")]
+    # The node no longer reports the second resource.
+    pods = [
+        scheduled_pod(**{"nvidia.com__gpu.shared": "2"}),
+        scheduled_pod(nano_gpu__gpu_percent="30"),
+        scheduled_pod(cpu="1"),
+    ]
     assert count_gpu_resources({"status": status}, pods) == {
         "gpu_resources": {
             "aliyun.com/gpu-count": 0,

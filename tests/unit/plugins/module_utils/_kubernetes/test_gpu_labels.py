@@ -23,7 +23,7 @@ def gpu(name: Any = "Tesla T4", mib: int = 15360, lost: bool = False, mig: Any =
 
 T4 = gpu()
 A100 = gpu("NVIDIA A100-PCIE-40GB", 40960, mig="disabled")
-#: As NVML and the bus tell of one: nothing.
+#: A lost GPU, of which NVML and the bus report nothing.
 LOST = {"name": None, "memory_total_bytes": None, "lost": True, "mig_mode": None}
 SLICED = gpu("NVIDIA H100 80GB HBM3", 81559, mig="enabled")
 BASE = {

@@ -66,10 +66,10 @@ def test_wait_with_failing_server_raises(status: int, ends: float) -> None:
     kubelets = Kubelets(w0=2)
 
     def refuse(_call: str) -> None:
-        raise ApiError("away", status)
+        raise ApiError("cannot be reached", status)
 
     kubelets.cluster.on_call = refuse
-    with pytest.raises(ApiError, match="away"):
+    with pytest.raises(ApiError, match="cannot be reached"):
         kubelets.wait("w0", timeout=20)
     assert kubelets.clock() == ends
 

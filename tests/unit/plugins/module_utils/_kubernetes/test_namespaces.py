@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What others have in a namespace."""
+"""Unmanaged objects in a namespace."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def item(kind: str, name: str, owner: tuple[str, str] | None = None, **metadata:
         ([item("ConfigMap", "kube-root-ca.crt"), item("ServiceAccount", "default")], []),
         ([item("Event", "e"), item("Endpoints", "e"), item("Lease", "leader")], []),
         ([item("Secret", "default-token-x", annotations={"kubernetes.io/service-account.name": "default"})], []),
-        # Kinds that the list of eleven did not have.
+        # Any kind counts, also of a custom resource.
         ([item("Role", "r"), item("Ingress", "i"), item("Widget", "w")], ["Ingress i", "Role r", "Widget w"]),
         ([item("Secret", "s"), item("Deployment", "d", labels={"app.kubernetes.io/managed-by": "Helm"})], ["Deployment d", "Secret s"]),
         # The kubelet's node is not in the namespace, so a static pod counts.

@@ -19,7 +19,7 @@ def node(*addresses: tuple[str, str], networks: Any = None, **annotations: str) 
     }
 
 
-#: Nodes, and the addresses from which their programs may call.
+#: Nodes, and the source addresses of their programs.
 NODES = {
     "none": ([], []),
     "both families": ([node(("InternalIP", "192.0.2.11"), ("InternalIP", "2001:db8::b"))], ["192.0.2.11/32", "2001:db8::b/128"]),
@@ -30,7 +30,7 @@ NODES = {
         ["10.0.0.1/32", "10.0.0.2/32"],
     ),
     "same address twice": ([node(("InternalIP", "192.0.2.11"))] * 2, ["192.0.2.11/32"]),
-    # What a kubelet writes is not trusted: a network in place of an address, or text.
+    # A kubelet is not trusted: it may report a network as an address, or text.
     "everything": ([node(("InternalIP", "0.0.0.0/0"), ("InternalIP", "x"), IPv4IPIPTunnelAddr="")], []),
     "empty": ([{}, {"status": None, "spec": None, "metadata": None}], []),
 }  # fmt: skip

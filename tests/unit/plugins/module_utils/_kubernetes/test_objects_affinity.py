@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which nodes a pod may be on, and which DaemonSets leave one that gets a label."""
+"""Nodes that a pod can run on, and DaemonSets that leave a node with a label."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects
 SHARED = {"gpushare": "true", "cores": "8"}
 
 
-def need(key: str, operator: str, *values: str) -> dict[str, Any]:
+def requirement(key: str, operator: str, *values: str) -> dict[str, Any]:
     return {"key": key, "operator": operator, **({"values": list(values)} if values else {})}
 
 
@@ -28,7 +28,7 @@ def daemon_set(name: str, spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": "x"}, "spec": {"template": {"spec": spec}}}
 
 
-AWAY = need("gpushare", "NotIn", "true")
+NOT_SHARED = requirement("gpushare", "NotIn", "true")
 
 
 @pytest.mark.parametrize(
@@ -38,30 +38,30 @@ AWAY = need("gpushare", "NotIn", "true")
         ({"affinity": {"nodeAffinity": {}}}, True),
         ({"nodeSelector": {"gpushare": "true"}}, True),
         ({"nodeSelector": {"gpushare": "false"}}, False),
-        ({"nodeSelector": {"other": "x"}, **terms([need("gpushare", "Exists")])}, False),
-        (terms([AWAY]), False),
-        (terms([need("gpushare", "NotIn", "false")]), True),
-        (terms([need("other", "NotIn", "true")]), True),
+        ({"nodeSelector": {"other": "x"}, **terms([requirement("gpushare", "Exists")])}, False),
+        (terms([NOT_SHARED]), False),
+        (terms([requirement("gpushare", "NotIn", "false")]), True),
+        (terms([requirement("other", "NotIn", "true")]), True),
         # A text search would find gpushare here, too.
-        (terms([need("gpushare", "In", "true")]), True),
-        (terms([need("gpushare", "In", "false", "no")]), False),
-        (terms([need("other", "In", "true")]), False),
-        (terms([need("gpushare", "DoesNotExist")]), False),
-        (terms([need("other", "DoesNotExist")]), True),
-        (terms([need("other", "Exists")]), False),
-        (terms([need("cores", "Gt", "7")]), True),
-        (terms([need("cores", "Lt", "8")]), False),
-        (terms([need("gpushare", "Gt", "7")]), False),
-        (terms([need("cores", "Gt")]), False),
-        # Of several terms one is enough, of a term all that it asks.
-        (terms([AWAY], [need("cores", "Exists")]), True),
-        (terms([AWAY, need("cores", "Exists")]), False),
-        (terms([AWAY], [need("other", "Exists")]), False),
+        (terms([requirement("gpushare", "In", "true")]), True),
+        (terms([requirement("gpushare", "In", "false", "no")]), False),
+        (terms([requirement("other", "In", "true")]), False),
+        (terms([requirement("gpushare", "DoesNotExist")]), False),
+        (terms([requirement("other", "DoesNotExist")]), True),
+        (terms([requirement("other", "Exists")]), False),
+        (terms([requirement("cores", "Gt", "7")]), True),
+        (terms([requirement("cores", "Lt", "8")]), False),
+        (terms([requirement("gpushare", "Gt", "7")]), False),
+        (terms([requirement("cores", "Gt")]), False),
+        # One of several terms is enough, but a term requires all its requirements.
+        (terms([NOT_SHARED], [requirement("cores", "Exists")]), True),
+        (terms([NOT_SHARED, requirement("cores", "Exists")]), False),
+        (terms([NOT_SHARED], [requirement("other", "Exists")]), False),
         (terms([]), False),
         (terms(), False),
         # As the DaemonSet controller writes them.
         (terms({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["w1"]}]}), True),
-        (terms({"matchFields": [{}], "matchExpressions": [AWAY]}), False),
+        (terms({"matchFields": [{}], "matchExpressions": [NOT_SHARED]}), False),
     ],
 )
 def test_can_run_on_by_selector_and_affinity(spec: Any, may: bool) -> None:
@@ -69,11 +69,11 @@ def test_can_run_on_by_selector_and_affinity(spec: Any, may: bool) -> None:
 
 
 def test_find_leaving_reads_template_of_daemon_set() -> None:
-    """Their pods have nothing but the node's name there."""
+    """The affinity of their pods has only the name of the node."""
     sets = [
-        daemon_set("goes", terms([AWAY])),
+        daemon_set("goes", terms([NOT_SHARED])),
         daemon_set("stays", {}),
-        daemon_set("never", terms([need("x", "Exists")])),
+        daemon_set("never", terms([requirement("x", "Exists")])),
     ]
     assert find_leaving(sets, SHARED) == {"x/goes", "x/never"}
     assert find_leaving(sets, {"x": "", "gpushare": "false"}) == set()

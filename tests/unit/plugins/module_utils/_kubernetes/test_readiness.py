@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every way in which a node's GPUs can fail to be offered, and the words for it."""
+"""Each reason why a node lacks allocatable GPUs, and its message."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ CASES = [
         [],
         {"daemon_sets": [daemon_set()]},
         ["creates no pod here yet"],
-        id="cordon does not keep a DaemonSet away",
+        id="cordon does not exclude a DaemonSet",
     ),
     pytest.param(
         node("w1"),
@@ -129,7 +129,7 @@ CASES = [
         ],
         {},
         ["crashed 1 times: exit code 137 (OOMKilled)"],
-        id="crash without words",
+        id="crash without a message",
     ),
     pytest.param(
         node("w1"),
@@ -209,7 +209,7 @@ def test_assess_nodes_as_expected_has_no_reason() -> None:
     assert (report.ok, report.reason, report.allocated, report.plugin_pod) == (True, "", 3, "plugin-x")
 
 
-def test_assess_nodes_in_maintenance_says_since_when_and_why() -> None:
+def test_assess_nodes_in_maintenance_names_time_and_reason() -> None:
     text = '{"was_schedulable": true, "reason": "driver 580", "since": "2026-08-23T07:00:00Z"}'
     cordoned = node("w1", 2, annotations={"gpu-kubernetes/maintenance": text}, unschedulable=True)
     [report] = assess_nodes([cordoned], [plugin()], QUERY, {"w1": 2})
@@ -217,27 +217,27 @@ def test_assess_nodes_in_maintenance_says_since_when_and_why() -> None:
     assert report.maintenance is not None
     assert report.reason == report.maintenance["message"]
     assert "since 2026-08-23T07:00:00Z for driver 580; run its playbook again" in report.reason
-    [ill] = assess_nodes([cordoned], [plugin()], QUERY, {"w1": 3})
-    assert (ill.ok, ill.maintenance) == (False, report.maintenance)
+    [lacking] = assess_nodes([cordoned], [plugin()], QUERY, {"w1": 3})
+    assert (lacking.ok, lacking.maintenance) == (False, report.maintenance)
     [free] = assess_nodes([node("w1", 2)], [plugin()], QUERY, {"w1": 2})
     assert free.maintenance is None
 
 
 def test_assess_nodes_without_control_characters_in_texts() -> None:
     bad = "\x1b]0;x\x07"
-    ill = plugin(waiting(bad, bad))
-    ill["status"]["containerStatuses"][0]["image"] = bad
+    failing_pod = plugin(waiting(bad, bad))
+    failing_pod["status"]["containerStatuses"][0]["image"] = bad
     shown = node("w1", 2, 1)
     shown["status"]["nodeInfo"] = {"containerRuntimeVersion": bad * 1000}
-    [report] = assess_nodes([shown], [ill], QUERY, {"w1": 2})
+    [report] = assess_nodes([shown], [failing_pod], QUERY, {"w1": 2})
     assert "waits (\\x1b]0;x\\x07)" in report.reason
     assert report.reason.isprintable()
     assert len(report.container_runtime_version) <= 300
     assert report.container_runtime_version.isprintable()
 
 
-def test_find_error_line_of_long_line_ends() -> None:
-    """The pattern of a stack trace took exponential time for this."""
+def test_find_error_line_of_a_long_line_returns() -> None:
+    """The pattern of a stack trace must not backtrack exponentially."""
     assert find_error_line("a." * 100000).startswith("a.a.")
 
 
@@ -260,10 +260,10 @@ def test_assess_nodes_with_unexpected_gpus_fails() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offered", "exact", "ok"), [(8, True, False), (8, False, True), (7, True, True), (6, False, False)]
+    ("allocatable", "exact", "ok"), [(8, True, False), (8, False, True), (7, True, True), (6, False, False)]
 )
-def test_assess_nodes_with_more_than_expected_fails_if_exact(offered: int, exact: bool, ok: bool) -> None:
-    (report,) = assess_nodes([node("w1", 8, offered)], [plugin()], Query(exact=exact), {"w1": 7})
+def test_assess_nodes_with_more_than_expected_fails_if_exact(allocatable: int, exact: bool, ok: bool) -> None:
+    (report,) = assess_nodes([node("w1", 8, allocatable)], [plugin()], Query(exact=exact), {"w1": 7})
     assert report.ok is ok
 
 
@@ -319,7 +319,7 @@ FOLDER = [{"name": "d", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}}
 )
 def test_find_other_plugins_by_image(other_plugin: Any, found: list[str]) -> None:
     (report,) = assess_nodes([node("w1", 8)], [other_plugin], QUERY, {"w1": 8})
-    assert report.foreign_plugins == found
+    assert report.unmanaged_plugins == found
 
 
 @pytest.mark.parametrize(
@@ -396,26 +396,26 @@ def test_survey_nodes_as_expected_makes_two_lists() -> None:
 
 
 def test_survey_nodes_of_one_node_does_not_list_others() -> None:
-    """A pod that is on no node yet may be meant for it, and is explained."""
-    coming = plugin(status={"phase": "Pending"})
-    coming["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+    """A pod without a node may belong to this one, so it is reported."""
+    pending_pod = plugin(status={"phase": "Pending"})
+    pending_pod["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["w1"]}]}
     ]}}}  # fmt: skip
-    del coming["spec"]["nodeName"]
+    del pending_pod["spec"]["nodeName"]
     cluster = FakeCluster(
-        [node(f"w{number}", 1) for number in range(50)], [coming, pod("own", on="w1", gpus=1), pod("far", on="w2")]
+        [node(f"w{number}", 1) for number in range(50)], [pending_pod, pod("own", on="w1", gpus=1), pod("far", on="w2")]
     )
 
-    def placed(api: FakeCluster) -> None:
+    def schedule(api: FakeCluster) -> None:
         if api.calls == ["node", "pods", "pods"]:
-            coming["spec"]["nodeName"] = "w1"
+            pending_pod["spec"]["nodeName"] = "w1"
 
     for _round in range(2):
         cluster.calls.clear()
         (report,) = survey_nodes(cluster, QUERY, {"w1": 1}, wait_time()[0])
         assert (report.ok, report.allocated, report.plugin_pod) == (True, 1, "plugin-x")
         assert cluster.calls == ["node", "pods", "pods"]
-        cluster.on_list = placed
+        cluster.on_list = schedule
     (report,) = survey_nodes(cluster, QUERY, {"gone": 1}, wait_time()[0])
     assert (report.known, "nodes" in cluster.calls) == (False, False)
     assert "is not in the cluster" in report.reason
@@ -433,14 +433,14 @@ def test_survey_nodes_with_failure_reads_log_and_events() -> None:
 
 def test_survey_nodes_with_wait_returns_once_gpus_appear() -> None:
     cluster = FakeCluster([node("w1")], [plugin()])
-    held, clock = wait_time(60)
+    limit, clock = wait_time(60)
 
     def appear(api: FakeCluster) -> None:
         if clock.time >= 10:
             api.store_nodes["w1"] = node("w1", 8)
 
     cluster.on_list = appear
-    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}, held)
+    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}, limit)
     assert report.ok
     assert clock.time == 10
 
@@ -448,26 +448,26 @@ def test_survey_nodes_with_wait_returns_once_gpus_appear() -> None:
 @pytest.mark.parametrize(("status", "is_transient"), [(0, True), (503, True), (403, False)])
 def test_survey_nodes_with_unreachable_server_retries(status: int, is_transient: bool) -> None:
     cluster = FakeCluster([node("w1", 8)], [plugin()])
-    held, clock = wait_time(60)
+    limit, clock = wait_time(60)
 
-    def away(_api: FakeCluster) -> None:
+    def fail(_api: FakeCluster) -> None:
         if clock.time < 10:
-            raise ApiError("away", status)
+            raise ApiError("cannot be reached", status)
 
-    cluster.on_list = away
+    cluster.on_list = fail
     if is_transient:
-        assert [report.ok for report in survey_nodes(cluster, QUERY, {"w1": 8}, held)] == [True]
+        assert [report.ok for report in survey_nodes(cluster, QUERY, {"w1": 8}, limit)] == [True]
         assert clock.time == 10
     else:
         with pytest.raises(ApiError):
-            survey_nodes(cluster, QUERY, {"w1": 8}, held)
+            survey_nodes(cluster, QUERY, {"w1": 8}, limit)
 
 
 def test_survey_nodes_after_timeout_reports_failure() -> None:
     cluster = FakeCluster([node("w1")], [])
     cluster.daemon_set_list = [daemon_set(GPU_LABEL)]
-    held, clock = wait_time(12)
-    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}, held)
+    limit, clock = wait_time(12)
+    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}, limit)
     assert "lacks the label" in report.reason
     assert clock.time == 12
 

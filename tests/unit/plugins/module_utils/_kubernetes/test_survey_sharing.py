@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the plan of sharing strategies is made from is read once, and no more of it than hosts require."""
+"""The state for the plan of sharing strategies is read once, and only the parts that hosts require."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def slices(*names: str) -> Any:
     return lambda *_kind, fields: found if fields == "spec.driver=gpu.nvidia.com" else []
 
 
-def test_hosts_of_nvidias_plugin_cost_two_lists() -> None:
+def test_hosts_of_nvidias_plugin_require_two_lists() -> None:
     cluster = FakeCluster([node("w1", 2), node("w2", labels=dict(GPUSHARE))], [pod("a", on="w1", gpus=1)])
     state = read_sharing_state(cluster, {"w1": "", "w9": "exclusive"})
     assert cluster.calls == ["nodes", "pods"]
@@ -39,20 +39,25 @@ def test_hosts_of_nvidias_plugin_cost_two_lists() -> None:
 
 
 @pytest.mark.parametrize(("declared", "labels"), [("gpushare", {}), ("", GPUSHARE)])
-def test_plugins_that_leave_by_the_label_do_not_stay(declared: str, labels: dict[str, str]) -> None:
-    """As the DaemonSet controller makes their pods, which have nothing but their node's name in their affinity."""
-    away = {"matchExpressions": [{"key": "gpushare", "operator": "NotIn", "values": ["true"]}]}
-    mine = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["w1"]}]}
+def test_plugins_excluded_by_the_label_are_not_staying(declared: str, labels: dict[str, str]) -> None:
+    """The DaemonSet controller writes only the name of the node into the affinity of its pods."""
+    excluded = {"matchExpressions": [{"key": "gpushare", "operator": "NotIn", "values": ["true"]}]}
+    own_node = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["w1"]}]}
 
-    def only(term: Any) -> Any:
+    def require(term: Any) -> Any:
         return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
-    plugin = {"on": "w1", "image": "nvcr.io/nvidia/k8s-device-plugin:v1", "volumes": FOLDER, "affinity": only(mine)}
+    plugin = {
+        "on": "w1",
+        "image": "nvcr.io/nvidia/k8s-device-plugin:v1",
+        "volumes": FOLDER,
+        "affinity": require(own_node),
+    }
     pods = [pod(name, namespace="x", owner=name, **plugin) for name in ("leaves", "stays")]
     cluster = FakeCluster([node("w1", 8, labels=dict(labels))], pods)
     cluster.daemon_set_list = [
         {"metadata": {"name": name, "namespace": "x"}, "spec": {"template": {"spec": spec}}}
-        for name, spec in (("leaves", {"affinity": only(away)}), ("stays", {}))
+        for name, spec in (("leaves", {"affinity": require(excluded)}), ("stays", {}))
     ]
     cluster.objects = slices("w9", "", "w1", "w1")  # type: ignore[method-assign]
     state = read_sharing_state(cluster, {"w1": declared})
@@ -63,7 +68,7 @@ def test_plugins_that_leave_by_the_label_do_not_stay(declared: str, labels: dict
 
 
 @pytest.mark.parametrize(("status", "passes"), [(404, True), (403, False)])
-def test_only_an_api_without_resource_slices_is_accepted(status: int, passes: bool) -> None:
+def test_missing_resource_slices_are_accepted_and_errors_are_not(status: int, passes: bool) -> None:
     cluster = FakeCluster([node("w1")])
 
     def refuse(*_kind: str, fields: str) -> Any:

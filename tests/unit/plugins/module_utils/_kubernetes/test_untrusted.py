@@ -1,8 +1,8 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What has to be true of every annotation, status and log that a kubelet, a pod or an API server can send.
+"""Properties of every annotation, status and log that a kubelet, a pod or an API server can send.
 
-Nothing raises another exception than the ones that callers handle, texts are printable and of limited length, and so are lists.
+The code raises only exceptions that callers handle. Its texts are printable, and texts and lists have a limited length.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run may do with a lease: a table of leases as found."""
+"""Actions of a run by the state of a lease."""
 
 from __future__ import annotations
 
@@ -80,20 +80,20 @@ def test_messages_name_user_host_times_and_remedy_without_control_characters() -
 
 
 @pytest.mark.parametrize("text", ["2026-08-23T07:00:00.000000Z", "2026-08-23T07:00:00Z"])
-def test_times_of_kubernetes_are_read(text: str) -> None:
+def test_decode_time_of_kubernetes_format_is_read(text: str) -> None:
     assert decode_time(text) == NOW
 
 
 @pytest.mark.parametrize("text", [None, "", "yesterday", 5, "2026-08-23T07:00:00+02:00"])
-def test_unreadable_time_is_long_ago(text: object) -> None:
+def test_decode_time_of_invalid_text_is_1970(text: object) -> None:
     assert decode_time(text).year == 1970
 
 
-def test_time_is_written_as_it_is_read() -> None:
+def test_encode_time_is_decoded_without_loss() -> None:
     assert decode_time(encode_time(NOW)) == NOW
 
 
-def test_only_the_holder_releases() -> None:
+def test_may_release_is_true_only_for_the_holder() -> None:
     assert may_release(held(holder=ME), ME)
     assert not may_release(held(), ME)
     assert not may_release(None, ME)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who a run is, and whether another run of this controller has ended."""
+"""The identity of a run, and whether another run of this controller has ended."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_has_ended_only_for_a_missing_process_of_this_user_and_machine(
     assert has_ended(holder, OWN, lambda pid: starts.get(pid, "")) is ended
 
 
-def test_without_proc_nothing_is_known() -> None:
+def test_has_ended_without_proc_is_false() -> None:
     assert not has_ended("root@one/7...", "root@one/9...", lambda _pid: "")
 
 

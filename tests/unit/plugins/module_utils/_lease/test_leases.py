@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Leases on the fake API server: who gets them when two runs come at once, and what stays."""
+"""Leases on the fake API server: two runs at the same time, and the leases that remain."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ def test_second_run_is_refused_until_the_lease_expires_by_the_servers_clock(clus
     assert actions(cluster, ONE) == {"a": REFUSE}
 
 
-def test_of_two_runs_at_once_one_is_refused(cluster: Any) -> None:
-    """The other one comes between the list and the change."""
+def test_one_of_two_simultaneous_runs_is_refused(cluster: Any) -> None:
+    """The other run writes between the list and the change."""
     cluster.before_write = lambda: actions(cluster, TWO)
     assert actions(cluster, ONE) == {"a": REFUSE}
     cluster.server_time = NOW + timedelta(seconds=600)
@@ -121,20 +121,20 @@ def test_of_two_runs_at_once_one_is_refused(cluster: Any) -> None:
     assert found.holder == ONE.holder
 
 
-def test_lease_that_is_released_meanwhile_is_acquired(cluster: Any) -> None:
+def test_lease_released_after_the_list_is_acquired(cluster: Any) -> None:
     actions(cluster, ONE)
     cluster.before_write = lambda: release_leases(cluster, ["a"], ONE.holder)
     assert actions(cluster, Request(TWO.holder, 60, take_over=True)) == {"a": ACQUIRE}
 
 
-def test_check_mode_reads_only(cluster: Any) -> None:
+def test_check_mode_only_reads(cluster: Any) -> None:
     assert actions(cluster, ONE, check_mode=True) == {"a": ACQUIRE}
     assert cluster.calls == ["list"]
     actions(cluster, ONE)
     assert actions(cluster, TWO, check_mode=True) == {"a": REFUSE}
 
 
-def test_release_deletes_own_leases_only(cluster: Any) -> None:
+def test_release_deletes_only_own_leases(cluster: Any) -> None:
     actions(cluster, ONE, "a")
     actions(cluster, TWO, "b")
     assert release_leases(cluster, ["a", "b", "c"], ONE.holder) == ["a"]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Simulated GPUs are those of the test, whatever the environment names."""
+"""Simulated GPUs are those of the test, for any profile in the environment."""
 
 from __future__ import annotations
 

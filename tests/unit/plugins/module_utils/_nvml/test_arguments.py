@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import details, library, reader
 
 if TYPE_CHECKING:
-    from fakes.nvml.simulated import Workshop
+    from fakes.nvml.simulated import NvmlBuilder
 
 MIB = 1024 * 1024
 SOURCE = """
@@ -118,8 +118,8 @@ EXPECTED: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def gpu(workshop: Workshop) -> dict[str, Any]:
-    path = workshop.library_from_c("arguments", SOURCE)
+def gpu(nvml_builder: NvmlBuilder) -> dict[str, Any]:
+    path = nvml_builder.library_from_c("arguments", SOURCE)
     (found,) = reader.read_gpus(library.Nvml(library.load_library(path)), tuple(EXPECTED)).gpus
     return found.as_dict()
 

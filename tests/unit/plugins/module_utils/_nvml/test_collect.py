@@ -18,7 +18,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.collect impor
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fakes.nvml.simulated import Workshop
+    from fakes.nvml.simulated import NvmlBuilder
 
 ABSENT = "/nonexistent/file"
 NOWHERE = Options(library=ABSENT, nvidia_smi=ABSENT, pci_path=ABSENT, module_version=ABSENT)
@@ -34,20 +34,22 @@ def smi(folder: Path, text: str = SMI) -> str:
     return str(path)
 
 
-def test_gather_facts_with_nvml_prefers_it(workshop: Workshop, tmp_path: Path) -> None:
-    options = NOWHERE._replace(library=workshop.library("a100-40g"), nvidia_smi=smi(tmp_path, "#!/bin/sh\nexit 9\n"))
+def test_gather_facts_with_nvml_prefers_it(nvml_builder: NvmlBuilder, tmp_path: Path) -> None:
+    options = NOWHERE._replace(
+        library=nvml_builder.library("a100-40g"), nvidia_smi=smi(tmp_path, "#!/bin/sh\nexit 9\n")
+    )
     facts = collect.gather_facts(options)
     assert (facts.source, len(facts.gpus), facts.error) == ("nvml", 8, None)
 
 
-def test_gather_facts_without_library_uses_nvidia_smi(workshop: Workshop, tmp_path: Path) -> None:
-    facts = collect.gather_facts(NOWHERE._replace(nvidia_smi=smi(tmp_path), pci_path=workshop.pci("t4")))
+def test_gather_facts_without_library_uses_nvidia_smi(nvml_builder: NvmlBuilder, tmp_path: Path) -> None:
+    facts = collect.gather_facts(NOWHERE._replace(nvidia_smi=smi(tmp_path), pci_path=nvml_builder.pci("t4")))
     assert (facts.source, facts.driver_version, facts.error) == ("nvidia_smi", "570.124.06", None)
     assert [(gpu.uuid, gpu.pci_device_id) for gpu in facts.gpus] == [("GPU-1", "1eb8")]
 
 
-def test_gather_facts_without_driver_uses_pci_bus(workshop: Workshop) -> None:
-    facts = collect.gather_facts(NOWHERE._replace(pci_path=workshop.pci("mixed")))
+def test_gather_facts_without_driver_uses_pci_bus(nvml_builder: NvmlBuilder) -> None:
+    facts = collect.gather_facts(NOWHERE._replace(pci_path=nvml_builder.pci("mixed")))
     assert (facts.source, facts.driver_version) == ("pci", None)
     assert [(gpu.index, gpu.uuid, gpu.pci_address, gpu.pci_device_id, gpu.name) for gpu in facts.gpus] == [
         (None, None, "0000:3b:00.0", "20f1", "NVIDIA A100-PCIE-40GB"),
@@ -56,26 +58,26 @@ def test_gather_facts_without_driver_uses_pci_bus(workshop: Workshop) -> None:
     assert facts.error == f"NVIDIA GPUs are present but {ABSENT} cannot be loaded; install the NVIDIA driver."
 
 
-def test_gather_facts_adds_nvswitches_and_device_ids(workshop: Workshop, tmp_path: Path) -> None:
+def test_gather_facts_adds_nvswitches_and_device_ids(nvml_builder: NvmlBuilder, tmp_path: Path) -> None:
     for address, device, kind in (("0000:c4:00.0", "0x1af1", "0x068000"), ("0000:47:00.0", "0x20b0", "0x030200")):
         (tmp_path / address).mkdir()
         for name, value in (("vendor", "0x10de"), ("device", device), ("class", kind)):
             (tmp_path / address / name).write_text(f"{value}\n", encoding="ascii")
-    facts = collect.gather_facts(NOWHERE._replace(library=workshop.library("lost-gpu"), pci_path=str(tmp_path)))
+    facts = collect.gather_facts(NOWHERE._replace(library=nvml_builder.library("lost-gpu"), pci_path=str(tmp_path)))
     assert facts.nvswitches == 1
     assert [gpu.pci_device_id for gpu in facts.gpus] == ["20b0"] * 4
 
 
 @pytest.mark.parametrize("profile", ["", "no-driver"])
-def test_gather_facts_without_gpus_has_no_error(workshop: Workshop, profile: str) -> None:
-    library = workshop.library(profile) if profile else ABSENT
-    facts = collect.gather_facts(NOWHERE._replace(library=library, pci_path=workshop.pci("none")))
+def test_gather_facts_without_gpus_has_no_error(nvml_builder: NvmlBuilder, profile: str) -> None:
+    library = nvml_builder.library(profile) if profile else ABSENT
+    facts = collect.gather_facts(NOWHERE._replace(library=library, pci_path=nvml_builder.pci("none")))
     assert (facts.source, facts.gpus, facts.error) == ("none", (), None)
 
 
-def test_gather_facts_with_unloaded_driver_explains_it(workshop: Workshop) -> None:
+def test_gather_facts_with_unloaded_driver_explains_it(nvml_builder: NvmlBuilder) -> None:
     facts = collect.gather_facts(
-        NOWHERE._replace(library=workshop.library("no-driver"), pci_path=workshop.pci("no-driver"))
+        NOWHERE._replace(library=nvml_builder.library("no-driver"), pci_path=nvml_builder.pci("no-driver"))
     )
     assert (facts.source, len(facts.gpus), facts.nvml_version) == ("pci", 1, "12.570.124.06")
     assert facts.error == (
@@ -84,64 +86,64 @@ def test_gather_facts_with_unloaded_driver_explains_it(workshop: Workshop) -> No
 
 
 @pytest.mark.parametrize(
-    ("loaded", "said"), [("570.86.10\n", "is 570.86.10 and"), ("", "is another version and"), (None, "is another")]
+    ("loaded", "words"), [("570.86.10\n", "is 570.86.10 and"), ("", "is another version and"), (None, "is another")]
 )
 def test_gather_facts_with_version_mismatch_names_versions(
-    workshop: Workshop, tmp_path: Path, loaded: str | None, said: str
+    nvml_builder: NvmlBuilder, tmp_path: Path, loaded: str | None, words: str
 ) -> None:
     version = tmp_path / "version"
     if loaded is not None:
         version.write_text(loaded, encoding="ascii")
     facts = collect.gather_facts(
         NOWHERE._replace(
-            library=workshop.library("version-mismatch"),
-            pci_path=workshop.pci("version-mismatch"),
+            library=nvml_builder.library("version-mismatch"),
+            pci_path=nvml_builder.pci("version-mismatch"),
             module_version=str(version),
         )
     )
     assert (facts.source, len(facts.gpus), facts.driver_version) == ("pci", 2, (loaded or "").strip() or None)
     assert facts.error is not None
     assert "mismatch" in facts.error
-    assert said in facts.error
+    assert words in facts.error
     assert "the library is 570.124.06" in facts.error
     assert "reboot" in facts.error
 
 
-def test_gather_facts_with_other_nvml_error_names_code(workshop: Workshop) -> None:
-    library = workshop.library_of("unknown", "nvml_version = 12.1\ninit_result = unknown\n")
+def test_gather_facts_with_other_nvml_error_names_code(nvml_builder: NvmlBuilder) -> None:
+    library = nvml_builder.library_of("unknown", "nvml_version = 12.1\ninit_result = unknown\n")
     facts = collect.gather_facts(NOWHERE._replace(library=library))
     assert facts.error == "NVML does not start (Unknown Error, code 999); look for the cause in the kernel log."
     assert facts.source == "none"
 
 
 @pytest.mark.parametrize("made_by", ["profile", "constructor"])
-def test_gather_facts_with_hanging_driver_ends_in_time(workshop: Workshop, made_by: str) -> None:
+def test_gather_facts_with_hanging_driver_ends_in_time(nvml_builder: NvmlBuilder, made_by: str) -> None:
     code = "#include <unistd.h>\n__attribute__((constructor)) static void hang(void) { for (;;) pause(); }\n"
-    library = workshop.library("hang") if made_by == "profile" else workshop.library_from_c("hanging", code)
-    facts = collect.gather_facts(NOWHERE._replace(library=library, pci_path=workshop.pci("t4"), timeout=0.5))
+    library = nvml_builder.library("hang") if made_by == "profile" else nvml_builder.library_from_c("hanging", code)
+    facts = collect.gather_facts(NOWHERE._replace(library=library, pci_path=nvml_builder.pci("t4"), timeout=0.5))
     assert (facts.source, [gpu.name for gpu in facts.gpus]) == ("pci", ["Tesla T4"])
     assert facts.error is not None
     assert facts.error.startswith("The NVIDIA driver did not answer within 0.5 seconds; ")
 
 
 @pytest.mark.parametrize("made_by", ["profile", "constructor"])
-def test_gather_facts_with_crashing_driver_names_signal(workshop: Workshop, made_by: str) -> None:
+def test_gather_facts_with_crashing_driver_names_signal(nvml_builder: NvmlBuilder, made_by: str) -> None:
     code = "#include <stdlib.h>\n__attribute__((constructor)) static void die(void) { abort(); }\n"
-    library = workshop.library("crash") if made_by == "profile" else workshop.library_from_c("crashing", code)
-    facts = collect.gather_facts(NOWHERE._replace(library=library, pci_path=workshop.pci("t4")))
+    library = nvml_builder.library("crash") if made_by == "profile" else nvml_builder.library_from_c("crashing", code)
+    facts = collect.gather_facts(NOWHERE._replace(library=library, pci_path=nvml_builder.pci("t4")))
     assert (facts.source, len(facts.gpus)) == ("pci", 1)
     assert facts.error is not None
     assert "was ended by SIGABRT" in facts.error
 
 
 def test_gather_facts_with_own_exception_does_not_blame_driver(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    nvml_builder: NvmlBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_options: Options) -> NoReturn:
         raise ValueError("no\nnumber")
 
     monkeypatch.setattr(collect, "_query_driver", fail)
-    facts = collect.gather_facts(NOWHERE._replace(pci_path=workshop.pci("t4")))
+    facts = collect.gather_facts(NOWHERE._replace(pci_path=nvml_builder.pci("t4")))
     assert (facts.source, len(facts.gpus)) == ("pci", 1)
     assert re.fullmatch(
         r"gpu\.kubernetes itself failed \(ValueError: no number in test_collect\.py, line \d+\); "
@@ -150,8 +152,8 @@ def test_gather_facts_with_own_exception_does_not_blame_driver(
     )
 
 
-def test_gather_facts_with_failing_nvidia_smi_explains_it(workshop: Workshop, tmp_path: Path) -> None:
-    options = NOWHERE._replace(pci_path=workshop.pci("t4"), timeout=0.5)
+def test_gather_facts_with_failing_nvidia_smi_explains_it(nvml_builder: NvmlBuilder, tmp_path: Path) -> None:
+    options = NOWHERE._replace(pci_path=nvml_builder.pci("t4"), timeout=0.5)
     hung = collect.gather_facts(options._replace(nvidia_smi=smi(tmp_path, "#!/bin/sh\nexec sleep 60\n")))
     assert (hung.source, hung.error is not None and "did not answer" in hung.error) == ("pci", True)
     path = smi(tmp_path, "#!/bin/sh\necho Failed to initialize NVML: Unknown Error\nexit 255\n")
@@ -162,8 +164,8 @@ def test_gather_facts_with_failing_nvidia_smi_explains_it(workshop: Workshop, tm
     )
 
 
-def test_gather_facts_with_lost_gpu_names_it(workshop: Workshop) -> None:
-    facts = collect.gather_facts(NOWHERE._replace(library=workshop.library("lost-gpu")))
+def test_gather_facts_with_lost_gpu_names_it(nvml_builder: NvmlBuilder) -> None:
+    facts = collect.gather_facts(NOWHERE._replace(library=nvml_builder.library("lost-gpu")))
     assert facts.source == "nvml"
     assert facts.error == (
         "1 of 4 GPUs are lost to the driver (0000:47:00.0); "
@@ -173,32 +175,32 @@ def test_gather_facts_with_lost_gpu_names_it(workshop: Workshop) -> None:
 
 @pytest.mark.parametrize(("on_the_bus", "address"), [("mixed", "0000:af:00.0"), ("h200", None), ("none", None)])
 def test_gather_facts_with_lost_gpu_without_handle_locates_it(
-    workshop: Workshop, on_the_bus: str, address: str | None
+    nvml_builder: NvmlBuilder, on_the_bus: str, address: str | None
 ) -> None:
     text = "[gpu]\npci_addresses = 0000:3b:00.0\n[gpu]\npci_addresses = 0000:af:00.0\nfault = lost_handle\n"
-    library = workshop.library_of("lost-handle", text)
-    facts = collect.gather_facts(NOWHERE._replace(library=library, pci_path=workshop.pci(on_the_bus)))
+    library = nvml_builder.library_of("lost-handle", text)
+    facts = collect.gather_facts(NOWHERE._replace(library=library, pci_path=nvml_builder.pci(on_the_bus)))
     assert [(gpu.lost, gpu.pci_address) for gpu in facts.gpus] == [(False, "0000:3b:00.0"), (True, address)]
     assert facts.error is not None
     assert f"({address or 'index 1'})" in facts.error
 
 
-@pytest.mark.parametrize(("driver", "missed"), [("", True), ("nvidia", True), ("vfio-pci", False), ("nouveau", False)])
-@pytest.mark.parametrize("said", ["No devices were found", SMI.splitlines()[1][6:-1]])
+@pytest.mark.parametrize(("driver", "is_lost"), [("", True), ("nvidia", True), ("vfio-pci", False), ("nouveau", False)])
+@pytest.mark.parametrize("words", ["No devices were found", SMI.splitlines()[1][6:-1]])
 def test_gather_facts_with_unserved_gpus_reports_them(
-    workshop: Workshop, tmp_path: Path, driver: str, missed: bool, said: str
+    nvml_builder: NvmlBuilder, tmp_path: Path, driver: str, is_lost: bool, words: str
 ) -> None:
     bus = tmp_path / "bus"
-    shutil.copytree(workshop.pci("t4"), bus)
+    shutil.copytree(nvml_builder.pci("t4"), bus)
     places = sorted(path.name for path in bus.iterdir())
     shutil.copytree(bus / places[0], bus / "0000:9f:00.0")
     if driver:
         (bus / "0000:9f:00.0" / "driver").symlink_to(f"../../drivers/{driver}")
     facts = collect.gather_facts(
-        NOWHERE._replace(nvidia_smi=smi(tmp_path, f"#!/bin/sh\necho '{said}'\n"), pci_path=str(bus))
+        NOWHERE._replace(nvidia_smi=smi(tmp_path, f"#!/bin/sh\necho '{words}'\n"), pci_path=str(bus))
     )
     lost = [gpu.pci_address for gpu in facts.gpus if gpu.lost]
-    assert ("0000:9f:00.0" in lost) is missed
+    assert ("0000:9f:00.0" in lost) is is_lost
     assert (f"The NVIDIA driver does not serve {len(lost)} of {len(facts.gpus)} GPUs" in str(facts.error)) is bool(lost)
 
 

@@ -14,7 +14,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.collect impor
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.device import Device
 
 if TYPE_CHECKING:
-    from fakes.nvml.simulated import Workshop
+    from fakes.nvml.simulated import NvmlBuilder
 
 ABSENT = "/nonexistent/file"
 MIB = 1024 * 1024
@@ -26,8 +26,8 @@ def gpus(path: str, *topics: str) -> list[dict[str, Any]]:
     return [gpu.as_dict() for gpu in facts.gpus]
 
 
-def test_read_topics_of_complete_gpu_returns_all_values(workshop: Workshop) -> None:
-    gpu = gpus(workshop.library("h100-mig"))[1]
+def test_read_topics_of_complete_gpu_returns_all_values(nvml_builder: NvmlBuilder) -> None:
+    gpu = gpus(nvml_builder.library("h100-mig"))[1]
     assert {
         key: gpu[key]
         for keys in details.KEYS.values()
@@ -88,10 +88,10 @@ def test_read_topics_of_complete_gpu_returns_all_values(workshop: Workshop) -> N
     }
 
 
-def test_read_gpu_instances_without_compute_instance_lists_them(workshop: Workshop) -> None:
-    text = (workshop.bare.parents[1] / "profiles" / "h100-mig.profile").read_text(encoding="utf-8")
+def test_read_gpu_instances_without_compute_instance_lists_them(nvml_builder: NvmlBuilder) -> None:
+    text = (nvml_builder.bare.parents[1] / "profiles" / "h100-mig.profile").read_text(encoding="utf-8")
     text = text.replace("3g.40gb, 2g.20gb, 1g.10gb, 1g.10gb", "3g.40gb, -2g.20gb, 1g.10gb, -1g.10gb")
-    split, whole = gpus(workshop.library_of("half-made", text), "hardware")
+    split, whole = gpus(nvml_builder.library_of("half-made", text), "hardware")
     assert [device["gpu_instance_id"] for device in split["mig_devices"]] == [1, 3]
     assert whole["gpu_instances"] == []
     assert [instance["id"] for instance in split["gpu_instances"]] == [1, 2, 3, 4]
@@ -103,17 +103,17 @@ def test_read_gpu_instances_without_compute_instance_lists_them(workshop: Worksh
         "placement_start": 3,
         "placement_size": 2,
     }
-    unknown = workshop.older_library("no-instances", "h100-mig", ["nvmlDeviceGetGpuInstances"])
+    unknown = nvml_builder.older_library("no-instances", "h100-mig", ["nvmlDeviceGetGpuInstances"])
     assert [gpu["gpu_instances"] for gpu in gpus(unknown, "hardware")] == [None, []]
 
 
-def test_read_topics_of_simple_gpu_returns_none(workshop: Workshop) -> None:
-    (gpu,) = gpus(workshop.library("t4"))
+def test_read_topics_of_simple_gpu_returns_none(nvml_builder: NvmlBuilder) -> None:
+    (gpu,) = gpus(nvml_builder.library("t4"))
     assert (gpu["brand"], gpu["architecture"]) == ("nvidia", "turing")
     assert (gpu["nvlinks"], gpu["fabric"], gpu["peers"]) == ([], None, [])
 
 
-def test_read_links_with_missing_link_continues(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_links_with_missing_link_continues(nvml_builder: NvmlBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = Device.read_numbers
 
     def without_two(self: Device, name: str, *arguments: Any, **options: Any) -> tuple[int | None, ...]:
@@ -121,7 +121,7 @@ def test_read_links_with_missing_link_continues(workshop: Workshop, monkeypatch:
         return (None,) if absent else numbers(self, name, *arguments, **options)
 
     monkeypatch.setattr(Device, "read_numbers", without_two)
-    links = gpus(workshop.library("h100-mig"), "topology")[1]["nvlinks"]
+    links = gpus(nvml_builder.library("h100-mig"), "topology")[1]["nvlinks"]
     assert [link["link"] for link in links] == [0, 1, *range(3, 18)]
 
 
@@ -147,19 +147,19 @@ def test_find_link_version_by_number_and_capability(
     assert details.find_link_version(number, capability) == version
 
 
-def test_gather_facts_returns_requested_topics_only(workshop: Workshop) -> None:
-    plain = set(gpus(workshop.library("t4"), "pcie")[0]) - {"pcie"}
+def test_gather_facts_returns_requested_topics_only(nvml_builder: NvmlBuilder) -> None:
+    plain = set(gpus(nvml_builder.library("t4"), "pcie")[0]) - {"pcie"}
     assert not plain & {key for keys in details.KEYS.values() for key in keys}
 
 
 @pytest.mark.parametrize("topic", details.TOPICS)
-def test_keys_equal_those_of_the_readers(workshop: Workshop, topic: str) -> None:
-    gpu = gpus(workshop.library("h100-mig"), topic)[0]
+def test_keys_equal_those_of_the_readers(nvml_builder: NvmlBuilder, topic: str) -> None:
+    gpu = gpus(nvml_builder.library("h100-mig"), topic)[0]
     assert set(details.KEYS[topic]) - {OF_THE_BUS} <= set(gpu)
     assert set(details.TOPICS) == set(details.KEYS)
 
 
-def test_read_topics_of_old_library_returns_none(workshop: Workshop) -> None:
+def test_read_topics_of_old_library_returns_none(nvml_builder: NvmlBuilder) -> None:
     newer = [
         "nvmlDeviceGetNumaNodeId",
         "nvmlDeviceGetArchitecture",
@@ -168,22 +168,22 @@ def test_read_topics_of_old_library_returns_none(workshop: Workshop) -> None:
         "nvmlDeviceGetNvLinkRemoteDeviceType",
         "nvmlDeviceGetRemappedRows",
     ]
-    gpu = gpus(workshop.older_library("older", "h100-mig", newer))[1]
+    gpu = gpus(nvml_builder.older_library("older", "h100-mig", newer))[1]
     assert (gpu["memory_numa_node"], gpu["architecture"]) == (None, None)
     assert gpu["clocks"]["event_reasons"] == ["gpu_idle"], "by its older name"
     assert gpu["fabric"]["state"] == "completed", "by its older name"
     assert gpu["nvlinks"][0]["remote"] is None
 
 
-def test_read_topology_with_lost_gpu_leaves_it_out(workshop: Workshop) -> None:
-    facts = collect.gather_facts(Options(library=workshop.library("lost-gpu"), subset=tuple(details.TOPICS)))
+def test_read_topology_with_lost_gpu_leaves_it_out(nvml_builder: NvmlBuilder) -> None:
+    facts = collect.gather_facts(Options(library=nvml_builder.library("lost-gpu"), subset=tuple(details.TOPICS)))
     assert [gpu.lost for gpu in facts.gpus] == [False, False, True, False]
     lost = facts.gpus[2].as_dict()
     assert all(lost[key] is None for keys in details.KEYS.values() for key in keys)
     assert [peer["index"] for peer in facts.gpus[0].as_dict()["peers"]] == [1, 3]
 
 
-def test_read_health_with_retired_pages_counts_them(workshop: Workshop) -> None:
+def test_read_health_with_retired_pages_counts_them(nvml_builder: NvmlBuilder) -> None:
     """For an empty buffer, the library returns the number and that the buffer is too small."""
     source = """
     int nvmlInit_v2(void) { return 0; }
@@ -195,45 +195,45 @@ def test_read_health_with_retired_pages_counts_them(workshop: Workshop) -> None:
     int nvmlDeviceGetRemappedRows(void *device, unsigned *c, unsigned *u, unsigned *pending, unsigned *failed)
     { *c = 4; *u = 1; *pending = 1; *failed = 0; return 0; }
     """
-    (gpu,) = gpus(workshop.library_from_c("pages", source), "health")
+    (gpu,) = gpus(nvml_builder.library_from_c("pages", source), "health")
     assert gpu["retired_pages"] == {"single_bit": 3, "double_bit": 0, "pending": None}
     assert gpu["row_remapping"] == {"corrected": 4, "uncorrected": 1, "pending": True, "failed": False}
 
 
-def test_read_processes_returns_each_kind(workshop: Workshop) -> None:
-    busy, idle = gpus(workshop.library("mixed"), "processes")
+def test_read_processes_returns_each_kind(nvml_builder: NvmlBuilder) -> None:
+    busy, idle = gpus(nvml_builder.library("mixed"), "processes")
     (process,) = busy["processes"]
     assert process["type"] == "compute"
     assert process["used_memory_bytes"] == 10240 * MIB
-    assert (process["gpu_instance_id"], process["compute_instance_id"]) == (None, None), "the GPU is whole"
+    assert (process["gpu_instance_id"], process["compute_instance_id"]) == (None, None), "the GPU is not partitioned"
     assert idle["processes"] == []
 
 
-def test_read_processes_of_old_driver_uses_older_function(workshop: Workshop) -> None:
+def test_read_processes_of_old_driver_uses_older_function(nvml_builder: NvmlBuilder) -> None:
     newer = [
         f"nvmlDeviceGet{kind}RunningProcesses_v{n}" for kind in ("Compute", "Graphics", "MPSCompute") for n in (2, 3)
     ]
-    busy, _idle = gpus(workshop.older_library("processes", "mixed", newer), "processes")
+    busy, _idle = gpus(nvml_builder.older_library("processes", "mixed", newer), "processes")
     assert [(each["used_memory_bytes"], each["gpu_instance_id"]) for each in busy["processes"]] == [(10240 * MIB, None)]
 
 
-def test_read_processes_without_function_returns_none(workshop: Workshop) -> None:
+def test_read_processes_without_function_returns_none(nvml_builder: NvmlBuilder) -> None:
     source = """
     int nvmlInit_v2(void) { return 0; }
     int nvmlShutdown(void) { return 0; }
     int nvmlDeviceGetCount_v2(unsigned *count) { *count = 1; return 0; }
     int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) { *device = device; return 0; }
     """
-    (gpu,) = gpus(workshop.library_from_c("silent", source), "processes")
+    (gpu,) = gpus(nvml_builder.library_from_c("silent", source), "processes")
     assert gpu["processes"] is None
 
 
 @pytest.mark.parametrize("profile", ["hang", "crash", "none", "no-driver"])
-def test_gather_facts_of_poor_source_has_none_values(workshop: Workshop, profile: str) -> None:
+def test_gather_facts_of_poor_source_has_none_values(nvml_builder: NvmlBuilder, profile: str) -> None:
     options = Options(
-        library=workshop.library(profile),
+        library=nvml_builder.library(profile),
         nvidia_smi=ABSENT,
-        pci_path=workshop.pci("t4"),
+        pci_path=nvml_builder.pci("t4"),
         timeout=0.5,
         subset=("power",),
     )
@@ -241,8 +241,8 @@ def test_gather_facts_of_poor_source_has_none_values(workshop: Workshop, profile
         assert gpu.as_dict()["power"] is None
 
 
-def test_gather_facts_returns_plain_types(workshop: Workshop) -> None:
-    facts = collect.gather_facts(Options(library=workshop.library("h100-mig"), subset=collect.SUBSETS))
+def test_gather_facts_returns_plain_types(nvml_builder: NvmlBuilder) -> None:
+    facts = collect.gather_facts(Options(library=nvml_builder.library("h100-mig"), subset=collect.SUBSETS))
     assert json.loads(json.dumps(facts.as_dict())) == facts.as_dict()
 
 

@@ -64,7 +64,7 @@ def test_read_driver_secure_boot_by_efi_variable(tmp_path: Path, value: bytes, o
 
 
 def test_read_driver_with_efi_without_variable_is_false(tmp_path: Path) -> None:
-    assert read(tmp_path, efi=b"")["secure_boot"] is None  # a kernel that leaves the firmware alone
+    assert read(tmp_path, efi=b"")["secure_boot"] is None  # a kernel that ignores the firmware
     (tmp_path / driver.SECURE_BOOT).parent.mkdir()
     assert read(tmp_path)["secure_boot"] is None
     (tmp_path / driver.SECURE_BOOT).with_name("BootOrder-8be4df61-93ca-11d2-aa0d-00e098032b8c").touch()
@@ -104,10 +104,10 @@ def test_read_driver_ignores_packages_of_others(tmp_path: Path, packages: bytes)
 @pytest.mark.parametrize(
     ("loaded", "installed", "requested"),
     [
-        pytest.param(b"AAA\n", driver.Build("570.124.06", "AAA"), False, id="loaded-since"),
-        pytest.param(b"AAA\n", driver.Build("570.124.06", None), True, id="nobody-tells"),
+        pytest.param(b"AAA\n", driver.Build("570.124.06", "AAA"), False, id="same-build"),
+        pytest.param(b"AAA\n", driver.Build("570.124.06", None), True, id="build-unknown"),
         pytest.param(b"AAA\n", driver.Build("570.124.06", "BBB"), True, id="another-build"),
-        pytest.param(b"", driver.Build("570.124.06", None), True, id="a-kernel-without-sums"),
+        pytest.param(b"", driver.Build("570.124.06", None), True, id="kernel-without-srcversion"),
     ],
 )
 def test_read_driver_after_reload_ignores_packages(
@@ -156,7 +156,7 @@ def test_read_installed_build_by_modinfo(
     assert driver.read_installed_build() == expected
 
 
-# What kmod 30 says with the files that Debian's packages bring.
+# The output of kmod 30 with the files of Debian's packages.
 SHOWN = {
     "nvidia": "install modprobe -i nvidia-current $CMDLINE_OPTS \n",
     "nvidia_uvm": "install modprobe nvidia ; modprobe -i nvidia-current-uvm $CMDLINE_OPTS \n",
@@ -164,7 +164,7 @@ SHOWN = {
 
 
 @pytest.mark.parametrize(
-    ("name", "there", "found"),
+    ("name", "files", "found"),
     [
         ("nvidia", {"nvidia", "nvidia-current"}, "nvidia"),
         ("nvidia", {"nvidia-current"}, "nvidia-current"),
@@ -173,10 +173,10 @@ SHOWN = {
         ("nvidia", set(), None),
     ],
 )
-def test_find_module_file_with_install_line_follows_it(name: str, there: set[str], found: str | None) -> None:
+def test_find_module_file_with_install_line_follows_it(name: str, files: set[str], found: str | None) -> None:
     def run(command: Sequence[str]) -> tuple[int, str, str]:
         if command[0] == "modinfo":
-            return (0, "/lib/modules/x.ko\n", "") if command[-1] in there else (1, "", "Module not found.")
+            return (0, "/lib/modules/x.ko\n", "") if command[-1] in files else (1, "", "Module not found.")
         assert list(command[:-1]) == ["modprobe", "--show-depends"]
         return (0, SHOWN[command[-1]], "") if command[-1] in SHOWN else (1, "", "FATAL: Module not found")
 

@@ -45,7 +45,7 @@ def test_call_without_answer_raises_hung() -> None:
     assert time.monotonic() - start >= 0.2
 
 
-def _die() -> NoReturn:
+def _abort() -> NoReturn:
     os.abort()
 
 
@@ -61,18 +61,18 @@ def _raise_at_length() -> NoReturn:
     raise ValueError("x" * 9000)
 
 
-def _leave() -> NoReturn:
+def _exit() -> NoReturn:
     os._exit(3)
 
 
 @pytest.mark.parametrize(
     ("function", "how"),
     [
-        (_die, "was ended by SIGABRT"),
-        (_leave, "ended without an answer"),
+        (_abort, "was ended by SIGABRT"),
+        (_exit, "ended without an answer"),
     ],
 )
-def test_call_of_dying_child_raises_crashed(function: Callable[[], Any], how: str) -> None:
+def test_call_of_crashing_child_raises_crashed(function: Callable[[], Any], how: str) -> None:
     with pytest.raises(isolation.Crashed, match=how):
         isolation.call(function, wait.LIMIT)
 
@@ -93,11 +93,11 @@ def test_call_with_exception_raises_failed_in_one_line(function: Callable[[], An
 
 
 def test_call_with_incomplete_answer_raises_crashed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def die_in_the_middle(writer: int, answer: bytes) -> NoReturn:
+    def abort_in_the_middle(writer: int, answer: bytes) -> NoReturn:
         os.write(writer, answer[:-3])
         os.abort()
 
-    monkeypatch.setattr(isolation, "_send", die_in_the_middle)
+    monkeypatch.setattr(isolation, "_send", abort_in_the_middle)
     with pytest.raises(isolation.Crashed, match="was ended by SIGABRT"):
         isolation.call(lambda: [1, 2, 3], wait.LIMIT)
 
@@ -116,21 +116,21 @@ def children() -> set[int]:
 
 
 @pytest.fixture
-def no_child_is_left() -> Callable[[], bool]:
+def has_no_new_child() -> Callable[[], bool]:
     """Whether there is no new child; other tests may have left some."""
     before = children()
     return lambda: children() <= before
 
 
-@pytest.mark.parametrize("function", [_die, _raise, _leave, object, lambda: time.sleep(wait.LIMIT)])
-def test_call_with_failure_leaves_no_child(function: Callable[[], Any], no_child_is_left: Callable[[], bool]) -> None:
+@pytest.mark.parametrize("function", [_abort, _raise, _exit, object, lambda: time.sleep(wait.LIMIT)])
+def test_call_with_failure_leaves_no_child(function: Callable[[], Any], has_no_new_child: Callable[[], bool]) -> None:
     with pytest.raises((isolation.Hung, isolation.Crashed, isolation.Failed)):
         isolation.call(function, 0.5)
-    assert no_child_is_left()
+    assert has_no_new_child()
 
 
 def test_call_with_interrupt_leaves_no_child(
-    monkeypatch: pytest.MonkeyPatch, no_child_is_left: Callable[[], bool]
+    monkeypatch: pytest.MonkeyPatch, has_no_new_child: Callable[[], bool]
 ) -> None:
     def interrupt(*_arguments: object) -> NoReturn:
         raise KeyboardInterrupt
@@ -138,11 +138,11 @@ def test_call_with_interrupt_leaves_no_child(
     monkeypatch.setattr(isolation, "_read", interrupt)
     with pytest.raises(KeyboardInterrupt):
         isolation.call(lambda: time.sleep(wait.LIMIT), wait.LIMIT)
-    assert no_child_is_left()
+    assert has_no_new_child()
 
 
 def test_call_of_child_that_does_not_exit_kills_it(
-    monkeypatch: pytest.MonkeyPatch, no_child_is_left: Callable[[], bool]
+    monkeypatch: pytest.MonkeyPatch, has_no_new_child: Callable[[], bool]
 ) -> None:
     def answer_and_stay(writer: int, answer: bytes) -> None:
         os.write(writer, answer)
@@ -152,36 +152,36 @@ def test_call_of_child_that_does_not_exit_kills_it(
     monkeypatch.setattr(isolation, "REAP_SECONDS", 0.2)
     monkeypatch.setattr(isolation, "_send", answer_and_stay)
     assert isolation.call(lambda: 1, wait.LIMIT) == 1
-    assert no_child_is_left()
+    assert has_no_new_child()
 
 
 def test_call_kills_processes_of_the_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    note = tmp_path / "pid"
+    pid_file = tmp_path / "pid"
 
     def start_and_wait() -> None:
         process = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({wait.LIMIT})"])
         (tmp_path / "new").write_text(str(process.pid), encoding="ascii")
-        (tmp_path / "new").rename(note)
+        (tmp_path / "new").rename(pid_file)
         process.wait()
 
     def no_answer(_reader: int, _deadline: float) -> None:
-        wait.until(note.exists, pause=0.02)
+        wait.until(pid_file.exists, pause=0.02)
 
     monkeypatch.setattr(isolation, "_read", no_answer)
     with pytest.raises(isolation.Hung):
         isolation.call(start_and_wait, 1)
-    wait.until(lambda: is_gone(int(note.read_text(encoding="ascii"))), pause=0.02)
+    wait.until(lambda: is_gone(int(pid_file.read_text(encoding="ascii"))), pause=0.02)
 
 
 def test_child_closes_inherited_files(capfd: pytest.CaptureFixture[str]) -> None:
-    def speak() -> Any:
+    def write_and_list_files() -> Any:
         os.write(1, b"noise")
         os.write(2, b"noise")
         return sorted(os.readlink(f"/proc/self/fd/{fd}").partition(":")[0] for fd in (0, 1, 2))
 
     reader, writer = os.pipe()
     try:
-        assert isolation.call(speak, wait.LIMIT) == ["/dev/null"] * 3
+        assert isolation.call(write_and_list_files, wait.LIMIT) == ["/dev/null"] * 3
         assert capfd.readouterr() == ("", "")
         # The pipe of the parent is not open in the child.
         with pytest.raises(isolation.Failed, match="Bad file descriptor"):
@@ -200,6 +200,6 @@ def test_call_of_child_that_cannot_be_killed_returns(monkeypatch: pytest.MonkeyP
     os.waitpid(-1, 0)
 
 
-def test_call_leaves_no_child(no_child_is_left: Callable[[], bool]) -> None:
+def test_call_leaves_no_child(has_no_new_child: Callable[[], bool]) -> None:
     isolation.call(lambda: 1, wait.LIMIT)
-    assert no_child_is_left()
+    assert has_no_new_child()

@@ -14,7 +14,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.model import 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fakes.nvml.simulated import Workshop
+    from fakes.nvml.simulated import NvmlBuilder
 
 
 @pytest.mark.parametrize(
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
         ("none", []),
     ],
 )
-def test_read_gpus_returns_names_of_nvml(workshop: Workshop, profile: str, names: list[str]) -> None:
-    assert [gpu.name for gpu in pci.read_gpus(workshop.pci(profile))] == names
+def test_read_gpus_returns_names_of_nvml(nvml_builder: NvmlBuilder, profile: str, names: list[str]) -> None:
+    assert [gpu.name for gpu in pci.read_gpus(nvml_builder.pci(profile))] == names
 
 
-def test_read_numa_node_of_each_device(workshop: Workshop, tmp_path: Path) -> None:
-    addresses = [str(gpu.pci_address) for gpu in pci.read_gpus(workshop.pci("a100-40g"))]
-    assert [pci.read_numa_node(workshop.pci("a100-40g"), address) for address in addresses] == [0] * 4 + [1] * 4
+def test_read_numa_node_of_each_device(nvml_builder: NvmlBuilder, tmp_path: Path) -> None:
+    addresses = [str(gpu.pci_address) for gpu in pci.read_gpus(nvml_builder.pci("a100-40g"))]
+    assert [pci.read_numa_node(nvml_builder.pci("a100-40g"), address) for address in addresses] == [0] * 4 + [1] * 4
     for text in ("-1\n", "", "x\n"):
         (tmp_path / "0000:41:00.0").mkdir(exist_ok=True)
         (tmp_path / "0000:41:00.0" / "numa_node").write_text(text)
@@ -55,7 +55,7 @@ def test_read_gpus_ignores_other_devices(tmp_path: Path) -> None:
     device(tmp_path, "0000:41:00.1", "0x10de", "0x040300")  # its audio function
     device(tmp_path, "0000:c4:00.0", "0x10de", "0x068000", "0x1af1")  # an NVSwitch
     device(tmp_path, "0000:01:00.0", "0x1002", "0x030000")  # another vendor's GPU
-    (tmp_path / "0000:05:00.0").mkdir()  # a device that goes away
+    (tmp_path / "0000:05:00.0").mkdir()  # a device that is removed
     device(tmp_path, "0000:41:00.4", "0x10de", "0x030200")  # a virtual function
     (tmp_path / "0000:41:00.4" / "physfn").symlink_to("../0000:41:00.0")
     assert pci.read_gpus(str(tmp_path)) == (

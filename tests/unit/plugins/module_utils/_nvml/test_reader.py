@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import library, reader
 
 if TYPE_CHECKING:
-    from fakes.nvml.simulated import Workshop
+    from fakes.nvml.simulated import NvmlBuilder
 
     from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.model import Facts
 
@@ -33,9 +33,15 @@ def read(path: str) -> Facts:
     ],
 )
 def test_read_gpus_of_uniform_nodes(
-    workshop: Workshop, profile: str, name: str, addresses: list[str], total_mib: int, capability: str, mig_mode: str
+    nvml_builder: NvmlBuilder,
+    profile: str,
+    name: str,
+    addresses: list[str],
+    total_mib: int,
+    capability: str,
+    mig_mode: str,
 ) -> None:
-    facts = read(workshop.library(profile))
+    facts = read(nvml_builder.library(profile))
     assert (facts.source, facts.error) == ("nvml", None)
     assert (facts.driver_version, facts.cuda_driver_version, facts.nvml_version) == (
         "570.124.06",
@@ -51,8 +57,8 @@ def test_read_gpus_of_uniform_nodes(
         assert (gpu.mig_mode, gpu.mig_devices, gpu.lost) == (mig_mode, (), False)
 
 
-def test_read_gpus_of_busy_gpu_returns_all_values(workshop: Workshop) -> None:
-    gpu = read(workshop.library("mixed", seed="node-1")).gpus[0]
+def test_read_gpus_of_busy_gpu_returns_all_values(nvml_builder: NvmlBuilder) -> None:
+    gpu = read(nvml_builder.library("mixed", seed="node-1")).gpus[0]
     assert gpu.uuid is not None
     assert gpu.uuid.startswith("GPU-")
     expected: dict[str, Any] = {
@@ -78,16 +84,16 @@ def test_read_gpus_of_busy_gpu_returns_all_values(workshop: Workshop) -> None:
     assert gpu.as_dict() == expected
 
 
-def test_read_gpus_of_mixed_node_distinguishes_index_and_minor_number(workshop: Workshop) -> None:
-    facts = read(workshop.library("mixed"))
+def test_read_gpus_of_mixed_node_distinguishes_index_and_minor_number(nvml_builder: NvmlBuilder) -> None:
+    facts = read(nvml_builder.library("mixed"))
     assert [(gpu.index, gpu.minor_number, gpu.name) for gpu in facts.gpus] == [
         (0, 1, "NVIDIA A100-PCIE-40GB"),
         (1, 0, "Tesla T4"),
     ]
 
 
-def test_read_gpus_with_mig_returns_partitions(workshop: Workshop) -> None:
-    split, whole = read(workshop.library("h100-mig")).gpus
+def test_read_gpus_with_mig_returns_partitions(nvml_builder: NvmlBuilder) -> None:
+    split, whole = read(nvml_builder.library("h100-mig")).gpus
     assert (split.mig_mode, whole.mig_mode, whole.mig_devices) == ("enabled", "disabled", ())
     assert [(part.index, part.gpu_instance_id, part.compute_instance_id) for part in split.mig_devices] == [
         (0, 1, 0),
@@ -104,13 +110,13 @@ def test_read_gpus_with_mig_returns_partitions(workshop: Workshop) -> None:
     assert whole.utilization_gpu_percent == 0
 
 
-def test_read_gpus_of_driver_without_gpus_is_empty(workshop: Workshop) -> None:
-    facts = read(workshop.library("none"))
+def test_read_gpus_of_driver_without_gpus_is_empty(nvml_builder: NvmlBuilder) -> None:
+    facts = read(nvml_builder.library("none"))
     assert (facts.source, facts.gpus, facts.driver_version) == ("nvml", (), "570.124.06")
 
 
-def test_read_gpus_with_lost_gpu_returns_its_address(workshop: Workshop) -> None:
-    facts = read(workshop.library("lost-gpu"))
+def test_read_gpus_with_lost_gpu_returns_its_address(nvml_builder: NvmlBuilder) -> None:
+    facts = read(nvml_builder.library("lost-gpu"))
     assert [gpu.lost for gpu in facts.gpus] == [False, False, True, False]
     lost = facts.gpus[2]
     assert (lost.index, lost.pci_address, lost.minor_number) == (2, "0000:47:00.0", 2)
@@ -125,32 +131,36 @@ def test_read_gpus_with_lost_gpu_returns_its_address(workshop: Workshop) -> None
         ("no-driver", library.DRIVER_NOT_LOADED, "Driver Not Loaded"),
     ],
 )
-def test_read_gpus_without_start_raises_nvml_error(workshop: Workshop, profile: str, code: int, text: str) -> None:
+def test_read_gpus_without_start_raises_nvml_error(
+    nvml_builder: NvmlBuilder, profile: str, code: int, text: str
+) -> None:
     with pytest.raises(library.NvmlError, match=text) as caught:
-        read(workshop.library(profile))
+        read(nvml_builder.library(profile))
     assert (caught.value.code, caught.value.library_version) == (code, "12.570.124.06")
 
 
 @pytest.mark.parametrize(
     ("code", "text", "lost"), [(4, "Insufficient Permissions", False), (999, "Unknown Error", True)]
 )
-def test_read_gpus_with_unopened_gpu_counts_and_names_it(workshop: Workshop, code: int, text: str, lost: bool) -> None:
+def test_read_gpus_with_unopened_gpu_counts_and_names_it(
+    nvml_builder: NvmlBuilder, code: int, text: str, lost: bool
+) -> None:
     source = f"""
     int nvmlInit_v2(void) {{ return 0; }}
     int nvmlDeviceGetCount_v2(unsigned *count) {{ *count = 2; return 0; }}
     int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) {{ *handle = handle; return index ? {code} : 0; }}
     const char *nvmlErrorString(int code) {{ return code == {code} ? "{text}" : "?"; }}
     """
-    facts = read(workshop.library_from_c(f"unopened-{code}", source))
+    facts = read(nvml_builder.library_from_c(f"unopened-{code}", source))
     assert [(gpu.index, gpu.lost, gpu.name) for gpu in facts.gpus] == [(0, False, None), (1, lost, None)]
     assert facts.error == f"GPU 1 cannot be opened ({text}, code {code}); look for the cause in the kernel log."
 
 
-def test_read_gpus_of_oldest_driver_uses_older_functions(workshop: Workshop) -> None:
+def test_read_gpus_of_oldest_driver_uses_older_functions(nvml_builder: NvmlBuilder) -> None:
     newer = ["nvmlInit_v2", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetPciInfo_v2"]
     newer += ["nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMigMode"]
     newer += ["nvmlSystemGetCudaDriverVersion", "nvmlSystemGetCudaDriverVersion_v2"]
-    facts = read(workshop.older_library("first-days", "mixed", newer))
+    facts = read(nvml_builder.older_library("first-days", "mixed", newer))
     assert facts.cuda_driver_version is None
     gpu = facts.gpus[0]
     assert (gpu.pci_address, gpu.mig_mode, gpu.name) == ("0000:3b:00.0", None, "NVIDIA A100-PCIE-40GB")
@@ -159,7 +169,7 @@ def test_read_gpus_of_oldest_driver_uses_older_functions(workshop: Workshop) -> 
     assert gpu.memory_free_bytes == (40960 - 10240 - 578) * MIB
 
 
-def test_read_gpus_of_future_driver_uses_newer_functions(workshop: Workshop) -> None:
+def test_read_gpus_of_future_driver_uses_newer_functions(nvml_builder: NvmlBuilder) -> None:
     deprecated = [
         "nvmlSystemGetCudaDriverVersion",
         "nvmlDeviceGetTemperature",
@@ -167,28 +177,28 @@ def test_read_gpus_of_future_driver_uses_newer_functions(workshop: Workshop) -> 
         "nvmlInit",
         "nvmlDeviceGetPciInfo",
     ]
-    facts = read(workshop.older_library("to-come", "t4", deprecated))
+    facts = read(nvml_builder.older_library("to-come", "t4", deprecated))
     assert facts.cuda_driver_version == "12.8"
     gpu = facts.gpus[0]
     assert (gpu.temperature_celsius, gpu.memory_total_bytes) == (36, 15360 * MIB)
 
 
-def test_load_library_of_other_file_raises(workshop: Workshop) -> None:
+def test_load_library_of_other_file_raises(nvml_builder: NvmlBuilder) -> None:
     with pytest.raises(library.LibraryMissing, match=r"absent\.so cannot be loaded$"):
-        library.load_library(str(workshop.folder / "absent.so"))
-    broken = workshop.folder / "broken.so"
+        library.load_library(str(nvml_builder.folder / "absent.so"))
+    broken = nvml_builder.folder / "broken.so"
     broken.write_bytes(b"not an ELF file")
     with pytest.raises(library.LibraryMissing, match=r"broken\.so cannot be loaded \(.*\)"):
         library.load_library(str(broken))
     with pytest.raises(library.NvmlError, match="NVML error 13"):
-        read(workshop.library_from_c("empty", "int unrelated = 1;"))
+        read(nvml_builder.library_from_c("empty", "int unrelated = 1;"))
 
 
-def test_load_library_searches_folders_in_order(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_library_searches_folders_in_order(nvml_builder: NvmlBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "SONAME", "libnvidia-ml-of-this-test.so.1")
-    folder = workshop.folder / "search"
+    folder = nvml_builder.folder / "search"
     folder.mkdir()
-    (folder / "libnvidia-ml-of-this-test.so.1").symlink_to(workshop.library("t4", seed="search"))
+    (folder / "libnvidia-ml-of-this-test.so.1").symlink_to(nvml_builder.library("t4", seed="search"))
     facts = reader.read_gpus(library.Nvml(library.load_library(None, ["/nonexistent", str(folder)])))
     assert facts.gpus[0].name == "Tesla T4"
     with pytest.raises(library.LibraryMissing, match=r"^libnvidia-ml-of-this-test\.so\.1 cannot be loaded$"):

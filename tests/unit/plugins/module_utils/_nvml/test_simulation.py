@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import library, reader
 
 if TYPE_CHECKING:
-    from fakes.nvml.simulated import Workshop
+    from fakes.nvml.simulated import NvmlBuilder
 
     from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.model import Facts
 
@@ -32,7 +32,7 @@ def uuids(path: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SOUND)
-def test_profile_readers_of_c_and_python_agree(workshop: Workshop, name: str) -> None:
+def test_profile_readers_of_c_and_python_agree(nvml_builder: NvmlBuilder, name: str) -> None:
     from fakes.nvml import nvml_profile
 
     expected = [
@@ -40,7 +40,7 @@ def test_profile_readers_of_c_and_python_agree(workshop: Workshop, name: str) ->
         for gpu in nvml_profile.read(PROFILES / f"{name}.profile")
     ]
     try:
-        found = read(workshop.library(name)).gpus
+        found = read(nvml_builder.library(name)).gpus
     except library.NvmlError:
         assert name in ("no-driver", "version-mismatch")
         return
@@ -50,17 +50,17 @@ def test_profile_readers_of_c_and_python_agree(workshop: Workshop, name: str) ->
     ] == expected
 
 
-def test_identity_depends_on_seed_and_address(workshop: Workshop) -> None:
-    one, two = workshop.library("a100-40g", seed="node-1"), workshop.library("a100-40g", seed="node-2")
+def test_identity_depends_on_seed_and_address(nvml_builder: NvmlBuilder) -> None:
+    one, two = nvml_builder.library("a100-40g", seed="node-1"), nvml_builder.library("a100-40g", seed="node-2")
     assert not set(uuids(one)) & set(uuids(two))
-    again = workshop.folder / "elsewhere.so"
+    again = nvml_builder.folder / "elsewhere.so"
     again.write_bytes(Path(one).read_bytes())
     assert uuids(str(again)) == uuids(one)
 
 
-def test_library_without_profile_has_no_driver(workshop: Workshop) -> None:
+def test_library_without_profile_has_no_driver(nvml_builder: NvmlBuilder) -> None:
     with pytest.raises(library.NvmlError, match="Driver Not Loaded"):
-        read(str(workshop.bare))
+        read(str(nvml_builder.bare))
 
 
 def in_a_process(path: str, code: str, **environment: str) -> str:
@@ -76,8 +76,8 @@ COUNT = (
 )
 
 
-def test_environment_overrides_profile_file(workshop: Workshop) -> None:
-    path = workshop.library("a100-40g")
+def test_environment_overrides_profile_file(nvml_builder: NvmlBuilder) -> None:
+    path = nvml_builder.library("a100-40g")
     assert in_a_process(path, COUNT).split() == ["0", "0", "8"]
     assert in_a_process(path, COUNT, NVML_PROFILE=str(PROFILES / "t4.profile")).split() == ["0", "0", "1"]
     assert in_a_process(path, COUNT, NVML_PROFILE="/nonexistent").split() == ["9", "1", "0"]
@@ -93,7 +93,7 @@ def test_environment_overrides_profile_file(workshop: Workshop) -> None:
         ("init_result = bad\n", "line 1"),
     ],
 )
-def test_broken_profile_is_named(workshop: Workshop, text: str, line: str) -> None:
-    output = in_a_process(workshop.library_of("broken-profile", text), COUNT)
+def test_broken_profile_is_named(nvml_builder: NvmlBuilder, text: str, line: str) -> None:
+    output = in_a_process(nvml_builder.library_of("broken-profile", text), COUNT)
     assert "999 1 0" in output
     assert f"{line} is not understood" in output

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host with a package manager, for tests of what is asked of one."""
+"""A host with a fake package manager."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Sequence
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages import transaction
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.request import Request
 
-# What zypper 1.14 says.
+# Output of zypper 1.14.
 ZYPPER_SEARCH = """<?xml version='1.0'?>
 <stream>
 
@@ -24,8 +24,8 @@ ZYPPER_SEARCH = """<?xml version='1.0'?>
 """
 
 
-def offered(manager: str, *packages: tuple[str, str]) -> tuple[str, tuple[int, str, str]]:
-    """Words of a question for these packages with their versions, and its answer."""
+def make_available(manager: str, *packages: tuple[str, str]) -> tuple[str, tuple[int, str, str]]:
+    """Return words of the command that lists available packages, and its result with these versions."""
     words, line = {
         "apt": ("madison", " {} | {} | http://repository.example.com/archive bookworm/main amd64 Packages\n"),
         "dnf": ("repoquery", "{} {}\n"),
@@ -35,9 +35,9 @@ def offered(manager: str, *packages: tuple[str, str]) -> tuple[str, tuple[int, s
 
 
 class Host:
-    """A host whose commands do what the test says of their first matching words, and otherwise succeed in silence.
+    """A host whose commands return the answers that the test sets for some of their words, and otherwise succeed without output.
 
-    A command that was answered with success ``makes`` its changes in what is installed.
+    A successful command with words in ``effects`` changes the installed packages accordingly.
     """
 
     def __init__(self, manager: str, **installed: str) -> None:
@@ -45,10 +45,10 @@ class Host:
         self.installed: dict[str, str | None] = dict(installed)
         self.calls: list[str] = []
         self.answers: list[tuple[str, list[tuple[int, str, str]]]] = []
-        self.makes: dict[str, dict[str, str | None]] = {}
+        self.effects: dict[str, dict[str, str | None]] = {}
 
     def answer(self, words: str, *answers: tuple[int, str, str]) -> None:
-        """Answer commands with these words so, one after the other; the last answer stays."""
+        """Set the results of commands with these words, one after the other; the last one stays."""
         self.answers.append((words, list(answers)))
 
     def run(self, command: Sequence[str]) -> tuple[int, str, str]:
@@ -57,17 +57,17 @@ class Host:
         queue = next((answers for words, answers in self.answers if words in line), [(0, "", "")])
         found = queue.pop(0) if len(queue) > 1 else queue[0]
         if found[0] == 0 and "--simulate" not in line:
-            for words, change in self.makes.items():
+            for words, change in self.effects.items():
                 self.installed.update(change if words in line else {})
         return found
 
     @property
-    def changing(self) -> list[str]:
-        """The calls that may change something."""
+    def changing_calls(self) -> list[str]:
+        """The calls without simulations."""
         return [call for call in self.calls if "--simulate" not in call]
 
     def apply(self, request: Request, check_mode: bool = False) -> tuple[str, ...]:
         return transaction.apply(self.manager, request, self.installed.copy, self.run, check_mode)[1]
 
-    def available(self, request: Request) -> tuple[str, ...]:
-        return transaction.available(self.manager, request, self.installed.copy, self.run)[1]
+    def check_available(self, request: Request) -> tuple[str, ...]:
+        return transaction.check_available(self.manager, request, self.installed.copy, self.run)[1]

@@ -1,17 +1,20 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where apt has the distribution from; molecule/nvidia_driver asks the real apt."""
+"""apt's sources of the distribution; molecule/nvidia_driver uses the real apt."""
 
 from __future__ import annotations
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.apt_places import entry_options, places
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.apt_places import (
+    find_repositories,
+    read_entry_options,
+)
 
 KEY = "/usr/share/keyrings/debian-archive-keyring.gpg"
 INLINE = "\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n mQINBF\n -----END PGP PUBLIC KEY BLOCK-----"
 SOURCES = f"""\
-# Mirror of the house
+# Internal mirror
 Types: deb deb-src
 URIs: http://mirror.example.com/archive
 Suites: bookworm bookworm-updates
@@ -38,13 +41,13 @@ def target(url: str, suite: str, entry: str, origin: str | None = "Debian", arch
     return f"MetaKey: main/binary-{architecture}/Packages\n{known}Fallback-Of: \nRelease: {suite}\nRepo-URI: {url}\nSourcesentry: {entry}\n"
 
 
-def test_a_release_is_known_by_its_code_name_too() -> None:
-    told = target("http://old.example.com/archive/", "stable", "/etc/apt/sources.list:3") + "Codename: bookworm\n"
-    [found] = places(told, FILES, "Debian", ["bookworm"])
+def test_find_repositories_matches_code_name() -> None:
+    targets = target("http://old.example.com/archive/", "stable", "/etc/apt/sources.list:3") + "Codename: bookworm\n"
+    [found] = find_repositories(targets, FILES, "Debian", ["bookworm"])
     assert found["suite"] == "stable"
 
 
-def test_options_come_along_and_strangers_do_not() -> None:
+def test_find_repositories_returns_options_and_omits_other_origins() -> None:
     mirror, other = "http://mirror.example.com/", "http://other.example.com/"
     targets = "\n".join(
         [
@@ -54,16 +57,16 @@ def test_options_come_along_and_strangers_do_not() -> None:
             target(f"{mirror}security/", "bookworm-security", "/etc/apt/sources.list.d/debian.sources:2"),
             target(other, "bookworm", "/etc/apt/sources.list.d/other.list:1", "Other"),
             target("http://old.example.com/archive/", "bookworm", "/etc/apt/sources.list:3", None),
-            target("http://ours.example.com/", "bookworm", "/etc/apt/sources.list.d/gpu-kubernetes-cuda.sources:1"),
+            target("http://managed.example.com/", "bookworm", "/etc/apt/sources.list.d/gpu-kubernetes-cuda.sources:1"),
         ]
     )
-    house = {"signed-by": KEY, "Architectures": "amd64"}
-    assert places(targets, FILES, "Debian", ["bookworm", "bookworm-security"]) == [
-        {"url": f"{mirror}archive/", "suite": "bookworm", "options": house},
+    mirror_options = {"signed-by": KEY, "Architectures": "amd64"}
+    assert find_repositories(targets, FILES, "Debian", ["bookworm", "bookworm-security"]) == [
+        {"url": f"{mirror}archive/", "suite": "bookworm", "options": mirror_options},
         {"url": f"{mirror}security/", "suite": "bookworm-security", "options": {"Signed-By": INLINE}},
         {"url": "http://old.example.com/archive/", "suite": "bookworm", "options": {}},
     ]
-    assert places("", FILES, "Debian", ["bookworm"]) == []
+    assert find_repositories("", FILES, "Debian", ["bookworm"]) == []
 
 
 @pytest.mark.parametrize(
@@ -79,5 +82,5 @@ def test_options_come_along_and_strangers_do_not() -> None:
         ),
     ],
 )
-def test_options_of_a_line_get_the_names_of_stanzas(line: str, options: dict[str, str]) -> None:
-    assert entry_options("/etc/apt/sources.list", f"# first\n{line}\n", 2) == options
+def test_read_entry_options_of_line_returns_names_of_deb822(line: str, options: dict[str, str]) -> None:
+    assert read_entry_options("/etc/apt/sources.list", f"# first\n{line}\n", 2) == options

@@ -6,12 +6,12 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.managers import MANAGERS
 
-# What dnf 4.14, zypper 1.14 and pacman 6.0 say.
+# Output of dnf 4.14, zypper 1.14 and pacman 6.0.
 DNF_LOCKS = """Last metadata expiration check: 0:00:11 ago on Sun Nov 22 05:07:02 2026.
 libnvidia-stub-ml-0:1.2.0-1.*
 nvidia-stub-smi-3:1.2.0-1.el9.*
 """
-# Written down from memory: no dnf 5 was at hand.
+# Not copied from a real dnf 5.
 DNF5_LOCKS = """# Added by 'versionlock add' command on 2026-05-01 10:00:00
 Package name: nvidia-stub-smi
 evr = 1.2.0-1
@@ -46,15 +46,15 @@ PACMAN_BREAKS = """checking dependencies...
         ("zypper", ZYPPER_NO_LOCKS, []),
     ],
 )
-def test_holds_are_read(manager: str, words: str, names: list[str]) -> None:
-    holding = MANAGERS[manager].holding
-    assert holding is not None
-    assert holding.names(words) == names
+def test_parse_holds(manager: str, words: str, names: list[str]) -> None:
+    hold_commands = MANAGERS[manager].hold_commands
+    assert hold_commands is not None
+    assert hold_commands.parse_holds(words) == names
 
 
-def test_what_nothing_needs_and_what_depends_is_read() -> None:
-    assert MANAGERS["zypper"].unneeded_names(ZYPPER_UNNEEDED) == ["stub-helper", "other"]
-    assert MANAGERS["zypper"].requested_names(ZYPPER_UNNEEDED) == ["other"]
-    assert MANAGERS["dnf"].unneeded_names("stub-helper\n") == ["stub-helper"]
-    assert "--installed" not in MANAGERS["dnf"].unneeded, "dnf 4 takes one of the two alone"
-    assert MANAGERS["pacman"].concerned(PACMAN_BREAKS) == ["nvidia-stub-smi"]
+def test_parse_unneeded_and_affected_packages() -> None:
+    assert MANAGERS["zypper"].parse_unneeded(ZYPPER_UNNEEDED) == ["stub-helper", "other"]
+    assert MANAGERS["zypper"].parse_requested(ZYPPER_UNNEEDED) == ["other"]
+    assert MANAGERS["dnf"].parse_unneeded("stub-helper\n") == ["stub-helper"]
+    assert "--installed" not in MANAGERS["dnf"].list_unneeded, "dnf 4 accepts only one of both options"
+    assert MANAGERS["pacman"].parse_affected(PACMAN_BREAKS) == ["nvidia-stub-smi"]

@@ -85,7 +85,7 @@ def test_fingerprints_are_those_of_the_primary_keys(content: bytes, fingerprints
     assert read_fingerprints(content) == fingerprints
 
 
-#: What is not a file of public keys alone. Another program may find a key in it that this one does not.
+#: Content other than public keys. Another program could find further keys in it.
 REJECTED = {
     "empty": (b"", "does not begin with a key"),
     "page": (b"<!DOCTYPE html>\n<html>", "text outside"),
@@ -97,8 +97,8 @@ REJECTED = {
     "secret key": (packet(SECRET, FIRST), "packet of type 5"),
     "message": (KEY + packet(11, b"x"), "packet of type 11"),
     "user first": (packet(USER, b"x") + KEY, "does not begin with a key"),
-    "cut off": (KEY[:-1], "cut off"),
-    "cut off header": (KEY + b"\xc6", "damaged"),
+    "truncated": (KEY[:-1], "cut off"),
+    "truncated header": (KEY + b"\xc6", "damaged"),
     "damaged": (KEY + b"\x00\x00", "damaged"),
     "partial length": (bytes([0xC0 | PRIMARY, 0xE1]) + FIRST, "unknown length"),
     "indeterminate length": (bytes([0x80 | PRIMARY << 2 | 3]) + FIRST, "unknown length"),
@@ -108,7 +108,7 @@ REJECTED = {
 
 
 @pytest.mark.parametrize(("content", "words"), REJECTED.values(), ids=REJECTED)
-def test_what_is_not_a_file_of_public_keys_is_rejected(content: bytes, words: str) -> None:
+def test_content_other_than_public_keys_is_rejected(content: bytes, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         read_fingerprints(content)
     assert find_key_problem(content, ["0" * 40]).startswith("is not a file of OpenPGP public keys (")
@@ -119,7 +119,7 @@ SPACED = " ".join(ONE[at : at + 4] for at in range(0, 40, 4))
 #: A file, the expected fingerprints, and the problem.
 COMPARED = {
     "same": (KEY, [ONE], ""),
-    "spelled otherwise": (KEY, [f"0x{SPACED.lower()}"], ""),
+    "another spelling": (KEY, [f"0x{SPACED.lower()}"], ""),
     "one of several": (KEY, [TWO, ONE], ""),
     "other": (KEY, [TWO], f"has the fingerprint {ONE}, not {TWO}"),
     "a second key": (FILES["two keys"][0], [ONE], f"has the fingerprint {TWO}, not {ONE}"),

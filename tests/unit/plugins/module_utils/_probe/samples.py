@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Output of crictl, ctr and containerd, shortened to what the collection reads and to some of what it does not."""
+"""Shortened output of crictl, ctr and containerd."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ CRICTL_INFO: dict[str, Any] = {
 }
 CRICTL_INFO_TEXT = json.dumps(CRICTL_INFO)
 
-# as CRI-O answers: its configuration has the pause image only, and there are no runtime handlers before 1.31
+# answer of CRI-O: its configuration has only the pause image, and there are no runtime handlers before 1.31
 CRIO_INFO_TEXT = json.dumps(
     {
         "config": {"sandboxImage": "registry.k8s.io/pause:3.10"},
@@ -81,7 +81,7 @@ Server:
   Revision: 75cb2b7193e4e490e9fbdc236c0e811ccaba3376
   UUID: cc049fa1-e785-4dc5-8fcc-7b4d1439983d
 """
-# of containerd 1.7.29, which gives the plugin a platform, and of 2.4.2, which does not
+# of containerd 1.7.29, with a platform of the plugin, and of 2.4.2, without one
 CTR_PLUGINS_1 = """\
 TYPE                                   ID                       PLATFORMS      STATUS
 io.containerd.snapshotter.v1           aufs                     linux/amd64    skip

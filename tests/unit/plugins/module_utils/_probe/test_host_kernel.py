@@ -11,7 +11,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import host
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A kernel with overlay loaded, ext4 known, nf_conntrack built in, and the bridge filter built in but nameless."""
+    """A kernel with overlay loaded, ext4 known, nf_conntrack built in, and the bridge filter built in without a module name."""
     files = {
         "proc/modules": "overlay 151552 5 - Live 0x0\nip_tables 32768 2 - Live 0x0\n",
         "proc/filesystems": "nodev\tsysfs\n\text4\n",

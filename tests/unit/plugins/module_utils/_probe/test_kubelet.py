@@ -23,7 +23,7 @@ DOCKER = "unix:///run/cri-dockerd.sock"
 FLAGS = "/var/lib/kubelet/kubeadm-flags.env"
 CONFIG = "/var/lib/kubelet/config.yaml"
 YAML = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncontainerRuntimeEndpoint: %s\n"
-BESIDE = [["/sbin/init"], [], ["/usr/bin/kubelet-exporter", f"--container-runtime-endpoint={DOCKER}"]]
+OTHER_PROCESSES = [["/sbin/init"], [], ["/usr/bin/kubelet-exporter", f"--container-runtime-endpoint={DOCKER}"]]
 
 
 @pytest.mark.parametrize(
@@ -33,10 +33,10 @@ BESIDE = [["/sbin/init"], [], ["/usr/bin/kubelet-exporter", f"--container-runtim
         ([f"--container-runtime-endpoint={CRIO}"], {}, CRIO),
         (["--v", "2", "--container-runtime-endpoint", CRIO], {}, CRIO),
         (["--config=/c"], {"/c": YAML % CRIO}, CRIO),
-        (["--config", "/c"], {"/c": YAML % f'"{CRIO}"  # ours'}, CRIO),
+        (["--config", "/c"], {"/c": YAML % f'"{CRIO}"  # site'}, CRIO),
         (["--config=/c"], {"/c": YAML % f"'{CRIO}'"}, CRIO),
         (["--config=/c"], {"/c": json.dumps({"containerRuntimeEndpoint": CRIO})}, CRIO),
-        # a flag goes before the file, and a drop-in too
+        # a flag overrides the file, and so does a drop-in
         (["--config=/c", f"--container-runtime-endpoint={DOCKER}"], {"/c": YAML % CRIO}, DOCKER),
         (
             ["--config=/c", "--config-dir=/d"],
@@ -49,7 +49,7 @@ BESIDE = [["/sbin/init"], [], ["/usr/bin/kubelet-exporter", f"--container-runtim
             },
             CRIO,
         ),
-        # what says nothing, what is no mapping, what is not there
+        # no value, no mapping, no file
         (["--config=/c"], {"/c": YAML % ""}, DEFAULT_ENDPOINT),
         (["--config=/c"], {"/c": "other:\n  containerRuntimeEndpoint: unix:///x\n"}, DEFAULT_ENDPOINT),
         (["--config=/c"], {"/c": "[1]"}, DEFAULT_ENDPOINT),
@@ -62,9 +62,9 @@ BESIDE = [["/sbin/init"], [], ["/usr/bin/kubelet-exporter", f"--container-runtim
 def test_describe_kubelet_that_runs_by_flags_and_files(
     words: list[str], files: dict[str, t.Any], endpoint: str
 ) -> None:
-    # kubeadm's own words are of no account where the kubelet was given others
+    # the flags of kubeadm are ignored because the kubelet runs with others
     files = {**files, FLAGS: f'KUBELET_KUBEADM_ARGS="--container-runtime-endpoint={DOCKER}"\n'}
-    result = describe_kubelet([*BESIDE, ["/usr/bin/kubelet", *words]], files.get)
+    result = describe_kubelet([*OTHER_PROCESSES, ["/usr/bin/kubelet", *words]], files.get)
     assert (result["running"], result["endpoint"]) == (True, endpoint)
 
 
@@ -79,14 +79,14 @@ def test_describe_kubelet_that_runs_by_flags_and_files(
     ],
 )
 def test_describe_kubelet_that_does_not_run_by_kubeadm(files: dict[str, str], endpoint: str) -> None:
-    result = describe_kubelet(BESIDE, files.get)
+    result = describe_kubelet(OTHER_PROCESSES, files.get)
     assert (result["running"], result["endpoint"]) == (False, endpoint)
 
 
 def test_describe_kubelet_without_kubelet_has_none() -> None:
     expected = {"running": False, "endpoint": None, "daemon": None, "cgroup_driver": None}
-    assert describe_kubelet(BESIDE, {}.get) == expected
-    assert list_configurations(BESIDE, {}.get) == []
+    assert describe_kubelet(OTHER_PROCESSES, {}.get) == expected
+    assert list_configurations(OTHER_PROCESSES, {}.get) == []
 
 
 @pytest.mark.parametrize(
@@ -128,10 +128,10 @@ def test_reads_driver_from_runtime_by_versions(
 
 def test_list_configurations_in_order() -> None:
     files = {"/d": ["10.conf", "20.yaml", "30.conf"], CONFIG: "kind: KubeletConfiguration\n"}
-    running = [*BESIDE, ["kubelet", "--config=/c", "--config-dir", "/d"]]
+    running = [*OTHER_PROCESSES, ["kubelet", "--config=/c", "--config-dir", "/d"]]
     assert list_configurations(running, files.get) == ["/c", "/d/10.conf", "/d/30.conf"]
-    assert list_configurations([["kubelet"]], files.get) == []  # it reads none, whatever kubeadm wrote
-    assert list_configurations(BESIDE, files.get) == [CONFIG]
+    assert list_configurations([["kubelet"]], files.get) == []  # it reads no file, not even that of kubeadm
+    assert list_configurations(OTHER_PROCESSES, files.get) == [CONFIG]
 
 
 @pytest.mark.parametrize(
@@ -163,5 +163,5 @@ def test_list_processes_ignores_containers(tmp_path: t.Any) -> None:
         if namespace:
             os.symlink(namespace, folder / "ns" / "pid")
         folder.joinpath("cmdline").write_bytes(f"kubelet\0--number={name}\0".encode())
-    # whose namespace cannot be read counts as one of the host
+    # a process with an unreadable namespace is listed
     assert sorted(list_processes(str(tmp_path))) == [["kubelet", "--number=7"], ["kubelet", "--number=9"]]

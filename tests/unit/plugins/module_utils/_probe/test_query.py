@@ -118,11 +118,11 @@ def test_query_without_a_containerd_process_has_no_runtimes(listener: str) -> No
 def test_query_without_a_listener_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(QueryError, match="No such file or directory"):
         query("containerd", str(tmp_path / "none"), ACTIVE, fake_node({**CRICTL, **CTR}))
-    dead = str(tmp_path / "dead")
+    unused = str(tmp_path / "unused")
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind(dead)
+        server.bind(unused)
     with pytest.raises(QueryError, match="Connection refused"):
-        query("containerd", dead, ACTIVE, fake_node({**CRICTL, **CTR}))
+        query("containerd", unused, ACTIVE, fake_node({**CRICTL, **CTR}))
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def _program(folder: Path, name: str, body: str) -> str:
         ("print('\\x00' * 100)", "printed no RuntimeName; ctr is not installed"),
     ],
 )
-def test_query_with_a_real_program_that_misbehaves(
+def test_query_with_a_failing_program_is_an_error(
     listener: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, message: str
 ) -> None:
     monkeypatch.setattr(clients, "KILL_SECONDS", 0.2 if "sleep" in body else clients.KILL_SECONDS)

@@ -78,7 +78,7 @@ def test_read_runtimes_of_crio_with_garbage_raises(body: bytes) -> None:
 
 @pytest.fixture
 def server(tmp_path: Path) -> t.Iterator[t.Callable[[bytes], str]]:
-    """Answer the next request on a Unix socket with these bytes; its path."""
+    """Return a function that answers the next request on a socket with these bytes, and returns its path."""
     listener = socket.socket(socket.AF_UNIX)
     path = str(tmp_path / "socket")
     listener.bind(path)

@@ -22,7 +22,7 @@ ACTIVE = {"LoadState": "loaded", "ActiveState": "active", "SubState": "running",
 READY = {"RuntimeReady": {"status": True, "reason": "", "message": ""}}
 
 
-def seen(
+def make_observation(
     unit: dict[str, str] | None = None,
     failure: QueryError | None = None,
     conditions: dict[str, Any] | None = None,
@@ -56,29 +56,35 @@ NOT_READY = {"RuntimeReady": {"status": False, "reason": "x", "message": "no run
 @pytest.mark.parametrize(
     ("observation", "desired", "ok", "final", "words"),
     [
-        (seen(), Desired(), True, True, ""),
-        (seen(runtimes=("nvidia", "runc")), Desired("nvidia", "runc"), True, True, ""),
-        (seen(unit=MISSING), Desired(), False, True, "systemd has no service containerd"),
-        (seen(unit=FAILED, failure=NO_SOCKET), Desired(), False, True, "is failed (failed, exit-code)"),
-        (seen(unit=STARTING, failure=NO_SOCKET), Desired(), False, False, "is activating (auto-restart, exit-code)"),
-        (seen(failure=NO_SOCKET), Desired(), False, False, "No such file or directory"),
-        (seen(failure=NO_CLIENT), Desired(), False, False, "does not answer (crictl is not installed)"),
-        (seen(failure=NO_CRI), Desired(), False, True, "without its CRI plugin"),
-        (seen(conditions=NOT_READY), Desired(), False, False, "not ready (no runtime)"),
-        (seen(conditions={}), Desired(), False, False, "no reason given"),
-        (seen(), Desired("nvidia"), False, True, "without the runtime nvidia (it has runc)"),
-        (seen(), Desired("runc", "nvidia"), False, True, "is runc and not nvidia"),
-        (seen(runtimes={"nvidia": "/new"}), Desired("nvidia", None, "/new"), True, True, ""),
+        (make_observation(), Desired(), True, True, ""),
+        (make_observation(runtimes=("nvidia", "runc")), Desired("nvidia", "runc"), True, True, ""),
+        (make_observation(unit=MISSING), Desired(), False, True, "systemd has no service containerd"),
+        (make_observation(unit=FAILED, failure=NO_SOCKET), Desired(), False, True, "is failed (failed, exit-code)"),
         (
-            seen(runtimes={"nvidia": "/old"}),
+            make_observation(unit=STARTING, failure=NO_SOCKET),
+            Desired(),
+            False,
+            False,
+            "is activating (auto-restart, exit-code)",
+        ),
+        (make_observation(failure=NO_SOCKET), Desired(), False, False, "No such file or directory"),
+        (make_observation(failure=NO_CLIENT), Desired(), False, False, "does not answer (crictl is not installed)"),
+        (make_observation(failure=NO_CRI), Desired(), False, True, "without its CRI plugin"),
+        (make_observation(conditions=NOT_READY), Desired(), False, False, "not ready (no runtime)"),
+        (make_observation(conditions={}), Desired(), False, False, "no reason given"),
+        (make_observation(), Desired("nvidia"), False, True, "without the runtime nvidia (it has runc)"),
+        (make_observation(), Desired("runc", "nvidia"), False, True, "is runc and not nvidia"),
+        (make_observation(runtimes={"nvidia": "/new"}), Desired("nvidia", None, "/new"), True, True, ""),
+        (
+            make_observation(runtimes={"nvidia": "/old"}),
             Desired("nvidia", None, "/new"),
             False,
             True,
             "nvidia with /old and not with /new",
         ),
-        (seen(runtimes={"nvidia": None}), Desired("nvidia", None, "/new"), True, True, ""),
-        # a daemon that tells nothing of its runtimes is not blamed for it
-        (seen(runtimes=()), Desired("nvidia"), True, True, ""),
+        (make_observation(runtimes={"nvidia": None}), Desired("nvidia", None, "/new"), True, True, ""),
+        # a daemon that does not report its runtimes is accepted
+        (make_observation(runtimes=()), Desired("nvidia"), True, True, ""),
     ],
 )
 def test_judge_daemon_of_each_observation(
@@ -106,68 +112,72 @@ class Clock:
 
 def run(observations: Iterator[Observation], seconds: float, desired: Desired | None = None) -> tuple[bool, float, int]:
     """Return whether the verdict is good, the seconds, and the number of observations."""
-    clock, looks = Clock(), 0
+    clock, count = Clock(), 0
 
     def observe() -> Observation:
-        nonlocal looks
-        looks += 1
+        nonlocal count
+        count += 1
         return next(observations)
 
     _last, verdict = wait_for_verdict(observe, desired or Desired(), seconds, clock, clock.sleep)
-    return verdict.ok, clock.now - 100, looks
+    return verdict.ok, clock.now - 100, count
 
 
-def forever(observation: Observation) -> Iterator[Observation]:
+def repeat(observation: Observation) -> Iterator[Observation]:
     while True:
         yield observation
 
 
 def test_wait_for_verdict_waits_for_start() -> None:
-    ok, took, looks = run(iter([seen(failure=NO_SOCKET)] * 3 + [seen()]), 60)
-    assert (ok, looks) == (True, 4)
+    ok, took, count = run(iter([make_observation(failure=NO_SOCKET)] * 3 + [make_observation()]), 60)
+    assert (ok, count) == (True, 4)
     assert 0 < took < 2
 
 
 def test_wait_for_verdict_without_time_observes_once() -> None:
-    assert run(forever(seen(failure=NO_SOCKET)), 0) == (False, 0.0, 1)
+    assert run(repeat(make_observation(failure=NO_SOCKET)), 0) == (False, 0.0, 1)
 
 
 def test_wait_for_verdict_ends_with_its_time() -> None:
-    ok, took, _looks = run(forever(seen(failure=NO_SOCKET)), 10)
+    ok, took, _count = run(repeat(make_observation(failure=NO_SOCKET)), 10)
     assert not ok
     assert 8 < took <= 10
 
 
-@pytest.mark.parametrize("last", [seen(unit=FAILED, failure=NO_SOCKET), seen(failure=NO_CRI), seen()])
+@pytest.mark.parametrize(
+    "last", [make_observation(unit=FAILED, failure=NO_SOCKET), make_observation(failure=NO_CRI), make_observation()]
+)
 def test_wait_for_verdict_with_final_failure_does_not_wait(last: Observation) -> None:
-    ok, _took, looks = run(iter([seen(failure=NO_SOCKET), last]), 60, Desired("nvidia"))
-    assert (ok, looks) == (False, 2)
+    ok, _took, count = run(iter([make_observation(failure=NO_SOCKET), last]), 60, Desired("nvidia"))
+    assert (ok, count) == (False, 2)
 
 
 def test_wait_for_verdict_waits_for_reload() -> None:
-    looks = [seen(runtimes={"nvidia": "/old"})] * 2 + [seen(runtimes={"nvidia": "/new"})]
-    assert run(iter(looks), 60, Desired("nvidia", None, "/new", reloaded=True))[::2] == (True, 3)
-    assert run(iter(looks), 60, Desired("nvidia", None, "/new"))[::2] == (False, 1)
+    observations = [make_observation(runtimes={"nvidia": "/old"})] * 2 + [make_observation(runtimes={"nvidia": "/new"})]
+    assert run(iter(observations), 60, Desired("nvidia", None, "/new", reloaded=True))[::2] == (True, 3)
+    assert run(iter(observations), 60, Desired("nvidia", None, "/new"))[::2] == (False, 1)
 
 
 def test_wait_for_verdict_with_repeated_crashes_ends() -> None:
-    states = [seen(unit={**STARTING, "NRestarts": str(3 + count // 10)}, failure=NO_SOCKET) for count in range(60)]
-    ok, _took, looks = run(iter(states), 600)
-    assert (ok, looks) == (False, 21)
+    states = [
+        make_observation(unit={**STARTING, "NRestarts": str(3 + count // 10)}, failure=NO_SOCKET) for count in range(60)
+    ]
+    ok, _took, count = run(iter(states), 600)
+    assert (ok, count) == (False, 21)
 
 
 def test_build_facts_and_remarks_of_an_answer() -> None:
     conditions = {**READY, "NetworkReady": {"status": False, "reason": "", "message": "no CNI"}}
-    observation = seen(conditions=conditions, runtimes=("nvidia", "runc"))
+    observation = make_observation(conditions=conditions, runtimes=("nvidia", "runc"))
     assert list_remarks(observation) == ["NetworkReady: no CNI"]
     assert list_handlers(observation) == ["nvidia", "runc"]
     assert build_facts(observation)["default_runtime"] == "runc"
-    assert set(build_facts(seen(failure=NO_SOCKET)).values()) == {None}
+    assert set(build_facts(make_observation(failure=NO_SOCKET)).values()) == {None}
 
 
 def test_judge_daemon_without_client_returns_its_remedy() -> None:
-    assert judge_daemon(seen(failure=NO_CLIENT), Desired()).remedy == "install crictl"
-    assert judge_daemon(seen(failure=NO_SOCKET), Desired()).remedy == "read the log of containerd"
+    assert judge_daemon(make_observation(failure=NO_CLIENT), Desired()).remedy == "install crictl"
+    assert judge_daemon(make_observation(failure=NO_SOCKET), Desired()).remedy == "read the log of containerd"
 
 
 def test_build_facts_and_remarks_name_the_client() -> None:

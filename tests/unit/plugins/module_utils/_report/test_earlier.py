@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a report keeps of an earlier one."""
+"""The parts of an earlier report that a report keeps."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def test_build_report_of_changed_node_drops_earlier_smoke_test(observation: dict
 
 
 def test_build_report_of_limited_run_keeps_other_hosts() -> None:
-    ill = host("worker-2", nvml={"gpus": [], "source": "none"})
+    faulty = host("worker-2", nvml={"gpus": [], "source": "none"})
     result = cluster(smoke=[{"node": "worker-2", "passed": False, "skipped": True, "reason": "busy"}])
-    full = build.build_report([host(), ill], {**result, "hosts": ["worker-1", "worker-2", "worker-9"]})
+    full = build.build_report([host(), faulty], {**result, "hosts": ["worker-1", "worker-2", "worker-9"]})
     limited = build.build_report([host()], cluster(smoke=[], hosts=["worker-1"], limited=True), earlier=from_file(full))
     assert json.dumps(limited) == json.dumps(full)
     assert [problem["host"] for problem in limited["problems"]] == ["worker-2", "worker-9"]

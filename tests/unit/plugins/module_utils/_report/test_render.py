@@ -45,9 +45,9 @@ def test_render_table_of_two_nodes() -> None:
     mixed = host("worker-1", [gpu(0), gpu(1, "NVIDIA A100", 40 * GIB)])
     report = build.build_report([mixed, host("node-b")], cluster(node={"expected": 2, "allocatable": 2}))
     assert [text for text, _tone in render.render_table(report)] == [
-        "NODE      GPUS                    DRIVER      CUDA  RUNTIME           DEFAULT  OFFERED  SMOKE    STATUS",
-        "node-b    1 x Tesla T4 15 GiB     570.124.06  12.8  containerd 2.4.2  runc     -/1      not run  ok",
-        "worker-1  1 x Tesla T4 15 GiB     570.124.06  12.8  containerd 2.4.2  runc     2/2      passed   ok",
+        "NODE      GPUS                    DRIVER      CUDA  RUNTIME           DEFAULT  ALLOCATABLE  SMOKE    STATUS",
+        "node-b    1 x Tesla T4 15 GiB     570.124.06  12.8  containerd 2.4.2  runc     -/1          not run  ok",
+        "worker-1  1 x Tesla T4 15 GiB     570.124.06  12.8  containerd 2.4.2  runc     2/2          passed   ok",
         "          1 x NVIDIA A100 40 GiB",
     ]
 
@@ -86,10 +86,10 @@ def test_render_lines_without_problems_says_all_well() -> None:
     assert "RuntimeClass   nvidia (handler nvidia)" in [text for text, _tone in rendered]
 
 
-def test_render_table_of_silent_host_has_dashes() -> None:
+def test_render_table_of_host_without_facts_has_dashes() -> None:
     nothing = dict.fromkeys(host()["runtime"])
     observation = host(nvml={"gpus": [], "source": "none", "driver_version": None, "cuda_driver_version": None})
     observation["runtime"] = {**nothing, "ok": False}
     report = build.build_report([observation], cluster(nodes=[], plugin_images=[], runtime_class={}, smoke=[]))
     row = render.render_table(report)[1]
-    assert row == ("worker-1  none  -       -     -        -        -/0      not run  problem", "bad")
+    assert row == ("worker-1  none  -       -     -        -        -/0          not run  problem", "bad")

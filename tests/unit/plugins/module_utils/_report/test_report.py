@@ -294,7 +294,7 @@ LEFT = {
         ({"maintenance": None}, [], []),
     ],
 )
-def test_build_report_names_node_that_was_left_cordoned(node: Any, codes: list[str], notes: list[str]) -> None:
+def test_build_report_of_node_in_maintenance_names_it(node: Any, codes: list[str], notes: list[str]) -> None:
     report = build.build_report([host()], cluster(node=node))
     assert [problem["code"] for problem in report["problems"]] == codes
     assert report["notes"] == notes

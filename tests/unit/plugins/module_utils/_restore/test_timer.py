@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The node restores its former files by itself: what is armed, what the archive does when nobody disarms it, and what the next run reads."""
+"""The node restores its former files itself: the timer, the archive that it starts, and the record that the next run reads."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Systemd:
 
     @property
     def started(self) -> list[str]:
-        """What the last timer would start."""
+        """The command of the last timer."""
         command = [call for call in self.calls if call[0] == "systemd-run"][-1]
         return command[command.index(sys.executable) :]
 
@@ -63,7 +63,7 @@ def former(path: Path, content: bytes | None, mode: int | None = 0o640) -> dict[
     return {"path": str(path), "content": encoded, "mode": mode, "uid": owner[0], "gid": owner[1]}
 
 
-def test_armed_timer_that_is_disarmed_leaves_nothing(timer: Timer, systemd: Systemd, tmp_path: Path) -> None:
+def test_disarmed_timer_leaves_no_files(timer: Timer, systemd: Systemd, tmp_path: Path) -> None:
     timer.arm([former(tmp_path / "a", b"x")], [["systemctl", "restart", "containerd"]], 240)
     (call,) = [call for call in systemd.calls if call[0] == "systemd-run"]
     assert {"--unit=gpu-kubernetes-restore-containerd", "--on-active=240", "--collect"} <= set(call)
@@ -77,8 +77,8 @@ def test_armed_timer_that_is_disarmed_leaves_nothing(timer: Timer, systemd: Syst
     assert len(systemd.calls) == count
 
 
-def test_node_restores_files_and_restarts_when_the_run_ends(timer: Timer, systemd: Systemd, tmp_path: Path) -> None:
-    """By a Python that has nothing but the archive."""
+def test_fired_timer_restores_files_and_restarts(timer: Timer, systemd: Systemd, tmp_path: Path) -> None:
+    """A Python with only the archive runs it."""
     changed, added, same = (tmp_path / name for name in ("changed", "added", "same"))
     changed.write_bytes(b"new")
     added.write_bytes(b"new")
@@ -107,9 +107,7 @@ def test_node_restores_files_and_restarts_when_the_run_ends(timer: Timer, system
     assert not os.path.exists(timer.folder)
 
 
-def test_one_file_that_cannot_be_restored_does_not_stop_the_others(
-    timer: Timer, systemd: Systemd, tmp_path: Path
-) -> None:
+def test_failed_restore_of_a_file_restores_the_others(timer: Timer, systemd: Systemd, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "a").write_bytes(b"new")
     timer.arm([former(tmp_path / "folder", b"x"), former(tmp_path / "a", b"old")], [], 240)
@@ -120,7 +118,7 @@ def test_one_file_that_cannot_be_restored_does_not_stop_the_others(
     assert record["problems"] == [f"{tmp_path / 'folder'} is not a regular file."]
 
 
-def test_disarm_waits_for_a_restore_that_has_begun(timer: Timer, systemd: Systemd, tmp_path: Path) -> None:
+def test_disarm_during_a_restore_waits(timer: Timer, systemd: Systemd, tmp_path: Path) -> None:
     timer.arm([former(tmp_path / "a", b"x")], [], 240)
     systemd.calls.clear()
     systemd.states = ["active", "deactivating", "inactive"]
@@ -132,7 +130,7 @@ def test_disarm_waits_for_a_restore_that_has_begun(timer: Timer, systemd: System
         timer.disarm()
 
 
-def test_failure_of_systemd_is_an_error_and_leaves_nothing(timer: Timer, systemd: Systemd, tmp_path: Path) -> None:
+def test_failure_of_systemd_raises_and_leaves_no_files(timer: Timer, systemd: Systemd, tmp_path: Path) -> None:
     systemd.error = "Failed to start transient timer unit: Access denied"
     with pytest.raises(TimerError, match="Access denied"):
         timer.arm([former(tmp_path / "a", b"x")], [], 240)
@@ -159,7 +157,7 @@ def test_archive_is_equal_for_equal_sources() -> None:
     assert archive.build_archive() == archive.build_archive()
 
 
-def test_snapshots_are_a_source(tmp_path: Path) -> None:
+def test_list_snapshots_returns_former_files(tmp_path: Path) -> None:
     state = StatePaths(str(tmp_path / "state"))
     path = tmp_path / "config.toml"
     path.write_bytes(b"old")
@@ -169,7 +167,7 @@ def test_snapshots_are_a_source(tmp_path: Path) -> None:
     assert sources.list_snapshots([str(path), str(tmp_path / "none")], state) == [former(path, b"old")]
 
 
-def test_record_of_kube_scheduler_is_a_source(tmp_path: Path) -> None:
+def test_read_change_record_returns_former_files(tmp_path: Path) -> None:
     record = tmp_path / "change.json"
     assert sources.read_change_record(str(record)) == []
     file = {"path": "/etc/a.yaml", "content": "b2xk", "mode": "0600", "uid": 0, "gid": 0, "checksum": "x"}
@@ -183,7 +181,7 @@ def test_record_of_kube_scheduler_is_a_source(tmp_path: Path) -> None:
         sources.read_change_record(str(record))
 
 
-def test_record_of_the_kubelet_is_a_source(tmp_path: Path) -> None:
+def test_read_kubelet_record_returns_former_files(tmp_path: Path) -> None:
     state = StatePaths(str(tmp_path / "state"))
     path = str(tmp_path / "config.yaml")
     assert sources.read_kubelet_record(path, state) == []

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files of CRI-O that the tests put on nodes, and what is looked for in them."""
+"""Configuration files of CRI-O, and functions that read and render them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Configuration files of Docker, and what is requested of them."""
+"""Configuration files of Docker, and requests."""
 
 from __future__ import annotations
 

@@ -38,14 +38,14 @@ BinaryName = "/usr/bin/nvidia-container-runtime"
 """
 
 
-def meaning(file: Path) -> t.Any:
-    """What a file of containerd means."""
+def load_file(file: Path) -> t.Any:
+    """Return the content of a file of containerd."""
     return loads(file.read_text(encoding="utf-8"))
 
 
-def section(file: Path) -> t.Any:
-    """Its table with the runtimes, in versions 3 and 4."""
-    return meaning(file)["plugins"][CRI_V3]["containerd"]
+def load_section(file: Path) -> t.Any:
+    """Return the table with the runtimes of a file in version 3 or 4."""
+    return load_file(file)["plugins"][CRI_V3]["containerd"]
 
 
 class Node:
@@ -88,12 +88,12 @@ class Node:
     def confirm(self) -> None:
         os.unlink(self.host.restart_marker(self.daemon({}).name))
 
-    def without_temps(self) -> bool:
+    def has_no_temps(self) -> bool:
         return not [place for place in self.root.rglob("*") if files.TEMP_TAG in place.name]
 
 
 class DockerNode(Node):
-    """The same with /etc/docker/daemon.json."""
+    """A node with /etc/docker/daemon.json."""
 
     place = ("docker", "daemon.json")
 
@@ -102,26 +102,26 @@ class DockerNode(Node):
 
 
 class CrioNode(Node):
-    """The same with CRI-O's drop-in beside /etc/crio/crio.conf; *main* and *others* (by name) are there before."""
+    """A node with CRI-O: its drop-in, the main file *main*, and existing drop-ins *others* by name."""
 
     place = ("crio", "crio.conf.d", "99-nvidia.toml")
 
     def __init__(self, root: Path, main: str | None = None, **others: str) -> None:
         super().__init__(root, None)
         self.main = root / "etc" / "crio" / "crio.conf"
-        self.beside = {name: self.config.with_name(name.replace("_", "-")[1:] + ".conf") for name in others}
+        self.drop_ins = {name: self.config.with_name(name.replace("_", "-")[1:] + ".conf") for name in others}
         self.config.parent.mkdir(parents=True)
         if main is not None:
             self.main.write_text(main, encoding="utf-8")
         for name, text in others.items():
-            self.beside[name].write_text(text, encoding="utf-8")
+            self.drop_ins[name].write_text(text, encoding="utf-8")
 
     def daemon(self, requested: dict[str, t.Any]) -> Daemon:
         return Crio(path=str(self.config), main=str(self.main), **requested)
 
 
 class DropInNode(Node):
-    """The first, with a drop-in beside config.toml; *others* (by name) are there before."""
+    """A node with containerd's config.toml, a drop-in, and existing drop-ins *others* by name."""
 
     def __init__(self, root: Path, content: str | None, release: str = "2.1", **others: str) -> None:
         super().__init__(root, content, release)
@@ -135,12 +135,12 @@ class DropInNode(Node):
     def steps(
         self, state: str, check: bool = False, drop_in: str | None = "", **requested: t.Any
     ) -> t.Iterator[tuple[Daemon, Outcome]]:
-        """What the module does, one file after the other; *drop_in*: None for none, empty for the usual one."""
+        """Apply one file after the other. *drop_in*: None for no drop-in, empty for the default one."""
         request = Request(path=str(self.config), release=self.release, **requested)
         return apply(request, str(self.file) if drop_in == "" else drop_in, state, self._host(check))
 
     def run(self, state: str, **requested: t.Any) -> dict[str, t.Any]:
-        """What the module answers."""
+        """Return the result of the module."""
         done = list(self.steps(state, **requested))
         return {
             **build_result(done, True),

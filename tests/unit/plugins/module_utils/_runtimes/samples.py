@@ -33,7 +33,7 @@ disabled_plugins = ["cri"]
 #  address = "/run/containerd/containerd.sock"
 """
 
-#: What kubeadm's guide asks for, and nothing else.
+#: The settings of kubeadm's guide alone.
 KUBEADM_V2 = """\
 version = 2
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
@@ -50,7 +50,7 @@ version = 3
     SystemdCgroup = true
 """
 
-#: The shape of `containerd config default` of 1.7: everything spelled out, empty strings and all.
+#: The shape of `containerd config default` of 1.7, which writes every setting, empty strings as well.
 DEFAULT_V2 = """\
 disabled_plugins = []
 imports = []

@@ -20,16 +20,16 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtime
     table,
 )
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import CrioNode
-from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import deaths
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.interruptions import interrupt_at_each_call
 
 if t.TYPE_CHECKING:
     from pathlib import Path
 
 
 @pytest.mark.parametrize(
-    ("managed", "edited"), [(f'"{PATH}"', '"/opt/theirs"'), ('default_runtime = "nvidia"', 'default_runtime = "kata"')]
+    ("managed", "edited"), [(f'"{PATH}"', '"/opt/other"'), ('default_runtime = "nvidia"', 'default_runtime = "kata"')]
 )
-def test_a_third_value_of_others_is_refused(tmp_path: Path, managed: str, edited: str) -> None:
+def test_third_value_by_others_is_refused(tmp_path: Path, managed: str, edited: str) -> None:
     node = CrioNode(tmp_path, SHIPPED + KATA.replace(default("kata"), ""))
     node.present(set_default=True)
     text = node.text().replace(managed, edited)
@@ -40,8 +40,8 @@ def test_a_third_value_of_others_is_refused(tmp_path: Path, managed: str, edited
     assert node.text() == text
 
 
-def test_check_run_again_and_undo(tmp_path: Path) -> None:
-    node = CrioNode(tmp_path, "# ours\n", _10_crio=SHIPPED)
+def test_check_run_repeat_and_undo_restore_the_folder(tmp_path: Path) -> None:
+    node = CrioNode(tmp_path, "# site\n", _10_crio=SHIPPED)
     before = node.snapshot()
     predicted = node.present(check=True)
     assert predicted.changed
@@ -76,10 +76,10 @@ def test_check_run_again_and_undo(tmp_path: Path) -> None:
     assert not node.config.exists()
     assert node.config.parent.is_dir()
     assert not node.absent().changed
-    assert node.main.read_text(encoding="utf-8") == "# ours\n"
+    assert node.main.read_text(encoding="utf-8") == "# site\n"
 
 
-def test_the_folder_of_drop_ins_is_made_and_goes_again(tmp_path: Path) -> None:
+def test_folder_of_drop_ins_is_created_and_removed(tmp_path: Path) -> None:
     node = CrioNode(tmp_path)
     node.config.parent.rmdir()
     assert node.present().changed
@@ -103,29 +103,29 @@ def test_the_folder_of_drop_ins_is_made_and_goes_again(tmp_path: Path) -> None:
         ("", {"_10_kata": KATA}, None),
     ],
     ids=[
-        "read later wins",
+        "later file",
         "default of the site",
-        "never from Kata",
-        "what is there of this name",
-        "never from NVIDIA's",
-        "nothing",
+        "not from Kata",
+        "existing runtime",
+        "not from NVIDIA's",
+        "none",
     ],
 )
-def test_what_is_inherited(tmp_path: Path, main: str, others: dict[str, str], root: str | None) -> None:
+def test_inherited_runtime_root_by_source(tmp_path: Path, main: str, others: dict[str, str], root: str | None) -> None:
     node = CrioNode(tmp_path, main, **others)
     node.present()
     assert nvidia(node.text()).get("runtime_root") == root
     assert "privileged_without_host_devices" not in nvidia(node.text())
 
 
-def test_what_would_change_the_program_is_not_inherited(tmp_path: Path) -> None:
+def test_settings_that_change_the_program_are_not_inherited(tmp_path: Path) -> None:
     more = 'inherit_default_runtime = true\nruntime_config_path = "/x"\nplatform_runtime_paths = { "linux/arm64" = "/y" }\n'
     node = CrioNode(tmp_path, default("crun") + table("crun", "/usr/bin/crun", more))
     node.present()
     assert nvidia(node.text()) == {"runtime_path": PATH, "runtime_type": "oci"}
 
 
-def test_what_was_inherited_follows_its_source(tmp_path: Path) -> None:
+def test_inherited_settings_follow_their_source(tmp_path: Path) -> None:
     node = CrioNode(tmp_path, SHIPPED)
     node.present(settings={"crio": {"runtime": {"runtimes": {"nvidia": {"no_sync_log": True}}}}})
     node.main.write_text(SHIPPED.replace("/run/crun", "/run/moved").replace("monitor_path", "# monitor_path"))
@@ -141,14 +141,14 @@ def test_what_was_inherited_follows_its_source(tmp_path: Path) -> None:
     assert not node.present(**requested).changed
 
 
-def test_an_existing_drop_in_is_edited_and_restored(tmp_path: Path) -> None:
-    text = "# by nvidia-ctk\n\n" + table(path="/old", more='monitor_env = ["A=1"] # ours\n')
+def test_existing_drop_in_is_edited_and_restored(tmp_path: Path) -> None:
+    text = "# by nvidia-ctk\n\n" + table(path="/old", more='monitor_env = ["A=1"] # site\n')
     node = CrioNode(tmp_path, SHIPPED)
     node.config.write_text(text)
     outcome = node.present(set_default=True)
     assert outcome.backup_file
     assert node.text().startswith("# by nvidia-ctk\n")
-    assert 'monitor_env = ["A=1"] # ours\n' in node.text()
+    assert 'monitor_env = ["A=1"] # site\n' in node.text()
     assert nvidia(node.text())["runtime_path"] == PATH
     assert outcome.facts["default_runtime"] == "nvidia"
     node.absent()
@@ -164,14 +164,14 @@ def test_an_existing_drop_in_is_edited_and_restored(tmp_path: Path) -> None:
         (SHIPPED.replace('default_runtime = "crun"', 'default_runtime = "nvidia"'), None, "", ""),
         (default("nvidia") + table(), None, "", ""),
     ],
-    ids=["back to the main file's", "another one", "to none", "against the main file", "with nothing to name"],
+    ids=["main file", "another", "none", "empty over main file", "no other runtime"],
 )
-def test_the_default_runtime(
+def test_default_runtime_is_set_and_undone(
     tmp_path: Path, main: str, first: bool | None, after: str | None, default_runtime: str | None
 ) -> None:
     node = CrioNode(tmp_path, main)
     assert node.present(set_default=first).facts["default_runtime"] == "nvidia"
-    assert not node.present().changed, "left out, it stays"
+    assert not node.present().changed, "the default changes without set_default"
     outcome = node.present(set_default=False)
     assert outcome.facts["default_runtime"] == default_runtime
     assert loads(node.text())["crio"]["runtime"].get("default_runtime") == after
@@ -193,7 +193,7 @@ def test_warnings_about_other_files(tmp_path: Path, name: str, text: str, words:
     node = CrioNode(tmp_path, SHIPPED, **{name: text})
     [warning] = node.present().warnings
     assert words in warning
-    assert str(node.beside[name]) in warning
+    assert str(node.drop_ins[name]) in warning
 
 
 @pytest.mark.parametrize(
@@ -207,17 +207,17 @@ def test_warnings_about_other_files(tmp_path: Path, name: str, text: str, words:
         ("[crio.runtime]\npids_limit = 1\n", {"settings": {"crio": {"runtime": {"pids_limit": 4096}}}}),
     ],
 )
-def test_what_would_be_overridden_is_refused(tmp_path: Path, text: str, requested: dict[str, t.Any]) -> None:
+def test_overridden_settings_are_refused(tmp_path: Path, text: str, requested: dict[str, t.Any]) -> None:
     node = CrioNode(tmp_path, SHIPPED, _99_zeta=text)
     before = node.snapshot()
-    with pytest.raises(ConfigError, match=f"{node.beside['_99_zeta']} is read after .* give drop_in: "):
+    with pytest.raises(ConfigError, match=f"{node.drop_ins['_99_zeta']} is read after .* give drop_in: "):
         node.present(**requested)
     assert {name: found for name, found in node.snapshot().items() if "/etc" in name} == {
         name: found for name, found in before.items() if "/etc" in name
     }
 
 
-def test_a_default_that_is_not_a_runtime_is_warned_of(tmp_path: Path) -> None:
+def test_default_without_a_runtime_warns(tmp_path: Path) -> None:
     [warning] = CrioNode(tmp_path, default("lost")).present().warnings
     assert "default runtime is lost, but there is no such runtime" in warning
 
@@ -238,7 +238,7 @@ def test_a_default_that_is_not_a_runtime_is_warned_of(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_refusals(tmp_path: Path, requested: dict[str, t.Any], words: str) -> None:
+def test_invalid_requests_are_refused(tmp_path: Path, requested: dict[str, t.Any], words: str) -> None:
     node = CrioNode(tmp_path, SHIPPED)
     with pytest.raises(ConfigError) as caught:
         node.present(**requested)
@@ -247,45 +247,47 @@ def test_refusals(tmp_path: Path, requested: dict[str, t.Any], words: str) -> No
 
 
 @pytest.mark.parametrize("text", ["broken = [", "crio = 5", "[crio.runtime]\nruntimes = 1"])
-def test_a_file_beside_it_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
+def test_unreadable_drop_in_is_named(tmp_path: Path, text: str) -> None:
     node = CrioNode(tmp_path, SHIPPED, _10_wrong=text)
-    with pytest.raises(ConfigError, match=str(node.beside["_10_wrong"])):
+    with pytest.raises(ConfigError, match=str(node.drop_ins["_10_wrong"])):
         node.present()
 
 
-def test_files_below_are_read_in_their_order(tmp_path: Path) -> None:
+def test_nested_files_are_read_in_order(tmp_path: Path) -> None:
     node = CrioNode(tmp_path, SHIPPED)
-    below = node.config.parent / "99-nvidia.d" / "deep.conf"
-    below.parent.mkdir()
-    below.write_text(default("runc"))
+    nested = node.config.parent / "99-nvidia.d" / "deep.conf"
+    nested.parent.mkdir()
+    nested.write_text(default("runc"))
     node.present()
-    assert nvidia(node.text())["runtime_root"] == "/run/runc", "a folder comes by its own name, before 99-nvidia.toml"
+    assert nvidia(node.text())["runtime_root"] == "/run/runc", (
+        "a folder is read in the order of its own name, before 99-nvidia.toml"
+    )
 
 
-def test_killed_at_every_step(tmp_path: Path) -> None:
-    wanted = CrioNode(tmp_path / "model", SHIPPED).present(set_default=True).after
+def test_run_interrupted_at_each_step_resumes(tmp_path: Path) -> None:
+    expected = CrioNode(tmp_path / "model", SHIPPED).present(set_default=True).after
     node = CrioNode(tmp_path / "node", SHIPPED)
     states = 0
-    for at in deaths(lambda: node.present(set_default=True), node.root):
-        assert not node.config.exists() or node.config.read_bytes() == wanted
-        healed = node.present(set_default=True)
-        assert healed.restart_required, f"step {at}: nobody would restart CRI-O"
-        assert node.config.read_bytes() == wanted
-        assert node.without_temps()
+    for at in interrupt_at_each_call(lambda: node.present(set_default=True), node.root):
+        assert not node.config.exists() or node.config.read_bytes() == expected
+        resumed = node.present(set_default=True)
+        assert resumed.restart_required, f"step {at}: the restart of CRI-O is not required"
+        assert node.config.read_bytes() == expected
+        assert node.has_no_temps()
         node.absent()
         assert not node.config.exists()
         states += 1
     assert states > 10
 
 
-def test_a_drop_in_that_crio_does_not_read_is_refused(tmp_path: Path) -> None:
+def test_drop_in_that_crio_does_not_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="lies where CRI-O does not read it: give a file in /etc/crio/"):
         Crio(path="/etc/crio/nvidia.toml", main="/etc/crio/crio.conf")
-    Crio(path="/etc/crio/crio.conf.d/below/nvidia.toml", main="/etc/crio/crio.conf")
+    Crio(path="/etc/crio/crio.conf.d/nested/nvidia.toml", main="/etc/crio/crio.conf")
 
 
 @pytest.mark.parametrize("second", [True, None, False])
-def test_the_source_stays_the_same_once_nvidia_is_the_default(tmp_path: Path, second: bool | None) -> None:
+def test_source_is_kept_once_nvidia_is_the_default(tmp_path: Path, second: bool | None) -> None:
     node = CrioNode(tmp_path, SHIPPED.replace('default_runtime = "crun"', 'default_runtime = "runc"'))
     first = node.present(set_default=True).after
     outcome = node.present(set_default=second)
@@ -294,7 +296,7 @@ def test_the_source_stays_the_same_once_nvidia_is_the_default(tmp_path: Path, se
     assert second is False or outcome.after == first
 
 
-def test_not_the_default_any_more_leaves_the_sites_own(tmp_path: Path) -> None:
+def test_set_default_false_restores_the_default_of_the_site(tmp_path: Path) -> None:
     node = CrioNode(tmp_path, SHIPPED.replace('default_runtime = "crun"', 'default_runtime = "runc"'))
     node.config.write_text(default("nvidia") + table())
     assert node.present(set_default=False).facts["default_runtime"] == "runc"
@@ -302,7 +304,7 @@ def test_not_the_default_any_more_leaves_the_sites_own(tmp_path: Path) -> None:
     assert nvidia(node.text())["runtime_root"] == "/run/runc"
 
 
-def test_files_that_are_read_later_count(tmp_path: Path) -> None:
+def test_later_files_are_read(tmp_path: Path) -> None:
     later = table("own", "/usr/bin/own", 'runtime_root = "/run/own"\n')
     node = CrioNode(tmp_path, default("own"), _99_zz=later)
     assert node.present().warnings == []
@@ -310,7 +312,7 @@ def test_files_that_are_read_later_count(tmp_path: Path) -> None:
 
 
 class TestUndo:
-    def test_a_default_of_others_that_would_be_gone_is_refused(self, tmp_path: Path) -> None:
+    def test_removal_of_default_of_others_is_refused(self, tmp_path: Path) -> None:
         node = CrioNode(tmp_path, SHIPPED)
         text = node.present().after
         node.main.write_text(SHIPPED.replace('default_runtime = "crun"', 'default_runtime = "nvidia"'))
@@ -320,7 +322,7 @@ class TestUndo:
             node.absent()
         assert node.config.read_bytes() == text
 
-    def test_the_default_is_left_to_the_other_files(self, tmp_path: Path) -> None:
+    def test_default_in_the_drop_in_is_removed(self, tmp_path: Path) -> None:
         node = CrioNode(tmp_path, SHIPPED)
         node.present()
         node.config.write_text(default("nvidia") + "\n" + node.text())
@@ -330,7 +332,7 @@ class TestUndo:
         ]
         assert "nvidia" not in node.text()
 
-    def test_a_broken_file_of_others_is_no_matter(self, tmp_path: Path) -> None:
+    def test_broken_file_of_others_is_ignored(self, tmp_path: Path) -> None:
         node = CrioNode(tmp_path, SHIPPED)
         node.present()
         node.config.with_name("50-x.conf").write_text("a = [")
@@ -339,23 +341,23 @@ class TestUndo:
 
 
 @pytest.mark.parametrize("more", ["runtime_config_path = '/x'\n", "platform_runtime_paths = { a = '/x' }\n"])
-def test_what_overrides_the_program_is_refused(tmp_path: Path, more: str) -> None:
+def test_settings_that_override_the_program_are_refused(tmp_path: Path, more: str) -> None:
     node = CrioNode(tmp_path, SHIPPED)
     node.config.write_text(table(more=more))
     with pytest.raises(ConfigError, match="with which CRI-O does not start runtime_path: remove it"):
         node.present()
 
 
-def test_temporary_file_of_a_killed_run_is_not_a_drop_in(tmp_path: Path) -> None:
+def test_temporary_file_of_interrupted_run_is_not_a_drop_in(tmp_path: Path) -> None:
     node = CrioNode(tmp_path, SHIPPED)
-    left = node.config.with_name(f".{node.config.name}{TEMP_TAG}abcdef")
-    left.write_text("broken = [")
+    leftover = node.config.with_name(f".{node.config.name}{TEMP_TAG}abcdef")
+    leftover.write_text("broken = [")
     assert node.present(check=True).changed
-    assert left.exists()
+    assert leftover.exists()
     assert node.present().changed
-    assert not left.exists()
+    assert not leftover.exists()
 
 
-def test_names_of_the_protocol() -> None:
+def test_names_of_the_daemon() -> None:
     crio = Crio(path="/crio.conf.d/d", main="/m")
     assert (crio.name, crio.syntax.name, os.path.basename(crio.path)) == ("crio", "TOML", "d")

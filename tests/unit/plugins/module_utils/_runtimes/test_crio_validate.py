@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What CRI-O is given to check, and what follows from its answer."""
+"""The candidate that CRI-O validates, and the effect of its result."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ if t.TYPE_CHECKING:
 
 
 class TestValidate:
-    """What CRI-O is given to check, and what follows from its answer."""
-
     def _host(self, node: CrioNode, script: str) -> t.Any:
         binary = node.root / "crio"
         binary.write_text(f"#!/bin/sh\n{script}\n")
@@ -29,8 +27,8 @@ class TestValidate:
     def _present(self, node: CrioNode, script: str, **requested: t.Any) -> t.Any:
         return ensure_present(node.daemon(requested), self._host(node, script))
 
-    def test_candidate_lies_beside_the_others(self, tmp_path: Path) -> None:
-        node = CrioNode(tmp_path, SHIPPED, _10_site="# theirs\n")
+    def test_candidate_is_among_the_other_drop_ins(self, tmp_path: Path) -> None:
+        node = CrioNode(tmp_path, SHIPPED, _10_site="# site\n")
         calls = tmp_path / "calls"
         self._present(node, f'echo "$@" > {calls}; ls "$4" >> {calls}; cat "$4/99-nvidia.toml"')
         first, *listed = calls.read_text().splitlines()
@@ -38,7 +36,7 @@ class TestValidate:
         assert first.endswith(" config")
         assert listed == ["10-site.conf", "99-nvidia.toml"]
 
-    def test_without_a_main_file(self, tmp_path: Path) -> None:
+    def test_missing_main_file_is_accepted(self, tmp_path: Path) -> None:
         node = CrioNode(tmp_path)
         self._present(node, '[ "$2" = "" ] && cat "$4/99-nvidia.toml"')
         assert node.config.exists()
@@ -49,7 +47,7 @@ class TestValidate:
             self._present(node, '[ -s "$4/99-nvidia.toml" ] || exit 0; echo no such thing >&2; exit 1')
         assert not node.config.exists()
 
-    def test_folders_below_are_linked_too(self, tmp_path: Path) -> None:
+    def test_nested_folders_are_linked(self, tmp_path: Path) -> None:
         node = CrioNode(tmp_path, SHIPPED)
         below = node.config.parent / "below.d" / "deep.conf"
         below.parent.mkdir()
@@ -57,7 +55,7 @@ class TestValidate:
         self._present(node, '[ -f "$4/below.d/deep.conf" ] && [ ! -L "$4/below.d" ] && cat "$4/99-nvidia.toml"')
         assert node.config.exists()
 
-    def test_refusal_of_the_present_files_is_named(self, tmp_path: Path) -> None:
+    def test_refusal_of_unchanged_files_is_named(self, tmp_path: Path) -> None:
         node = CrioNode(tmp_path, SHIPPED)
         fatal = r"""echo 'time="now" level=fatal msg="loading \\"x\\" failed"' >&2; exit 1"""
         with pytest.raises(ConfigError, match='even as it is now: loading "x" failed; correct that first'):

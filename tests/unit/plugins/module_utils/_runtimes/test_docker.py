@@ -26,7 +26,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtime
     REQUESTED,
 )
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import DockerNode
-from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import deaths
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.interruptions import interrupt_at_each_call
 
 if t.TYPE_CHECKING:
     from pathlib import Path
@@ -34,12 +34,12 @@ if t.TYPE_CHECKING:
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("requested", REQUESTED, ids=["plain", "all", "off", "settings"])
-def test_quartet_and_undo(tmp_path: Path, name: str, requested: dict[str, t.Any]) -> None:
+def test_check_run_repeat_and_undo_restore_the_file(tmp_path: Path, name: str, requested: dict[str, t.Any]) -> None:
     text = FILES[name]
     node = DockerNode(tmp_path, text)
     start = node.snapshot()
     predicted = node.present(check=True, **requested)
-    assert node.snapshot() == start, "check mode touched something"
+    assert node.snapshot() == start, "check mode changed a file"
     done = node.present(**requested)
     assert (done.changed, done.after, done.restart_required) == (True, predicted.after, True)
     assert node.config.read_bytes() == done.after
@@ -59,11 +59,11 @@ def test_quartet_and_undo(tmp_path: Path, name: str, requested: dict[str, t.Any]
     assert (again.changed, again.restart_required) == (False, True)
     node.confirm()
     assert not node.present(**requested).restart_required
-    gone = node.absent(check=True)
+    outcome = node.absent(check=True)
     assert node.config.read_bytes() == done.after
-    back = node.absent()
-    assert (back.changed, back.restart_required, back.after) == (True, True, gone.after)
-    assert node.config.read_bytes() == text.encode(), "the first bytes are back"
+    undo = node.absent()
+    assert (undo.changed, undo.restart_required, undo.after) == (True, True, outcome.after)
+    assert node.config.read_bytes() == text.encode(), "the original bytes are not restored"
     assert not node.absent().changed
     assert not list((tmp_path / "state" / "state").rglob("*.json"))
 
@@ -86,7 +86,7 @@ def test_only_managed_lines_are_added(tmp_path: Path) -> None:
     assert node.text() == KUBEADM.replace('  "storage-driver": "overlay2"\n', managed)
 
 
-def test_missing_file_is_made_and_goes_again_with_its_directory(tmp_path: Path) -> None:
+def test_missing_file_is_created_and_removed_with_its_directory(tmp_path: Path) -> None:
     node = DockerNode(tmp_path, None)
     done = node.present()
     assert (done.before, done.backup_file) == (None, None)
@@ -96,8 +96,8 @@ def test_missing_file_is_made_and_goes_again_with_its_directory(tmp_path: Path) 
     assert not (tmp_path / "etc").exists()
 
 
-class TestOthersWriteToo:
-    def test_a_member_after_the_managed_one_stays(self, tmp_path: Path) -> None:
+class TestEditsOfOthers:
+    def test_member_after_the_managed_one_is_kept(self, tmp_path: Path) -> None:
         node = DockerNode(tmp_path, KUBEADM)
         node.present(set_default=True)
         node.config.write_text(node.text()[: -len("\n}\n")] + ',\n  "debug": true\n}\n', encoding="utf-8")
@@ -105,7 +105,7 @@ class TestOthersWriteToo:
         node.absent()
         assert node.text() == KUBEADM.replace('"overlay2"\n', '"overlay2",\n  "debug": true\n')
 
-    def test_a_member_before_the_managed_one_stays(self, tmp_path: Path) -> None:
+    def test_member_before_the_managed_one_is_kept(self, tmp_path: Path) -> None:
         node = DockerNode(tmp_path, KUBEADM)
         node.present()
         node.config.write_text(node.text().replace("{\n", '{\n  "debug": true,\n', 1), encoding="utf-8")
@@ -114,25 +114,25 @@ class TestOthersWriteToo:
         assert node.text() == KUBEADM.replace("{\n", '{\n  "debug": true,\n', 1)
 
     @pytest.mark.parametrize("remedy", ["remove the setting", "restore the former value"])
-    def test_their_value_of_a_managed_key_is_refused(self, tmp_path: Path, remedy: str) -> None:
+    def test_value_of_others_at_managed_key_is_refused(self, tmp_path: Path, remedy: str) -> None:
         text = KUBEADM.replace("{\n", '{\n  "log-level": "info",\n', 1)
         node = DockerNode(tmp_path, text)
         backup = node.present(settings={"log-level": "debug"}).backup_file
-        theirs = node.text().replace('"debug"', '"warn"')
-        node.config.write_text(theirs, encoding="utf-8")
+        edited = node.text().replace('"debug"', '"warn"')
+        node.config.write_text(edited, encoding="utf-8")
         for check in (True, False):
             with pytest.raises(ConfigError, match="others changed log-level after this module set it") as caught:
                 node.absent(check=check)
-            assert node.text() == theirs
+            assert node.text() == edited
         assert str(node.config) in str(caught.value)
         assert str(backup) in str(caught.value)
         removed = remedy == "remove the setting"
         line = '  "log-level": "warn",\n'
-        node.config.write_text(theirs.replace(line, "" if removed else line.replace("warn", "info")), encoding="utf-8")
+        node.config.write_text(edited.replace(line, "" if removed else line.replace("warn", "info")), encoding="utf-8")
         node.absent()
         assert node.text() == (KUBEADM if removed else text)
 
-    def test_their_value_is_restored_after_another_run(self, tmp_path: Path) -> None:
+    def test_value_of_others_is_restored_after_another_run(self, tmp_path: Path) -> None:
         node = DockerNode(tmp_path, KUBEADM)
         node.present(settings={"log-level": "debug"})
         node.config.write_text(node.text().replace('"debug"', '"warn"'), encoding="utf-8")
@@ -141,7 +141,7 @@ class TestOthersWriteToo:
         assert loads(node.text()) == {**loads(KUBEADM), "log-level": "warn"}
 
     @pytest.mark.parametrize("key", ["runtimes", "features"])
-    def test_empty_table_in_which_two_runtimes_were_stays(self, tmp_path: Path, key: str) -> None:
+    def test_empty_table_stays_after_undo_of_two_runtimes(self, tmp_path: Path, key: str) -> None:
         text = KUBEADM.replace("{\n", f'{{\n  "{key}": {{}},\n', 1)
         node = DockerNode(tmp_path, text)
         node.present(enable_cdi=True)
@@ -150,24 +150,24 @@ class TestOthersWriteToo:
         node.absent(runtime_name="nvidia-cdi")
         assert node.text() == text
 
-    def test_their_path_of_the_runtime_is_refused(self, tmp_path: Path) -> None:
+    def test_path_of_others_is_refused(self, tmp_path: Path) -> None:
         node = DockerNode(tmp_path, KUBEADM)
         node.present()
-        theirs = node.text().replace(BINARY, "/opt/theirs")
-        node.config.write_text(theirs, encoding="utf-8")
+        edited = node.text().replace(BINARY, "/opt/other")
+        node.config.write_text(edited, encoding="utf-8")
         with pytest.raises(ConfigError, match=r"runtimes\.nvidia\.path"):
             node.absent()
-        assert node.text() == theirs
+        assert node.text() == edited
 
-    def test_a_runtime_that_loses_its_path_goes_as_a_whole(self, tmp_path: Path) -> None:
+    def test_runtime_without_its_path_is_removed(self, tmp_path: Path) -> None:
         node = DockerNode(tmp_path, KUBEADM)
         node.present()
-        theirs = node.text().replace(f'"{BINARY}"', f'"{BINARY}",\n      "runtimeArgs": []')
-        node.config.write_text(theirs, encoding="utf-8")
+        edited = node.text().replace(f'"{BINARY}"', f'"{BINARY}",\n      "runtimeArgs": []')
+        node.config.write_text(edited, encoding="utf-8")
         node.absent()
         assert loads(node.text()) == loads(KUBEADM)
 
-    def test_a_runtime_that_was_there_without_a_path_stays(self, tmp_path: Path) -> None:
+    def test_earlier_runtime_without_a_path_is_kept(self, tmp_path: Path) -> None:
         text = '{"runtimes": {"nvidia": {"runtimeArgs": ["--debug"]}}}'
         node = DockerNode(tmp_path, text)
         node.present()
@@ -175,32 +175,32 @@ class TestOthersWriteToo:
         node.absent()
         assert node.text() == text + "\n"
 
-    def test_default_that_others_gave_to_the_runtime_goes_with_it(self, tmp_path: Path) -> None:
+    def test_default_set_by_others_is_removed_with_the_runtime(self, tmp_path: Path) -> None:
         node = DockerNode(tmp_path, FILES["other runtimes"])
         node.present()
         node.config.write_text(node.text().replace('"crun",', '"nvidia",'), encoding="utf-8")
-        gone = node.absent()
-        assert gone.facts == {"default_runtime": None}
-        assert any("runc again" in warning for warning in gone.warnings)
+        outcome = node.absent()
+        assert outcome.facts == {"default_runtime": None}
+        assert any("runc again" in warning for warning in outcome.warnings)
 
-    def test_unrecorded_runtime_stays(self, tmp_path: Path) -> None:
+    def test_unmanaged_runtime_is_kept(self, tmp_path: Path) -> None:
         node = DockerNode(tmp_path, FILES["by nvidia-ctk"])
-        gone = node.absent()
-        assert not gone.changed
-        assert any("left as it is" in warning for warning in gone.warnings)
+        outcome = node.absent()
+        assert not outcome.changed
+        assert any("left as it is" in warning for warning in outcome.warnings)
 
-    def test_two_runtimes(self, tmp_path: Path) -> None:
+    def test_two_runtimes_are_undone_one_by_one(self, tmp_path: Path) -> None:
         node = DockerNode(tmp_path, KUBEADM)
         node.present(enable_cdi=True)
         node.present(runtime_name="nvidia-cdi", runtime_path="/usr/bin/other", enable_cdi=True)
         node.absent()
-        assert loads(node.text())["features"] == {"cdi": True}, "the other runtime relies on it"
+        assert loads(node.text())["features"] == {"cdi": True}, "the other runtime requires it"
         assert list(loads(node.text())["runtimes"]) == ["nvidia-cdi"]
         node.absent(runtime_name="nvidia-cdi")
         assert node.text() == KUBEADM
 
 
-def test_record_keeps_what_only_json_has(tmp_path: Path) -> None:
+def test_record_keeps_values_of_json(tmp_path: Path) -> None:
     record = Record(b"a", b"b", entries={"nvidia": (Change(("x",), "settings", None, [None, 10**30, "\ud800"]),)})
     log = ChangeLog(str(tmp_path / "d.json"), str(tmp_path / "record.json"), JSON, Docker.rules)
     log.write("sha", {"sha": record}, keep=False)
@@ -219,7 +219,7 @@ def test_record_keeps_what_only_json_has(tmp_path: Path) -> None:
         (b'{"a": {{ docker_log_level }} }', "is a template"),
     ],
 )
-def test_files_that_are_refused(tmp_path: Path, content: bytes, words: str) -> None:
+def test_invalid_files_are_refused(tmp_path: Path, content: bytes, words: str) -> None:
     node = DockerNode(tmp_path, content)
     with pytest.raises(ConfigError, match=words) as caught:
         node.present()
@@ -249,7 +249,7 @@ class TestValidate:
         node.host = replace(node.host, binary="/usr/bin/dockerd", execute=execute)
         return node
 
-    def test_accepted(self, tmp_path: Path) -> None:
+    def test_accepted_change_is_written(self, tmp_path: Path) -> None:
         assert self.node(tmp_path, (0, "", "configuration OK")).present().changed
         (command,) = self.commands
         assert command[:2] == ["/usr/bin/dockerd", "--validate"]
@@ -267,7 +267,9 @@ class TestValidate:
             ([(1, "", "bad"), (1, "", "bad before")], "even as it is now: bad before"),
         ],
     )
-    def test_refused(self, tmp_path: Path, check: bool, answers: list[tuple[int, str, str]], words: str) -> None:
+    def test_refused_change_is_not_written(
+        self, tmp_path: Path, check: bool, answers: list[tuple[int, str, str]], words: str
+    ) -> None:
         node = self.node(tmp_path, *answers)
         with pytest.raises(ConfigError, match=words):
             node.present(check=check)
@@ -309,16 +311,16 @@ def test_credentials_are_masked() -> None:
     assert redact_pair(b"{", None, JSON) == ("# 1 bytes, withheld because they are not valid JSON\n", "")
 
 
-def test_killed_at_every_step_of_a_run(tmp_path: Path) -> None:
-    wanted = DockerNode(tmp_path / "model", KUBEADM).present(set_default=True).after
+def test_run_interrupted_at_each_step_resumes(tmp_path: Path) -> None:
+    expected = DockerNode(tmp_path / "model", KUBEADM).present(set_default=True).after
     node = DockerNode(tmp_path / "node", KUBEADM)
     states = 0
-    for step in deaths(lambda: node.present(set_default=True), node.root):
-        assert node.config.read_bytes() in (KUBEADM.encode(), wanted)
-        healed = node.present(set_default=True)
-        assert healed.restart_required, f"step {step}: nobody would restart Docker"
-        assert node.config.read_bytes() == wanted
-        assert node.without_temps()
+    for step in interrupt_at_each_call(lambda: node.present(set_default=True), node.root):
+        assert node.config.read_bytes() in (KUBEADM.encode(), expected)
+        resumed = node.present(set_default=True)
+        assert resumed.restart_required, f"step {step}: the restart of Docker is not required"
+        assert node.config.read_bytes() == expected
+        assert node.has_no_temps()
         node.absent()
         assert node.text() == KUBEADM
         states += 1
@@ -340,21 +342,21 @@ def test_any_sequence_of_runs_can_be_undone(tmp_path_factory: pytest.TempPathFac
     )
 
     @hypothesis.given(st.sampled_from(sorted(FILES)), st.lists(runs, min_size=1, max_size=4), st.booleans())
-    def check(name: str, sequence: list[dict[str, t.Any]], foreign: bool) -> None:
+    def check(name: str, sequence: list[dict[str, t.Any]], is_edited: bool) -> None:
         text = FILES[name]
         node = DockerNode(tmp_path_factory.mktemp("node"), text)
         for step, requested in enumerate(sequence):
             predicted = node.present(check=True, **requested).after
             assert node.present(**requested).after == predicted
             assert not node.present(**requested).changed
-            if step == 0 and foreign:
-                node.config.write_bytes(node.config.read_bytes().replace(b"{", b'{"mine": 1, ', 1))
+            if step == 0 and is_edited:
+                node.config.write_bytes(node.config.read_bytes().replace(b"{", b'{"edited": 1, ', 1))
         for runtime in ("nvidia", "nvidia-cdi"):
             predicted = node.absent(check=True, runtime_name=runtime).after
             assert node.absent(runtime_name=runtime).after == predicted
-        if foreign:
-            mine = loads(node.text())
-            assert mine == {"mine": 1, **loads(text)}
+        if is_edited:
+            tree = loads(node.text())
+            assert tree == {"edited": 1, **loads(text)}
         else:
             assert node.text() == text
 

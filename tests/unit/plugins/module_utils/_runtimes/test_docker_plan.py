@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Docker's daemon.json: what is decided, and what is refused."""
+"""Docker's daemon.json: plans and refusals."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ class TestPlan:
             ({}, {"settings": {"runtimes": {"nvidia": {"path": "/y"}}}}, {"runtimes": {"nvidia": NVIDIA}}),
         ],
     )
-    def test_target(self, tree: dict[str, t.Any], requested: dict[str, t.Any], expected: dict[str, t.Any]) -> None:
+    def test_target_of_each_request(
+        self, tree: dict[str, t.Any], requested: dict[str, t.Any], expected: dict[str, t.Any]
+    ) -> None:
         decision = plan(tree, Docker("/d.json", **requested))
         assert decision.target == expected
         assert decision.reasons
@@ -63,7 +65,7 @@ class TestPlan:
         ("before", "runtimes", "expected"),
         [(MISSING, {}, MISSING), ("crun", {"crun": {"path": "c"}}, "crun"), ("gone", {}, "runc")],
     )
-    def test_default_goes_back_to_what_it_was(self, before: t.Any, runtimes: t.Any, expected: t.Any) -> None:
+    def test_false_restores_the_former_default(self, before: t.Any, runtimes: t.Any, expected: t.Any) -> None:
         tree = {"default-runtime": "nvidia", "runtimes": {"nvidia": NVIDIA, **runtimes}}
         managed = {("default-runtime",): Managed("default", before)}
         decision = plan(tree, Docker("/d.json", set_default=False), managed)
@@ -72,13 +74,13 @@ class TestPlan:
     @pytest.mark.parametrize(
         ("default", "warns"), [("crun", True), ("runc", False), ("", False), ("io.containerd.kata.v2", False)]
     )
-    def test_default_that_is_none_is_named(self, default: str, warns: bool) -> None:
+    def test_default_without_a_runtime_warns(self, default: str, warns: bool) -> None:
         assert bool(plan({"default-runtime": default}, Docker("/d.json")).warnings) is warns
 
     @pytest.mark.parametrize(
         ("name", "words"), [("runc", "reserved by Docker"), ("", "cannot be"), ("../x", "cannot be"), ("a.b", "cannot")]
     )
-    def test_names(self, name: str, words: str) -> None:
+    def test_invalid_names_are_refused(self, name: str, words: str) -> None:
         with pytest.raises(ConfigError, match=words):
             Docker("/d.json", runtime_name=name)
 
@@ -103,7 +105,7 @@ PATHS = [
 ]
 
 
-def at(path: tuple[str, ...], value: t.Any) -> dict[str, t.Any]:
+def nest(path: tuple[str, ...], value: t.Any) -> dict[str, t.Any]:
     for key in reversed(path):
         value = {key: value}
     return t.cast("dict[str, t.Any]", value)
@@ -115,9 +117,9 @@ def at(path: tuple[str, ...], value: t.Any) -> dict[str, t.Any]:
 def test_odd_types_are_refused_in_one_sentence_or_merged(
     tmp_path: Path, path: tuple[str, ...], value: t.Any, place: str
 ) -> None:
-    text = dumps(at(path, value)) if place == "file" else KUBEADM
+    text = dumps(nest(path, value)) if place == "file" else KUBEADM
     node = DockerNode(tmp_path, text)
-    requested = {"settings": at(path, value)} if place == "settings" else {}
+    requested = {"settings": nest(path, value)} if place == "settings" else {}
     try:
         node.present(set_default=False, enable_cdi=True, **requested)
     except ConfigError as error:
@@ -144,6 +146,6 @@ def test_odd_types_are_refused_in_one_sentence_or_merged(
         (("features", "cdi"), "true", "features.cdi has to be true or false"),
     ],
 )
-def test_words(path: tuple[str, ...], value: t.Any, words: str) -> None:
+def test_refusal_names_setting_and_type(path: tuple[str, ...], value: t.Any, words: str) -> None:
     with pytest.raises(ConfigError, match=f"^/d.json: {words}; correct it and run again.$"):
-        plan(at(path, value), Docker("/d.json"))
+        plan(nest(path, value), Docker("/d.json"))

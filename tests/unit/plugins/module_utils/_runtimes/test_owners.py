@@ -22,7 +22,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtime
         ("/etc/k0s/containerd.d/nvidia.toml", None, ""),
     ],
 )
-def test_by_path(path: str, name: str | None, words: str) -> None:
+def test_owner_by_path(path: str, name: str | None, words: str) -> None:
     owner = owners.owner_of_path(path)
     assert (owner.name if owner else None) == name
     if owner:
@@ -44,7 +44,7 @@ def test_by_path(path: str, name: str | None, words: str) -> None:
         (samples.DEBIAN, None, False),
     ],
 )
-def test_by_text(text: str, name: str | None, refuse: bool) -> None:
+def test_owner_by_text(text: str, name: str | None, refuse: bool) -> None:
     owner = owners.owner_of_text("/etc/x.toml", text)
     assert (owner.name if owner else None) == name
     assert owner is None or owner.refuse is refuse
@@ -59,5 +59,5 @@ def test_kubespray_by_its_runtime_spec() -> None:
 
 
 @pytest.mark.parametrize("tree", [{}, {"plugins": 1}, {"plugins": {"x": 1}}, loads(samples.KUBEADM_V2)])
-def test_others_are_not_kubesprays(tree: dict[str, object]) -> None:
+def test_other_trees_have_no_owner(tree: dict[str, object]) -> None:
     assert owners.owner_of_tree("/c", tree) is None

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Control planes for the tests of whole runs; they need ruamel.yaml, which nodes do not have."""
+"""Fixtures with control planes. They require ruamel.yaml, which is not on nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 if t.TYPE_CHECKING:
     from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._scheduler.control_plane import ControlPlane
 
-# The gate schedulers names kube-schedulers, and runs what needs them.
+# The gate schedulers sets KUBE_SCHEDULERS and runs test_real.py.
 collect_ignore = [] if os.environ.get("KUBE_SCHEDULERS") else ["test_real.py"]
 
 
@@ -25,7 +25,7 @@ def plane(tmp_path: Path) -> ControlPlane:
 
 
 @pytest.fixture
-def configured(tmp_path: Path) -> ControlPlane:
+def configured_plane(tmp_path: Path) -> ControlPlane:
     """A control plane whose kube-scheduler has a configuration, in a folder that is mounted."""
     from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._scheduler.control_plane import (
         CONFIG,

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A control plane in a folder: the node's half of the module on real files, and the controller's above it."""
+"""A fake control plane in a folder, on which both parts of the module run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GPUSHARE: dict[str, t.Any] = {
 
 OTHER = {"urlPrefix": "http://10.0.0.9/other", "filterVerb": "f"}
 CONFIG = """\
-# ours for years
+# written by the site
 apiVersion: kubescheduler.config.k8s.io/{version}
 kind: KubeSchedulerConfiguration
 clientConnection:
@@ -50,8 +50,8 @@ extenders:
 
 # Configurations with which kube-scheduler does not start, and the warnings.
 BROKEN = {
-    "an API version that is gone": (CONFIG.format(version="v1beta2"), "v1beta2 became v1"),
-    "gpushare as the old guides have it": (
+    "a removed API version": (CONFIG.format(version="v1beta2"), "v1beta2 became v1"),
+    "gpushare by an old guide": (
         CONFIG.format(version="v1beta3")
         + "extenders:\n    - urlPrefix: http://127.0.0.1:32766/gpushare-scheduler\n      filterVerb: filter\n      bindVerb: bind\n"
         "      enableHttps: false\n      nodeCacheCapable: true\n      managedResources:\n          - name: aliyun.com/gpu-mem\n"
@@ -83,7 +83,7 @@ class ControlPlane:
         self.before_write: t.Callable[[], None] = lambda: None
 
     def answer(self, request: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Answer as the node."""
+        """Return what the part on the node returns."""
         self.requests.append(request["do"])
         given = copy.deepcopy({key: value for key, value in request.items() if key != "do"})
         if request["do"] == "read":
@@ -94,7 +94,7 @@ class ControlPlane:
     def run(
         self, *extenders: dict[str, t.Any], check: bool = False, diff: bool = True, **options: t.Any
     ) -> dict[str, t.Any]:
-        """Run the module; without extenders, give it gpushare's."""
+        """Run the module, by default with gpushare's extender."""
         self.requests = []
         arguments = {
             "path": str(self.manifest),
@@ -109,7 +109,7 @@ class ControlPlane:
         return controller.run(arguments, RT, self.answer, check, diff)
 
     def files(self) -> dict[str, bytes]:
-        """Return all files but for state and backups."""
+        """Return all files except state and backups."""
         return {
             str(path.relative_to(self.folder)): path.read_bytes()
             for path in sorted(self.folder.rglob("*"))

@@ -49,12 +49,12 @@ BAD: list[tuple[dict[str, t.Any], str]] = [
 ]
 
 
-def test_a_full_extender_is_accepted() -> None:
+def test_complete_extender_is_accepted() -> None:
     assert extenders.check([GOOD]) == []
 
 
 @pytest.mark.parametrize(("change", "message"), BAD)
-def test_what_kube_scheduler_would_refuse_is_refused_and_named(change: dict[str, t.Any], message: str) -> None:
+def test_invalid_extender_is_refused(change: dict[str, t.Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         extenders.check([{**GOOD, **change}])
 
@@ -70,7 +70,7 @@ def test_what_kube_scheduler_would_refuse_is_refused_and_named(change: dict[str,
         ({"urlPrefix": GOOD["urlPrefix"] + "/"}, "twice as urlPrefix"),
     ],
 )
-def test_what_cannot_be_together(second: dict[str, t.Any], message: str) -> None:
+def test_conflicting_extenders_are_refused(second: dict[str, t.Any], message: str) -> None:
     other = {"urlPrefix": "http://b", "filterVerb": "f", "managedResources": [{"name": "x.io/y"}], **second}
     with pytest.raises(ConfigError, match=message):
         extenders.check([GOOD, other])
@@ -85,12 +85,12 @@ def test_no_extenders_are_refused_with_the_remedy() -> None:
     ("change", "words"),
     [({"nodeCacheCapable": False}, "nodeCacheCapable: true"), ({"managedResources": []}, "no pod is scheduled")],
 )
-def test_harmful_settings_are_warned_of(change: dict[str, t.Any], words: str) -> None:
+def test_harmful_settings_warn(change: dict[str, t.Any], words: str) -> None:
     [warning] = extenders.check([{**GOOD, **change}])
     assert words in warning
 
 
-def test_an_ignorable_extender_without_resources_is_accepted() -> None:
+def test_ignorable_extender_without_resources_is_accepted() -> None:
     assert extenders.check([{**GOOD, "managedResources": [], "ignorable": True}]) == []
 
 
@@ -104,7 +104,7 @@ def test_an_ignorable_extender_without_resources_is_accepted() -> None:
         ({"urlPrefix": "http://other", "managedResources": [{"name": "a.b/c"}]}, False),
     ],
 )
-def test_an_extender_is_known_by_what_it_manages_or_where_it_is(change: dict[str, t.Any], same: bool) -> None:
+def test_extender_is_identified_by_resources_or_address(change: dict[str, t.Any], same: bool) -> None:
     assert extenders.is_one_of({**GOOD, **change}, [extenders.identity(GOOD)]) is same
 
 
@@ -132,7 +132,7 @@ SAME: list[tuple[dict[str, t.Any], bool]] = [
 
 
 @pytest.mark.parametrize(("change", "same"), SAME)
-def test_is_same_extender_by_what_it_means_to_kube_scheduler(change: dict[str, t.Any], same: bool) -> None:
+def test_is_same_extender_compares_effective_settings(change: dict[str, t.Any], same: bool) -> None:
     assert extenders.is_same_extender({**PLAIN, **change}, PLAIN) is same
     assert extenders.is_same_extender(PLAIN, {**PLAIN, **change}) is same
 

@@ -12,7 +12,7 @@ PROXY = "http://me:opensesame@proxy:3128"
 @pytest.mark.parametrize(
     ("url", "no_proxy"),
     [
-        # Never through a proxy, whatever NO_PROXY is.
+        # Never through a proxy, for any NO_PROXY.
         ("http://127.0.0.1:12345/x", ""),
         ("http://localhost:12345/x", ""),
         ("http://[::1]:12345/x", ""),
@@ -31,7 +31,7 @@ PROXY = "http://me:opensesame@proxy:3128"
         ("http://example.com/x", "example.com"),
     ],
 )
-def test_what_is_called_directly(url: str, no_proxy: str) -> None:
+def test_direct_calls_do_not_warn(url: str, no_proxy: str) -> None:
     environment = {"HTTP_PROXY": PROXY, "HTTPS_PROXY": PROXY, "NO_PROXY": no_proxy}
     assert find_proxy_warnings(environment, [url], "m") == []
     assert find_proxy_warnings({name.lower(): value for name, value in environment.items()}, [url], "m") == []
@@ -49,7 +49,7 @@ def test_what_is_called_directly(url: str, no_proxy: str) -> None:
         ("https://a.example.com/x", "example.com:80"),
     ],
 )
-def test_what_goes_to_the_proxy_is_warned_of_without_its_password(url: str, no_proxy: str) -> None:
+def test_calls_through_the_proxy_warn_without_its_password(url: str, no_proxy: str) -> None:
     [warning] = find_proxy_warnings(
         {"HTTP_PROXY": PROXY, "https_proxy": PROXY, "NO_PROXY": no_proxy}, [url], "the manifest"
     )

@@ -26,7 +26,7 @@ CASES: list[tuple[list[str], str, str | None]] = [
 
 @pytest.mark.parametrize(("given", "name", "value"), CASES)
 @pytest.mark.parametrize("place", ["command", "args", "image"])
-def test_what_counts_of_a_command_line(given: list[str], name: str, value: str | None, place: str) -> None:
+def test_last_value_of_a_flag_is_read(given: list[str], name: str, value: str | None, place: str) -> None:
     container: dict[str, t.Any] = {
         "command": {"command": ["/usr/local/bin/kube-scheduler", *given]},
         "args": {"command": ["kube-scheduler"], "args": given},
@@ -45,13 +45,13 @@ def test_what_counts_of_a_command_line(given: list[str], name: str, value: str |
         (["--v=2", "--", "x"], ["--v=2", "--config=/n", "--", "x"]),
     ],
 )
-def test_a_flag_is_set_once(before: list[str], after: list[str]) -> None:
+def test_flag_is_set_once(before: list[str], after: list[str]) -> None:
     container = {"command": ["kube-scheduler", *before]}
     flags.put(container, "config", "/n", "m")
     assert container == {"command": ["kube-scheduler", *after]}
 
 
-def test_a_new_flag_goes_to_the_list_that_has_flags() -> None:
+def test_new_flag_is_added_to_the_list_with_flags() -> None:
     container = {"command": ["kube-scheduler"], "args": ["--v=2"]}
     flags.put(container, "config", "/n", "m")
     assert container == {"command": ["kube-scheduler"], "args": ["--v=2", "--config=/n"]}
@@ -71,6 +71,6 @@ def test_flags_of_a_wrapper_are_not_those_of_kube_scheduler() -> None:
         {"command": ["other"]},
     ],
 )
-def test_another_start_is_refused(container: dict[str, t.Any]) -> None:
+def test_other_commands_are_refused(container: dict[str, t.Any]) -> None:
     with pytest.raises(ConfigError, match=r"^m: "):
         flags.parse(container, "m")

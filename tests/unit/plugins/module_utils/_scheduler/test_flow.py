@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whole runs on one node: what is written, what is merged, and what is refused."""
+"""Runs of the module on one node: files that are written, merged and refused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._schedul
 
 
 @pytest.mark.parametrize("manifest", MANIFESTS)
-def test_check_run_check_run_and_undo_to_the_byte(tmp_path: Path, manifest: str) -> None:
+def test_check_run_repeat_and_undo_restore_the_files(tmp_path: Path, manifest: str) -> None:
     node = ControlPlane(tmp_path, manifest)
     if "config" in manifest:
         node.config = tmp_path / "sched" / "config.yaml"
@@ -80,7 +80,7 @@ def test_only_lines_are_added_to_kubeadms_manifest(plane: ControlPlane) -> None:
     assert stat.S_IMODE(os.stat(plane.manifest).st_mode) == 0o600
 
 
-def test_the_configuration_has_what_the_flags_said(tmp_path: Path) -> None:
+def test_configuration_has_settings_of_the_flags(tmp_path: Path) -> None:
     node = ControlPlane(tmp_path, "kubeadm-1.34.4-flags.yaml")
     flags = node.flags()
     node.run()
@@ -99,35 +99,37 @@ def test_the_configuration_has_what_the_flags_said(tmp_path: Path) -> None:
     assert warnings
 
 
-def test_a_configuration_that_is_there_is_merged(configured: ControlPlane) -> None:
-    before = configured.config.read_text()
-    done = configured.run(config_path=None)
-    assert done["config_path"] == str(configured.config)
-    assert configured.config.read_text().startswith(before)
-    assert configured.urls() == ["http://10.0.0.9/other", GPUSHARE["urlPrefix"]]
-    assert [line for line in configured.manifest.read_text().splitlines() if line not in configured.text] == [
+def test_existing_configuration_is_merged(configured_plane: ControlPlane) -> None:
+    before = configured_plane.config.read_text()
+    done = configured_plane.run(config_path=None)
+    assert done["config_path"] == str(configured_plane.config)
+    assert configured_plane.config.read_text().startswith(before)
+    assert configured_plane.urls() == ["http://10.0.0.9/other", GPUSHARE["urlPrefix"]]
+    assert [
+        line for line in configured_plane.manifest.read_text().splitlines() if line not in configured_plane.text
+    ] == [
         "  annotations:",
         f"    {CHECKSUM}: '{done['config_checksum']}'",
     ]
 
 
-def test_another_place_is_given_the_content_of_the_first(configured: ControlPlane, tmp_path: Path) -> None:
-    first = configured.files()
+def test_new_path_has_content_of_the_former(configured_plane: ControlPlane, tmp_path: Path) -> None:
+    first = configured_plane.files()
     new = tmp_path / "new.yaml"
-    done = configured.run(config_path=str(new))
+    done = configured_plane.run(config_path=str(new))
     assert done["config_path"] == str(new)
-    assert configured.urls(new) == ["http://10.0.0.9/other", GPUSHARE["urlPrefix"]]
-    assert "# ours for years" in new.read_text()
-    assert configured.flags()[-1] == f"--config={new}"
-    assert not configured.run(config_path=str(new))["changed"]
-    configured.run(state="absent", config_path=None)
-    assert configured.files() == first
+    assert configured_plane.urls(new) == ["http://10.0.0.9/other", GPUSHARE["urlPrefix"]]
+    assert "# written by the site" in new.read_text()
+    assert configured_plane.flags()[-1] == f"--config={new}"
+    assert not configured_plane.run(config_path=str(new))["changed"]
+    configured_plane.run(state="absent", config_path=None)
+    assert configured_plane.files() == first
 
 
-def test_a_place_that_is_taken_is_refused(configured: ControlPlane, tmp_path: Path) -> None:
+def test_existing_file_at_new_path_is_refused(configured_plane: ControlPlane, tmp_path: Path) -> None:
     (tmp_path / "new.yaml").write_text(CONFIG.format(version="v1"))
     with pytest.raises(ConfigError, match=r"new\.yaml is there, too"):
-        configured.run(config_path=str(tmp_path / "new.yaml"))
+        configured_plane.run(config_path=str(tmp_path / "new.yaml"))
 
 
 def test_extenders_follow_the_request(plane: ControlPlane) -> None:
@@ -136,17 +138,17 @@ def test_extenders_follow_the_request(plane: ControlPlane) -> None:
     moved = {**GPUSHARE, "urlPrefix": "http://10.96.0.20:12345/gpushare-scheduler", "httpTimeout": "7s"}
     done = plane.run(moved)
     assert done["changed"]
-    assert done["warnings"] == []  # it is removed, and binds nothing
+    assert done["warnings"] == []  # the removed extender does not bind
     assert plane.urls() == [moved["urlPrefix"]]
     assert "httpTimeout: '7s'" in plane.config.read_text()
     plane.run(state="absent")
     assert plane.files() == {"manifests/kube-scheduler.yaml": plane.text.encode()}
 
 
-# The extender of the tests as an administrator may have written it, without its defaults.
+# The extender of the tests in the spelling of an administrator, without its defaults.
 BY_HAND = """\
 extenders:
-    - managedResources: [{name: aliyun.com/gpu-mem}]   # ours
+    - managedResources: [{name: aliyun.com/gpu-mem}]   # site
       urlPrefix: "http://127.0.0.1:12345/gpushare-scheduler/"
       httpTimeout: 5000ms
       nodeCacheCapable: true
@@ -155,28 +157,28 @@ extenders:
 """
 
 
-def test_an_extender_that_is_as_requested_changes_nothing(configured: ControlPlane) -> None:
-    configured.config.write_text(CONFIG.format(version="v1") + BY_HAND)
-    before = configured.files()
+def test_extender_as_requested_changes_nothing(configured_plane: ControlPlane) -> None:
+    configured_plane.config.write_text(CONFIG.format(version="v1") + BY_HAND)
+    before = configured_plane.files()
     for check in (True, False):
-        done = configured.run(config_path=None, check=check)
+        done = configured_plane.run(config_path=None, check=check)
         assert (done["changed"], done["files"], done["managed"]) == (False, [], False)
-    assert configured.files() == before
-    assert not configured.state.exists()
-    assert not configured.run(config_path=None, state="absent")["changed"]
-    assert configured.files() == before
+    assert configured_plane.files() == before
+    assert not configured_plane.state.exists()
+    assert not configured_plane.run(config_path=None, state="absent")["changed"]
+    assert configured_plane.files() == before
 
 
-def test_only_settings_that_differ_in_meaning_are_changed(configured: ControlPlane) -> None:
-    configured.config.write_text(CONFIG.format(version="v1") + BY_HAND.replace("bindVerb: bind", "weight: 3"))
-    done = configured.run(config_path=None)
+def test_equal_settings_in_another_spelling_are_kept(configured_plane: ControlPlane) -> None:
+    configured_plane.config.write_text(CONFIG.format(version="v1") + BY_HAND.replace("bindVerb: bind", "weight: 3"))
+    done = configured_plane.run(config_path=None)
     assert done["managed"]
-    lines = configured.config.read_text().splitlines()
+    lines = configured_plane.config.read_text().splitlines()
     assert sorted(lines) == sorted((CONFIG.format(version="v1") + BY_HAND).splitlines())
-    configured.run(config_path=None, state="absent")
+    configured_plane.run(config_path=None, state="absent")
 
 
-def test_a_container_of_another_name_is_found_by_its_program(plane: ControlPlane) -> None:
+def test_container_of_another_name_is_found_by_its_program(plane: ControlPlane) -> None:
     side = "  - image: registry.example.com/proxy:1\n    name: kube-scheduler-proxy\n"
     text = plane.text.replace("    name: kube-scheduler\n", "    name: scheduler\n", 1)
     plane.manifest.write_text(text.replace("  containers:\n", "  containers:\n" + side, 1))
@@ -188,7 +190,7 @@ def test_a_container_of_another_name_is_found_by_its_program(plane: ControlPlane
     assert plane.files() == before
 
 
-def test_an_extender_that_binds_is_removed_with_a_warning(plane: ControlPlane) -> None:
+def test_extender_that_binds_is_removed_with_a_warning(plane: ControlPlane) -> None:
     plane.run()
     for check in (True, False):
         warning = plane.run(OTHER, check=check)["warnings"][1]
@@ -197,7 +199,7 @@ def test_an_extender_that_binds_is_removed_with_a_warning(plane: ControlPlane) -
     assert not any("is removed" in warning for warning in plane.run(OTHER)["warnings"])
 
 
-def test_an_extender_behind_a_proxy_is_warned_of(plane: ControlPlane) -> None:
+def test_extender_behind_a_proxy_warns(plane: ControlPlane) -> None:
     plane.manifest.write_text(
         plane.text.replace("    image: ", "    env:\n    - name: HTTP_PROXY\n      value: http://proxy\n    image: ", 1)
     )
@@ -206,7 +208,7 @@ def test_an_extender_behind_a_proxy_is_warned_of(plane: ControlPlane) -> None:
     assert "Add 10.96.0.20 to NO_PROXY" in warning
 
 
-def test_kubespray_is_given_its_variable(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kubespray_warning_names_its_variable(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
     assert plane.run(check=True)["warnings"] == []
     monkeypatch.setattr(node, "detect", lambda _exists: "kubespray")
     assert plane.run(state="absent")["warnings"] == []  # nothing is managed
@@ -219,16 +221,16 @@ def test_kubespray_is_given_its_variable(plane: ControlPlane, monkeypatch: pytes
     assert "from kube_scheduler_extenders in its inventory" in warning
 
 
-def test_a_change_of_the_record_alone_is_one(configured: ControlPlane) -> None:
+def test_change_of_only_the_record_is_a_change(configured_plane: ControlPlane) -> None:
     """An extender of others that is requested becomes managed, which changes no file of kube-scheduler."""
-    configured.run(config_path=None)
+    configured_plane.run(config_path=None)
     for check in (True, False):
-        done = configured.run(GPUSHARE, OTHER, config_path=None, check=check)
+        done = configured_plane.run(GPUSHARE, OTHER, config_path=None, check=check)
         assert (done["changed"], done["diff"], len(done["files"])) == (True, [], 1)
-    assert not configured.run(GPUSHARE, OTHER, config_path=None)["changed"]
+    assert not configured_plane.run(GPUSHARE, OTHER, config_path=None)["changed"]
 
 
-def test_a_change_of_the_configuration_alone_restarts_the_pod(plane: ControlPlane) -> None:
+def test_change_of_only_the_configuration_restarts_the_pod(plane: ControlPlane) -> None:
     first = plane.run()["config_checksum"]
     plane.config.write_text(plane.config.read_text() + "enableProfiling: false\n")
     done = plane.run()
@@ -237,7 +239,7 @@ def test_a_change_of_the_configuration_alone_restarts_the_pod(plane: ControlPlan
     assert done["config_checksum"] in plane.manifest.read_text()
 
 
-def test_a_missing_manifest_names_the_remedy(plane: ControlPlane) -> None:
+def test_missing_manifest_names_the_remedy(plane: ControlPlane) -> None:
     plane.manifest.rename(plane.manifest.with_suffix(".yml"))
     with pytest.raises(
         ConfigError, match=r"which path names.*kube-scheduler\.yml in the same folder may be it.*second scheduler"
@@ -272,7 +274,7 @@ def test_distributions_without_a_static_pod_name_the_remedy(
         plane.run()
 
 
-def test_the_kubelets_configuration_is_read_as_yaml(
+def test_configuration_of_the_kubelet_is_read_as_yaml(
     plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kubelet = tmp_path / "kubelet.yaml"
@@ -282,7 +284,7 @@ def test_the_kubelets_configuration_is_read_as_yaml(
     assert plane.requests == ["read", "read", "write"]
 
 
-def test_an_image_without_a_version_needs_one(plane: ControlPlane) -> None:
+def test_image_without_a_version_requires_one(plane: ControlPlane) -> None:
     plane.manifest.write_text(plane.text.replace(":v1.34.4", "@sha256:" + "0" * 64))
     with pytest.raises(ConfigError, match="give kubernetes_version"):
         plane.run()
@@ -293,7 +295,7 @@ def test_an_image_without_a_version_needs_one(plane: ControlPlane) -> None:
     assert plane.run(kubernetes_version="1.25.0")["api_version"] == "kubescheduler.config.k8s.io/v1"
 
 
-def test_a_version_that_is_not_the_images_is_warned_of(plane: ControlPlane) -> None:
+def test_version_other_than_the_image_warns(plane: ControlPlane) -> None:
     assert "the former is used" in plane.run(kubernetes_version="v1.33.0")["warnings"][0]
 
 
@@ -312,7 +314,7 @@ def test_a_version_that_is_not_the_images_is_warned_of(plane: ControlPlane) -> N
         ("  hostNetwork: true\n", "  hostNetwork: true\r\n", "line ends of Windows"),
     ],
 )
-def test_a_manifest_that_cannot_be_edited_is_refused(plane: ControlPlane, old: str, new: str, message: str) -> None:
+def test_manifest_that_cannot_be_edited_is_refused(plane: ControlPlane, old: str, new: str, message: str) -> None:
     plane.manifest.write_bytes(plane.text.replace(old, new, 1).encode())
     before = plane.files()
     with pytest.raises(ConfigError, match=message):
@@ -320,7 +322,7 @@ def test_a_manifest_that_cannot_be_edited_is_refused(plane: ControlPlane, old: s
     assert plane.files() == before
 
 
-def test_a_manifest_in_json_stays_json(plane: ControlPlane) -> None:
+def test_manifest_in_json_stays_json(plane: ControlPlane) -> None:
     tree = RT.read(plane.text.encode(), "")
     text = json.dumps({**tree, "spec": {**tree["spec"], "hostNetwork": True}}, indent=4)
     plane.manifest.write_text(text)
@@ -331,20 +333,20 @@ def test_a_manifest_in_json_stays_json(plane: ControlPlane) -> None:
 
 
 @pytest.mark.parametrize("timeout", ["15", "'15'", "5 s", "''", "1.5"])
-def test_a_timeout_of_others_that_crashes_is_refused(configured: ControlPlane, timeout: str) -> None:
-    good = configured.config.read_text()
-    configured.config.write_text(f"{good}      httpTimeout: {timeout}\n")
-    before = configured.files()
+def test_invalid_timeout_of_others_is_refused(configured_plane: ControlPlane, timeout: str) -> None:
+    good = configured_plane.config.read_text()
+    configured_plane.config.write_text(f"{good}      httpTimeout: {timeout}\n")
+    before = configured_plane.files()
     with pytest.raises(ConfigError, match=r"extenders\[0\]\.httpTimeout is .*not a duration"):
-        configured.run(config_path=None)
-    assert configured.files() == before
+        configured_plane.run(config_path=None)
+    assert configured_plane.files() == before
     # An extender that is requested is corrected.
-    configured.run({**OTHER, "httpTimeout": "5s"}, config_path=None)
-    assert "httpTimeout: '5s'" in configured.config.read_text()
+    configured_plane.run({**OTHER, "httpTimeout": "5s"}, config_path=None)
+    assert "httpTimeout: '5s'" in configured_plane.config.read_text()
 
 
 @pytest.mark.parametrize("timeout", ["15s", "'1m30.5s'", "'0'", "+1.5h", "500\u03bcs"])
-def test_a_timeout_of_others_that_is_a_duration_stays(configured: ControlPlane, timeout: str) -> None:
-    configured.config.write_text(f"{configured.config.read_text()}      httpTimeout: {timeout}\n")
-    assert configured.run(config_path=None)["changed"]
-    assert f"httpTimeout: {timeout}\n" in configured.config.read_text()
+def test_valid_timeout_of_others_is_kept(configured_plane: ControlPlane, timeout: str) -> None:
+    configured_plane.config.write_text(f"{configured_plane.config.read_text()}      httpTimeout: {timeout}\n")
+    assert configured_plane.run(config_path=None)["changed"]
+    assert f"httpTimeout: {timeout}\n" in configured_plane.config.read_text()

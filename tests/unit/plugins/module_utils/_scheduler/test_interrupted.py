@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Killed runs, others who edit meanwhile, and other files in the kubelet's folder."""
+"""Interrupted runs, concurrent edits, and other files in the kubelet's folder."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._schedul
     OTHER,
     ControlPlane,
 )
-from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.mortal import deaths
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.interruptions import interrupt_at_each_call
 
 
 @pytest.mark.parametrize("run", ["present", "changed", "absent"])
-def test_a_run_killed_anywhere_leaves_old_or_new_and_the_next_one_resumes(tmp_path: Path, run: str) -> None:
+def test_run_interrupted_at_each_step_resumes(tmp_path: Path, run: str) -> None:
     extenders = [GPUSHARE, OTHER] if run == "changed" else [GPUSHARE]
     state = "absent" if run == "absent" else "present"
 
-    def prepared() -> ControlPlane:
+    def prepare() -> ControlPlane:
         shutil.rmtree(tmp_path / "node", ignore_errors=True)
         node = ControlPlane(tmp_path / "node")
         if run != "present":
             node.run()
         return node
 
-    node = prepared()
+    node = prepare()
     old = node.files()
     node.run(*extenders, state=state)
     new = node.files()
-    node = prepared()
+    node = prepare()
     states = 0
-    for at in deaths(functools.partial(node.run, *extenders, state=state), node.folder):
+    for at in interrupt_at_each_call(functools.partial(node.run, *extenders, state=state), node.folder):
         shown = {name: data for name, data in node.files().items() if not Path(name).name.startswith(".")}
         assert all(data in (old.get(name), new.get(name)) for name, data in shown.items()), at
         assert_startable(node)
@@ -56,8 +56,8 @@ def test_a_run_killed_anywhere_leaves_old_or_new_and_the_next_one_resumes(tmp_pa
 
 
 @pytest.mark.parametrize("state", ["present", "absent"])
-def test_what_will_be_written_is_predicted(plane: ControlPlane, state: str) -> None:
-    """So that an interrupted run has recorded what is managed."""
+def test_checksums_are_predicted(plane: ControlPlane, state: str) -> None:
+    """An interrupted run has recorded the managed files."""
     if state == "absent":
         plane.run()
     predicted = plane.run(check=True, state=state)["checksums"]
@@ -67,13 +67,13 @@ def test_what_will_be_written_is_predicted(plane: ControlPlane, state: str) -> N
 
 
 def assert_startable(node: ControlPlane) -> None:
-    """A --config that is named is there."""
+    """Check that the file of --config exists."""
     for flag in node.flags():
         if flag.startswith("--config="):
             assert Path(flag.partition("=")[2]).exists()
 
 
-def test_a_change_by_others_between_reading_and_writing_is_refused(plane: ControlPlane) -> None:
+def test_change_by_others_between_read_and_write_is_refused(plane: ControlPlane) -> None:
 
     def edit() -> None:
         plane.manifest.write_text(plane.text + "# now\n")
@@ -105,7 +105,7 @@ def test_files_of_the_same_pod_in_the_folder_are_reported(plane: ControlPlane) -
 
 
 @pytest.mark.parametrize("option", ["config_path", "backup_dir", "state_dir"])
-def test_nothing_is_written_where_the_kubelet_reads_it_as_a_pod(plane: ControlPlane, option: str) -> None:
+def test_paths_in_the_folder_of_static_pods_are_refused(plane: ControlPlane, option: str) -> None:
     with pytest.raises(ConfigError, match=f"{option} .* lies in .*manifests"):
         plane.run(check=False, **{option: str(plane.manifest.parent / "x.yaml")})
     assert plane.files() == {"manifests/kube-scheduler.yaml": plane.text.encode()}
@@ -118,7 +118,7 @@ def test_only_content_of_others_is_backed_up(plane: ControlPlane, tmp_path: Path
     assert plane.run(GPUSHARE, OTHER)["backup_files"] == {}
 
 
-def test_the_key_of_an_extender_is_masked(plane: ControlPlane) -> None:
+def test_key_of_an_extender_is_masked(plane: ControlPlane) -> None:
     done = plane.run({**GPUSHARE, "tlsConfig": {"keyData": "c2VjcmV0", "certData": "cHVibGlj"}})
     shown = "".join(part["after"] for part in done["diff"])
     assert "c2VjcmV0" not in shown
@@ -126,7 +126,7 @@ def test_the_key_of_an_extender_is_masked(plane: ControlPlane) -> None:
     assert "c2VjcmV0" in plane.config.read_text()
 
 
-# A key of others, as it may be written.
+# Spellings of a key by others.
 KEYS = {
     "folded": "extenders:\n- urlPrefix: http://a/b\n  filterVerb: f\n  tlsConfig:\n    keyData: |\n      c2Vj\n      cmV0\n",
     "flow": "extenders: [{urlPrefix: http://a/b, filterVerb: f, tlsConfig: {'keyData': 'c2Vj,cmV0', certData: x}}]\n",
@@ -137,18 +137,18 @@ KEYS = {
 
 
 @pytest.mark.parametrize("written", KEYS)
-def test_the_key_of_another_extender_is_masked_however_it_is_written(configured: ControlPlane, written: str) -> None:
-    configured.config.write_text(CONFIG.format(version="v1") + KEYS[written])
-    [config, _manifest] = configured.run(config_path=None)["diff"]
+def test_key_of_another_extender_is_masked_in_each_spelling(configured_plane: ControlPlane, written: str) -> None:
+    configured_plane.config.write_text(CONFIG.format(version="v1") + KEYS[written])
+    [config, _manifest] = configured_plane.run(config_path=None)["diff"]
     for side in ("before", "after"):
         assert "c2Vj" not in config[side]
         assert "cmV0" not in config[side]
         assert "percentageOfNodesToScore: 50" in config[side]
         assert "withheld" not in config[side]
-    assert "c2Vj" in configured.config.read_text()
+    assert "c2Vj" in configured_plane.config.read_text()
 
 
-def test_credentials_of_the_manifest_are_masked_and_shown_in_diff_mode_alone(plane: ControlPlane) -> None:
+def test_credentials_of_the_manifest_are_masked_in_the_diff(plane: ControlPlane) -> None:
     environment = "    env:\n    - {name: HTTPS_PROXY, value: 'http://bob:opensesame@proxy'}\n    - {name: API_TOKEN, value: opensesame}\n"
     text = plane.text.replace("    image:", f"{environment}    image:", 1)
     assert text != plane.text
@@ -161,9 +161,9 @@ def test_credentials_of_the_manifest_are_masked_and_shown_in_diff_mode_alone(pla
     assert "@proxy" in shown
 
 
-def test_a_scheduler_that_is_not_root_can_read_its_configuration(plane: ControlPlane) -> None:
+def test_scheduler_that_is_not_root_can_read_its_configuration(plane: ControlPlane) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root gives files away")
+        pytest.skip("only root can change the owner")
     plane.manifest.write_text(
         plane.text.replace("  securityContext:\n", "  securityContext:\n    runAsUser: 996\n    runAsGroup: 995\n")
     )

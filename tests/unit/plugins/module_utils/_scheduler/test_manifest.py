@@ -39,7 +39,7 @@ flag = st.from_regex(r"--[a-b]{1,3}(=[a-z0-9:,/]{0,5})?", fullmatch=True)
 
 @st.composite
 def pods(draw: st.DrawFn) -> dict[str, t.Any]:
-    """A pod with kube-scheduler in it, and all kinds of other things."""
+    """A pod with kube-scheduler and random other parts."""
     given_flags = draw(st.lists(flag, max_size=4))
     start = draw(
         st.sampled_from(
@@ -81,8 +81,8 @@ def pods(draw: st.DrawFn) -> dict[str, t.Any]:
     }
 
 
-def without_managed(tree: dict[str, t.Any]) -> dict[str, t.Any]:
-    """Remove by hand what an edit adds."""
+def remove_managed(tree: dict[str, t.Any]) -> dict[str, t.Any]:
+    """Return a copy of *tree* without the parts that an edit adds."""
     tree = copy.deepcopy(tree)
     container = next(each for each in tree["spec"]["containers"] if each["name"] == "kube-scheduler")
     for place in ("command", "args"):
@@ -99,7 +99,7 @@ def without_managed(tree: dict[str, t.Any]) -> dict[str, t.Any]:
     return tree
 
 
-def bare(tree: dict[str, t.Any]) -> dict[str, t.Any]:
+def drop_empty_volumes(tree: dict[str, t.Any]) -> dict[str, t.Any]:
     """An empty list of volumes means none."""
     spec: dict[str, t.Any] = {key: part for key, part in tree["spec"].items() if (key, part) != ("volumes", [])}
     return {**tree, "spec": spec}
@@ -107,7 +107,7 @@ def bare(tree: dict[str, t.Any]) -> dict[str, t.Any]:
 
 @settings(max_examples=settings().max_examples // 2)  # each reads YAML seven times
 @given(pods(), st.booleans(), st.sampled_from([2, 3, 4]), st.sampled_from([40, 80, 10000]), st.booleans())
-def test_an_edit_changes_nothing_else_and_can_be_undone(
+def test_edit_changes_nothing_else_and_can_be_undone(
     tree: dict[str, t.Any], sort: bool, indent: int, width: int, flow: bool
 ) -> None:
     style: dict[str, t.Any] = {
@@ -127,15 +127,15 @@ def test_an_edit_changes_nothing_else_and_can_be_undone(
         manifest.undo(manifest.pod(node, "m"), None, PATH, "/k", True)
 
     after = RT.edit(data, "m", put)
-    assert bare(without_managed(meaning(RT.read(after, "m")))) == bare(before)
-    assert bare(without_managed(yaml.safe_load(after))) == bare(yaml.safe_load(data))
+    assert drop_empty_volumes(remove_managed(meaning(RT.read(after, "m")))) == drop_empty_volumes(before)
+    assert drop_empty_volumes(remove_managed(yaml.safe_load(after))) == drop_empty_volumes(yaml.safe_load(data))
     assert RT.edit(after, "m", put) == after
-    back = meaning(RT.read(RT.edit(after, "m", undo), "m"))
-    for place in ("command", "args"):  # without a configuration it needs a kubeconfig
-        container = next(each for each in back["spec"]["containers"] if each["name"] == "kube-scheduler")
+    undone = meaning(RT.read(RT.edit(after, "m", undo), "m"))
+    for place in ("command", "args"):  # without a configuration, it requires a kubeconfig
+        container = next(each for each in undone["spec"]["containers"] if each["name"] == "kube-scheduler")
         if place in container:
             container[place] = [item for item in container[place] if item != "--kubeconfig=/k"]
-    assert bare(back) == bare(before)
+    assert drop_empty_volumes(undone) == drop_empty_volumes(before)
 
 
 def pod(mounts: list[dict[str, t.Any]], volumes: list[dict[str, t.Any]]) -> manifest.Pod:
@@ -160,20 +160,18 @@ FOLDER = {"name": "c", "hostPath": {"path": "/host/c/", "type": ""}}
         ([], "/in/y.yaml", None),
     ],
 )
-def test_which_file_of_the_node_the_container_sees(
-    mounts: list[dict[str, t.Any]], inside: str, outside: str | None
-) -> None:
+def test_host_path_of_each_mount(mounts: list[dict[str, t.Any]], inside: str, outside: str | None) -> None:
     assert manifest.host_path(pod(mounts, [FOLDER, {"name": "e", "emptyDir": {}}]), inside) == outside
 
 
-def test_a_mount_that_covers_the_configuration_is_used() -> None:
+def test_mount_that_covers_the_configuration_is_used() -> None:
     found = pod([{"name": "c", "mountPath": "/in"}], [FOLDER])
     manifest.apply(found, "/host/c/s.yaml", "0")
     assert found.config == "/in/s.yaml"
     assert len(found.spec["volumes"]) == 1
 
 
-def test_a_mount_in_the_way_is_named() -> None:
+def test_conflicting_mount_is_named() -> None:
     found = pod([{"name": "e", "mountPath": "/etc/kubernetes"}], [{"name": "e", "emptyDir": {}}])
     with pytest.raises(ConfigError, match=r"something else at /etc/kubernetes.*another config_path"):
         manifest.apply(found, PATH, "0")

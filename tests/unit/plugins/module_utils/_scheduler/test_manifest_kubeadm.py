@@ -16,7 +16,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.manifest
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
 
 PATH, SYNTAX = "/etc/kubernetes/scheduler-config.yaml", RoundTrip()
-# As kubeadm 1.34 keeps it.
+# As kubeadm 1.34 stores it.
 BARE = """apiServer: {}
 apiVersion: kubeadm.k8s.io/v1beta4
 caCertificateValidityPeriod: 87600h0m0s
@@ -50,10 +50,10 @@ VOLUMES = [{"name": VOLUME, "hostPath": PATH, "mountPath": PATH, "readOnly": Tru
 
 
 @pytest.mark.parametrize("text", [BARE, LIST, MAP, BARE.replace("scheduler: {}\n", "")])
-def test_it_is_added_once_and_removed_again(text: str) -> None:
-    kept = with_config(text, PATH, SYNTAX)
-    assert with_config(kept, PATH, SYNTAX) == kept
-    before, after = yaml.safe_load(text), yaml.safe_load(kept)
+def test_configuration_is_added_once_and_removed(text: str) -> None:
+    changed = with_config(text, PATH, SYNTAX)
+    assert with_config(changed, PATH, SYNTAX) == changed
+    before, after = yaml.safe_load(text), yaml.safe_load(changed)
     scheduler, former = after.pop("scheduler"), before.pop("scheduler", {})
     assert after == before
     assert scheduler["extraVolumes"] == former.get("extraVolumes", []) + VOLUMES
@@ -61,57 +61,57 @@ def test_it_is_added_once_and_removed_again(text: str) -> None:
         assert scheduler["extraArgs"] == [*former.get("extraArgs", []), {"name": "config", "value": PATH}]
     else:
         assert scheduler["extraArgs"] == {**former.get("extraArgs", {}), "config": PATH}
-    back = without_config(kept, SYNTAX)
-    assert yaml.safe_load(back) == {"scheduler": {}, **yaml.safe_load(text)}
-    assert without_config(back, SYNTAX) == back
+    undone = without_config(changed, SYNTAX)
+    assert yaml.safe_load(undone) == {"scheduler": {}, **yaml.safe_load(text)}
+    assert without_config(undone, SYNTAX) == undone
 
 
-def test_kubeadms_own_text_comes_back_to_the_byte() -> None:
+def test_undo_restores_the_text_of_kubeadm() -> None:
     assert without_config(with_config(BARE, PATH, SYNTAX), SYNTAX) == BARE
 
 
-def test_what_others_wrote_stays_to_the_letter() -> None:
-    kept = with_config(LIST, PATH, SYNTAX)
-    assert "value: 0.0.0.0 # for Prometheus\n" in kept
-    assert without_config(kept, SYNTAX).splitlines()[:15] == LIST.splitlines()[:15]
+def test_text_of_others_is_kept() -> None:
+    changed = with_config(LIST, PATH, SYNTAX)
+    assert "value: 0.0.0.0 # for Prometheus\n" in changed
+    assert without_config(changed, SYNTAX).splitlines()[:15] == LIST.splitlines()[:15]
 
 
 def test_another_configuration_is_not_replaced() -> None:
-    other = with_config(BARE, "/etc/kubernetes/other.yaml", SYNTAX).replace(VOLUME, "theirs")
+    other = with_config(BARE, "/etc/kubernetes/other.yaml", SYNTAX).replace(VOLUME, "other")
     with pytest.raises(ConfigError, match=r"gives kube-scheduler the configuration /etc/kubernetes/other\.yaml"):
         with_config(other, PATH, SYNTAX)
     assert without_config(other, SYNTAX) == other
 
 
-def test_one_of_somebody_else_that_is_the_same_stays() -> None:
-    theirs = with_config(BARE, PATH, SYNTAX).replace(VOLUME, "theirs")
-    assert with_config(theirs, PATH, SYNTAX) == theirs
-    assert without_config(theirs, SYNTAX) == theirs
+def test_equal_configuration_of_others_is_kept() -> None:
+    other = with_config(BARE, PATH, SYNTAX).replace(VOLUME, "other")
+    assert with_config(other, PATH, SYNTAX) == other
+    assert without_config(other, SYNTAX) == other
 
 
 @pytest.mark.parametrize(
-    ("host", "mount", "asked"),
+    ("host", "mount", "inside"),
     [
         ("/etc/kubernetes/sched", "/etc/scheduler", "/etc/scheduler/c.yaml"),
         ("/etc/kubernetes/sched/", "/etc/kubernetes/sched", "/etc/kubernetes/sched/c.yaml"),
         ("/etc/kubernetes/sched/c.yaml", "/c.yaml", "/c.yaml"),
     ],
 )
-def test_a_file_that_is_seen_by_another_path_is_the_same(host: str, mount: str, asked: str) -> None:
+def test_file_with_another_path_in_the_container_is_equal(host: str, mount: str, inside: str) -> None:
     volume = f"extraVolumes:\n  - hostPath: {host}\n    mountPath: {mount}\n    name: sched\n"
-    theirs = LIST.replace("value: 0.0.0.0", f"value: 0.0.0.0\n  - name: config\n    value: {asked}")
-    theirs = theirs.replace("extraVolumes:\n", volume)
+    other = LIST.replace("value: 0.0.0.0", f"value: 0.0.0.0\n  - name: config\n    value: {inside}")
+    other = other.replace("extraVolumes:\n", volume)
     path = "/etc/kubernetes/sched/c.yaml"
-    assert with_config(theirs, path, SYNTAX) == theirs
-    assert without_config(theirs, SYNTAX) == theirs
+    assert with_config(other, path, SYNTAX) == other
+    assert without_config(other, SYNTAX) == other
     with pytest.raises(
         ConfigError, match=r"the configuration /etc/kubernetes/sched/c\.yaml, and /etc/other\.yaml is to"
     ):
-        with_config(theirs, "/etc/other.yaml", SYNTAX)
+        with_config(other, "/etc/other.yaml", SYNTAX)
 
 
 @pytest.mark.parametrize("text", [BARE, LIST, MAP])
-def test_a_managed_one_is_replaced_by_another(text: str) -> None:
+def test_managed_configuration_is_replaced(text: str) -> None:
     moved = with_config(with_config(text, "/etc/kubernetes/first.yaml", SYNTAX), PATH, SYNTAX)
     assert yaml.safe_load(moved) == yaml.safe_load(with_config(text, PATH, SYNTAX))
     assert yaml.safe_load(without_config(moved, SYNTAX)) == {"scheduler": {}, **yaml.safe_load(text)}
@@ -127,6 +127,6 @@ def test_a_managed_one_is_replaced_by_another(text: str) -> None:
         (MAP.replace("v1beta3", "v1beta4"), "has to be a list"),
     ],
 )
-def test_what_is_not_known_is_refused(text: str, words: str) -> None:
+def test_unknown_form_is_refused(text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         with_config(text, PATH, SYNTAX)

@@ -28,7 +28,7 @@ def test_folder_of_static_pods(texts: list[str], folder: str) -> None:
 
 
 @pytest.mark.parametrize("single_file", [False, True])
-def test_the_manifest_is_found_by_the_configuration_of_the_running_kubelet(
+def test_manifest_is_found_by_configuration_of_running_kubelet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, single_file: bool
 ) -> None:
     manifest = tmp_path / "pods" / "kube-scheduler.yaml"
@@ -58,7 +58,7 @@ def test_the_manifest_is_found_by_the_configuration_of_the_running_kubelet(
         ("- --config=/in/c.yaml", 'path: "{folder}/c.yaml"\nmountPath: "/in/c.yaml"'),
     ],
 )
-def test_the_configuration_comes_with_the_first_answer(tmp_path: Path, flag: str, mount: str) -> None:
+def test_configuration_is_in_the_first_result(tmp_path: Path, flag: str, mount: str) -> None:
     config, manifest = tmp_path / "c" / "c.yaml", tmp_path / "kube-scheduler.yaml"
     config.parent.mkdir()
     config.write_text("here")
@@ -67,7 +67,7 @@ def test_the_configuration_comes_with_the_first_answer(tmp_path: Path, flag: str
     assert answer["files"][str(config)] == {"data": base64.b64encode(b"here").decode(), "sha256": sha256(b"here")}
 
 
-def test_requested_files_are_returned_also_if_they_do_not_exist(tmp_path: Path) -> None:
+def test_missing_requested_files_are_returned(tmp_path: Path) -> None:
     answer = node.read(str(tmp_path / "m.yaml"), [str(tmp_path / "none")], str(tmp_path / "state"))
     assert [Path(name).name for name in answer["files"]] == ["m.yaml", Path(answer["record_path"]).name, "none"]
     assert all(file == {"data": None, "sha256": None} for file in answer["files"].values())
@@ -81,7 +81,7 @@ def test_only_files_that_the_kubelet_reads_are_returned(tmp_path: Path) -> None:
     assert answer["neighbours"] == {"a": base64.b64encode(b"kube-scheduler").decode(), "b": None}
 
 
-def test_beside_a_link_the_kubelet_looks_beside_the_link(tmp_path: Path) -> None:
+def test_files_beside_a_link_are_those_of_its_folder(tmp_path: Path) -> None:
     pods, real = tmp_path / "pods", tmp_path / "real"
     for folder in (pods, real):
         folder.mkdir()

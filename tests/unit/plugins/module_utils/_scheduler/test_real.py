@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Real kube-schedulers read what the module writes, before, between and after; KUBE_SCHEDULERS names them (gate schedulers)."""
+"""Each kube-scheduler of KUBE_SCHEDULERS (gate schedulers) reads the files that the module writes."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ current-context: c
 users: [{name: u, user: {token: none}}]
 """
 
-# What flags and a configuration by others may bring: the flags, and the configuration or None.
+# Flags and configurations by others: the flags, and the configuration or None.
 CASES: dict[str, tuple[str, str | None]] = {
     "nothing": ("", None),
     "flags": ("    - --profiling=false\n    - --kube_api_qps=0.5\n    - --kube-api-burst\n    - '7'\n", None),
     "flags that crash": ("    - --port=0\n    - --policy-config-file=/p.json\n", None),
     "an empty file": ("", ""),
-    "a good one": ("", CONFIG.format(version="v1") + OWN_EXTENDER),
+    "a valid file": ("", CONFIG.format(version="v1") + OWN_EXTENDER),
     "arguments": (
         "",
         CONFIG.format(version="v1beta3")
@@ -54,10 +54,10 @@ CASES: dict[str, tuple[str, str | None]] = {
 }
 
 
-def understood(program: str, node: ControlPlane) -> t.Any:
+def read_effective(program: str, node: ControlPlane) -> t.Any:
     """Return the configuration as the kube-scheduler of the manifest's command line reads it."""
-    out = node.folder / "understood.yaml"
-    # It would listen, also where it only writes; tests run side by side.
+    out = node.folder / "effective.yaml"
+    # By default it listens on a port, and tests run in parallel.
     more = ["--write-config-to", str(out), "--authentication-skip-lookup", "--secure-port=0"]
     command = [program, *node.flags()[1:], *more]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=wait.LIMIT)
@@ -67,16 +67,16 @@ def understood(program: str, node: ControlPlane) -> t.Any:
     return tree
 
 
-def without_false(node: t.Any) -> t.Any:
-    """What is false is left out by kube-scheduler when it writes."""
+def drop_false(node: t.Any) -> t.Any:
+    """Remove values that are false, which kube-scheduler does not write."""
     if isinstance(node, dict):
-        return {key: without_false(value) for key, value in node.items() if value is not False}
-    return [without_false(value) for value in node] if isinstance(node, list) else node
+        return {key: drop_false(value) for key, value in node.items() if value is not False}
+    return [drop_false(value) for value in node] if isinstance(node, list) else node
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("case", CASES)
-def test_a_real_kube_scheduler_reads_it_there_and_back(tmp_path: Path, program: str, case: str) -> None:
+def test_kube_scheduler_reads_the_configuration_and_its_undo(tmp_path: Path, program: str, case: str) -> None:
     version = subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout.split()[-1]
     flags, config = CASES[case]
     node = ControlPlane(tmp_path)
@@ -97,15 +97,15 @@ def test_a_real_kube_scheduler_reads_it_there_and_back(tmp_path: Path, program: 
     node.run(kubernetes_version=version)
     if case == "no kubeconfig":
         node.config.write_text(node.config.read_text().replace("/etc/kubernetes/scheduler.conf", str(kubeconfig)))
-    tree = understood(program, node)
+    tree = read_effective(program, node)
     [managed] = [each for each in tree["extenders"] if each["urlPrefix"] == GPUSHARE["urlPrefix"]]
-    assert without_false(managed).items() >= without_false(GPUSHARE).items()
+    assert drop_false(managed).items() >= drop_false(GPUSHARE).items()
     if case == "flags":
         connection = tree["clientConnection"]
         assert (tree["enableProfiling"], connection["qps"], connection["burst"]) == (False, 0.5, 7)
     node.run(state="absent", kubernetes_version=version)
     if config is not None:
-        tree = understood(program, node)
+        tree = read_effective(program, node)
         assert GPUSHARE["managedResources"] not in [
             each.get("managedResources") for each in tree.get("extenders") or []
         ]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a rollback of kube-scheduler restores and in which order, and from which manifest its pod is."""
+"""The rollback of kube-scheduler and its order, and the manifest of its pod."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ PATH = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 CONFIG = "/etc/kubernetes/scheduler.yaml"
 #: When the manifest was written, which is 2026-11-23T02:32:35 UTC.
 WRITTEN = 1795401155.9
-#: A manifest that the run leaves alone: the former pod's hash, the present pod's, when the kubelet read it; whether the pod is from it.
+#: A manifest that the run does not change: hash of the former and of the present pod, when the kubelet read it; whether the pod is from it.
 FORMER_PODS = {
     "same": ("a", "a", "2026-11-23T02:00:00.9Z", True),
     "another": ("a", "b", "2026-11-23T02:00:00.9Z", False),
-    "others-had-just-written-it": ("a", "b", "2026-11-23T04:32:36.000000001+02:00", True),
-    "in-the-second-of-the-kubelet": ("a", "b", "2026-11-23T02:32:35Z", True),
-    "there-was-none": ("", "b", "2026-11-23T02:00:00Z", True),
+    "written-by-others": ("a", "b", "2026-11-23T04:32:36.000000001+02:00", True),
+    "written-in-the-same-second": ("a", "b", "2026-11-23T02:32:35Z", True),
+    "no-former-pod": ("", "b", "2026-11-23T02:00:00Z", True),
     "no-pod": ("", "", "", False),
 }
 
@@ -43,7 +43,7 @@ def pod(
 
 
 @pytest.mark.parametrize(("before", "digest", "read", "expected"), FORMER_PODS.values(), ids=FORMER_PODS)
-def test_pod_of_a_manifest_that_the_run_leaves_alone(before: str, digest: str, read: str, expected: bool) -> None:
+def test_pod_of_an_unchanged_manifest(before: str, digest: str, read: str, expected: bool) -> None:
     manifest = {"path": PATH, "checksum": "c", "mtime": WRITTEN}
     state = judge_pod(pod(digest, read), {"hash": before, "former": [f"{PATH} c"]}, manifest, "d")
     assert state["from_manifest"] is expected
@@ -59,7 +59,7 @@ def test_pod_of_a_manifest_that_the_run_leaves_alone(before: str, digest: str, r
         ("", "", None, False),
     ],
 )
-def test_pod_of_a_written_manifest_is_another_with_its_configuration(
+def test_pod_of_a_written_manifest_has_new_hash_and_checksum(
     digest: str, checksum: str, requested: str | None, expected: bool
 ) -> None:
     manifest = {"path": PATH, "checksum": "new", "mtime": WRITTEN}
@@ -67,7 +67,7 @@ def test_pod_of_a_written_manifest_is_another_with_its_configuration(
     assert state["from_manifest"] is expected
 
 
-def waits(reason: str, restarts: int = 0) -> dict[str, Any]:
+def waiting_status(reason: str, restarts: int = 0) -> dict[str, Any]:
     return {"ready": False, "restartCount": restarts, "state": {"waiting": {"reason": reason}}}
 
 
@@ -78,13 +78,13 @@ def waits(reason: str, restarts: int = 0) -> dict[str, Any]:
         ([{"ready": True}, {"ready": False}], False, False, []),
         ([], False, False, []),
         (None, False, False, []),
-        ([waits("CrashLoopBackOff", 2)], False, False, ["CrashLoopBackOff"]),
-        ([waits("CrashLoopBackOff", 3)], False, True, ["CrashLoopBackOff"]),
-        ([waits("ImagePullBackOff", 9)], False, False, ["ImagePullBackOff"]),
-        ([waits("ContainerCreating")], False, False, []),
+        ([waiting_status("CrashLoopBackOff", 2)], False, False, ["CrashLoopBackOff"]),
+        ([waiting_status("CrashLoopBackOff", 3)], False, True, ["CrashLoopBackOff"]),
+        ([waiting_status("ImagePullBackOff", 9)], False, False, ["ImagePullBackOff"]),
+        ([waiting_status("ContainerCreating")], False, False, []),
     ],
 )
-def test_pod_is_ready_or_crashes_again_and_again(
+def test_pod_is_ready_or_crashes_repeatedly(
     statuses: list[dict[str, Any]] | None, ready: bool, settled: bool, waiting: list[str]
 ) -> None:
     manifest = {"path": PATH, "checksum": "new", "mtime": WRITTEN}
@@ -94,12 +94,12 @@ def test_pod_is_ready_or_crashes_again_and_again(
 
 def test_pod_of_another_manifest_is_neither_ready_nor_settled() -> None:
     manifest = {"path": PATH, "checksum": "new", "mtime": WRITTEN}
-    for statuses in ([{"ready": True}], [waits("CrashLoopBackOff", 5)]):
+    for statuses in ([{"ready": True}], [waiting_status("CrashLoopBackOff", 5)]):
         state = judge_pod(pod("a", statuses=statuses), {"hash": "a", "former": []}, manifest, None)
         assert (state["ready"], state["settled"]) == (False, False)
 
 
-def found(path: str, checksum: str = "") -> dict[str, Any]:
+def stat_result(path: str, checksum: str = "") -> dict[str, Any]:
     stat = {"exists": True, "checksum": checksum, "mode": "0600", "uid": 0, "gid": 0, "size": 3}
     return {"item": path, "stat": stat if checksum else {"exists": False}}
 
@@ -115,7 +115,7 @@ RUN = {PATH: "new", CONFIG: "config"}
 
 
 def test_record_has_the_present_files() -> None:
-    stats = [found(CONFIG), found(PATH, "old")]
+    stats = [stat_result(CONFIG), stat_result(PATH, "old")]
     record = build_record(stats, [{"item": PATH, "content": "bWFu"}], RUN, {}, "a")
     assert {**record, "written": sorted(record["written"])} == {**FRESH, "written": sorted(FRESH["written"])}
 
@@ -132,7 +132,7 @@ def test_record_has_the_present_files() -> None:
 def test_record_of_an_interrupted_run_is_kept_unless_others_changed_a_file(
     manifest: str, config: str, kept: bool
 ) -> None:
-    stats = [found(PATH, manifest), found(CONFIG, config), found("/etc/kubernetes/more.yaml", "more")]
+    stats = [stat_result(PATH, manifest), stat_result(CONFIG, config), stat_result("/etc/kubernetes/more.yaml", "more")]
     contents = [{"item": each["item"], "content": "bm93"} for each in stats if each["stat"]["exists"]]
     record = build_record(stats, contents, {PATH: "newest"}, FRESH, "b")
     assert record["hash"] == ("a" if kept else "b")

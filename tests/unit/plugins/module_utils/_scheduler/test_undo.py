@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Undo: the original bytes where others did not edit, and the managed settings where they did."""
+"""Undo restores the original bytes; in an edited file, it removes only the managed settings."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def test_edits_of_others_to_the_manifest_are_kept(plane: ControlPlane) -> None:
 
 def test_edits_of_others_to_the_configuration_are_kept_in_force(plane: ControlPlane) -> None:
     plane.run()
-    plane.config.write_text(plane.config.read_text() + "profiles:\n- schedulerName: mine\n")
+    plane.config.write_text(plane.config.read_text() + "profiles:\n- schedulerName: own\n")
     done = plane.run(state="absent")
     assert done["config_path"] == str(plane.config)
     assert plane.flags()[-1] == f"--config={plane.config}"
     assert plane.config.read_text() == (
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nclientConnection:\n"
-        "  kubeconfig: /etc/kubernetes/scheduler.conf\nprofiles:\n- schedulerName: mine\n"
+        "  kubeconfig: /etc/kubernetes/scheduler.conf\nprofiles:\n- schedulerName: own\n"
     )
     assert CHECKSUM not in plane.manifest.read_text()
 
 
-def test_edits_between_two_runs_survive_the_undo(plane: ControlPlane) -> None:
+def test_edits_between_two_runs_are_kept_by_the_undo(plane: ControlPlane) -> None:
     plane.run()
     plane.manifest.write_text(plane.manifest.read_text().replace("cpu: 100m", "cpu: 200m"))
     plane.run(GPUSHARE, OTHER)
@@ -48,7 +48,7 @@ def test_edits_between_two_runs_survive_the_undo(plane: ControlPlane) -> None:
     assert plane.files() == {"manifests/kube-scheduler.yaml": plane.text.replace("cpu: 100m", "cpu: 200m").encode()}
 
 
-def test_a_manifest_from_before_an_upgrade_is_never_restored(plane: ControlPlane) -> None:
+def test_manifest_from_before_an_upgrade_is_never_restored(plane: ControlPlane) -> None:
     plane.run()
     upgraded = plane.text.replace("v1.34.4", "v1.35.0")
     plane.manifest.write_text(upgraded)
@@ -57,7 +57,7 @@ def test_a_manifest_from_before_an_upgrade_is_never_restored(plane: ControlPlane
     assert plane.files() == {"manifests/kube-scheduler.yaml": upgraded.encode()}
 
 
-def test_an_upgrade_that_kept_the_flag_is_undone_without_the_old_image(plane: ControlPlane) -> None:
+def test_upgrade_that_kept_the_flag_is_undone_without_the_old_image(plane: ControlPlane) -> None:
     plane.run()
     plane.manifest.write_text(plane.manifest.read_text().replace("v1.34.4", "v1.35.0"))
     plane.run(state="absent")
@@ -74,62 +74,68 @@ def test_after_an_upgrade_a_second_run_restores_everything(plane: ControlPlane) 
     assert plane.manifest.read_text() == plane.text
 
 
-def test_after_an_upgrade_a_configuration_of_others_is_read_again(configured: ControlPlane) -> None:
-    """kubeadm writes the flag that was always there, and no checksum; without one the pod would stay."""
-    before = configured.files()
-    configured.run()
-    configured.manifest.write_text(configured.text)
-    assert configured.run(state="absent", check=True)["changed"]
-    assert configured.run(state="absent")["changed"]
-    after = configured.files()
+def test_after_an_upgrade_a_configuration_of_others_is_read_again(configured_plane: ControlPlane) -> None:
+    """kubeadm writes the flag of the former configuration and no checksum, so the pod would not restart."""
+    before = configured_plane.files()
+    configured_plane.run()
+    configured_plane.manifest.write_text(configured_plane.text)
+    assert configured_plane.run(state="absent", check=True)["changed"]
+    assert configured_plane.run(state="absent")["changed"]
+    after = configured_plane.files()
     assert after["sched/config.yaml"] == before["sched/config.yaml"]
-    assert (configured.manifest.read_text().count(CHECKSUM), configured.manifest.read_text().count(READ)) == (0, 1)
-    again = configured.run(state="absent")
+    assert (
+        configured_plane.manifest.read_text().count(CHECKSUM),
+        configured_plane.manifest.read_text().count(READ),
+    ) == (0, 1)
+    again = configured_plane.run(state="absent")
     assert (again["changed"], again["warnings"]) == (False, [])
-    # Another run and its undo leave nothing more.
-    configured.run()
-    configured.run(state="absent")
-    assert configured.files() == after
+    # Another run and its undo change nothing more.
+    configured_plane.run()
+    configured_plane.run(state="absent")
+    assert configured_plane.files() == after
 
 
-def test_an_interrupted_removal_after_an_upgrade_resumes(configured: ControlPlane) -> None:
-    config = configured.config.read_bytes()
-    configured.run()
-    configured.manifest.write_text(configured.text.replace("v1.34.4", "v1.34.5"))
-    configured.config.write_bytes(config)
-    assert configured.run(state="absent")["changed"]
-    assert (configured.manifest.read_text().count(CHECKSUM), configured.manifest.read_text().count(READ)) == (0, 1)
+def test_interrupted_removal_after_an_upgrade_resumes(configured_plane: ControlPlane) -> None:
+    config = configured_plane.config.read_bytes()
+    configured_plane.run()
+    configured_plane.manifest.write_text(configured_plane.text.replace("v1.34.4", "v1.34.5"))
+    configured_plane.config.write_bytes(config)
+    assert configured_plane.run(state="absent")["changed"]
+    assert (
+        configured_plane.manifest.read_text().count(CHECKSUM),
+        configured_plane.manifest.read_text().count(READ),
+    ) == (0, 1)
 
 
-def test_a_run_after_an_upgrade_remembers_no_checksum(configured: ControlPlane) -> None:
-    before = configured.files()
-    configured.run()
-    configured.manifest.write_text(configured.text)
-    configured.run()
-    configured.run(state="absent")
-    assert configured.files() == before
+def test_run_after_an_upgrade_records_no_checksum(configured_plane: ControlPlane) -> None:
+    before = configured_plane.files()
+    configured_plane.run()
+    configured_plane.manifest.write_text(configured_plane.text)
+    configured_plane.run()
+    configured_plane.run(state="absent")
+    assert configured_plane.files() == before
 
 
-def test_a_requested_extender_of_others_is_removed_with_a_warning(configured: ControlPlane) -> None:
-    configured.run(GPUSHARE, OTHER, config_path=None)
+def test_requested_extender_of_others_is_removed_with_a_warning(configured_plane: ControlPlane) -> None:
+    configured_plane.run(GPUSHARE, OTHER, config_path=None)
     for check in (True, False):
-        [warning] = configured.run(state="absent", config_path=None, check=check)["warnings"]
+        [warning] = configured_plane.run(state="absent", config_path=None, check=check)["warnings"]
         assert "the extender http://10.0.0.9/other was there before the first run, and is removed" in warning
-    assert "10.0.0.9" not in configured.config.read_text()
+    assert "10.0.0.9" not in configured_plane.config.read_text()
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-def test_a_broken_configuration_is_repaired_and_never_restored(configured: ControlPlane, broken: str) -> None:
-    text, note = BROKEN[broken]
-    configured.config.write_text(text)
-    done = configured.run(config_path=None)
+def test_broken_configuration_is_repaired_and_never_restored(configured_plane: ControlPlane, broken: str) -> None:
+    text, words = BROKEN[broken]
+    configured_plane.config.write_text(text)
+    done = configured_plane.run(config_path=None)
     assert done["api_version"] == "kubescheduler.config.k8s.io/v1"
-    assert configured.urls() == [GPUSHARE["urlPrefix"]]
-    assert any(note in warning for warning in done["warnings"]) or not note
-    done = configured.run(state="absent", config_path=None)
-    assert configured.manifest.read_text() == configured.text
-    after = configured.config.read_text()
-    assert "# ours for years" in after
+    assert configured_plane.urls() == [GPUSHARE["urlPrefix"]]
+    assert any(words in warning for warning in done["warnings"]) or not words
+    done = configured_plane.run(state="absent", config_path=None)
+    assert configured_plane.manifest.read_text() == configured_plane.text
+    after = configured_plane.config.read_text()
+    assert "# written by the site" in after
     assert "percentageOfNodesToScore: 50" in after
     assert "apiVersion: kubescheduler.config.k8s.io/v1\n" in after
     assert "kubeconfig: /etc/kubernetes/scheduler.conf" in after.replace('"', "")
@@ -149,7 +155,7 @@ def test_flags_that_crash_are_removed(plane: ControlPlane) -> None:
     assert plane.manifest.read_text() == plane.text
 
 
-def test_an_empty_file_left_by_the_kubelet_is_filled(plane: ControlPlane) -> None:
+def test_empty_file_of_the_kubelet_is_filled(plane: ControlPlane) -> None:
     plane.config.write_bytes(b"")
     plane.run()
     assert plane.urls() == [GPUSHARE["urlPrefix"]]
@@ -158,7 +164,7 @@ def test_an_empty_file_left_by_the_kubelet_is_filled(plane: ControlPlane) -> Non
     assert plane.manifest.read_text() == plane.text
 
 
-def test_the_kubeconfig_that_others_removed_is_restored_as_a_flag(plane: ControlPlane) -> None:
+def test_kubeconfig_removed_by_others_is_restored_as_a_flag(plane: ControlPlane) -> None:
     plane.run()
     plane.manifest.write_text(
         plane.manifest.read_text().replace("    - --kubeconfig=/etc/kubernetes/scheduler.conf\n", "")
@@ -168,7 +174,7 @@ def test_the_kubeconfig_that_others_removed_is_restored_as_a_flag(plane: Control
     assert not any(flag.startswith("--config") for flag in plane.flags())
 
 
-def test_without_a_record_nothing_is_touched(plane: ControlPlane) -> None:
+def test_undo_without_a_record_changes_nothing(plane: ControlPlane) -> None:
     assert plane.run(state="absent")["warnings"] == []
     plane.run()
     for record in plane.state.rglob("*.json"):
@@ -180,7 +186,7 @@ def test_without_a_record_nothing_is_touched(plane: ControlPlane) -> None:
     assert plane.files() == before
 
 
-def test_a_damaged_record_is_named(plane: ControlPlane) -> None:
+def test_damaged_record_is_named(plane: ControlPlane) -> None:
     plane.run()
     [record] = plane.state.rglob("*.json")
     record.write_text("{")
@@ -188,7 +194,7 @@ def test_a_damaged_record_is_named(plane: ControlPlane) -> None:
         plane.run(state="absent")
 
 
-def test_a_node_that_lost_its_manifest_loses_the_configuration(plane: ControlPlane) -> None:
+def test_missing_manifest_removes_the_configuration(plane: ControlPlane) -> None:
     plane.run()
     plane.manifest.unlink()
     assert plane.run(state="absent")["changed"]

@@ -23,7 +23,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import v
         ("kube-scheduler:1.29.7-build.3@sha256:" + "a" * 64, 29),
     ],
 )
-def test_the_tag_of_the_image_is_the_version(image: str, minor: int) -> None:
+def test_tag_of_the_image_is_the_version(image: str, minor: int) -> None:
     assert versions.of_image(image) == minor
 
 
@@ -37,7 +37,7 @@ def test_the_tag_of_the_image_is_the_version(image: str, minor: int) -> None:
         "kube-scheduler:v1",
     ],
 )
-def test_an_image_without_a_version_is_refused(image: str) -> None:
+def test_image_without_a_version_is_refused(image: str) -> None:
     with pytest.raises(ConfigError, match="give kubernetes_version"):
         versions.of_image(image)
 

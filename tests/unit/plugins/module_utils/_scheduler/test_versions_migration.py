@@ -22,7 +22,7 @@ def enabled(*names: str, point: str = "score", **more: t.Any) -> dict[str, t.Any
 
 
 CASES: dict[str, tuple[dict[str, t.Any], int, dict[str, t.Any]]] = {
-    "nothing to do": (
+    "no change": (
         configuration("v1", **enabled("NodeAffinity")),
         34,
         configuration("v1", **enabled("NodeAffinity")),
@@ -78,12 +78,12 @@ CASES: dict[str, tuple[dict[str, t.Any], int, dict[str, t.Any]]] = {
         31,
         configuration("v1", **enabled("EBSLimits", point="filter")),
     ),
-    "what is disabled does no harm": (
+    "disabled plugins": (
         configuration("v1beta2", profiles=[{"plugins": {"score": {"disabled": [{"name": "NodeLabel"}]}}}]),
         34,
         configuration("v1", profiles=[{"plugins": {"score": {"disabled": [{"name": "NodeLabel"}]}}}]),
     ),
-    "arguments of a plugin that is gone": (
+    "arguments of a removed plugin": (
         configuration("v1beta2", profiles=[{"pluginConfig": [{"name": "NodeLabel", "args": {}}]}]),
         34,
         configuration("v1", profiles=[{}]),
@@ -107,7 +107,7 @@ CASES: dict[str, tuple[dict[str, t.Any], int, dict[str, t.Any]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_configuration_is_brought_to_what_its_scheduler_reads(case: str) -> None:
+def test_configuration_is_migrated_to_its_version(case: str) -> None:
     before, minor, after = copy.deepcopy(CASES[case])
     migrate(before, minor, "c")
     assert before == after
@@ -117,14 +117,14 @@ def test_a_configuration_is_brought_to_what_its_scheduler_reads(case: str) -> No
 
 
 @pytest.mark.parametrize("name", ["NodeLabel", "ServiceAffinity"])
-def test_a_plugin_that_decides_where_pods_run_is_not_dropped(name: str) -> None:
+def test_plugin_that_selects_nodes_is_refused(name: str) -> None:
     with pytest.raises(
         ConfigError, match=rf"profiles\[0\].plugins.score enables the plugin {name}.* instead, then run again"
     ):
         migrate(configuration("v1beta2", **enabled(name)), 34, "c")
 
 
-#: What is enabled and disabled at a point, and everywhere; whether the replacement of the plugin works.
+#: Plugins that are enabled and disabled at each point, and whether the replacement of the plugin works.
 SCORING: dict[str, tuple[dict[str, t.Any], bool]] = {
     "all are disabled": ({"score": {"disabled": ["*"], "enabled": ["SelectorSpread", "ImageLocality"]}}, False),
     "the replacement is disabled": (
@@ -148,7 +148,7 @@ SCORING: dict[str, tuple[dict[str, t.Any], bool]] = {
 
 
 @pytest.mark.parametrize("case", SCORING)
-def test_a_plugin_is_removed_only_if_its_replacement_works(case: str) -> None:
+def test_plugin_is_removed_only_if_its_replacement_works(case: str) -> None:
     points, works = SCORING[case]
     plugins = {
         point: {key: [{"name": name} for name in names] for key, names in lists.items()}
@@ -180,6 +180,6 @@ def test_a_plugin_is_removed_only_if_its_replacement_works(case: str) -> None:
         (configuration("v1", extenders=[{"enableHttps": True, "enableHTTPS": False}]), "different values"),
     ],
 )
-def test_what_cannot_be_migrated_is_an_error_that_names_it(tree: t.Any, message: str) -> None:
+def test_invalid_configuration_is_refused(tree: t.Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         migrate(tree, 34, "c")

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes and hosts for the tests of the plan, made from the catalogue, so that they cover each strategy that it has."""
+"""Nodes and hosts for the tests of the plan, made from the catalogue, so that they cover each strategy."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ CONFIGS = {
 }
 
 
-def node(strategy="exclusive", held=0, reason="", name="n1", **more):
-    """A node that a strategy serves, on which pods hold units of its resource; in maintenance for a reason, or not."""
+def node(strategy="exclusive", allocated=0, reason="", name="n1", **more):
+    """A node of a strategy, with allocated units of its resource, and the reason of its maintenance or ""."""
     row = STRATEGIES[strategy]
     resource = row.counted[""]
     amounts = (
@@ -32,7 +32,7 @@ def node(strategy="exclusive", held=0, reason="", name="n1", **more):
         "labels": dict(row.label),
         "gpu_resources": amounts,
         "gpu_capacity": amounts,
-        "gpu_allocated": {resource: held},
+        "gpu_allocated": {resource: allocated},
         "gpu_operator": False,
         "staying_plugins": {},
         "maintenance": {"reason": reason} if reason else None,
@@ -40,7 +40,7 @@ def node(strategy="exclusive", held=0, reason="", name="n1", **more):
     }
 
 
-def bare(**more):
+def empty_node(**more):
     """A node of which no device plugin has reported anything."""
     return node(**{"gpu_resources": {}, "gpu_capacity": {}, "gpu_allocated": {}, **more})
 

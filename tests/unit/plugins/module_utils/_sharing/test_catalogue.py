@@ -20,9 +20,9 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue 
 )
 
 ROOT = Path(__file__).resolve().parents[5]
-#: What a strategy with a device plugin of its own cannot have in common with NVIDIA's.
+#: Fields in which a strategy with its own device plugin differs from those of NVIDIA's.
 OWN = ("role", "labelling_role", "tolerations", "counted", "measure", "daemon_set", "plugin_labels")
-#: Who may name one: its role, and the report on the memory that gpushare has allocated.
+#: Files that may name one: its role, and the report on memory allocated by gpushare.
 NAMING = re.compile(
     r"plugins/(module_utils/(_sharing/catalogue|_gpushare/)|(filter|modules)/gpushare_|(action|modules)/show_report)"
     r"|roles/gpushare_report/|playbooks/show_gpu_allocation"
@@ -48,8 +48,8 @@ def test_no_other_code_names_a_strategy_with_a_device_plugin_of_its_own():
         path for kind in ("plugins/**/*.py", "roles/*/[!m]*/**/*.yml", "playbooks/**/*.yml") for path in ROOT.glob(kind)
     ]
     named = {path.relative_to(ROOT).as_posix() for path in code if own.search(path.read_text(encoding="utf-8"))}
-    owned = tuple(f"roles/{row.role}/" for row in OWN_PLUGIN)
-    assert [name for name in sorted(named) if not name.startswith(owned) and not NAMING.match(name)] == []
+    own_roles = tuple(f"roles/{row.role}/" for row in OWN_PLUGIN)
+    assert [name for name in sorted(named) if not name.startswith(own_roles) and not NAMING.match(name)] == []
 
 
 @pytest.mark.parametrize("row", OWN_PLUGIN, ids=lambda row: row.name)

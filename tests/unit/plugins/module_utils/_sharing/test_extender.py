@@ -24,23 +24,23 @@ def before(days):
 NOW, YESTERDAY = before(0), before(1)
 
 
-def found(record, *days):
-    """A DaemonSet that was restarted at a time, and pods, so many days old."""
+def restart_state(record, *days):
+    """A DaemonSet with the time of its restart, and pods of these ages in days."""
     annotations = {} if record is None else {"gpu-kubernetes/restarted": record}
     daemon_set = {"spec": {"template": {"metadata": {"annotations": annotations}}}}
     return [[daemon_set], [{"metadata": {"creationTimestamp": before(each)}} for each in days], []]
 
 
-#: What is there, the age in days at which pods are restarted, and the value of the annotation.
+#: The state, the age in days at which pods are restarted, and the value of the annotation.
 AGES = {
-    "young": (found("", 10, 179.9), 180, ""),
-    "old": (found("", 10, 180.1), 180, NOW),
-    "old-without-a-record": (found(None, 181), 180, NOW),
-    "old-again": (found(before(181), 181), 180, NOW),
-    # The node is not Ready, and keeps the pod from before.
-    "restarted-since": (found(YESTERDAY, 0, 200), 180, YESTERDAY),
-    "other-age": (found("", 6), 5, NOW),
-    "never": (found(YESTERDAY, 400), 0, YESTERDAY),
+    "young": (restart_state("", 10, 179.9), 180, ""),
+    "old": (restart_state("", 10, 180.1), 180, NOW),
+    "old-without-a-record": (restart_state(None, 181), 180, NOW),
+    "old-again": (restart_state(before(181), 181), 180, NOW),
+    # The node is not Ready, and its former pod remains.
+    "restarted-since": (restart_state(YESTERDAY, 0, 200), 180, YESTERDAY),
+    "other-age": (restart_state("", 6), 5, NOW),
+    "never": (restart_state(YESTERDAY, 400), 0, YESTERDAY),
     "extender-alone": ([[], [], [{"metadata": {"creationTimestamp": before(200)}}]], 180, NOW),
     "nothing": ([[], [], []], 180, ""),
     "not-read": ([], 180, ""),

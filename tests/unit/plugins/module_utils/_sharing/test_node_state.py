@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node has of a strategy, and what the reason of its cordon says."""
+"""The strategy of a node, and the reason of its cordon."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def test_strategy_is_read_from_the_device_plugins_configuration(config, strategy
         (reason_of(["nano_gpu"], "exclusive") + " and-gpushare", True, ["nano_gpu"]),
     ],
 )
-def test_reason_of_the_cordon_names_the_strategies_of_an_interrupted_change(reason, changing, names):
+def test_cordon_reason_names_strategies_of_an_interrupted_change(reason, changing, names):
     state = NodeState({"maintenance": {"reason": reason}})
     assert (state.is_changing, [row.name for row in state.changing]) == (changing, names)
 
 
-def test_node_that_the_cluster_does_not_have_has_nothing():
+def test_node_outside_the_cluster_has_no_strategy():
     state = NodeState({})
     assert not state.known
     assert not any(state.has(row) for row in OWN_PLUGIN)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each node leaves and enters follows from its parameters and its state, for each pair of strategies and each interruption."""
+"""The plan of each node follows from its parameters and state, for each pair of strategies and each interruption."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing
     CONFIGS,
     GPU,
     SLICED,
-    bare,
+    empty_node,
     host,
     label_of,
     node,
@@ -38,7 +38,7 @@ def test_pair_of_strategies_is_left_and_entered_once(before, after):
     same_plugin = old.role == new.role
     config = CONFIGS[after] if new.by_nvidia else CONFIGS.get(before, {})
     parameters = {"migrate": True, "config": config, "kept": [before] if old.host_record else []}
-    planned = plan([host(after, **parameters)], [node(before, held=1)])
+    planned = plan([host(after, **parameters)], [node(before, allocated=1)])
     [row], cluster = planned["nodes"], planned["cluster"]
     assert list_blockers(planned) == []
     assert (row["from"], row["to"]) == ([] if same_plugin else [before], after)
@@ -57,7 +57,7 @@ def test_pair_of_strategies_is_left_and_entered_once(before, after):
 def test_pair_of_strategies_is_refused_while_pods_hold_gpus(before, after):
     old, new = STRATEGIES[before], STRATEGIES[after]
     config = CONFIGS[after] if new.by_nvidia else CONFIGS.get(before, {})
-    found = plan_one(node(before, held=1), after, config=config)["blockers"]
+    found = plan_one(node(before, allocated=1), after, config=config)["blockers"]
     if old.role == new.role:
         assert found == []
     else:
@@ -75,16 +75,16 @@ def test_pair_of_strategies_is_resumed_after_each_step(before, after):
         return
     config = CONFIGS[after] if new.by_nvidia else CONFIGS.get(before, {})
     reason = reason_of([before], after)
-    for state in (node(before, reason=reason), bare(reason=reason), node(after, reason=reason)):
+    for state in (node(before, reason=reason), empty_node(reason=reason), node(after, reason=reason)):
         row = plan_one(state, after, config=config)
         assert row["blockers"] == []
         assert (row["to"], row["cordon"], row["reason"], row["drain"]) == (after, True, reason, "none")
         assert row["node_present"] == ("" if new.by_nvidia else new.role)
-        # Also where nothing of it is on the node: its objects in the cluster may be there.
+        # Also on a node without the strategy, because its objects may be in the cluster.
         assert row["node_absent"] == ([] if old.by_nvidia else [old.role])
 
 
-def test_any_number_of_strategies_with_an_extender_is_told_apart(monkeypatch):
+def test_any_number_of_strategies_with_an_extender_is_distinguished(monkeypatch):
     other = catalogue.Strategy("other", ("other/*",), role="other", scheduler="extender", label={"other": "true"})
     for module in ("plan", "node_state"):
         name = f"ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.{module}.OWN_PLUGIN"
@@ -108,64 +108,64 @@ CASES = {
         {"config": SLICED, "strategy": "time_slicing"},
         ([], "time_slicing", False, "none"),
     ),
-    "shared-undeclared": (node("gpushare", held=3), {}, ([], "gpushare", False, "none")),
+    "shared-undeclared": (node("gpushare", allocated=3), {}, ([], "gpushare", False, "none")),
     "shared-undeclared-without-label": (node("gpushare", labels={}), {}, ([], "gpushare", False, "none")),
     "leaves": (node("gpushare"), {"strategy": "exclusive"}, (["gpushare"], "exclusive", True, "none")),
-    # Pods that hold what the node keeps on offering do not block.
-    "leaves-beside-held-whole-gpus": (
+    # Pods with a resource that the node keeps do not block.
+    "leaves-beside-allocated-whole-gpus": (
         node("gpushare", gpu_allocated={GPU: 1}),
         {"strategy": "exclusive"},
         (["gpushare"], "exclusive", True, "none"),
     ),
     "enters-beside-other-resources": (
-        bare(gpu_capacity={"nvidia.com/hostdev": 1}, gpu_allocated={"nvidia.com/hostdev": 1}),
+        empty_node(gpu_capacity={"nvidia.com/hostdev": 1}, gpu_allocated={"nvidia.com/hostdev": 1}),
         {"strategy": "gpushare"},
         ([], "gpushare", False, "none"),
     ),
-    # Cordoned, so that no pod starts between; no pod is evicted unless that is allowed.
+    # The node is cordoned, so that no pod starts meanwhile; pods are evicted only if that is allowed.
     "enters-idle": (node(), {"strategy": "gpushare"}, (["exclusive"], "gpushare", True, "none")),
-    "enters-first": (bare(), {"strategy": "gpushare"}, ([], "gpushare", False, "none")),
+    "enters-first": (empty_node(), {"strategy": "gpushare"}, ([], "gpushare", False, "none")),
     "enters-without-gpus": (node(), {"strategy": "gpushare", "gpus": 0}, ([], "gpushare", False, "none")),
     "number-of-gpus-unknown": (
         node(),
         {"strategy": "gpushare", "gpus": None},
         (["exclusive"], "gpushare", True, "none"),
     ),
-    # A pod that the interrupted drain has left.
-    "labelled-and-held-whole": (
+    # A pod that the interrupted drain did not evict.
+    "labelled-and-allocated-whole": (
         node("gpushare", gpu_allocated={GPU: 1}),
         {"strategy": "gpushare", "migrate": True},
         (["exclusive"], "gpushare", True, "gpu"),
     ),
     "interrupted-when-done": (
-        node("gpushare", held=3, reason=TO_GPUSHARE),
+        node("gpushare", allocated=3, reason=TO_GPUSHARE),
         {"strategy": "gpushare"},
         ([], "gpushare", True, "none"),
     ),
     "interrupted-when-done-and-migrate": (
-        node("nano_gpu", held=3, reason=reason_of(["gpushare"], "nano_gpu")),
+        node("nano_gpu", allocated=3, reason=reason_of(["gpushare"], "nano_gpu")),
         {"strategy": "nano_gpu", "migrate": True},
         (["gpushare"], "nano_gpu", True, "none"),
     ),
-    # The label is removed, and the device plugin still offers memory, or has left the number of GPUs.
+    # The label is removed, and the device plugin still reports memory, or only the number of GPUs remains.
     "interrupted-without-label": (
         node("gpushare", labels={}),
         {"strategy": "exclusive"},
         (["gpushare"], "exclusive", True, "none"),
     ),
     "interrupted-at-the-count": (
-        bare(gpu_capacity={"aliyun.com/gpu-count": 2}),
+        empty_node(gpu_capacity={"aliyun.com/gpu-count": 2}),
         {},
         (["gpushare"], "exclusive", True, "none"),
     ),
-    # An entry that another declaration takes back: nothing is on the node yet.
+    # Another declaration reverts the change before anything is on the node.
     "interrupted-before-the-label": (
         node(reason=TO_GPUSHARE),
         {"strategy": "exclusive"},
         (["gpushare"], "exclusive", True, "none"),
     ),
     "interrupted-before-the-label-and-other-strategy": (
-        bare(reason=TO_GPUSHARE),
+        empty_node(reason=TO_GPUSHARE),
         {"strategy": "nano_gpu"},
         (["gpushare"], "nano_gpu", True, "none"),
     ),
@@ -195,9 +195,9 @@ CASES = {
         {"strategy": "exclusive", "cluster": {"run_tags": ["device_plugin", "sharing"]}},
         (["gpushare"], "exclusive", True, "none"),
     ),
-    # A run that does not act on GPUs is not blocked because pods hold them.
-    "held-and-other-tags": (
-        node("gpushare", held=3),
+    # A run that does not act on GPUs is not blocked by allocated GPUs.
+    "allocated-and-other-tags": (
+        node("gpushare", allocated=3),
         {"strategy": "exclusive", "cluster": {"run_tags": []}},
         (["gpushare"], "exclusive", True, "none"),
     ),
@@ -216,9 +216,9 @@ def test_plan_follows_from_parameters_and_node_state(row, parameters, expected):
     assert (planned["from"], planned["to"], planned["cordon"], planned["drain"]) == expected
 
 
-def test_node_without_gpus_leaves_what_it_has_of_the_strategy():
+def test_node_without_gpus_keeps_only_a_present_strategy():
     assert plan_one(node("gpushare"), "gpushare", gpus=0)["node_present"] == "gpushare"
-    assert plan_one(bare(), "gpushare", gpus=0)["node_present"] == ""
+    assert plan_one(empty_node(), "gpushare", gpus=0)["node_present"] == ""
 
 
 def test_nodes_that_leave_are_cordoned_with_the_strategies_as_reason():
@@ -279,7 +279,7 @@ def test_cluster_follows_from_all_nodes(hosts, cluster, expected):
     assert tuple(planned[name] for name in names) == expected
 
 
-def test_host_without_gpus_brings_no_strategy_into_the_cluster():
+def test_host_without_gpus_adds_no_strategy_to_the_cluster():
     planned = plan([host("gpushare", gpus=0)], [node()])["cluster"]
     assert (planned["present"], planned["scheduler_changes"]) == ([], False)
 
@@ -294,9 +294,11 @@ def test_host_without_gpus_brings_no_strategy_into_the_cluster():
         ({GPU: 2}, {"gpus": 0}, []),
     ],
 )
-def test_resources_of_nvidias_plugin_are_those_in_the_capacity_of_nodes_that_share(capacity, parameters, resources):
+def test_nvidia_resources_are_those_in_the_capacity_of_nodes(capacity, parameters, resources):
     hosts = [host("gpushare", resource_name="example.com/gpu", **parameters), host("exclusive", "2")]
-    planned = plan(hosts, [bare(gpu_capacity=capacity), bare(name="n2", gpu_capacity={"nvidia.com/gpu.shared": 1})])
+    planned = plan(
+        hosts, [empty_node(gpu_capacity=capacity), empty_node(name="n2", gpu_capacity={"nvidia.com/gpu.shared": 1})]
+    )
     assert planned["cluster"]["nvidia_resources"] == resources
 
 
@@ -307,9 +309,9 @@ REMOVED = {
     "declared": (node(), "gpushare", ["gpushare"]),
     "declared-another": (node("gpushare"), "mps", ["gpushare"]),
     "label-of-others": (node(labels={"gpushare": "no"}), "", []),
-    "left-count": (bare(gpu_capacity={"aliyun.com/gpu-count": 2}), "", ["gpushare"]),
-    # The kubelet keeps the capacity for some minutes after the plugin.
-    "memory-in-capacity-alone": (bare(gpu_capacity={"aliyun.com/gpu-mem": 32}), "", []),
+    "left-count": (empty_node(gpu_capacity={"aliyun.com/gpu-count": 2}), "", ["gpushare"]),
+    # The kubelet keeps the capacity for some minutes after the plugin is removed.
+    "memory-in-capacity-alone": (empty_node(gpu_capacity={"aliyun.com/gpu-mem": 32}), "", []),
     "both": (node("nano_gpu", labels={**label_of("nano_gpu"), **label_of("gpushare")}), "", ["gpushare", "nano_gpu"]),
     "interrupted": (node(reason=TO_GPUSHARE), "", ["gpushare"]),
     "not-in-the-cluster": (None, "", []),
@@ -317,7 +319,7 @@ REMOVED = {
 
 
 @pytest.mark.parametrize(("row", "strategy", "roles"), REMOVED.values(), ids=REMOVED)
-def test_removal_takes_what_the_node_has_or_the_host_declares(row, strategy, roles):
+def test_removal_removes_present_and_declared_strategies(row, strategy, roles):
     planned = plan_one(row, strategy, {"absent": True}, gpus=None)
     assert (planned["node_absent"], planned["to"], planned["node_present"]) == (roles, "", "")
     interrupted = ((row or {}).get("maintenance") or {}).get("reason", "")
@@ -334,7 +336,7 @@ def test_removal_from_one_node_keeps_the_strategy_for_others():
 
 def test_table_names_changes_and_blockers():
     hosts = [host("nano_gpu", migrate=True), host("exclusive", "22"), host("exclusive", "3")]
-    nodes = [node("gpushare"), node(name="n22"), node("gpushare", held=1, name="n3")]
+    nodes = [node("gpushare"), node(name="n22"), node("gpushare", allocated=1, name="n3")]
     assert render_plan(plan(hosts, nodes)) == [
         "HOST  NODE  FROM      TO         STEPS",
         "h1    n1    gpushare  nano_gpu   cordon, drain of gpu pods, leave gpushare, enter nano_gpu, uncordon",
@@ -358,12 +360,12 @@ def test_unknown_strategy_raises_key_error():
         plan_sharing([{"host": "h", "node": "n", "strategy": "other"}], [], Cluster())
 
 
-def made_up_hosts(st):
+def generate_hosts(st):
     """A hypothesis strategy of hosts: a node without a name, and parameters."""
     states = st.builds(
         node,
         strategy=st.sampled_from(list(STRATEGIES)),
-        held=st.integers(0, 1),
+        allocated=st.integers(0, 1),
         reason=st.sampled_from(["", "driver", *(reason_of([name], "exclusive") for name in STRATEGIES)]),
         labels=st.sampled_from([label_of(name) for name in STRATEGIES]),
     )
@@ -377,7 +379,7 @@ def made_up_hosts(st):
 def test_only_nodes_that_change_are_drained_and_all_of_them_are_cordoned():
     hypothesis = pytest.importorskip("hypothesis")
 
-    @hypothesis.given(made=made_up_hosts(hypothesis.strategies))
+    @hypothesis.given(made=generate_hosts(hypothesis.strategies))
     def check(made):
         row, parameters = made
         planned = plan_one(row, **parameters)
@@ -395,7 +397,7 @@ def test_plan_of_a_host_does_not_depend_on_others():
     hypothesis = pytest.importorskip("hypothesis")
     st = hypothesis.strategies
 
-    @hypothesis.given(made=st.lists(made_up_hosts(st), max_size=4))
+    @hypothesis.given(made=st.lists(generate_hosts(st), max_size=4))
     def check(made):
         hosts = [host(name=str(number), **given) for number, (_row, given) in enumerate(made)]
         nodes = [{**row, "name": f"n{number}"} for number, (row, _given) in enumerate(made)]

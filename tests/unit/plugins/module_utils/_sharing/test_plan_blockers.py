@@ -11,43 +11,68 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan impor
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing.sharing_nodes import (
     GPU,
     SLICED,
-    bare,
+    empty_node,
     host,
     node,
     plan,
     plan_one,
 )
 
-HELD = "pods hold GPUs; end these pods first (kubectl get pods -A --field-selector spec.nodeName=n1), or set gpu_sharing_migrate to true"
+GPUS_ALLOCATED = "pods hold GPUs; end these pods first (kubectl get pods -A --field-selector spec.nodeName=n1), or set gpu_sharing_migrate to true"
 PLUGINS = {"gpushare": "kube-system/gpushare-device-plugin-ds", "nano_gpu": "kube-system/nano-gpu-agent"}
 SOME_TAGS, SCHEDULER = {"run_tags": ["device_plugin"]}, {"run_tags": ["scheduler"]}
 WHERE = "Host h1 (node n1): "
 
 
-def staying(strategy, *plugins):
+def staying_plugins(strategy, *plugins):
     return {"staying_plugins": {strategy: list(plugins)}}
 
 
 #: A node, the declared strategy, the parameters, and parts of the one sentence that blocks the host.
 BLOCKED = {
-    "leaves-held": (node("gpushare", held=3), "exclusive", {}, [WHERE, "are shared as gpushare, exclusive is", HELD]),
-    "enters-held": (node(held=1), "gpushare", {}, [WHERE, "are shared as exclusive, gpushare is requested, and", HELD]),
-    # The resources of NVIDIA's device plugin, whatever its configuration is today.
-    "enters-held-shared": (bare(gpu_allocated={"nvidia.com/gpu.shared": 1}), "gpushare", {}, [HELD]),
-    "enters-held-slices": (bare(gpu_allocated={"nvidia.com/mig-1g.5gb": 1}), "gpushare", {}, [HELD]),
-    "enters-held-by-another-name": (
-        bare(gpu_allocated={"example.com/gpu": 1}),
-        "gpushare",
-        {"resource_name": "example.com/gpu"},
-        [HELD],
+    "leaves-allocated": (
+        node("gpushare", allocated=3),
+        "exclusive",
+        {},
+        [WHERE, "are shared as gpushare, exclusive is", GPUS_ALLOCATED],
     ),
-    "labelled-and-held": (node("nano_gpu", gpu_allocated={GPU: 1}), "nano_gpu", {}, [HELD]),
-    "interrupted-and-held": (node("gpushare", held=3, labels={}), "exclusive", {}, ["shared as gpushare", HELD]),
-    "entry-taken-back-and-held": (
-        bare(gpu_capacity={"aliyun.com/gpu-count": 2, GPU: 2}, gpu_allocated={GPU: 1}),
+    "enters-allocated": (
+        node(allocated=1),
         "gpushare",
         {},
-        [HELD],
+        [WHERE, "are shared as exclusive, gpushare is requested, and", GPUS_ALLOCATED],
+    ),
+    # The resources of NVIDIA's device plugin, for any present configuration.
+    "enters-allocated-shared": (
+        empty_node(gpu_allocated={"nvidia.com/gpu.shared": 1}),
+        "gpushare",
+        {},
+        [GPUS_ALLOCATED],
+    ),
+    "enters-allocated-slices": (
+        empty_node(gpu_allocated={"nvidia.com/mig-1g.5gb": 1}),
+        "gpushare",
+        {},
+        [GPUS_ALLOCATED],
+    ),
+    "enters-allocated-by-another-name": (
+        empty_node(gpu_allocated={"example.com/gpu": 1}),
+        "gpushare",
+        {"resource_name": "example.com/gpu"},
+        [GPUS_ALLOCATED],
+    ),
+    "labelled-and-allocated": (node("nano_gpu", gpu_allocated={GPU: 1}), "nano_gpu", {}, [GPUS_ALLOCATED]),
+    "interrupted-and-allocated": (
+        node("gpushare", allocated=3, labels={}),
+        "exclusive",
+        {},
+        ["shared as gpushare", GPUS_ALLOCATED],
+    ),
+    "reverted-and-allocated": (
+        empty_node(gpu_capacity={"aliyun.com/gpu-count": 2, GPU: 2}, gpu_allocated={GPU: 1}),
+        "gpushare",
+        {},
+        [GPUS_ALLOCATED],
     ),
     "tags-of-a-change": (
         node("gpushare"),
@@ -74,7 +99,7 @@ BLOCKED = {
         ["Host h1: the cluster has no node n1; join the host to the cluster, or set gpu_node_name to the name of its"],
     ),
     "operator": (
-        bare(gpu_operator=True),
+        empty_node(gpu_operator=True),
         "nano_gpu",
         {},
         [WHERE, "NVIDIA's GPU Operator deploys the device plugin here; set the node's label nvidia.com/gpu.deploy"],
@@ -86,7 +111,7 @@ BLOCKED = {
         [WHERE, "NVIDIA's DRA driver allocates the same GPUs (kubectl get resourceslices), and nano_gpu does not see"],
     ),
     "other-plugins": (
-        bare(**staying("nano_gpu", "b/y", "a/x")),
+        empty_node(**staying_plugins("nano_gpu", "b/y", "a/x")),
         "nano_gpu",
         {},
         [
@@ -96,19 +121,19 @@ BLOCKED = {
         ],
     ),
     "plugin-of-another-strategy-that-is-not-on-the-node": (
-        bare(**staying("gpushare", PLUGINS["nano_gpu"])),
+        empty_node(**staying_plugins("gpushare", PLUGINS["nano_gpu"])),
         "gpushare",
         {},
         [PLUGINS["nano_gpu"], "gpushare=true"],
     ),
     "own-plugin-in-another-namespace": (
-        bare(**staying("gpushare", PLUGINS["gpushare"])),
+        empty_node(**staying_plugins("gpushare", PLUGINS["gpushare"])),
         "gpushare",
         {"cluster": {"namespaces": {"gpushare": "sharing"}}},
         [PLUGINS["gpushare"]],
     ),
-    "removed-and-held": (
-        node("gpushare", held=1),
+    "removed-and-allocated": (
+        node("gpushare", allocated=1),
         "",
         {"cluster": {"absent": True}},
         [
@@ -130,17 +155,25 @@ def test_host_is_blocked_by_one_sentence(row, strategy, parameters, parts):
 
 
 ACCEPTED = {
-    "idle": (bare(), "gpushare", {}),
-    "claimed-elsewhere": (bare(), "gpushare", {"cluster": {"claimed": ["w9", ""]}}),
-    "own-plugin": (node("gpushare", **staying("gpushare", PLUGINS["gpushare"])), "gpushare", {}),
-    "leaves-the-other": (node("gpushare", **staying("nano_gpu", PLUGINS["gpushare"])), "nano_gpu", {}),
-    "holds-its-own-resource": (node("gpushare", held=1), "gpushare", {}),
-    "no-gpus": (node(gpu_operator=True, held=1, **staying("gpushare", "a/x")), "gpushare", {"gpus": 0}),
-    "nvidias-plugin": (node(gpu_operator=True, held=1, **staying("gpushare", "a/x")), "exclusive", {}),
-    "drained-before": (node(held=1), "nano_gpu", {"migrate": True}),
+    "idle": (empty_node(), "gpushare", {}),
+    "claimed-elsewhere": (empty_node(), "gpushare", {"cluster": {"claimed": ["w9", ""]}}),
+    "own-plugin": (node("gpushare", **staying_plugins("gpushare", PLUGINS["gpushare"])), "gpushare", {}),
+    "leaves-the-other": (node("gpushare", **staying_plugins("nano_gpu", PLUGINS["gpushare"])), "nano_gpu", {}),
+    "holds-its-own-resource": (node("gpushare", allocated=1), "gpushare", {}),
+    "no-gpus": (node(gpu_operator=True, allocated=1, **staying_plugins("gpushare", "a/x")), "gpushare", {"gpus": 0}),
+    "nvidias-plugin": (node(gpu_operator=True, allocated=1, **staying_plugins("gpushare", "a/x")), "exclusive", {}),
+    "drained-before": (node(allocated=1), "nano_gpu", {"migrate": True}),
     "other-tags": (None, "exclusive", {"cluster": {"run_tags": []}}),
-    "removed-while-held": (node("gpushare", held=1), "", {"cluster": {"absent": True}, "remove_used": ["gpushare"]}),
-    "removed-by-other-tags": (node("gpushare", held=1), "", {"cluster": {"absent": True, "run_tags": ["scheduler"]}}),
+    "removed-while-allocated": (
+        node("gpushare", allocated=1),
+        "",
+        {"cluster": {"absent": True}, "remove_used": ["gpushare"]},
+    ),
+    "removed-by-other-tags": (
+        node("gpushare", allocated=1),
+        "",
+        {"cluster": {"absent": True, "run_tags": ["scheduler"]}},
+    ),
     "removed-and-unknown": (None, "gpushare", {"cluster": {"absent": True}}),
 }
 
@@ -151,7 +184,7 @@ def test_host_without_conflict_is_not_blocked(row, strategy, parameters):
 
 
 def test_all_blockers_are_returned_in_the_order_in_which_they_are_resolved():
-    row = node(gpu_operator=True, held=1, **staying("nano_gpu", "a/x"))
+    row = node(gpu_operator=True, allocated=1, **staying_plugins("nano_gpu", "a/x"))
     cluster = {"claimed": ["n1"], "run_tags": ["scheduler"], "labelled": {"gpushare": ["w9"]}, "control_planes": []}
     found = list_blockers(plan([host("nano_gpu")], [row], **cluster))
     words = ["pods hold GPUs", "leaves out", "GPU Operator", "DRA driver", "a/x", "Node w9: uses", "no host in"]
@@ -159,14 +192,14 @@ def test_all_blockers_are_returned_in_the_order_in_which_they_are_resolved():
     assert len(found) == len(words)
 
 
-def together(*strategies, **cluster):
+def find_blockers(*strategies, **cluster):
     hosts = [host(strategy, str(number)) for number, strategy in enumerate(strategies)]
-    planned = plan(hosts, [bare(name=each["node"]) for each in hosts], **cluster)
+    planned = plan(hosts, [empty_node(name=each["node"]) for each in hosts], **cluster)
     return planned["cluster"]["blockers"]
 
 
 def test_two_extenders_for_one_scheduler_block_the_run():
-    [sentence] = together("gpushare", "nano_gpu", "nano_gpu", run_tags=[])
+    [sentence] = find_blockers("gpushare", "nano_gpu", "nano_gpu", run_tags=[])
     assert sentence == (
         "gpushare, for h0, and nano_gpu, for h1, h2, each need an extender that binds pods, and kube-scheduler accepts only one; set one "
         "gpu_sharing_strategy for all of these hosts, or, with a second scheduler of your own, name the strategy that it serves in "
@@ -183,18 +216,18 @@ def test_two_extenders_for_one_scheduler_block_the_run():
     ],
 )
 def test_one_extender_for_each_scheduler_is_accepted(strategies, second_scheduler):
-    assert together(*strategies, second_scheduler=second_scheduler) == []
+    assert find_blockers(*strategies, second_scheduler=second_scheduler) == []
 
 
 def test_nodes_beyond_this_run_with_another_extender_block_it():
-    [sentence] = together("nano_gpu", labelled={"gpushare": ["w9", "w8"]})
+    [sentence] = find_blockers("nano_gpu", labelled={"gpushare": ["w9", "w8"]})
     assert sentence.startswith(
         "Node w8, w9: uses gpushare, and kube-scheduler accepts only one extender that binds pods, that of gpushare or that of nano_gpu; remove "
         "gpushare first (the playbook remove_gpu_nodes with the tags sharing and scheduler, or share_gpus with another strategy), or,"
     )
-    assert together("nano_gpu", labelled={"gpushare": ["w9"]}, second_scheduler="nano_gpu") == []
-    assert together("nano_gpu", labelled={"gpushare": ["w9"]}, run_tags=[]) == []
-    assert together("exclusive", labelled={"gpushare": ["w9"]}) == []
+    assert find_blockers("nano_gpu", labelled={"gpushare": ["w9"]}, second_scheduler="nano_gpu") == []
+    assert find_blockers("nano_gpu", labelled={"gpushare": ["w9"]}, run_tags=[]) == []
+    assert find_blockers("exclusive", labelled={"gpushare": ["w9"]}) == []
 
 
 def test_extender_of_nodes_beyond_this_run_is_not_lost():
@@ -243,7 +276,7 @@ CONTROL_PLANES = {
 @pytest.mark.parametrize(("hosts", "left_out", "nodes", "begin"), CONTROL_PLANES.values(), ids=CONTROL_PLANES)
 def test_kube_scheduler_is_changed_on_all_control_planes_or_on_none(hosts, left_out, nodes, begin):
     cluster = {"control_planes": hosts, "left_out": left_out, "schedulers": nodes, "control_plane_group": "masters"}
-    found = together("gpushare", **cluster)
+    found = find_blockers("gpushare", **cluster)
     assert [sentence[: len(begin)] for sentence in found] == ([begin] if begin else [])
-    assert together("exclusive", **cluster) == []
-    assert together("gpushare", **cluster, run_tags=["sharing", "device_plugin"]) == []
+    assert find_blockers("exclusive", **cluster) == []
+    assert find_blockers("gpushare", **cluster, run_tags=["sharing", "device_plugin"]) == []

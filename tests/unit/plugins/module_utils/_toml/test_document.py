@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Edits: each row is a text, what is requested, and the whole text afterwards."""
+"""Edits: each row has a text, a request, and the text afterwards."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RUNTIMES = ["plugins", CRI, "containerd", "runtimes"]
 NVIDIA = {"runtime_type": "io.containerd.runc.v2", "options": {"SystemdCgroup": True}}
 
 
-def test_a_new_table_looks_like_its_relatives() -> None:
+def test_new_table_has_the_format_of_its_siblings() -> None:
     document = Document.parse(NESTED)
     assert document.merge({"plugins": {CRI: {"containerd": {"runtimes": {"nvidia": NVIDIA}}}}}) == [
         (*RUNTIMES, "nvidia")
@@ -50,7 +50,7 @@ def test_a_new_table_looks_like_its_relatives() -> None:
     assert document.text == NESTED.replace(after, after + added)
 
 
-def test_another_process_can_take_it_out_without_a_trace() -> None:
+def test_remove_by_another_process_restores_the_text() -> None:
     document = Document.parse(NESTED)
     document.set([*RUNTIMES, "nvidia"], NVIDIA)
     later = Document.parse(document.text)
@@ -58,7 +58,7 @@ def test_another_process_can_take_it_out_without_a_trace() -> None:
     assert later.text == NESTED
 
 
-def test_single_quotes_and_flat_headers_are_followed() -> None:
+def test_single_quotes_and_flat_headers_are_kept() -> None:
     text = "version = 3\n[plugins.'io.x'.runtimes.runc]\ntype = 'a'\n[plugins.'io.x'.runtimes.runc.options]\nb = true\n"
     document = Document.parse(text)
     document.set(["plugins", "io.x", "runtimes", "nvidia"], {"type": "a", "options": {"c": "d"}})
@@ -68,7 +68,7 @@ def test_single_quotes_and_flat_headers_are_followed() -> None:
 
 
 SET = [
-    # what, text, path, value, text afterwards
+    # name, text, path, value, text afterwards
     ("empty file", "", ["a", "b"], 1, "[a]\nb = 1\n"),
     ("comments only", "# c\n", ["a"], 1, "# c\na = 1\n"),
     ("no last line end", "a = 1", ["b"], 2, "a = 1\nb = 2"),
@@ -78,8 +78,8 @@ SET = [
     ("key, not in the sub-table", "[t]\na = 1\n[t.u]\nb = 2\n", ["t", "c"], 3, "[t]\na = 1\nc = 3\n[t.u]\nb = 2\n"),
     ("out of order", "[t.u]\na = 1\n[x]\n[t]\n", ["t", "b"], 2, "[t.u]\na = 1\n[x]\n[t]\nb = 2\n"),
     ("parent without header", "[x]\n[t.u]\na = 1\n", ["t", "b"], 2, "[x]\n[t]\nb = 2\n[t.u]\na = 1\n"),
-    ("note stays", "a = 1  # one\nb = 2\n", ["a"], 3, "a = 3  # one\nb = 2\n"),
-    ("quotes stay", "a = 'x'\nb = \"y\"\n", ["a"], "z", "a = 'z'\nb = \"y\"\n"),
+    ("comment is kept", "a = 1  # one\nb = 2\n", ["a"], 3, "a = 3  # one\nb = 2\n"),
+    ("quotes are kept", "a = 'x'\nb = \"y\"\n", ["a"], "z", "a = 'z'\nb = \"y\"\n"),
     ("quotes that do not fit", "a = 'x'\n", ["a"], "it's", 'a = "it\'s"\n'),
     ("hexadecimal neighbour", "a = 0xFF\nb = 1\n", ["b"], 2, "a = 0xFF\nb = 2\n"),
     ("multi-line string", 'a = """\nx\n"""\nb = 1\n', ["a"], "y", 'a = "y"\nb = 1\n'),
@@ -89,7 +89,7 @@ SET = [
     ("inline, empty", "t = {}\n", ["t", "b"], 2, "t = { b = 2 }\n"),
     ("inline, deeper", "t = {u={a=1}}\n", ["t", "u", "b"], 2, "t = {u={a=1, b=2}}\n"),
     ("inline, dotted", "t = { u.a = 1 }\n", ["t", "u", "b"], 2, "t = { u.a = 1, u.b = 2 }\n"),
-    ("inline relatives", "[r]\nx = { a = 1 }\n", ["r", "y"], {"b": 2}, "[r]\nx = { a = 1 }\ny = { b = 2 }\n"),
+    ("inline siblings", "[r]\nx = { a = 1 }\n", ["r", "y"], {"b": 2}, "[r]\nx = { a = 1 }\ny = { b = 2 }\n"),
     ("CRLF", "a = 1\r\n[t]\r\n", ["t", "b"], 2, "a = 1\r\n[t]\r\nb = 2\r\n"),
     ("mixed line ends", "a = 1\r\n[t]\nb = 2\n", ["c"], 3, "a = 1\r\nc = 3\r\n[t]\nb = 2\n"),
     ("byte order mark", "\ufeffa = 1\n", ["b"], 2, "\ufeffa = 1\nb = 2\n"),
@@ -122,7 +122,7 @@ SET = [
 
 
 @pytest.mark.parametrize(("text", "path", "value", "after"), [row[1:] for row in SET], ids=[row[0] for row in SET])
-def test_set(text: str, path: list[Any], value: Any, after: str) -> None:
+def test_set_of_each_form(text: str, path: list[Any], value: Any, after: str) -> None:
     document = Document.parse(text)
     assert document.set(path, value) is True
     assert document.text == after
@@ -132,8 +132,8 @@ def test_set(text: str, path: list[Any], value: Any, after: str) -> None:
 
 
 REMOVE = [
-    ("key with its note", "a = 1\nb = 2 # n\nc = 3\n", ["b"], "a = 1\nc = 3\n"),
-    ("comment above stays", "a = 1\n# about b\nb = 2\n", ["b"], "a = 1\n# about b\n"),
+    ("key with its comment", "a = 1\nb = 2 # n\nc = 3\n", ["b"], "a = 1\nc = 3\n"),
+    ("comment above is kept", "a = 1\n# about b\nb = 2\n", ["b"], "a = 1\n# about b\n"),
     ("table", "[a]\nx = 1\n\n[b]\ny = 2\n\n[c]\n", ["b"], "[a]\nx = 1\n\n[c]\n"),
     ("table, everywhere", "[a.x]\n[b]\n[a]\nc = 1\n[d]\n[a.y]\n", ["a"], "[b]\n[d]\n"),
     ("comments of a table", "[a]\n# in a\nx = 1\n# after a\n[b]\n", ["a"], "# after a\n[b]\n"),
@@ -151,7 +151,7 @@ REMOVE = [
 
 
 @pytest.mark.parametrize(("text", "path", "after"), [row[1:] for row in REMOVE], ids=[row[0] for row in REMOVE])
-def test_remove(text: str, path: list[Any], after: str) -> None:
+def test_remove_of_each_form(text: str, path: list[Any], after: str) -> None:
     document = Document.parse(text)
     assert document.remove(path) is True
     assert document.text == after
@@ -167,13 +167,13 @@ def test_remove(text: str, path: list[Any], after: str) -> None:
         ("t = { u = { a = 1 } }\nb = 1\n", ["t", "u", "a"], "b = 1\n"),
     ],
 )
-def test_remove_with_prune(text: str, path: list[Any], after: str) -> None:
+def test_remove_with_prune_removes_empty_parents(text: str, path: list[Any], after: str) -> None:
     document = Document.parse(text)
     document.remove(path, prune=True)
     assert document.text == after
 
 
-def test_bytes_that_are_not_utf8_survive_in_comments_only() -> None:
+def test_bytes_that_are_not_utf8_are_kept_only_in_comments() -> None:
     data = b"# caf\xe9\r\na = 1 # \xff\r\n"
     document = Document.from_bytes(data)
     document.set(["b"], 2)
@@ -193,14 +193,14 @@ def test_bytes_that_are_not_utf8_survive_in_comments_only() -> None:
         (["a", None], 1, "a path is"),
     ],
 )
-def test_what_cannot_be_set_leaves_the_text_alone(path: Any, value: Any, message: str) -> None:
+def test_invalid_set_raises_and_changes_nothing(path: Any, value: Any, message: str) -> None:
     document = Document.parse("a = 1\nl = [1]\n")
     with pytest.raises(TomlError, match=message):
         document.set(path, value)
     assert document.text == "a = 1\nl = [1]\n"
 
 
-def test_an_edit_that_means_more_than_requested_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edit_that_changes_more_than_requested_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import changes
 
     document = Document.parse("a = 1\n")
@@ -211,31 +211,31 @@ def test_an_edit_that_means_more_than_requested_is_refused(monkeypatch: pytest.M
     assert document.tree == {"a": 1}
 
 
-def test_merge_reports_what_changed_and_types_count() -> None:
+def test_merge_returns_changes_and_compares_types() -> None:
     document = Document.parse("a = 1\n[t]\nx = 1\ny = [1]\n")
     assert document.merge({"a": 1, "t": {"x": 1.0, "y": [1]}, "u": {"v": {"w": 1}}}) == [("t", "x"), ("u",)]
     assert document.text == "a = 1\n[t]\nx = 1.0\ny = [1]\n\n[u.v]\nw = 1\n".replace("]\n\n[u", "]\n[u")
 
 
-def test_a_batch_is_all_or_nothing() -> None:
+def test_batch_is_all_or_nothing() -> None:
     document = Document.parse("a = 1\n")
 
-    def half_wrong() -> None:
+    def set_valid_and_invalid() -> None:
         with document.batch():
             document.set(["b"], 2)
             document.set(["a", "c"], 3)
 
     with pytest.raises(TomlError):
-        half_wrong()
+        set_valid_and_invalid()
     assert document.text == "a = 1\n"
-    with document.batch() as same_one:
-        same_one.set(["b"], 2)
-        same_one.remove(["a"])
+    with document.batch() as batch:
+        batch.set(["b"], 2)
+        batch.remove(["a"])
     assert document.text == "b = 2\n"
 
 
 @pytest.mark.parametrize("text", ["[[a]]\nx = 1\n", "a = [{ x = 1 }]\n", "a = [1, 2]\n"])
-def test_set_of_an_element_is_made_or_refused_in_words(text: str) -> None:
+def test_set_of_an_element_is_applied_or_refused(text: str) -> None:
     document = Document.parse(text)
     for value in ({"y": 2}, {}, {"x": {"y": [{}]}}):
         try:
@@ -252,7 +252,7 @@ def test_second_byte_order_mark_is_refused(parse: Callable[[str], object]) -> No
         parse("\ufeff\ufeffa = 1\n")
 
 
-def test_get_has_a_default() -> None:
+def test_get_of_missing_path_returns_default() -> None:
     document = Document.parse("[a]\nl = [1, { x = 2 }]\n")
     assert document.get(["a", "l", 1, "x"]) == 2
     assert document.get(["a", "m"], "none") == "none"
@@ -260,7 +260,7 @@ def test_get_has_a_default() -> None:
     assert document.get([]) == document.tree
 
 
-def test_the_header_made_for_a_key_goes_with_it() -> None:
+def test_remove_of_a_key_removes_its_new_header() -> None:
     text = "[t.u]\na = 1\n"
     document = Document.parse(text)
     document.set(["t", "b"], 2)
@@ -269,7 +269,7 @@ def test_the_header_made_for_a_key_goes_with_it() -> None:
     assert document.text == text
 
 
-def test_a_later_run_knows_what_an_earlier_one_made() -> None:
+def test_remove_prunes_tables_of_an_earlier_run() -> None:
     text = "[a]\n\n[b.c]\nx = 1\n"
     earlier = Document.parse(text)
     earlier.set(["a", "n", "m"], 1)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What has to be true of every document and every edit."""
+"""Properties of every document and every edit."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, H
 PATHS = st.lists(NAMES, min_size=1, max_size=4)
 
 
-def notes(text: str) -> list[str]:
+def find_notes(text: str) -> list[str]:
     return re.findall("# note [0-9]+", text)
 
 
-def leads_nowhere(tree: Any, path: list[str]) -> bool:
+def has_value_on_path(tree: Any, path: list[str]) -> bool:
     """Whether a path goes through something that is not a table."""
     for name in path[:-1]:
         if not isinstance(tree, dict):
@@ -43,15 +43,15 @@ def leads_nowhere(tree: Any, path: list[str]) -> bool:
     return not isinstance(tree, dict)
 
 
-def expected_after_set(tree: dict[str, Any], path: list[str], value: Any) -> dict[str, Any]:
+def compute_set(tree: dict[str, Any], path: list[str], value: Any) -> dict[str, Any]:
     if not path:
         return value
-    return {**tree, path[0]: expected_after_set(tree.get(path[0], {}), path[1:], value)}
+    return {**tree, path[0]: compute_set(tree.get(path[0], {}), path[1:], value)}
 
 
 @RELAXED
 @given(documents())
-def test_reads_like_the_standard_library(document: tuple[str, dict[str, Any]]) -> None:
+def test_loads_equals_the_standard_library(document: tuple[str, dict[str, Any]]) -> None:
     text, _tree = document
     assert is_same(loads(text), meaning(text))
     assert is_same(loads(text), loads(dumps(loads(text))))
@@ -60,20 +60,20 @@ def test_reads_like_the_standard_library(document: tuple[str, dict[str, Any]]) -
 
 @RELAXED
 @given(TABLES)
-def test_dumps_can_be_read_back(tree: dict[str, Any]) -> None:
+def test_dumps_can_be_loaded(tree: dict[str, Any]) -> None:
     assert is_same(meaning(dumps(tree)), tree)
 
 
 @RELAXED
 @given(st.text(st.sampled_from("ab01.-+_='\"\\[]{},#\n\r\t :TZeunxif\x00é"), max_size=25))
-def test_judges_noise_like_the_standard_library(text: str) -> None:
+def test_loads_of_any_text_equals_the_standard_library(text: str) -> None:
     try:
-        wanted = meaning(text)
+        expected = meaning(text)
     except ValueError:
         with pytest.raises(TomlError):
             loads(text)
     else:
-        assert is_same(loads(text), wanted)
+        assert is_same(loads(text), expected)
 
 
 @RELAXED
@@ -82,16 +82,16 @@ def test_set_changes_exactly_what_is_requested(document: tuple[str, Any], path: 
     text, _tree = document
     tree = loads(text)
     edited = Document.parse(text)
-    if leads_nowhere(tree, path):
+    if has_value_on_path(tree, path):
         with pytest.raises(TomlError):
             edited.set(path, value)
         assert edited.text == text
         return
     edited.set(path, value)
-    assert is_same(meaning(edited.text), expected_after_set(tree, path, value))
+    assert is_same(meaning(edited.text), compute_set(tree, path, value))
     assert edited.set(path, value) is False
     if Document.parse(text).get(path) is None:
-        assert notes(edited.text) == notes(text)
+        assert find_notes(edited.text) == find_notes(text)
         later = Document.parse(edited.text)
         later.remove(path, prune=edited.made)
         assert later.text == text
@@ -101,7 +101,7 @@ def test_set_changes_exactly_what_is_requested(document: tuple[str, Any], path: 
 
 @RELAXED
 @given(documents(), st.data())
-def test_remove_takes_out_exactly_one_thing(document: tuple[str, Any], data: st.DataObject) -> None:
+def test_remove_removes_exactly_one_value(document: tuple[str, Any], data: st.DataObject) -> None:
     text, _tree = document
     tree = loads(text)
     assume(tree)
@@ -114,33 +114,34 @@ def test_remove_takes_out_exactly_one_thing(document: tuple[str, Any], data: st.
     assert edited.remove(path) is True
     assert edited.get(path) is None
     result = meaning(edited.text)
-    for size in range(len(path), 0, -1):  # tables that existed only through it may be gone as well
-        if is_same(result, without(tree, path[:size])):
+    for size in range(len(path), 0, -1):  # tables that only it implied may be removed as well
+        if is_same(result, drop_path(tree, path[:size])):
             return
     pytest.fail(f"removing {path} gave {edited.text!r}")
 
 
-def without(tree: dict[str, Any], path: list[str]) -> dict[str, Any]:
+def drop_path(tree: dict[str, Any], path: list[str]) -> dict[str, Any]:
     if len(path) == 1:
         return {name: value for name, value in tree.items() if name != path[0]}
-    return {**tree, path[0]: without(tree[path[0]], path[1:])}
+    return {**tree, path[0]: drop_path(tree[path[0]], path[1:])}
 
 
 @RELAXED
 @given(documents(), TABLES)
-def test_merge_adds_and_replaces_and_is_done_at_once(document: tuple[str, Any], wanted: dict[str, Any]) -> None:
+def test_merge_adds_and_replaces_and_is_idempotent(document: tuple[str, Any], other: dict[str, Any]) -> None:
     text, _tree = document
     edited = Document.parse(text)
-    changed = edited.merge(wanted)
-    assert is_same(meaning(edited.text), merged(loads(text), wanted))
+    changed = edited.merge(other)
+    assert is_same(meaning(edited.text), merge_trees(loads(text), other))
     assert bool(changed) == (edited.text != text)
-    assert edited.merge(wanted) == []
+    assert edited.merge(other) == []
 
 
-def merged(tree: Any, wanted: Any) -> Any:
-    if isinstance(tree, dict) and isinstance(wanted, dict):
-        both = {**tree, **wanted}
+def merge_trees(tree: Any, other: Any) -> Any:
+    if isinstance(tree, dict) and isinstance(other, dict):
+        both = {**tree, **other}
         return {
-            name: merged(tree[name], wanted[name]) if name in tree and name in wanted else both[name] for name in both
+            name: merge_trees(tree[name], other[name]) if name in tree and name in other else both[name]
+            for name in both
         }
-    return wanted
+    return other

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reading: what the specification leaves no doubt about, and where errors point to."""
+"""Values that are read, and the positions of errors."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import Docume
         ("[[x]]\n[x.y]\n[[x]]", [{"y": {}}, {}]),
     ],
 )
-def test_reads(text: str, value: Any) -> None:
+def test_loads_of_each_value(text: str, value: Any) -> None:
     assert loads(text)["x"] == value
 
 
 @pytest.mark.parametrize("text", ["", "\n", "# only a comment", "\ufeff# marked\r\n", " \t\r\n"])
-def test_nothing_is_an_empty_table(text: str) -> None:
+def test_empty_text_is_an_empty_table(text: str) -> None:
     assert loads(text) == {}
 
 
 @pytest.mark.parametrize("text", ["x = 07:32", 'x = "\\e\\x41"', "x = {\n a = 1, # one\n}"])
-def test_newer_syntax_needs_the_newer_version(text: str) -> None:
+def test_newer_syntax_requires_the_newer_version(text: str) -> None:
     with pytest.raises(TomlError):
         loads(text)
     assert loads(text, version="1.1")
 
 
-def test_there_is_no_other_version() -> None:
+def test_other_version_raises() -> None:
     with pytest.raises(TomlError, match=r"no TOML version '0\.5'"):
         loads("", version="0.5")
 
@@ -93,7 +93,7 @@ def test_errors_point_to_the_place(text: str, line: int, column: int, message: s
         "x = " + "1" * 1_000_000 + "_",
     ],
 )
-def test_hostile_input_is_refused_not_fatal(text: str) -> None:
+def test_hostile_input_raises(text: str) -> None:
     with pytest.raises(TomlError):
         loads(text)
 
@@ -109,14 +109,14 @@ def test_hostile_input_is_refused_not_fatal(text: str) -> None:
         (dt.time(1, tzinfo=dt.timezone.utc), "time zone"),
     ],
 )
-def test_what_toml_cannot_hold_is_refused(value: Any, message: str) -> None:
+def test_unsupported_value_is_refused(value: Any, message: str) -> None:
     with pytest.raises(TomlError, match=message):
         dumps({"x": value})
     with pytest.raises(TomlError, match=message):
         Document.parse("").set(["x"], value)
 
 
-def test_a_cycle_is_refused() -> None:
+def test_cycle_is_refused() -> None:
     cycle: dict[str, Any] = {}
     cycle["x"] = cycle
     with pytest.raises(TomlError, match="too deeply"):
@@ -124,7 +124,7 @@ def test_a_cycle_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("names", "accepted"), [(100, True), (101, False)])
-def test_header_of_as_many_names_as_the_limit_is_read(names: int, accepted: bool) -> None:
+def test_header_of_names_up_to_the_limit_is_read(names: int, accepted: bool) -> None:
     text = f"[{'.'.join(['a'] * names)}]\n"
     if accepted:
         assert dumps(loads(text)) == text

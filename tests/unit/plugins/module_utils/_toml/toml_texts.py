@@ -44,7 +44,7 @@ TABLES = st.dictionaries(
 
 
 class Author:
-    """Writes plain data the way a person with moods would."""
+    """Writes plain data in random styles."""
 
     def __init__(self, draw: Any) -> None:
         self.draw = draw
@@ -54,21 +54,21 @@ class Author:
         self.count = 0
         self.sections: list[list[str]] = []
 
-    def coin(self) -> bool:
-        """Heads or tails."""
+    def draw_bool(self) -> bool:
+        """A random boolean."""
         return bool(self.draw(st.booleans()))
 
     def note(self) -> str:
-        """A comment that no other has."""
+        """A unique comment."""
         self.count += 1
         return f"# note {self.count}"
 
     def value(self, value: Any) -> str:
         """A value; arrays on one line or on many."""
-        if isinstance(value, list) and value and self.coin():
+        if isinstance(value, list) and value and self.draw_bool():
             lines = [f"    {render_value(item, self.quote)}" for item in value]
-            end = ",\n" if self.coin() else "\n"
-            note = "  " + self.note() if self.coin() else ""
+            end = ",\n" if self.draw_bool() else "\n"
+            note = "  " + self.note() if self.draw_bool() else ""
             return "[" + note + "\n" + ",\n".join(lines) + end + "]"
         return render_value(value, self.quote)
 
@@ -78,10 +78,10 @@ class Author:
 
     def pairs(self, names: list[str], value: Any, indent: str) -> list[str]:
         """Lines for a pair: with dotted keys or braces if the value is a table."""
-        if isinstance(value, dict) and value and self.coin():
+        if isinstance(value, dict) and value and self.draw_bool():
             return [line for name, child in value.items() for line in self.pairs([*names, name], child, indent)]
         line = f"{indent}{self.key(names)} = {self.value(value)}"
-        return [line + ("  " + self.note() if self.coin() else "")]
+        return [line + ("  " + self.note() if self.draw_bool() else "")]
 
     def section(self, path: list[str], table: dict[str, Any], depth: int, array: bool = False) -> None:
         """One header with its keys, then its sub-tables."""
@@ -96,7 +96,7 @@ class Author:
             if self.draw(st.integers(0, 4)) == 0:
                 lines.append(indent + self.note())
             lines.extend(self.pairs([name], value, indent + self.step if path else ""))
-        if path and (lines or array or not below or self.coin()):
+        if path and (lines or array or not below or self.draw_bool()):
             lines.insert(0, indent + (f"[[{self.key(path)}]]" if array else f"[{self.key(path)}]"))
         if lines:
             self.sections.append(lines)
@@ -107,7 +107,7 @@ class Author:
 
 @st.composite
 def documents(draw: Any) -> tuple[str, dict[str, Any]]:
-    """A text and what it means."""
+    """A text and its data."""
     tree = draw(TABLES)
     author = Author(draw)
     author.section([], tree, 0)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The plan of a node's maintenance: patches, evicted pods, blockers and their sentences."""
+"""The plan of a node's maintenance: patches, evicted pods, and blockers with their messages."""
 
 from __future__ import annotations
 
@@ -96,9 +96,9 @@ def test_plan_end_of_each_state_restores_schedulability(before: Any, patch: Any,
 @pytest.mark.parametrize("text", ["", "nonsense", "[]", "{}", '{"was_schedulable": "yes"}', "null", "7", "[" * 100000])
 def test_read_maintenance_with_damaged_annotation_raises(text: str) -> None:
     broken = node("w1", annotations={ANNOTATION: text})
-    for ask in (read_maintenance, plan_end, check_unchanged, lambda of: plan_begin(of, "", NOW)):
+    for read in (read_maintenance, plan_end, check_unchanged, lambda item: plan_begin(item, "", NOW)):
         with pytest.raises(MaintenanceError, match=f"Node w1: annotation {ANNOTATION} cannot be read"):
-            ask(broken)
+            read(broken)
 
 
 def test_read_maintenance_with_forged_reason_is_one_short_line() -> None:
@@ -110,8 +110,8 @@ def test_read_maintenance_with_forged_reason_is_one_short_line() -> None:
     assert len(found.reason) <= 300
 
 
-def test_plan_end_for_a_long_reason_ends_it() -> None:
-    """The annotation has its beginning."""
+def test_plan_end_with_a_long_reason_ends_maintenance() -> None:
+    """The annotation has only the beginning of the reason."""
     reason = "driver\t580 " * 100
     begun = plan_begin(node("w1"), reason, NOW)
     assert begun.patch is not None
@@ -249,10 +249,10 @@ def test_find_lost_pods_with_owner_that_is_not_controller_reports_them() -> None
 
 
 def test_find_remaining_after_timeout_explains_each_pod() -> None:
-    held = pod("a", deleted=NOW)
-    held["metadata"]["finalizers"] = ["example.com/keep"]
-    back = pod("c", tolerations=[{"operator": "Exists"}], **SET)
-    found = DrainPods(permanent=[back, pod("d", **SET), pod("b", **SET)], terminating=[held])
+    with_finalizer = pod("a", deleted=NOW)
+    with_finalizer["metadata"]["finalizers"] = ["example.com/keep"]
+    tolerating = pod("c", tolerations=[{"operator": "Exists"}], **SET)
+    found = DrainPods(permanent=[tolerating, pod("d", **SET), pod("b", **SET)], terminating=[with_finalizer])
     refused = {"uid-b": Blocker("default/b", "is kept", "wait")}
     assert [(item.pod, item.reason) for item in find_remaining(found, refused, 300)] == [
         ("default/a", f"is being deleted, due at {NOW}, and has the finalizers example.com/keep"),

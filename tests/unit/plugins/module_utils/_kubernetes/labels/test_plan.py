@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which labels are set, taken back, left alone, and what is remembered."""
+"""Which labels are set, undone and kept, and what is recorded."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def apply(
         ({"a": "old"}, {"a": "1"}),
         ({"a": "1"}, {"a": "1"}),
         ({"a": "old"}, {"a": None}),
-        ({"foreign": "x"}, {"a": "1", "b": ""}),
+        ({"other": "x"}, {"a": "1", "b": ""}),
     ],
 )
 def test_undo_of_each_change_restores_labels(labels: dict[str, str], desired: dict[str, Any]) -> None:
@@ -81,12 +81,12 @@ def test_plan_of_existing_value_records_nothing() -> None:
 
 def test_undo_after_change_by_others_keeps_their_value() -> None:
     done = apply(node({}), {"a": "1"})
-    done["metadata"]["labels"]["a"] = "theirs"
-    assert apply(done, {})["metadata"]["labels"] == {"a": "theirs"}
+    done["metadata"]["labels"]["a"] = "edited"
+    assert apply(done, {})["metadata"]["labels"] == {"a": "edited"}
 
 
 @pytest.mark.parametrize("desired", ["1", "2"])
-@pytest.mark.parametrize("written", [{"a": "theirs"}, {}])
+@pytest.mark.parametrize("written", [{"a": "edited"}, {}])
 def test_plan_after_drift_records_the_last_unmanaged_value(desired: str, written: dict[str, str]) -> None:
     done = apply(node({"a": "first"}), {"a": "1"})
     done["metadata"]["labels"] = dict(written)
@@ -104,29 +104,29 @@ def test_undo_after_two_values_restores_the_first() -> None:
 def test_undo_of_two_owners_after_drift_restores_it(first: str) -> None:
     second = "you" if first == "me" else "me"
     both = apply(apply(node({"a": "was"}), {"a": "1"}, "me"), {"a": "1"}, "you")
-    both["metadata"]["labels"]["a"] = "theirs"
+    both["metadata"]["labels"]["a"] = "edited"
     again = apply(both, {"a": "1"}, "me")
-    assert apply(apply(again, {}, first), {}, second)["metadata"]["labels"] == {"a": "theirs"}
+    assert apply(apply(again, {}, first), {}, second)["metadata"]["labels"] == {"a": "edited"}
 
 
 @pytest.mark.parametrize("first", ["me", "you"])
 def test_undo_of_two_owners_keeps_label_until_the_last(first: str) -> None:
     second = "you" if first == "me" else "me"
     both = apply(apply(node({"a": "was"}), {"a": "1"}, "me"), {"a": "1"}, "you")
-    one_gone = apply(both, {}, first)
-    assert one_gone["metadata"]["labels"] == {"a": "1"}
-    assert apply(one_gone, {}, second)["metadata"]["labels"] == {"a": "was"}
+    one_undone = apply(both, {}, first)
+    assert one_undone["metadata"]["labels"] == {"a": "1"}
+    assert apply(one_undone, {}, second)["metadata"]["labels"] == {"a": "was"}
 
 
 def test_undo_of_adopted_label_removes_it() -> None:
-    adopted = apply(node({"a": "1", "b": "theirs"}), {"a": "1"}, adopted={"a": "1", "b": "1", "c": None})
+    adopted = apply(node({"a": "1", "b": "edited"}), {"a": "1"}, adopted={"a": "1", "b": "1", "c": None})
     assert list(json.loads(adopted["metadata"]["annotations"][RECORD_ANNOTATION])["me"]) == ["a"]
-    assert apply(adopted, {})["metadata"]["labels"] == {"b": "theirs"}
+    assert apply(adopted, {})["metadata"]["labels"] == {"b": "edited"}
 
 
 def test_adopt_of_label_with_owner_changes_nothing() -> None:
-    theirs = apply(node({"a": "first"}), {"a": "1"}, "you")
-    both = apply(theirs, {"a": "1"}, "me", adopted={"a": "1"})
+    owned = apply(node({"a": "first"}), {"a": "1"}, "you")
+    both = apply(owned, {"a": "1"}, "me", adopted={"a": "1"})
     assert apply(apply(both, {}, "you"), {}, "me")["metadata"]["labels"] == {"a": "first"}
 
 
@@ -143,7 +143,7 @@ def test_plan_with_yield_rule_leaves_label_to_the_tool() -> None:
     assert result.after == {"accelerator": "y"}
 
 
-def test_plan_with_later_tool_keeps_our_value() -> None:
+def test_undo_of_label_set_by_a_later_tool_keeps_it() -> None:
     done = apply(node({}), {"nvidia.com/gpu.product": "Y"})
     done["metadata"]["labels"].update({"nvidia.com/gfd.timestamp": "1", "nvidia.com/gpu.product": "Z"})
     after = apply(done, {}, rules=[GFD])
@@ -151,14 +151,14 @@ def test_plan_with_later_tool_keeps_our_value() -> None:
     assert after["metadata"]["annotations"] == {}
 
 
-def test_undo_of_yielded_label_with_our_value_removes_it() -> None:
+def test_undo_of_yielded_label_with_managed_value_removes_it() -> None:
     done = apply(node({}), {"nvidia.com/gpu.product": "Y"})
     done["metadata"]["labels"]["nvidia.com/gfd.timestamp"] = "1"
     desired = {"nvidia.com/gpu.product": "Z"}
     assert plan_labels(done, desired, "me", [GFD]).yielded == ["nvidia.com/gpu.product"]
     assert not plan_labels(done, desired, "me", [GFD]).changed
-    undone = apply(apply(done, desired, rules=[GFD]), {})
-    assert undone["metadata"]["labels"] == {"nvidia.com/gfd.timestamp": "1"}
+    restored = apply(apply(done, desired, rules=[GFD]), {})
+    assert restored["metadata"]["labels"] == {"nvidia.com/gfd.timestamp": "1"}
 
 
 def test_undo_of_yielded_label_with_value_of_the_tool_keeps_it() -> None:
@@ -166,7 +166,7 @@ def test_undo_of_yielded_label_with_value_of_the_tool_keeps_it() -> None:
     done["metadata"]["labels"].update({"nvidia.com/gfd.timestamp": "1", "nvidia.com/gpu.product": "Z"})
     left = apply(done, {"nvidia.com/gpu.product": "Y"}, rules=[GFD])
     assert left["metadata"]["annotations"] == {}
-    left["metadata"]["labels"]["nvidia.com/gpu.product"] = "Y"  # theirs again, though by chance what we had set
+    left["metadata"]["labels"]["nvidia.com/gpu.product"] = "Y"  # the tool sets the former managed value
     assert apply(left, {})["metadata"]["labels"]["nvidia.com/gpu.product"] == "Y"
 
 
@@ -195,7 +195,7 @@ TENANT = "node-restriction.kubernetes.io/tenant"
 @pytest.mark.parametrize(
     ("labels", "record", "patterns", "after"),
     [
-        # What a kubelet must not set: a value from the record, whoever lists the label.
+        # Reserved labels: never a value from the record, whether or not the owner lists the label.
         ({}, entry(TENANT, "payments"), ["*"], {}),
         ({}, entry(TENANT, "payments"), [TENANT], {}),
         ({}, entry("node-role.kubernetes.io/control-plane", ""), ["*"], {}),
@@ -205,7 +205,7 @@ TENANT = "node-restriction.kubernetes.io/tenant"
         ({TENANT: "gpu"}, entry(TENANT, "payments", "gpu"), [TENANT], {}),
         ({MASTER: ""}, entry(MASTER, None, ""), [MASTER], {}),
         ({MASTER: ""}, entry(MASTER, None, "x"), [MASTER], {MASTER: ""}),
-        # What the owner sets gets its former value; what it does not set is only removed.
+        # A label of the owner gets its former value; another one is only removed.
         ({"accelerator": "t4"}, entry("accelerator", "old", "t4"), ["accelerator"], {"accelerator": "old"}),
         ({}, entry("accelerator", "old"), ["accelerator"], {"accelerator": "old"}),
         (
@@ -228,7 +228,7 @@ def test_plan_with_forged_record_sets_only_labels_of_the_owner(
     assert all(text.startswith("Node w1: the labels ") and text.endswith(".") for text in plan.warnings)
 
 
-def test_plan_with_forged_record_warns_of_what_it_leaves() -> None:
+def test_plan_with_forged_record_warns_of_labels_that_stay() -> None:
     record = {"me": {f"{number}.kubernetes.io/a": {"set": "1", "was": None} for number in range(9)}}
     labels = dict.fromkeys(record["me"], "1")
     plan = plan_labels(node(labels, record), {}, "me")

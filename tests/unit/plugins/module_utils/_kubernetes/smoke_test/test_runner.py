@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The smoke test on a cluster in memory: what passes, what fails, and that no pod stays."""
+"""The smoke test on a cluster in memory: what passes, what fails, and that no pod is left."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def pace() -> Pace:
 
 
 def succeed(cluster: FakeCluster, output: str = "Test PASSED") -> None:
-    def outcome(made: dict[str, Any]) -> None:
+    def complete(made: dict[str, Any]) -> None:
         made["status"] = {"phase": "Succeeded"}
         cluster.logs[made["metadata"]["name"]] = output
 
-    cluster.on_create = outcome
+    cluster.on_create = complete
 
 
 def cluster_of(*names: str) -> FakeCluster:
@@ -66,7 +66,7 @@ def test_run_in_check_mode_creates_no_pod() -> None:
     assert [(result.passed, result.skipped) for result in outcome.results] == [*[(False, True)] * 2, (False, False)]
     assert "check mode" in outcome.results[0].reason
     # A run would have deployed the device plugin before.
-    assert "check mode: no GPU was tested, and at present it offers 0 " in outcome.results[1].reason
+    assert "check mode: no GPU was tested, and at present it has 0 " in outcome.results[1].reason
     assert [result.skipped for result in run_smoke_test(cluster, TEST, ["w2"], pace()).results] == [False]
 
 
@@ -81,13 +81,13 @@ def test_run_removes_expired_pods_and_no_others() -> None:
 
 
 def test_remove_pods_removes_all_test_pods_and_no_others() -> None:
-    pods = [pod("young", labels=dict(LABELS), created="2026-01-01T00:59:30Z", activeDeadlineSeconds=600), pod("theirs")]
+    pods = [pod("young", labels=dict(LABELS), created="2026-01-01T00:59:30Z", activeDeadlineSeconds=600), pod("other")]
     cluster = FakeCluster([node("w1")], pods)
     assert remove_pods(cluster, "default", pace(), check_mode=True).removed_leftovers == ["young"]
     assert len(cluster.store_pods) == 2
     outcome = remove_pods(cluster, "default", pace())
     assert (outcome.results, outcome.removed_leftovers, outcome.warnings) == ([], ["young"], [])
-    assert [item["metadata"]["name"] for item in cluster.store_pods] == ["theirs"]
+    assert [item["metadata"]["name"] for item in cluster.store_pods] == ["other"]
     assert remove_pods(cluster, "default", pace()).removed_leftovers == []
 
 
@@ -98,11 +98,11 @@ def test_run_without_a_log_reports_a_refusal_only(status: int, word: str) -> Non
     cluster = cluster_of("w1")
     cluster.log_error = ApiError("give this account the verb.", status)
 
-    def succeeded(made: dict[str, Any]) -> None:
+    def complete(made: dict[str, Any]) -> None:
         ended = [{"name": "c", "state": {"terminated": {"exitCode": 0}}}]
         made["status"] = {"phase": "Succeeded", "containerStatuses": ended}
 
-    cluster.on_create = succeeded
+    cluster.on_create = complete
     (result,) = run_smoke_test(cluster, TEST, ["w1"], pace()).results
     assert not result.passed
     assert word in result.reason
@@ -129,97 +129,97 @@ def test_run_past_the_timeout_fails() -> None:
     assert cluster.store_pods == []
 
 
-def test_hopeless_pod_ends_the_wait() -> None:
+def test_pod_that_cannot_start_ends_the_wait() -> None:
     cluster = cluster_of("w1")
 
-    def hopeless(made: dict[str, Any]) -> None:
+    def block_start(made: dict[str, Any]) -> None:
         made["spec"]["nodeName"] = "w1"
         waiting = {"waiting": {"reason": "ErrImageNeverPull", "message": "not present with pull policy of Never"}}
         made["status"]["containerStatuses"] = [{"name": "c", "image": "reg/sample:1", "state": waiting}]
 
-    cluster.on_create = hopeless
+    cluster.on_create = block_start
     clock = FakeClock()
     outcome = run_smoke_test(cluster, TEST, ["w1"], Pace(2, clock, clock.sleep, lambda: NOW))
     assert "ErrImageNeverPull" in outcome.results[0].reason
     assert clock.time < 5
 
 
-EARLY = f"Pod was rejected: Allocate failed due to no healthy devices present; cannot allocate unhealthy devices {GPU}, which is unexpected"
+UNHEALTHY = f"Pod was rejected: Allocate failed due to no healthy devices present; cannot allocate unhealthy devices {GPU}, which is unexpected"
 
 
-def turned_away(
+def reject_pods(
     cluster: FakeCluster,
     times: int,
-    message: str = EARLY,
+    message: str = UNHEALTHY,
     then: Any = succeed,
     reason: str = "UnexpectedAdmissionError",
 ) -> None:
-    """Have the kubelet of w1 turn so many pods away."""
+    """Let the kubelet of w1 reject this number of pods."""
     then(cluster)
     accept = cluster.on_create
-    left = [message] * times
+    messages = [message] * times
 
-    def come(made: dict[str, Any]) -> None:
-        if "w1" in str(made["spec"]["affinity"]) and left:
-            made["status"] = {"phase": "Failed", "reason": reason, "message": left.pop()}
+    def admit(made: dict[str, Any]) -> None:
+        if "w1" in str(made["spec"]["affinity"]) and messages:
+            made["status"] = {"phase": "Failed", "reason": reason, "message": messages.pop()}
             return
         accept(made)
         if made["status"]["phase"] == "Succeeded":
             made["status"]["containerStatuses"] = [{"name": "c", "state": {"terminated": {"exitCode": 0}}}]
 
-    cluster.on_create = come
+    cluster.on_create = admit
 
 
 @pytest.mark.parametrize(
     ("times", "message"),
     [
-        (1, EARLY),
-        (3, EARLY),
+        (1, UNHEALTHY),
+        (3, UNHEALTHY),
         (1, f"Allocate failed due to cannot allocate unregistered device {GPU}, which is unexpected"),
         (1, f"Allocate failed due to requested number of devices unavailable for {GPU}. Requested: 1, Available: 0"),
     ],
 )
-def test_pod_that_came_too_early_is_followed_by_another(times: int, message: str) -> None:
+def test_rejected_pod_is_replaced(times: int, message: str) -> None:
     cluster = cluster_of("w1", "w2")
-    turned_away(cluster, times, message)
+    reject_pods(cluster, times, message)
     results = run_smoke_test(cluster, TEST, ["w1", "w2"], pace()).results
     assert [(result.node, result.passed, result.reason) for result in results] == [("w1", True, ""), ("w2", True, "")]
     assert len(cluster.created) == 2 + times
     assert cluster.store_pods == []
 
 
-def test_devices_that_never_come_are_reported_at_the_timeout() -> None:
+def test_devices_that_stay_unhealthy_are_reported_at_the_timeout() -> None:
     cluster, clock = cluster_of("w1", "w2"), FakeClock()
-    turned_away(cluster, 1000)
+    reject_pods(cluster, 1000)
     results = run_smoke_test(cluster, TEST, ["w1", "w2"], Pace(2, clock, clock.sleep, lambda: NOW)).results
     assert [(result.passed, result.skipped) for result in results] == [(False, False), (True, False)]
     assert "cannot allocate unhealthy devices nvidia.com/gpu" in results[0].reason
-    assert (clock.time, len(cluster.created)) == (59, 30 + 1)  # one second until all are gone
+    assert (clock.time, len(cluster.created)) == (59, 30 + 1)  # one second until all pods are deleted
     assert cluster.store_pods == []
 
 
 @pytest.mark.parametrize(
-    ("offered", "skipped", "word"), [("0", False, "cannot allocate unhealthy"), ("1", True, "busy")]
+    ("allocatable", "skipped", "word"), [("0", False, "cannot allocate unhealthy"), ("1", True, "busy")]
 )
-def test_node_without_its_devices_is_not_busy(offered: str, skipped: bool, word: str) -> None:
-    def wait_for_the_scheduler(cluster: FakeCluster) -> None:
+def test_node_without_its_devices_is_not_busy(allocatable: str, skipped: bool, word: str) -> None:
+    def leave_pending(cluster: FakeCluster) -> None:
         def pend(made: dict[str, Any]) -> None:
             made["status"].update(conditions=INSUFFICIENT)
-            cluster.store_nodes["w1"]["status"]["allocatable"][GPU] = offered
+            cluster.store_nodes["w1"]["status"]["allocatable"][GPU] = allocatable
 
         cluster.on_create = pend
 
     cluster = cluster_of("w1")
-    turned_away(cluster, 1, then=wait_for_the_scheduler)
+    reject_pods(cluster, 1, then=leave_pending)
     (result,) = run_smoke_test(cluster, TEST, ["w1"], pace()).results
     assert (result.passed, result.skipped) == (False, skipped)
     assert word in result.reason
     assert cluster.store_pods == []
 
 
-def test_pod_rejected_for_numa_nodes_is_followed_by_another() -> None:
+def test_pod_rejected_for_numa_nodes_is_replaced() -> None:
     cluster = cluster_of("w1")
-    turned_away(cluster, 1, "Resources cannot be allocated with Topology locality", reason="TopologyAffinityError")
+    reject_pods(cluster, 1, "Resources cannot be allocated with Topology locality", reason="TopologyAffinityError")
     (result,) = run_smoke_test(cluster, TEST, ["w1"], pace()).results
     assert (result.passed, len(cluster.created)) == (True, 2)
 
@@ -227,15 +227,15 @@ def test_pod_rejected_for_numa_nodes_is_followed_by_another() -> None:
 @pytest.mark.parametrize("call", ["create", "delete gpu-smoke-test-0"])
 def test_server_that_fails_while_a_pod_is_replaced_is_retried(call: str) -> None:
     cluster = cluster_of("w1")
-    turned_away(cluster, 1)
+    reject_pods(cluster, 1)
     calls = []
 
-    def away(made: str) -> None:
+    def fail(made: str) -> None:
         calls.append(made)
         if made == call and calls.count(call) == (2 if call == "create" else 1):
             raise ApiError("etcd has no leader", 503)
 
-    cluster.on_call = away
+    cluster.on_call = fail
     (result,) = run_smoke_test(cluster, TEST, ["w1"], pace()).results
     assert (result.passed, result.reason) == (True, "")
     assert calls.count(call) > 1
@@ -244,22 +244,22 @@ def test_server_that_fails_while_a_pod_is_replaced_is_retried(call: str) -> None
 
 def test_refusal_of_the_device_plugin_ends_the_wait() -> None:
     cluster, clock = cluster_of("w1"), FakeClock()
-    turned_away(cluster, 1, "Allocate failed due to rpc error: no CDI device, which is unexpected")
+    reject_pods(cluster, 1, "Allocate failed due to rpc error: no CDI device, which is unexpected")
     (result,) = run_smoke_test(cluster, TEST, ["w1"], Pace(2, clock, clock.sleep, lambda: NOW)).results
     assert "no CDI device" in result.reason
     assert (clock.time, len(cluster.created)) == (1, 1)
 
 
-def test_refused_follower_fails_the_node() -> None:
+def test_refused_replacement_fails_the_node() -> None:
     cluster = cluster_of("w1")
 
     def refuse(_cluster: FakeCluster) -> None:
-        def accept(_made: dict[str, Any]) -> None:
+        def exceed_quota(_made: dict[str, Any]) -> None:
             raise ApiError("quota exceeded", 403)
 
-        cluster.on_create = accept
+        cluster.on_create = exceed_quota
 
-    turned_away(cluster, 1, then=refuse)
+    reject_pods(cluster, 1, then=refuse)
     (result,) = run_smoke_test(cluster, TEST, ["w1"], pace()).results
     assert (result.passed, "quota exceeded" in result.reason) == (False, True)
     assert cluster.store_pods == []
@@ -304,12 +304,12 @@ def test_server_that_fails_during_the_wait_is_retried() -> None:
     succeed(cluster)
     lists = []
 
-    def away(_cluster: FakeCluster) -> None:
+    def fail(_cluster: FakeCluster) -> None:
         lists.append(1)
         if len(lists) in (3, 4):  # the wait, twice
             raise ApiError("etcd has no leader", 503)
 
-    cluster.on_list = away
+    cluster.on_list = fail
     (result,) = run_smoke_test(cluster, TEST, ["w1"], pace()).results
     assert result.phase == "Succeeded"
     assert len(lists) > 4
@@ -318,10 +318,10 @@ def test_server_that_fails_during_the_wait_is_retried() -> None:
 def test_deleted_pod_fails_the_node() -> None:
     cluster = cluster_of("w1")
 
-    def vanish(api: FakeCluster) -> None:
+    def delete_pods(api: FakeCluster) -> None:
         api.store_pods = []
 
-    cluster.on_list = vanish
+    cluster.on_list = delete_pods
     (result,) = run_smoke_test(cluster, TEST, ["w1"], pace()).results
     assert (result.phase, result.passed) == ("Deleted", False)
 

@@ -112,8 +112,8 @@ def test_pods_beside_pods_of_others_pass() -> None:
 
 
 @pytest.mark.parametrize(("used", "amount"), [(8, 17), (9, 33)])
-def test_pod_that_is_too_large_tempts_the_scheduler_to_no_eviction(used: int, amount: int) -> None:
-    """What the node as a whole has not free is requested in full."""
+def test_pod_that_is_too_large_causes_no_eviction(used: int, amount: int) -> None:
+    """The request exceeds the free amount of the whole node."""
     cluster = FakeSharing([shared_node("w1", gpus=2)], [holder("a", used, 0)])
     assert (run(cluster).passed, requests(cluster)[-1]) == (True, amount)
 
@@ -136,7 +136,7 @@ def test_nodes_are_tested_at_once() -> None:
         (shared_node("w1", unschedulable=True), [], True, "cordoned"),
         (shared_node("w1", ready=False), [], False, "is not Ready: CNI is missing"),
         (shared_node("w1", taints=[{"key": "t", "effect": "NoSchedule"}]), [], False, "taint t:NoSchedule"),
-        (node("w1", 1), [], False, "offers 0 aliyun.com/gpu-mem, so a device plugin has to be deployed"),
+        (node("w1", 1), [], False, "has 0 allocatable aliyun.com/gpu-mem, so a device plugin has to be deployed"),
         (shared_node("w1", gpus=0), [], False, "without aliyun.com/gpu-count; restart the device plugin there"),
         (shared_node("w1", 1, 2), [], True, "has GPUs of 1 aliyun.com/gpu-mem, which 2 pods cannot share"),
         (shared_node("w1"), [holder("a", 10, 0)], True, "busy: 10 of 16 aliyun.com/gpu-mem are in use by default/a"),
@@ -153,7 +153,7 @@ def test_run_in_check_mode_creates_no_pod() -> None:
     cluster = FakeSharing([shared_node("w1"), node("w2")])
     results = run_smoke_test(cluster, TEST, ["w1", "w2", "w9"], pace(), check_mode=True).results
     assert [(result.passed, result.skipped) for result in results] == [(False, True), (False, True), (False, False)]
-    assert "at present it offers 0 aliyun.com/gpu-mem" in results[1].reason
+    assert "at present it has 0 allocatable aliyun.com/gpu-mem" in results[1].reason
     assert cluster.created == []
 
 
@@ -183,11 +183,11 @@ def test_pod_that_is_not_scheduled_fails_the_node(message: str, words: str) -> N
 def test_pod_that_fits_on_no_gpu_beside_pods_of_others_skips_the_node(message: str) -> None:
     cluster = FakeSharing([shared_node("w1", gpus=2)])
 
-    def take(made: dict[str, Any]) -> None:
+    def allocate_gpus(made: dict[str, Any]) -> None:
         if cluster.request_of(made) == SMALL:
             cluster.store_pods += [holder("a", 15, 0), holder("b", 15, 1)]
 
-    cluster.on_placed = take
+    cluster.on_placed = allocate_gpus
     refuse(cluster, message, LARGE)
     result = run(cluster)
     assert (result.passed, result.skipped) == (False, True)
@@ -264,11 +264,11 @@ def test_pods_on_different_gpus_skip_the_node() -> None:
 def test_pods_that_see_different_gpus_do_not_pass(annotation: str, skipped: bool, words: str) -> None:
     cluster = FakeSharing([shared_node("w1")])
 
-    def swap(made: dict[str, Any]) -> None:
+    def log_other_gpu(made: dict[str, Any]) -> None:
         if cluster.request_of(made) == LARGE:
             cluster.logs[made["metadata"]["name"]] = f"NVIDIA_VISIBLE_DEVICES={uuid_of('w1', 1)}\nTest PASSED\n"
 
-    cluster.on_placed = swap
+    cluster.on_placed = log_other_gpu
     result = run(cluster, replace(TEST, shared=[replace(MEMORY, gpu_annotation=annotation)]))
     assert (result.passed, result.skipped) == (False, skipped)
     assert words.format(f"{uuid_of('w1', 0)} and {uuid_of('w1', 1)}") in result.reason
@@ -302,7 +302,7 @@ def test_log_that_cannot_be_read_is_reported() -> None:
         ("0/1 nodes are available: 1 Insufficient cpu.", "for another reason than its size: 0/1 nodes"),
     ],
 )
-def test_pod_that_is_pending_for_another_reason_than_its_size_fails_the_node(message: str, words: str) -> None:
+def test_pod_pending_for_another_reason_than_its_size_fails_the_node(message: str, words: str) -> None:
     cluster = FakeSharing([shared_node("w1")])
     refuse(cluster, message, TOO_MUCH)
     result = run(cluster)
@@ -360,10 +360,10 @@ def test_refused_pod_fails_only_its_node(amount: int) -> None:
 def test_deleted_pod_fails_the_node(amount: int) -> None:
     cluster = FakeSharing([shared_node("w1")])
 
-    def vanish(_cluster: FakeCluster) -> None:
+    def delete_pods(_cluster: FakeCluster) -> None:
         cluster.store_pods = [item for item in cluster.store_pods if cluster.request_of(item) != amount]
 
-    cluster.on_list = vanish
+    cluster.on_list = delete_pods
     result = run(cluster)
     assert not result.passed
     assert "was deleted by others during the test" in result.reason
@@ -404,7 +404,7 @@ def test_server_that_fails_during_a_wait_is_retried(status: int, last: int) -> N
     def interrupt(_cluster: FakeCluster) -> None:
         lists.append(1)
         if len(lists) == last:
-            raise ApiError("gone away", status)
+            raise ApiError("cannot be reached", status)
 
     cluster.on_list = interrupt
     assert run(cluster).passed
@@ -415,12 +415,12 @@ def test_server_that_fails_between_pods_ends_the_run_without_pods() -> None:
     cluster = FakeSharing([shared_node("w1")])
     place = cluster.on_create
 
-    def away(made: dict[str, Any]) -> None:
+    def fail(made: dict[str, Any]) -> None:
         if cluster.request_of(made) == LARGE:
             raise ApiError("cannot be reached", 0)
         place(made)
 
-    cluster.on_create = away
+    cluster.on_create = fail
     with pytest.raises(ApiError):
         run_smoke_test(cluster, TEST, ["w1"], pace())
     assert cluster.store_pods == []

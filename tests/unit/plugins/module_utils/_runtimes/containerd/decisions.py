@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is decided on the configuration of containerd, as tests ask it."""
+"""Plans of containerd's configuration, and access to their parts."""
 
 from __future__ import annotations
 

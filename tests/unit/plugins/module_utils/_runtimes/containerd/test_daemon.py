@@ -22,8 +22,8 @@ if t.TYPE_CHECKING:
 BINARY = "/usr/bin/nvidia-container-runtime"
 
 
-class Containerd:
-    """A fake of the program; keeps what it was given to read."""
+class FakeContainerd:
+    """A fake of the program, which stores the configuration that it reads."""
 
     def __init__(self, status: int = 0, output: str = "version = 3\n", errors: str = "") -> None:
         self.answer = (status, output, errors)
@@ -42,8 +42,8 @@ class Containerd:
 
 
 class TestValidateFile:
-    def test_candidate_is_private_and_gone_afterwards(self, tmp_path: Path) -> None:
-        fake = Containerd()
+    def test_candidate_is_private_and_removed(self, tmp_path: Path) -> None:
+        fake = FakeContainerd()
         verdict = daemon.validate_file("/x/containerd", "/etc/c.toml", b"version = 3\n", str(tmp_path), fake)
         assert verdict == Verdict(None, {"version": 3})
         assert fake.command[0] == "/x/containerd"
@@ -53,7 +53,7 @@ class TestValidateFile:
         assert list(tmp_path.iterdir()) == []
 
     def test_relative_imports_are_resolved_beside_the_file(self, tmp_path: Path) -> None:
-        fake = Containerd()
+        fake = FakeContainerd()
         data = b'version = 3\nimports = ["conf.d/*.toml", "/abs/x.toml"]\n'
         daemon.validate_file("containerd", "/etc/containerd/c.toml", data, str(tmp_path), fake)
         assert loads(fake.read.decode())["imports"] == ["/etc/containerd/conf.d/*.toml", "/abs/x.toml"]
@@ -68,11 +68,11 @@ class TestValidateFile:
     )
     def test_refusal_quotes_containerd(self, tmp_path: Path, errors: str, expected: str | None) -> None:
         data = b'version = 3\npassword = "hunter2"\n'
-        verdict = daemon.validate_file("containerd", "/etc/c.toml", data, str(tmp_path), Containerd(1, "", errors))
+        verdict = daemon.validate_file("containerd", "/etc/c.toml", data, str(tmp_path), FakeContainerd(1, "", errors))
         assert verdict.refusal == (expected or "failed to load TOML from /etc/c.toml: bad thing")
 
     def test_unreadable_output_has_no_effective_configuration(self, tmp_path: Path) -> None:
-        assert daemon.validate_file("c", "/c", b"", str(tmp_path), Containerd(0, "= not TOML")) == Verdict(None, {})
+        assert daemon.validate_file("c", "/c", b"", str(tmp_path), FakeContainerd(0, "= not TOML")) == Verdict(None, {})
 
 
 class TestEffect:
@@ -92,7 +92,9 @@ class TestEffect:
             ({"default": "nvidia"}, {"set_default": False}, "has nvidia as the default runtime"),
         ],
     )
-    def test_checks(self, verdict: dict[str, t.Any], requested: dict[str, t.Any], words: str | None) -> None:
+    def test_check_effect_of_each_request(
+        self, verdict: dict[str, t.Any], requested: dict[str, t.Any], words: str | None
+    ) -> None:
         request = Request(path="/etc/c.toml", **requested)
         if words is None:
             daemon.check_effect(self.effective(**verdict), request)
@@ -115,4 +117,4 @@ class TestRelease:
         ],
     )
     def test_release_is_read_from_the_version(self, answer: tuple[int, str, str], expected: Release | None) -> None:
-        assert daemon.read_release("containerd", Containerd(*answer)) == expected
+        assert daemon.read_release("containerd", FakeContainerd(*answer)) == expected

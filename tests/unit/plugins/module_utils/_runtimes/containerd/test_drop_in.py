@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The runtime in a file of its own, which config.toml imports."""
+"""The runtime in a drop-in that config.toml imports."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.container
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import (
     NVIDIA_V3,
     DropInNode,
-    meaning,
-    section,
+    load_file,
+    load_section,
 )
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.samples import (
     DOCKER,
@@ -28,14 +28,14 @@ CRI = f'plugins."{V3}".containerd'
 
 
 class TestPresent:
-    def test_the_drop_in_has_what_is_not_there_yet(self, tmp_path: Path) -> None:
+    def test_drop_in_has_only_missing_settings(self, tmp_path: Path) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
         answer = node.run("present", set_default=True)
         assert answer["changed"]
         assert answer["restart_required"]
         assert answer["files"] == [str(node.file), str(node.config)]
         assert (answer["config_version"], answer["plugin_id"], answer["default_runtime_name"]) == (3, V3, "nvidia")
-        assert meaning(node.file) == {
+        assert load_file(node.file) == {
             "version": 3,
             "plugins": {
                 V3: {
@@ -72,7 +72,7 @@ class TestPresent:
     @pytest.mark.parametrize(
         "pattern", ["{folder}/*.toml", "conf.d/*.toml", "{folder}/50-nvidia.toml", "conf.d/5?-*", "./conf.d//*"]
     )
-    def test_a_file_that_imports_it_already_stays(self, tmp_path: Path, pattern: str) -> None:
+    def test_file_with_the_import_is_unchanged(self, tmp_path: Path, pattern: str) -> None:
         folder = tmp_path / "etc" / "containerd" / "conf.d"
         text = f'imports = ["{pattern.format(folder=folder)}"]\n{KUBEADM_V3}'
         node = DropInNode(tmp_path, text)
@@ -87,65 +87,65 @@ class TestPresent:
     @pytest.mark.parametrize(
         "pattern", ["conf.d/*.conf", "*/*/50-nvidia.toml", "conf.d/deep/*.toml", "conf.d/5?-nvidia.toml"]
     )
-    def test_other_imports_are_not_enough(self, tmp_path: Path, pattern: str) -> None:
-        node = DropInNode(tmp_path, f'imports = ["{pattern}"] # theirs\n{KUBEADM_V3}')
+    def test_other_imports_are_extended(self, tmp_path: Path, pattern: str) -> None:
+        node = DropInNode(tmp_path, f'imports = ["{pattern}"] # site\n{KUBEADM_V3}')
         node.run("present")
-        assert node.text() == f'imports = ["{pattern}", "{node.file}"] # theirs\n{KUBEADM_V3}'
+        assert node.text() == f'imports = ["{pattern}", "{node.file}"] # site\n{KUBEADM_V3}'
 
     @pytest.mark.parametrize("content", [None, "", "# nothing yet\n", 'root = "/data"\n'])
     def test_a_file_without_a_version_gets_one(self, tmp_path: Path, content: str | None) -> None:
         node = DropInNode(tmp_path, content)
         node.run("present")
-        assert meaning(node.config)["version"] == meaning(node.file)["version"] == 3
+        assert load_file(node.config)["version"] == load_file(node.file)["version"] == 3
         node.run("absent")
         assert (node.text() if node.config.exists() else None) == content
 
-    def test_it_follows_the_file(self, tmp_path: Path) -> None:
+    def test_drop_in_follows_the_file(self, tmp_path: Path) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
         node.run("present")
         text = node.text()
         node.config.write_text(text.replace("SystemdCgroup = true", "SystemdCgroup = false"), encoding="utf-8")
         answer = node.run("present")
-        assert section(node.file)["runtimes"]["nvidia"]["options"]["SystemdCgroup"] is False
+        assert load_section(node.file)["runtimes"]["nvidia"]["options"]["SystemdCgroup"] is False
         assert "inherit from runtime runc" in answer["reasons"]
         assert not node.run("present")["changed"]
 
-    def test_no_longer_the_default(self, tmp_path: Path) -> None:
+    def test_set_default_false_removes_the_default(self, tmp_path: Path) -> None:
         node = DropInNode(tmp_path, f'version = 3\n[{CRI}]\ndefault_runtime_name = "runc"\n')
         node.run("present", set_default=True)
         answer = node.run("present", set_default=False)
-        assert "default_runtime_name" not in section(node.file)
+        assert "default_runtime_name" not in load_section(node.file)
         assert answer["default_runtime_name"] == "runc"
 
     def test_the_default_of_the_file_is_overridden_in_the_drop_in(self, tmp_path: Path) -> None:
         node = DropInNode(tmp_path, f'version = 3\n[{CRI}]\ndefault_runtime_name = "nvidia"\n')
         node.run("present", set_default=False)
-        assert section(node.file)["default_runtime_name"] == "runc"
+        assert load_section(node.file)["default_runtime_name"] == "runc"
 
-    def test_what_others_import_before_counts_and_is_not_repeated(self, tmp_path: Path) -> None:
+    def test_earlier_imports_are_read_and_not_repeated(self, tmp_path: Path) -> None:
         crun = (
             f'[{CRI}]\ndefault_runtime_name = "crun"\n[{CRI}.runtimes.crun]\nruntime_type = "io.containerd.runc.v2"\n'
         )
         crun += f'[{CRI}.runtimes.crun.options]\nSystemdCgroup = true\nBinaryName = "/usr/bin/crun"\n'
         node = DropInNode(tmp_path, 'version = 3\nimports = ["conf.d/*.toml"]\n', _10=crun)
         answer = node.run("present")
-        assert list(section(node.file)) == ["runtimes"]
-        assert list(section(node.file)["runtimes"]) == ["nvidia"]
-        assert section(node.file)["runtimes"]["nvidia"]["options"]["SystemdCgroup"] is True
+        assert list(load_section(node.file)) == ["runtimes"]
+        assert list(load_section(node.file)["runtimes"]) == ["nvidia"]
+        assert load_section(node.file)["runtimes"]["nvidia"]["options"]["SystemdCgroup"] is True
         assert answer["default_runtime_name"] == "crun"
 
-    def test_settings_go_into_the_drop_in(self, tmp_path: Path) -> None:
+    def test_settings_are_written_to_the_drop_in(self, tmp_path: Path) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
         node.run("present", settings={"plugins": {V3: {"max_container_log_line_size": 1}}})
-        assert meaning(node.file)["plugins"][V3]["max_container_log_line_size"] == 1
+        assert load_file(node.file)["plugins"][V3]["max_container_log_line_size"] == 1
 
-    def test_what_another_file_sets_before_is_set_back(self, tmp_path: Path) -> None:
+    def test_settings_of_earlier_files_are_overridden(self, tmp_path: Path) -> None:
         file = f'[plugins."{V3}"]\nenable_cdi = true\nmax_container_log_line_size = 16384\n'
         earlier = file.replace("true", "false").replace("16384", "8192")
         node = DropInNode(tmp_path, f'version = 3\nimports = ["conf.d/*.toml"]\n{file}', _10=earlier)
         requested = {"enable_cdi": True, "settings": {"plugins": {V3: {"max_container_log_line_size": 16384}}}}
         node.run("present", **requested)
-        section = meaning(node.file)["plugins"][V3]
+        section = load_file(node.file)["plugins"][V3]
         assert (section["enable_cdi"], section["max_container_log_line_size"]) == (True, 16384)
         assert not node.run("present", **requested)["changed"]
 
@@ -156,12 +156,12 @@ class TestPresent:
         node.run("present")
         assert node.file.stat().st_mode & 0o777 == expected
 
-    def test_the_file_may_name_the_default_before(self, tmp_path: Path) -> None:
+    def test_default_named_by_the_file_is_kept(self, tmp_path: Path) -> None:
         node = DropInNode(tmp_path, f'version = 3\n[{CRI}]\ndefault_runtime_name = "nvidia"\n')
         assert node.run("present", check=True)["default_runtime_name"] == "nvidia"
         assert node.run("present")["default_runtime_name"] == "nvidia"
         with node.file.open("a", encoding="utf-8") as stream:
-            stream.write("# theirs\n")
+            stream.write("# site\n")
         assert node.run("present", set_default=True, enable_cdi=False)["changed"]
 
     def test_a_program_that_rewrites_the_file_is_named(self, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ class TestPresent:
     def test_version_2_keeps_its_own_runc(self, tmp_path: Path) -> None:
         node = DropInNode(tmp_path, "version = 2\n")
         node.run("present")
-        assert list(meaning(node.file)["plugins"][V2]["containerd"]["runtimes"]) == ["nvidia"]
+        assert list(load_file(node.file)["plugins"][V2]["containerd"]["runtimes"]) == ["nvidia"]
 
 
 class TestRefused:
@@ -196,7 +196,7 @@ class TestRefused:
             ("2.1", "# File generated by k3s. DO NOT EDIT.\nversion = 3\n", {}, "rendered by k3s"),
         ],
     )
-    def test_what_a_drop_in_cannot_do(
+    def test_impossible_drop_in_is_refused(
         self, tmp_path: Path, release: str, text: str, requested: dict[str, t.Any], words: str
     ) -> None:
         node = DropInNode(tmp_path, text, release)
@@ -220,18 +220,18 @@ class TestRefused:
             ("_50-nvidia", f"plugins.'{V3}' = 1\n", {}, "has to be a table"),
         ],
     )
-    def test_files_beside_it(
+    def test_conflicting_drop_ins_are_refused(
         self, tmp_path: Path, name: str, text: str, requested: dict[str, t.Any], words: str
     ) -> None:
         node = DropInNode(tmp_path, 'version = 3\nimports = ["conf.d/*.toml"]\n', **{name: text})
         with pytest.raises(ConfigError, match=words):
             node.run("present", **requested)
 
-    def test_what_comes_before_is_overridden(self, tmp_path: Path) -> None:
+    def test_earlier_drop_ins_are_overridden(self, tmp_path: Path) -> None:
         text = NVIDIA_V3.replace("/usr/bin/", "/opt/")
         node = DropInNode(tmp_path, 'version = 3\nimports = ["conf.d/*.toml"]\n', _40=text)
         node.run("present")
-        assert section(node.file)["runtimes"] == {
+        assert load_section(node.file)["runtimes"] == {
             "nvidia": {"options": {"BinaryName": "/usr/bin/nvidia-container-runtime"}}
         }
 
@@ -242,13 +242,13 @@ class TestRefused:
         assert node.text() == KUBEADM_V3
 
     @pytest.mark.parametrize("name", ["conf.d/x.toml", "/etc/containerd/conf.d/*.toml", "{config}"])
-    def test_a_path_that_cannot_be_imported(self, tmp_path: Path, name: str) -> None:
+    def test_path_that_cannot_be_imported_is_refused(self, tmp_path: Path, name: str) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
         for state in ("present", "absent"):
             with pytest.raises(ConfigError, match="give another file by its absolute path"):
                 node.run(state, drop_in=name.format(config=node.config))
 
-    def test_what_cannot_be_imported_is_not_written(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_failed_import_writes_no_drop_in(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
 
         def refuse(*_: t.Any) -> t.Any:

@@ -13,8 +13,8 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._config.change_log 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import (
     DropInNode,
-    meaning,
-    section,
+    load_file,
+    load_section,
 )
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.samples import (
     KUBEADM_V3,
@@ -28,7 +28,7 @@ CRI = f'plugins."{V3}".containerd'
 class TestAbsent:
     @pytest.mark.parametrize("text", [None, "", KUBEADM_V3, SITE_V3])
     @pytest.mark.parametrize("drop_in", [None, ""])
-    def test_the_first_bytes(self, tmp_path: Path, text: str | None, drop_in: str | None) -> None:
+    def test_undo_restores_the_original_bytes(self, tmp_path: Path, text: str | None, drop_in: str | None) -> None:
         node = DropInNode(tmp_path, text)
         node.run("present", set_default=True, systemd_cgroup=True)
         before = node.snapshot()
@@ -43,7 +43,7 @@ class TestAbsent:
         assert not list(node.root.rglob("*.json"))
         assert not node.run("absent")["changed"]
 
-    def test_imports_of_others_stay(self, tmp_path: Path) -> None:
+    def test_imports_of_others_are_kept(self, tmp_path: Path) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
         node.run("present")
         others = node.text().replace(f"['{node.file}'", f"['/a.toml', '{node.file}', '/b.toml'")
@@ -52,50 +52,50 @@ class TestAbsent:
         node.run("absent")
         assert node.text() == others.replace(f" '{node.file}',", "")
 
-    def test_an_import_that_others_removed_is_ignored(self, tmp_path: Path) -> None:
+    def test_import_removed_by_others_is_ignored(self, tmp_path: Path) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
         node.run("present")
-        node.config.write_text(KUBEADM_V3 + "# theirs\n", encoding="utf-8")
+        node.config.write_text(KUBEADM_V3 + "# site\n", encoding="utf-8")
         node.run("absent")
-        assert node.text() == KUBEADM_V3 + "# theirs\n"
+        assert node.text() == KUBEADM_V3 + "# site\n"
         assert not node.file.exists()
 
     @pytest.mark.parametrize("drop_in", [None, ""])
-    def test_a_conflict_leaves_both_files(self, tmp_path: Path, drop_in: str | None) -> None:
+    def test_conflict_changes_neither_file(self, tmp_path: Path, drop_in: str | None) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
         node.run("present")
         text = node.file.read_text(encoding="utf-8")
-        node.file.write_text(text.replace("/usr/bin/nvidia-container-runtime", "/opt/theirs"), encoding="utf-8")
+        node.file.write_text(text.replace("/usr/bin/nvidia-container-runtime", "/opt/other"), encoding="utf-8")
         files = [node.file.read_bytes(), node.config.read_bytes()]
         with pytest.raises(ConfigError, match=r"50-nvidia\.toml .*BinaryName.* remove that setting, then run again\.$"):
             node.run("absent", drop_in=drop_in)
         assert [node.file.read_bytes(), node.config.read_bytes()] == files
 
-    def test_a_drop_in_that_others_removed_leaves_no_import(self, tmp_path: Path) -> None:
+    def test_drop_in_removed_by_others_leaves_no_import(self, tmp_path: Path) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
         node.run("present")
         node.file.unlink()
         node.run("absent", drop_in=None)
         assert node.text() == KUBEADM_V3
 
-    def test_with_settings_of_others_the_drop_in_stays_imported(self, tmp_path: Path) -> None:
+    def test_drop_in_with_settings_of_others_stays_imported(self, tmp_path: Path) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
         node.run("present")
         with node.file.open("a", encoding="utf-8") as stream:
             stream.write(f'[plugins."{V3}".cni]\nbin_dir = "/opt/bin"\n')
         node.run("absent")
-        assert meaning(node.file)["plugins"] == {V3: {"cni": {"bin_dir": "/opt/bin"}}}
-        assert meaning(node.config)["imports"] == [str(node.file)]
+        assert load_file(node.file)["plugins"] == {V3: {"cni": {"bin_dir": "/opt/bin"}}}
+        assert load_file(node.config)["imports"] == [str(node.file)]
 
     def test_two_runtimes_in_one_drop_in(self, tmp_path: Path) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
         node.run("present")
         node.run("present", runtime_name="nvidia-legacy")
-        assert sorted(section(node.file)["runtimes"]) == ["nvidia", "nvidia-legacy"]
+        assert sorted(load_section(node.file)["runtimes"]) == ["nvidia", "nvidia-legacy"]
         for check in (True, False):
             assert [each["after_header"] for each in [node.run("absent", check=check)["diff"]]] == [str(node.file)]
-        assert meaning(node.config)["imports"] == [str(node.file)]
-        assert list(section(node.file)["runtimes"]) == ["nvidia-legacy"]
+        assert load_file(node.config)["imports"] == [str(node.file)]
+        assert list(load_section(node.file)["runtimes"]) == ["nvidia-legacy"]
         node.run("absent", runtime_name="nvidia-legacy")
         assert node.text() == KUBEADM_V3
         assert not node.folder.exists()
@@ -106,14 +106,14 @@ class TestAbsent:
         names = {"nvidia": "", "nvidia-legacy": str(node.folder / "60-legacy.toml")}
         for name, file in names.items():
             node.run("present", runtime_name=name, drop_in=file)
-        assert len(meaning(node.config)["imports"]) == 2
+        assert len(load_file(node.config)["imports"]) == 2
         for n in order:
             name, file = list(names.items())[n]
             node.run("absent", runtime_name=name, drop_in=file)
         assert node.text() == KUBEADM_V3
         assert not node.folder.exists() or list(node.folder.iterdir()) == []
 
-    def test_a_default_that_others_rely_on_is_refused(self, tmp_path: Path) -> None:
+    def test_removal_of_default_of_others_is_refused(self, tmp_path: Path) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
         node.run("present", set_default=True)
         node.config.write_text(f'{node.text()}[{CRI}]\ndefault_runtime_name = "nvidia"\n', encoding="utf-8")
@@ -122,7 +122,7 @@ class TestAbsent:
             node.run("absent", check=True)
         assert node.snapshot() == before
 
-    def test_through_a_wildcard_of_theirs_nothing_has_to_be_given(self, tmp_path: Path) -> None:
+    def test_undo_with_wildcard_import_finds_the_drop_in(self, tmp_path: Path) -> None:
         text = f'imports = ["conf.d/*.toml"]\n{KUBEADM_V3}'
         node = DropInNode(tmp_path, text)
         node.run("present")
@@ -136,7 +136,7 @@ class TestAbsent:
         assert not node.folder.exists()
         assert list_changed_files(node.host.state_dir) == []
 
-    def test_an_import_that_is_left_is_no_runtime(self, tmp_path: Path) -> None:
+    def test_remaining_import_is_not_a_changed_file(self, tmp_path: Path) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
         node.run("present")
         with node.file.open("a", encoding="utf-8") as stream:
@@ -151,7 +151,7 @@ class TestAbsent:
         assert predicted == done
 
     @pytest.mark.parametrize("text", ["version = 3\nplugins = 5\n", "version = 3\nx = [\n"])
-    def test_a_file_that_others_broke_since(self, tmp_path: Path, text: str) -> None:
+    def test_file_broken_by_others_is_refused(self, tmp_path: Path, text: str) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
         node.run("present")
         node.config.write_text(text, encoding="utf-8")
@@ -160,7 +160,7 @@ class TestAbsent:
         assert node.text() == text
         assert node.file.exists()
 
-    def test_another_spelling_of_the_same_drop_in(self, tmp_path: Path) -> None:
+    def test_undo_by_another_path_of_the_drop_in(self, tmp_path: Path) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
         link = tmp_path / "link.d"
         node.folder.mkdir()
@@ -174,7 +174,7 @@ class TestAbsent:
 
 
 class TestFileAndDropIn:
-    def test_in_place_while_it_is_in_a_drop_in(self, tmp_path: Path) -> None:
+    def test_runtime_in_the_file_while_in_a_drop_in_is_refused(self, tmp_path: Path) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
         node.run("present")
         with pytest.raises(ConfigError, match=rf"is in the drop-in {node.file}: give drop_in: "):
@@ -184,7 +184,7 @@ class TestFileAndDropIn:
         node.run("absent", drop_in=None)
         assert node.run("present", drop_in=None)["files"] == [str(node.config)]
 
-    def test_a_drop_in_while_it_is_in_place(self, tmp_path: Path) -> None:
+    def test_drop_in_while_runtime_is_in_the_file_is_refused(self, tmp_path: Path) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
         node.run("present", drop_in=None)
         with pytest.raises(ConfigError, match="describes runtime nvidia itself"):
@@ -193,14 +193,14 @@ class TestFileAndDropIn:
         assert node.text() == KUBEADM_V3
         assert node.run("present")["changed"]
 
-    def test_a_drop_in_that_is_gone_is_none(self, tmp_path: Path) -> None:
+    def test_missing_drop_in_does_not_block_the_file(self, tmp_path: Path) -> None:
         node = DropInNode(tmp_path, KUBEADM_V3)
         node.run("present")
         node.file.unlink()
         assert node.run("present", drop_in=None)["changed"]
 
 
-def test_a_run_that_was_killed_between_the_files(tmp_path: Path) -> None:
+def test_run_interrupted_between_the_files_resumes(tmp_path: Path) -> None:
     node = DropInNode(tmp_path, KUBEADM_V3)
     next(node.steps("present"))
     assert node.file.exists()

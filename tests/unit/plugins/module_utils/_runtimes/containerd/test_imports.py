@@ -55,7 +55,7 @@ class TestFiles:
         assert [file.tree["root"] for file in found] == ["a", "b", "1", "z"]
 
     @pytest.mark.parametrize("value", [None, "c.d/*.toml", []])
-    def test_none(self, value: t.Any, tmp_path: Path) -> None:
+    def test_no_imports(self, value: t.Any, tmp_path: Path) -> None:
         tree = {} if value is None else {"imports": value}
         assert imports.imported_files(str(tmp_path / "config.toml"), tree, self.load) == []
 
@@ -67,21 +67,21 @@ class TestFiles:
             "runtimes": {"x": {"snapshotter": "1", "runtime_type": "2"}},
         }
 
-    def test_section_that_is_no_table(self, tmp_path: Path) -> None:
+    def test_section_that_is_not_a_table_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "x.toml").write_text(f"plugins.'{V3}' = 1\n", encoding="utf-8")
         with pytest.raises(ConfigError, match=r"/x\.toml: plugins.*has to be a table; correct it"):
             imports.imported_files(str(tmp_path / "config.toml"), {"imports": ["x.toml"]}, self.load)
 
     @pytest.mark.parametrize(
-        ("release", "version", "counts"), [("2.0", 3, False), ("2.2", 3, False), ("2.3", 3, True), ("", 3, True)]
+        ("release", "version", "is_read"), [("2.0", 3, False), ("2.2", 3, False), ("2.3", 3, True), ("", 3, True)]
     )
     @pytest.mark.parametrize("stated", [1, 2])
-    def test_lower_version_counts_from_2_3_on(self, release: str, version: int, stated: int, counts: bool) -> None:
+    def test_lower_version_is_read_since_2_3(self, release: str, version: int, stated: int, is_read: bool) -> None:
         known = Release(*map(int, release.split("."))) if release else None
         layout, file = schema(version), section(2 if stated == 2 else 3, {"snapshotter": "x"}, stated=stated)
-        assert imports.merge_section([file], layout, known) == ({"snapshotter": "x"} if counts else {})
+        assert imports.merge_section([file], layout, known) == ({"snapshotter": "x"} if is_read else {})
         warnings = imports.check_imports([file], layout, Request(path="/c", release=known))
-        assert bool(warnings) is not counts
+        assert bool(warnings) is not is_read
         assert all("bring both to one version" in warning and file.path in warning for warning in warnings)
 
 
@@ -112,16 +112,16 @@ class TestFiles:
         ("2.1", 3, section(3, {"default_runtime_name": "nvidia"}), {"set_default": False}, "default_runtime_name", 0),
         ("2.1", 3, section(3, {"default_runtime_name": "nvidia"}), {"set_default": True}, None, 0),
         ("2.1", 3, section(3, {"default_runtime_name": "crun"}), {}, None, 0),
-        # versions that do not go together
+        # conflicting versions
         ("2.1", 2, section(3, {}, stated=3), {}, "bring both to one version", 0),
         ("2.3", 3, section(3, {}, stated=4), {}, "bring both to one version", 0),
         ("2.3", 4, section(3, {}, stated=3), {}, None, 0),
-        # what is ignored hides nothing
+        # an ignored file overrides nothing
         ("2.1", 3, section(2, nvidia("/other"), stated=2), {}, None, 1),
         ("2.3", 3, section(2, nvidia("/other"), stated=2), {}, "BinaryName", 0),
     ],
 )
-def test_what_overrides_the_result(
+def test_overriding_imports_are_refused_or_warn(
     release: str, version: int, file: Imported, requested: dict[str, t.Any], problem: str | None, warns: int
 ) -> None:
     known = Release(*map(int, release.split("."))) if release else None

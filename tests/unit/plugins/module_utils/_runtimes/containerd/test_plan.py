@@ -65,7 +65,7 @@ class TestInheritance:
                 },
                 None,
                 {**RUNC, "options": {"BinaryName": BINARY}},
-                id="neither what is empty nor runtime_root and runtime_engine",
+                id="no empty settings, runtime_root or runtime_engine",
             ),
             pytest.param(
                 {"kata": KATA, "crun": {**RUNC, "options": {"BinaryName": "/usr/bin/crun", "SystemdCgroup": True}}},
@@ -84,7 +84,7 @@ class TestInheritance:
                 {"gvisor": {**RUNC, "pod_annotations": ["g"], "options": {"BinaryName": "/usr/bin/runsc"}}},
                 "gvisor",
                 {**RUNC, "options": {"BinaryName": BINARY}},
-                id="gVisor in runc's clothes",
+                id="gVisor with runc's type",
             ),
             pytest.param(
                 {"nvidia-legacy": {**RUNC, "pod_annotations": ["n"], "options": {"BinaryName": BINARY + ".legacy"}}},
@@ -96,11 +96,11 @@ class TestInheritance:
                 {"runc": {"runtime_type": "io.containerd.runtime.v1.linux", "runtime_engine": "x", "snapshotter": "y"}},
                 None,
                 {**RUNC, "options": {"BinaryName": BINARY}},
-                id="not from a shim that is gone",
+                id="not from a removed shim",
             ),
         ],
     )
-    def test_new_runtime(
+    def test_new_runtime_inherits_settings(
         self, runtimes: dict[str, t.Any], default_name: str | None, expected: dict[str, t.Any]
     ) -> None:
         named = {} if default_name is None else {"default_runtime_name": default_name}
@@ -109,10 +109,10 @@ class TestInheritance:
             assert runtime(result) == expected
             assert default(result) == (default_name or MISSING)
 
-    def test_site_options_stay_and_gaps_are_filled(self) -> None:
-        mine = {**RUNC, "pod_annotations": ["site"], "options": {"BinaryName": "/old", "NoNewKeyring": True}}
+    def test_site_options_are_kept_and_completed(self) -> None:
+        own = {**RUNC, "pod_annotations": ["site"], "options": {"BinaryName": "/old", "NoNewKeyring": True}}
         runc = {**RUNC, "pod_annotations": ["runc"], "snapshotter": "x", "options": {"SystemdCgroup": True}}
-        assert runtime(decide(tree_of(3, {"runc": runc, "nvidia": mine}))) == {
+        assert runtime(decide(tree_of(3, {"runc": runc, "nvidia": own}))) == {
             **RUNC,
             "pod_annotations": ["site"],
             "snapshotter": "x",
@@ -124,13 +124,13 @@ class TestInheritance:
         assert runtime(result)["runtime_type"] == "io.containerd.kata.v2"
         assert any("io.containerd.kata.v2" in warning for warning in result.warnings)
 
-    def test_imported_runc_is_a_source(self) -> None:
+    def test_imported_runc_is_inherited(self) -> None:
         imported = {"runtimes": {"runc": {**RUNC, "options": {"SystemdCgroup": True}}}}
         result = plan(tree_of(3, {}), Request(path="/c"), imported=imported)
         assert runtime(result)["options"]["SystemdCgroup"] is True
         assert runtime(result, "runc") is MISSING
 
-    def test_what_was_inherited_follows_its_source(self) -> None:
+    def test_inherited_settings_follow_their_source(self) -> None:
         path = ("plugins", V3, "containerd", "runtimes", "nvidia")
         before = tree_of(
             3,
@@ -149,36 +149,36 @@ class TestInheritance:
 
 class TestName:
     @pytest.mark.parametrize("name", ["nvidia", "nvidia-cdi", "n", "0", "x" * 63])
-    def test_accepted(self, name: str) -> None:
+    def test_valid_name_is_accepted(self, name: str) -> None:
         assert runtime(decide(tree_of(3, {}), runtime_name=name), name)
 
     @pytest.mark.parametrize(
         "name", ["", "nvidia\n", "a\nb", "../x", "a/b", "a.b", ".", "-a", "a-", "NVIDIA", "a b", "x" * 64]
     )
-    def test_refused(self, name: str) -> None:
+    def test_invalid_name_is_refused(self, name: str) -> None:
         with pytest.raises(ConfigError, match="cannot be the handler of a RuntimeClass") as caught:
             Request(path="/c", runtime_name=name)
         assert "\n" not in str(caught.value)
 
 
 class TestRuncWithoutType:
-    """containerd 2 completes it to runc v2, whatever version the file has; containerd 1.x does not."""
+    """containerd 2 completes the type to runc v2 in each file version; containerd 1.x does not."""
 
     RUNTIMES: t.ClassVar[dict[str, t.Any]] = {"runc": {"snapshotter": "x", "options": {"SystemdCgroup": True}}}
 
     @pytest.mark.parametrize(("version", "release"), [(3, "2.1"), (3, ""), (4, "2.4"), (2, "2.1")])
-    def test_is_inherited_from(self, version: int, release: str) -> None:
+    def test_it_is_inherited(self, version: int, release: str) -> None:
         result = decide(tree_of(version, self.RUNTIMES), release)
         expected = {**RUNC, "snapshotter": "x", "options": {"BinaryName": BINARY, "SystemdCgroup": True}}
         assert runtime(result) == expected
-        assert runtime(result, "runc") == self.RUNTIMES["runc"], "it is not ours to complete"
+        assert runtime(result, "runc") == self.RUNTIMES["runc"], "the unmanaged runc is changed"
         assert result.warnings == []
 
     @pytest.mark.parametrize(("version", "release"), [(2, "1.7"), (2, "")])
-    def test_not_on_1_x(self, version: int, release: str) -> None:
+    def test_it_is_not_inherited_on_1_x(self, version: int, release: str) -> None:
         assert runtime(decide(tree_of(version, self.RUNTIMES), release)) == {**RUNC, "options": {"BinaryName": BINARY}}
 
-    def test_empty_type_is_none(self) -> None:
+    def test_empty_type_is_not_runc(self) -> None:
         result = decide(tree_of(3, {"runc": {**self.RUNTIMES["runc"], "runtime_type": ""}}), "2.1")
         assert runtime(result) == {**RUNC, "options": {"BinaryName": BINARY}}
 
@@ -187,7 +187,7 @@ class TestRuncWithoutType:
         assert runtime(result, "runc")["options"] == {"SystemdCgroup": False}
         assert runtime(result)["options"]["SystemdCgroup"] is False
 
-    def test_it_has_to_agree_with_the_others(self) -> None:
+    def test_different_cgroup_driver_warns(self) -> None:
         nvidia = {**RUNC, "options": {"BinaryName": BINARY, "SystemdCgroup": False}}
         result = decide(tree_of(3, {**self.RUNTIMES, "nvidia": nvidia}), "2.1")
         assert any("true: runc; others: nvidia" in warning for warning in result.warnings)
@@ -217,7 +217,7 @@ class TestDefault:
             (None, False, None),
         ],
     )
-    def test_three_values(self, now: str | None, requested: bool | None, expected: str | None) -> None:
+    def test_set_default_of_each_value(self, now: str | None, requested: bool | None, expected: str | None) -> None:
         named = {} if now is None else {"default_runtime_name": now}
         result = decide(tree_of(3, {"runc": RUNC, "crun": RUNC}, **named), set_default=requested)
         assert default(result) == (expected or MISSING)
@@ -225,7 +225,7 @@ class TestDefault:
     @pytest.mark.parametrize(
         ("before", "expected"), [("crun", "crun"), (MISSING, MISSING), ("gone", "runc"), ("nvidia", "runc")]
     )
-    def test_false_puts_back_what_was_there(self, before: t.Any, expected: t.Any) -> None:
+    def test_false_restores_the_former_default(self, before: t.Any, expected: t.Any) -> None:
         tree = tree_of(3, {"runc": RUNC, "crun": RUNC, "nvidia": RUNC}, default_runtime_name="nvidia")
         managed: dict[tuple[str, ...], Managed] = {
             ("plugins", V3, "containerd", "default_runtime_name"): Managed("default", before)
@@ -248,7 +248,9 @@ class TestCdi:
             (3, False, None, False),
         ],
     )
-    def test_only_when_asked_and_not_in_vain(self, version: int, now: t.Any, requested: t.Any, expected: t.Any) -> None:
+    def test_enable_cdi_is_written_where_it_has_an_effect(
+        self, version: int, now: t.Any, requested: t.Any, expected: t.Any
+    ) -> None:
         tree = tree_of(version, {"runc": RUNC})
         plugin = tree["plugins"][V2 if version == 2 else V3]
         if now is not MISSING:
@@ -256,22 +258,22 @@ class TestCdi:
         result = decide(tree, enable_cdi=requested)
         assert get(result.target, ("plugins", result.schema.cri, "enable_cdi")) is expected
 
-    def test_gone_in_2_4(self) -> None:
+    def test_enable_cdi_on_2_4_warns(self) -> None:
         assert any("enable_cdi" in w for w in decide(tree_of(3, {"runc": RUNC}), "2.4", enable_cdi=False).warnings)
 
 
 class TestCgroupDriver:
-    def test_all_of_runcs_type_and_no_others(self) -> None:
+    def test_true_is_set_for_all_of_runcs_type(self) -> None:
         runtimes = {"runc": {**RUNC, "options": {"SystemdCgroup": False}}, "crun": RUNC, "kata": KATA}
         result = decide(tree_of(3, runtimes), systemd_cgroup=True)
         drivers = {name: get(runtime(result, name), ("options", "SystemdCgroup")) for name in (*runtimes, "nvidia")}
         assert drivers == {"runc": True, "crun": True, "kata": MISSING, "nvidia": True}
 
-    def test_runc_is_written_where_it_is_only_built_in(self) -> None:
+    def test_true_writes_the_built_in_runc(self) -> None:
         result = decide(tree_of(3, {}), systemd_cgroup=True)
         assert runtime(result, "runc") == {**RUNC, "options": {"SystemdCgroup": True}}
 
-    def test_false_takes_true_back_but_adds_nothing(self) -> None:
+    def test_false_replaces_true_and_adds_nothing(self) -> None:
         result = decide(
             tree_of(3, {"runc": {**RUNC, "options": {"SystemdCgroup": True}}, "crun": RUNC}), systemd_cgroup=False
         )
@@ -295,6 +297,6 @@ class TestCgroupDriver:
             ),
         ],
     )
-    def test_doubts(self, runtimes: dict[str, t.Any], words: str | None) -> None:
+    def test_cgroup_drivers_warn(self, runtimes: dict[str, t.Any], words: str | None) -> None:
         warnings = decide(tree_of(3, runtimes)).warnings
         assert (len(warnings) == 1 and words in warnings[0]) if words else not warnings

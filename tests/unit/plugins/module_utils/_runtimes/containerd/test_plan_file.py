@@ -53,19 +53,19 @@ class TestVersion:
             (tree_of(3, {"nvidia": {"options": 1}}), "2.1", "nvidia.options has to be a table"),
         ],
     )
-    def test_refused_with_the_remedy(self, tree: dict[str, t.Any], release: str, words: str) -> None:
+    def test_invalid_file_is_refused_with_a_remedy(self, tree: dict[str, t.Any], release: str, words: str) -> None:
         with pytest.raises(ConfigError, match=words) as caught:
             decide(tree, release)
         assert str(caught.value).startswith("/etc/c.toml")
         assert str(caught.value).endswith(".")
 
     @pytest.mark.parametrize(("release", "version"), [("1.6", 2), ("1.7", 2), ("2.0", 3), ("2.4", 3)])
-    def test_new_file(self, release: str, version: int) -> None:
+    def test_new_file_has_version_of_release(self, release: str, version: int) -> None:
         result = decide({}, release)
         assert result.target["version"] == version
         assert list(result.target) == ["version", "plugins"]
 
-    def test_settings_without_a_version_that_mean_the_same_everywhere_are_kept(self) -> None:
+    def test_settings_without_a_version_are_kept(self) -> None:
         tree = {"root": "/data", "disabled_plugins": ["cri", "aufs", "io.containerd.x.v1.y"], "grpc": {"gid": 1}}
         result = decide(tree, "1.7")
         assert result.target["disabled_plugins"] == ["io.containerd.snapshotter.v1.aufs", "io.containerd.x.v1.y"]
@@ -80,16 +80,16 @@ class TestVersion:
 
 
 class TestSettings:
-    def test_deep_merge(self) -> None:
+    def test_settings_are_merged_deeply(self) -> None:
         settings = {"plugins": {V3: {"x": 1, "containerd": {"runtimes": {"runc": {"snapshotter": "s"}}}}}, "debug": {}}
         result = decide(tree_of(3, {"runc": RUNC}), settings=settings)
         assert get(result.target, ("plugins", V3, "x")) == 1
         assert result.target["debug"] == {}
         assert runtime(result, "runc") == {**RUNC, "snapshotter": "s"}
-        assert runtime(result)["snapshotter"] == "s", "settings come first, so that they are inherited"
+        assert runtime(result)["snapshotter"] == "s", "settings are not inherited"
         assert result.kinds["plugins", V3, "x"] == "settings"
 
-    def test_options_of_the_module_win(self) -> None:
+    def test_options_override_settings(self) -> None:
         settings = {"plugins": {V3: {"containerd": {"default_runtime_name": "runc"}}}}
         assert default(decide(tree_of(3, {"runc": RUNC}), settings=settings, set_default=True)) == "nvidia"
 
@@ -103,14 +103,14 @@ class TestSettings:
             ({"version_note": {"x": 1}, "root": {"x": 1}}, "root is a value in /etc/c.toml, not a table"),
         ],
     )
-    def test_refused(self, settings: dict[str, t.Any], words: str) -> None:
+    def test_invalid_settings_are_refused(self, settings: dict[str, t.Any], words: str) -> None:
         with pytest.raises(ConfigError, match=words):
             decide({**tree_of(3, {"runc": RUNC}), "root": "/data"}, settings=settings)
 
 
 @pytest.mark.parametrize("name", samples.FILES)
 @pytest.mark.parametrize("requested", [{}, {"set_default": True, "systemd_cgroup": True, "enable_cdi": True}])
-def test_every_sample_keeps_what_it_had(name: str, requested: dict[str, t.Any]) -> None:
+def test_each_sample_keeps_its_settings(name: str, requested: dict[str, t.Any]) -> None:
     text, release = samples.FILES[name]
     tree = loads(text.replace("\r\n", "\n"))
     result = decide(tree, release, **requested)
@@ -136,7 +136,7 @@ def test_reasons_and_kinds_name_what_changed() -> None:
     assert decide(result.target).reasons == []
 
 
-def test_section_of_version_2_in_a_version_3_file_is_a_doubt() -> None:
+def test_section_of_version_2_in_a_version_3_file_warns() -> None:
     tree = tree_of(3, {"runc": {**RUNC, "options": {"SystemdCgroup": True}}})
     tree["plugins"][V2] = {"containerd": {"snapshotter": "x"}}
     assert [w for w in decide(tree).warnings if "2.0 to 2.2 ignores" in w]
@@ -154,7 +154,7 @@ def test_section_of_version_2_in_a_version_3_file_is_a_doubt() -> None:
         ({}, False, False),
     ],
 )
-def test_types(table: dict[str, t.Any], runc: bool, nvidia: bool) -> None:
+def test_types_of_runtimes(table: dict[str, t.Any], runc: bool, nvidia: bool) -> None:
     assert is_runc_type(table) is runc
     assert is_nvidia(table) is nvidia
 

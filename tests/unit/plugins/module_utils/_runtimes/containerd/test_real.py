@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Real containerds print what they make of a file before and after; the gates name one of each line in CONTAINERDS."""
+"""Each containerd of CONTAINERDS, set by the gates, prints its effective configuration before and after a change."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import samples
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import DropInNode, Node
 
-#: ansible-test passes PATH alone on.
+#: ansible-test passes only PATH.
 PROGRAMS = [path for path in os.environ.get("CONTAINERDS", "").split(os.pathsep) if path] or [
     path for path in [find_program(None, "containerd")] if path
 ]
 OWN = "its own default"
 CASES = [(program, name) for program in PROGRAMS for name in [OWN, *samples.FILES]] or [("", OWN)]
 
-pytestmark = pytest.mark.skipif(not PROGRAMS, reason="there is no containerd here")
+pytestmark = pytest.mark.skipif(not PROGRAMS, reason="no containerd is installed")
 
 
 def content(program: str, name: str) -> str:
-    """A sample, or all that this containerd would write itself."""
+    """Return a sample, or the default configuration of this containerd."""
     if name != OWN:
         return samples.FILES[name][0]
     done = subprocess.run([program, "config", "default"], check=True, stdout=subprocess.PIPE)
@@ -48,7 +48,7 @@ def effective(program: str, node: Node) -> t.Any:
 @pytest.mark.parametrize(
     ("program", "name"), CASES, ids=lambda value: Path(value).parent.name if "/" in value else value
 )
-def test_what_was_asked_and_nothing_else(tmp_path: Path, program: str, name: str) -> None:
+def test_only_requested_settings_change(tmp_path: Path, program: str, name: str) -> None:
     text = content(program, name)
     node = Node(tmp_path, text)
     node.release = release = daemon.read_release(program)
@@ -62,7 +62,7 @@ def test_what_was_asked_and_nothing_else(tmp_path: Path, program: str, name: str
     before = effective(program, node)
     assert node.present(set_default=True).changed
     assert not node.present(set_default=True).changed
-    check(text, before, effective(program, node))
+    check_changes(text, before, effective(program, node))
     node.absent()
     assert node.text() == text
 
@@ -70,7 +70,7 @@ def test_what_was_asked_and_nothing_else(tmp_path: Path, program: str, name: str
 @pytest.mark.parametrize(
     ("program", "name"), CASES, ids=lambda value: Path(value).parent.name if "/" in value else value
 )
-def test_the_same_in_a_drop_in(tmp_path: Path, program: str, name: str) -> None:
+def test_only_requested_settings_change_with_a_drop_in(tmp_path: Path, program: str, name: str) -> None:
     text = content(program, name)
     node = DropInNode(tmp_path, text)
     node.release = release = daemon.read_release(program)
@@ -86,14 +86,14 @@ def test_the_same_in_a_drop_in(tmp_path: Path, program: str, name: str) -> None:
     assert node.run("present", check=True, set_default=True)["changed"]
     assert node.run("present", set_default=True)["changed"]
     assert not node.run("present", set_default=True)["changed"]
-    check(text, before, effective(program, node))
+    check_changes(text, before, effective(program, node))
     node.run("absent")
     assert node.text() == text
     assert not node.folder.exists()
 
 
-def check(text: str, before: t.Any, after: t.Any) -> None:
-    """The runtime is what containerd makes of the files *after*, and nothing else changed."""
+def check_changes(text: str, before: t.Any, after: t.Any) -> None:
+    """Check that *after* has the runtime, and that nothing else changed."""
     layout = schema_of(after)
     assert layout is not None
     runtimes = get(after, layout.runtimes)
@@ -102,12 +102,12 @@ def check(text: str, before: t.Any, after: t.Any) -> None:
     assert get(after, (*layout.containerd, "default_runtime_name")) == "nvidia"
     assert runtimes["runc"]["runtime_type"] == "io.containerd.runc.v2"
     if get(before, layout.containerd) is not MISSING and "cri" not in str(before.get("disabled_plugins", [])):
-        # containerd counts the file itself, which lies elsewhere each time, among the imports.
+        # containerd lists the file itself, whose path varies, among the imports.
         allowed = (("imports",), (*layout.runtimes, "nvidia"), (*layout.containerd, "default_runtime_name"))
-        # Of a file that does not name runc, containerd 1.x shows its own table with all that may be in it, as long as no other is named.
+        # For a file without runc, containerd 1.x prints all settings of runc.
         own = schema_of(loads(text))
-        named = own is not None and "runc" in get(loads(text), own.runtimes, {})
-        added = () if named else ((*layout.runtimes, "runc"),)
+        has_runc = own is not None and "runc" in get(loads(text), own.runtimes, {})
+        added = () if has_runc else ((*layout.runtimes, "runc"),)
         others = [
             path
             for path in compare_leaves(before, after)

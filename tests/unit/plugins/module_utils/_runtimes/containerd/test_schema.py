@@ -49,7 +49,7 @@ def test_parse_release(text: str, expected: Release | None) -> None:
         (Release(2, 9), 3, None, True),
     ],
 )
-def test_release(release: Release, new: int, highest: int | None, merges: bool) -> None:
+def test_properties_of_each_release(release: Release, new: int, highest: int | None, merges: bool) -> None:
     assert (release.new_file_version, release.highest_file_version, release.merges_imports) == (new, highest, merges)
 
 
@@ -57,7 +57,7 @@ def test_release(release: Release, new: int, highest: int | None, merges: bool) 
     ("version", "plugin"),
     [(2, "io.containerd.grpc.v1.cri"), (3, "io.containerd.cri.v1.runtime"), (4, "io.containerd.cri.v1.runtime")],
 )
-def test_schema(version: int, plugin: str) -> None:
+def test_schema_of_each_version(version: int, plugin: str) -> None:
     assert schema(version).version == version
     assert schema(version).runtimes == ("plugins", plugin, "containerd", "runtimes")
 
@@ -72,10 +72,10 @@ def test_schema(version: int, plugin: str) -> None:
         ({"version": 3, "plugins": {CRI_V2: {"x": 1}}}, CRI_V2),
     ],
 )
-def test_setting_after_a_migration(tree: dict[str, object], plugin: str) -> None:
+def test_follow_migration_returns_new_path(tree: dict[str, object], plugin: str) -> None:
     assert follow_migration(("plugins", CRI_V2, "x"), tree) == ("plugins", plugin, "x")
 
 
-def test_no_schema_for_version_1() -> None:
+def test_schema_of_version_1_raises() -> None:
     with pytest.raises(ValueError, match="version 1"):
         schema(1)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Settings of types that containerd would not take are refused before anything is changed, and all others are merged."""
+"""Settings of a wrong type are refused before a change; all others are merged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if t.TYPE_CHECKING:
 
 ODD: list[t.Any] = [5, -1.5, True, "cri", "", [], ["cri"], [["cri"]], [{"cri": 1}], {}, {"cri": {}}, {"runc": 5}]
 
-#: What each type is called, and whether a value has it.
+#: The name of each type, and whether a value has it.
 TYPES: dict[str, t.Callable[[t.Any], bool]] = {
     "a table": lambda value: isinstance(value, dict),
     "a string": lambda value: isinstance(value, str),
@@ -59,8 +59,8 @@ READ: dict[tuple[str, ...], str] = {
 }
 
 
-def with_odd(tree: dict[str, t.Any], path: tuple[str, ...], value: t.Any) -> dict[str, t.Any]:
-    """Return *tree* with *value* at *path*, whatever was in the way."""
+def set_odd_value(tree: dict[str, t.Any], path: tuple[str, ...], value: t.Any) -> dict[str, t.Any]:
+    """Return a copy of *tree* with *value* at *path*; other values on the path become tables."""
     result = copy.deepcopy(tree)
     here = result
     for key in path[:-1]:
@@ -88,17 +88,21 @@ def refusal(where: str, path: tuple[str, ...], value: t.Any) -> str:
     return "" if TYPES[kind](value) else f"{where}: {format_path(path)} has to be {kind}; correct it and run again."
 
 
-def test_every_setting_is_refused_by_name_unless_it_has_its_type() -> None:
+def test_each_setting_of_a_wrong_type_is_refused_by_name() -> None:
     tree = loads(samples.DEFAULT_V3 % 3)
     refused = 0
     for path in READ:
         for value in ODD:
-            message = outcome(lambda path=path, value=value: check_file(with_odd(tree, path, value), "/etc/c.toml"))  # type: ignore[misc]
+            message = outcome(
+                lambda path=path, value=value: check_file(set_odd_value(tree, path, value), "/etc/c.toml")
+            )  # type: ignore[misc]
             assert message == refusal("/etc/c.toml", path, value), (path, value)
             refused += bool(message)
     assert refused > len(READ) * len(ODD) / 2
     check_file(tree, "/etc/c.toml")
-    assert not outcome(lambda: check_file(with_odd(tree, ("root",), 5), "/etc/c.toml")), "it is not read"
+    assert not outcome(lambda: check_file(set_odd_value(tree, ("root",), 5), "/etc/c.toml")), (
+        "a setting that is not read is refused"
+    )
 
 
 #: One setting of each type and each place, by the version of the file.
@@ -120,11 +124,11 @@ REQUESTS: list[dict[str, t.Any]] = [
 ]
 
 
-def test_a_file_with_an_odd_type_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
+def test_odd_type_in_the_file_is_refused(tmp_path: Path) -> None:
     for number, (version, path) in enumerate(PLACES):
         tree = loads(samples.DEFAULT_V2 if version == 2 else samples.DEFAULT_V3 % 3)
         for at, value in enumerate([5, {"runc": 5}, [], True]):
-            text = dumps(with_odd(tree, path, value))
+            text = dumps(set_odd_value(tree, path, value))
             node = Node(tmp_path / f"{number}-{at}", text, "1.7" if version == 2 else "2.1")
             expected = refusal(str(node.config), path, value)
             for requested in REQUESTS if expected else REQUESTS[1:2]:
@@ -135,14 +139,14 @@ def test_a_file_with_an_odd_type_is_refused_and_stays_as_it_is(tmp_path: Path) -
                 assert not node.present(**REQUESTS[1]).changed, (version, path, value)
 
 
-def test_a_file_in_which_others_wrote_an_odd_type_since_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
+def test_odd_type_written_by_others_is_refused(tmp_path: Path) -> None:
     for number, (version, path) in enumerate(PLACES):
         shipped = samples.DEBIAN if version == 2 else samples.DEFAULT_V3 % 3
         for at, value in enumerate([5, {"runc": 5}]):
             node = Node(tmp_path / f"{number}-{at}", shipped, "1.7" if version == 2 else "2.1")
             settings = {"debug": {"level": "info"}, "root": "/data"}
             node.present(set_default=True, systemd_cgroup=True, settings=settings)
-            text = dumps(with_odd(loads(node.text()), path, value))
+            text = dumps(set_odd_value(loads(node.text()), path, value))
             node.config.write_text(text, encoding="utf-8")
             expected = refusal(str(node.config), path, value)
             for act in (node.absent, node.present):
@@ -150,9 +154,9 @@ def test_a_file_in_which_others_wrote_an_odd_type_since_is_refused_and_stays_as_
             assert (node.text() == text) == bool(expected), (version, path, value)
 
 
-def test_a_version_that_is_no_number_is_refused(tmp_path: Path) -> None:
+def test_version_that_is_not_a_number_is_refused(tmp_path: Path) -> None:
     for number, value in enumerate(value for value in ODD if value != 5):
-        text = dumps(with_odd(loads(samples.DEFAULT_V3 % 3), ("version",), value))
+        text = dumps(set_odd_value(loads(samples.DEFAULT_V3 % 3), ("version",), value))
         node = Node(tmp_path / str(number), text)
         message = outcome(node.present)
         assert message == f"{node.config}: version has to be an integer such as 2 or 3; correct it and run again.", (
@@ -164,18 +168,20 @@ def test_a_version_that_is_no_number_is_refused(tmp_path: Path) -> None:
 TABLES = [("plugins", V3, *rest) for rest in ((), ("containerd",), ("containerd", "runtimes"))]
 
 
-def test_an_odd_type_in_an_imported_file_is_refused_with_its_name(tmp_path: Path) -> None:
+def test_odd_type_in_an_imported_file_is_refused_with_its_name(tmp_path: Path) -> None:
     for number, (path, value) in enumerate(itertools.product(TABLES, ODD)):
         node = Node(tmp_path / str(number), 'imports = ["more.toml"]\n' + samples.KUBEADM_V3)
         more = node.config.parent / "more.toml"
-        more.write_text(dumps(with_odd({}, path, value)), encoding="utf-8")
+        more.write_text(dumps(set_odd_value({}, path, value)), encoding="utf-8")
         assert outcome(node.present) == refusal(str(more), path, value), (path, value)
 
 
-def test_an_odd_type_in_settings_is_refused(tmp_path: Path) -> None:
+def test_odd_type_in_settings_is_refused(tmp_path: Path) -> None:
     for number, (path, value) in enumerate(itertools.product(TABLES, ODD)):
         node = Node(tmp_path / str(number), samples.KUBEADM_V3)
-        message = outcome(lambda node=node, path=path, value=value: node.present(settings=with_odd({}, path, value)))  # type: ignore[misc]
+        message = outcome(
+            lambda node=node, path=path, value=value: node.present(settings=set_odd_value({}, path, value))
+        )  # type: ignore[misc]
         wrong = refusal("", path, value)
         assert bool(message) == bool(wrong), (path, value)
         assert not message or message.startswith(

@@ -17,24 +17,24 @@ if t.TYPE_CHECKING:
 RUNC_OPTIONS = f'[plugins."{samples.V2}".containerd.runtimes.runc.options]\nSystemdCgroup = true\n'
 
 
-class TestOthersWriteToo:
-    def test_their_edits_stay(self, tmp_path: Path) -> None:
+class TestEditsOfOthers:
+    def test_edits_are_kept(self, tmp_path: Path) -> None:
         node = Node(tmp_path, samples.KUBEADM_V3)
         node.present(set_default=True)
-        node.config.write_text(node.text() + "# mine\n[debug]\nlevel = 'debug'\n", encoding="utf-8")
+        node.config.write_text(node.text() + "# edited\n[debug]\nlevel = 'debug'\n", encoding="utf-8")
         assert not node.present(set_default=True).changed
         node.absent()
-        assert node.text() == samples.KUBEADM_V3 + "# mine\n[debug]\nlevel = 'debug'\n"
+        assert node.text() == samples.KUBEADM_V3 + "# edited\n[debug]\nlevel = 'debug'\n"
 
-    def test_their_edits_stay_after_another_run(self, tmp_path: Path) -> None:
+    def test_edits_are_kept_after_another_run(self, tmp_path: Path) -> None:
         node = Node(tmp_path, samples.KUBEADM_V3)
         node.present()
-        node.config.write_text("# mine\n" + node.text(), encoding="utf-8")
+        node.config.write_text("# edited\n" + node.text(), encoding="utf-8")
         assert node.present(set_default=True).changed
         node.absent()
-        assert node.text() == "# mine\n" + samples.KUBEADM_V3
+        assert node.text() == "# edited\n" + samples.KUBEADM_V3
 
-    def test_their_value_of_a_managed_key_stays(self, tmp_path: Path) -> None:
+    def test_value_of_others_at_managed_key_is_kept(self, tmp_path: Path) -> None:
         node = Node(tmp_path, samples.DEFAULT_V3 % 3)
         node.present(set_default=True)
         node.config.write_text(
@@ -48,10 +48,10 @@ class TestOthersWriteToo:
         ("managed", "edited", "setting"),
         [
             ("name = 'nvidia'", "name = 'kata' # why", r"containerd\.default_runtime_name"),
-            ("/usr/bin/nvidia-container-runtime", "/opt/theirs", r"runtimes\.nvidia\.options\.BinaryName"),
+            ("/usr/bin/nvidia-container-runtime", "/opt/other", r"runtimes\.nvidia\.options\.BinaryName"),
         ],
     )
-    def test_their_third_value_is_refused(self, tmp_path: Path, managed: str, edited: str, setting: str) -> None:
+    def test_third_value_is_refused(self, tmp_path: Path, managed: str, edited: str, setting: str) -> None:
         node = Node(tmp_path, samples.DEFAULT_V3 % 3)
         node.present(set_default=True)
         text = node.text().replace(managed, edited)
@@ -62,7 +62,7 @@ class TestOthersWriteToo:
                 node.absent(check=check)
         assert node.text() == text
 
-    def test_their_value_of_what_the_runtime_inherited_goes_with_it(self, tmp_path: Path) -> None:
+    def test_edited_inherited_setting_is_removed_with_the_runtime(self, tmp_path: Path) -> None:
         node = Node(tmp_path, samples.KUBEADM_V3.replace("true", "false"))
         node.present()
         node.config.write_text(node.text().replace("SystemdCgroup = false", "SystemdCgroup = true"), encoding="utf-8")
@@ -78,16 +78,16 @@ class TestOthersWriteToo:
         node.absent()
         assert node.text() == samples.DEFAULT_V3 % 3
 
-    def test_default_that_others_gave_to_the_runtime_goes_with_it(self, tmp_path: Path) -> None:
+    def test_default_set_by_others_is_removed_with_the_runtime(self, tmp_path: Path) -> None:
         node = Node(tmp_path, samples.DEFAULT_V3 % 3)
         node.present()
         node.config.write_text(node.text().replace("name = 'runc'", "name = 'nvidia'"), encoding="utf-8")
-        gone = node.absent()
-        assert gone.facts["default_runtime_name"] == "runc"
+        outcome = node.absent()
+        assert outcome.facts["default_runtime_name"] == "runc"
         assert node.text() == samples.DEFAULT_V3 % 3
-        assert any("runc again" in warning for warning in gone.warnings)
+        assert any("runc again" in warning for warning in outcome.warnings)
 
-    def test_runc_stays_for_the_runtimes_of_others(self, tmp_path: Path) -> None:
+    def test_runc_is_kept_for_runtimes_of_others(self, tmp_path: Path) -> None:
         node = Node(tmp_path, samples.DEBIAN, "1.7")
         node.present()
         kata = f'[plugins."{samples.V2}".containerd.runtimes.kata]\nruntime_type = "io.containerd.kata.v2"\n'
@@ -97,18 +97,18 @@ class TestOthersWriteToo:
         assert "nvidia" not in node.text()
         assert any("runc stays" in warning for warning in warnings)
 
-    def test_runtime_that_was_there_without_a_type_stays(self, tmp_path: Path) -> None:
+    def test_earlier_runtime_without_a_type_is_kept(self, tmp_path: Path) -> None:
         text = samples.KUBEADM_V3 + f"[plugins.'{samples.V3}'.containerd.runtimes.nvidia]\npod_annotations = ['x']\n"
         node = Node(tmp_path, text)
         node.present()
         node.absent()
         assert node.text() == text
         node.present()
-        node.config.write_text("# mine\n" + node.text(), encoding="utf-8")
+        node.config.write_text("# edited\n" + node.text(), encoding="utf-8")
         node.absent()
-        assert node.text() == "# mine\n" + text
+        assert node.text() == "# edited\n" + text
 
-    def test_version_stays_for_the_settings_of_others(self, tmp_path: Path) -> None:
+    def test_version_is_kept_for_settings_of_others(self, tmp_path: Path) -> None:
         node = Node(tmp_path, samples.DOCKER, "2.1")
         node.present()
         node.config.write_text(
@@ -119,13 +119,13 @@ class TestOthersWriteToo:
         assert "disabled_plugins = []" in node.text()
         assert "nvidia" not in node.text()
 
-    def test_unmanaged_runtime_stays(self, tmp_path: Path) -> None:
+    def test_unmanaged_runtime_is_kept(self, tmp_path: Path) -> None:
         node = Node(tmp_path, "version = 3\n" + NVIDIA_V3)
-        gone = node.absent()
-        assert not gone.changed
-        assert any("no record" in warning for warning in gone.warnings)
+        outcome = node.absent()
+        assert not outcome.changed
+        assert any("no record" in warning for warning in outcome.warnings)
 
-    def test_migrated_file(self, tmp_path: Path) -> None:
+    def test_migrated_file_is_undone(self, tmp_path: Path) -> None:
         node = Node(tmp_path, samples.KUBEADM_V2, "2.1")
         node.present(set_default=True)
         node.config.write_text(
@@ -133,8 +133,8 @@ class TestOthersWriteToo:
         )
         assert not node.present(set_default=True).changed
         node.absent()
-        wanted = samples.KUBEADM_V2.replace(samples.V2, samples.V3).replace("version = 2", "version = 3")
-        assert loads(node.text()) == loads(wanted)
+        expected = samples.KUBEADM_V2.replace(samples.V2, samples.V3).replace("version = 2", "version = 3")
+        assert loads(node.text()) == loads(expected)
         assert "# the shim" in node.text()
 
 
@@ -146,39 +146,39 @@ class TestRuncOfOthers:
         node.config.write_text(node.text() + RUNC_OPTIONS, encoding="utf-8")
         if between:
             node.present(set_default=True)
-        gone = node.absent()
+        outcome = node.absent()
         runtimes = loads(node.text())["plugins"][samples.V2]["containerd"]["runtimes"]
         assert runtimes == {"runc": {"runtime_type": "io.containerd.runc.v2", "options": {"SystemdCgroup": True}}}
-        assert between or any("runc stays" in warning for warning in gone.warnings)
+        assert between or any("runc stays" in warning for warning in outcome.warnings)
 
-    def test_where_runc_is_built_in_too(self, tmp_path: Path) -> None:
+    def test_built_in_runc_keeps_settings_of_others(self, tmp_path: Path) -> None:
         node = Node(tmp_path, "version = 3\n", "2.1")
         node.present(systemd_cgroup=True)
         table = f'[plugins."{samples.V3}".containerd.runtimes.runc]\n'
-        node.config.write_text(node.text().replace(table, table + "snapshotter = 'theirs'\n"), encoding="utf-8")
+        node.config.write_text(node.text().replace(table, table + "snapshotter = 'other'\n"), encoding="utf-8")
         assert any("runc stays" in warning for warning in node.absent().warnings)
         runtimes = loads(node.text())["plugins"][samples.V3]["containerd"]["runtimes"]
-        assert runtimes == {"runc": {"runtime_type": "io.containerd.runc.v2", "snapshotter": "theirs"}}
+        assert runtimes == {"runc": {"runtime_type": "io.containerd.runc.v2", "snapshotter": "other"}}
 
     @pytest.mark.parametrize("requested", [{}, {"systemd_cgroup": True}])
-    def test_file_that_was_replaced_is_left_alone(self, tmp_path: Path, requested: dict[str, t.Any]) -> None:
+    def test_replaced_file_is_unchanged(self, tmp_path: Path, requested: dict[str, t.Any]) -> None:
         node = Node(tmp_path, samples.DEBIAN, "1.7")
         node.present(**requested)
         node.config.write_text(samples.KUBEADM_V2, encoding="utf-8")
-        gone = node.absent()
-        assert (gone.changed, gone.warnings) == (False, [])
+        outcome = node.absent()
+        assert (outcome.changed, outcome.warnings) == (False, [])
         assert node.text() == samples.KUBEADM_V2
         assert not list((tmp_path / "state" / "state").rglob("*.json"))
 
-    def test_cgroup_driver_of_a_replaced_file_is_left_alone(self, tmp_path: Path) -> None:
+    def test_cgroup_driver_of_a_replaced_file_is_unchanged(self, tmp_path: Path) -> None:
         node = Node(tmp_path, samples.KUBEADM_V2.replace("true", "false"), "1.7")
         node.present(systemd_cgroup=True)
         node.config.write_text(samples.KUBEADM_V2, encoding="utf-8")
         assert not node.absent().changed
         assert node.text() == samples.KUBEADM_V2
 
-    def test_only_kata_at_first(self, tmp_path: Path) -> None:
-        """The first bytes come back, also where containerd 1.x had no runc in them."""
+    def test_file_with_kata_alone_is_restored(self, tmp_path: Path) -> None:
+        """The original is restored, also without runc on containerd 1.x."""
         kata = samples.KATA_DEFAULT.replace("version = 3", "version = 2").replace(samples.V3, samples.V2)
         kata = kata[: kata.index('[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runsc]')]
         node = Node(tmp_path, kata, "1.7")
@@ -188,14 +188,14 @@ class TestRuncOfOthers:
         assert node.text() == kata
 
 
-class TestCriStaysOn:
-    """disabled_plugins = ["cri"] comes back with the original as a whole only."""
+class TestCriStaysEnabled:
+    """disabled_plugins = ["cri"] is restored only with the whole original."""
 
     def disabled(self, node: Node) -> t.Any:
         return loads(node.text()).get("disabled_plugins")
 
     @pytest.mark.parametrize("release", ["1.7", "2.1"])
-    def test_original_comes_back(self, tmp_path: Path, release: str) -> None:
+    def test_original_is_restored(self, tmp_path: Path, release: str) -> None:
         node = Node(tmp_path, samples.DOCKER, release)
         node.present()
         node.config.write_text("# a remark\n" + node.text(), encoding="utf-8")
@@ -207,7 +207,7 @@ class TestCriStaysOn:
     )
     @pytest.mark.parametrize("between", [False, True], ids=["at once", "after another run"])
     @pytest.mark.parametrize("requested", [{}, {"settings": {"disabled_plugins": []}}], ids=["plain", "by settings"])
-    def test_file_that_was_edited(
+    def test_edited_file_keeps_cri_enabled(
         self, tmp_path: Path, addition: str, between: bool, requested: dict[str, t.Any]
     ) -> None:
         node = Node(tmp_path, samples.DOCKER, "2.1")
@@ -216,25 +216,25 @@ class TestCriStaysOn:
         if between:
             assert node.present(set_default=True, **requested).changed
         predicted = node.absent(check=True).after
-        gone = node.absent()
-        assert gone.after == predicted
+        outcome = node.absent()
+        assert outcome.after == predicted
         assert self.disabled(node) == []
         assert loads(node.text())["version"] == 3
         assert "nvidia" not in node.text()
         assert addition in node.text()
-        assert between or any("CRI plugin stays" in warning for warning in gone.warnings)
+        assert between or any("CRI plugin stays" in warning for warning in outcome.warnings)
 
     @pytest.mark.parametrize(
         "text", ["version = 3\ndisabled_plugins = []\n", "disabled_plugins = []\n", "version = 3\n"]
     )
-    def test_file_that_was_replaced(self, tmp_path: Path, text: str) -> None:
+    def test_replaced_file_is_unchanged(self, tmp_path: Path, text: str) -> None:
         node = Node(tmp_path, samples.DOCKER, "2.1")
         node.present()
         node.config.write_text(text, encoding="utf-8")
         assert not node.absent().changed
         assert node.text() == text
 
-    def test_named_default_runc_of_others_stays(self, tmp_path: Path) -> None:
+    def test_default_runc_of_others_is_kept(self, tmp_path: Path) -> None:
         node = Node(tmp_path, "version = 3\n", "2.1")
         node.present(systemd_cgroup=True)
         section = f'[plugins."{samples.V3}".containerd]\ndefault_runtime_name = "runc"\n'
@@ -242,7 +242,7 @@ class TestCriStaysOn:
         assert node.absent().facts["default_runtime_name"] == "runc"
 
 
-def test_reasons_name_what_is_done(tmp_path: Path) -> None:
+def test_reasons_name_each_change(tmp_path: Path) -> None:
     node = Node(tmp_path, samples.KATA_DEFAULT)
     node.present(set_default=True)
     containerd = f'plugins."{samples.V3}".containerd'

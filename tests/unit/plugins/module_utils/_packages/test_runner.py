@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._packages import patience
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages import runner
 
 # dnf 4.14
 DNF_PROBLEM = """Error:
@@ -60,16 +60,16 @@ Choose from above solutions by number or cancel [1/2/3/c/d/?] (c): c
         ),
     ],
 )
-def test_last_words(output: str, errors: str, words: str) -> None:
-    assert patience.last_words(output, errors) == words
+def test_summarize_error(output: str, errors: str, words: str) -> None:
+    assert runner.summarize_error(output, errors) == words
 
 
 @pytest.mark.parametrize("open_", [True, False])
-def test_a_lock_file_that_somebody_has_open_stays(tmp_path: Path, open_: bool) -> None:
+def test_break_stale_lock_keeps_open_file(tmp_path: Path, open_: bool) -> None:
     lock = tmp_path / "db.lck"
     lock.touch()
     (tmp_path / "proc" / "7" / "fd").mkdir(parents=True)
     (tmp_path / "proc" / "7" / "fd" / "3").symlink_to(lock if open_ else tmp_path / "other")
-    patience.break_stale_lock(str(lock), str(tmp_path / "proc"))
+    runner.break_stale_lock(str(lock), str(tmp_path / "proc"))
     assert lock.exists() is open_
-    patience.break_stale_lock(str(tmp_path / "none"), str(tmp_path / "proc"))
+    runner.break_stale_lock(str(tmp_path / "none"), str(tmp_path / "proc"))

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a removal takes with it, and what it leaves."""
+"""Removals, and the packages that they include or reject."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Sequence
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages import transaction
-from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.managers import MANAGERS as KNOWN
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.managers import MANAGERS as ALL_MANAGERS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.request import PackageError, Request
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._packages.host import Host
 
 NAMES = ("toolkit", "base")
-MANAGERS = sorted(KNOWN)
+MANAGERS = sorted(ALL_MANAGERS)
 
 
 @pytest.mark.parametrize("manager", MANAGERS)
-def test_only_what_is_installed_is_removed_after_a_rehearsal(manager: str) -> None:
+def test_removal_of_installed_package_follows_simulation(manager: str) -> None:
     host = Host(manager, base="1.0")
-    removing = {"apt": "purge", "pacman": "--nosave"}.get(manager, "remove")
-    host.makes[removing] = {"base": None}
+    word = {"apt": "purge", "pacman": "--nosave"}.get(manager, "remove")
+    host.effects[word] = {"base": None}
     assert host.apply(Request(NAMES, present=False), check_mode=True) == ("base",)
-    rehearsal = len(host.calls)
+    simulated = len(host.calls)
     host.installed["base"] = "1.0"
     assert host.apply(Request(NAMES, present=False)) == ("base",)
     assert [bool(re.search("--simulate|--test|--print|showhold|versionlock|locks", call)) for call in host.calls] == [
-        *[True] * rehearsal * 2,
+        *[True] * simulated * 2,
         False,
     ]
     assert all("toolkit" not in call for call in host.calls)
@@ -46,7 +46,7 @@ RPM_TEST = """error: Failed dependencies:
 PACMAN_PRINT = """error: failed to prepare transaction (could not satisfy dependencies)
 :: removing base breaks dependency 'base=1.0' required by docker-gpu
 """
-COMPANY = [
+SIMULATIONS = [
     ("apt", "--simulate", (0, APT_SIMULATION, "")),
     ("dnf", "rpm --erase --test", (1, "", RPM_TEST)),
     ("zypper", "rpm --erase --test", (1, "", RPM_TEST)),
@@ -54,9 +54,9 @@ COMPANY = [
 ]
 
 
-@pytest.mark.parametrize(("manager", "words", "answer"), COMPANY)
+@pytest.mark.parametrize(("manager", "words", "answer"), SIMULATIONS)
 @pytest.mark.parametrize("check_mode", [False, True])
-def test_nothing_is_removed_if_others_would_go_with_it(
+def test_removal_with_other_dependents_is_rejected(
     manager: str, words: str, answer: tuple[int, str, str], check_mode: bool
 ) -> None:
     host = Host(manager, toolkit="1.0-1", base="1.0-1")
@@ -64,49 +64,49 @@ def test_nothing_is_removed_if_others_would_go_with_it(
     with pytest.raises(PackageError) as caught:
         host.apply(Request(NAMES, present=False), check_mode)
     assert str(caught.value) == (
-        "Cannot remove toolkit and base, because docker-gpu would have to go too: "
-        "remove what depends on it first, or leave it installed"
+        "Cannot remove toolkit and base, because docker-gpu would be removed too: "
+        "remove the packages that need it first, or keep it installed"
     )
     assert words in host.calls[-1]
 
 
-def test_all_that_would_go_is_named() -> None:
+def test_rejection_names_all_dependents() -> None:
     host = Host("apt", base="1.0-1")
     host.answer("--simulate", (0, APT_SIMULATION + "Remv zoo [1]\n", ""))
-    with pytest.raises(PackageError, match="because docker-gpu, toolkit and zoo would have to go too"):
+    with pytest.raises(PackageError, match="because docker-gpu, toolkit and zoo would be removed too"):
         host.apply(Request(("base",), present=False))
 
 
-OF_OUR_COMPANY = Request(NAMES, present=False, company=frozenset({"docker-gpu", "other"}))
+REMOVAL = Request(NAMES, present=False, dependencies=frozenset({"docker-gpu", "other"}))
 
 
-@pytest.mark.parametrize(("manager", "words", "answer"), COMPANY)
+@pytest.mark.parametrize(("manager", "words", "answer"), SIMULATIONS)
 @pytest.mark.parametrize("check_mode", [False, True])
-def test_what_came_with_the_packages_goes_with_them(
+def test_removal_includes_dependent_dependencies(
     manager: str, words: str, answer: tuple[int, str, str], check_mode: bool
 ) -> None:
-    """As dpkg-dev, which comes with dkms and depends on make."""
+    """Such as dpkg-dev, a dependency of dkms that depends on make."""
     host = Host(manager, toolkit="1.0-1", base="1.0-1", **{"docker-gpu": "2.0-1", "other": "1-1"})
     host.answer(words, answer, (0, "", ""))
-    removing = {"apt": "purge", "pacman": "--nosave"}.get(manager, "remove")
-    host.makes[removing] = {"toolkit": None, "base": None, "docker-gpu": None}
-    assert host.apply(OF_OUR_COMPANY, check_mode) == (*NAMES, "docker-gpu")
+    word = {"apt": "purge", "pacman": "--nosave"}.get(manager, "remove")
+    host.effects[word] = {"toolkit": None, "base": None, "docker-gpu": None}
+    assert host.apply(REMOVAL, check_mode) == (*NAMES, "docker-gpu")
     assert [call for call in host.calls if words in call][-1].endswith(" toolkit base docker-gpu")
     if not check_mode:
         assert host.calls[-1].endswith(" toolkit base docker-gpu")
 
 
-def test_what_depends_on_those_goes_with_them_or_stays_with_them() -> None:
-    """rpm tells only what depends on the packages themselves."""
+def test_removal_of_indirect_dependents() -> None:
+    """rpm reports only direct dependents."""
     further = "error: Failed dependencies:\n\tdocker-gpu is needed by (installed) {}-1-1.noarch\n"
-    for name, fails in (("other", False), ("theirs", True)):
+    for name, fails in (("other", False), ("unmanaged", True)):
         host = Host("dnf", toolkit="1.0-1", base="1.0-1")
         host.answer("rpm --erase --test", (1, "", RPM_TEST), (1, "", further.format(name)), (0, "", ""))
         if fails:
-            with pytest.raises(PackageError, match="base and docker-gpu, because theirs would have to go too"):
-                host.apply(OF_OUR_COMPANY, check_mode=True)
+            with pytest.raises(PackageError, match="base and docker-gpu, because unmanaged would be removed too"):
+                host.apply(REMOVAL, check_mode=True)
         else:
-            assert host.apply(OF_OUR_COMPANY, check_mode=True) == (*NAMES, "docker-gpu", "other")
+            assert host.apply(REMOVAL, check_mode=True) == (*NAMES, "docker-gpu", "other")
 
 
 @pytest.mark.parametrize("check_mode", [False, True])
@@ -121,41 +121,39 @@ def test_what_depends_on_those_goes_with_them_or_stays_with_them() -> None:
         ("pacman", "--explicit", "docker-gpu\n"),
     ],
 )
-def test_what_came_with_the_packages_and_somebody_wants_by_now_keeps_them(
-    manager: str, words: str, answer: str, check_mode: bool
-) -> None:
+def test_requested_or_held_dependency_prevents_removal(manager: str, words: str, answer: str, check_mode: bool) -> None:
     host = Host(manager, toolkit="1.0-1", base="1.0-1", **{"docker-gpu": "2.0-1"})
     host.answer(words, (0, answer, ""))
-    [rehearsal] = [each[1:] for each in COMPANY if each[0] == manager]
-    host.answer(*rehearsal)
-    with pytest.raises(PackageError, match="because docker-gpu would have to go too"):
-        host.apply(OF_OUR_COMPANY, check_mode)
+    [simulation] = [each[1:] for each in SIMULATIONS if each[0] == manager]
+    host.answer(*simulation)
+    with pytest.raises(PackageError, match="because docker-gpu would be removed too"):
+        host.apply(REMOVAL, check_mode)
 
 
-def test_what_goes_alone_and_together() -> None:
-    """Of packages that nothing needs, b is needed by a, and d by somebody's x; either e or f is needed by y."""
-    needed = {"b": "a", "c": "d", "d": "x", "e f": "y", "f e": "y"}
+def test_find_removable_packages() -> None:
+    """b is needed by a, d by the unmanaged x, and either e or f by y."""
+    dependents = {"b": "a", "c": "d", "d": "x", "e f": "y", "f e": "y"}
 
     def run(command: Sequence[str]) -> tuple[int, str, str]:
-        asked = " ".join(command[command.index("--allmatches") + 1 :])
-        names = {who for name, who in needed.items() if name in asked} - set(asked.split())
+        requested = " ".join(command[command.index("--allmatches") + 1 :])
+        names = {dependent for name, dependent in dependents.items() if name in requested} - set(requested.split())
         return int(bool(names)), "", "".join(f" is needed by (installed) {name}-1-1.noarch\n" for name in sorted(names))
 
-    assert transaction.removable("dnf", ["a", "b"], run) == ("a", "b")
-    assert transaction.removable("dnf", ["b"], run) == ()
-    assert transaction.removable("dnf", ["a", "b", "c", "d"], run) == ("a", "b")
-    assert transaction.removable("dnf", ["e", "f"], run) == ()
-    assert transaction.removable("dnf", [], run) == ()
+    assert transaction.find_removable("dnf", ["a", "b"], run) == ("a", "b")
+    assert transaction.find_removable("dnf", ["b"], run) == ()
+    assert transaction.find_removable("dnf", ["a", "b", "c", "d"], run) == ("a", "b")
+    assert transaction.find_removable("dnf", ["e", "f"], run) == ()
+    assert transaction.find_removable("dnf", [], run) == ()
 
 
-def test_those_that_depend_on_each_other_go_together() -> None:
+def test_removal_of_dependents_of_each_other() -> None:
     host = Host("apt", toolkit="1.0-1", base="1.0-1", **{"docker-gpu": "2.0-1"})
     host.answer("--simulate", (0, APT_SIMULATION, ""))
-    host.makes["purge"] = {"toolkit": None, "base": None, "docker-gpu": None}
+    host.effects["purge"] = {"toolkit": None, "base": None, "docker-gpu": None}
     assert len(host.apply(Request((*NAMES, "docker-gpu"), present=False))) == 3
 
 
-def test_a_rehearsal_that_fails_otherwise_ends_the_run() -> None:
+def test_failed_simulation_raises() -> None:
     host = Host("apt", base="1.0-1")
     host.answer("--simulate", (100, "", "E: dpkg was interrupted, run dpkg --configure -a."))
     with pytest.raises(

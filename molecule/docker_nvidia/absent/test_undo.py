@@ -11,15 +11,15 @@ from typing import Any
 testinfra_hosts = ["ansible://gpu_nodes"]
 
 
-def test_configuration_has_its_first_bytes_back(host: Any) -> None:
+def test_configuration_equals_the_shipped_one(host: Any) -> None:
     shipped = (Path(__file__).parents[1] / "files" / "daemon.json").read_bytes()
     assert host.file("/etc/docker/daemon.json").content == shipped
 
 
 def test_docker_runs_without_the_nvidia_runtime(host: Any) -> None:
-    told = json.loads(host.check_output("docker info --format '{{json .}}'"))
-    assert "nvidia" not in told["Runtimes"]
-    assert told["DefaultRuntime"] == "runc"
+    info = json.loads(host.check_output("docker info --format '{{json .}}'"))
+    assert "nvidia" not in info["Runtimes"]
+    assert info["DefaultRuntime"] == "runc"
 
 
 def test_toolkit_and_its_repository_are_gone(host: Any) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 testinfra_hosts = ["ansible://*-worker-2"]
 
 
-def test_the_packages_are_those_from_before(host: Any) -> None:
+def test_packages_equal_the_former_ones(host: Any) -> None:
     assert host.check_output("dpkg-query --show | diff /root/packages-before - && echo same") == "same"
 
 
-def test_apt_and_login_shells_read_the_files_from_before(host: Any) -> None:
+def test_files_of_apt_and_login_shells_equal_the_former_ones(host: Any) -> None:
     assert (
         host.check_output("find /etc/apt /etc/profile.d -type f | sort | diff /root/files-before - && echo same")
         == "same"

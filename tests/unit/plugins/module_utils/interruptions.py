@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs that die in the middle of what they do, as under SIGKILL: nothing is cleaned up."""
+"""Runs that are interrupted at any system call, as by SIGKILL."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ CALLS = (
     *("open", "write", "fsync", "close", "fchmod", "fchown", "chmod", "chown"),
     *("mkdir", "rmdir", "unlink", "replace", "rename", "link", "symlink"),
 )
-#: By path, the mode and what is in it: bytes of a file, the target of a link, None of a folder.
+#: Mode and content by path: bytes of a file, target of a link, None of a folder.
 Tree = t.Dict[str, t.Tuple[int, t.Union[bytes, str, None]]]
 
 
-def deaths(action: t.Callable[[], t.Any], folder: Path) -> t.Iterator[int]:
-    """Run *action* once; then bring *folder* into each state in which a death before one of its system calls leaves it.
+def interrupt_at_each_call(action: t.Callable[[], t.Any], folder: Path) -> t.Iterator[int]:
+    """Run *action* once; then bring *folder* into its state before each system call of *action*.
 
-    Yields the number of the first call with this state. Equal states come once, and the last is that of the whole run.
+    Yields the number of the first call with this state. Equal states are yielded once; the last one is the final state.
     """
     for number, tree in _states(action, folder):
         _write(folder, tree)
@@ -35,28 +35,28 @@ def _states(action: t.Callable[[], t.Any], folder: Path) -> list[tuple[int, Tree
     real = {name: getattr(os, name) for name in CALLS}
     calls = 0
 
-    def look() -> None:
+    def record_state() -> None:
         nonlocal calls
         calls += 1
         tree = _read(folder)
         if all(tree != known for _number, known in found):
             found.append((calls, tree))
 
-    def watched(call: t.Callable[..., t.Any]) -> t.Callable[..., t.Any]:
-        def watch(*args: t.Any, **kwargs: t.Any) -> t.Any:
-            look()
+    def wrap(call: t.Callable[..., t.Any]) -> t.Callable[..., t.Any]:
+        def wrapper(*args: t.Any, **kwargs: t.Any) -> t.Any:
+            record_state()
             return call(*args, **kwargs)
 
-        return watch
+        return wrapper
 
     for name, call in real.items():
-        setattr(os, name, watched(call))
+        setattr(os, name, wrap(call))
     try:
         action()
     finally:
         for name, call in real.items():
             setattr(os, name, call)
-    look()
+    record_state()
     return found
 
 
@@ -90,7 +90,7 @@ def _write(folder: Path, tree: Tree) -> None:
 
 
 def run_and_kill(action: t.Callable[[], t.Any], after: float) -> bool:
-    """Run *action* in a child that is killed *after* so many seconds; whether that came before its end."""
+    """Run *action* in a child, and kill it *after* this number of seconds; return whether it was still running."""
     child = os.fork()
     if child == 0:
         try:

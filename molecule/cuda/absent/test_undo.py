@@ -18,5 +18,5 @@ def test_nothing_is_left(host: Any) -> None:
     assert host.check_output("ls /var/log/nvidia/.uninstallManifests") == ""
 
 
-def test_login_shells_have_their_paths_back(host: Any) -> None:
+def test_login_shells_have_their_former_paths(host: Any) -> None:
     assert host.check_output("bash --login -c 'echo $PATH:${LD_LIBRARY_PATH-}'").count("cuda") == 0

@@ -14,7 +14,7 @@ testinfra_hosts = ["ansible://gpu_nodes"]
 SHIPPED = Path(__file__).resolve().parents[3] / "tests" / "lab" / "files" / "containerd"
 
 
-def test_configuration_has_its_first_bytes_back(host: Any) -> None:
+def test_configuration_equals_the_shipped_one(host: Any) -> None:
     now = host.file("/etc/containerd/config.toml").content
     shipped = [
         path.read_bytes().replace(b"@SANDBOX@", b"lab.local/pause:none") for path in sorted(SHIPPED.glob("*.toml"))
@@ -28,14 +28,14 @@ def test_containerd_runs_without_the_nvidia_runtime(host: Any) -> None:
     assert "nvidia" not in str(tomllib.loads(host.check_output("containerd config dump 2>/dev/null"))["plugins"])
 
 
-def test_nothing_of_ours_is_left_in_the_system(host: Any) -> None:
-    left = host.check_output(
+def test_managed_files_are_removed(host: Any) -> None:
+    files = host.check_output(
         "find /etc/modules-load.d /etc/sysctl.d /etc/apt -type f -name '*nvidia*' -o -type f -name '*gpu-kubernetes*'"
     )
-    assert left == ""
+    assert files == ""
     assert not host.file("/var/lib/gpu-kubernetes/pending/containerd.restart").exists
 
 
-def test_toolkit_is_gone_as_it_was_not_there_before(host: Any) -> None:
+def test_toolkit_is_removed(host: Any) -> None:
     assert not host.package("nvidia-container-toolkit").is_installed
     assert "file:/srv/lab/apt" not in host.check_output("apt-cache policy nvidia-container-toolkit")

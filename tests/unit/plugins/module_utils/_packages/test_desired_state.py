@@ -8,8 +8,8 @@ from typing import Sequence
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._packages import keeping, record
-from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.keeping import Wish, keep
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages import desired_state, record
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.desired_state import Desired, apply_desired
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.record import Record
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.request import PackageError, Request
 
@@ -18,10 +18,8 @@ LISTING = "toolkit 2.0-1\nlibtoolkit 2.0-1\nhelper 3-1\nbash 5-1\n"
 
 @pytest.mark.parametrize("present", [True, False])
 @pytest.mark.parametrize("newer", [True, False])
-def test_what_came_for_others_in_a_killed_transaction_is_told_to_dnf(
-    tmp_path: Path, present: bool, newer: bool
-) -> None:
-    """It takes what it did not come to note for what somebody asked for; dnf 4 and dnf 5 are told in other words."""
+def test_dnf_marks_dependencies_of_interrupted_transaction(tmp_path: Path, present: bool, newer: bool) -> None:
+    """Without a mark, dnf regards them as requested; dnf 4 and dnf 5 have different commands."""
     file = str(tmp_path / "record")
     record.write(file, Record(before=("bash",)))
     calls: list[str] = []
@@ -36,36 +34,38 @@ def test_what_came_for_others_in_a_killed_transaction_is_told_to_dnf(
         removed = any(" remove " in call and "mark" not in call for call in calls)
         return dict.fromkeys(names, None if removed else "2.0-1")
 
-    keep("dnf", Wish(Request(("toolkit",), present=present), file), query, run, check_mode=False)
-    marked = [call for call in calls if " mark " in call]
-    assert len(marked) == (2 if newer else 1)
-    assert marked[-1].endswith("mark dependency helper" if newer else "mark remove helper")
-    left = Record(("libtoolkit", "toolkit"), ("helper",)) if present else Record()
-    assert record.read(file) == left
+    apply_desired("dnf", Desired(Request(("toolkit",), present=present), file), query, run, check_mode=False)
+    marks = [call for call in calls if " mark " in call]
+    assert len(marks) == (2 if newer else 1)
+    assert marks[-1].endswith("mark dependency helper" if newer else "mark remove helper")
+    expected = Record(("libtoolkit", "toolkit"), ("helper",)) if present else Record()
+    assert record.read(file) == expected
 
 
 @pytest.mark.parametrize("check", [False, True])
 @pytest.mark.parametrize("before", [None, ("bash",)])
 @pytest.mark.parametrize("present", [True, False])
-def test_only_after_a_killed_run_is_pacmans_lock_looked_at(
+def test_pacman_lock_is_checked_only_after_interrupted_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, present: bool, before: tuple[str, ...] | None, check: bool
 ) -> None:
     file = str(tmp_path / "record")
     record.write(file, Record(("toolkit",), before=before))
-    broken: list[str] = []
-    monkeypatch.setattr(keeping, "break_stale_lock", broken.append)
+    locks: list[str] = []
+    monkeypatch.setattr(desired_state, "break_stale_lock", locks.append)
 
     def query(names: Sequence[str]) -> dict[str, str | None]:
         return dict.fromkeys(names, "2.0-1" if present else None)
 
-    keep("pacman", Wish(Request(("toolkit",), present=present), file), query, lambda _command: (0, "", ""), check)
-    assert broken == (["/var/lib/pacman/db.lck"] if before and not check else []), "a check changes nothing"
+    apply_desired(
+        "pacman", Desired(Request(("toolkit",), present=present), file), query, lambda _command: (0, "", ""), check
+    )
+    assert locks == (["/var/lib/pacman/db.lck"] if before and not check else []), "check mode changes nothing"
 
 
 @pytest.mark.parametrize("check", [False, True])
 @pytest.mark.parametrize("before", [None, ("bash",)])
 @pytest.mark.parametrize("present", [True, False])
-def test_only_after_a_killed_run_does_dpkg_finish_what_it_began(
+def test_dpkg_configures_packages_only_after_interrupted_run(
     tmp_path: Path, present: bool, before: tuple[str, ...] | None, check: bool
 ) -> None:
     file = str(tmp_path / "record")
@@ -79,53 +79,51 @@ def test_only_after_a_killed_run_does_dpkg_finish_what_it_began(
     def query(names: Sequence[str]) -> dict[str, str | None]:
         return dict.fromkeys(names, "2.0-1" if present else None)
 
-    keep("apt", Wish(Request(("toolkit",), present=present), file), query, run, check)
-    finished = [number for number, call in enumerate(calls) if call == "dpkg --force-confold --configure --pending"]
-    assert finished == ([0] if before and not check else []), calls
+    apply_desired("apt", Desired(Request(("toolkit",), present=present), file), query, run, check)
+    repairs = [number for number, call in enumerate(calls) if call == "dpkg --force-confold --configure --pending"]
+    assert repairs == ([0] if before and not check else []), calls
 
 
 @pytest.mark.parametrize("present", [True, False])
-def test_what_dpkg_cannot_finish_is_left_to_the_transaction(tmp_path: Path, present: bool) -> None:
-    """As a kernel module that does not build: installing it fails with its name, and it can be removed."""
+def test_failed_repair_is_left_to_the_transaction(tmp_path: Path, present: bool) -> None:
+    """As for a kernel module that does not build: its installation fails with its name, and its removal works."""
     file = str(tmp_path / "record")
     record.write(file, Record(("toolkit",), before=("bash",)))
     calls: list[str] = []
 
     def run(command: Sequence[str]) -> tuple[int, str, str]:
         calls.append(" ".join(command))
-        broken = command[0] == "dpkg" or ("install" in command and "--simulate" not in command)
-        return (100, "", "E: Sub-process dpkg returned an error code (1)") if broken else (0, "", "")
+        fails = command[0] == "dpkg" or ("install" in command and "--simulate" not in command)
+        return (100, "", "E: Sub-process dpkg returned an error code (1)") if fails else (0, "", "")
 
     def query(names: Sequence[str]) -> dict[str, str | None]:
         purged = any(call.endswith("purge toolkit") and "--simulate" not in call for call in calls)
         return dict.fromkeys(names, None if present or purged else "2.0-1")
 
     with pytest.raises(PackageError, match="failed for toolkit ") if present else nullcontext():
-        keep("apt", Wish(Request(("toolkit",), present=present), file), query, run, check_mode=False)
+        apply_desired("apt", Desired(Request(("toolkit",), present=present), file), query, run, check_mode=False)
     assert record.read(file) == Record()
 
 
-@pytest.mark.parametrize(("before", "refused"), [(None, True), (("bash", "fresh"), True), (("bash",), False)])
-def test_only_what_the_record_has_may_be_replaced(
-    tmp_path: Path, before: tuple[str, ...] | None, refused: bool
-) -> None:
-    """Or what came in a transaction that was killed, of which it is not told yet."""
+@pytest.mark.parametrize(("before", "rejects"), [(None, True), (("bash", "new"), True), (("bash",), False)])
+def test_install_removes_only_recorded_packages(tmp_path: Path, before: tuple[str, ...] | None, rejects: bool) -> None:
+    """Or packages of an interrupted transaction, which are not in the record yet."""
     file = str(tmp_path / "record")
-    record.write(file, Record(("former",), ("company",), before=before))
+    record.write(file, Record(("former",), ("dependency",), before=before))
 
     def run(command: Sequence[str]) -> tuple[int, str, str]:
         if command[0] == "dpkg-query":
-            return 0, "".join(f"installed {name} 1-1\n" for name in ("bash", "former", "company", "fresh")), ""
-        removed = "Remv former [1-1]\nRemv company [1-1]\nRemv fresh [1-1]\n"
+            return 0, "".join(f"installed {name} 1-1\n" for name in ("bash", "former", "dependency", "new")), ""
+        removed = "Remv former [1-1]\nRemv dependency [1-1]\nRemv new [1-1]\n"
         return 0, removed if "--simulate" in command else "", ""
 
-    with pytest.raises(PackageError, match="because fresh would") if refused else nullcontext():
-        keep("apt", Wish(Request(("toolkit",)), file), dict.fromkeys, run, check_mode=True)
+    with pytest.raises(PackageError, match="because new would") if rejects else nullcontext():
+        apply_desired("apt", Desired(Request(("toolkit",)), file), dict.fromkeys, run, check_mode=True)
 
 
 @pytest.mark.parametrize(("present", "fails"), [(True, False), (True, True), (False, False)])
-def test_what_came_earlier_is_not_told_to_dnf_again(tmp_path: Path, present: bool, fails: bool) -> None:
-    """Somebody may have asked for it since. What came in a killed transaction is told also where the next one fails."""
+def test_dnf_does_not_mark_earlier_dependencies_again(tmp_path: Path, present: bool, fails: bool) -> None:
+    """Someone may have requested them since. Those of an interrupted transaction are marked also if the next one fails."""
     file = str(tmp_path / "record")
     record.write(file, Record(("toolkit",), ("earlier",), before=("bash", "toolkit", "earlier")))
     calls: list[str] = []
@@ -141,12 +139,12 @@ def test_what_came_earlier_is_not_told_to_dnf_again(tmp_path: Path, present: boo
         return dict.fromkeys(names, "2.0-1" if done is present else None)
 
     with pytest.raises(PackageError, match="no space left") if fails else nullcontext():
-        keep("dnf", Wish(Request(("toolkit",), present=present), file), query, run, check_mode=False)
+        apply_desired("dnf", Desired(Request(("toolkit",), present=present), file), query, run, check_mode=False)
     assert [call.split(" mark ")[1] for call in calls if " mark " in call] == ["remove helper"]
     assert record.read(file) == (Record(("libtoolkit", "toolkit"), ("earlier", "helper")) if present else Record())
 
 
-def test_a_check_foresees_the_removal_of_what_a_killed_run_left(tmp_path: Path) -> None:
+def test_check_mode_plans_removal_after_interrupted_run(tmp_path: Path) -> None:
     file = str(tmp_path / "record")
     record.write(file, Record(before=("bash", "helper")))
     calls: list[str] = []
@@ -158,7 +156,7 @@ def test_a_check_foresees_the_removal_of_what_a_killed_run_left(tmp_path: Path) 
     def query(names: Sequence[str]) -> dict[str, str | None]:
         return dict.fromkeys(names, "2.0-1")
 
-    outcome = keep("dnf", Wish(Request(("toolkit",), present=False), file), query, run, check_mode=True)
+    outcome = apply_desired("dnf", Desired(Request(("toolkit",), present=False), file), query, run, check_mode=True)
     assert outcome.packages == ("libtoolkit", "toolkit")
     assert record.read(file) == Record(before=("bash", "helper"))
     assert not [call for call in calls if " mark " in call or " remove " in call]
@@ -168,8 +166,8 @@ REPOSITORIES = {"dnf": "--disablerepo=*", "zypper": "--no-refresh"}
 
 
 @pytest.mark.parametrize("manager", REPOSITORIES)
-def test_a_removal_reads_no_repository(tmp_path: Path, manager: str) -> None:
-    """One that is dead would keep the packages there."""
+def test_removal_reads_no_repository(tmp_path: Path, manager: str) -> None:
+    """An unreachable one would prevent the removal."""
     file = str(tmp_path / "record")
     record.write(file, Record(("toolkit",), ("helper",), ("toolkit",)))
     calls: list[list[str]] = []
@@ -178,17 +176,17 @@ def test_a_removal_reads_no_repository(tmp_path: Path, manager: str) -> None:
 
     def run(command: Sequence[str]) -> tuple[int, str, str]:
         calls.append(list(command))
-        listed = holds if command[-1] in ("list", "locks") else unneeded if "--unneeded" in command else {}
-        return 0, listed.get(manager, ""), ""
+        outputs = holds if command[-1] in ("list", "locks") else unneeded if "--unneeded" in command else {}
+        return 0, outputs.get(manager, ""), ""
 
     def query(names: Sequence[str]) -> dict[str, str | None]:
         return {name: None if any("remove" in call and name in call for call in calls) else "1-1" for name in names}
 
-    outcome = keep(manager, Wish(Request((), present=False), file), query, run, check_mode=False)
+    outcome = apply_desired(manager, Desired(Request((), present=False), file), query, run, check_mode=False)
     assert outcome.packages == ("toolkit", "helper")
-    own = [call for call in calls if call[0] == manager and not {"locks", "removelock"} & set(call)]
-    assert len(own) >= 3, "both removals, and the question in between"
-    assert all(REPOSITORIES[manager] in call for call in own)
+    offline = [call for call in calls if call[0] == manager and not {"locks", "removelock"} & set(call)]
+    assert len(offline) >= 3, "both removals, and a query between them"
+    assert all(REPOSITORIES[manager] in call for call in offline)
 
 
 @pytest.mark.parametrize(
@@ -196,11 +194,11 @@ def test_a_removal_reads_no_repository(tmp_path: Path, manager: str) -> None:
     [
         ("dnf", (1, "", "Error: database disk image is malformed"), True),
         ("zypper", (106, "", "Warning: a repository is skipped"), False),
-        # as it says that there is none
+        # pacman fails like this if there are none.
         ("pacman", (1, "", ""), False),
     ],
 )
-def test_the_record_of_company_stays_until_it_was_asked_for(
+def test_dependencies_stay_in_record_if_query_fails(
     tmp_path: Path, manager: str, answer: tuple[int, str, str], fails: bool
 ) -> None:
     file = str(tmp_path / "record")
@@ -213,12 +211,12 @@ def test_the_record_of_company_stays_until_it_was_asked_for(
         return dict.fromkeys(names)
 
     with pytest.raises(PackageError, match="malformed") if fails else nullcontext():
-        keep(manager, Wish(Request((), present=False), file), query, run, check_mode=False)
+        apply_desired(manager, Desired(Request((), present=False), file), query, run, check_mode=False)
     assert record.read(file) == (Record(("toolkit",), ("helper",)) if fails else Record())
 
 
-def test_zypper_lets_go_although_a_reboot_is_due(tmp_path: Path) -> None:
-    """What it tells by its status of all its commands, not of installing alone."""
+def test_zypper_releases_hold_although_reboot_is_required(tmp_path: Path) -> None:
+    """It reports that with the exit status of each command."""
     file = str(tmp_path / "record")
     record.write(file, Record(("toolkit",), held=("toolkit",)))
     calls: list[str] = []
@@ -230,16 +228,16 @@ def test_zypper_lets_go_although_a_reboot_is_due(tmp_path: Path) -> None:
     def query(names: Sequence[str]) -> dict[str, str | None]:
         return dict.fromkeys(names, "1-1")
 
-    wish = Wish(Request(("toolkit",)), file, hold=False)
-    assert keep("zypper", wish, query, run, check_mode=False).released == ("toolkit",)
+    desired = Desired(Request(("toolkit",)), file, hold=False)
+    assert apply_desired("zypper", desired, query, run, check_mode=False).released == ("toolkit",)
     assert calls[-1].endswith(" removelock toolkit")
 
 
 @pytest.mark.parametrize("check_mode", [False, True])
-def test_headers_of_a_former_kernel_are_not_put_on_hold(tmp_path: Path, check_mode: bool) -> None:
-    """They were asked for in whatever version, and are asked for no more."""
+def test_headers_of_former_kernel_are_not_put_on_hold(tmp_path: Path, check_mode: bool) -> None:
+    """They are unversioned and no longer requested."""
     file = str(tmp_path / "record")
-    record.write(file, Record(("driver", "headers-1"), held=("driver",), free=("headers-1",)))
+    record.write(file, Record(("driver", "headers-1"), held=("driver",), unversioned=("headers-1",)))
 
     def run(command: Sequence[str]) -> tuple[int, str, str]:
         return 0, "driver\n" if command[-1] == "showhold" else "", ""
@@ -248,13 +246,13 @@ def test_headers_of_a_former_kernel_are_not_put_on_hold(tmp_path: Path, check_mo
         return dict.fromkeys(names, "1-1")
 
     request = Request(("driver", "headers-2"), unversioned=frozenset({"headers-2"}))
-    outcome = keep("apt", Wish(request, file, hold=True), query, run, check_mode)
+    outcome = apply_desired("apt", Desired(request, file, hold=True), query, run, check_mode)
     assert (outcome.held, outcome.released) == ((), ())
     assert record.read(file).held == ("driver",)
 
 
 @pytest.mark.parametrize("check_mode", [False, True])
-def test_what_was_there_before_is_held_with_the_rest_and_stays_without(tmp_path: Path, check_mode: bool) -> None:
+def test_package_from_before_is_held_and_not_removed(tmp_path: Path, check_mode: bool) -> None:
     file = str(tmp_path / "record")
     record.write(file, Record(("libnvml",), held=("libnvml",)))
     versions: dict[str, str | None] = {"libnvml": "1-1", "libcuda": "1-1"}
@@ -266,17 +264,17 @@ def test_what_was_there_before_is_held_with_the_rest_and_stays_without(tmp_path:
         if "purge" in command and "--simulate" not in command:
             versions.update(dict.fromkeys(command[command.index("purge") + 1 :]))
         listing = "".join(f"installed {name} {version}\n" for name, version in versions.items() if version)
-        told = {"apt-mark showhold": "\n".join(held), "dpkg-query": listing}
-        return 0, told.get(" ".join(command), told.get(command[0], "")), ""
+        outputs = {"apt-mark showhold": "\n".join(held), "dpkg-query": listing}
+        return 0, outputs.get(" ".join(command), outputs.get(command[0], "")), ""
 
     def query(names: Sequence[str]) -> dict[str, str | None]:
         return {name: versions.get(name) for name in names}
 
-    wish = Wish(Request(("libnvml", "libcuda")), file, hold=True)
-    assert keep("apt", wish, query, run, check_mode).held == ("libcuda",)
+    desired = Desired(Request(("libnvml", "libcuda")), file, hold=True)
+    assert apply_desired("apt", desired, query, run, check_mode).held == ("libcuda",)
     assert held == ({"libnvml"} if check_mode else {"libnvml", "libcuda"})
-    keep("apt", wish, query, run, check_mode=False)
-    outcome = keep("apt", Wish(Request((), present=False), file), query, run, check_mode)
+    apply_desired("apt", desired, query, run, check_mode=False)
+    outcome = apply_desired("apt", Desired(Request((), present=False), file), query, run, check_mode)
     assert (outcome.packages, outcome.released) == (("libnvml",), ("libcuda",))
     if not check_mode:
         assert (held, versions["libcuda"], record.read(file)) == (set(), "1-1", Record())
@@ -289,35 +287,33 @@ KERNELS = {
 }
 
 
-@pytest.mark.parametrize("theirs", [False, True])
-@pytest.mark.parametrize("killed", [False, True])
-def test_headers_of_one_kernel_go_by_their_name_and_those_of_others_stay(
-    tmp_path: Path, killed: bool, theirs: bool
-) -> None:
-    """Of kernel-devel several versions may be installed, some of them somebody's, and dnf lists none of them by the name asked for."""
+@pytest.mark.parametrize("unmanaged", [False, True])
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_undo_removes_headers_of_one_kernel_by_name(tmp_path: Path, interrupted: bool, unmanaged: bool) -> None:
+    """Several versions of kernel-devel may be installed, some unmanaged; dnf lists none of them by the requested name."""
     file = str(tmp_path / "record")
-    there = {"362"} if theirs else set()
+    installed = {"362"} if unmanaged else set()
     calls: list[str] = []
-    dead: set[str] = set()
+    killed: set[str] = set()
 
     class KilledError(Exception):
-        """The end of the process."""
+        """The process was killed."""
 
     def run(command: Sequence[str]) -> tuple[int, str, str]:
         calls.append(" ".join(command))
         if "install" in command:
-            there.update(["427", "gcc"])
-            dead.update(["killed"] if killed else [])
-        if dead:
+            installed.update(["427", "gcc"])
+            killed.update(["dnf"] if interrupted else [])
+        if killed:
             raise KilledError
         if "remove" in command and "mark" not in command and HEADERS in command:
-            there.discard("427")
+            installed.discard("427")
         if "remove" in command and "gcc" in command:
-            there.discard("gcc")
-        listed = "".join(KERNELS.get(each, f"{each} 11-1 x86_64\n") for each in sorted(there))
+            installed.discard("gcc")
+        listing = "".join(KERNELS.get(each, f"{each} 11-1 x86_64\n") for each in sorted(installed))
         return (
             0,
-            {"--all": listed + "bash 5-1 x86_64\n", "--unneeded": "gcc\n"}.get(
+            {"--all": listing + "bash 5-1 x86_64\n", "--unneeded": "gcc\n"}.get(
                 next((word for word in command if word in ("--all", "--unneeded")), ""), ""
             ),
             "",
@@ -325,34 +321,34 @@ def test_headers_of_one_kernel_go_by_their_name_and_those_of_others_stay(
 
     def query(names: Sequence[str]) -> dict[str, str | None]:
         known = {HEADERS: "427", "gcc": "gcc"}
-        return {name: "5.14.0-427.el9" if known.get(name) in there else None for name in names}
+        return {name: "5.14.0-427.el9" if known.get(name) in installed else None for name in names}
 
-    wish = Wish(Request((HEADERS,), unversioned=frozenset({HEADERS})), file)
-    with pytest.raises(KilledError) if killed else nullcontext():
-        keep("dnf", wish, query, run, check_mode=False)
-    dead.clear()
-    if not killed:
-        assert record.read(file) == Record((HEADERS,), ("gcc",), free=(HEADERS,))
-        assert keep("dnf", wish, query, run, check_mode=False).changed is False
-    keep("dnf", Wish(Request((), present=False), file), query, run, check_mode=False)
-    assert there == ({"362"} if theirs else set())
+    desired = Desired(Request((HEADERS,), unversioned=frozenset({HEADERS})), file)
+    with pytest.raises(KilledError) if interrupted else nullcontext():
+        apply_desired("dnf", desired, query, run, check_mode=False)
+    killed.clear()
+    if not interrupted:
+        assert record.read(file) == Record((HEADERS,), ("gcc",), unversioned=(HEADERS,))
+        assert apply_desired("dnf", desired, query, run, check_mode=False).changed is False
+    apply_desired("dnf", Desired(Request((), present=False), file), query, run, check_mode=False)
+    assert installed == ({"362"} if unmanaged else set())
     assert record.read(file) == Record()
     assert not [call for call in calls if call.endswith(" kernel-devel")]
 
 
-def test_headers_of_somebody_stay_theirs_where_they_are_asked_for_after_a_killed_run(tmp_path: Path) -> None:
-    """The host was booted into their kernel meanwhile."""
+def test_unmanaged_headers_stay_unmanaged_after_interrupted_run(tmp_path: Path) -> None:
+    """The host was rebooted into their kernel in the meantime."""
     file = str(tmp_path / "record")
     other = HEADERS.replace("427", "362")
 
-    dead: list[bool] = []
+    killed: list[bool] = []
 
     class KilledError(Exception):
-        """The end of the process."""
+        """The process was killed."""
 
     def run(command: Sequence[str]) -> tuple[int, str, str]:
-        dead.extend([True] if "install" in command else [])
-        if dead:
+        killed.extend([True] if "install" in command else [])
+        if killed:
             raise KilledError
         return 0, KERNELS["362"] if "--all" in command else "", ""
 
@@ -360,27 +356,29 @@ def test_headers_of_somebody_stay_theirs_where_they_are_asked_for_after_a_killed
         return {name: "5.14.0-362.el9" if name == other else None for name in names}
 
     with pytest.raises(KilledError):
-        keep("dnf", Wish(Request((HEADERS,), unversioned=frozenset({HEADERS})), file), query, run, check_mode=False)
-    dead.clear()
-    keep("dnf", Wish(Request((other,), unversioned=frozenset({other})), file), query, run, check_mode=False)
+        apply_desired(
+            "dnf", Desired(Request((HEADERS,), unversioned=frozenset({HEADERS})), file), query, run, check_mode=False
+        )
+    killed.clear()
+    apply_desired("dnf", Desired(Request((other,), unversioned=frozenset({other})), file), query, run, check_mode=False)
     assert record.read(file) == Record()
 
 
-def test_headers_of_a_former_kernel_keep_their_name(tmp_path: Path) -> None:
-    """The next kernel's are asked for, and the former ones' are still to be removed."""
+def test_headers_of_former_kernel_keep_their_name(tmp_path: Path) -> None:
+    """The undo removes them, although those of the next kernel are requested."""
     file = str(tmp_path / "record")
-    record.write(file, Record((HEADERS,), free=(HEADERS,)))
-    there = {"427"}
+    record.write(file, Record((HEADERS,), unversioned=(HEADERS,)))
+    installed = {"427"}
 
     def run(command: Sequence[str]) -> tuple[int, str, str]:
         if "install" in command:
-            there.add("362")
-        return 0, "".join(KERNELS[each] for each in sorted(there)) if "--all" in command else "", ""
+            installed.add("362")
+        return 0, "".join(KERNELS[each] for each in sorted(installed)) if "--all" in command else "", ""
 
     other = HEADERS.replace("427", "362")
 
     def query(names: Sequence[str]) -> dict[str, str | None]:
-        return {name: "1-1" if name == HEADERS or "362" in there else None for name in names}
+        return {name: "1-1" if name == HEADERS or "362" in installed else None for name in names}
 
-    keep("dnf", Wish(Request((other,), unversioned=frozenset({other})), file), query, run, check_mode=False)
-    assert record.read(file) == Record((other, HEADERS), free=(other, HEADERS))
+    apply_desired("dnf", Desired(Request((other,), unversioned=frozenset({other})), file), query, run, check_mode=False)
+    assert record.read(file) == Record((other, HEADERS), unversioned=(other, HEADERS))

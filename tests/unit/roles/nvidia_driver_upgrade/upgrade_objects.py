@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the tests of upgrades share: nodes, pods and notes of a begun upgrade."""
+"""Nodes, pods and records of an interrupted upgrade."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ ANY_HOST = {
 }
 
 
-RESULT = {"node": "w1", "state": "begun", "reason": "", "from": "570.1", "to": "580.1", "host": "w1", "unproved": ""}
+RESULT = {"node": "w1", "state": "begun", "reason": "", "from": "570.1", "to": "580.1", "host": "w1", "unverified": ""}
 
 
 PLAN = {"rebooting": False, "installers": ["/nonexistent/installer"], "from": "570.1", "former": {}}
 
 
-def offering(name, resources, **parts):
-    """A node that offers these resources."""
-    made = node(name, **parts)
-    made["status"].update(capacity=dict(resources), allocatable={"cpu": "8", **resources})
-    return {"kind": "Node", "apiVersion": "v1", **made}
+def make_node(name, resources, **parts):
+    """A node with these resources as its capacity and allocatable."""
+    item = node(name, **parts)
+    item["status"].update(capacity=dict(resources), allocatable={"cpu": "8", **resources})
+    return {"kind": "Node", "apiVersion": "v1", **item}
 
 
-def placed(name, **parts):
+def make_pod(name, **parts):
     return {"kind": "Pod", "apiVersion": "v1", **pod(name, **{"on": "w1", **parts})}
 
 
-def note(tmp_path, **values):
-    """Have the note of an upgrade there: its path."""
+def write_record(tmp_path, **values):
+    """Write the record of an upgrade: its path."""
     path = tmp_path / "state" / "driver-upgrade.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(
-        json.dumps({"from": "570.1", "former": {}, "phase": "noted", "offered": {}, "services": [], **values})
+        json.dumps({"from": "570.1", "former": {}, "phase": "recorded", "allocatable": {}, "services": [], **values})
     )
     return path
 
 
-def encoded(path):
-    """What reading a note has registered."""
+def encode_record(path):
+    """The registered result of reading a record."""
     return {"content": base64.b64encode(path.read_bytes()).decode()}

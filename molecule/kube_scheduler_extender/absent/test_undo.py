@@ -9,9 +9,9 @@ from typing import Any
 testinfra_hosts = ["ansible://kube_control_plane"]
 
 
-def test_the_manifest_is_the_one_from_before(host: Any) -> None:
-    compared = "cmp /root/kube-scheduler-before.yaml /etc/kubernetes/manifests/kube-scheduler.yaml && echo same"
-    assert host.check_output(compared) == "same"
+def test_manifest_equals_the_former_one(host: Any) -> None:
+    command = "cmp /root/kube-scheduler-before.yaml /etc/kubernetes/manifests/kube-scheduler.yaml && echo same"
+    assert host.check_output(command) == "same"
 
 
 def test_nothing_is_left(host: Any) -> None:
@@ -19,7 +19,7 @@ def test_nothing_is_left(host: Any) -> None:
     assert host.check_output("find /var/lib/gpu-kubernetes -type f -not -path '*/backups/*'; true") == ""
 
 
-def test_kubeadm_knows_nothing_of_it(host: Any) -> None:
+def test_kubeadm_configuration_equals_the_former_one(host: Any) -> None:
     get = "kubectl --kubeconfig /etc/kubernetes/admin.conf -n kube-system get configmap kubeadm-config"
     now = host.check_output(f"{get} -o jsonpath={{.data.ClusterConfiguration}}")
     assert now == host.file("/root/kubeadm-before.yaml").content_string.rstrip("\n")
