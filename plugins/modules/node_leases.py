@@ -45,7 +45,7 @@ options:
     elements: str
     default: []
 extends_documentation_fragment:
-  - kubernetes.core.k8s_auth_options
+  - gpu.kubernetes.k8s_auth
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.api
 attributes:

@@ -25,7 +25,7 @@ options:
     type: int
     default: 60
 extends_documentation_fragment:
-  - kubernetes.core.k8s_auth_options
+  - gpu.kubernetes.k8s_auth
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.info
   - gpu.kubernetes.attributes.api

@@ -31,7 +31,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import build_gpu_labels
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.apply import label_nodes
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.apply import LabelRun, label_nodes
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.readiness import Query
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import read_sharing_state, survey_nodes
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import build_report
@@ -216,10 +216,10 @@ def measure(
 def label_alone(nodes: int, facts: dict[str, Any]) -> int:
     """Label all nodes, and once more without a change; the number of requests of the second time."""
     cluster = FakeCluster(list(map(make_node, range(nodes))))
-    desired = {format_name(number): build_gpu_labels(facts)[0] for number in range(nodes)}
-    label_nodes(cluster, desired, "gpu_node_labels")
+    run = LabelRun({format_name(number): build_gpu_labels(facts)[0] for number in range(nodes)}, "gpu_node_labels")
+    label_nodes(cluster, run)
     cluster.calls.clear()
-    label_nodes(cluster, desired, "gpu_node_labels")
+    label_nodes(cluster, run)
     return len(cluster.calls)
 
 

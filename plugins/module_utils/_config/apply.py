@@ -362,7 +362,7 @@ def _replace(
 
 
 def _new_mode(daemon: Daemon, after: bytes) -> int:
-    """Return the mode of a new file: for root only with credentials, and nobody may read it who may not read the file that imports it."""
+    """Return the mode of a new file: for root only with credentials, else at most that of the file that imports it."""
     if list_secrets(parse_or_none(after, daemon.syntax)):
         return 0o600
     try:

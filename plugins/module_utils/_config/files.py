@@ -259,7 +259,7 @@ def _scratch(target: str) -> str:
 
 def _refuse_changed(target: str, expected: Expected) -> None:
     if expected is not None and sha256(read_bytes(target)) not in expected:
-        raise FilesError(f"{target} was changed by others meanwhile: it was left as it is; run again.")
+        raise FilesError(f"{target} was changed by others since it was read, and was not replaced; run again.")
 
 
 def _replace(

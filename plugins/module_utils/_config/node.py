@@ -54,7 +54,7 @@ def write(
     with files.lock(path, (files.LOCK_DIR, os.path.join(state_dir, "lock"))):
         for name, sha256 in expected.items():
             if files.sha256(files.read_bytes(name)) != sha256:
-                raise FilesError(f"{name} was changed by others meanwhile: nothing was written; run again.")
+                raise FilesError(f"{name} was changed by others since it was read: nothing was written; run again.")
         files.make_dirs(state_dir)
         backups = {each["path"]: files.backup(each["path"], backup_dir) for each in orders if each["backup"]}
         for each in orders:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Credentials in configuration files, parameters and messages, masked before anyone sees them.
+"""Credentials in configuration files, parameters and messages, masked before they are shown.
 
 A value is a credential by the name of its setting, variable, option or header, or by what it looks like.
 """

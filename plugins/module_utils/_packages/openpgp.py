@@ -88,7 +88,7 @@ def _read_packets(data: bytes) -> Iterator[tuple[int, bytes]]:
         tag, size, start = _read_header(data, position)
         position = start + size
         if position > len(data):
-            raise ValueError("it is cut off")
+            raise ValueError("it is truncated")
         if tag != PRIMARY and tag not in OTHERS:
             raise ValueError(f"it has a packet of type {tag}")
         yield tag, data[start:position]

@@ -26,7 +26,7 @@ MIGRATED = ("v1beta2", "v1beta3")
 #: The oldest minor version of Kubernetes 1.x that reads VERSION.
 OLDEST = 25
 
-# With the suffixes of vendors, such as v1.31.2-gke.100, v1.31.2+k3s1, v1.31.4-rke2r1-build20241212 and v1.30.6.1_1.
+# With the suffixes of vendors, such as v1.31.2-gke.100, v1.31.4-r1-build20241212 and v1.30.6.1_1.
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.\d+)*(?:[-+_~].*)?")
 
 _BIND_ADDRESSES = ("healthzBindAddress", "metricsBindAddress")

@@ -134,7 +134,7 @@ def test_undo_without_a_backup_restores_the_file(tmp_path: Path) -> None:
         ("version = 3\nx = [\n", {}, "line 3"),
         ("version = 1\n", {}, "convert it"),
         ("version = 3\ndisabled_plugins = 5\n", {}, "disabled_plugins has to be a list of strings"),
-        ("version = 3\nplugins = 5\n", {"state": "absent"}, "plugins has to be a table"),
+        ("version = 3\nplugins = 5\n", {}, "plugins has to be a table"),
         (None, {"runtime_name": ""}, "cannot be the handler"),
         (None, {"runtime_name": "../nvidia", "state": "absent"}, "cannot be the handler"),
         (None, {"containerd_version": "newest"}, "is not a version"),

@@ -47,7 +47,7 @@ def test_file_edited_between_two_writes_is_kept(tmp_path: Path) -> None:
         for name, data in (("link", b"2"), ("target", b"3"))
     ]
     expected = {str(tmp_path / name): sha256(b"1") for name in ("link", "target")}
-    with pytest.raises(FilesError, match="target was changed by others meanwhile"):
+    with pytest.raises(FilesError, match="target was changed by others since it was read"):
         write(str(tmp_path / "link"), orders, expected, str(tmp_path / "state"), str(tmp_path / "backups"))
     assert (tmp_path / "target").read_text() == "2"
 

@@ -164,7 +164,7 @@ class TestEditsOfOthers:
         node.write("managed")
         steps, _backup = node.snapshot.restore()
         node.file.write_text("edited")
-        with pytest.raises(FilesError, match="was changed by others meanwhile"):
+        with pytest.raises(FilesError, match="was changed by others since it was read"):
             snapshot.apply(steps, node.paths)
         assert node.file.read_text() == "edited"
 

@@ -106,7 +106,7 @@ def test_change_by_others_between_read_and_write_is_refused(node: Node) -> None:
         node.config.write_text(KUBEADM + "# now\n")
 
     node.before_write = edit
-    with pytest.raises(FilesError, match=r"config\.yaml was changed by others meanwhile"):
+    with pytest.raises(FilesError, match=r"config\.yaml was changed by others since it was read"):
         node.run()
     assert node.files() == {"kubelet/config.yaml": (KUBEADM + "# now\n").encode()}
     assert node.records() == []

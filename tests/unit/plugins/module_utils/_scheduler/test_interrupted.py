@@ -79,7 +79,7 @@ def test_change_by_others_between_read_and_write_is_refused(plane: ControlPlane)
         plane.manifest.write_text(plane.text + "# now\n")
 
     plane.before_write = edit
-    with pytest.raises(FilesError, match=r"kube-scheduler\.yaml was changed by others meanwhile"):
+    with pytest.raises(FilesError, match=r"kube-scheduler\.yaml was changed by others since it was read"):
         plane.run()
     assert plane.files() == {"manifests/kube-scheduler.yaml": (plane.text + "# now\n").encode()}
 
