@@ -97,7 +97,7 @@ REJECTED = {
     "secret key": (packet(SECRET, FIRST), "packet of type 5"),
     "message": (KEY + packet(11, b"x"), "packet of type 11"),
     "user first": (packet(USER, b"x") + KEY, "does not begin with a key"),
-    "truncated": (KEY[:-1], "cut off"),
+    "truncated": (KEY[:-1], "truncated"),
     "truncated header": (KEY + b"\xc6", "damaged"),
     "damaged": (KEY + b"\x00\x00", "damaged"),
     "partial length": (bytes([0xC0 | PRIMARY, 0xE1]) + FIRST, "unknown length"),
