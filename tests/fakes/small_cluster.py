@@ -178,7 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
             if (old is None) is bool(name):
                 self._answer(409 if old else 404, {"kind": "Status", "code": 409 if old else 404})
                 return
-            version = body["metadata"].get("resourceVersion") if old else None
+            version = body.get("metadata", {}).get("resourceVersion") if old else None
             if old and version not in (None, old["metadata"]["resourceVersion"]):
                 self._answer(409, {"kind": "Status", "code": 409, "message": "the object has been modified"})
                 return

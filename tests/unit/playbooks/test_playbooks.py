@@ -350,7 +350,7 @@ DRIVERS = {
 
 def test_working_driver_of_others_is_not_managed(evaluate):
     """As prepare_gpu_nodes decides it; in its roles, the default of the method counts as a set method."""
-    first, second = yaml.safe_load((ROOT / "playbooks" / "prepare_gpu_nodes.yml").read_text())[:2]
+    first, second = read_plays("prepare_gpu_nodes.yml")[:2]
     assert second["tasks"][0] == first["tasks"][0]
     hosts = {
         name: {

@@ -11,7 +11,7 @@ from fakes.small_cluster import SmallCluster
 #: Nodes of the hosts that restarted their daemon, and the error message.
 NODES = {
     "ready": "",
-    "sick": "sick: containerd was restarted and works, but the node sick: is not Ready (CNI is missing), after 2 s; read the kubelet's log",
+    "sick": "sick: containerd was restarted and works, but the node sick: is not Ready (CNI is missing), after 2 s; read the log of the kubelet",
     "silent": "silent: containerd was restarted and works, but the node silent: its kubelet has not reported, after 2 s; ",
     # Without a Lease.
     "new": "",

@@ -320,7 +320,9 @@ class TestValidate:
 
         node.host = replace(node.host, binary="/usr/bin/containerd", execute=execute)
         run = node.present if state == "present" else node.absent
-        with pytest.raises(files.FilesError, match="was changed by others since it was read, and was not replaced; run again"):
+        with pytest.raises(
+            files.FilesError, match="was changed by others since it was read, and was not replaced; run again"
+        ):
             run()
         assert node.text() == edited
         assert not os.path.exists(node.host.restart_marker("containerd"))

@@ -187,7 +187,9 @@ class TestWriteAtomic:
             change()
             assert target.exists() is not removed
             return
-        with pytest.raises(files.FilesError, match="a was changed by others since it was read, and was not replaced; run"):
+        with pytest.raises(
+            files.FilesError, match="a was changed by others since it was read, and was not replaced; run"
+        ):
             change()
         assert target.read_bytes() == b"old"
         assert list_names(tmp_path) == ["a"]
