@@ -7,7 +7,7 @@ from __future__ import annotations
 import copy
 from typing import Any, NamedTuple
 
-Object = dict[str, Any]
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import Object
 
 PLUGIN, EXTENDER = "gpushare-device-plugin", "gpushare-schd-extender"
 AGENT, SCHEDULER = "nano-gpu-agent", "nano-gpu-scheduler"
