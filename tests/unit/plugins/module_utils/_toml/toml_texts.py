@@ -106,9 +106,9 @@ class Author:
 
 
 @st.composite
-def documents(draw: Any) -> tuple[str, dict[str, Any]]:
-    """A text and its data."""
-    tree = draw(TABLES)
+def documents(draw: Any, tables: st.SearchStrategy[dict[str, Any]] = TABLES) -> tuple[str, dict[str, Any]]:
+    """A text and its data, which is one of the tables."""
+    tree = draw(tables)
     author = Author(draw)
     author.section([], tree, 0)
     parts = []
