@@ -193,6 +193,17 @@ ENVIRONMENT = {
     "NEEDRESTART_SUSPEND": "1",
     "ZYPP_LOCK_TIMEOUT": str(LOCK_TIMEOUT),
 }
+# Seconds of one command, below the timeout of the tasks: a driver may be built by DKMS, and a killed transaction leaves half-installed packages.
+COMMAND_LIMIT = 3500
+
+
+def run_command(command: t.Sequence[str], manager: str) -> tuple[int, str, str]:
+    """Return exit status, output and errors of a command of the package manager. Raises PackageError if it cannot be started."""
+    try:
+        return _commands.run(command, ENVIRONMENT, limit=COMMAND_LIMIT)
+    except OSError as error:
+        remedy = f"name the package manager that this host has instead of {manager}"
+        raise PackageError(f"Cannot run {command[0]} ({error.strerror}): {remedy}") from error
 
 
 def main() -> None:
@@ -201,11 +212,7 @@ def main() -> None:
     params = module.params
 
     def run(command: t.Sequence[str]) -> tuple[int, str, str]:
-        try:
-            return _commands.run(command, ENVIRONMENT)
-        except OSError as error:
-            remedy = f"name the package manager that this host has instead of {params['manager']}"
-            raise PackageError(f"Cannot run {command[0]} ({error.strerror}): {remedy}") from error
+        return run_command(command, params["manager"])
 
     def query(names: t.Sequence[str]) -> dict[str, str | None]:
         half = params["state"] == "absent"

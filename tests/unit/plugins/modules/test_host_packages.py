@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("ansible.module_utils.basic")
 
+from ansible_collections.gpu.kubernetes.plugins.modules import host_packages
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import node_module
 
 # A fake package manager: one file a package, with its version.
@@ -289,3 +291,13 @@ def test_failure_contains_the_managers_message(host: Host) -> None:
     )
     assert result["command"][-1] == "update"
     assert "W: noise" in result["stderr"]
+
+
+def test_command_has_most_of_the_time_of_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[float] = []
+    monkeypatch.setattr(host_packages._commands, "run", lambda *_words, limit=0.0: limits.append(limit) or (0, "", ""))
+    assert host_packages.run_command(["apt-get", "install"], "apt") == (0, "", "")
+    tasks = Path(__file__).resolve().parents[4] / "roles" / "vendor_packages" / "tasks"
+    timeouts = [int(found) for found in re.findall(r"timeout: (\d+)", (tasks / "install.yml").read_text())]
+    assert timeouts == [3600]
+    assert 3000 <= limits[0] < timeouts[0]
