@@ -18,6 +18,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._lease.decide impor
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lease.holder import describe_holder
 
 ROLE = "gpu.kubernetes._lease"
+WORK = "{{ inventory_hostname }} is changed now"
 OTHER_RUN = "eve@elsewhere/7.8.b.9"
 
 
@@ -60,7 +61,9 @@ def play(run, cluster, tmp_path):
     def run_play(*options, keep=False, **variables):
         include = {"ansible.builtin.include_role": {"name": ROLE}}
         release = {"ansible.builtin.include_role": {"name": ROLE, "tasks_from": "release"}}
-        work = {"ansible.builtin.debug": {"msg": "{{ inventory_hostname }} is changed now"}}
+        work = {
+            "ansible.builtin.assert": {"that": "inventory_hostname not in failing | default([])", "success_msg": WORK}
+        }
         tasks = [{"block": [include, work], "always": [] if keep else [release]}]
         playbook = tmp_path / "play.yml"
         playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
@@ -105,6 +108,21 @@ def test_leases_of_an_interrupted_run_are_taken_over(play, cluster, ended_run):
     assert code == 0, output
     assert "changed=0" in output
     assert list_holders(cluster) == {}
+
+
+@pytest.mark.parametrize("failing", [["w1"], ["w1", "w2"]])
+def test_host_that_fails_releases_its_lease(play, cluster, failing, tmp_path):
+    code, output = play(failing=failing)
+    assert (code != 0, "w1 is changed now" in output) == (True, False), output
+    assert list_holders(cluster) == {}
+    assert list((tmp_path / "run").glob("*.json")) == []
+
+
+def test_lock_is_removed_where_the_next_control_plane_keeps_the_lease(play, cluster, tmp_path):
+    code, output = play(_lease_keep=True, _lease_subject="kube-scheduler")
+    assert code == 0, output
+    assert list(list_holders(cluster)) == ["gpu-kubernetes.kube-scheduler"]
+    assert list((tmp_path / "run").glob("*.json")) == []
 
 
 def test_running_run_of_this_controller_is_not_treated_as_interrupted(play, cluster):
