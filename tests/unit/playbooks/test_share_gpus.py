@@ -74,12 +74,18 @@ def role_play(role):
 
 
 @pytest.mark.parametrize("role", ["gpushare", "nano_gpu"])
-def test_role_alone_deploys_into_a_namespace_of_its_own_and_removes_it(machine, play, role):
+def test_role_alone_deploys_removes_policies_and_removes_all(machine, play, role):
     variables = {f"{role}_namespace": "sharing", "nano_gpu_agent_needs_host_binaries": False}
     code, _changes, output = play(role_play(role), **variables)
     assert code == 0, output
     assert ("Namespace", "", "sharing") in machine.cluster.objects
     assert machine.read_capacity("w1") == REPORTED[role]
+    assert "ValidatingAdmissionPolicy" in {kind for kind, *_place in machine.cluster.objects}
+    without = {f"{role}_admission_policy": False, f"{role}_extender_network_policy": False}
+    code, _changes, output = play(role_play(role), **variables, **without)
+    assert code == 0, output
+    policies = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "NetworkPolicy"}
+    assert not policies & {kind for kind, *_place in machine.cluster.objects}
     code, _changes, output = play(role_play(role), **variables, **{f"{role}_state": "absent"})
     assert code == 0, output
     assert machine.read_state() == machine.initial_state

@@ -99,7 +99,7 @@ GUARDS = {
 }
 
 
-def test_policies_that_are_switched_off_are_removed(evaluate_role):
+def test_policies_that_are_switched_off_are_unused_objects(evaluate_role):
     expression = "[__extender_sharing_guards | length, __extender_sharing_unused_guards | length]"
     found = evaluate_role("gpushare", {name: variables for name, (variables, _numbers) in GUARDS.items()}, expression)
     assert found == {name: list(numbers) for name, (_variables, numbers) in GUARDS.items()}
