@@ -12,6 +12,15 @@ def test_relative_kubeconfig_is_refused(refusals):
     assert "the kubeconfig galaxy.yml is a relative path; set gpu_kubeconfig to the absolute path" in messages["node"]
 
 
+#: What the entry point needs of a host on which nothing is wrong.
+FACTS = {
+    **dict.fromkeys(("distribution_major_version", "distribution_version"), "{{ release | default('12') }}"),
+    "distribution_release": "",
+    "kernel": "6.1.0",
+    "architecture": "{{ processor | default('x86_64') }}",
+}
+
+
 def kubelet(endpoint=None, daemon=None, distribution=None):
     service = {"running": endpoint is not None, "endpoint": endpoint, "daemon": daemon}
     hint = "put a drop-in into its folder" if distribution else ""
@@ -77,7 +86,7 @@ def test_container_runtime_of_each_host(refusals):
     # This overrides what the module reads on this machine.
     extra = {"__gpu_preflight_host": "{{ observed }}"}
     messages = refusals(
-        "gpu_preflight", ["runtime", "kubelet"], hosts, fact="gpu_preflight_container_runtime", extra=extra
+        "gpu_preflight", ["runtime", "host"], hosts, fact="gpu_preflight_container_runtime", extra=extra, facts=FACTS
     )
     assert sorted(messages) == sorted(RUNTIMES)
     for name, (_variables, words) in RUNTIMES.items():
@@ -99,20 +108,13 @@ PLATFORMS = {
 
 
 def test_unsupported_hosts_are_refused(refusals, tmp_path):
-    hosts = {
-        name: {"release": "12", "processor": "x86_64", **facts, **variables}
-        for name, (facts, variables, _words) in PLATFORMS.items()
-    }
+    common = {"__gpu_preflight_host": kubelet()["observed"], "gpu_preflight_container_runtime": "containerd"}
+    hosts = {name: {**common, **facts, **variables} for name, (facts, variables, _words) in PLATFORMS.items()}
     messages = refusals(
         "gpu_preflight",
-        ["platform", "gpu"],
+        ["host", "gpu"],
         hosts,
-        facts={
-            **dict.fromkeys(("distribution_major_version", "distribution_version"), "{{ release }}"),
-            "distribution_release": "",
-            "kernel": "6.1.0",
-            "architecture": "{{ processor }}",
-        },
+        facts=FACTS,
         # A host without a GPU, whatever this machine has.
         module_defaults={"gpu.kubernetes.nvml_facts": {"library": str(tmp_path / "none"), "pci_path": str(tmp_path)}},
     )

@@ -116,7 +116,7 @@ def test_results_of_all_tests_are_exported_and_each_host_gets_its_own(refusals):
 def test_module_without_results_fails_each_host_with_its_message(refusals):
     hosts = {name: {"gpu_node_name": name} for name in ("w1", "w2")}
     variables = runs({"results": []}, {"msg": "The API server does not answer."})
-    messages = refusals("gpu_smoke_test", ["report"], hosts, variables=variables)
+    messages = refusals("gpu_smoke_test", ["report"], hosts, variables=variables, facts={"nvml": {"gpus": [{}]}})
     assert messages == {name: f"{name}: The API server does not answer." for name in hosts}
 
 
