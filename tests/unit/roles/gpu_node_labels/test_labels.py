@@ -146,7 +146,7 @@ def test_labels_of_each_host_are_set_and_restored(evaluate, tmp_path):
     nodes = [node(name, labels=labels[name]) for name in extras]
     play = {"hosts": "all", "gather_facts": False, "roles": ["gpu.kubernetes.gpu_node_labels"]}
     absent = {**play, "vars": {"gpu_node_labels_state": "absent"}}
-    seen = []
+    observed = []
     with serve_in_thread(SmallCluster(*({"apiVersion": "v1", "kind": "Node", **each} for each in nodes))) as server:
         for plays in ([play], [absent]):
             evaluate(
@@ -158,7 +158,7 @@ def test_labels_of_each_host_are_set_and_restored(evaluate, tmp_path):
                 gpu_kubeconfig=str(write_kubeconfig(server.url, tmp_path / "kubeconfig")),
             )
             found = {item["metadata"]["name"]: item["metadata"]["labels"] for item in server.all("Node")}
-            seen.append(
+            observed.append(
                 {name: {key: own[key] for key in ("team", "rack", TENANT) if key in own} for name, own in found.items()}
             )
-    assert seen == [{name: {**labels[name], **extras[name]} for name in extras}, labels]
+    assert observed == [{name: {**labels[name], **extras[name]} for name in extras}, labels]
