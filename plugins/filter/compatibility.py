@@ -50,7 +50,7 @@ options:
         description: Version of the kubelet.
         type: str
       plugin:
-        description: Version of NVIDIA's device plugin, as the tag of its image. A digest counts as unknown.
+        description: Version of NVIDIA's device plugin, as the tag of its image. A digest without a tag counts as unknown.
         type: str
       kubelet_cgroup_driver:
         description: The kubelet's cgroup driver. Omit it for a kubelet that reads it from the container runtime.

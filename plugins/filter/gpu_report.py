@@ -27,7 +27,7 @@ options:
     required: true
   cluster:
     description:
-      - What concerns all hosts, with C(error), C(resource_name), C(nodes) of M(gpu.kubernetes.gpu_nodes_info),
+      - What concerns all hosts, with C(error), C(resource_name), C(nodes) and C(others_in_maintenance) of M(gpu.kubernetes.gpu_nodes_info),
         C(plugin_images), C(runtime_classes), the results C(smoke) of M(gpu.kubernetes.gpu_smoke_test) and C(smoke_error).
       - C(runtime_classes) has C(needed), a list of dictionaries with the name as C(key) and the handler as C(value), and C(found), the RuntimeClasses
         of the cluster.

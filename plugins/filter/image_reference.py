@@ -15,7 +15,7 @@ description:
 positional: _input
 options:
   _input:
-    description: Registry, repository, and tag or digest of the image, in this order.
+    description: Registry, repository, and tag, digest or C(tag@digest) of the image, in this order.
     type: list
     elements: str
     required: true
@@ -33,6 +33,8 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._image import split_tag
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -46,14 +48,13 @@ def image_reference(parts: Sequence[str]) -> str:
         raise AnsibleFilterError(
             f"image_reference: the image {'/'.join(words) or parts!r} needs a registry, a repository, and a tag or digest; set all three."
         )
-    registry, repository, tag = words
-    if not tag.startswith("sha256:"):
-        return f"{registry}/{repository}:{tag}"
-    if not DIGEST.fullmatch(tag):
+    registry, repository, text = words
+    tag, digest = split_tag(text)
+    if (digest or "@" in text) and not DIGEST.fullmatch(digest):
         raise AnsibleFilterError(
-            f"image_reference: the digest {tag} of image {registry}/{repository} is not sha256: and 64 hexadecimal digits in lower case; correct it."
+            f"image_reference: the digest {digest} of image {registry}/{repository} is not sha256: and 64 hexadecimal digits in lower case; correct it."
         )
-    return f"{registry}/{repository}@{tag}"
+    return f"{registry}/{repository}{tag and ':' + tag}{digest and '@' + digest}"
 
 
 class FilterModule:

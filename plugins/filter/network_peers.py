@@ -24,7 +24,7 @@ options:
 
 RETURN = r"""
 _value:
-  description: An C(ipBlock) for each address.
+  description: An C(ipBlock) for each address; none with Cilium, which does not match nodes by address.
   type: list
   elements: dict
   sample: [{ipBlock: {cidr: 192.0.2.11/32}}]

@@ -99,6 +99,23 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+others_in_maintenance:
+  description:
+    - Other nodes of the cluster that are in maintenance of this collection. Empty if O(expected) has a single node, since others are not read.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: The node.
+      type: str
+    schedulable:
+      description: The same as RV(nodes[].schedulable).
+      type: bool
+    maintenance:
+      description: The same as RV(nodes[].maintenance).
+      type: dict
+  sample: []
 ok:
   description: Whether all reported nodes are as expected.
   returned: always
@@ -263,10 +280,14 @@ def main() -> None:
     expected = _counts(module)
     cluster = connect(module)
     try:
-        reports = survey_nodes(cluster, query, expected, wait_time, params["explain"])
+        reports, others = survey_nodes(cluster, query, expected, wait_time, params["explain"])
     except ApiError as error:
         module.fail_json(msg=str(error))
-    result = {"ok": all(report.ok for report in reports), "nodes": [report.as_dict() for report in reports]}
+    result = {
+        "ok": all(report.ok for report in reports),
+        "nodes": [report.as_dict() for report in reports],
+        "others_in_maintenance": others,
+    }
     if params["wait"] and not result["ok"]:
         wrong = "; ".join(f"node {report.name}: {report.reason}" for report in reports if not report.ok)
         module.fail_json(

@@ -18,7 +18,7 @@ description:
   - A node whose record cannot be read, or whose patch is rejected, is left out, and the other nodes are labelled. Then the module fails and names
     it in RV(failures).
   - A node's kubelet can write the annotation, so the record alone cannot set a label below C(kubernetes.io) or C(k8s.io), and a label that
-    neither O(nodes) nor O(owner_labels) names does not get its former value.
+    neither O(nodes), O(named) nor O(owner_labels) names does not get its former value.
 options:
   nodes:
     description:
@@ -42,11 +42,17 @@ options:
   owner_labels:
     description:
       - Shell patterns of the labels that O(owner) sets, in this run or in earlier ones. A recorded label that neither matches nor has a name in
-        O(nodes) is removed without its former value.
-      - A label below C(kubernetes.io) or C(k8s.io) has to be named in full, here or in O(nodes), or else it stays. It never gets a former value.
+        O(nodes) or O(named) is removed without its former value.
+      - A label below C(kubernetes.io) or C(k8s.io) has to be named in full, here, in O(nodes) or in O(named), or else it stays. It never gets a former value.
     type: list
     elements: str
     default: ["*"]
+  named:
+    description:
+      - Names of more labels that O(owner) sets on a node, in this run or in earlier ones, as a dictionary of node names and lists. Where a node no
+        longer has them in O(nodes), they are removed and get their former value as if they were named there.
+    type: dict
+    default: {}
   adopt:
     description:
       - Whether labels of O(nodes) that a node has already, with these values and without an owner, become the owner's, so that an undo
@@ -178,6 +184,7 @@ def main() -> None:
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "owner": {"type": "str", "default": "default"},
             "owner_labels": {"type": "list", "elements": "str", "default": ["*"]},
+            "named": {"type": "dict", "default": {}},
             "adopt": {"type": "bool", "default": False},
             "yield_to": {"type": "list", "elements": "dict", "default": [], "options": YIELD_SPEC},
         },
@@ -212,8 +219,12 @@ def _read_params(params: dict[str, Any]) -> LabelRun:
         yield_to=[YieldRule(rule["when"], rule["labels"]) for rule in params["yield_to"]],
         adopted={node: read_labels(f"Node {node}", labels) for node, labels in given.items() if params["adopt"]},
         owner_labels=params["owner_labels"],
-        named={node: list(map(str, labels)) for node, labels in given.items() if isinstance(labels, dict)},
+        named={node: [*_list_names(labels), *_list_names(params["named"].get(node))] for node, labels in given.items()},
     )
+
+
+def _list_names(labels: Any) -> list[str]:
+    return list(map(str, labels)) if isinstance(labels, (dict, list)) else []
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import math
 import re
 from typing import Any, Iterable, Mapping, NamedTuple
 
+from .._image import split_tag
 from . import versions
 from .gpus import OPEN, PROPRIETARY, Gpu, find_branches, identify_gpu
 from .tables import Tables
@@ -78,8 +79,9 @@ def read_situation(given: Mapping[str, Any], tables: Tables, today: str) -> Situ
     texts = {name: str(given[name]) for name in names - {"gpus"} if given.get(name) not in (None, "")}
     if texts.get("flavor", OPEN) not in (OPEN, PROPRIETARY):
         raise CompatibilityError(f"flavor is {texts['flavor']!r}; choose one of {OPEN}, {PROPRIETARY}")
-    if not re.fullmatch(r"v?\d+(\.\d+)+([-+~_].*)?", texts.get("plugin", "")):
-        texts.pop("plugin", None)  # a digest, or a name without a version
+    plugin, _digest = split_tag(texts.pop("plugin", ""))
+    if re.fullmatch(r"v?\d+(\.\d+)+([-+~_].*)?", plugin):  # not a digest, or a name without a version
+        texts["plugin"] = plugin
     gpus = given.get("gpus") or []
     if not isinstance(gpus, (list, tuple)) or not all(isinstance(gpu, Mapping) for gpu in gpus):
         raise CompatibilityError("gpus is not a list of dictionaries; pass those of ansible_facts.nvml")

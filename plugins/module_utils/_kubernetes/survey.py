@@ -12,12 +12,12 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Collection, Iterable, Mapping, NamedTuple, Sequence
 
 from .._kube_error import ApiError
 from .._sharing.catalogue import OWN_PLUGIN, STRATEGIES, Strategy
 from .api import read_nodes, run_parallel
-from .drain.plan import MIRROR
+from .drain.plan import MIRROR, describe_maintenance
 from .objects import (
     UNFINISHED,
     Object,
@@ -27,6 +27,7 @@ from .objects import (
     get_labels,
     get_name,
     get_node_name,
+    is_schedulable,
 )
 from .pod_failures import Evidence, group_events, list_containers
 from .readiness import NodeReport, Query, assess_nodes
@@ -52,14 +53,21 @@ class WaitTime:
     sleep: Callable[[float], None] = time.sleep
 
 
+class Survey(NamedTuple):
+    """Reports on the nodes, and ``{name, schedulable, maintenance}`` of other nodes that were read and are in maintenance."""
+
+    reports: list[NodeReport]
+    others_in_maintenance: list[dict[str, Any]]
+
+
 def survey_nodes(
     cluster: Cluster,
     query: Query,
     expected: Mapping[str, int] | None,
     wait_time: WaitTime | None = None,
     explain: bool = True,
-) -> list[NodeReport]:
-    """Return reports on the nodes, once all are as expected or the time is over. Raises ApiError.
+) -> Survey:
+    """Return the survey, once all nodes are as expected or the time is over. Raises ApiError.
 
     A server that cannot be reached is retried until then. ``explain`` reads a log for each node that is not as expected.
     """
@@ -89,7 +97,16 @@ def survey_nodes(
             daemon_sets=_list_plugin_daemon_sets(cluster, query, reports),
             evidence=_collect_for_reports(cluster, query, reports, pods),
         )
-    return reports
+    return Survey(reports, _find_others_in_maintenance(nodes, {report.name for report in reports}))
+
+
+def _find_others_in_maintenance(nodes: Iterable[Object], reported: Collection[str]) -> list[dict[str, Any]]:
+    found = [
+        {"name": get_name(node), "schedulable": is_schedulable(node), "maintenance": describe_maintenance(node)}
+        for node in nodes
+        if get_name(node) not in reported
+    ]
+    return sorted((each for each in found if each["maintenance"]), key=lambda each: str(each["name"]))
 
 
 def _list_pods(cluster: Cluster, nodes: Sequence[Object]) -> list[Object]:

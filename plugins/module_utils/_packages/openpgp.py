@@ -35,8 +35,13 @@ def find_key_problem(content: bytes, expected: Sequence[str]) -> str:
         found = read_fingerprints(content)
     except ValueError as error:
         return f"is not a file of OpenPGP public keys ({error})"
-    others = [each for each in found if each not in wanted]
-    return f"has the fingerprint {' and '.join(others)}, not {' or '.join(wanted)}" if others else ""
+    others = " and ".join(each for each in found if each not in wanted)
+    if not others:
+        return ""
+    known = [each for each in found if each in wanted]
+    if known:
+        return f"has the fingerprint {others} beside {' and '.join(known)}, and package managers would trust all keys of the file"
+    return f"has the fingerprint {others}, not {' or '.join(wanted)}"
 
 
 def normalize(fingerprint: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Mapping
 
+from .._text import make_printable
 from . import checks
 
 if TYPE_CHECKING:
@@ -74,9 +75,20 @@ def _assemble(nodes: list[dict[str, Any]], found: list[Any], cluster: Cluster, n
         # Those of the cluster first; sorted() is stable, so that the order within a host stays.
         "problems": sorted(found, key=lambda problem: str(problem["host"])),
         "left_out": sorted(cluster.get("left_out") or []),
-        "notes": [*notes, *(note for node in nodes for note in node["notes"])],
+        "notes": [*notes, *(note for node in nodes for note in node["notes"]), *_list_left_cordoned(cluster)],
         "fakes": sorted(image for image in used if FAKE in image),
     }
+
+
+def _list_left_cordoned(cluster: Cluster) -> list[str]:
+    """Return a note for each node outside the run that this collection has cordoned and not uncordoned yet."""
+    known = {entry["name"] for entry in cluster.get("nodes") or []}
+    others = {entry["name"]: entry for entry in cluster.get("others_in_maintenance") or []}
+    left = [others[name] for name in sorted(set(others) - known) if checks.is_left_cordoned(others[name])]
+    return [
+        make_printable(f"node {each['name']}, which is not in this run, {each['maintenance']['message']}")
+        for each in left
+    ]
 
 
 def _examine(observation: Observation, before: Mapping[str, Any]) -> tuple[dict[str, Any], list[checks.Problem]]:

@@ -18,7 +18,7 @@ An observation is of one host::
 
 The cluster is what the API server reports, and what concerns all hosts::
 
-    {error: str or None, resource_name, nodes: [entry of gpu_nodes_info], plugin_images: [name],
+    {error: str or None, resource_name, nodes: [entry of gpu_nodes_info], others_in_maintenance: as there, plugin_images: [name],
      runtime_class: {name, found, handler, expected_handler}, smoke: [entry of gpu_smoke_test], smoke_error: str,
      hosts: [all hosts of the run], left_out: [unreachable hosts that the run accepts], limited: whether the inventory has more}
 """

@@ -74,8 +74,8 @@ class Strategy:
     host_record: str = ""
     # The resources whose pods share a GPU in the smoke test; empty if one pod tests a GPU.
     shared: tuple[SharedResource, ...] = ()
-    # The tag of its published extender, if that binds no pods with a runtimeClassName.
-    tag_without_runtime_class: str = ""
+    # Its published extender, as ``repository:tag``, if that binds no pods with a runtimeClassName.
+    image_without_runtime_class: str = ""
 
     @property
     def by_nvidia(self) -> bool:
@@ -120,7 +120,7 @@ STRATEGIES = {
                     gpu_annotation="ALIYUN_COM_GPU_MEM_IDX",
                 ),
             ),
-            tag_without_runtime_class="1.11-d170d8a",
+            image_without_runtime_class="acs/k8s-gpushare-schd-extender:1.11-d170d8a",
         ),
         Strategy(
             "nano_gpu",

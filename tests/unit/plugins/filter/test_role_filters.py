@@ -23,6 +23,7 @@ from ansible_collections.gpu.kubernetes.plugins.filter import (
     key_problem,
     mask_credentials,
     matching_versions,
+    may_be_image,
     network_peers,
     node_condition,
     node_names,
@@ -47,6 +48,7 @@ MODULES = (
     image_reference,
     key_problem,
     matching_versions,
+    may_be_image,
     network_peers,
     node_condition,
     node_names,
@@ -73,6 +75,7 @@ WRONG = {
     "image_reference": ("registry",),
     "key_problem": ("*", []),
     "matching_versions": ("570", "570"),
+    "may_be_image": ("a/b", "a/b:v1"),
     "network_peers": ("text",),
     "node_condition": ("text",),
     "node_names": (["a"], {}),
@@ -193,9 +196,12 @@ DIGEST = "sha256:" + "0a" * 32
 IMAGES = {
     "tag": (("reg.example.com:5000", "a/b", "v1"), "reg.example.com:5000/a/b:v1"),
     "digest": (("reg.example.com/mirror", "a/b", DIGEST), f"reg.example.com/mirror/a/b@{DIGEST}"),
+    "tag and digest": (("reg.example.com", "a/b", f"v1@{DIGEST}"), f"reg.example.com/a/b:v1@{DIGEST}"),
     "slashes": (("reg.example.com/", "/a/b", "v1"), "reg.example.com/a/b:v1"),
     "number": (("reg.example.com", "pause", 3.10), "reg.example.com/pause:3.1"),
     "short digest": (("reg.example.com", "a/b", "sha256:abc"), "is not sha256: and 64 hexadecimal digits"),
+    "tag and short digest": (("reg.example.com", "a/b", "v1@sha256:abc"), "is not sha256: and 64 hexadecimal digits"),
+    "tag and no digest": (("reg.example.com", "a/b", "v1@"), "is not sha256: and 64 hexadecimal digits"),
     "no repository": (("reg.example.com", "", "v1"), "needs a registry, a repository, and a tag or digest"),
     "two parts": (("reg.example.com", "a/b"), "needs a registry, a repository, and a tag or digest"),
 }
@@ -208,6 +214,11 @@ def test_image_reference_joins_registry_repository_and_tag_or_digest(parts: Any,
         return
     with pytest.raises(AnsibleFilterError, match=expected):
         FILTERS["image_reference"](list(parts))
+
+
+def test_no_image_is_the_published_one_where_there_is_none() -> None:
+    may_be_image = FILTERS["may_be_image"]
+    assert [may_be_image(["", ""], published) for published in ("", "a/b:v1")] == [False, True]
 
 
 def test_mask_credentials_masks_each_line() -> None:

@@ -130,3 +130,18 @@ def test_unknown_node_without_labels_warns(run: Any, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("ansible.module_utils.basic.AnsibleModule.warn", lambda _self, text: warnings.append(text))
     assert run(FakeCluster([]), nodes={"gone": {}})["changed"] is False
     assert warnings == ["Node gone is not in the cluster, so it has no labels to remove."]
+
+
+def test_named_labels_are_restored_on_their_node_alone(run: Any) -> None:
+    """A kubelet can write the record of its node."""
+    reserved = "node-restriction.kubernetes.io/tenant"
+    record = {
+        RECORD_ANNOTATION: json.dumps({"default": {"a": {"set": "1", "was": "0"}, reserved: {"set": "x", "was": None}}})
+    }
+    cluster = FakeCluster(
+        [node(name, labels={"a": "1", reserved: "x"}, annotations=dict(record)) for name in ("w1", "w2")]
+    )
+    names = {"w1": ["a", reserved]}
+    assert run(cluster, nodes={"w1": {}, "w2": {}}, owner_labels=["b"], named=names)["changed"] is True
+    assert cluster.store_nodes["w1"]["metadata"]["labels"] == {"a": "0"}
+    assert cluster.store_nodes["w2"]["metadata"]["labels"] == {reserved: "x"}

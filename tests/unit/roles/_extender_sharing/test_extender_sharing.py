@@ -65,11 +65,15 @@ def make_control_plane(address):
 
 
 POD_PEER = {"podSelector": {"matchLabels": {"component": "second-scheduler"}}}
+CILIUM = make_control_plane("192.0.2.11")
+CILIUM["status"]["conditions"] = [{"type": "NetworkUnavailable", "status": "False", "reason": "CiliumIsUp"}]
 #: The control planes that the cluster has by their present and former label, variables, and the allowed sources of the extender's port; None is all.
 PEERS = {
     "one": ([[make_control_plane("192.0.2.11")], []], {}, [{"ipBlock": {"cidr": "192.0.2.11/32"}}]),
     "both-labels": ([[make_control_plane("192.0.2.11")]] * 2, {}, [{"ipBlock": {"cidr": "192.0.2.11/32"}}]),
     "more": ([[], []], {"nano_gpu_extender_network_policy_peers": [POD_PEER]}, [POD_PEER]),
+    "cilium": ([[CILIUM], []], {}, None),
+    "cilium-and-more": ([[CILIUM], []], {"nano_gpu_extender_network_policy_peers": [POD_PEER]}, [POD_PEER]),
     # A rule without sources would reject kube-scheduler too.
     "hidden": ([[], []], {}, None),
 }

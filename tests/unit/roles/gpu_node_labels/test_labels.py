@@ -134,3 +134,31 @@ def test_node_with_a_damaged_record_fails_alone(evaluate, tmp_path):
     assert labels["bad"] == {}
     assert labels["forged"] == labels["good"]
     assert labels["good"]["nvidia.com/gpu.present"] == "true"
+
+
+TENANT = "node-restriction.kubernetes.io/tenant"
+
+
+def test_labels_of_each_host_are_set_and_restored(evaluate, tmp_path):
+    """The hosts differ in their extra labels, and the first host runs the task for all."""
+    extras = {"a": {"team": "blue"}, "b": {"rack": "r1", TENANT: "x"}}
+    labels = {"a": {"team": "old", "rack": "old"}, "b": {"team": "old", "rack": "old"}}
+    nodes = [node(name, labels=labels[name]) for name in extras]
+    play = {"hosts": "all", "gather_facts": False, "roles": ["gpu.kubernetes.gpu_node_labels"]}
+    absent = {**play, "vars": {"gpu_node_labels_state": "absent"}}
+    observed = []
+    with serve_in_thread(SmallCluster(*({"apiVersion": "v1", "kind": "Node", **each} for each in nodes))) as server:
+        for plays in ([play], [absent]):
+            evaluate(
+                {name: {"gpu_node_labels_extra": extra} for name, extra in extras.items()},
+                plays,
+                "''",
+                facts={"nvml": WORKING},
+                gpu_preflight_gpus={"ansible_facts": {}},
+                gpu_kubeconfig=str(write_kubeconfig(server.url, tmp_path / "kubeconfig")),
+            )
+            found = {item["metadata"]["name"]: item["metadata"]["labels"] for item in server.all("Node")}
+            observed.append(
+                {name: {key: own[key] for key in ("team", "rack", TENANT) if key in own} for name, own in found.items()}
+            )
+    assert observed == [{name: {**labels[name], **extras[name]} for name in extras}, labels]

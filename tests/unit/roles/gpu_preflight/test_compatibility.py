@@ -98,6 +98,20 @@ HOSTS = {
         "",
         ["toolkit_security", "toolkit"],
     ),
+    "toolkit-too-old-for-the-default-plugin": (
+        nvml(None),
+        {"nvidia_container_toolkit_host": {"toolkit": {"version": "1.6.0"}}},
+        "6.8.0-60-generic",
+        "",
+        ["toolkit_security", "device_plugin"],
+    ),
+    "toolkit-of-another-plugin": (
+        nvml(None),
+        {"gpu_sharing_strategy": "gpushare", "nvidia_container_toolkit_host": {"toolkit": {"version": "1.6.0"}}},
+        "6.8.0-60-generic",
+        "",
+        ["toolkit_security"],
+    ),
     "toolkit-to-install": (
         nvml(None),
         {

@@ -142,6 +142,7 @@ CLASSES = {
     "gpushare_runtime_class": "memory",
     "nano_gpu_runtime_class": "percent",
 }
+DIGEST = "sha256:" + "0a" * 32
 #: The variables of a host, the RuntimeClass of its pods, and the resources that they share.
 DEFAULTS = {
     "alone": ({}, "nvidia", []),
@@ -151,6 +152,16 @@ DEFAULTS = {
     "newer": (
         {"gpu_sharing_strategy": "gpushare", **CLASSES, "gpushare_extender_image_tag": "own"},
         "memory",
+        [vars(MEMORY)],
+    ),
+    "pinned": (
+        {"gpu_sharing_strategy": "gpushare", **CLASSES, "gpushare_extender_image_tag": f"1.11-d170d8a@{DIGEST}"},
+        "",
+        [vars(MEMORY)],
+    ),
+    "digest": (
+        {"gpu_sharing_strategy": "gpushare", **CLASSES, "gpushare_extender_image_tag": DIGEST},
+        "",
         [vars(MEMORY)],
     ),
     "declared": (

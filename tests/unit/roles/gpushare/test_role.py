@@ -252,3 +252,25 @@ def test_default_runtime_of_pods_without_a_runtime_class_must_be_nvidias(evaluat
     assert "Host runc: pods get the runtime runc and see no GPU, because the extender acs/" in results["runc"]
     assert "set containerd_nvidia_set_default to true" in results["runc"]
     assert "the runtime of a daemon that does not answer" in results["no-answer"]
+
+
+DIGEST = "sha256:" + "0a" * 32
+#: Variables of the extender's image, and whether its account reads ConfigMaps and its pods keep their RuntimeClass.
+EXTENDERS = {
+    "default": ({}, False),
+    "mirror": ({"gpu_image_registry": "registry.example.com/mirror"}, False),
+    "pinned": ({"gpushare_extender_image_tag": f"1.11-d170d8a@{DIGEST}"}, False),
+    "digest": ({"gpushare_extender_image_tag": DIGEST}, False),
+    "own": ({"gpushare_extender_image_tag": "c0b6141"}, True),
+    "own-digest": (
+        {"gpushare_extender_image_repository": "own/gpushare-extender", "gpushare_extender_image_tag": DIGEST},
+        True,
+    ),
+}
+
+
+def test_published_extender_is_recognized_by_tag_or_digest(evaluate_role):
+    hosts = {name: variables for name, (variables, _newer) in EXTENDERS.items()}
+    expression = "[gpushare_extender_read_config_maps | bool, gpushare_extender_keeps_runtime_class | bool]"
+    results = evaluate_role("gpushare", hosts, expression)
+    assert results == {name: [newer, newer] for name, (_variables, newer) in EXTENDERS.items()}

@@ -65,10 +65,10 @@ def test_unmanaged_object_with_the_name_of_a_managed_one_is_refused(refusals, tm
 def test_hosts_of_later_batches_do_not_break_earlier_ones(evaluate):
     """Their nodes are not part of the request yet."""
     plugin = find_task("k8s_device_plugin", "facts", "Collect the expected devices")["ansible.builtin.set_fact"]
-    labels = find_task("gpu_node_labels", "main", "Set the labels")["gpu.kubernetes.node_labels"]["nodes"]
+    labels = find_task("gpu_node_labels", "main", "Set the labels")["vars"]["__gpu_node_labels_all"]
     names = {"__gpu_node_labels_desired": {"node": "{{ inventory_hostname }}", "labels": {}}}
     names["__k8s_device_plugin_host"] = names["__gpu_node_labels_desired"]
-    result = "{{ [labels | list, plugin | map(attribute='node') | list] }}"
+    result = "{{ [labels | map(attribute='node') | list, plugin | map(attribute='node') | list] }}"
     play = {
         "hosts": "all",
         "gather_facts": False,

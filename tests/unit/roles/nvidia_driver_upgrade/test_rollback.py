@@ -240,6 +240,23 @@ def test_check_mode_predicts_the_rollback(run, cluster, host_variables, tmp_path
         assert f"{name}: would be upgraded (570.1 -> 580.1)" in output
 
 
+def test_report_lists_hosts_that_the_run_has_left_out(run, tmp_path):
+    *_plays, report = yaml.safe_load((ROOT / "playbooks" / "upgrade_nvidia_driver.yml").read_text())
+    report.pop("vars_files")
+    report["hosts"] = "w1"
+    playbook = tmp_path / "report.yml"
+    playbook.write_text(json.dumps([report]))
+    result = {**RESULT, "host": "w1", "state": "upgraded", "evicted": [], "waited_for": []}
+    inventory = {
+        "all": {"hosts": {"w1": {"ansible_connection": "local", "nvidia_driver_upgrade_result": result}}},
+        "gpu_nodes_left_out": {"hosts": {"w9": {}}},
+    }
+    code, output = run(inventory, playbook)
+    assert code == 0, output
+    assert "w9: unreachable, and left out; restore its connection, and run again" in output
+    assert "w1: upgraded (570.1 -> 580.1)" in output
+
+
 #: The recorded former installer, and the message.
 INSTALLERS = {
     "missing": (

@@ -39,31 +39,35 @@ def compute_fingerprint(body):
     return digest.hexdigest().upper()
 
 
-#: The key of a host's repository, the key in the file, and the error message.
+#: The key of a host's repository, the keys in the file, and the error message.
 KEYS = {
-    "known": ({"key_url": KNOWN}, FIRST, ""),
-    "changed": ({"key_url": KNOWN}, SECOND, f"the signing key of the repository for drivers ({KNOWN}) has the fingerprint {compute_fingerprint(SECOND)}, not "),
-    "allowed": ({"key_url": KNOWN, "key_fingerprints": [compute_fingerprint(SECOND)]}, SECOND, ""),
-    "own": ({"key_url": "https://u:p@own.example.com/vendor.pub", "key_fingerprints": [compute_fingerprint(FIRST)]}, SECOND,
+    "known": ({"key_url": KNOWN}, (FIRST,), ""),
+    "changed": ({"key_url": KNOWN}, (SECOND,),
+            f"the signing key of the repository for drivers ({KNOWN}) has the fingerprint {compute_fingerprint(SECOND)}, not "),
+    "allowed": ({"key_url": KNOWN, "key_fingerprints": [compute_fingerprint(SECOND)]}, (SECOND,), ""),
+    "own": ({"key_url": "https://u:p@own.example.com/vendor.pub", "key_fingerprints": [compute_fingerprint(FIRST)]}, (SECOND,),
             "drivers (https://own.example.com/vendor.pub) has the fingerprint "),
-    "no-file-yet": ({"key_url": KNOWN + "?"}, b"", ""),
+    "added": ({"key_url": KNOWN}, (FIRST, SECOND),
+            f"{compute_fingerprint(SECOND)} beside {compute_fingerprint(FIRST)}, and package managers would trust"),
+    "added-and-allowed": ({"key_url": KNOWN, "key_fingerprints": [compute_fingerprint(FIRST), compute_fingerprint(SECOND)]}, (FIRST, SECOND), ""),
+    "no-file-yet": ({"key_url": KNOWN + "?"}, (), ""),
 }  # fmt: skip
 
 
 def test_key_with_another_fingerprint_is_removed_and_refused(refusals, tmp_path):
     files = {}
-    for name, (source, body, _words) in KEYS.items():
+    for name, (source, bodies, _words) in KEYS.items():
         plain = source["key_url"].replace("u:p@", "")
         files[name] = tmp_path / name / f"{hashlib.sha256(plain.encode()).hexdigest()[:16]}.asc"
         files[name].parent.mkdir()
-        if body:
-            files[name].write_bytes(bytes([0xC6, len(body)]) + body)
+        if bodies:
+            files[name].write_bytes(b"".join(bytes([0xC6, len(body)]) + body for body in bodies))
     messages = refusals(
         "vendor_packages",
         ["repository_fingerprint"],
         {
             name: {"source": {"url": "https://vendor.example.com", **source}, "folder": str(tmp_path / name)}
-            for name, (source, _body, _words) in KEYS.items()
+            for name, (source, _bodies, _words) in KEYS.items()
         },
         variables={
             "vendor_packages_manager": "apt",
@@ -77,9 +81,9 @@ def test_key_with_another_fingerprint_is_removed_and_refused(refusals, tmp_path)
         facts=DEBIAN,
         extra={"__vendor_packages_key_folder": "{{ folder }}"},
     )
-    for name, (_source, body, words) in KEYS.items():
+    for name, (_source, bodies, words) in KEYS.items():
         assert words in messages[name] if words else not messages[name], messages
-        assert files[name].exists() is (bool(body) and not words)
+        assert files[name].exists() is (bool(bodies) and not words)
 
 
 #: The key of a repository, and the fingerprints with which it is compared.

@@ -475,6 +475,13 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
     ({"plugin": "sha256:0123456789abcdef", "driver": "580.178.04"}, []),
     ({"plugin": "latest", "driver": "580.178.04"}, []),
     (
+        {"plugin": "v0.20.1@sha256:0123456789abcdef", "toolkit": "1.6.0"},
+        [
+            ("warn", "toolkit_security", ""),
+            ("warn", "device_plugin", "v0.20.1 requires NVIDIA's container toolkit 1.7.0 or newer"),
+        ],
+    ),
+    (
         {"plugin": "v0.17.4", "gpus": [{**NEW, "pci_device_id": "3000"}]},
         [
             ("warn", "driver_gpu", "Nothing is known of the GPU"),

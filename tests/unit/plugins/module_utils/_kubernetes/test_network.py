@@ -19,6 +19,13 @@ def node(*addresses: tuple[str, str], networks: Any = None, **annotations: str) 
     }
 
 
+def set_network(reason: str) -> dict[str, Any]:
+    """A node whose network plugin has reported itself."""
+    found = node(("InternalIP", "192.0.2.11"), networks=["10.244.0.0/24"])
+    found["status"]["conditions"] = [{"type": "NetworkUnavailable", "status": "False", "reason": reason}]
+    return found
+
+
 #: Nodes, and the source addresses of their programs.
 NODES = {
     "none": ([], []),
@@ -32,6 +39,9 @@ NODES = {
     "same address twice": ([node(("InternalIP", "192.0.2.11"))] * 2, ["192.0.2.11/32"]),
     # A kubelet is not trusted: it may report a network as an address, or text.
     "everything": ([node(("InternalIP", "0.0.0.0/0"), ("InternalIP", "x"), IPv4IPIPTunnelAddr="")], []),
+    "another plugin": ([set_network("FlannelIsUp")], ["10.244.0.0/32", "192.0.2.11/32"]),
+    # Cilium does not match nodes by address, so these would reject kube-scheduler.
+    "cilium": ([node(("InternalIP", "192.0.2.12")), set_network("CiliumIsUp")], []),
     "empty": ([{}, {"status": None, "spec": None, "metadata": None}], []),
 }  # fmt: skip
 

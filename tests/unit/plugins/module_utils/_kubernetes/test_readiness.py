@@ -391,7 +391,7 @@ def wait_time(timeout: float = 0) -> tuple[WaitTime, FakeClock]:
 
 def test_survey_nodes_as_expected_makes_two_lists() -> None:
     cluster = FakeCluster([node(f"w{number}", 1) for number in range(50)], [])
-    assert all(report.ok for report in survey_nodes(cluster, QUERY, None, wait_time()[0]))
+    assert all(report.ok for report in survey_nodes(cluster, QUERY, None, wait_time()[0]).reports)
     assert sorted(cluster.calls) == ["nodes", "pods"]
 
 
@@ -412,11 +412,11 @@ def test_survey_nodes_of_one_node_does_not_list_others() -> None:
 
     for _round in range(2):
         cluster.calls.clear()
-        (report,) = survey_nodes(cluster, QUERY, {"w1": 1}, wait_time()[0])
+        (report,) = survey_nodes(cluster, QUERY, {"w1": 1}, wait_time()[0]).reports
         assert (report.ok, report.allocated, report.plugin_pod) == (True, 1, "plugin-x")
         assert cluster.calls == ["node", "pods", "pods"]
         cluster.on_list = schedule
-    (report,) = survey_nodes(cluster, QUERY, {"gone": 1}, wait_time()[0])
+    (report,) = survey_nodes(cluster, QUERY, {"gone": 1}, wait_time()[0]).reports
     assert (report.known, "nodes" in cluster.calls) == (False, False)
     assert "is not in the cluster" in report.reason
 
@@ -424,7 +424,7 @@ def test_survey_nodes_of_one_node_does_not_list_others() -> None:
 def test_survey_nodes_with_failure_reads_log_and_events() -> None:
     cluster = FakeCluster([node("w1")], [plugin()])
     cluster.logs["plugin-x"] = NVML_LOG
-    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}, wait_time()[0])
+    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}, wait_time()[0]).reports
     assert "No devices found" in report.reason
     assert cluster.calls.count("events") == 1
     assert cluster.calls.count("log") == 1
@@ -440,7 +440,7 @@ def test_survey_nodes_with_wait_returns_once_gpus_appear() -> None:
             api.store_nodes["w1"] = node("w1", 8)
 
     cluster.on_list = appear
-    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}, limit)
+    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}, limit).reports
     assert report.ok
     assert clock.time == 10
 
@@ -456,7 +456,7 @@ def test_survey_nodes_with_unreachable_server_retries(status: int, is_transient:
 
     cluster.on_list = fail
     if is_transient:
-        assert [report.ok for report in survey_nodes(cluster, QUERY, {"w1": 8}, limit)] == [True]
+        assert [report.ok for report in survey_nodes(cluster, QUERY, {"w1": 8}, limit).reports] == [True]
         assert clock.time == 10
     else:
         with pytest.raises(ApiError):
@@ -467,7 +467,7 @@ def test_survey_nodes_after_timeout_reports_failure() -> None:
     cluster = FakeCluster([node("w1")], [])
     cluster.daemon_set_list = [daemon_set(GPU_LABEL)]
     limit, clock = wait_time(12)
-    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}, limit)
+    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}, limit).reports
     assert "lacks the label" in report.reason
     assert clock.time == 12
 
@@ -479,5 +479,21 @@ def test_survey_nodes_without_rights_explains_the_rest() -> None:
         raise ApiError("forbidden", 403)
 
     cluster.daemon_sets = cluster.warning_events = forbid  # type: ignore[method-assign, assignment]
-    reports = survey_nodes(cluster, QUERY, {"w1": 8, "w2": 8}, wait_time()[0])
+    reports = survey_nodes(cluster, QUERY, {"w1": 8, "w2": 8}, wait_time()[0]).reports
     assert ["has registered no GPU" in reports[0].reason, "no plugin pod" in reports[1].reason] == [True, True]
+
+
+def test_survey_nodes_names_others_in_maintenance_without_further_requests() -> None:
+    text = '{"since": "2026-08-23T07:00:00Z", "reason": "driver", "was_schedulable": true}'
+    annotations = {"gpu-kubernetes/maintenance": text}
+    nodes = [
+        node("w1", 8),
+        node("w3", annotations=annotations, unschedulable=True),
+        node("w2", annotations=annotations),
+        node("w4", unschedulable=True),
+    ]
+    cluster = FakeCluster(nodes, [plugin()])
+    others = survey_nodes(cluster, QUERY, {"w1": 8, "w9": 1}, wait_time()[0], explain=False).others_in_maintenance
+    assert [(each["name"], each["schedulable"]) for each in others] == [("w2", True), ("w3", False)]
+    assert "driver" in others[0]["maintenance"]["message"]
+    assert len(cluster.calls) == 2

@@ -122,7 +122,13 @@ COMPARED = {
     "another spelling": (KEY, [f"0x{SPACED.lower()}"], ""),
     "one of several": (KEY, [TWO, ONE], ""),
     "other": (KEY, [TWO], f"has the fingerprint {ONE}, not {TWO}"),
-    "a second key": (FILES["two keys"][0], [ONE], f"has the fingerprint {TWO}, not {ONE}"),
+    "a second key": (
+        FILES["two keys"][0],
+        [ONE],
+        f"has the fingerprint {TWO} beside {ONE}, and package managers would trust all",
+    ),
+    "a second key that is expected": (FILES["two keys"][0], [TWO, ONE], ""),
+    "two other keys": (FILES["two keys"][0], ["0" * 40], f"has the fingerprint {ONE} and {TWO}, not 0000"),
     "short": (KEY, [ONE[-8:]], f"cannot be compared with {ONE[-8:]}, which is not a whole fingerprint"),
     "none": (KEY, [], f"has the fingerprint {ONE}, not "),
 }

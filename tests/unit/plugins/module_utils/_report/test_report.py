@@ -302,6 +302,19 @@ def test_build_report_of_node_in_maintenance_names_it(node: Any, codes: list[str
         assert report["problems"][-1]["sentence"] == "worker-1: node worker-1 is cordoned since then; run again."
 
 
+def test_build_report_notes_nodes_outside_the_run_that_are_left_cordoned() -> None:
+    """An unreachable host that the run leaves out, and a node in another group of the same run."""
+    others = [
+        {"name": "worker-7", "schedulable": False, "maintenance": LEFT},
+        {"name": "worker-1", "schedulable": False, "maintenance": LEFT},
+        {"name": "worker-5", "schedulable": False, "maintenance": {**LEFT, "was_schedulable": False}},
+        {"name": "worker-4", "schedulable": True, "maintenance": LEFT},
+    ]
+    report = build.build_report([host()], cluster(left_out=["worker-7"], others_in_maintenance=others * 2))
+    assert (report["ok"], report["left_out"]) == (True, ["worker-7"])
+    assert report["notes"] == ["node worker-7, which is not in this run, is cordoned since then; run again"]
+
+
 def test_build_report_problem_has_no_control_characters() -> None:
     report = build.build_report([host(nvml={"error": "\x1b[2Jbroken; \x07reboot"})], cluster())
     assert report["problems"][0]["sentence"] == "worker-1: \\x1b[2Jbroken; \\x07reboot."

@@ -114,9 +114,10 @@ def test_roles_and_their_runtime_classes_are_those_of_the_catalogue():
     for row in STRATEGIES.values():
         defaults = yaml.safe_load((ROOT / "roles" / row.role / "defaults" / "main.yml").read_text())
         assert f"{row.role}_runtime_class" in defaults
-        if row.tag_without_runtime_class:
-            assert defaults[f"{row.role}_extender_image_tag"] == row.tag_without_runtime_class
-            assert row.tag_without_runtime_class in defaults[f"{row.role}_extender_keeps_runtime_class"]
+        if row.image_without_runtime_class:
+            names = ("repository", "tag")
+            default = ":".join(defaults[f"{row.role}_extender_image_{name}"] for name in names)
+            assert default == row.image_without_runtime_class
 
 
 def test_shared_resources_are_those_of_the_strategy():
