@@ -124,7 +124,8 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.apply import Host, Outcomes, ensure
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import build_module, run
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import run
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.arguments import ARGUMENTS as COMMON_ARGUMENTS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.docker import Docker
 

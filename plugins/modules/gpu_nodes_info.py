@@ -219,6 +219,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AU
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.readiness import Query
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import WaitTime, survey_nodes
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 
 
 def _counts(module: AnsibleModule) -> dict[str, int] | None:
@@ -233,8 +234,9 @@ def _counts(module: AnsibleModule) -> dict[str, int] | None:
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
+    module = build_module(
+        AnsibleModule,
+        {
             **AUTH_ARG_SPEC,
             "expected": {"type": "dict"},
             "exact": {"type": "bool", "default": True},
@@ -248,7 +250,6 @@ def main() -> None:
             "wait_sleep": {"type": "int", "default": 5},
             "wait_timeout": {"type": "int", "default": 300},
         },
-        supports_check_mode=True,
     )
     params = module.params
     query = Query(
