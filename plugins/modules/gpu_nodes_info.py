@@ -218,7 +218,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.readiness import Query
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import WaitTime, survey_nodes
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.retries import Timing, Wait
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import survey_nodes
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 
 
@@ -260,11 +261,12 @@ def main() -> None:
         params["exact"],
         params["boot_ids"],
     )
-    wait_time = WaitTime(params["wait_timeout"] if params["wait"] else 0, max(1, params["wait_sleep"]))
     expected = _counts(module)
     cluster = connect(module)
+    pause = max(1, params["wait_sleep"])
+    wait = Wait(Timing(), params["wait_timeout"], pause, pause) if params["wait"] else None
     try:
-        reports = survey_nodes(cluster, query, expected, wait_time, params["explain"])
+        reports = survey_nodes(cluster, query, expected, wait, params["explain"])
     except ApiError as error:
         module.fail_json(msg=str(error))
     result = {"ok": all(report.ok for report in reports), "nodes": [report.as_dict() for report in reports]}

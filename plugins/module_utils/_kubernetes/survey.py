@@ -9,10 +9,9 @@ node, neither other nodes nor their pods are listed. Logs, events and DaemonSets
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence
 
 from .._kube_error import ApiError
 from .._sharing.catalogue import OWN_PLUGIN, STRATEGIES, Strategy
@@ -30,6 +29,7 @@ from .objects import (
 )
 from .pod_failures import Evidence, group_events, list_containers
 from .readiness import NodeReport, Query, assess_nodes
+from .retries import Wait
 
 if TYPE_CHECKING:
     from .._kube_api import Cluster
@@ -42,30 +42,18 @@ DRA_DRIVER = "gpu.nvidia.com"
 ANY_PLUGIN = Query(plugin_labels={})
 
 
-@dataclass(frozen=True)
-class WaitTime:
-    """How long to wait, in seconds; 0 reads once. Tests pass their own clock."""
-
-    timeout: float = 0
-    interval: float = 5
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-
-
 def survey_nodes(
     cluster: Cluster,
     query: Query,
     expected: Mapping[str, int] | None,
-    wait_time: WaitTime | None = None,
+    wait: Wait | None = None,
     explain: bool = True,
 ) -> list[NodeReport]:
-    """Return reports on the nodes, once all are as expected or the time is over. Raises ApiError.
+    """Return reports on the nodes, once all are as expected or the time is over; at once without *wait*. Raises ApiError.
 
     A server that cannot be reached is retried until then. ``explain`` reads a log for each node that is not as expected.
     """
-    wait_time = wait_time or WaitTime()
-    deadline = wait_time.clock() + wait_time.timeout
-    while wait_time.timeout:
+    while wait and not wait.over:
         try:
             plugins = cluster.pods(query.namespace, query.plugin_labels) if query.plugin_labels else []
             if all(report.ok for report in assess_nodes(read_nodes(cluster, expected), plugins, query, expected)):
@@ -73,10 +61,7 @@ def survey_nodes(
         except ApiError as error:
             if not error.is_transient:
                 raise
-        left = deadline - wait_time.clock()
-        if left <= 0:
-            break
-        wait_time.sleep(min(wait_time.interval, left))
+        wait.pause()
     nodes = read_nodes(cluster, expected)
     pods = _list_pods(cluster, nodes if expected and len(expected) == 1 else [])
     reports = assess_nodes(nodes, pods, query, expected)
