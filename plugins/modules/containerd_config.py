@@ -28,15 +28,6 @@ extends_documentation_fragment:
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.node
   - gpu.kubernetes.runtime_config
-attributes:
-  check_mode:
-    support: full
-    details: Nothing at all is written on the node, neither the file nor state, lock or backup.
-  diff_mode:
-    support: full
-    details: Credentials, such as those of registries, are masked in the difference.
-  idempotent:
-    support: full
 options:
   path:
     description:
