@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 GATES := cluster lint types contract docs artifact nodes roles units toml-suite fakes
 
-.PHONY: help venv lab lab-down test test-all quick gates $(GATES) bench bench-facts bench-fleet bench-gpushare build format clean
+.PHONY: help venv lab lab-down test test-all quick gates $(GATES) bench bench-facts bench-fleet bench-fuzz bench-gpushare build format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ bench: venv ## What a merge keeps and costs, beside nvidia-ctk on the same files
 
 bench-facts: venv ## How long nvml_facts takes for eight GPUs, beside ansible.builtin.ping
 	@PYTHONPATH=$(CURDIR)/.ansible/collections:$(CURDIR)/tests $(PY) -m bench.nvml_facts $(ARGS)
+
+bench-fuzz: venv ## Random changes of files for the code that edits them: what is refused, and what does not hold
+	@PYTHONPATH=$(CURDIR)/.ansible/collections:$(CURDIR)/tests $(PY) -m bench.fuzz $(ARGS)
 
 bench-gpushare: venv ## Seconds and memory of gpushare_info on 5,000 nodes and 100,000 pods
 	@PYTHONPATH=$(CURDIR)/.ansible/collections:$(CURDIR)/tests $(PY) -m bench.gpushare_allocation $(ARGS)

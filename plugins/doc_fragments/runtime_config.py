@@ -1,18 +1,27 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options that all modules for configuration files of container runtimes have in common.
+"""The options and attributes that all modules for configuration files of container runtimes have in common.
 
-Their other half is ``ARGUMENTS`` in ``module_utils/_runtimes/arguments.py``.
+The other half of the options is ``ARGUMENTS`` in ``module_utils/_runtimes/arguments.py``.
 """
 
 from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Documentation of the options."""
+    """Documentation of the options and attributes."""
 
     DOCUMENTATION = r"""
+attributes:
+  check_mode:
+    support: full
+    details: Nothing at all is written on the node, neither the file nor state, lock or backup.
+  diff_mode:
+    support: full
+    details: Credentials, such as those of registries, proxies and log drivers, are masked in the difference.
+  idempotent:
+    support: full
 options:
   state:
     description:

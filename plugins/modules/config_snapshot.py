@@ -96,6 +96,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._config.change_log 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files import STATE_DIR, FilesError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.paths import StatePaths
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 
 ARGUMENTS = {
     "paths": {"type": "list", "elements": "path", "required": True},
@@ -132,7 +133,7 @@ def _plan(one: snapshot.Snapshot, params: dict[str, t.Any]) -> tuple[list[snapsh
 
 def main() -> None:
     """Run the module."""
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = build_module(AnsibleModule, ARGUMENTS)
     try:
         result = act(module.params, module.check_mode)
     except (FilesError, ConfigError) as error:

@@ -194,6 +194,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands, _distributions
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.change_log import list_changed_files
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files import STATE_DIR
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import clients, host, kubelet
 
 PROGRAMS = {"containerd": "containerd", "crio": "crio", "docker": "dockerd"}
@@ -221,7 +222,7 @@ def describe_kubelet(version: str | None, runtime: str | None) -> dict[str, t.An
 
 def main() -> None:
     """Run the module."""
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = build_module(AnsibleModule, ARGUMENTS)
     params = module.params
 
     def find(name: str) -> str | None:

@@ -192,6 +192,7 @@ import time
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import clients, kubelet, verdict
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.errors import QueryError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.query import Node, query
@@ -252,9 +253,7 @@ def observe(module: AnsibleModule, service: str) -> verdict.Observation:
 
 def main() -> None:
     """Run the module."""
-    module = AnsibleModule(
-        argument_spec=ARGUMENTS, required_by={"runtime_path": ("runtime",)}, supports_check_mode=True
-    )
+    module = build_module(AnsibleModule, ARGUMENTS, required_by={"runtime_path": ("runtime",)})
     params = module.params
     wanted = verdict.Desired(params["runtime"], params["default_runtime"], params["runtime_path"], params["reloaded"])
     service = params["daemon"] if params["service"] is None else params["service"]

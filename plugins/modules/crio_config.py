@@ -28,15 +28,6 @@ extends_documentation_fragment:
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.node
   - gpu.kubernetes.runtime_config
-attributes:
-  check_mode:
-    support: full
-    details: Nothing at all is written on the node, neither the file nor state, lock or backup.
-  diff_mode:
-    support: full
-    details: Credentials, such as those of proxies, are masked in the difference.
-  idempotent:
-    support: full
 options:
   path:
     description: The main configuration file. It need not exist.
@@ -132,7 +123,8 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.apply import Host, Outcomes, ensure
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import build_module, run
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import run
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.arguments import ARGUMENTS as COMMON_ARGUMENTS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.crio import Crio
 

@@ -235,7 +235,9 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.readiness import Query
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import WaitTime, survey_nodes
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.retries import Timing, Wait
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import survey_nodes
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 
 
 def _counts(module: AnsibleModule) -> dict[str, int] | None:
@@ -250,8 +252,9 @@ def _counts(module: AnsibleModule) -> dict[str, int] | None:
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
+    module = build_module(
+        AnsibleModule,
+        {
             **AUTH_ARG_SPEC,
             "expected": {"type": "dict"},
             "exact": {"type": "bool", "default": True},
@@ -265,7 +268,6 @@ def main() -> None:
             "wait_sleep": {"type": "int", "default": 5},
             "wait_timeout": {"type": "int", "default": 300},
         },
-        supports_check_mode=True,
     )
     params = module.params
     query = Query(
@@ -276,11 +278,12 @@ def main() -> None:
         params["exact"],
         params["boot_ids"],
     )
-    wait_time = WaitTime(params["wait_timeout"] if params["wait"] else 0, max(1, params["wait_sleep"]))
     expected = _counts(module)
     cluster = connect(module)
+    pause = max(1, params["wait_sleep"])
+    wait = Wait(Timing(), params["wait_timeout"], pause, pause) if params["wait"] else None
     try:
-        reports, others = survey_nodes(cluster, query, expected, wait_time, params["explain"])
+        reports, others = survey_nodes(cluster, query, expected, wait, params["explain"])
     except ApiError as error:
         module.fail_json(msg=str(error))
     result = {

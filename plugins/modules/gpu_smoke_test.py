@@ -274,6 +274,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_t
     remove_pods,
     run_smoke_test,
 )
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import SharedResource
 
 SHARED_RESOURCE: dict[str, Any] = {
@@ -345,10 +346,8 @@ def _stop(*_details: object) -> NoReturn:
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={**AUTH_ARG_SPEC, **ARGUMENT_SPEC},
-        required_if=[("state", "present", ("nodes", "image"))],
-        supports_check_mode=True,
+    module = build_module(
+        AnsibleModule, {**AUTH_ARG_SPEC, **ARGUMENT_SPEC}, required_if=[("state", "present", ("nodes", "image"))]
     )
     error = _find_error(module.params)
     if error:

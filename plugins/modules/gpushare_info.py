@@ -172,17 +172,18 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract i
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, Cluster, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import UNFINISHED
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
+    module = build_module(
+        AnsibleModule,
+        {
             **AUTH_ARG_SPEC,
             "node": {"type": "str"},
             "pods": {"type": "bool", "default": True},
             "unit": {"type": "str", "choices": list(UNITS)},
         },
-        supports_check_mode=True,
     )
     params = module.params
     cluster = connect(module)

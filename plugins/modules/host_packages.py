@@ -164,6 +164,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.desired_state import (
     Desired,
     Outcome,
@@ -208,7 +209,7 @@ def run_command(command: t.Sequence[str], manager: str) -> tuple[int, str, str]:
 
 def main() -> None:
     """Run the module."""
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = build_module(AnsibleModule, ARGUMENTS)
     params = module.params
 
     def run(command: t.Sequence[str]) -> tuple[int, str, str]:

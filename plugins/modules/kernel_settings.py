@@ -95,6 +95,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files impor
     sha256,
     write_atomic,
 )
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import host
 
 ARGUMENTS = {
@@ -183,7 +184,7 @@ def set_files(files: dict[str, bytes | None], check_mode: bool) -> dict[str, byt
 
 def main() -> None:
     """Run the module."""
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = build_module(AnsibleModule, ARGUMENTS)
     params = module.params
     desired = {name: str(value) for name, value in params["sysctl"].items()}
     missing, differing = set_now(module, desired) if params["state"] == "present" else ([], {})

@@ -104,6 +104,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._driver.modprobe im
     find_dropped,
     render_file,
 )
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 
 ARGUMENTS = {
     "path": {"type": "path", "required": True},
@@ -119,7 +120,7 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 def main() -> None:
     """Run the module."""
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = build_module(AnsibleModule, ARGUMENTS)
     params = module.params
     due = os.path.join(params["state_dir"], "state", "initramfs-due")
     try:

@@ -61,16 +61,17 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.extended_resources import remove_resources
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
+    module = build_module(
+        AnsibleModule,
+        {
             **AUTH_ARG_SPEC,
             "resources": {"type": "list", "elements": "str", "required": True},
             "nodes": {"type": "list", "elements": "str"},
         },
-        supports_check_mode=True,
     )
     params = module.params
     try:

@@ -169,6 +169,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.
 )
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.plan import YieldRule, read_labels
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.record import LabelError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 
 YIELD_SPEC = {
     "when": {"type": "list", "elements": "str", "required": True},
@@ -177,8 +178,9 @@ YIELD_SPEC = {
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
+    module = build_module(
+        AnsibleModule,
+        {
             **AUTH_ARG_SPEC,
             "nodes": {"type": "dict", "required": True},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -188,7 +190,6 @@ def main() -> None:
             "adopt": {"type": "bool", "default": False},
             "yield_to": {"type": "list", "elements": "dict", "default": [], "options": YIELD_SPEC},
         },
-        supports_check_mode=True,
     )
     try:
         outcome = label_nodes(connect(module), _read_params(module.params), module.check_mode)

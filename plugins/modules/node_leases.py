@@ -110,12 +110,13 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._lease.report impor
     describe_take_overs,
     list_refused,
 )
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 
 ARGUMENTS: dict[str, Any] = {**AUTH_ARG_SPEC, "names": {"type": "dict", "required": True}, **REQUEST_ARGUMENTS}
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = build_module(AnsibleModule, ARGUMENTS)
     params, names = module.params, list(module.params["names"])
     cluster = connect(module)
     try:

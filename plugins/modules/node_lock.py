@@ -99,6 +99,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._lease.report impor
     describe_take_overs,
     list_refused,
 )
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 
 ARGUMENTS = {
     "path": {"type": "path", "required": True},
@@ -108,7 +109,7 @@ ARGUMENTS = {
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = build_module(AnsibleModule, ARGUMENTS)
     params, path = module.params, module.params["path"]
     try:
         if params["state"] == "absent":

@@ -197,6 +197,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain.r
     build_diff,
     end_maintenance,
 )
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "node": {"type": "str", "required": True},
@@ -238,7 +239,7 @@ def _build_result(outcome: Outcome) -> dict[str, Any]:
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec={**AUTH_ARG_SPEC, **ARGUMENT_SPEC}, supports_check_mode=True)
+    module = build_module(AnsibleModule, {**AUTH_ARG_SPEC, **ARGUMENT_SPEC})
     params = module.params
     negative = [name for name in ("jobs_timeout", "evict_timeout", "grace_period") if (params[name] or 0) < 0]
     if negative:

@@ -70,6 +70,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.heartbeats import wait_for_nodes
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 
 
 def main() -> None:
@@ -79,7 +80,7 @@ def main() -> None:
         "nodes": {"type": "list", "elements": "str", "required": True},
         "wait_timeout": {"type": "int", "default": 60},
     }
-    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
+    module = build_module(AnsibleModule, spec)
     try:
         found = wait_for_nodes(connect(module), frozenset(module.params["nodes"]), module.params["wait_timeout"])
     except ApiError as error:

@@ -149,6 +149,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
 from ansible_collections.gpu.kubernetes.plugins.module_utils._driver import modules, reload, users
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 
 ARGUMENTS = {
     "state": {"type": "str", "choices": ["current", "loaded", "absent"], "default": "current"},
@@ -237,7 +238,7 @@ def _line(name: str, loaded: bool, version: str | None) -> str:
 
 def main() -> None:
     """Run the module."""
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = build_module(AnsibleModule, ARGUMENTS)
     params = module.params
     names = [name.replace("-", "_") for name in params["modules"]]
     desired = modules.Desired(

@@ -627,6 +627,7 @@ ansible_facts:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect
 
 NAMES = ["all", *collect.SUBSETS]
@@ -647,7 +648,7 @@ LONGEST_TIMEOUT = 3600
 
 def main() -> None:
     """Run the module."""
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = build_module(AnsibleModule, ARGUMENTS)
     if not 0 < module.params["timeout"] <= LONGEST_TIMEOUT:
         module.fail_json(
             msg=f"timeout is {module.params['timeout']:g} seconds; give more than 0 and at most {LONGEST_TIMEOUT}."

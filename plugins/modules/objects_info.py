@@ -123,6 +123,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AU
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.namespaces import read_tenants
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import get_name
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 
 # The field by which objects of a kind are selected.
 FIELDS = {"Pod": "nodeName", "ResourceSlice": "driver"}
@@ -156,7 +157,7 @@ def main() -> None:
         "namespaces": {"type": "list", "elements": "dict", "default": []},
         "unknown_kinds": {"type": "str", "choices": ["fail", "none"], "default": "fail"},
     }
-    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
+    module = build_module(AnsibleModule, spec)
     cluster = connect(module)
     found: list[list[dict[str, Any]]] = []
     known: list[bool] = []

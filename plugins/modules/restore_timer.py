@@ -125,6 +125,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._config.change_log 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files import STATE_DIR, FilesError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.paths import StatePaths
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._restore import sources
 from ansible_collections.gpu.kubernetes.plugins.module_utils._restore.timer import Programs, Timer, TimerError
 
@@ -196,7 +197,7 @@ def act(timer: Timer | None, params: dict[str, t.Any], check_mode: bool) -> dict
 
 def main() -> None:
     """Run the module."""
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = build_module(AnsibleModule, ARGUMENTS)
     params = module.params
     systemctl, systemd_run = (module.get_bin_path(name) for name in ("systemctl", "systemd-run"))
     timer = None

@@ -184,6 +184,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import read_sharing_state
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import STRATEGIES
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import TAGS, Cluster
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan import (
@@ -225,7 +226,7 @@ def fields_of(given: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Run the module."""
-    module = AnsibleModule(argument_spec={**AUTH_ARG_SPEC, **ARGUMENTS}, supports_check_mode=True)
+    module = build_module(AnsibleModule, {**AUTH_ARG_SPEC, **ARGUMENTS})
     params = module.params
     try:
         state = read_sharing_state(connect(module), {each["node"]: each["strategy"] for each in params["hosts"]})

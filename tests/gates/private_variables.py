@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Does a playbook or role use a private variable of another owner? ``python -m gates.private_variables``.
+"""Does a playbook or role use a private variable of another owner, or one that is not defined? ``python -m gates.private_variables``.
 
 A variable that begins with ``__`` and the name of a role is private to that role; other ``__`` variables of playbooks are the playbooks'.
 """
@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ._common import ROOT, finish, lines, roles
 
 PRIVATE = re.compile(r"\b__(\w+)")
+DEFINED = re.compile(r"\b(?:(?:register|loop_var|index_var): |set )__(\w+)|\b__(\w+):")
+COMMENT = re.compile(r"(^\s*| )#.*")
 FILES = ("tasks", "handlers", "templates", "vars", "defaults")
 
 
@@ -24,30 +26,45 @@ def owner_of(variable: str, names: list[str]) -> str:
     return max(owners, key=len, default="")
 
 
-def files() -> Iterator[tuple[str, Path]]:
-    """The owner of each file that can use variables, and its path."""
-    for role in roles():
-        for folder in FILES:
-            yield from ((role.name, path) for path in sorted((role / folder).rglob("*")) if path.is_file())
-    yield from (("", path) for path in sorted((ROOT / "playbooks").rglob("*.yml")))
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Numbered lines of a file without comments."""
+    yield from ((number, COMMENT.sub("", text)) for number, text in lines(path))
 
 
-def problems(owner: str, path: Path, names: list[str]) -> Iterator[str]:
-    """Uses of private variables of other owners in one file; comments are left out."""
-    for number, text in lines(path):
-        for variable in PRIVATE.findall(text.partition(" #")[0] if not text.lstrip().startswith("#") else ""):
-            other = owner_of(variable, names)
-            # A playbook's variable in a role, too.
-            if other != owner and (other or owner in names):
-                yield f"{path.relative_to(ROOT)}:{number}: __{variable} is private to {other or 'the playbooks'}"
+def find_files(owner: str) -> list[Path]:
+    """The files of a role that can use variables, or of the playbooks."""
+    if not owner:
+        return sorted((ROOT / "playbooks").rglob("*.yml"))
+    return sorted(path for folder in FILES for path in (ROOT / "roles" / owner / folder).rglob("*") if path.is_file())
+
+
+def find_problems(owner: str, paths: Sequence[Path], names: list[str]) -> Iterator[str]:
+    """Uses of private variables of other owners in the files of an owner, and of those that none of its files defines."""
+    defined = {name for path in paths for _number, text in read_lines(path) for name in find_defined(text)}
+    for path in paths:
+        for number, text in read_lines(path):
+            for variable in PRIVATE.findall(text):
+                other = owner_of(variable, names)
+                place = f"{path.relative_to(ROOT)}:{number}: __{variable}"
+                # A playbook's variable in a role, too.
+                if other != owner:
+                    yield f"{place} is private to {other or 'the playbooks'}"
+                elif variable not in defined:
+                    yield f"{place} is not defined"
+
+
+def find_defined(line: str) -> Iterator[str]:
+    """The private variables that a line defines: as a key, by register, as a loop's variable, or in a template."""
+    yield from (by_word or key for by_word, key in DEFINED.findall(line))
 
 
 def main() -> int:
     """Check all roles and playbooks; prints the numbers."""
     names = [role.name for role in roles()]
-    checked = list(files())
-    found = [problem for owner, path in checked for problem in problems(owner, path, names)]
-    return finish("private variables", found, f"{len(checked)} files of {len(names)} roles and the playbooks")
+    checked = {owner: find_files(owner) for owner in (*names, "")}
+    found = [problem for owner, paths in checked.items() for problem in find_problems(owner, paths, names)]
+    count = sum(map(len, checked.values()))
+    return finish("private variables", found, f"{count} files of {len(names)} roles and the playbooks")
 
 
 if __name__ == "__main__":

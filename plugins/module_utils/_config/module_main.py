@@ -21,20 +21,6 @@ if t.TYPE_CHECKING:
 Act = t.Callable[[t.Mapping[str, t.Any], Host], Outcomes]
 
 
-def build_module(ansible_module: type[AnsibleModule], arguments: dict[str, t.Any]) -> AnsibleModule:
-    """Return AnsibleModule, which this package does not import, with *arguments*; it writes nothing to the node's log.
-
-    AnsibleModule logs all its parameters, here whole files and credentials, before a module can name them in no_log_values. Its own
-    no_log has no effect, because the controller sends that of the task.
-    """
-    quiet: type[AnsibleModule] = type("QuietModule", (ansible_module,), {"log": _log_nothing})
-    return quiet(argument_spec=arguments, supports_check_mode=True)
-
-
-def _log_nothing(_module: AnsibleModule, _message: str, log_args: t.Any = None) -> None:
-    """Ignore what AnsibleModule would write to syslog or the journal."""
-
-
 def run(module: AnsibleModule, program: str, act: Act) -> None:
     """Act on the parameters of *module* for the daemon *program*, and exit with the result or fail with one sentence."""
     params = module.params

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Collection, Mapping
 
 from .._kube_error import ApiError, shorten
 from .objects import Object, get_condition, get_name
-from .retries import Timing
+from .retries import Timing, Wait
 
 if TYPE_CHECKING:
     from .._kube_api import Cluster
@@ -43,11 +43,10 @@ def wait_for_nodes(
     A node without a Lease has not joined the cluster, and is not waited for. Raises ApiError; a server that cannot be reached is
     retried until the time is over.
     """
-    timing = timing or Timing()
-    deadline = timing.clock() + timeout
+    wait = Wait(timing or Timing(), timeout, interval, interval)
     first: Mapping[str, str] | None = None
     while True:
-        late = timing.clock() >= deadline
+        late = wait.over
         try:
             if first is None:
                 first = _read_renewals(cluster, names)
@@ -57,7 +56,7 @@ def wait_for_nodes(
         except ApiError as error:
             if late or not error.is_transient:
                 raise
-        timing.sleep(max(0.0, min(interval, deadline - timing.clock())))
+        wait.pause()
 
 
 def _read_renewals(cluster: Cluster, names: Collection[str]) -> dict[str, str]:

@@ -30,12 +30,14 @@ class Timing:
 
 
 class Wait:
-    """A time limit in seconds, with growing pauses."""
+    """A time limit in seconds, with pauses that grow from *first* to *longest*."""
 
-    def __init__(self, timing: Timing, seconds: float, longest: float = LONGEST_PAUSE) -> None:
+    def __init__(
+        self, timing: Timing, seconds: float, first: float = FIRST_PAUSE, longest: float = LONGEST_PAUSE
+    ) -> None:
         self._timing = timing
         self._deadline = timing.clock() + seconds
-        self._pause, self._longest = FIRST_PAUSE, longest
+        self._pause, self._longest = first, longest
 
     @property
     def left(self) -> float:

@@ -9,10 +9,9 @@ node, neither other nodes nor their pods are listed. Logs, events and DaemonSets
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Collection, Iterable, Mapping, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Collection, Iterable, Mapping, NamedTuple, Sequence
 
 from .._kube_error import ApiError
 from .._sharing.catalogue import OWN_PLUGIN, STRATEGIES, Strategy
@@ -31,6 +30,7 @@ from .objects import (
 )
 from .pod_failures import Evidence, group_events, list_containers
 from .readiness import NodeReport, Query, assess_nodes
+from .retries import Wait
 
 if TYPE_CHECKING:
     from .._kube_api import Cluster
@@ -41,16 +41,6 @@ SLICES = ("resource.k8s.io/v1", "ResourceSlice")
 DRA_DRIVER = "gpu.nvidia.com"
 #: All device plugins of GPUs on a node are of interest, whoever deployed them.
 ANY_PLUGIN = Query(plugin_labels={})
-
-
-@dataclass(frozen=True)
-class WaitTime:
-    """How long to wait, in seconds; 0 reads once. Tests pass their own clock."""
-
-    timeout: float = 0
-    interval: float = 5
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
 
 
 class Survey(NamedTuple):
@@ -64,16 +54,14 @@ def survey_nodes(
     cluster: Cluster,
     query: Query,
     expected: Mapping[str, int] | None,
-    wait_time: WaitTime | None = None,
+    wait: Wait | None = None,
     explain: bool = True,
 ) -> Survey:
-    """Return the survey, once all nodes are as expected or the time is over. Raises ApiError.
+    """Return the survey, once all nodes are as expected or the time is over; at once without *wait*. Raises ApiError.
 
     A server that cannot be reached is retried until then. ``explain`` reads a log for each node that is not as expected.
     """
-    wait_time = wait_time or WaitTime()
-    deadline = wait_time.clock() + wait_time.timeout
-    while wait_time.timeout:
+    while wait and not wait.over:
         try:
             plugins = cluster.pods(query.namespace, query.plugin_labels) if query.plugin_labels else []
             if all(report.ok for report in assess_nodes(read_nodes(cluster, expected), plugins, query, expected)):
@@ -81,10 +69,7 @@ def survey_nodes(
         except ApiError as error:
             if not error.is_transient:
                 raise
-        left = deadline - wait_time.clock()
-        if left <= 0:
-            break
-        wait_time.sleep(min(wait_time.interval, left))
+        wait.pause()
     nodes = read_nodes(cluster, expected)
     pods = _list_pods(cluster, nodes if expected and len(expected) == 1 else [])
     reports = assess_nodes(nodes, pods, query, expected)

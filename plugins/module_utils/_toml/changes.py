@@ -36,7 +36,7 @@ def differences(node: Node, desired: Any, path: Path) -> list[Change]:
         return _table_differences(node, desired, path)
     if isinstance(node, TableArray) and is_table_array(desired):
         return _array_differences(node, desired, path)
-    if isinstance(node, Value) and node.items and isinstance(desired, list):
+    if isinstance(node, Value) and node.items is not None and isinstance(desired, list):
         return [Change("align", path, desired)]
     if isinstance(node, TableArray) or (isinstance(node, Table) and node.kind != INLINE) or isinstance(desired, dict):
         return [Change("remove", path), Change("insert", path[:-1], {path[-1]: desired})]

@@ -136,7 +136,7 @@ def dropped_spans(text: str, sequence: Table | Value, indexes: set[int]) -> list
     items = items_of(sequence)
     kept = [index for index in range(len(items)) if index not in indexes]
     if not kept:
-        return [(sequence.start + 1, sequence.end - 1)]
+        return _spans_of_all(text, sequence)
     spans: list[tuple[int, int]] = []
     for index in sorted(indexes):
         lines = own_lines(text, sequence, index)
@@ -151,6 +151,17 @@ def dropped_spans(text: str, sequence: Table | Value, indexes: set[int]) -> list
     if loose and not any(start <= comma < end for start, end in spans):
         spans.append((comma, comma + 1))
     return spans
+
+
+def _spans_of_all(text: str, sequence: Table | Value) -> list[tuple[int, int]]:
+    """What to cut so that no item is left: all between the brackets, but for comments that no item has on its line."""
+    commas = [comma + 1 for comma in sequence.commas]
+    items = enumerate(items_of(sequence))
+    spans = [own_lines(text, sequence, index) or (start, max(end, commas[index])) for index, (start, end) in items]
+    starts = [sequence.start + 1, *(end for _start, end in spans)]
+    ends = [*(start for start, _end in spans), sequence.end - 1]
+    has_comment = any("#" in text[start:end] for start, end in zip(starts, ends))
+    return spans if has_comment else [(sequence.start + 1, sequence.end - 1)]
 
 
 def own_lines(text: str, sequence: Table | Value, index: int) -> tuple[int, int] | None:

@@ -13,7 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from gates import action_groups, all_hosts, argument_specs, artifact, layers, licences, shell, words
+from gates import action_groups, all_hosts, argument_specs, artifact, layers, licences, private_variables, shell, words
 
 OPTION = {"description": "x", "type": "str"}
 PLUGINS = "ansible_collections.gpu.kubernetes.plugins"
@@ -300,6 +300,29 @@ def test_all_hosts_data_in_task_of_each_host_is_rejected(tmp_path, task, problem
         path.write_text(json.dumps(content) if content else ROLE_VARS)
     found, _count = all_hosts.problems(tmp_path)
     assert [text.partition(": task ")[2].partition(": ")[2] for text in found] == [problem] * bool(problem)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("when: __role_a is defined", ":2: __role_a is not defined"),
+        ("register: __role_a", ""),
+        ("loop_var: __role_a", ""),
+        ("vars: &own {__role_a: 1}", ""),
+        ("msg: '{% set __role_a = 1 %}{{ __role_a }}'", ""),
+        ("# __role_a of earlier releases", ""),
+        ("when: a  # __role_a", ""),
+        ("when: __role_two_a", ":2: __role_two_a is private to role_two"),
+        ("when: __other_a", ":2: __other_a is private to the playbooks"),
+    ],
+)
+def test_private_variable_of_another_owner_or_undefined_is_rejected(tmp_path, monkeypatch, text, problem):
+    monkeypatch.setattr(private_variables, "ROOT", tmp_path)
+    path = tmp_path / "roles" / "role" / "tasks" / "main.yml"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"---\n{text}\n")
+    found = private_variables.find_problems("role", private_variables.find_files("role"), ["role", "role_two"])
+    assert [each.removeprefix("roles/role/tasks/main.yml") for each in found] == [problem] * bool(problem)
 
 
 def test_artifact_content():

@@ -205,7 +205,7 @@ class _Drain:
                 raise self._blocked(blockers)
 
     def _wait_for_jobs(self) -> DrainPods:
-        wait = Wait(self._timing, self._params.jobs_timeout, LONGEST_PAUSE_FOR_JOBS)
+        wait = Wait(self._timing, self._params.jobs_timeout, longest=LONGEST_PAUSE_FOR_JOBS)
         while True:
             found = self._read_pods(wait)
             self._refuse(found.permanent)

@@ -13,8 +13,9 @@ from ..._kube_error import ApiError
 from ..api import run_parallel
 from ..objects import UNFINISHED, Object, get_allocatable, get_name, group_by_node
 from ..pod_failures import Evidence
+from ..retries import Timing
 from .pod import LABELS, SmokeTest
-from .session import Created, Pace, Session, delete_pods
+from .session import INTERVAL, Created, Session, delete_pods
 from .sharing import NodeShares, plan_shares, run_shares
 from .verdict import Result, check_node, explain_deletion, find_leftovers, is_decided, is_too_early, judge_pod
 
@@ -43,18 +44,18 @@ class Outcome:
 
 
 def run_smoke_test(
-    cluster: Cluster, test: SmokeTest, nodes: Sequence[str], pace: Pace | None = None, check_mode: bool = False
+    cluster: Cluster, test: SmokeTest, nodes: Sequence[str], timing: Timing | None = None, check_mode: bool = False
 ) -> Outcome:
     """Test each node with one pod, or with several that share a GPU, and delete the pods whatever happens. Raises ApiError."""
-    pace = pace or Pace()
+    timing = timing or Timing()
     planned = _plan(cluster, test, nodes, check_mode)
-    stale = find_leftovers(cluster.pods(test.namespace, LABELS), pace.now())
+    stale = find_leftovers(cluster.pods(test.namespace, LABELS), timing.now())
     results = {name: plan if isinstance(plan, Result) else _skip(name) for name, plan in planned.items()}
     ready = {name: plan for name, plan in planned.items() if not isinstance(plan, Result)}
     warnings: list[str] = []
     if not check_mode:
         run_parallel(lambda name: cluster.delete_pod(test.namespace, name), stale)
-        session = Session(cluster, test.namespace, pace)
+        session = Session(cluster, test.namespace, timing)
         try:
             results.update(_test_nodes(session, test, ready))
         finally:
@@ -63,10 +64,10 @@ def run_smoke_test(
     return Outcome(list(results.values()), stale, warnings)
 
 
-def remove_pods(cluster: Cluster, namespace: str, pace: Pace | None = None, check_mode: bool = False) -> Outcome:
+def remove_pods(cluster: Cluster, namespace: str, timing: Timing | None = None, check_mode: bool = False) -> Outcome:
     """Delete all pods of the test in the namespace, whatever their age, and wait until they are gone. Raises ApiError."""
     found = sorted(get_name(pod) for pod in cluster.pods(namespace, LABELS))
-    warnings = [] if check_mode else delete_pods(cluster, namespace, LABELS, pace or Pace())
+    warnings = [] if check_mode else delete_pods(cluster, namespace, LABELS, timing or Timing())
     return Outcome([], found, warnings)
 
 
@@ -91,8 +92,8 @@ def _test_nodes(session: Session, test: SmokeTest, ready: Mapping[str, NodeShare
 
 def _test_whole_gpus(session: Session, test: SmokeTest, nodes: Sequence[str]) -> dict[str, Result]:
     """Test each node with one pod, and with another one as long as there is time if the pod came too early."""
-    pace = session.pace
-    deadline = pace.clock() + test.timeout
+    timing = session.timing
+    deadline = timing.clock() + test.timeout
     created = dict(zip(nodes, run_parallel(lambda node: session.create(test, node), nodes)))
     pods: dict[str, Object] = {}
     early: dict[str, Result] = {}
@@ -100,9 +101,9 @@ def _test_whole_gpus(session: Session, test: SmokeTest, nodes: Sequence[str]) ->
         pods = session.wait(deadline, lambda found: _is_settled(found, created))
         rejected = [node for node, each in created.items() if each.pod in pods and is_too_early(pods[each.pod])]
         early.update({node: judge_pod(node, pods[created[node].pod], test, Evidence()) for node in rejected})
-        if not rejected or pace.clock() + pace.interval >= deadline:
+        if not rejected or timing.clock() + INTERVAL >= deadline:
             break
-        pace.sleep(pace.interval)
+        timing.sleep(INTERVAL)
         followers = run_parallel(lambda node: _replace(session, test, node, created[node].pod), rejected)
         created.update(zip(rejected, followers))
     evidence = session.collect(list(pods.values()))

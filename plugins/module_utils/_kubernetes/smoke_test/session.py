@@ -5,16 +5,15 @@
 
 from __future__ import annotations
 
-import time
 import uuid
-from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable, Mapping, Sequence
 
 from ..._kube_error import ApiError
 from ..api import run_parallel
 from ..objects import Object, get_name
 from ..pod_failures import Evidence
+from ..retries import Timing
 from ..survey import collect_evidence
 from .pod import RUN_LABEL, SmokeTest, build_manifest
 from .verdict import explain_refusal
@@ -23,17 +22,9 @@ if TYPE_CHECKING:
     from ..._kube_api import Cluster
 
 LOG_LINES = 200
+#: Seconds between two polls.
+INTERVAL = 2
 CLEANUP_SECONDS = 30
-
-
-@dataclass(frozen=True)
-class Pace:
-    """The interval between two polls, in seconds. The clocks are arguments for the tests."""
-
-    interval: float = 2
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-    now: Callable[[], datetime] = field(default=lambda: datetime.now(timezone.utc))
 
 
 @dataclass(frozen=True)
@@ -47,9 +38,9 @@ class Created:
 class Session:
     """The pods of one run, which have a label of their own."""
 
-    def __init__(self, cluster: Cluster, namespace: str, pace: Pace) -> None:
+    def __init__(self, cluster: Cluster, namespace: str, timing: Timing) -> None:
         self.cluster = cluster
-        self.pace = pace
+        self.timing = timing
         self._namespace = namespace
         self._run = uuid.uuid4().hex[:12]
 
@@ -75,7 +66,7 @@ class Session:
     def wait(self, deadline: float, is_enough: Callable[[Mapping[str, Object]], bool]) -> dict[str, Object]:
         """Poll with one list of the run's pods until *is_enough* or the deadline; return them by name. Raises ApiError."""
         while True:
-            late = self.pace.clock() >= deadline
+            late = self.timing.clock() >= deadline
             try:
                 pods = {get_name(pod): pod for pod in self.cluster.pods(self._namespace, {RUN_LABEL: self._run})}
             except ApiError as error:
@@ -84,7 +75,7 @@ class Session:
             else:
                 if late or is_enough(pods):
                     return pods
-            self.pace.sleep(self.pace.interval)
+            self.timing.sleep(INTERVAL)
 
     def collect(self, pods: Sequence[Object]) -> dict[str, Evidence]:
         """Return logs and events of these pods, by name."""
@@ -92,19 +83,19 @@ class Session:
 
     def end(self) -> list[str]:
         """Delete all pods of the run; return warnings."""
-        return delete_pods(self.cluster, self._namespace, {RUN_LABEL: self._run}, self.pace)
+        return delete_pods(self.cluster, self._namespace, {RUN_LABEL: self._run}, self.timing)
 
 
-def delete_pods(cluster: Cluster, namespace: str, labels: Mapping[str, str], pace: Pace) -> list[str]:
+def delete_pods(cluster: Cluster, namespace: str, labels: Mapping[str, str], timing: Timing) -> list[str]:
     """Delete the pods with the labels and wait until they are gone, also those whose creation was never confirmed; return warnings."""
-    deadline = pace.clock() + CLEANUP_SECONDS
+    deadline = timing.clock() + CLEANUP_SECONDS
     while True:
         left = cluster.pods(namespace, labels)
         if not left:
             return []
-        if pace.clock() >= deadline:
+        if timing.clock() >= deadline:
             names = ", ".join(get_name(pod) for pod in left)
             return [f"Pods {names} in namespace {namespace} were deleted, but their kubelet has not released them yet."]
         remaining = [get_name(pod) for pod in left if not (pod.get("metadata") or {}).get("deletionTimestamp")]
         run_parallel(lambda name: cluster.delete_pod(namespace, name), remaining)
-        pace.sleep(min(pace.interval, 1))
+        timing.sleep(1)

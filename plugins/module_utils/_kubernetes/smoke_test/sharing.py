@@ -123,7 +123,7 @@ def _run_step(session: Session, nodes: Sequence[NodeShares], index: int, is_last
     nodes = [each for each in nodes if each.is_open]
     if not nodes:
         return
-    deadline = session.pace.clock() + nodes[0].tests[0].timeout
+    deadline = session.timing.clock() + nodes[0].tests[0].timeout
     pods = session.wait(deadline, lambda found: all(_is_settled(each, found, is_last) for each in nodes))
     names = [name for each in nodes for name in each.pods if name in pods]
     # The log of a pod that has started is read in the last step.

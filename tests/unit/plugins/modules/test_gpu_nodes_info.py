@@ -8,8 +8,9 @@ from functools import partial
 from typing import Any
 
 import pytest
-from fakes.kubernetes_api import FakeCluster, node, pod
+from fakes.kubernetes_api import FakeClock, FakeCluster, node, pod
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.retries import Timing
 from ansible_collections.gpu.kubernetes.plugins.modules import gpu_nodes_info
 
 
@@ -50,21 +51,13 @@ def test_nodes_not_as_expected_without_wait_do_not_fail(run: Any, count: Any) ->
 
 
 def test_wait_after_timeout_fails_with_node_and_reason(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_nodes_info, "WaitTime", lambda timeout, _interval: make_wait_time(timeout))
+    clock = FakeClock()
+    monkeypatch.setattr(gpu_nodes_info, "Timing", lambda: Timing(clock, clock.sleep))
     result = run(FakeCluster([node("w1")]), expected={"w1": 1, "w9": 1}, wait=True, wait_timeout=9)
     assert result["failed"] is True
     assert result["msg"].startswith("After 9 s, the nodes lack allocatable nvidia.com/gpu: node w1: 0 of 1")
     assert "node w9: is not in the cluster" in result["msg"]
     assert [entry["ok"] for entry in result["nodes"]] == [False, False]
-
-
-def make_wait_time(timeout: float) -> Any:
-    from fakes.kubernetes_api import FakeClock
-
-    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import WaitTime
-
-    clock = FakeClock()
-    return WaitTime(timeout, 5, clock, clock.sleep)
 
 
 def test_expected_with_text_fails(run: Any) -> None:

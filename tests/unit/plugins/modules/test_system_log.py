@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A module that edits a daemon's file writes neither its parameters nor its result to the node's syslog or journal."""
+"""No module writes its parameters or its result to the syslog or journal of a node or the controller."""
 
 from __future__ import annotations
 
@@ -13,9 +13,15 @@ import pytest
 
 pytest.importorskip("ansible.module_utils.basic")
 
+from ansible.module_utils import basic
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files import sha256
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import node_module
 
+FILES = sorted((node_module.PLUGINS / "modules").glob("*.py"))
+# All modules but action plugins, which only document their arguments there.
+NAMES = [path.stem for path in FILES if "def main(" in path.read_text(encoding="utf-8")]
 SECRET = "opensesame"
 # Fakes of the modules that ansible.module_utils.basic logs with. Messages are sent to a socket, as to /dev/log.
 FAKES = """
@@ -109,7 +115,23 @@ def test_module_that_edits_a_daemons_file_logs_nothing(tmp_path: Path, log: Log,
     assert SECRET in written
 
 
-def test_module_without_credentials_logs_its_parameters(tmp_path: Path, log: Log) -> None:
-    """It verifies the fakes."""
-    log.run("config_snapshot", {"paths": [str(tmp_path / "file")], "state": "dropped", "state_dir": str(tmp_path)})
-    assert "Invoked with" in log.read()
+@pytest.mark.parametrize("name", NAMES)
+def test_module_is_built_without_a_log(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[basic.AnsibleModule] = []
+
+    def stop(self: basic.AnsibleModule, *_arguments: t.Any, **_options: t.Any) -> None:
+        built.append(self)
+        raise SystemExit
+
+    monkeypatch.setattr(basic.AnsibleModule, "__init__", stop)
+    # Those that use the API server cannot be imported on nodes.
+    module = pytest.importorskip(node_module.PREFIX + name)
+    with pytest.raises(SystemExit):
+        module.main()
+    assert [type(each).log for each in built] == [_module._log_nothing]
+
+
+def test_fakes_read_what_ansible_logs(log: Log) -> None:
+    log.fakes += "from ansible.module_utils.basic import AnsibleModule\nAnsibleModule({'secret': {}}).exit_json()"
+    log.run("kubelet_config", {"secret": SECRET})
+    assert SECRET in log.read()

@@ -12,7 +12,8 @@ from fakes.kubernetes_api import FakeClock, FakeCluster, node, pod
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.pod_failures import Evidence, find_error_line
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.readiness import Query, assess_nodes
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import WaitTime, survey_nodes
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.retries import Timing, Wait
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import survey_nodes
 
 LABELS = {"name": "nvidia-device-plugin-ds"}
 QUERY = Query()
@@ -384,14 +385,14 @@ def test_find_error_line_of_each_log(log: str, line: str) -> None:
     assert find_error_line(log) == line
 
 
-def wait_time(timeout: float = 0) -> tuple[WaitTime, FakeClock]:
+def start_wait(seconds: float) -> tuple[Wait, FakeClock]:
     clock = FakeClock()
-    return WaitTime(timeout, 5, clock, clock.sleep), clock
+    return Wait(Timing(clock, clock.sleep), seconds, 5, 5), clock
 
 
 def test_survey_nodes_as_expected_makes_two_lists() -> None:
     cluster = FakeCluster([node(f"w{number}", 1) for number in range(50)], [])
-    assert all(report.ok for report in survey_nodes(cluster, QUERY, None, wait_time()[0]).reports)
+    assert all(report.ok for report in survey_nodes(cluster, QUERY, None).reports)
     assert sorted(cluster.calls) == ["nodes", "pods"]
 
 
@@ -412,11 +413,11 @@ def test_survey_nodes_of_one_node_does_not_list_others() -> None:
 
     for _round in range(2):
         cluster.calls.clear()
-        (report,) = survey_nodes(cluster, QUERY, {"w1": 1}, wait_time()[0]).reports
+        (report,) = survey_nodes(cluster, QUERY, {"w1": 1}).reports
         assert (report.ok, report.allocated, report.plugin_pod) == (True, 1, "plugin-x")
         assert cluster.calls == ["node", "pods", "pods"]
         cluster.on_list = schedule
-    (report,) = survey_nodes(cluster, QUERY, {"gone": 1}, wait_time()[0]).reports
+    (report,) = survey_nodes(cluster, QUERY, {"gone": 1}).reports
     assert (report.known, "nodes" in cluster.calls) == (False, False)
     assert "is not in the cluster" in report.reason
 
@@ -424,7 +425,7 @@ def test_survey_nodes_of_one_node_does_not_list_others() -> None:
 def test_survey_nodes_with_failure_reads_log_and_events() -> None:
     cluster = FakeCluster([node("w1")], [plugin()])
     cluster.logs["plugin-x"] = NVML_LOG
-    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}, wait_time()[0]).reports
+    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}).reports
     assert "No devices found" in report.reason
     assert cluster.calls.count("events") == 1
     assert cluster.calls.count("log") == 1
@@ -433,14 +434,14 @@ def test_survey_nodes_with_failure_reads_log_and_events() -> None:
 
 def test_survey_nodes_with_wait_returns_once_gpus_appear() -> None:
     cluster = FakeCluster([node("w1")], [plugin()])
-    limit, clock = wait_time(60)
+    wait, clock = start_wait(60)
 
     def appear(api: FakeCluster) -> None:
         if clock.time >= 10:
             api.store_nodes["w1"] = node("w1", 8)
 
     cluster.on_list = appear
-    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}, limit).reports
+    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}, wait).reports
     assert report.ok
     assert clock.time == 10
 
@@ -448,7 +449,7 @@ def test_survey_nodes_with_wait_returns_once_gpus_appear() -> None:
 @pytest.mark.parametrize(("status", "is_transient"), [(0, True), (503, True), (403, False)])
 def test_survey_nodes_with_unreachable_server_retries(status: int, is_transient: bool) -> None:
     cluster = FakeCluster([node("w1", 8)], [plugin()])
-    limit, clock = wait_time(60)
+    wait, clock = start_wait(60)
 
     def fail(_api: FakeCluster) -> None:
         if clock.time < 10:
@@ -456,18 +457,18 @@ def test_survey_nodes_with_unreachable_server_retries(status: int, is_transient:
 
     cluster.on_list = fail
     if is_transient:
-        assert [report.ok for report in survey_nodes(cluster, QUERY, {"w1": 8}, limit).reports] == [True]
+        assert [report.ok for report in survey_nodes(cluster, QUERY, {"w1": 8}, wait).reports] == [True]
         assert clock.time == 10
     else:
         with pytest.raises(ApiError):
-            survey_nodes(cluster, QUERY, {"w1": 8}, limit)
+            survey_nodes(cluster, QUERY, {"w1": 8}, wait)
 
 
 def test_survey_nodes_after_timeout_reports_failure() -> None:
     cluster = FakeCluster([node("w1")], [])
     cluster.daemon_set_list = [daemon_set(GPU_LABEL)]
-    limit, clock = wait_time(12)
-    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}, limit).reports
+    wait, clock = start_wait(12)
+    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}, wait).reports
     assert "lacks the label" in report.reason
     assert clock.time == 12
 
@@ -479,7 +480,7 @@ def test_survey_nodes_without_rights_explains_the_rest() -> None:
         raise ApiError("forbidden", 403)
 
     cluster.daemon_sets = cluster.warning_events = forbid  # type: ignore[method-assign, assignment]
-    reports = survey_nodes(cluster, QUERY, {"w1": 8, "w2": 8}, wait_time()[0]).reports
+    reports = survey_nodes(cluster, QUERY, {"w1": 8, "w2": 8}).reports
     assert ["has registered no GPU" in reports[0].reason, "no plugin pod" in reports[1].reason] == [True, True]
 
 
@@ -493,7 +494,7 @@ def test_survey_nodes_names_others_in_maintenance_without_further_requests() -> 
         node("w4", unschedulable=True),
     ]
     cluster = FakeCluster(nodes, [plugin()])
-    others = survey_nodes(cluster, QUERY, {"w1": 8, "w9": 1}, wait_time()[0], explain=False).others_in_maintenance
+    others = survey_nodes(cluster, QUERY, {"w1": 8, "w9": 1}, explain=False).others_in_maintenance
     assert [(each["name"], each["schedulable"]) for each in others] == [("w2", True), ("w3", False)]
     assert "driver" in others[0]["maintenance"]["message"]
     assert len(cluster.calls) == 2

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any, Callable
 
 import pytest
-from fakes.kubernetes_api import node, pod
+from fakes.kubernetes_api import FakeCluster, node, pod
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,7 +29,14 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.
 )
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.pod_failures import Evidence
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.readiness import Query, assess_nodes
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import read_sharing_state
+from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import build_report
+from ansible_collections.gpu.kubernetes.plugins.module_utils._report.render import render_lines as render_report
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import STRATEGIES
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import Cluster
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan import plan_sharing, render_plan
 from ansible_collections.gpu.kubernetes.plugins.module_utils._text import make_printable
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._report import observations
 
 # A sentence has a few parts of at most 300 characters, each of which can be an escape.
 LONGEST = 4000
@@ -154,6 +161,7 @@ def test_no_count_or_annotation_of_gpushare_makes_long_tables(
     assert all(found["message"].isprintable() for found in result["findings"])
 
 
+RESOURCES = [name for row in STRATEGIES.values() for name in (*row.counted.values(), *row.in_capacity_until_removed)]
 STATES = st.fixed_dictionaries(
     {"waiting": st.fixed_dictionaries({"reason": TEXTS, "message": TEXTS}), "terminated": st.none()}
 ) | st.fixed_dictionaries(
@@ -188,6 +196,31 @@ def test_no_status_or_log_breaks_the_report_of_a_node(
     for text in (report.reason, report.container_runtime_version):
         assert text.isprintable()
         assert len(text) < LONGEST
+
+
+@given(
+    texts=st.lists(TEXTS, min_size=4, max_size=4),
+    annotations=st.fixed_dictionaries({RECORD_ANNOTATION: ANNOTATIONS, drain.ANNOTATION: ANNOTATIONS}),
+    labels=st.dictionaries(st.sampled_from([key for row in STRATEGIES.values() for key in row.label]), TEXTS),
+    amounts=st.dictionaries(st.sampled_from(RESOURCES) | TEXTS, AMOUNTS, max_size=4),
+    strategy=st.sampled_from(["", *STRATEGIES]),
+)
+def test_no_node_breaks_the_sharing_plan_or_the_report(
+    texts: list[str], annotations: Any, labels: Any, amounts: Any, strategy: str
+) -> None:
+    shared = node("w1", labels=labels, annotations=annotations, taints=[{"key": texts[0], "effect": texts[1]}])
+    shared["status"].update(capacity=amounts, allocatable=amounts)
+    holder = pod("p", on="w1", containers=[{"name": texts[2], "resources": {"limits": amounts}}])
+    cluster: Any = FakeCluster([shared], [holder])
+    state = read_sharing_state(cluster, {"w1": strategy})
+    requests = [{"host": "w1", "node": "w1", "strategy": strategy}]
+    lines = render_plan(plan_sharing(requests, state.nodes, Cluster(state.labelled, schedulers=state.schedulers)))
+    runtime = {"ok": False, "cause": texts[3], "log": texts}
+    observed = observations.host("w1", [observations.gpu(0, texts[0])], nvml={"error": texts[2]}, runtime=runtime)
+    report = build_report([observed], observations.cluster(nodes=state.nodes))
+    lines += [make_printable(line) for line, _tone in render_report(report)]  # as the action show_report
+    lines += [*(problem["sentence"] for problem in report["problems"]), *(row["reason"] for row in state.nodes)]
+    assert all(line.isprintable() for line in lines)
 
 
 @given(

@@ -111,6 +111,12 @@ SET = [
     ("long array", "x = [\n  1, # one\n  2, # two\n]\n", ["x"], [1, 3, 2], "x = [\n  1, # one\n  3,\n  2, # two\n]\n"),
     ("long array, no comma", "x = [\n  1, # one\n  2 # two\n]\n", ["x"], [1], "x = [\n  1 # one\n]\n"),
     ("long array, more", "x = [\n  1 # one\n]\n", ["x"], [1, 2, 3], "x = [\n  1, # one\n  2,\n  3\n]\n"),
+    ("long array, all items", "x = [\n  1, # one\n  2,\n]\n", ["x"], [], "x = []\n"),
+    ("comment above the last item", "x = [\n  # n\n  'a',\n]\n", ["x"], [], "x = [\n  # n\n]\n"),
+    ("comment below the last item", "x = [\n  'a#'\n  # n\n]\n", ["x"], [], "x = [\n  # n\n]\n"),
+    ("comments between all items", "x = [ # n\n  1, 2,\n  # m\n 3]\n", ["x"], [], "x = [ # n\n   \n  # m\n ]\n"),
+    ("comment after the last item", "x = [1, # n\n]\n", ["x"], [], "x = [ # n\n]\n"),
+    ("array with a comment only", "x = [\n  # n\n]\n", ["x"], [1], "x = [1\n  # n\n]\n"),
     (
         "the comment above the next table",
         "[a]\nx = 1\n# b is\n[b]\n",

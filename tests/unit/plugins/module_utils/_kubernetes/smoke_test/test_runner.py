@@ -11,21 +11,21 @@ import pytest
 from fakes.kubernetes_api import GPU, FakeClock, FakeCluster, node, pod
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.retries import Timing
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.pod import LABELS, SmokeTest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.runner import (
     remove_pods,
     run_smoke_test,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.session import Pace
 
 TEST = SmokeTest(image="reg/sample:1", expected_output="Test PASSED", timeout=60)
 NOW = datetime(2026, 1, 1, 1, tzinfo=timezone.utc)
 INSUFFICIENT = [{"type": "PodScheduled", "status": "False", "message": f"0/2 nodes: 1 Insufficient {GPU}."}]
 
 
-def pace() -> Pace:
+def make_timing() -> Timing:
     clock = FakeClock()
-    return Pace(2, clock, clock.sleep, lambda: NOW)
+    return Timing(clock, clock.sleep, lambda: NOW)
 
 
 def succeed(cluster: FakeCluster, output: str = "Test PASSED") -> None:
@@ -51,7 +51,7 @@ def test_run_with_succeeding_pods_passes_and_leaves_no_pod() -> None:
         item["status"]["containerStatuses"] = [{"name": "c", "state": {"terminated": {"exitCode": 0}}}]
 
     cluster.on_create = with_state
-    outcome = run_smoke_test(cluster, TEST, ["w2", "w1"], pace())
+    outcome = run_smoke_test(cluster, TEST, ["w2", "w1"], make_timing())
     assert [(result.node, result.passed) for result in outcome.results] == [("w2", True), ("w1", True)]
     assert cluster.store_pods == []
     assert outcome.removed_leftovers == []
@@ -61,34 +61,34 @@ def test_run_in_check_mode_creates_no_pod() -> None:
     cluster = cluster_of("w1")
     cluster.store_nodes["w2"] = node("w2")
     names = ["w1", "w2", "w9"]
-    outcome = run_smoke_test(cluster, TEST, names, pace(), check_mode=True)
+    outcome = run_smoke_test(cluster, TEST, names, make_timing(), check_mode=True)
     assert cluster.created == []
     assert [(result.passed, result.skipped) for result in outcome.results] == [*[(False, True)] * 2, (False, False)]
     assert "check mode" in outcome.results[0].reason
     # A run would have deployed the device plugin before.
     assert "check mode: no GPU was tested, and at present it has 0 " in outcome.results[1].reason
-    assert [result.skipped for result in run_smoke_test(cluster, TEST, ["w2"], pace()).results] == [False]
+    assert [result.skipped for result in run_smoke_test(cluster, TEST, ["w2"], make_timing()).results] == [False]
 
 
 def test_run_removes_expired_pods_and_no_others() -> None:
     old = pod("old", labels=dict(LABELS), created="2025-12-31T00:00:00Z", activeDeadlineSeconds=60)
     young = pod("young", labels=dict(LABELS), created="2026-01-01T00:59:30Z", activeDeadlineSeconds=600)
     cluster = FakeCluster([node("w1")], [old, young])
-    assert run_smoke_test(cluster, TEST, [], pace(), check_mode=True).removed_leftovers == ["old"]
+    assert run_smoke_test(cluster, TEST, [], make_timing(), check_mode=True).removed_leftovers == ["old"]
     assert len(cluster.store_pods) == 2
-    assert run_smoke_test(cluster, TEST, [], pace()).removed_leftovers == ["old"]
+    assert run_smoke_test(cluster, TEST, [], make_timing()).removed_leftovers == ["old"]
     assert [item["metadata"]["name"] for item in cluster.store_pods] == ["young"]
 
 
 def test_remove_pods_removes_all_test_pods_and_no_others() -> None:
     pods = [pod("young", labels=dict(LABELS), created="2026-01-01T00:59:30Z", activeDeadlineSeconds=600), pod("other")]
     cluster = FakeCluster([node("w1")], pods)
-    assert remove_pods(cluster, "default", pace(), check_mode=True).removed_leftovers == ["young"]
+    assert remove_pods(cluster, "default", make_timing(), check_mode=True).removed_leftovers == ["young"]
     assert len(cluster.store_pods) == 2
-    outcome = remove_pods(cluster, "default", pace())
+    outcome = remove_pods(cluster, "default", make_timing())
     assert (outcome.results, outcome.removed_leftovers, outcome.warnings) == ([], ["young"], [])
     assert [item["metadata"]["name"] for item in cluster.store_pods] == ["other"]
-    assert remove_pods(cluster, "default", pace()).removed_leftovers == []
+    assert remove_pods(cluster, "default", make_timing()).removed_leftovers == []
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_run_without_a_log_reports_a_refusal_only(status: int, word: str) -> Non
         made["status"] = {"phase": "Succeeded", "containerStatuses": ended}
 
     cluster.on_create = complete
-    (result,) = run_smoke_test(cluster, TEST, ["w1"], pace()).results
+    (result,) = run_smoke_test(cluster, TEST, ["w1"], make_timing()).results
     assert not result.passed
     assert word in result.reason
     assert cluster.store_pods == []
@@ -117,13 +117,13 @@ def test_long_refusal_keeps_its_remedy() -> None:
         raise long
 
     cluster.on_create = refuse
-    (result,) = run_smoke_test(cluster, TEST, ["w1"], pace()).results
+    (result,) = run_smoke_test(cluster, TEST, ["w1"], make_timing()).results
     assert result.reason.endswith("; give this account the verb create on pods")
 
 
 def test_run_past_the_timeout_fails() -> None:
     cluster = cluster_of("w1")
-    (result,) = run_smoke_test(cluster, TEST, ["w1"], pace()).results
+    (result,) = run_smoke_test(cluster, TEST, ["w1"], make_timing()).results
     assert not result.passed
     assert "after 60 s" in result.reason
     assert cluster.store_pods == []
@@ -139,7 +139,7 @@ def test_pod_that_cannot_start_ends_the_wait() -> None:
 
     cluster.on_create = block_start
     clock = FakeClock()
-    outcome = run_smoke_test(cluster, TEST, ["w1"], Pace(2, clock, clock.sleep, lambda: NOW))
+    outcome = run_smoke_test(cluster, TEST, ["w1"], Timing(clock, clock.sleep, lambda: NOW))
     assert "ErrImageNeverPull" in outcome.results[0].reason
     assert clock.time < 5
 
@@ -182,7 +182,7 @@ def reject_pods(
 def test_rejected_pod_is_replaced(times: int, message: str) -> None:
     cluster = cluster_of("w1", "w2")
     reject_pods(cluster, times, message)
-    results = run_smoke_test(cluster, TEST, ["w1", "w2"], pace()).results
+    results = run_smoke_test(cluster, TEST, ["w1", "w2"], make_timing()).results
     assert [(result.node, result.passed, result.reason) for result in results] == [("w1", True, ""), ("w2", True, "")]
     assert len(cluster.created) == 2 + times
     assert cluster.store_pods == []
@@ -191,7 +191,7 @@ def test_rejected_pod_is_replaced(times: int, message: str) -> None:
 def test_devices_that_stay_unhealthy_are_reported_at_the_timeout() -> None:
     cluster, clock = cluster_of("w1", "w2"), FakeClock()
     reject_pods(cluster, 1000)
-    results = run_smoke_test(cluster, TEST, ["w1", "w2"], Pace(2, clock, clock.sleep, lambda: NOW)).results
+    results = run_smoke_test(cluster, TEST, ["w1", "w2"], Timing(clock, clock.sleep, lambda: NOW)).results
     assert [(result.passed, result.skipped) for result in results] == [(False, False), (True, False)]
     assert "cannot allocate unhealthy devices nvidia.com/gpu" in results[0].reason
     assert (clock.time, len(cluster.created)) == (59, 30 + 1)  # one second until all pods are deleted
@@ -211,7 +211,7 @@ def test_node_without_its_devices_is_not_busy(allocatable: str, skipped: bool, w
 
     cluster = cluster_of("w1")
     reject_pods(cluster, 1, then=leave_pending)
-    (result,) = run_smoke_test(cluster, TEST, ["w1"], pace()).results
+    (result,) = run_smoke_test(cluster, TEST, ["w1"], make_timing()).results
     assert (result.passed, result.skipped) == (False, skipped)
     assert word in result.reason
     assert cluster.store_pods == []
@@ -220,7 +220,7 @@ def test_node_without_its_devices_is_not_busy(allocatable: str, skipped: bool, w
 def test_pod_rejected_for_numa_nodes_is_replaced() -> None:
     cluster = cluster_of("w1")
     reject_pods(cluster, 1, "Resources cannot be allocated with Topology locality", reason="TopologyAffinityError")
-    (result,) = run_smoke_test(cluster, TEST, ["w1"], pace()).results
+    (result,) = run_smoke_test(cluster, TEST, ["w1"], make_timing()).results
     assert (result.passed, len(cluster.created)) == (True, 2)
 
 
@@ -236,7 +236,7 @@ def test_server_that_fails_while_a_pod_is_replaced_is_retried(call: str) -> None
             raise ApiError("etcd has no leader", 503)
 
     cluster.on_call = fail
-    (result,) = run_smoke_test(cluster, TEST, ["w1"], pace()).results
+    (result,) = run_smoke_test(cluster, TEST, ["w1"], make_timing()).results
     assert (result.passed, result.reason) == (True, "")
     assert calls.count(call) > 1
     assert cluster.store_pods == []
@@ -245,7 +245,7 @@ def test_server_that_fails_while_a_pod_is_replaced_is_retried(call: str) -> None
 def test_refusal_of_the_device_plugin_ends_the_wait() -> None:
     cluster, clock = cluster_of("w1"), FakeClock()
     reject_pods(cluster, 1, "Allocate failed due to rpc error: no CDI device, which is unexpected")
-    (result,) = run_smoke_test(cluster, TEST, ["w1"], Pace(2, clock, clock.sleep, lambda: NOW)).results
+    (result,) = run_smoke_test(cluster, TEST, ["w1"], Timing(clock, clock.sleep, lambda: NOW)).results
     assert "no CDI device" in result.reason
     assert (clock.time, len(cluster.created)) == (1, 1)
 
@@ -260,7 +260,7 @@ def test_refused_replacement_fails_the_node() -> None:
         cluster.on_create = exceed_quota
 
     reject_pods(cluster, 1, then=refuse)
-    (result,) = run_smoke_test(cluster, TEST, ["w1"], pace()).results
+    (result,) = run_smoke_test(cluster, TEST, ["w1"], make_timing()).results
     assert (result.passed, "quota exceeded" in result.reason) == (False, True)
     assert cluster.store_pods == []
 
@@ -277,7 +277,7 @@ def test_refused_pod_fails_only_its_node() -> None:
         made["status"]["containerStatuses"] = [{"name": "c", "state": {"terminated": {"exitCode": 0}}}]
 
     cluster.on_create = refuse
-    results = run_smoke_test(cluster, TEST, ["w1", "w2"], pace()).results
+    results = run_smoke_test(cluster, TEST, ["w1", "w2"], make_timing()).results
     assert [result.passed for result in results] == [False, True]
     assert "create it (the role that deploys the device plugin does)" in results[0].reason
 
@@ -294,7 +294,7 @@ def test_interrupted_run_leaves_no_pod(error: BaseException) -> None:
 
     cluster.on_list = interrupt
     with pytest.raises(type(error)):
-        run_smoke_test(cluster, TEST, ["w1"], pace())
+        run_smoke_test(cluster, TEST, ["w1"], make_timing())
     assert len(cluster.created) == 1
     assert cluster.store_pods == []
 
@@ -310,7 +310,7 @@ def test_server_that_fails_during_the_wait_is_retried() -> None:
             raise ApiError("etcd has no leader", 503)
 
     cluster.on_list = fail
-    (result,) = run_smoke_test(cluster, TEST, ["w1"], pace()).results
+    (result,) = run_smoke_test(cluster, TEST, ["w1"], make_timing()).results
     assert result.phase == "Succeeded"
     assert len(lists) > 4
 
@@ -322,12 +322,12 @@ def test_deleted_pod_fails_the_node() -> None:
         api.store_pods = []
 
     cluster.on_list = delete_pods
-    (result,) = run_smoke_test(cluster, TEST, ["w1"], pace()).results
+    (result,) = run_smoke_test(cluster, TEST, ["w1"], make_timing()).results
     assert (result.phase, result.passed) == ("Deleted", False)
 
 
 def test_pod_that_is_not_released_is_a_warning() -> None:
     cluster = cluster_of("w1")
     cluster.delete_pod = lambda *_pod: None  # type: ignore[method-assign]
-    (warning,) = run_smoke_test(cluster, TEST, ["w1"], pace()).warnings
+    (warning,) = run_smoke_test(cluster, TEST, ["w1"], make_timing()).warnings
     assert "gpu-smoke-test-0" in warning

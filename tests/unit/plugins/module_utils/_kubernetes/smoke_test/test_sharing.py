@@ -24,9 +24,9 @@ from fakes.sharing_cluster import (
 )
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.retries import Timing
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.pod import SmokeTest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.runner import run_smoke_test
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.session import Pace
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import SharedResource
 
 TEST = SmokeTest(image="reg/sample:1", expected_output="Test PASSED", timeout=60, shared=[MEMORY])
@@ -35,14 +35,14 @@ NOW = datetime(2026, 1, 1, 1, tzinfo=timezone.utc)
 SMALL, LARGE, TOO_MUCH = 3, 4, 17
 
 
-def pace(clock: FakeClock | None = None) -> Pace:
+def make_timing(clock: FakeClock | None = None) -> Timing:
     clock = clock or FakeClock()
-    return Pace(2, clock, clock.sleep, lambda: NOW)
+    return Timing(clock, clock.sleep, lambda: NOW)
 
 
 def run(cluster: FakeCluster, test: SmokeTest = TEST, nodes: Any = ("w1",), clock: FakeClock | None = None) -> Any:
     """Return the result of the only node, or of all nodes; no pod of the test is left in the cluster."""
-    results = run_smoke_test(cluster, test, nodes, pace(clock)).results
+    results = run_smoke_test(cluster, test, nodes, make_timing(clock)).results
     assert not [item for item in cluster.store_pods if item["metadata"].get("generateName")]
     return results[0] if len(results) == 1 else results
 
@@ -123,7 +123,7 @@ def test_nodes_are_tested_at_once() -> None:
     for count in (1, 5):
         names = [f"w{number}" for number in range(count)]
         cluster = FakeSharing([shared_node(name) for name in names])
-        results = run_smoke_test(cluster, TEST, names, pace()).results
+        results = run_smoke_test(cluster, TEST, names, make_timing()).results
         assert [(result.node, result.passed) for result in results] == [(name, True) for name in names]
         calls[count] = [call for call in cluster.calls if call in ("nodes", "pods", "events")]
     assert calls[1] == calls[5]
@@ -151,7 +151,7 @@ def test_node_that_cannot_be_tested_gets_no_pod(given: Any, pods: Any, skipped: 
 
 def test_run_in_check_mode_creates_no_pod() -> None:
     cluster = FakeSharing([shared_node("w1"), node("w2")])
-    results = run_smoke_test(cluster, TEST, ["w1", "w2", "w9"], pace(), check_mode=True).results
+    results = run_smoke_test(cluster, TEST, ["w1", "w2", "w9"], make_timing(), check_mode=True).results
     assert [(result.passed, result.skipped) for result in results] == [(False, True), (False, True), (False, False)]
     assert "at present it has 0 allocatable aliyun.com/gpu-mem" in results[1].reason
     assert cluster.created == []
@@ -389,7 +389,7 @@ def test_run_that_ends_at_any_list_of_pods_leaves_no_pod(error: BaseException) -
 
         cluster.on_list = interrupt
         with pytest.raises(type(error)):
-            run_smoke_test(cluster, TEST, ["w1"], pace())
+            run_smoke_test(cluster, TEST, ["w1"], make_timing())
         assert cluster.store_pods == [], f"list {last}"
         created.add(len(cluster.created))
     assert created == {0, 1, 3}
@@ -422,5 +422,5 @@ def test_server_that_fails_between_pods_ends_the_run_without_pods() -> None:
 
     cluster.on_create = fail
     with pytest.raises(ApiError):
-        run_smoke_test(cluster, TEST, ["w1"], pace())
+        run_smoke_test(cluster, TEST, ["w1"], make_timing())
     assert cluster.store_pods == []

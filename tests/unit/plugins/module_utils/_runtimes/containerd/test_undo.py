@@ -202,6 +202,18 @@ class TestCriStaysEnabled:
         assert node.absent().changed
         assert node.text() == "# a remark\n" + samples.DOCKER
 
+    @pytest.mark.parametrize("addition", ["", "# a remark\n"])
+    @pytest.mark.parametrize("items", ['  # no kubelet here\n  "cri",\n', '  "cri"  # off\n  # no kubelet here\n'])
+    def test_comment_of_the_list_is_kept(self, tmp_path: Path, items: str, addition: str) -> None:
+        text = f"disabled_plugins = [\n{items}]\n"
+        node = Node(tmp_path, text, "2.1")
+        node.present()
+        assert "disabled_plugins = [\n  # no kubelet here\n]\n" in node.text()
+        assert not node.present().changed
+        node.config.write_text(addition + node.text(), encoding="utf-8")
+        assert node.absent().changed
+        assert node.text() == addition + text
+
     @pytest.mark.parametrize(
         "addition", ["[debug]\nlevel = 'debug'\n", "[plugins.'io.containerd.gc.v1.scheduler']\nx = 1\n"]
     )
