@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 import testinfra
+from lab import nodes
+from lab.settings import Settings
+from lab.wait import until
 
 CONFIG = "/etc/containerd/config.toml"
 PENDING = "/var/lib/gpu-kubernetes/pending/containerd.restart"
@@ -61,6 +64,33 @@ def test_failed_daemon_gets_its_former_file(machines: Machines, converge: Conver
     assert all(machine.service("containerd").is_running for machine in machines)
     code, recap, output = converge()
     assert code == 0, output
+    assert all(counts["changed"] == 0 for counts in recap.values()), output
+
+
+def test_node_without_controller_and_ssh_restores_itself(
+    machines: Machines, converge: Converge, kill_run_at: Callable[..., None], settings: Settings, names: list[str]
+) -> None:
+    """The run ends between the restart, which fails, and its verification, and no later run can reach the node."""
+    before = _read_configurations(machines)
+    wrong = '{"containerd_nvidia_settings": {"grpc": {"address": "/proc/no/such.sock"}}, "container_runtime_restart_probe_timeout": 10}'
+    kill_run_at(CONVERGE, "Restart | Query the daemon", "--limit", ",".join(names), "-e", wrong)
+    changed = [node for node in settings.nodes if node.name in names]
+
+    def run_in(command: str) -> list[str]:
+        return [nodes.execute(node, "sh", "-c", command, check=False).strip() for node in changed]
+
+    run_in("systemctl stop ssh.socket ssh")
+    try:
+        assert run_in(f"grep -c /proc/no {CONFIG}") == ["1", "1"]
+        # 10 s for the verification, 300 for the restart, and 60 for the tasks in between
+        until(lambda: run_in(f"grep -c /proc/no {CONFIG}"), lambda found: found == ["0", "0"], seconds=600)
+        until(lambda: run_in("systemctl is-active containerd"), lambda found: found == ["active", "active"])
+    finally:
+        run_in("systemctl start ssh.socket ssh")
+    assert _read_configurations(machines) == before
+    code, recap, output = converge()
+    assert code == 0, output
+    assert " ".join(output.split()).count("RESTORED: ") == len(machines), output
     assert all(counts["changed"] == 0 for counts in recap.values()), output
 
 

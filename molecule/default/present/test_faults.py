@@ -5,6 +5,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +30,25 @@ def test_malformed_configuration_is_refused_before_any_host_changes(
         expect_refusal([], HOST, CONFIG, "line")
     finally:
         machine.check_output(f"mv /root/config.toml {CONFIG}")
+
+
+def test_second_run_is_refused_while_a_first_one_holds_the_node(playbook: Callable[..., Any]) -> None:
+    """The first run stops after it has begun to change a node, while the second one runs, and ends well afterwards."""
+    second: list[tuple[int, str]] = []
+
+    def run_second(first: subprocess.Popen[str]) -> None:
+        os.killpg(first.pid, signal.SIGSTOP)
+        try:
+            code, _recap, printed = playbook("prepare_gpu_nodes", "--limit", "gpu_nodes")
+            second.append((code, " ".join(printed.split())))
+        finally:
+            os.killpg(first.pid, signal.SIGCONT)
+
+    code, _recap, printed = playbook("prepare_gpu_nodes", at={r"^TASK \[.*Install or keep the driver": run_second})
+    assert code == 0, printed
+    ((code, refusal),) = second
+    assert code != 0, refusal
+    assert re.search(r"another run changes this host: that of \S+, since .*; wait until it ends, or", refusal), refusal
 
 
 def test_report_names_nodes_without_allocatable_gpus(tmp_path: Path, playbook: Callable[..., Any]) -> None:
