@@ -26,13 +26,21 @@ options:
     type: str
     required: true
     choices:
-      armed: Start the timer, or start it again. Does nothing if there is no former state to restore.
-      disarmed: Stop the timer. A restore that has begun ends first.
+      armed: Start the timer, or start it again. Does nothing if there is no former state to restore. Removes the record of an earlier restore.
+      disarmed: Stop the timer. A restore that has begun ends first. Fails if the timer has restored a file since it was started.
       reported: Return what the timer has restored, and remove the record of it.
-  seconds:
-    description: Seconds until the node restores.
+  verify_seconds:
+    description: Seconds that the verification of the change may take on this host. The time for the restart and for the other hosts is added.
     type: int
-    default: 600
+    default: 300
+  hosts:
+    description: Number of hosts that the play changes at once.
+    type: int
+    default: 1
+  forks:
+    description: Number of hosts on which a task runs at once.
+    type: int
+    default: 1
   snapshots:
     description: Files with a snapshot of M(gpu.kubernetes.config_snapshot).
     type: list
@@ -75,11 +83,11 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Restore containerd's configuration in five minutes unless this run disarms the timer
+- name: Restore containerd's configuration unless this run verifies it and disarms the timer
   gpu.kubernetes.restore_timer:
     name: containerd
     state: armed
-    seconds: 300
+    verify_seconds: 60
     snapshots: [/etc/containerd/config.toml]
     service: containerd
 """
@@ -94,8 +102,8 @@ reason:
   returned: O(state=armed)
   type: str
 restored:
-  description: What the timer has restored; V(null) if it has not.
-  returned: O(state=reported)
+  description: What the timer has restored since the last report; V(null) if it has not.
+  returned: O(state=armed) if the timer was started, and O(state=reported)
   type: dict
   contains:
     armed:
@@ -127,12 +135,19 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files impor
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.paths import StatePaths
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._restore import sources
-from ansible_collections.gpu.kubernetes.plugins.module_utils._restore.timer import Programs, Timer, TimerError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._restore.timer import (
+    Programs,
+    Timer,
+    TimerError,
+    sum_seconds,
+)
 
 ARGUMENTS = {
     "name": {"type": "str", "required": True},
     "state": {"type": "str", "required": True, "choices": ["armed", "disarmed", "reported"]},
-    "seconds": {"type": "int", "default": 600},
+    "verify_seconds": {"type": "int", "default": 300},
+    "hosts": {"type": "int", "default": 1},
+    "forks": {"type": "int", "default": 1},
     "snapshots": {"type": "list", "elements": "path", "default": []},
     "kubelet_config": {"type": "path"},
     "change_record": {"type": "path"},
@@ -182,9 +197,12 @@ def act(timer: Timer | None, params: dict[str, t.Any], check_mode: bool) -> dict
         if timer is None:
             return {"armed": False, "reason": "systemd does not run on this host"}
         former = find_former(params)
-        if former:
-            timer.arm(former, list_commands(params, timer.programs.systemctl), params["seconds"])
-        return {"armed": bool(former), "reason": ""}
+        if not former:
+            return {"armed": False, "reason": ""}
+        restored = timer.read_record()
+        seconds = sum_seconds(params["verify_seconds"], params["hosts"], params["forks"])
+        timer.arm(former, list_commands(params, timer.programs.systemctl), seconds)
+        return {"armed": True, "reason": "", "restored": restored}
     if params["state"] == "disarmed":
         if timer is not None and not check_mode:
             timer.disarm()

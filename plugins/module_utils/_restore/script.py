@@ -24,7 +24,10 @@ COMMAND_SECONDS = 300
 
 
 def restore(plan: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Restore all files, then run the commands; return the record. One failure does not stop the others."""
+    """Restore all files, then run the commands; return the record. One failure does not stop the others.
+
+    The commands run even if no file differed: a run that rolls back may have restored the files and ended before its restart.
+    """
     changed: list[str] = []
     problems: list[str] = []
     for file in plan["files"]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from .._config import files
 from .._config.paths import StatePaths
 from . import archive
+from .script import COMMAND_SECONDS
 
 #: (status, output and errors) of a command.
 Run = t.Callable[[t.Sequence[str]], t.Tuple[int, str]]
@@ -29,7 +30,17 @@ _RUNNING = ("active", "activating", "deactivating", "reloading")
 
 
 class TimerError(Exception):
-    """The timer cannot be armed or disarmed; the text is one sentence."""
+    """The timer cannot be armed or disarmed, or has restored already; the text is one sentence."""
+
+
+def sum_seconds(verification: int, hosts: int, forks: int) -> int:
+    """Return the seconds until a node restores: a restart, the *verification* on this node, and a minute for the tasks in between.
+
+    Ansible ends a task on all hosts of the batch before the next one begins, with as many at once as it has forks. So each further round of
+    forks adds the time in which one host of that round fails its verification, at least a minute.
+    """
+    further_rounds = max(-(-hosts // max(forks, 1)) - 1, 0)
+    return COMMAND_SECONDS + verification + 60 + further_rounds * max(verification, 60)
 
 
 @dataclass(frozen=True)
@@ -78,8 +89,12 @@ class Timer:
     def arm(
         self, former: t.Sequence[t.Mapping[str, t.Any]], commands: t.Sequence[t.Sequence[str]], seconds: int
     ) -> None:
-        """Have the *former* files restored and the commands run after some seconds; an armed timer begins again. Raises TimerError or FilesError."""
+        """Have the *former* files restored and the commands run after some seconds; an armed timer begins again, without its record.
+
+        Raises TimerError or FilesError.
+        """
         self._stop()
+        files.remove_file(self.record_file)
         files.make_dirs(self.paths.state_dir)
         files.make_dirs(self.folder, 0o700)
         plan = {
@@ -115,10 +130,18 @@ class Timer:
             )
 
     def disarm(self) -> None:
-        """Stop the timer and remove its plan; a restore that has begun ends first. Raises TimerError or FilesError."""
-        if os.path.isdir(self.folder):
-            self._stop()
-            self._clean()
+        """Stop the timer and remove its plan; a restore that has begun ends first. Raises FilesError, and TimerError if the timer has restored."""
+        if not os.path.isdir(self.folder):
+            return
+        self._stop()
+        self._clean()
+        record = self.read_record()
+        if record and record["files"]:
+            problems = "".join(f"; {problem}" for problem in record["problems"])
+            raise TimerError(
+                f"The change of {self.name} is undone: it was not verified in time, so the node restored {' and '.join(record['files'])} itself "
+                f"at {record['at']}{problems}; read the log (journalctl -u {self.unit}), and run again."
+            )
 
     def read_record(self) -> dict[str, t.Any] | None:
         """Return what the timer has restored since the last run; None if it has not. Raises FilesError."""

@@ -62,7 +62,10 @@ def play(run, cluster, tmp_path):
         include = {"ansible.builtin.include_role": {"name": ROLE}}
         release = {"ansible.builtin.include_role": {"name": ROLE, "tasks_from": "release"}}
         work = {
-            "ansible.builtin.assert": {"that": "inventory_hostname not in failing | default([])", "success_msg": WORK}
+            "ansible.builtin.assert": {
+                "that": "inventory_hostname not in failing | default([]) and lease_lock.refused is defined",
+                "success_msg": WORK,
+            }
         }
         tasks = [{"block": [include, work], "always": [] if keep else [release]}]
         playbook = tmp_path / "play.yml"

@@ -43,7 +43,7 @@ def machine(tmp_path):
         "variables": {
             "_restore_timer_name": "containerd",
             "_restore_timer_state_dir": state.state_dir,
-            "_restore_timer_seconds": 240,
+            "_restore_timer_verify_seconds": 240,
             "_restore_timer_source": {"snapshots": [str(config)], "service": "containerd"},
         },
     }
@@ -81,7 +81,9 @@ def test_interrupted_run_is_reported_by_the_next_one(play, machine):
     assert (code, read_calls(machine, "systemd-run")) == (0, []), output
     code, output = play("main")
     assert code == 0, output
-    ((*_words, archive, plan),) = read_calls(machine, "systemd-run")
+    ((*words, archive, plan),) = read_calls(machine, "systemd-run")
+    # The restart, the verification, and a minute.
+    assert "--on-active=600" in words
     # The timer is not disarmed: the controller has ended.
     environment = machine["environment"]
     subprocess.run([sys.executable, "-E", "-s", archive, plan], env=environment, check=True, capture_output=True)
@@ -95,7 +97,7 @@ def test_interrupted_run_is_reported_by_the_next_one(play, machine):
         assert code == 0, output
         words = f"RESTORED: w1: the node restored {machine['config']} itself at 20"
         assert words in output
-        assert "because the run ended between the change of containerd at 20" in output
+        assert "because the change of containerd at 20" in output
     code, output = play("report")
     assert "RESTORED" not in output
 
@@ -106,6 +108,24 @@ def test_verified_change_disarms_the_timer(play, machine, tmp_path):
     assert code == 0, output
     assert ["systemctl", "stop", "gpu-kubernetes-restore-containerd.timer"] in read_calls(machine, "systemctl")
     assert not (tmp_path / "state" / "restore").exists()
+
+
+def test_change_that_the_node_has_undone_is_not_verified(play, machine):
+    """The timer ran before the run has verified the change. After a rollback, the node has what the run restores."""
+    play("main")
+    ((*_words, archive, plan),) = read_calls(machine, "systemd-run")
+    environment = machine["environment"]
+    subprocess.run([sys.executable, "-E", "-s", archive, plan], env=environment, check=True, capture_output=True)
+    code, output = play("disarm")
+    assert code != 0
+    assert (
+        f"The change of containerd is undone: it was not verified in time, so the node restored {machine['config']}"
+        in output
+    )
+    code, output = play("disarm", "-e", "_restore_timer_rolled_back=true")
+    assert code == 0, output
+    code, output = play("main")
+    assert f"RESTORED: w1: the node restored {machine['config']} itself at 20" in output
 
 
 def test_host_without_systemd_gets_a_notice(play, machine):

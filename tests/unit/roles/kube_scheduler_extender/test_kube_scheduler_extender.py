@@ -194,6 +194,7 @@ def test_failed_rollback_reports_both_causes(plane, apply) -> None:
     cause = "so the former one was restored: cp1: no pod was scheduled (the leader is cp1):"
     assert cause in output
     assert "does not work with the former one either (cp1: pod kube-scheduler-cp1 is not Ready" in output
+    assert "Still pending: cp1; the next run resumes there." in output
 
 
 @pytest.mark.thorough
@@ -222,6 +223,37 @@ def test_failed_rollback_does_not_hide_the_first_cause(plane, apply) -> None:
 def test_unreadable_log_does_not_stop_the_rollback() -> None:
     log = ROOT / "roles" / "kube_scheduler_extender" / "tasks" / "log.yml"
     assert [task["failed_when"] for task in yaml.safe_load(log.read_text())] == [False, False, False, False]
+
+
+def list_tasks(tasks):
+    for task in tasks:
+        yield task
+        yield from list_tasks([*task.get("block", []), *task.get("always", [])])
+
+
+def test_node_restores_after_all_waits_of_the_verification(evaluate_role) -> None:
+    """On each control plane from the host on, since the last one verifies the change of the first one."""
+    folder = ROOT / "roles" / "kube_scheduler_extender" / "tasks"
+    verify, probe = (
+        list(list_tasks(yaml.safe_load((folder / f"{name}.yml").read_text()))) for name in ("verify", "api_probe")
+    )
+    (health,) = (task for task in verify if "until" in task)
+    waits = {
+        "health": [health["retries"], health["delay"], health["ansible.builtin.uri"]["timeout"]],
+        "probe": [task["timeout"] for task in probe if "timeout" in task],
+    }
+    expression = (
+        "{'sum': __kube_scheduler_extender_verify_seconds, 'waits': "
+        + re.sub(r"['\"]?[{]{2}|[}]{2}['\"]?", "", str(waits))
+        + "}"
+    )
+    hosts = {name: {"kube_scheduler_extender_timeout": 180} for name in ("cp1", "cp2", "cp3")}
+    found = evaluate_role("kube_scheduler_extender", hosts, expression)
+    retries, delay, timeout = map(int, found["cp3"]["waits"]["health"])
+    # A request for the pod that begins at the end of its wait lasts up to 100 seconds.
+    expected = 180 + 100 + (retries + 1) * (delay + timeout) + sum(map(int, found["cp3"]["waits"]["probe"]))
+    assert expected <= int(found["cp3"]["sum"]) <= expected + 60
+    assert [int(found[name]["sum"]) / int(found["cp3"]["sum"]) for name in hosts] == [3, 2, 1]
 
 
 DOCKER_LOG = f"/var/lib/docker/containers/{'a' * 64}/{'a' * 64}-json.log"
@@ -334,7 +366,7 @@ def test_failed_control_plane_is_rolled_back_and_the_next_not_started(tmp_path, 
         "cp3": True,
     }
     assert "cp2: the scheduler does not work with the new configuration, so the former one was restored" in output
-    assert "It works again." in output
+    assert "It works again. Not begun: cp3." in output
     assert (planes.kubeadm, changes.get("cp3", 0)) == (KUBEADM, 0)
 
 

@@ -72,6 +72,19 @@ def after_reboot(cluster_variables, machine, apply):
     return variables
 
 
+def test_rebooted_host_is_locked_again(machine, apply, tmp_path):
+    """A reboot empties the folder of the lock. Without a lock before it, as outside the playbooks, there is none after it."""
+    variables = {"nvidia_driver_reboot_drain": False, "nvidia_driver_reboot_reasons": ["nouveau is loaded"]}
+    lock = tmp_path / "run" / "run-node.json"
+    for result, held in ({"failed": False}, False), ({"refused": []}, True):
+        code, _changes, output = apply("reboot_if_needed", **variables, lease_lock=result)
+        assert (code, lock.exists()) == (0, held), output
+    lock.write_text(json.dumps({**json.loads(lock.read_text()), "holder": "eve@elsewhere/7.8.b.9"}))
+    code, _changes, output = apply("reboot_if_needed", **variables, lease_lock={"refused": []})
+    assert code != 0
+    assert "node: another run changes this host: that of eve@elsewhere" in output
+
+
 def test_node_is_uncordoned_once_its_gpus_are_allocatable(cluster, machine, apply, after_reboot):
     cluster.put(make_node("1"))
     code, _changes, output = apply("reboot_wait", **after_reboot)

@@ -222,8 +222,12 @@ def test_daemon_that_the_role_has_disabled_is_unmanaged_afterwards(machine, appl
     assert (code, machine.has_state("enabled"), record.exists()) == (0, False, False), output
 
 
-def test_missing_mokutil_is_named(run, machine):
-    code, output = run(INVENTORY, machine.write_play("secure_boot", path_of_programs="/nowhere"))
+def test_missing_mokutil_is_named(run, machine, tmp_path):
+    (tmp_path / "programs-of-the-host").mkdir()
+    (tmp_path / "programs-of-the-host" / "timeout").symlink_to(shutil.which("timeout"))
+    code, output = run(
+        INVENTORY, machine.write_play("secure_boot", path_of_programs=str(tmp_path / "programs-of-the-host"))
+    )
     output = " ".join(output.split())
     assert code != 0
     assert (

@@ -19,7 +19,12 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._config import snap
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.paths import StatePaths
 from ansible_collections.gpu.kubernetes.plugins.module_utils._restore import archive, sources
-from ansible_collections.gpu.kubernetes.plugins.module_utils._restore.timer import Programs, Timer, TimerError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._restore.timer import (
+    Programs,
+    Timer,
+    TimerError,
+    sum_seconds,
+)
 
 
 class Systemd:
@@ -99,12 +104,53 @@ def test_fired_timer_restores_files_and_restarts(timer: Timer, systemd: Systemd,
     assert record["files"] == [str(changed), str(added), str(tmp_path / "lost")]
     assert record["problems"] == ["false: exit status 1"]
     assert record["armed"] <= record["at"]
-    # The next run disarms what has fired already, and then reads the record.
-    timer.disarm()
+    # The run learns that its change is undone, and the next one reads the record.
+    with pytest.raises(
+        TimerError, match=f"containerd is undone: .* restored {changed} and .*false: exit status 1; .*run again"
+    ):
+        timer.disarm()
     assert timer.read_record() == record
     timer.remove_record()
     assert timer.read_record() is None
     assert not os.path.exists(timer.folder)
+
+
+def test_armed_timer_forgets_an_earlier_restore(timer: Timer, systemd: Systemd, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"new")
+    timer.arm([former(tmp_path / "a", b"old")], [], 240)
+    subprocess.run(systemd.started, cwd="/", check=True, capture_output=True)
+    timer.arm([former(tmp_path / "a", b"old")], [], 240)
+    timer.disarm()
+    assert not os.path.exists(timer.folder)
+
+
+def test_restored_files_of_an_interrupted_rollback_still_restart_the_daemon(
+    timer: Timer, systemd: Systemd, tmp_path: Path
+) -> None:
+    """The run has restored them, and ended before its restart. It could not verify anything, so nothing is undone."""
+    (tmp_path / "a").write_bytes(b"old")
+    timer.arm([former(tmp_path / "a", b"old")], [["touch", str(tmp_path / "restarted")]], 240)
+    subprocess.run(systemd.started, cwd="/", env={"PATH": os.environ["PATH"]}, check=True, capture_output=True)
+    assert (tmp_path / "restarted").exists()
+    timer.disarm()
+
+
+#: The seconds of the verification, hosts of the batch, forks, and the seconds until the node restores.
+SECONDS = {
+    "one-host": (60, 1, 5, 420),
+    "one-round": (60, 5, 5, 420),
+    "two-rounds": (60, 6, 5, 480),
+    "large-batch": (60, 100, 5, 1560),
+    "slow-verification": (460, 1, 5, 820),
+    "short-verification": (10, 20, 5, 550),
+    "no-forks": (60, 1, 0, 420),
+}
+
+
+@pytest.mark.parametrize("case", SECONDS)
+def test_sum_seconds_covers_restart_verification_and_other_rounds(case: str) -> None:
+    *parameters, expected = SECONDS[case]
+    assert sum_seconds(*parameters) == expected
 
 
 def test_failed_restore_of_a_file_restores_the_others(timer: Timer, systemd: Systemd, tmp_path: Path) -> None:
