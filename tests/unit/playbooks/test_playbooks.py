@@ -45,9 +45,9 @@ def find_cuda(name):
     found = {}
     for play in read_plays(name):
         for task in iterate_tasks(play.get("tasks", [])):
-            role = task.get("ansible.builtin.include_role", {})
-            if role.get("name") == "gpu.kubernetes.cuda":
-                found[role.get("tasks_from", "main")] = play
+            role, entry_point = find_included_role(task) or (None, None)
+            if role == "cuda":
+                found[entry_point] = play
     return found
 
 
@@ -112,10 +112,11 @@ CHANGE = [
     (LEFT_ROLE, "cluster_absent"),
 ]
 ENTER = [("k8s_device_plugin", "main"), (ENTERED_ROLE, "node_present"), ("gpu_node_maintenance", "end")]
+TEST = [("gpu_smoke_test", "main")]
 
 
 def test_strategies_change_in_an_order_in_which_no_pod_loses_its_gpu():
-    assert list(iterate_steps("share_gpus.yml")) == [*CHANGE, *ENTER]
+    assert list(iterate_steps("share_gpus.yml")) == [*CHANGE, *ENTER, *TEST]
     assert list(iterate_steps("remove_gpu_nodes.yml"))[1 : len(CHANGE) + 1] == CHANGE
     serial = {
         task["vars"]["__scheduler_step"]: play.get("serial")
@@ -185,7 +186,7 @@ def test_group_without_hosts_is_an_error(run, playbook, inventory):
 def test_kubeconfig_is_checked_first(name):
     """Only the task that ends hosts outside the run comes before it."""
     first = next(task for task in read_plays(f"{name}.yml")[0]["pre_tasks"] if "ansible.builtin.meta" not in task)
-    assert first["ansible.builtin.import_role"] == {"name": "gpu.kubernetes.gpu_preflight", "tasks_from": "controller"}
+    assert find_included_role(first) == ("gpu_preflight", "controller")
     assert "when" not in first
 
 
@@ -359,8 +360,8 @@ def test_working_driver_of_others_is_not_managed(evaluate):
         }
         for name, (variables, error, _managed) in DRIVERS.items()
     }
-    prepare = {"name": "gpu.kubernetes.nvidia_driver", "tasks_from": "preflight"}
-    tasks = [first["tasks"][0], {"ansible.builtin.include_role": prepare, "when": "not gpu_preflight_driver_managed"}]
+    tasks = [first["tasks"][0], {**first["tasks"][1], "when": "not gpu_preflight_driver_managed"}]
+    assert find_included_role(tasks[1]) == ("nvidia_driver", "preflight")
     managed = evaluate(
         hosts,
         [{"hosts": "all", "gather_facts": False, "tasks": tasks}],
