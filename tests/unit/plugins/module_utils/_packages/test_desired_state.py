@@ -280,6 +280,23 @@ def test_package_from_before_is_held_and_not_removed(tmp_path: Path, check_mode:
         assert (held, versions["libcuda"], record.read(file)) == (set(), "1-1", Record())
 
 
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_removal_without_a_record_keeps_the_requested_packages(tmp_path: Path, check_mode: bool) -> None:
+    """They were installed before the first run."""
+    calls: list[str] = []
+
+    def run(command: Sequence[str]) -> tuple[int, str, str]:
+        calls.append(" ".join(command))
+        return 0, "", ""
+
+    def query(names: Sequence[str]) -> dict[str, str | None]:
+        return dict.fromkeys(names, "1-1")
+
+    desired = Desired(Request(("driver",), present=False), str(tmp_path / "record"))
+    outcome = apply_desired("apt", desired, query, run, check_mode)
+    assert (outcome.changed, outcome.packages, calls) == (False, (), [])
+
+
 HEADERS = "kernel-devel-5.14.0-427.el9.x86_64"
 KERNELS = {
     "427": "kernel-devel 5.14.0-427.el9 x86_64\n",

@@ -174,6 +174,16 @@ def test_kubeconfig_removed_by_others_is_restored_as_a_flag(plane: ControlPlane)
     assert not any(flag.startswith("--config") for flag in plane.flags())
 
 
+def test_flags_that_others_removed_are_not_added(plane: ControlPlane) -> None:
+    plane.run()
+    text = plane.manifest.read_text().replace(f"    - --config={plane.config}\n", "")
+    plane.manifest.write_text(text.replace("    - --kubeconfig=/etc/kubernetes/scheduler.conf\n", ""))
+    flags = plane.flags()
+    plane.run(state="absent")
+    assert plane.flags() == flags
+    assert str(plane.config) not in plane.manifest.read_text()
+
+
 def test_undo_without_a_record_changes_nothing(plane: ControlPlane) -> None:
     assert plane.run(state="absent")["warnings"] == []
     plane.run()
