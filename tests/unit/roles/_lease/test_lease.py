@@ -105,6 +105,8 @@ def test_leases_of_an_interrupted_run_are_taken_over(play, cluster, ended_run):
     code, output = play("-e", "gpu_take_over=true", keep=True)
     assert code == 0, output
     assert "The lease of node w1 was taken over from eve@elsewhere" in output
+    # The waits for jobs and evictions, and an hour for the one round of hosts.
+    assert {item["spec"]["leaseDurationSeconds"] for item in cluster.all("Lease")} == {3600 + 300 + 3600}
     # The run above has ended without a release, too.
     assert {holder.partition("/")[0] for holder in list_holders(cluster).values()} == {ended_run.partition("/")[0]}
     code, output = play()

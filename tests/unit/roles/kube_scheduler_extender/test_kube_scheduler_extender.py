@@ -175,7 +175,6 @@ def test_rollback_restores_each_byte_and_hides_keys(plane, apply, tmp_path) -> N
     assert not [each for each in shown if b"clientConnection" in each or b"kube-scheduler" in each]
 
 
-@pytest.mark.thorough
 def test_failed_rollback_reports_both_causes(plane, apply) -> None:
     """The new scheduler schedules nothing, and the former one does not start."""
     api = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}

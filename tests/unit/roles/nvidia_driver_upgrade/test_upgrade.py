@@ -80,6 +80,21 @@ def test_pod_protected_by_its_budget_is_named_and_the_node_uncordoned(refusals, 
     assert not path.exists()
 
 
+def test_node_with_an_unfinished_driver_stays_cordoned_if_its_drain_is_blocked(
+    refusals, cluster, host_variables, tmp_path
+):
+    cluster.put(make_node("w1", {"nvidia.com/gpu": "2"}))
+    cluster.put(make_pod("web", gpus=1, owner="web", owner_kind="ReplicaSet"))
+    cluster.refuse = lambda _pod: BUDGET
+    path = write_record(tmp_path, phase="installing")
+    params = {"__nvidia_driver_upgrade_read": encode_record(path), "gpu_node_maintenance_evict_timeout": 1}
+    results = refusals("nvidia_driver_upgrade", ["upgrade"], {"w1": {**host_variables, **params}})
+    assert results["w1"].endswith("node w1 stays cordoned, and the next run resumes."), results
+    (node,) = cluster.all("Node")
+    assert node["spec"].get("unschedulable")
+    assert path.exists()
+
+
 @pytest.mark.thorough
 def test_upgrade_with_wrong_installer_checksum_uncordons_the_node(refusals, cluster, host_variables, tmp_path):
     """An interrupted run had cordoned the node."""
