@@ -76,7 +76,9 @@ def problems_of_content(names: list[str], expected_roles: list[str]) -> list[str
     for name in names:
         # Hidden entries at the top (.ci, .config, .git, .lab …) belong to the checkout.
         top = name.startswith(".") or any(name == place or name.startswith(f"{place}/") for place in FORBIDDEN)
-        if top or any(part in FORBIDDEN_ANYWHERE for part in name.split("/")):
+        # Galaxy lists a plugin twice that has a file of documentation beside its own.
+        beside = name.startswith("plugins/") and name.endswith((".yml", ".yaml"))
+        if top or beside or any(part in FORBIDDEN_ANYWHERE for part in name.split("/")):
             found.append(f"{name}: does not belong into the artifact")
     required = [*REQUIRED, *(f"roles/{role}/meta/argument_specs.yml" for role in expected_roles)]
     return found + [f"{name}: missing from the artifact" for name in required if name not in names]

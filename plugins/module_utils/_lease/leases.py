@@ -10,11 +10,13 @@ as its answers report it.
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any, Sequence
 
 from .._kube_error import ApiError
 from .._kubernetes.api import run_parallel
 from .._kubernetes.objects import Object
+from .._kubernetes.retries import Timing, Wait, retry, share_limit
 from .decide import REFUSE, Held, Request, Verdict, decide, decode_time, encode_time, may_release
 
 if TYPE_CHECKING:
@@ -27,21 +29,25 @@ ATTEMPTS = 5
 
 
 def hold_leases(
-    cluster: Cluster, names: Sequence[str], request: Request, check_mode: bool = False
+    cluster: Cluster, names: Sequence[str], request: Request, check_mode: bool = False, timing: Timing | None = None
 ) -> dict[str, Verdict]:
     """Acquire, renew or take over the Leases with these names; return the verdict on each. Check mode only reads.
 
-    One list, and one request for each Lease that changes. A refused Lease is not changed. Raises ApiError.
+    One list, and one request for each Lease that changes, which is repeated while the server is busy. A refused Lease is not changed. Raises ApiError.
     """
     known = _read_leases(cluster, names)
-    verdicts = run_parallel(lambda name: _hold(cluster, name, known.get(name), request, check_mode), names)
+    start_wait = share_limit(timing or Timing())
+    verdicts = run_parallel(
+        lambda name: _hold(cluster, name, known.get(name), request, check_mode, start_wait()), names
+    )
     return dict(zip(names, verdicts))
 
 
-def release_leases(cluster: Cluster, names: Sequence[str], holder: str) -> list[str]:
+def release_leases(cluster: Cluster, names: Sequence[str], holder: str, timing: Timing | None = None) -> list[str]:
     """Delete those of the Leases that the run holds; return their names. Raises ApiError."""
     own = [lease for lease in _read_leases(cluster, names).values() if may_release(read_lease(lease), holder)]
-    return [name for name in run_parallel(lambda lease: _delete(cluster, lease), own) if name]
+    start_wait = share_limit(timing or Timing())
+    return [name for name in run_parallel(lambda lease: _delete(cluster, lease, start_wait()), own) if name]
 
 
 def _read_leases(cluster: Cluster, names: Sequence[str]) -> dict[str, Object]:
@@ -49,14 +55,14 @@ def _read_leases(cluster: Cluster, names: Sequence[str]) -> dict[str, Object]:
     return {name: found[name] for name in names if name in found}
 
 
-def _hold(cluster: Cluster, name: str, lease: Object | None, request: Request, check_mode: bool) -> Verdict:
+def _hold(cluster: Cluster, name: str, lease: Object | None, request: Request, check_mode: bool, wait: Wait) -> Verdict:
     attempt = 1
     while True:
         verdict = decide(read_lease(lease) if lease else None, request, _now(cluster))
         if verdict.after is None or verdict.action == REFUSE or check_mode:
             return verdict
         try:
-            _write(cluster, name, lease, verdict.after)
+            retry(partial(_write, cluster, name, lease, verdict.after), wait)
         except ApiError as error:
             # Made, changed or deleted by another run meanwhile.
             if error.status not in (404, 409) or attempt == ATTEMPTS:
@@ -80,11 +86,11 @@ def _write(cluster: Cluster, name: str, lease: Object | None, after: Held) -> No
     cluster.patch_lease(NAMESPACE, name, {"metadata": metadata, "spec": format_spec(after, lease.get("spec") or {})})
 
 
-def _delete(cluster: Cluster, lease: Object) -> str:
+def _delete(cluster: Cluster, lease: Object, wait: Wait) -> str:
     """Delete the Lease as it was read; return its name, or nothing if another run has it by now."""
     name = str(lease["metadata"]["name"])
     try:
-        cluster.delete_lease(NAMESPACE, name, lease["metadata"].get("resourceVersion"))
+        retry(partial(cluster.delete_lease, NAMESPACE, name, lease["metadata"].get("resourceVersion")), wait)
     except ApiError as error:
         if error.status not in (404, 409):
             raise

@@ -334,6 +334,7 @@ def test_artifact_content():
         ".config/molecule/config.yml",
         ".lab/key",
         "plugins/__pycache__/x.pyc",
+        "plugins/filter/x.yml",
     ]
     bad = artifact.problems_of_content([*good, *wrong], ["a", "b"])
     assert [problem.split(":")[0] for problem in bad] == [
@@ -342,6 +343,7 @@ def test_artifact_content():
         ".config/molecule/config.yml",
         ".lab/key",
         "plugins/__pycache__/x.pyc",
+        "plugins/filter/x.yml",
         "roles/b/meta/argument_specs.yml",
     ]
 

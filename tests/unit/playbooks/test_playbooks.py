@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 
+import jinja2
 import pytest
 import yaml
 
@@ -58,6 +59,12 @@ def test_cuda_is_checked_before_any_change_installed_and_removed_with_the_rest()
     assert find_cuda("remove_gpu_nodes.yml")["main"]["vars"]["cuda_state"] == "absent"
 
 
+@pytest.mark.parametrize("name", ["prepare_gpu_nodes.yml", "remove_gpu_nodes.yml"])
+def test_batches_are_one_host_and_then_a_tenth_of_the_hosts(name):
+    [serial] = [play["serial"] for play in read_plays(name) if "gpu_nodes_serial" in str(play.get("serial"))]
+    assert jinja2.Template(serial).render() == "[1, '10%']"
+
+
 def test_playbooks_are_short():
     lines = {path: len(path.read_text().splitlines()) for path in (ROOT / "playbooks").rglob("*.yml")}
     assert {path.name for path, number in lines.items() if number > (100 if path.name == "site.yml" else 60)} == set()
@@ -91,6 +98,44 @@ def iterate_steps(name):
                 yield included
             if "__scheduler_step" in task.get("vars", {}):
                 yield "kube_scheduler_extender", task["vars"]["__scheduler_step"]
+
+
+#: The steps that change hosts, nodes or kube-scheduler: roles with their entry points, and an imported file.
+CHANGES = {
+    "runtime.yml",
+    ("cuda", "main"),
+    ("cuda", "prepare"),
+    ("gpu_node_maintenance", "begin"),
+    ("gpu_node_maintenance", "end"),
+    ("kube_scheduler_extender", "{{ __scheduler_step }}"),
+    ("kubelet_reserved", "main"),
+    ("nvidia_driver", "main"),
+    ("nvidia_driver", "prepare"),
+    ("nvidia_driver_upgrade", "absent"),
+    ("nvidia_driver_upgrade", "main"),
+    ("{{ __gpu_strategy_role }}", "node_absent"),
+    ("{{ gpu_sharing_node_plan.node_present }}", "node_present"),
+}
+
+
+def list_steps(tasks, is_held=False):
+    """Each step, and whether a block around it holds a lease from its first step on and releases it in any case."""
+    for task in tasks:
+        first, *_steps = [step for step, _held in list_steps(task.get("block", []))] or [None]
+        released = [step for step, _held in list_steps(task.get("always", []))] == [("_lease", "release")]
+        for part in ("pre_tasks", "tasks", "block", "rescue", "always"):
+            yield from list_steps(task.get(part, []), is_held or (first == ("_lease", "main") and released))
+        if step := find_included_role(task) or task.get("ansible.builtin.import_tasks"):
+            yield step, is_held
+
+
+def test_each_change_is_made_while_a_lease_is_held():
+    found = {}
+    for path in (ROOT / "playbooks").rglob("*.yml"):
+        content = yaml.safe_load(path.read_text())
+        for step, is_held in list_steps(content) if isinstance(content, list) else ():
+            found.setdefault(step, set()).add(is_held)
+    assert {step: found.get(step) for step in CHANGES} == {step: {True} for step in CHANGES}
 
 
 ENTERED_ROLE, ROLE, LEFT_ROLE = (

@@ -57,11 +57,12 @@ def test_report_of_an_earlier_job_is_not_exported_again(play, tmp_path):
     # AWX passes the artifacts of a workflow's earlier jobs as extra variables.
     path = tmp_path / "report.json"
     stale = {"summary": {"problems": 0}, "problems": []}
-    code, output = play(
-        f"node {LOCAL}\n", VERIFY, **NO_OBSERVATIONS, gpu_verify_report_path=str(path), gpu_verify_report=stale
-    )
+    variables = {**NO_OBSERVATIONS, "gpu_verify_report_path": str(path), "gpu_verify_report": stale}
+    code, output = play(f"node {LOCAL}\n", VERIFY, environment={"ANSIBLE_SHOW_CUSTOM_STATS": "1"}, **variables)
     assert code != 0
     assert "GPU report: 0 nodes, 0 GPUs, 1 problem" in output
+    # The artifact of this job.
+    assert "problems: 1" in output.partition("CUSTOM STATS")[2]
     assert json.loads(path.read_text())["summary"]["problems"] == 1
 
 

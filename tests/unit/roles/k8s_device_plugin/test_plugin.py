@@ -25,6 +25,7 @@ PLUGIN = {
 def test_hosts_with_different_cluster_wide_variables_are_refused(refusals):
     """Before the role reads the API server."""
     clusters = [{f"{name}-a": {}, f"{name}-b": own} for name, (own, _differ) in PLUGIN.items()]
+    clusters.append({"mps": {"k8s_device_plugin_config": {"sharing": {"mps": {"resources": []}}}}})
     results = refusals(
         "k8s_device_plugin",
         ["set_vars", "facts"],
@@ -35,6 +36,10 @@ def test_hosts_with_different_cluster_wide_variables_are_refused(refusals):
     for name, (_own, differ) in PLUGIN.items():
         words = f"Hosts {name}-a and {name}-b differ in variables of k8s_device_plugin" if differ else ""
         assert results[f"{name}-a"][: len(words) or None] == words
+    assert results["mps"].startswith(
+        "Host mps: sharing.mps in k8s_device_plugin_config needs the control daemon that only"
+    )
+    assert "nvidia.com/mps.capable=true; set k8s_device_plugin_method to helm." in results["mps"]
 
 
 def test_unmanaged_object_with_the_name_of_a_managed_one_is_refused(refusals, tmp_path):

@@ -9,6 +9,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 
 import pytest
 import yaml
@@ -25,6 +27,7 @@ MANIFEST = (
 ).read_text()
 # What an interrupted run has done before the verification: files of the role, and tasks of the file "change".
 INTERRUPTED = ("preflight", "Read the scheduler's pod", "record", "Write the configuration")
+ARMED = "Have the control plane restore the present files if this run ends"
 RECORD_PATH = "state/kube-scheduler-change.json"
 # Variables of a run that fails, with a short wait.
 FAILS = {"kube_scheduler_extender_keep": False, "kube_scheduler_extender_timeout": 1}
@@ -217,6 +220,46 @@ def test_failed_rollback_does_not_hide_the_first_cause(plane, apply) -> None:
     assert (code != 0, plane.record.exists()) == (True, True)
     assert "so the former one was restored: cp1: pod kube-scheduler-cp1 is not Ready" in output
     assert re.search(r"does not work with the former one either \([^)]*dir", output), output
+
+
+def test_change_of_kubeadm_since_it_was_read_is_kept(plane, apply) -> None:
+    config = plane.cluster.objects["ConfigMap", "kube-system", "kubeadm-config"]
+    plane.cluster.before_read = lambda cluster: cluster.put(config)
+    variables = {
+        "__kube_scheduler_extender_plan": {"config_path": str(plane.config)},
+        "__kube_scheduler_extender_without": [],
+        "environment": {"K8S_AUTH_KUBECONFIG": str(plane.config.with_name("kubeconfig"))},
+    }
+    code, _changes, output = apply(plane, parts=["api_keep"], **variables)
+    assert (code != 0, plane.kubeadm) == (True, KUBEADM), output
+    assert "the object has been modified" in output
+    plane.cluster.before_read = lambda _cluster: None
+    code, _changes, output = apply(plane, parts=["api_keep"], **variables)
+    assert (code, f"value: {plane.config}" in plane.kubeadm) == (0, True), output
+
+
+def test_control_plane_restores_its_files_if_the_run_ends_after_the_change(plane, apply, tmp_path) -> None:
+    """The test runs the command of the timer."""
+    tasks = yaml.safe_load((ROOT / "roles" / "kube_scheduler_extender" / "tasks" / "change.yml").read_text())
+    names = [task["name"] for task in tasks]
+    assert names.index(f"Change | {ARMED}") < names.index(f"Change | {INTERRUPTED[-1]} and the manifest")
+    calls = tmp_path / "calls"
+    for name in ("systemd-run", "systemctl"):
+        program = tmp_path / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f'#!/bin/sh\n[ "${{0##*/}}" = systemctl ] || printf "%s\\n" "$@" > {calls}\n')
+        program.chmod(0o755)
+    code, _changes, output = apply(
+        plane,
+        parts=[*INTERRUPTED[:-1], ARMED, INTERRUPTED[-1]],
+        environment={"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
+        _restore_timer_systemd_dir=str(tmp_path),
+    )
+    assert (code, plane.manifest.read_text() == MANIFEST, plane.config.exists()) == (0, False, True), output
+    *words, archive, plan = calls.read_text().splitlines()
+    assert "--unit=gpu-kubernetes-restore-kube-scheduler" in words
+    subprocess.run([sys.executable, "-E", "-s", archive, plan], check=True, capture_output=True)
+    assert (plane.manifest.read_text(), plane.config.exists()) == (MANIFEST, False)
 
 
 def test_unreadable_log_does_not_stop_the_rollback() -> None:

@@ -65,6 +65,14 @@ TOOLKITS = {
         "leave them out, or set nvidia_container_toolkit_install: always.",
     ),
     "version-of-a-managed-toolkit": (host(USABLE), True, {"nvidia_container_toolkit_version": "1.17.8"}, ""),
+    # Answers of a survey that ansible-core has read as a number and as nothing.
+    "version-that-is-a-number": (
+        host(USABLE),
+        False,
+        {"nvidia_container_toolkit_version": 1.17},
+        "nvidia_container_toolkit_version is 1.17, a number that may have lost its last digits",
+    ),
+    "version-that-is-nothing": (host(USABLE), False, {"nvidia_container_toolkit_version": None}, ""),
     "key-without-a-checksum": (
         host(MISSING),
         True,

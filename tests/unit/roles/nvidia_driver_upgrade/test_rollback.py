@@ -251,8 +251,13 @@ def test_report_lists_hosts_that_the_run_has_left_out(run, tmp_path):
         "all": {"hosts": {"w1": {"ansible_connection": "local", "nvidia_driver_upgrade_result": result}}},
         "gpu_nodes_left_out": {"hosts": {"w9": {}}},
     }
-    code, output = run(inventory, playbook)
+    # AWX passes the artifacts of a workflow's earlier jobs as extra variables.
+    stale = [{**result, "host": "earlier", "state": "failed"}]
+    environment = {"ANSIBLE_SHOW_CUSTOM_STATS": "1"}
+    code, output = run(inventory, playbook, environment=environment, nvidia_driver_upgrade_report=stale)
     assert code == 0, output
+    artifact = output.partition("CUSTOM STATS")[2]
+    assert ("left_out" in artifact, "earlier" in artifact) == (True, False), output
     assert "w9: unreachable, and left out; restore its connection, and run again" in output
     assert "w1: upgraded (570.1 -> 580.1)" in output
 

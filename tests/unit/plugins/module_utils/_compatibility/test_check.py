@@ -171,6 +171,8 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
     ),
     ({"driver": "580", "cuda": "14.0"}, [("warn", "cuda_driver", "Nothing is known of the driver")]),
     ({"driver": "620", "cuda": "13.5"}, []),
+    ({"driver": "615.71.09", "cuda": "13.4.1"}, []),
+    ({"driver": "610.57.04", "cuda": "13.4.1"}, [("warn", "cuda_driver", "use driver 615")]),
     # CUDA and GPUs
     (
         {"driver": "580", "cuda": "13.0", "gpus": [P40, P40, T4]},

@@ -9,8 +9,10 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Callable
 
 import pytest
+from fakes.kubernetes_api import FakeClock
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.retries import Timing
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lease.decide import (
     ACQUIRE,
     REFUSE,
@@ -142,6 +144,27 @@ def test_release_deletes_only_own_leases(cluster: Any) -> None:
     cluster.before_write = lambda: actions(cluster, Request(ONE.holder, 60, take_over=True), "b")
     assert release_leases(cluster, ["b"], TWO.holder) == []
     assert set(cluster.store) == {"b"}
+
+
+@pytest.mark.parametrize("status", [0, 429, 503])
+def test_busy_server_gets_a_change_again(cluster: Any, status: int) -> None:
+    """A run whose Leases are not written has no protection from runs of other controllers."""
+    clock = FakeClock()
+    timing = Timing(clock, clock.sleep)
+
+    def refuse() -> None:
+        if clock() < 10:
+            cluster.before_write = refuse
+            raise ApiError("busy", status)
+
+    cluster.before_write = refuse
+    assert hold_leases(cluster, ["a"], ONE, timing=timing)["a"].action == ACQUIRE
+    assert clock() >= 10
+    clock.time, cluster.before_write = 0.0, refuse
+    assert release_leases(cluster, ["a"], ONE.holder, timing) == ["a"]
+    clock.time, cluster.before_write = -100.0, refuse
+    with pytest.raises(ApiError, match="busy"):
+        hold_leases(cluster, ["a"], ONE, timing=timing)
 
 
 def test_other_errors_are_raised(cluster: Any) -> None:
