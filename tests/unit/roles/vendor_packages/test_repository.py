@@ -42,16 +42,29 @@ def compute_fingerprint(body):
 #: The key of a host's repository, the keys in the file, and the error message.
 KEYS = {
     "known": ({"key_url": KNOWN}, (FIRST,), ""),
-    "changed": ({"key_url": KNOWN}, (SECOND,),
-            f"the signing key of the repository for drivers ({KNOWN}) has the fingerprint {compute_fingerprint(SECOND)}, not "),
+    "changed": (
+        {"key_url": KNOWN},
+        (SECOND,),
+        f"the signing key of the repository for drivers ({KNOWN}) has the fingerprint {compute_fingerprint(SECOND)}, not ",
+    ),
     "allowed": ({"key_url": KNOWN, "key_fingerprints": [compute_fingerprint(SECOND)]}, (SECOND,), ""),
-    "own": ({"key_url": "https://u:p@own.example.com/vendor.pub", "key_fingerprints": [compute_fingerprint(FIRST)]}, (SECOND,),
-            "drivers (https://own.example.com/vendor.pub) has the fingerprint "),
-    "added": ({"key_url": KNOWN}, (FIRST, SECOND),
-            f"{compute_fingerprint(SECOND)} beside {compute_fingerprint(FIRST)}, and package managers would trust"),
-    "added-and-allowed": ({"key_url": KNOWN, "key_fingerprints": [compute_fingerprint(FIRST), compute_fingerprint(SECOND)]}, (FIRST, SECOND), ""),
+    "own": (
+        {"key_url": "https://u:p@own.example.com/vendor.pub", "key_fingerprints": [compute_fingerprint(FIRST)]},
+        (SECOND,),
+        "drivers (https://own.example.com/vendor.pub) has the fingerprint ",
+    ),
+    "added": (
+        {"key_url": KNOWN},
+        (FIRST, SECOND),
+        f"{compute_fingerprint(SECOND)} beside {compute_fingerprint(FIRST)}, and package managers would trust",
+    ),
+    "added-and-allowed": (
+        {"key_url": KNOWN, "key_fingerprints": [compute_fingerprint(FIRST), compute_fingerprint(SECOND)]},
+        (FIRST, SECOND),
+        "",
+    ),
     "no-file-yet": ({"key_url": KNOWN + "?"}, (), ""),
-}  # fmt: skip
+}
 
 
 def test_key_with_another_fingerprint_is_removed_and_refused(refusals, tmp_path):
