@@ -67,6 +67,7 @@ def test_failed_daemon_gets_its_former_file(machines: Machines, converge: Conver
     assert all(counts["changed"] == 0 for counts in recap.values()), output
 
 
+@pytest.mark.thorough
 def test_node_without_controller_and_ssh_restores_itself(
     machines: Machines, converge: Converge, kill_run_at: Callable[..., None], settings: Settings, names: list[str]
 ) -> None:
