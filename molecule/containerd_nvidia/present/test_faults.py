@@ -89,10 +89,13 @@ def test_node_without_controller_and_ssh_restores_itself(
     finally:
         run_in("systemctl start ssh.socket ssh")
     assert _read_configurations(machines) == before
-    code, recap, output = converge()
+    former_daemons = _read_daemons(machines)
+    code, _recap, output = converge()
     assert code == 0, output
     assert " ".join(output.split()).count("RESTORED: ") == len(machines), output
-    assert all(counts["changed"] == 0 for counts in recap.values()), output
+    assert _read_configurations(machines) == before
+    assert _read_daemons(machines) == former_daemons
+    assert not any(machine.file(PENDING).exists for machine in machines)
 
 
 def test_missed_restart_is_repeated_unless_the_daemon_was_restarted(machines: Machines, converge: Converge) -> None:
