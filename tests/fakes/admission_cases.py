@@ -7,8 +7,6 @@ from __future__ import annotations
 import copy
 from typing import Any, NamedTuple
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import Object
-
 PLUGIN, EXTENDER = "gpushare-device-plugin", "gpushare-schd-extender"
 AGENT, SCHEDULER = "nano-gpu-agent", "nano-gpu-scheduler"
 #: The node of the pod, which is also the node that is changed, and the node of the token: the same one, another one, or unknown.
@@ -27,7 +25,7 @@ class Case(NamedTuple):
     operation: str = "add"
 
     @property
-    def patch(self) -> list[Object]:
+    def patch(self) -> list[dict[str, Any]]:
         """The patch; a removal has no value."""
         value = {} if self.operation == "remove" else {"value": self.value}
         return [{"op": self.operation, "path": self.path, **value}]
@@ -80,19 +78,19 @@ NANO_GPU = {
 CASES = {**GPUSHARE, **NANO_GPU}
 
 ANNOTATIONS = {"kept": "yes", "ALIYUN_COM_GPU_MEM_IDX": "0"}
-POD: Object = {
+POD: dict[str, Any] = {
     "metadata": {"name": "pod", "namespace": "default", "labels": {"app": "x"}, "annotations": ANNOTATIONS},
     "spec": {"nodeName": OWN, "containers": [{"name": "main", "image": "example.com/main:1"}], "tolerations": [{}]},
     "status": {"phase": "Running"},
 }
-NODE: Object = {
+NODE: dict[str, Any] = {
     "metadata": {"name": OWN, "labels": {"kubernetes.io/hostname": OWN}, "annotations": {"kept": "yes"}},
     "spec": {"podCIDR": "10.244.1.0/24"},
     "status": {"capacity": {"cpu": "2"}},
 }
 
 
-def apply_patch(item: Object, patch: list[Object]) -> Object:
+def apply_patch(item: dict[str, Any], patch: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the object after a JSON patch of members and appended items."""
     changed = copy.deepcopy(item)
     for step in patch:
