@@ -19,7 +19,7 @@ description:
 options:
   expected:
     description:
-      - The expected units of O(resource_name), by node name. Only these nodes are reported.
+      - The expected units of O(resource_name), by node name, or a dictionary of units by resource. Only these nodes are reported.
       - By default, all nodes that have the resource, the plugin or the label C(nvidia.com/gpu.present=true) are reported, and the expected
         units are their capacity.
     type: dict
@@ -234,21 +234,29 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.readiness import Query
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.readiness import Query, Units
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.retries import Timing, Wait
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import survey_nodes
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 
 
-def _counts(module: AnsibleModule) -> dict[str, int] | None:
+def _read_expected(module: AnsibleModule) -> dict[str, Units] | None:
     expected: dict[str, Any] | None = module.params["expected"]
     if expected is None:
         return None
     try:
-        return {str(node): int(count) for node, count in expected.items()}
+        return {str(node): _read_units(units) for node, units in expected.items()}
     except (TypeError, ValueError):
-        module.fail_json(msg=f"expected must hold a whole number for each node, not {expected!r}; correct it.")
+        module.fail_json(
+            msg=f"expected must hold a whole number for each node or resource, not {expected!r}; correct it."
+        )
         raise
+
+
+def _read_units(given: Any) -> Units:
+    if isinstance(given, dict):
+        return {str(name): int(units) for name, units in given.items()}
+    return int(given)
 
 
 def main() -> None:
@@ -278,7 +286,7 @@ def main() -> None:
         params["exact"],
         params["boot_ids"],
     )
-    expected = _counts(module)
+    expected = _read_expected(module)
     cluster = connect(module)
     pause = max(1, params["wait_sleep"])
     wait = Wait(Timing(), params["wait_timeout"], pause, pause) if params["wait"] else None

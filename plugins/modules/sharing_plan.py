@@ -41,9 +41,22 @@ options:
         type: bool
         default: false
       config:
-        description: The configuration of NVIDIA's device plugin.
+        description: The configuration of NVIDIA's device plugin on all nodes.
         type: raw
         default: {}
+      replicas:
+        description: How many pods share a GPU or MIG device on this node, under a strategy that needs a number; V(0) for as in O(hosts[].config).
+        type: int
+        default: 0
+      rename:
+        description: Whether the resource of shared GPUs gets the suffix C(.shared).
+        type: bool
+        default: false
+      mig_strategy:
+        description: How the resources of MIG devices are named; empty for as in O(hosts[].config), else V(single).
+        type: str
+        choices: ["", single, mixed]
+        default: ""
       resource_name:
         description: The resource that this plugin registers.
         type: str
@@ -111,6 +124,7 @@ EXAMPLES = r"""
       - host: gpu1
         node: gpu1
         strategy: time_slicing
+        replicas: 4
   register: planned
 """
 
@@ -123,18 +137,21 @@ plan:
     nodes:
       description:
         - One entry for each host, in their order, with C(host) and C(node). C(from) are the strategies that leave the node, C(to) is the one that it has
-          afterwards, and C(role) the role that deploys its device plugin.
+          afterwards, and C(role) the role that deploys its device plugin. C(config) is the node's own configuration of NVIDIA's device plugin and
+          C(config_name) the key by which the plugin finds it; both are empty where the node has the one of all nodes.
         - C(blockers) are sentences with host, cause and remedy.
         - C(cordon) is whether the node is cordoned for the change and uncordoned after it, with C(reason) noted on the node, and C(drain) which pods are
           evicted between.
-        - C(node_absent) and C(node_present) are the roles whose entry points of these names run for the node, and C(steps) all steps in words.
+        - C(preflight), C(node_absent) and C(node_present) are the roles whose entry points of these names run for the node, in order, C(cluster_present)
+          is one such role or empty, C(pause) is whether NVIDIA's device plugin is off the node during the change, and C(steps) are all steps in words.
       type: list
       elements: dict
     cluster:
       description:
-        - C(present) are the strategies with a device plugin of their own that nodes of this run have afterwards, C(enters) those of them that are new in
-          the cluster, C(leaves) those that leave it, and C(kept) the nodes that keep a strategy, by its name.
+        - C(present) are the strategies with objects in the cluster that nodes of this run have afterwards, C(enters) those of them that are new there,
+          C(leaves) those that leave it, and C(kept) the nodes that keep a strategy, by its name.
         - C(extenders) are the strategies whose extenders kube-scheduler has afterwards, and C(scheduler_changes) is whether this run sets them.
+        - C(plugin_configs) are the configurations of NVIDIA's device plugin that nodes have of their own afterwards, also nodes of other hosts, by name.
         - C(nvidia_resources) are resources of NVIDIA's device plugin on nodes that leave it. C(blockers) are sentences as for nodes.
       type: dict
   sample:
@@ -144,12 +161,17 @@ plan:
         from: []
         to: time_slicing
         role: k8s_device_plugin
+        config_name: time_slicing-4-16b73af3
+        config: {version: v1, sharing: {timeSlicing: {failRequestsGreaterThanOne: true, resources: [{name: nvidia.com/gpu, replicas: 4}]}}}
+        pause: false
         blockers: []
         cordon: false
         reason: ""
         drain: none
+        preflight: []
         node_absent: []
-        node_present: ""
+        node_present: []
+        cluster_present: ""
         steps: []
     cluster:
       present: []
@@ -158,6 +180,8 @@ plan:
       kept: {}
       extenders: []
       scheduler_changes: false
+      plugin_configs:
+        time_slicing-4-16b73af3: {version: v1, sharing: {timeSlicing: {failRequestsGreaterThanOne: true, resources: [{name: nvidia.com/gpu, replicas: 4}]}}}
       nvidia_resources: []
       blockers: []
 blockers:
@@ -192,6 +216,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan impor
     plan_sharing,
     render_plan,
 )
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plugin_config import MIG_STRATEGIES, Request
 
 HOST: dict[str, dict[str, Any]] = {
     "host": {"type": "str", "required": True},
@@ -199,6 +224,9 @@ HOST: dict[str, dict[str, Any]] = {
     "strategy": {"type": "str", "default": ""},
     "migrate": {"type": "bool", "default": False},
     "config": {"type": "raw", "default": {}},
+    "replicas": {"type": "int", "default": 0},
+    "rename": {"type": "bool", "default": False},
+    "mig_strategy": {"type": "str", "choices": ["", *MIG_STRATEGIES], "default": ""},
     "resource_name": {"type": "str", "default": "nvidia.com/gpu"},
     "gpus": {"type": "int", "default": -1},
     "kept": {"type": "list", "elements": "str", "default": []},
@@ -214,6 +242,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "left_out": {"type": "list", "elements": "str", "default": []},
     "control_plane_group": {"type": "str", "default": "kube_control_plane"},
 }
+# Options of a host that are fields of its request.
+REQUESTED = ("replicas", "rename", "mig_strategy")
 # Options of the module that are fields of the plan's input.
 PASSED = ("run_tags", "second_scheduler", "namespaces", "control_planes", "left_out", "control_plane_group")
 
@@ -221,7 +251,10 @@ PASSED = ("run_tags", "second_scheduler", "namespaces", "control_planes", "left_
 def fields_of(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options of one host as fields of the plan's input."""
     allowed = [name for name, value in given["remove_used"].items() if boolean(value, strict=False)]
-    return {**given, "gpus": None if given["gpus"] < 0 else given["gpus"], "remove_used": allowed}
+    declared = {name: given[name] for name in REQUESTED}
+    others = {name: value for name, value in given.items() if name not in REQUESTED}
+    gpus = None if given["gpus"] < 0 else given["gpus"]
+    return {**others, "request": Request(**declared), "gpus": gpus, "remove_used": allowed}
 
 
 def main() -> None:
@@ -234,6 +267,8 @@ def main() -> None:
             labelled=state.labelled,
             claimed=state.claimed,
             schedulers=state.schedulers,
+            config_names=state.config_names,
+            configs=state.configs,
             absent=params["state"] == "absent",
             **{name: params[name] for name in PASSED},
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass, field
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence, Union
 
 from .._kube_error import shorten
 from .._sharing.catalogue import OWN_PLUGIN, Strategy, strategy_of
@@ -46,6 +46,8 @@ from .requests import count_allocated
 PRESENT_LABEL = SERVED.present_label
 OPERATOR_LABEL = "nvidia.com/gpu.deploy.device-plugin"
 OWN_ANNOTATIONS = "gpu-kubernetes/"
+#: Units of the query's resource, or of others by their names.
+Units = Union[int, Mapping[str, int]]
 
 # Taints that the DaemonSet controller tolerates by itself.
 _DAEMON_TAINTS = (
@@ -84,7 +86,7 @@ class Query:
 
 @dataclass
 class NodeReport:
-    """The state of one node. Amounts are units of the resource; ``reason`` is empty if nothing is wrong.
+    """The state of one node. Amounts are units of the resource, or of all expected ones; ``reason`` is empty if nothing is wrong.
 
     ``maintenance`` is that of ``describe_maintenance``: since when and why the node is in maintenance, and what to do.
     """
@@ -121,24 +123,43 @@ class _NodeState:
 
     name: str
     node: Object | None
-    expected: int | None
+    # Units by resource; None expects the capacity of the query's resource.
+    wanted: Mapping[str, int] | None
     query: Query
     plugin: Object | None
     daemon_sets: Sequence[Object]
     evidence: Evidence
 
     @property
+    def resources(self) -> tuple[str, ...]:
+        return tuple(self.wanted or [self.query.resource])
+
+    @property
+    def expected(self) -> int | None:
+        return None if self.wanted is None else sum(self.wanted.values())
+
+    @property
     def capacity(self) -> int:
-        return get_capacity(self.node or {}, self.query.resource)
+        return sum(get_capacity(self.node or {}, name) for name in self.resources)
 
     @property
     def allocatable(self) -> int:
-        return get_allocatable(self.node or {}, self.query.resource)
+        return sum(get_allocatable(self.node or {}, name) for name in self.resources)
+
+    @property
+    def wrong(self) -> dict[str, int]:
+        """Return the expected units of the resources of which another number is allocatable."""
+        found = {name: get_allocatable(self.node or {}, name) - units for name, units in (self.wanted or {}).items()}
+        return {
+            name: (self.wanted or {})[name] for name, more in found.items() if more < 0 or (more and self.query.exact)
+        }
 
     @property
     def shortage(self) -> str:
-        expected = self.capacity if self.expected is None else self.expected
-        return f"{self.allocatable} of {expected} {self.query.resource} allocatable"
+        units = self.wrong or self.wanted or {self.query.resource: self.capacity}
+        return " and ".join(
+            f"{get_allocatable(self.node or {}, name)} of {count} {name} allocatable" for name, count in units.items()
+        )
 
     @property
     def plugin_name(self) -> str:
@@ -146,9 +167,7 @@ class _NodeState:
 
     @property
     def is_count_right(self) -> bool:
-        if self.expected is None:
-            return self.allocatable == self.capacity > 0
-        return self.allocatable == self.expected or (self.allocatable > self.expected and not self.query.exact)
+        return self.allocatable == self.capacity > 0 if self.wanted is None else not self.wrong
 
     @property
     def is_current(self) -> bool:
@@ -178,7 +197,7 @@ def assess_nodes(
     nodes: Iterable[Object],
     pods: Iterable[Object],
     query: Query,
-    expected: Mapping[str, int] | None = None,
+    expected: Mapping[str, Units] | None = None,
     *,
     daemon_sets: Sequence[Object] = (),
     evidence: Mapping[str, Evidence] | None = None,
@@ -189,7 +208,7 @@ def assess_nodes(
         nodes: all nodes of the cluster.
         pods: all pods, or at least the plugin's; finished ones can be missing.
         query: the resource and its plugin.
-        expected: node name to number of units; None expects the capacity of each node to be allocatable.
+        expected: node name to number of units, by resource for others than the query's; None expects the capacity of each node to be allocatable.
         daemon_sets: those of the plugin's namespace, which explain a missing pod.
         evidence: by name of plugin pod.
 
@@ -206,7 +225,7 @@ def assess_nodes(
         state = _NodeState(
             name=name,
             node=by_name.get(name),
-            expected=None if expected is None else int(expected[name]),
+            wanted=None if expected is None else _by_resource(expected[name], query),
             query=query,
             plugin=plugin,
             daemon_sets=daemon_sets,
@@ -214,6 +233,10 @@ def assess_nodes(
         )
         reports.append(_build_report(state, on_node))
     return reports
+
+
+def _by_resource(units: Units, query: Query) -> dict[str, int]:
+    return dict(units) if isinstance(units, Mapping) else {query.resource: int(units)}
 
 
 def _build_report(state: _NodeState, on_node: Sequence[Object]) -> NodeReport:
@@ -224,7 +247,7 @@ def _build_report(state: _NodeState, on_node: Sequence[Object]) -> NodeReport:
         expected=state.expected,
         capacity=state.capacity,
         allocatable=state.allocatable,
-        allocated=count_allocated(on_node, state.query.resource),
+        allocated=sum(count_allocated(on_node, name) for name in state.resources),
         ready=is_ready(node),
         schedulable=state.node is not None and is_schedulable(node),
         ok=state.ok,
@@ -389,7 +412,7 @@ def _check_healthy(state: _NodeState) -> str:
 
 
 def _check_count(state: _NodeState) -> str:
-    if state.expected is None or state.allocatable == state.expected:
+    if state.is_count_right:
         return ""
     return (
         f"{state.shortage}: all devices of {state.plugin_name} are healthy, so compare the node's GPUs with its "

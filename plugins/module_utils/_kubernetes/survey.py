@@ -9,12 +9,15 @@ node, neither other nodes nor their pods are listed. Logs, events and DaemonSets
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Collection, Iterable, Mapping, NamedTuple, Sequence
 
 from .._kube_error import ApiError
-from .._sharing.catalogue import OWN_PLUGIN, STRATEGIES, Strategy
+from .._sharing.catalogue import IN_CLUSTER, OWN_PLUGIN, STRATEGIES, Strategy
+from .._sharing.node_state import is_labelled
+from .._sharing.plugin_config import CONFIG_MAP_LABELS, LABEL, strategy_of_name
 from .api import read_nodes, run_parallel
 from .drain.plan import MIRROR, describe_maintenance
 from .objects import (
@@ -29,7 +32,7 @@ from .objects import (
     is_schedulable,
 )
 from .pod_failures import Evidence, group_events, list_containers
-from .readiness import NodeReport, Query, assess_nodes
+from .readiness import NodeReport, Query, Units, assess_nodes
 from .retries import Wait
 
 if TYPE_CHECKING:
@@ -53,7 +56,7 @@ class Survey(NamedTuple):
 def survey_nodes(
     cluster: Cluster,
     query: Query,
-    expected: Mapping[str, int] | None,
+    expected: Mapping[str, Units] | None,
     wait: Wait | None = None,
     explain: bool = True,
 ) -> Survey:
@@ -171,13 +174,16 @@ class SharingState:
 
     ``staying_plugins`` has for each strategy the device plugins on the node, as
     ``namespace/owner``, that do not leave a node with its label. The others are names of nodes: by strategy those with its label, those with
-    ResourceSlices of NVIDIA's DRA driver, and those whose kube-scheduler is a static pod.
+    ResourceSlices of NVIDIA's DRA driver, and those whose kube-scheduler is a static pod. ``config_names`` is the name of the configuration of
+    NVIDIA's device plugin by node, where it has its own, and ``configs`` are the configurations by their names.
     """
 
     nodes: Sequence[Mapping[str, Any]]
     labelled: Mapping[str, Sequence[str]]
     claimed: Sequence[str]
     schedulers: Sequence[str]
+    config_names: Mapping[str, str]
+    configs: Mapping[str, Any]
 
 
 def read_sharing_state(cluster: Cluster, hosts: Mapping[str, str]) -> SharingState:
@@ -188,7 +194,7 @@ def read_sharing_state(cluster: Cluster, hosts: Mapping[str, str]) -> SharingSta
     nodes = cluster.nodes()
     pods = cluster.pods(fields=UNFINISHED)
     labelled = {
-        row.name: sorted(get_name(node) for node in nodes if row.is_labelled(get_labels(node))) for row in OWN_PLUGIN
+        row.name: sorted(get_name(node) for node in nodes if is_labelled(get_labels(node), row)) for row in IN_CLUSTER
     }
     reports = assess_nodes(nodes, pods, ANY_PLUGIN, dict.fromkeys(hosts, 0))
     concerned = [report for report in reports if _has_own_plugin(hosts[report.name], report)]
@@ -201,7 +207,21 @@ def read_sharing_state(cluster: Cluster, hosts: Mapping[str, str]) -> SharingSta
         }
         for report in reports
     ]
-    return SharingState(rows, labelled, _list_claimed(cluster) if concerned else [], _list_schedulers(pods))
+    names = {get_name(node): get_labels(node).get(LABEL, "") for node in nodes}
+    names = {node: name for node, name in names.items() if name}
+    claimed = _list_claimed(cluster) if concerned else []
+    return SharingState(rows, labelled, claimed, _list_schedulers(pods), names, _read_configs(cluster) if names else {})
+
+
+def _read_configs(cluster: Cluster) -> dict[str, Any]:
+    """Return the configurations that this collection has written, each as JSON."""
+    found = {}
+    for config_map in cluster.objects("v1", "ConfigMap", labels=CONFIG_MAP_LABELS):
+        for name, text in (config_map.get("data") or {}).items():
+            if strategy_of_name(name):
+                with suppress(ValueError):
+                    found[name] = json.loads(text)
+    return found
 
 
 def _has_own_plugin(declared: str, report: NodeReport) -> bool:

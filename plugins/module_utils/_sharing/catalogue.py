@@ -47,6 +47,15 @@ class Strategy:
     # The role that deploys its device plugin. Except for NVIDIA's, it has the strategy's name and the entry points preflight, cluster_present,
     # node_absent, node_present, cluster_absent and verify.
     role: str = NVIDIA_ROLE
+    # For NVIDIA's device plugin: the section of its configuration by which pods share a GPU, whether it offers MIG devices, and the role, of the
+    # strategy's name, with the entry points preflight, node_absent and node_present for what a node needs besides the plugin. Empty without them.
+    sharing_section: str = ""
+    mig: bool = False
+    host_role: str = ""
+    # Whether a node leaves the strategy and enters it again to change its configuration.
+    restarts: bool = False
+    # Whether its role has objects in the cluster, with the entry points cluster_present and cluster_absent.
+    in_cluster: bool = False
     # The role that sets the label by which its device plugin selects nodes, and the variable with more tolerations of that plugin.
     labelling_role: str = "gpu_node_labels"
     tolerations: str = "k8s_device_plugin_tolerations"
@@ -82,6 +91,11 @@ class Strategy:
         """Return whether NVIDIA's device plugin serves the strategy."""
         return self.role == NVIDIA_ROLE
 
+    @property
+    def node_role(self) -> str:
+        """Return the role whose entry points change a node; empty if the device plugin is all that a node needs."""
+        return self.host_role if self.by_nvidia else self.role
+
     def is_labelled(self, labels: Mapping[str, str]) -> bool:
         """Return whether a node with these labels has the strategy's label."""
         return bool(self.label) and all(labels.get(key) == value for key, value in self.label.items())
@@ -96,11 +110,15 @@ class Strategy:
 STRATEGIES = {
     row.name: row
     for row in (
-        *(Strategy(name, NVIDIA_RESOURCES) for name in ("exclusive", "time_slicing", "mps", "mig")),
+        Strategy("exclusive", NVIDIA_RESOURCES),
+        Strategy("time_slicing", NVIDIA_RESOURCES, sharing_section="timeSlicing"),
+        Strategy("mps", NVIDIA_RESOURCES, sharing_section="mps", host_role="mps", restarts=True, in_cluster=True),
+        Strategy("mig", NVIDIA_RESOURCES, mig=True, host_role="mig", host_record="state/mig-layout.json"),
         Strategy(
             "gpushare",
             ("aliyun.com/gpu-mem",),
             role="gpushare",
+            in_cluster=True,
             labelling_role="gpushare",
             tolerations="gpushare_device_plugin_tolerations",
             counted={"": "aliyun.com/gpu-mem"},
@@ -126,6 +144,7 @@ STRATEGIES = {
             "nano_gpu",
             ("nano-gpu/*", "nano-gpu.io/*", "elasticgpu.io/*"),
             role="nano_gpu",
+            in_cluster=True,
             labelling_role="nano_gpu",
             tolerations="nano_gpu_agent_tolerations",
             counted={
@@ -155,6 +174,9 @@ STRATEGIES = {
 }
 #: The strategies with a device plugin of their own.
 OWN_PLUGIN = tuple(row for row in STRATEGIES.values() if not row.by_nvidia)
+#: The strategies of which a role changes nodes, and those of them with objects in the cluster.
+WITH_NODE_ROLE = tuple(row for row in STRATEGIES.values() if row.node_role)
+IN_CLUSTER = tuple(row for row in WITH_NODE_ROLE if row.in_cluster)
 
 
 def nvidia_resources(resource_name: str) -> tuple[str, ...]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Iterable, Mapping, Sequence
 
-from .catalogue import OWN_PLUGIN, STRATEGIES, Strategy, matching
+from .catalogue import WITH_NODE_ROLE, Strategy, matching
+from .plugin_config import LABEL, Request, strategy_of_name
 
 #: How the reason begins that is noted with the cordon of a node whose strategy changes.
 REASON = "change of the sharing strategy"
@@ -27,8 +28,9 @@ class Host:
     strategy: str = ""
     # Whether GPU pods may be evicted for a change.
     migrate: bool = False
-    # The configuration of NVIDIA's device plugin, and the resource that it registers.
+    # The configuration of NVIDIA's device plugin on all nodes, what the host declares for its own, and the resource that the plugin registers.
     config: Mapping[str, Any] = field(default_factory=dict)
+    request: Request = field(default_factory=Request)
     resource_name: str = "nvidia.com/gpu"
     # The number of working GPUs; None if it is unknown.
     gpus: int | None = None
@@ -40,6 +42,11 @@ class Host:
     def where(self) -> str:
         """Return host and node for a sentence."""
         return f"Host {self.host} (node {self.node})"
+
+
+def is_labelled(labels: Mapping[str, str], strategy: Strategy) -> bool:
+    """Return whether a node has the strategy's label, or names a configuration of it for NVIDIA's device plugin."""
+    return strategy.is_labelled(labels) or strategy_of_name(labels.get(LABEL, "")) is strategy
 
 
 class NodeState:
@@ -55,11 +62,13 @@ class NodeState:
         self.staying_plugins: Mapping[str, Sequence[str]] = row.get("staying_plugins") or {}
         # The reason of the node's maintenance; empty if it is in none.
         self.maintenance: str = (row.get("maintenance") or {}).get("reason") or ""
+        # The name of the node's configuration of NVIDIA's device plugin; empty for that of all nodes. Others than this collection may have named it.
+        self.config: str = self.labels.get(LABEL, "")
         self._kept = frozenset(kept)
 
     def is_served_by(self, strategy: Strategy) -> bool:
         """Return whether the node has the strategy's label, or still offers its resources."""
-        return strategy.is_labelled(self.labels) or any(
+        return is_labelled(self.labels, strategy) or any(
             self.offered.get(name, 0) > 0 for name in strategy.offered_until_removed
         )
 
@@ -82,9 +91,9 @@ class NodeState:
 
     @property
     def changing(self) -> list[Strategy]:
-        """Return the strategies with a device plugin of their own that the interrupted change is about."""
+        """Return the strategies of which a role changes the node that the interrupted change is about."""
         words = self.maintenance[len(REASON) :].replace(":", " ").split() if self.is_changing else []
-        return [row for row in OWN_PLUGIN if row.name in words]
+        return [row for row in WITH_NODE_ROLE if row.name in words]
 
 
 def reason_of(leaves: Sequence[str], to: str) -> str:
@@ -94,7 +103,7 @@ def reason_of(leaves: Sequence[str], to: str) -> str:
 
 @dataclass(frozen=True)
 class Cluster:
-    """The state of the cluster, and what this run does in it. All but ``control_planes`` and ``left_out`` are names of nodes."""
+    """The state of the cluster, and what this run does in it."""
 
     # By strategy, the nodes that have its label.
     labelled: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -110,6 +119,9 @@ class Cluster:
     second_scheduler: str = ""
     # The namespace of the device plugin, by strategy.
     namespaces: Mapping[str, str] = field(default_factory=dict)
+    # By node, the name of its own configuration of NVIDIA's device plugin; and the configurations by their names.
+    config_names: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, Any] = field(default_factory=dict)
     # Those of TAGS that this run has. A run with none of them changes no strategy.
     run_tags: Sequence[str] = TAGS
     # Whether the strategies are removed.
@@ -122,19 +134,3 @@ class Cluster:
     def plugin_of(self, strategy: Strategy) -> str:
         """Return the DaemonSet of the strategy's device plugin, as ``namespace/name``."""
         return f"{self.namespaces.get(strategy.name, 'kube-system')}/{strategy.daemon_set}"
-
-
-def read_configured(config: Mapping[str, Any]) -> Strategy:
-    """Return the strategy that NVIDIA's device plugin is configured for; it has one configuration for all of its nodes."""
-    sharing, flags = _section(config, "sharing"), _section(config, "flags")
-    if sharing.get("mps"):
-        return STRATEGIES["mps"]
-    if sharing.get("timeSlicing"):
-        return STRATEGIES["time_slicing"]
-    return STRATEGIES["exclusive" if (flags.get("migStrategy") or "none") == "none" else "mig"]
-
-
-def _section(config: Any, name: str) -> Mapping[str, Any]:
-    """A section of the configuration; a section of another form counts as left out, as the role that deploys the plugin rejects it."""
-    section = config.get(name) if isinstance(config, Mapping) else None
-    return section if isinstance(section, Mapping) else {}

@@ -34,7 +34,7 @@ def test_hosts_of_nvidias_plugin_require_two_lists() -> None:
         ("w1", True, {"nvidia.com/gpu": 1}),
         ("w9", False, {}),
     ]
-    assert state.labelled == {"gpushare": ["w2"], "nano_gpu": []}
+    assert state.labelled == {"mps": [], "gpushare": ["w2"], "nano_gpu": []}
     assert (state.claimed, state.schedulers) == ([], [])
 
 

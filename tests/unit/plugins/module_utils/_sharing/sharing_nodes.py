@@ -5,18 +5,19 @@
 from __future__ import annotations
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import STRATEGIES
-from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import Cluster
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import Cluster, is_labelled
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan import plan_sharing
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plugin_config import LABEL, Request, build_config
 
 GPU = "nvidia.com/gpu"
 SLICED = {"sharing": {"timeSlicing": {"resources": [{"name": GPU, "replicas": 2}]}}}
-#: Configurations of NVIDIA's device plugin, by strategy.
-CONFIGS = {
-    "exclusive": {},
-    "time_slicing": SLICED,
-    "mps": {"sharing": {"mps": {"resources": []}}},
-    "mig": {"flags": {"migStrategy": "single"}},
-}
+#: What hosts declare beside the strategy.
+REQUESTS = {"time_slicing": Request(4), "mps": Request(4), "mig": Request(mig_strategy="mixed")}
+
+
+def config_of(strategy):
+    """The node's own configuration of NVIDIA's device plugin, where all nodes have whole GPUs."""
+    return build_config({}, STRATEGIES[strategy], REQUESTS.get(strategy, Request()))
 
 
 def node(strategy="exclusive", allocated=0, reason="", name="n1", **more):
@@ -29,7 +30,7 @@ def node(strategy="exclusive", allocated=0, reason="", name="n1", **more):
     return {
         "name": name,
         "known": True,
-        "labels": dict(row.label),
+        "labels": label_of(strategy),
         "gpu_resources": amounts,
         "gpu_capacity": amounts,
         "gpu_allocated": {resource: allocated},
@@ -46,17 +47,19 @@ def empty_node(**more):
 
 
 def label_of(strategy):
-    return dict(STRATEGIES[strategy].label)
+    name = config_of(strategy).name
+    return {**STRATEGIES[strategy].label, **({LABEL: name} if name else {})}
 
 
 def host(strategy="", name="1", **more):
-    return {"host": f"h{name}", "node": f"n{name}", "strategy": strategy, "gpus": 2, **more}
+    request = REQUESTS.get(strategy, Request())
+    return {"host": f"h{name}", "node": f"n{name}", "strategy": strategy, "gpus": 2, "request": request, **more}
 
 
 def plan(hosts, nodes, **cluster):
     """A plan; the labels of the nodes are in ``labelled`` as well."""
     labelled = {
-        row.name: [each["name"] for each in nodes if row.is_labelled(each["labels"])] for row in STRATEGIES.values()
+        row.name: [each["name"] for each in nodes if is_labelled(each["labels"], row)] for row in STRATEGIES.values()
     }
     for name, more in cluster.pop("labelled", {}).items():
         labelled[name] += more

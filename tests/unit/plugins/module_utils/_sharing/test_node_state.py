@@ -9,9 +9,9 @@ import pytest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import OWN_PLUGIN
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import (
     NodeState,
-    read_configured,
     reason_of,
 )
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plugin_config import read_configured
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing.sharing_nodes import SLICED
 
 
@@ -40,7 +40,8 @@ def test_strategy_is_read_from_the_device_plugins_configuration(config, strategy
         ("", False, []),
         ("driver of gpushare", False, []),
         (reason_of([], "gpushare"), True, ["gpushare"]),
-        (reason_of(["exclusive"], "mps"), True, []),
+        (reason_of(["exclusive"], "time_slicing"), True, []),
+        (reason_of(["exclusive"], "mps"), True, ["mps"]),
         (reason_of(["gpushare"], "nano_gpu"), True, ["gpushare", "nano_gpu"]),
         (reason_of(["nano_gpu"], "exclusive") + " and-gpushare", True, ["nano_gpu"]),
     ],

@@ -9,17 +9,24 @@ from itertools import product
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing import catalogue
-from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import OWN_PLUGIN, STRATEGIES
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import (
+    IN_CLUSTER,
+    NVIDIA_ROLE,
+    OWN_PLUGIN,
+    STRATEGIES,
+    WITH_NODE_ROLE,
+)
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import REASON, Cluster, reason_of
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan import (
     list_blockers,
     plan_sharing,
     render_plan,
 )
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plugin_config import Request
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing.sharing_nodes import (
-    CONFIGS,
     GPU,
     SLICED,
+    config_of,
     empty_node,
     host,
     label_of,
@@ -32,33 +39,52 @@ PAIRS = list(product(STRATEGIES, STRATEGIES))
 TO_GPUSHARE = reason_of(["exclusive"], "gpushare")
 
 
+def roles_of(before, after):
+    """The roles whose entry points node_absent and node_present run for a change from one strategy to another."""
+    old, new = STRATEGIES[before], STRATEGIES[after]
+    off = [NVIDIA_ROLE] if (new.by_nvidia and old.by_nvidia) or config_of(before).name else []
+    off = off if old.by_nvidia else [NVIDIA_ROLE] if new.host_role else []
+    on = [NVIDIA_ROLE] if new.by_nvidia and (old.by_nvidia or new.host_role) else []
+    return [*off, *filter(None, [old.node_role])], [*filter(None, [new.node_role]), *on]
+
+
 @pytest.mark.parametrize(("before", "after"), PAIRS)
 def test_pair_of_strategies_is_left_and_entered_once(before, after):
     old, new = STRATEGIES[before], STRATEGIES[after]
-    same_plugin = old.role == new.role
-    config = CONFIGS[after] if new.by_nvidia else CONFIGS.get(before, {})
-    parameters = {"migrate": True, "config": config, "kept": [before] if old.host_record else []}
-    planned = plan([host(after, **parameters)], [node(before, allocated=1)])
+    config = config_of(after)
+    planned = plan([host(after, migrate=True, kept=[before] if old.host_record else [])], [node(before, allocated=1)])
     [row], cluster = planned["nodes"], planned["cluster"]
     assert list_blockers(planned) == []
-    assert (row["from"], row["to"]) == ([] if same_plugin else [before], after)
-    assert row["node_absent"] == ([] if same_plugin or old.by_nvidia else [old.role])
-    assert row["node_present"] == ("" if new.by_nvidia else new.role)
-    assert (row["cordon"], row["drain"]) == (not same_plugin, "none" if same_plugin else "gpu")
-    steps = ["cordon", "drain of gpu pods", f"leave {before}", f"enter {after}", "uncordon"]
-    assert row["steps"] == ([] if same_plugin else steps)
-    assert cluster["enters"] == ([] if same_plugin or new.by_nvidia else [after])
-    assert cluster["leaves"] == ([] if same_plugin or old.by_nvidia else [before])
+    assert (row["to"], row["config_name"], row["config"]) == (after, config.name, config.document)
+    if before == after:
+        assert (row["from"], row["node_absent"], row["cordon"], row["drain"], row["steps"]) == (
+            [],
+            [],
+            False,
+            "none",
+            [],
+        )
+        assert row["node_present"] == ([new.node_role] if new.node_role else [])
+        return
+    assert row["from"] == [before]
+    absent, present = roles_of(before, after)
+    assert row["node_absent"] == absent
+    assert row["node_present"] == present
+    assert row["preflight"] == ([new.node_role] if new.node_role else [])
+    assert (row["cordon"], row["drain"]) == (True, "gpu")
+    entered = f"{after} ({config.name})" if config.name else after
+    assert row["steps"] == ["cordon", "drain of gpu pods", f"leave {before}", f"enter {entered}", "uncordon"]
+    assert row["pause"] is (NVIDIA_ROLE in absent and new.by_nvidia)
+    assert cluster["enters"] == ([after] if new.in_cluster else [])
+    assert cluster["leaves"] == ([before] if old.in_cluster else [])
     assert cluster["extenders"] == ([after] if new.scheduler == "extender" else [])
-    assert cluster["scheduler_changes"] is (not (old.by_nvidia and new.by_nvidia))
+    assert cluster["scheduler_changes"] is ("extender" in (old.scheduler, new.scheduler))
 
 
 @pytest.mark.parametrize(("before", "after"), PAIRS)
 def test_pair_of_strategies_is_refused_while_pods_hold_gpus(before, after):
-    old, new = STRATEGIES[before], STRATEGIES[after]
-    config = CONFIGS[after] if new.by_nvidia else CONFIGS.get(before, {})
-    found = plan_one(node(before, allocated=1), after, config=config)["blockers"]
-    if old.role == new.role:
+    found = plan_one(node(before, allocated=1), after)["blockers"]
+    if before == after:
         assert found == []
     else:
         [sentence] = found
@@ -71,24 +97,65 @@ def test_pair_of_strategies_is_refused_while_pods_hold_gpus(before, after):
 def test_pair_of_strategies_is_resumed_after_each_step(before, after):
     """After the cordon the old plugin is there; then neither is; then the new one, and the node is still cordoned."""
     old, new = STRATEGIES[before], STRATEGIES[after]
-    if old.role == new.role:
+    if before == after:
         return
-    config = CONFIGS[after] if new.by_nvidia else CONFIGS.get(before, {})
     reason = reason_of([before], after)
-    for state in (node(before, reason=reason), empty_node(reason=reason), node(after, reason=reason)):
-        row = plan_one(state, after, config=config)
+    states = (node(before, reason=reason), empty_node(reason=reason), node(after, reason=reason))
+    for state in states:
+        row = plan_one(state, after)
         assert row["blockers"] == []
         assert (row["to"], row["cordon"], row["reason"], row["drain"]) == (after, True, reason, "none")
-        assert row["node_present"] == ("" if new.by_nvidia else new.role)
+        # The plugin comes back last.
+        assert row["node_present"] == [*filter(None, [new.node_role]), *([NVIDIA_ROLE] if new.by_nvidia else [])]
         # Also on a node without the strategy, because its objects may be in the cluster.
-        assert row["node_absent"] == ([] if old.by_nvidia else [old.role])
+        assert [role for role in row["node_absent"] if role != NVIDIA_ROLE] == [*filter(None, [old.node_role])]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "absent"),
+    [
+        ("time_slicing", Request(2), [NVIDIA_ROLE]),
+        ("time_slicing", Request(4, rename=True), [NVIDIA_ROLE]),
+        # The control daemon reads its limits at its start.
+        ("mps", Request(2), [NVIDIA_ROLE, "mps"]),
+        # A layout is not removed for another way to name its devices.
+        ("mig", Request(mig_strategy="single"), [NVIDIA_ROLE]),
+    ],
+)
+def test_another_configuration_of_a_strategy_is_a_change(before, after, absent):
+    row = plan_one(node(before), before, request=after)
+    assert (row["from"], row["to"], row["cordon"], row["pause"]) == ([before], before, True, True)
+    assert row["node_absent"] == absent
+    assert row["node_present"] == [*filter(None, [STRATEGIES[before].node_role]), NVIDIA_ROLE]
+    [sentence] = plan_one(node(before, allocated=1), before, request=after)["blockers"]
+    assert f"shared as {before}, {before} is requested, and pods hold GPUs" in sentence
+
+
+@pytest.mark.parametrize("strategy", ["time_slicing", "mps", "mig"])
+def test_undeclared_node_keeps_its_configuration(strategy):
+    row = plan_one(node(strategy, allocated=1))
+    assert (row["from"], row["to"], row["cordon"], row["blockers"]) == ([], strategy, False, [])
+    assert (row["config_name"], row["config"]) == (config_of(strategy).name, {})
+
+
+def test_node_without_a_plugin_is_cordoned_only_if_its_host_changes():
+    assert not plan_one(empty_node(), "time_slicing")["cordon"]
+    row = plan_one(empty_node(), "mps")
+    assert (row["from"], row["cordon"], row["pause"], row["node_present"]) == ([], True, True, ["mps", NVIDIA_ROLE])
 
 
 def test_any_number_of_strategies_with_an_extender_is_distinguished(monkeypatch):
-    other = catalogue.Strategy("other", ("other/*",), role="other", scheduler="extender", label={"other": "true"})
-    for module in ("plan", "node_state"):
-        name = f"ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.{module}.OWN_PLUGIN"
-        monkeypatch.setattr(name, (*OWN_PLUGIN, other))
+    other = catalogue.Strategy(
+        "other", ("other/*",), role="other", scheduler="extender", in_cluster=True, label={"other": "true"}
+    )
+    for module, name, rows in (
+        ("plan", "IN_CLUSTER", IN_CLUSTER),
+        ("blockers", "IN_CLUSTER", IN_CLUSTER),
+        ("change", "OWN_PLUGIN", OWN_PLUGIN),
+        ("change", "WITH_NODE_ROLE", WITH_NODE_ROLE),
+    ):
+        path = f"ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.{module}.{name}"
+        monkeypatch.setattr(path, (*rows, other))
     monkeypatch.setitem(catalogue.STRATEGIES, "other", other)
     planned = plan([host("other")], [node("gpushare")], labelled={"nano_gpu": ["w9"], "other": ["w8"]})
     assert planned["nodes"][0]["from"] == ["gpushare"]
@@ -105,7 +172,7 @@ CASES = {
     "as-configured": (node(), {"config": SLICED}, ([], "time_slicing", False, "none")),
     "declared-as-configured": (
         node(),
-        {"config": SLICED, "strategy": "time_slicing"},
+        {"config": SLICED, "strategy": "time_slicing", "request": Request()},
         ([], "time_slicing", False, "none"),
     ),
     "shared-undeclared": (node("gpushare", allocated=3), {}, ([], "gpushare", False, "none")),
@@ -217,8 +284,8 @@ def test_plan_follows_from_parameters_and_node_state(row, parameters, expected):
 
 
 def test_node_without_gpus_keeps_only_a_present_strategy():
-    assert plan_one(node("gpushare"), "gpushare", gpus=0)["node_present"] == "gpushare"
-    assert plan_one(empty_node(), "gpushare", gpus=0)["node_present"] == ""
+    assert plan_one(node("gpushare"), "gpushare", gpus=0)["node_present"] == ["gpushare"]
+    assert plan_one(empty_node(), "gpushare", gpus=0)["node_present"] == []
 
 
 def test_nodes_that_leave_are_cordoned_with_the_strategies_as_reason():
@@ -307,7 +374,9 @@ REMOVED = {
     "plain": (node(), "", []),
     "labelled": (node("gpushare"), "", ["gpushare"]),
     "declared": (node(), "gpushare", ["gpushare"]),
-    "declared-another": (node("gpushare"), "mps", ["gpushare"]),
+    "declared-another": (node("gpushare"), "mps", [NVIDIA_ROLE, "mps", "gpushare"]),
+    "named-configuration": (node("time_slicing"), "", []),
+    "control-daemon": (node("mps"), "", [NVIDIA_ROLE, "mps"]),
     "label-of-others": (node(labels={"gpushare": "no"}), "", []),
     "left-count": (empty_node(gpu_capacity={"aliyun.com/gpu-count": 2}), "", ["gpushare"]),
     # The kubelet keeps the capacity for some minutes after the plugin is removed.
@@ -321,7 +390,7 @@ REMOVED = {
 @pytest.mark.parametrize(("row", "strategy", "roles"), REMOVED.values(), ids=REMOVED)
 def test_removal_removes_present_and_declared_strategies(row, strategy, roles):
     planned = plan_one(row, strategy, {"absent": True}, gpus=None)
-    assert (planned["node_absent"], planned["to"], planned["node_present"]) == (roles, "", "")
+    assert (planned["node_absent"], planned["to"], planned["node_present"]) == (roles, "", [])
     interrupted = ((row or {}).get("maintenance") or {}).get("reason", "")
     assert (planned["cordon"], planned["reason"]) == (bool(interrupted), interrupted)
     assert (planned["drain"], planned["blockers"]) == ("none", [])
@@ -383,7 +452,6 @@ def test_only_nodes_that_change_are_drained_and_all_of_them_are_cordoned():
     def check(made):
         row, parameters = made
         planned = plan_one(row, **parameters)
-        assert planned["to"] not in planned["from"]
         if planned["from"] or planned["drain"] != "none":
             assert planned["cordon"]
         if planned["drain"] != "none":

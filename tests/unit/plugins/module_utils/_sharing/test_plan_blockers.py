@@ -8,6 +8,7 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import reason_of
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan import list_blockers
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plugin_config import Request
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing.sharing_nodes import (
     GPU,
     SLICED,
@@ -86,11 +87,25 @@ BLOCKED = {
         {"cluster": SCHEDULER},
         ["this run leaves out device_plugin, sharing; run"],
     ),
-    "contradiction": (
+    "without-replicas": (
         node(),
         "mps",
-        {"config": SLICED, "cluster": {"run_tags": []}},
-        ["Host h1: gpu_sharing_strategy is mps, and k8s_device_plugin_config shares GPUs as time_slicing; NVIDIA's"],
+        {"config": SLICED, "request": Request(), "cluster": {"run_tags": []}},
+        [
+            "Host h1: gpu_sharing_strategy is mps, which needs the number of pods that share a GPU; set gpu_sharing_replicas"
+        ],
+    ),
+    "one-replica": (
+        node(),
+        "time_slicing",
+        {"request": Request(1)},
+        ["gpu_sharing_replicas is 1; set it to 2 or more"],
+    ),
+    "foreign-configuration": (
+        node(labels={"nvidia.com/device-plugin.config": "mine"}),
+        "exclusive",
+        {},
+        [WHERE, "the label nvidia.com/device-plugin.config=mine names a configuration that", "kubectl label node n1"],
     ),
     "unknown": (
         None,

@@ -1,0 +1,179 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What blocks a change of the sharing strategies: each blocker is one sentence with host or node, cause and remedy."""
+
+from __future__ import annotations
+
+from typing import Mapping, Sequence
+
+from .catalogue import IN_CLUSTER, Strategy, matching
+from .change import Change
+from .node_state import Cluster
+from .plugin_config import LABEL, strategy_of_name
+
+
+def find_on_node(change: Change, cluster: Cluster) -> list[str]:
+    """Return the blockers of one node. Without tags of the plan, only contradictory parameters block a run."""
+    if cluster.absent:
+        return _find_used(change) if "sharing" in cluster.run_tags else []
+    found = [_find_contradiction(change)]
+    if cluster.run_tags:
+        found += [_find_unknown(change), _find_foreign_name(change), _find_held(change), _find_missing_tags(change)]
+        found += [_find_operator(change), _find_claimed(change, cluster), _find_plugins(change, cluster)]
+    return [sentence for sentence in found if sentence]
+
+
+def _find_contradiction(change: Change) -> str:
+    return f"Host {change.host.host}: {change.config.problem}." if change.config.problem else ""
+
+
+def _find_foreign_name(change: Change) -> str:
+    name = change.node.config
+    if not name or not change.host.strategy or strategy_of_name(name):
+        return ""
+    return (
+        f"{change.host.where}: the label {LABEL}={name} names a configuration that this collection has not made; to share its GPUs as "
+        f"{change.host.strategy}, remove the label first (kubectl label node {change.host.node} {LABEL}-), or leave gpu_sharing_strategy empty."
+    )
+
+
+def _find_unknown(change: Change) -> str:
+    if change.node.known:
+        return ""
+    host = change.host
+    return f"Host {host.host}: the cluster has no node {host.node}; join the host to the cluster, or set gpu_node_name to the name of its node."
+
+
+def _find_held(change: Change) -> str:
+    if not change.held or change.host.migrate or not change.to:
+        return ""
+    return (
+        f"{change.host.where}: its GPUs are shared as {' and '.join(change.leaving)}, {change.to.name} is requested, and pods hold GPUs; end these pods "
+        f"first ({_list_pods(change)}), or set gpu_sharing_migrate to true to have the node drained of GPU pods."
+    )
+
+
+def _list_pods(change: Change) -> str:
+    return f"kubectl get pods -A --field-selector spec.nodeName={change.host.node}"
+
+
+def _find_missing_tags(change: Change) -> str:
+    if not change.is_change or not change.missing_tags or not change.to:
+        return ""
+    return (
+        f"{change.host.where}: its sharing strategy changes to {change.to.name}, one device plugin leaves the node and another one comes, and this run "
+        f"leaves out {', '.join(change.missing_tags)}; run with all of these tags, or without tags."
+    )
+
+
+def _find_operator(change: Change) -> str:
+    if not change.shares or not change.node.gpu_operator:
+        return ""
+    return (
+        f"{change.host.where}: NVIDIA's GPU Operator deploys the device plugin here; set the node's label nvidia.com/gpu.deploy.device-plugin to false "
+        "first."
+    )
+
+
+def _find_claimed(change: Change, cluster: Cluster) -> str:
+    if not change.shares or not change.own or change.host.node not in cluster.claimed:
+        return ""
+    return (
+        f"{change.host.where}: NVIDIA's DRA driver allocates the same GPUs (kubectl get resourceslices), and {change.own.name} does not see these "
+        "allocations; keep the driver's kubelet plugin off the node, or configure it to leave GPUs out."
+    )
+
+
+def _find_plugins(change: Change, cluster: Cluster) -> str:
+    """Return the blocker of device plugins that stay on a node with the strategy's label. Those of strategies that leave the node do not stay."""
+    if not change.shares or not change.own:
+        return ""
+    expected = {cluster.plugin_of(row) for row in (change.own, *change.leaves)}
+    found = sorted(set(change.node.staying_plugins.get(change.own.name, ())) - expected)
+    if not found:
+        return ""
+    label = ", ".join("=".join(pair) for pair in change.own.label.items())
+    return (
+        f"{change.host.where}: {', '.join(found)} registers the same GPUs and does not leave a node with the label {label}; if it is NVIDIA's static one "
+        "(kube-system/nvidia-device-plugin-daemonset), adopt it with the playbooks label_gpu_nodes and deploy_device_plugin, the second with "
+        f"-e k8s_device_plugin_adopt=true -e gpu_sharing_strategy=exclusive, because it skips hosts that declare {change.own.name}; or give it a node "
+        "affinity that keeps it off such nodes, or remove it."
+    )
+
+
+def _find_used(change: Change) -> list[str]:
+    """Return the blockers of strategies that are removed while pods hold their resources."""
+    found = []
+    for row in change.leaves:
+        held = [name for name, units in sorted(matching(change.node.allocated, row.resources).items()) if units > 0]
+        if held and row.name not in change.host.remove_used:
+            found.append(
+                f"{change.host.where}: pods hold {' and '.join(held)}, and would keep GPUs that other pods get; end these pods first "
+                f"({_list_pods(change)}), or set {row.node_role}_remove_used to true."
+            )
+    return found
+
+
+def find_in_cluster(
+    changes: Sequence[Change], present: Sequence[Strategy], kept: Mapping[str, Sequence[str]], cluster: Cluster
+) -> list[str]:
+    """Return the blockers of strategies that one kube-scheduler cannot serve together: in this run, and with nodes beyond it."""
+    binding = [row for row in IN_CLUSTER if cluster.binds(row)]
+    users = {
+        row.name: [change.host.host for change in changes if change.own is row and change.shares] for row in binding
+    }
+    named = [f"{name}, for {', '.join(hosts)}," for name, hosts in users.items() if hosts]
+    found = []
+    if len(named) > 1:
+        found.append(
+            f"{' and '.join(named)} each need an extender that binds pods, and kube-scheduler accepts only one; set one gpu_sharing_strategy for all of "
+            f"these hosts, or, with a second scheduler of your own, {_ADVICE}."
+        )
+    own_nodes = {change.host.node for change in changes if change.shares}
+    for row in (row for row in present if row in binding and cluster.run_tags):
+        others = ((other.name, sorted(set(kept[other.name]) - own_nodes)) for other in binding if other is not row)
+        found += [_describe_other(row.name, other, nodes) for other, nodes in others if nodes]
+    return found
+
+
+_ADVICE = "name the strategy that it serves in gpu_sharing_second_scheduler"
+
+
+def _describe_other(name: str, other: str, nodes: Sequence[str]) -> str:
+    return (
+        f"Node {', '.join(nodes)}: uses {other}, and kube-scheduler accepts only one extender that binds pods, that of {other} or that of {name}; remove "
+        f"{other} first (the playbook remove_gpu_nodes with the tags sharing and scheduler, or share_gpus with another strategy), or, with a second "
+        f"scheduler of your own, {_ADVICE}."
+    )
+
+
+def describe_beyond(row: Strategy, nodes: Sequence[str]) -> str:
+    """Return the blocker of a run that sets the extenders of kube-scheduler without the hosts of a strategy that has one."""
+    return (
+        f"Node {', '.join(nodes)}: uses {row.name}, whose extender stays in kube-scheduler, and this run has no host with {row.name}; add these nodes to "
+        "the run."
+    )
+
+
+def find_in_control_planes(cluster: Cluster) -> str:
+    """Return the blocker of a change of kube-scheduler, which takes place on all control planes or on none."""
+    hosts, group = cluster.control_planes, cluster.control_plane_group
+    if hosts is None:
+        return ""
+    if cluster.left_out:
+        cause = f"This run leaves out {', '.join(cluster.left_out)}, and kube-scheduler has to be changed there; add them to --limit"
+    elif not hosts:
+        cause = (
+            f"The inventory has no host in {group}, and kube-scheduler has to be changed there; put the control planes into a group of that name, or set "
+            "their group with -e kube_control_plane_group=NAME"
+        )
+    # An unchanged kube-scheduler that becomes the leader binds pods without the extender.
+    elif len(cluster.schedulers) > len(hosts):
+        cause = (
+            f"kube-scheduler runs on {', '.join(sorted(cluster.schedulers))}, and the group {group} of the inventory has only {', '.join(hosts)}; add the "
+            "others, because each kube-scheduler has to be changed"
+        )
+    else:
+        return ""
+    return f"{cause}, or leave kube-scheduler unchanged with --skip-tags scheduler."

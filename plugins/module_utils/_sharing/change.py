@@ -1,0 +1,140 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Decide for one node which sharing strategy it leaves and enters, and what follows from that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Sequence
+
+from .catalogue import DRAINS, OWN_PLUGIN, STRATEGIES, WITH_NODE_ROLE, Strategy, matching, nvidia_resources
+from .node_state import Cluster, Host, NodeState
+from .plugin_config import NodeConfig, build_config, read_configured, strategy_of_name
+
+#: The tags that a change requires: one device plugin leaves the node, and another one comes.
+REQUIRED_TAGS = ("device_plugin", "sharing")
+ACTING_TAGS = (*REQUIRED_TAGS, "scheduler")
+
+
+@dataclass(frozen=True)
+class Change:
+    """What changes on one node. ``to`` is the strategy afterwards; None if its strategies are removed and no other follows."""
+
+    host: Host
+    node: NodeState
+    to: Strategy | None
+    # Strategies of which a role changes the node, and that leave it.
+    leaves: Sequence[Strategy]
+    # The strategy of NVIDIA's device plugin that another one replaces, or the same with another configuration.
+    replaced: Strategy | None
+    # Tags that the change requires and the run does not have.
+    missing_tags: Sequence[str]
+    # The node's configuration of NVIDIA's device plugin afterwards.
+    config: NodeConfig = field(default_factory=NodeConfig)
+
+    @property
+    def own(self) -> Strategy | None:
+        """Return the strategy afterwards if it has a device plugin of its own."""
+        return self.to if self.to and not self.to.by_nvidia else None
+
+    @property
+    def serves(self) -> bool:
+        """Return whether a device plugin serves GPUs of the node afterwards. An unknown number of GPUs counts as some."""
+        return self.to is not None and self.host.gpus != 0
+
+    @property
+    def shares(self) -> bool:
+        """Return whether a device plugin of the strategy's own serves GPUs of the node afterwards."""
+        return self.own is not None and self.serves
+
+    @property
+    def is_present(self) -> bool:
+        """Return whether the strategy's role is applied to the node: also to one that has lost its GPUs."""
+        return self.serves or (self.own is not None and self.node.has(self.own))
+
+    @property
+    def leaving(self) -> list[str]:
+        """Return the names of the strategies that leave the node."""
+        return list(dict.fromkeys(row.name for row in (*self.leaves, self.replaced) if row))
+
+    @property
+    def enters_host_role(self) -> bool:
+        """Return whether a role changes the host before NVIDIA's device plugin may start there."""
+        return self.serves and self.to is not None and bool(self.to.host_role) and self.node.config != self.config.name
+
+    @property
+    def is_change(self) -> bool:
+        """Return whether one device plugin leaves the node and another one comes. What an interrupted run has completed on the node is not a change."""
+        if self.to is None:
+            return False
+        return any(map(self.node.has, self.leaves)) or self.replaced is not None or self.enters_host_role
+
+    @property
+    def cordons(self) -> bool:
+        """Return whether the node is cordoned before and uncordoned afterwards, also if an earlier run has cordoned it."""
+        return (self.is_change or self.node.is_changing) and not self.missing_tags
+
+    @property
+    def pauses(self) -> bool:
+        """Return whether NVIDIA's device plugin leaves the node and comes back with another configuration."""
+        return self.to is not None and self.to.by_nvidia and (self.replaced is not None or self.enters_host_role)
+
+    @property
+    def takes_plugin_off(self) -> bool:
+        """Return whether NVIDIA's device plugin leaves the node, or the name of its configuration."""
+        removed = self.to is None and any(row.by_nvidia for row in self.leaves)
+        return self.pauses or removed or (self.own is not None and bool(self.node.config))
+
+    @property
+    def brings_plugin_back(self) -> bool:
+        """Return whether NVIDIA's device plugin comes back, also after an interrupted change."""
+        return self.to is not None and self.to.by_nvidia and (self.pauses or self.node.is_changing)
+
+    @property
+    def drain(self) -> str:
+        """Return which pods are evicted, one of DRAINS."""
+        if not (self.is_change and self.host.migrate):
+            return DRAINS[0]
+        return max((row.drain for row in (self.to, *self.leaves) if row), key=DRAINS.index)
+
+    @property
+    def held(self) -> int:
+        """Return the units of GPU resources that pods hold and that the node stops offering."""
+        nvidia = nvidia_resources(self.host.resource_name) if self.replaced or self.pauses else ()
+        own = (row for row in self.leaves if not row.by_nvidia)
+        return self.node.count_held([*nvidia, *(pattern for row in own for pattern in row.resources)])
+
+
+def plan_change(host: Host, node: NodeState, cluster: Cluster) -> Change:
+    """Decide the change of one node; it follows from its parameters and its state alone. Raises KeyError for an unknown strategy."""
+    declared = STRATEGIES[host.strategy] if host.strategy else None
+    if cluster.absent:
+        # Declared ones too: an interrupted first deployment has left objects in the cluster, and nothing on nodes.
+        present = [row for row in WITH_NODE_ROLE if node.has(row) or row in (declared, *node.changing)]
+        return Change(host, node, None, present, None, ())
+    served = next((row for row in OWN_PLUGIN if node.is_served_by(row)), None) or strategy_of_name(node.config)
+    to = declared or served or read_configured(host.config)
+    config = NodeConfig(node.config)
+    if declared or not node.config:
+        config = build_config(host.config, to, host.request, host.resource_name)
+    changes = node.config != config.name
+    leaves = [row for row in WITH_NODE_ROLE if row is not to and (node.has(row) or row in node.changing)]
+    leaves += [to] if to.restarts and changes and node.has(to) else []
+    replaced = None if host.gpus == 0 else _find_replaced(host, node, to, changes)
+    acts = bool(set(ACTING_TAGS).intersection(cluster.run_tags))
+    missing = sorted(set(REQUIRED_TAGS).difference(cluster.run_tags)) if acts else []
+    return Change(host, node, to, leaves, replaced, missing, config)
+
+
+def _find_replaced(host: Host, node: NodeState, to: Strategy, changes: bool) -> Strategy | None:
+    """Return the strategy of NVIDIA's device plugin if the node has that plugin's resources, or pods still hold some."""
+    if to.by_nvidia and not changes:
+        return None
+    nvidia = nvidia_resources(host.resource_name)
+    # The label of a strategy keeps NVIDIA's device plugin off; a kubelet has its amounts in the capacity for a while.
+    is_labelled = any(row.is_labelled(node.labels) for row in OWN_PLUGIN)
+    offers = not is_labelled and sum(matching(node.capacity, nvidia).values()) > 0
+    if not offers and (to.by_nvidia or not node.count_held(nvidia)):
+        return None
+    return strategy_of_name(node.config) or read_configured(host.config)
