@@ -125,6 +125,18 @@ def count_expected(
     return counted * count_replicas(settings, resource)
 
 
+def count_resources(facts: Mapping[str, Any], config: Mapping[str, Any] | None = None) -> dict[str, int]:
+    """Return the units of every resource that NVIDIA's device plugin will report with this configuration; that of whole GPUs even with 0.
+
+    Raises GpuFactsError as ``count_expected`` does.
+    """
+    gpus = list_working_gpus(facts) if ((config or {}).get("flags") or {}).get("migStrategy") == "mixed" else []
+    profiles = {MIG_RESOURCE + _get_profile(device) for gpu in gpus for device in gpu.get("mig_devices") or []}
+    names = [name + suffix for name in (GPU_RESOURCE, *sorted(profiles)) for suffix in ("", SHARED)]
+    counted = {name: count_expected(facts, config, name) for name in names}
+    return {name: units for name, units in counted.items() if units or name == GPU_RESOURCE}
+
+
 def _find_profile(resource: str) -> str | None:
     """Return the profile of MIG devices in the name of their resource, None if it is another one."""
     name = resource[: -len(SHARED)] if resource.endswith(SHARED) else resource

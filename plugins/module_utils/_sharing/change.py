@@ -120,7 +120,7 @@ def plan_change(host: Host, node: NodeState, cluster: Cluster) -> Change:
         config = build_config(host.config, to, host.request, host.resource_name)
     changes = node.config != config.name
     leaves = [row for row in WITH_NODE_ROLE if row is not to and (node.has(row) or row in node.changing)]
-    leaves += [to] if to.restarts and changes and node.has(to) else []
+    leaves += [to] if to.restarts and changes and (node.has(to) or to in node.changing) else []
     replaced = None if host.gpus == 0 else _find_replaced(host, node, to, changes)
     acts = bool(set(ACTING_TAGS).intersection(cluster.run_tags))
     missing = sorted(set(REQUIRED_TAGS).difference(cluster.run_tags)) if acts else []

@@ -27,8 +27,9 @@ def plan_sharing(
     ``cluster_present`` (the same, of one role or empty) and ``steps`` (for people).
     ``cluster`` has ``present`` (strategies with objects in the cluster that nodes of this run have afterwards), ``enters`` (those of them that are new
     there), ``leaves`` (those that leave it), ``kept`` (by strategy, the nodes that keep it), ``extenders`` (strategies whose extenders kube-scheduler
-    has afterwards), ``scheduler_changes`` (whether this run sets them), ``plugin_configs`` (the nodes' own configurations by name), ``nvidia_resources`` (of NVIDIA's device plugin, on nodes that share) and
-    ``blockers``. Raises KeyError for an unknown strategy, and TypeError for an unknown or missing field of a host.
+    has afterwards), ``scheduler_changes`` (whether this run sets them), ``plugin_configs`` (the nodes' own configurations, by name),
+    ``nvidia_resources`` (of NVIDIA's device plugin, on nodes that share) and ``blockers``. Raises KeyError for an unknown strategy, and TypeError for
+    an unknown or missing field of a host.
     """
     states = {row["name"]: row for row in nodes}
     changes = [

@@ -15,7 +15,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass, field
-from typing import Any, Mapping
+from typing import Any, Iterable, Mapping
 
 from .catalogue import STRATEGIES, Strategy
 
@@ -91,6 +91,17 @@ def build_config(base: Any, strategy: Strategy, request: Request, resource: str 
         return NodeConfig()
     document = {"version": "v1", **document}
     return NodeConfig(_name(strategy, document), document)
+
+
+def list_uses(configs: Iterable[Any]) -> list[str]:
+    """Return what the plugin's pod needs beside the GPUs: ``mig`` for MIG devices, ``mps`` for the folder of its control daemons."""
+    found = set()
+    for config in configs:
+        if (_section(config, "flags").get("migStrategy") or "none") != "none":
+            found.add("mig")
+        if _section(config, "sharing").get("mps"):
+            found.add("mps")
+    return sorted(found)
 
 
 def _find_problem(base: Any, strategy: Strategy, request: Request) -> str:
