@@ -28,7 +28,7 @@ def test_hosts_with_different_cluster_wide_variables_are_refused(refusals):
     clusters.append({"mps": {"k8s_device_plugin_config": {"sharing": {"mps": {"resources": []}}}}})
     results = refusals(
         "k8s_device_plugin",
-        ["set_vars", "facts"],
+        ["facts"],
         *clusters,
         extra={"gpu_preflight_gpus": {"ansible_facts": {}}},
         facts={"nvml": {"source": "none", "error": None, "gpus": []}},
