@@ -80,7 +80,7 @@ CHANGES = {
     ("nvidia_driver_upgrade", "absent"),
     ("nvidia_driver_upgrade", "main"),
     ("{{ __gpu_strategy_role }}", "node_absent"),
-    ("{{ gpu_sharing_node_plan.node_present }}", "node_present"),
+    ("{{ __gpu_strategy_role }}", "node_present"),
 }
 
 
@@ -105,8 +105,8 @@ def test_each_change_is_made_while_a_lease_is_held():
 
 
 ENTERED_ROLE, ROLE, LEFT_ROLE = (
-    "{{ gpu_sharing_node_plan.node_present }}",
-    "{{ gpu_sharing_role }}",
+    "{{ __gpu_strategy_role }}",
+    "{{ gpu_sharing_node_plan.cluster_present }}",
     "{{ __gpu_strategy_role }}",
 )
 #: If nodes reported shares before kube-scheduler calls the extender, their pods would get no GPU.
