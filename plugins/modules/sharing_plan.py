@@ -138,7 +138,8 @@ plan:
       description:
         - One entry for each host, in their order, with C(host) and C(node). C(from) are the strategies that leave the node, C(to) is the one that it has
           afterwards, and C(role) the role that deploys its device plugin. C(config) is the node's own configuration of NVIDIA's device plugin and
-          C(config_name) the key by which the plugin finds it; both are empty where the node has the one of all nodes.
+          C(config_name) the key by which the plugin finds it, and C(resource) the one by which pods get GPUs; all are empty where the node has the
+          configuration of all nodes.
         - C(blockers) are sentences with host, cause and remedy.
         - C(cordon) is whether the node is cordoned for the change and uncordoned after it, with C(reason) noted on the node, and C(drain) which pods are
           evicted between.
@@ -163,6 +164,7 @@ plan:
         role: k8s_device_plugin
         config_name: time_slicing-4-16b73af3
         config: {version: v1, sharing: {timeSlicing: {failRequestsGreaterThanOne: true, resources: [{name: nvidia.com/gpu, replicas: 4}]}}}
+        resource: nvidia.com/gpu
         pause: false
         blockers: []
         cordon: false

@@ -11,6 +11,7 @@ from .blockers import describe_beyond, find_in_cluster, find_in_control_planes, 
 from .catalogue import IN_CLUSTER, NVIDIA_ROLE, matching, nvidia_resources
 from .change import Change, plan_change
 from .node_state import Cluster, Host, NodeState, reason_of
+from .plugin_config import name_resource
 
 
 def plan_sharing(
@@ -22,9 +23,9 @@ def plan_sharing(
 
     Returns ``nodes``, a row for each host, and ``cluster``. A row has ``host``, ``node``, ``from`` (strategies that leave), ``to`` (the strategy
     afterwards, or empty), ``role`` (that deploys its device plugin), ``config_name`` and ``config`` (the node's own configuration of NVIDIA's device
-    plugin), ``pause`` (whether that plugin is off the node during the change), ``blockers`` (sentences), ``cordon``, ``reason`` (noted with the
-    cordon), ``drain`` (of DRAINS), ``preflight``, ``node_absent`` and ``node_present`` (the roles whose entry points of these names run for the node),
-    ``cluster_present`` (the same, of one role or empty) and ``steps`` (for people).
+    plugin), ``resource`` (by which pods get GPUs with it), ``pause`` (whether that plugin is off the node during the change), ``blockers`` (sentences),
+    ``cordon``, ``reason`` (noted with the cordon), ``drain`` (of DRAINS), ``preflight``, ``node_absent`` and ``node_present`` (the roles whose entry
+    points of these names run for the node), ``cluster_present`` (the same, of one role or empty) and ``steps`` (for people).
     ``cluster`` has ``present`` (strategies with objects in the cluster that nodes of this run have afterwards), ``enters`` (those of them that are new
     there), ``leaves`` (those that leave it), ``kept`` (by strategy, the nodes that keep it), ``extenders`` (strategies whose extenders kube-scheduler
     has afterwards), ``scheduler_changes`` (whether this run sets them), ``plugin_configs`` (the nodes' own configurations, by name),
@@ -44,6 +45,7 @@ def _describe(change: Change, blockers: Sequence[str], cluster: Cluster) -> dict
     node, to = change.node, change.to.name if change.to else ""
     role = change.to.node_role if change.to and change.is_present else ""
     planned = reason_of(change.leaving, to)
+    config = change.config.document or cluster.configs.get(change.config.name, {})
     row = {
         "host": change.host.host,
         "node": change.host.node,
@@ -51,7 +53,8 @@ def _describe(change: Change, blockers: Sequence[str], cluster: Cluster) -> dict
         "to": to,
         "role": change.to.role if change.to else "",
         "config_name": change.config.name,
-        "config": change.config.document or cluster.configs.get(change.config.name, {}),
+        "config": config,
+        "resource": name_resource(config, change.host.resource_name) if config else "",
         "pause": change.pauses,
         "blockers": list(blockers),
         "cordon": change.cordons,

@@ -93,6 +93,13 @@ def build_config(base: Any, strategy: Strategy, request: Request, resource: str 
     return NodeConfig(_name(strategy, document), document)
 
 
+def name_resource(config: Any, resource: str = "nvidia.com/gpu") -> str:
+    """Return the resource by which pods get a GPU, or a part of it, with this configuration; that of MIG devices depends on their profiles."""
+    sharing = _section(config, "sharing")
+    renamed = any(_section(sharing, name).get("renameByDefault") for name in _SECTIONS)
+    return f"{resource}.shared" if renamed and not resource.endswith(".shared") else resource
+
+
 def list_uses(configs: Iterable[Any]) -> list[str]:
     """Return what the plugin's pod needs beside the GPUs: ``mig`` for MIG devices, ``mps`` for the folder of its control daemons."""
     found = set()
@@ -111,7 +118,7 @@ def _find_problem(base: Any, strategy: Strategy, request: Request) -> str:
             f"gpu_sharing_strategy is {strategy.name}, which needs the number of pods that share a GPU; set gpu_sharing_replicas to "
             f"{FEWEST_REPLICAS} or more"
         )
-    if strategy.sharing_section and 0 < request.replicas < FEWEST_REPLICAS:
+    if strategy.sharing_section and request.replicas and request.replicas < FEWEST_REPLICAS:
         return f"gpu_sharing_replicas is {request.replicas}; set it to {FEWEST_REPLICAS} or more, or share the GPUs as exclusive"
     return ""
 

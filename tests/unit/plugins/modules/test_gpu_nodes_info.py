@@ -60,6 +60,27 @@ def test_wait_after_timeout_fails_with_node_and_reason(run: Any, monkeypatch: py
     assert [entry["ok"] for entry in result["nodes"]] == [False, False]
 
 
+@pytest.mark.parametrize(
+    ("units", "ok", "reason"),
+    [
+        ({"nvidia.com/gpu": 0, "nvidia.com/gpu.shared": 8}, True, ""),
+        ({"nvidia.com/gpu": 2, "nvidia.com/gpu.shared": 8}, False, "0 of 2 nvidia.com/gpu allocatable"),
+        (
+            {"nvidia.com/gpu": 1, "nvidia.com/gpu.shared": 9},
+            False,
+            "0 of 1 nvidia.com/gpu allocatable and 8 of 9 nvidia",
+        ),
+    ],
+)
+def test_nodes_can_differ_in_their_resources(run: Any, units: Any, ok: bool, reason: str) -> None:
+    shared = node("w1")
+    shared["status"]["capacity"] = shared["status"]["allocatable"] = {"nvidia.com/gpu.shared": "8"}
+    result = run(FakeCluster([shared, node("w2", 2)]), expected={"w1": units, "w2": 2}, plugin_labels={})
+    [first, second] = result["nodes"]
+    assert (result["ok"], first["expected"], first["allocatable"], second["ok"]) == (ok, sum(units.values()), 8, True)
+    assert first["reason"].startswith(reason)
+
+
 def test_expected_with_text_fails(run: Any) -> None:
     result = run(FakeCluster([]), expected={"w1": "many"})
     assert "whole number" in result["msg"]

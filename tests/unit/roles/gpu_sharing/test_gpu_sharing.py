@@ -70,7 +70,10 @@ PLAYS = (
                 "Host in-use (node in-use): its GPUs are shared as exclusive",
             ),
             "contradicts": (
-                {"k8s_device_plugin_config": {"flags": {"migStrategy": "single"}}, "gpu_sharing_strategy": "time_slicing"},
+                {
+                    "k8s_device_plugin_config": {"flags": {"migStrategy": "single"}},
+                    "gpu_sharing_strategy": "time_slicing",
+                },
                 {},
                 "Host contradicts: gpu_sharing_strategy is time_slicing, which needs the number of pods that share a GPU;",
             ),

@@ -13,6 +13,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_lab
     GpuFactsError,
     build_gpu_labels,
     count_expected,
+    count_resources,
     format_label_value,
 )
 
@@ -122,6 +123,29 @@ DEVICES = [
 def test_count_expected_counts_mig_devices(strategy: str, resource: str, count: int) -> None:
     facts = {"source": "nvml", "gpus": [{**SLICED, "mig_devices": DEVICES}]}
     assert count_expected(facts, {"flags": {"migStrategy": strategy}}, resource) == count
+
+
+@pytest.mark.parametrize(
+    ("config", "counted"),
+    [
+        ({}, {"nvidia.com/gpu": 2}),
+        (sharing("mps", 10), {"nvidia.com/gpu": 20}),
+        (sharing("timeSlicing", 4, renameByDefault=True), {"nvidia.com/gpu": 0, "nvidia.com/gpu.shared": 8}),
+        ({"flags": {"migStrategy": "single"}}, {"nvidia.com/gpu": 5}),
+        (
+            {"flags": {"migStrategy": "mixed"}},
+            {
+                "nvidia.com/gpu": 1,
+                "nvidia.com/mig-1g.10gb": 2,
+                "nvidia.com/mig-1g.10gb.me": 1,
+                "nvidia.com/mig-3g.40gb": 1,
+            },
+        ),
+    ],
+)
+def test_count_resources_has_each_resource_of_a_configuration(config: Any, counted: dict[str, int]) -> None:
+    facts = {"source": "nvml", "gpus": [T4, {**SLICED, "mig_devices": DEVICES}]}
+    assert count_resources(facts, config) == counted
 
 
 def test_count_expected_of_shared_mig_devices_multiplies_replicas() -> None:

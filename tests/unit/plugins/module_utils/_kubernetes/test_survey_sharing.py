@@ -38,6 +38,25 @@ def test_hosts_of_nvidias_plugin_require_two_lists() -> None:
     assert (state.claimed, state.schedulers) == ([], [])
 
 
+def test_configurations_are_read_if_a_node_names_one() -> None:
+    name, label = "mps-4-0123abcd", "nvidia.com/device-plugin.config"
+    cluster = FakeCluster([node("w1", 2, labels={label: name}), node("w2", labels={label: "mine"}), node("w3")])
+    document = {"version": "v1", "sharing": {"mps": {"resources": []}}}
+    data = {name: json.dumps(document), "mps-2-00000000": "{", "mine": json.dumps(document), "default": "version: v1"}
+    asked = []
+
+    def objects(*kind: str, **more: Any) -> Any:
+        asked.append((kind, more["labels"]["app.kubernetes.io/managed-by"]))
+        return [{"data": data}, {}]
+
+    cluster.objects = objects
+    state = read_sharing_state(cluster, {"w3": ""})
+    assert state.config_names == {"w1": name, "w2": "mine"}
+    assert state.configs == {name: document}
+    assert state.labelled["mps"] == ["w1"]
+    assert asked == [(("v1", "ConfigMap"), "gpu.kubernetes")]
+
+
 @pytest.mark.parametrize(("declared", "labels"), [("gpushare", {}), ("", GPUSHARE)])
 def test_plugins_excluded_by_the_label_are_not_staying(declared: str, labels: dict[str, str]) -> None:
     """The DaemonSet controller writes only the name of the node into the affinity of its pods."""
