@@ -28,6 +28,8 @@ __all__ = [
 ]
 
 DEVICE_PLUGIN = "lab.local/fake/k8s-device-plugin:v0.20.0"
+# Further programs in the image of the device plugin.
+DEVICE_PLUGIN_PROGRAMS = ("config-manager", "mps-control-daemon")
 CUDA_SAMPLE = "lab.local/fake/cuda-sample:vectoradd"
 # Tags name the source of the original; see README.md.
 GPUSHARE_EXTENDER = "lab.local/fake/gpushare-extender:c0b6141"
@@ -61,7 +63,12 @@ def build(out_dir: Path, cache: Path) -> dict[str, Path]:
     libraries = _collect_system_files(programs / "device-plugin")
     return {
         DEVICE_PLUGIN: _pack_plugin(
-            out_dir, DEVICE_PLUGIN, "nvidia-device-plugin", programs / "device-plugin", libraries
+            out_dir,
+            DEVICE_PLUGIN,
+            "nvidia-device-plugin",
+            programs / "device-plugin",
+            # As in the original's image; the program looks at the name by which it was started.
+            {**libraries, **{f"/usr/bin/{name}": Link("nvidia-device-plugin") for name in DEVICE_PLUGIN_PROGRAMS}},
         ),
         GPUSHARE_DEVICE_PLUGIN: _pack_plugin(
             out_dir, GPUSHARE_DEVICE_PLUGIN, "gpushare-device-plugin-v2", programs / "gpushare-device-plugin", libraries
@@ -106,12 +113,12 @@ def _pack_static(out_dir: Path, name: str, command: str, program: Path) -> Path:
     )
 
 
-def _pack_plugin(out_dir: Path, name: str, command: str, program: Path, libraries: dict[str, Content]) -> Path:
-    """The image of a device plugin that uses NVML, under the original's command."""
+def _pack_plugin(out_dir: Path, name: str, command: str, program: Path, others: dict[str, Content]) -> Path:
+    """The image of a device plugin that uses NVML, under the original's command, with OTHERS, its libraries among them."""
     return docker_archive(
         _archive_path(out_dir, name),
         name=name,
-        files={**libraries, f"/usr/bin/{command}": program, "/var/lib/kubelet/device-plugins": Directory()},
+        files={**others, f"/usr/bin/{command}": program, "/var/lib/kubelet/device-plugins": Directory()},
         entrypoint=[command],
         # As in the originals: under the nvidia runtime a plugin has every GPU without a request.
         env={"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "utility"},

@@ -90,9 +90,10 @@ func serve(ctx context.Context, chosen settings, logger *log.Logger) error {
 	if err != nil {
 		return fmt.Errorf("%s cannot be written to the node: %w", gpushare.Count, err)
 	}
-	inventory := plugin.NewUnitInventory(gpus, units)
+	health := plugin.NewHealth(gpus)
+	inventory := plugin.NewUnitInventory(health, gpus, units)
 	if chosen.healthCheck {
-		go inventory.Watch(ctx, library, healthInterval, logger)
+		go health.Watch(ctx, library, healthInterval, logger)
 	}
 	endpoint := kubelet.Endpoint{
 		Resource:      gpushare.Memory,

@@ -27,8 +27,23 @@ const (
 	PolicyDistributed  = "distributed"
 	PolicyPacked       = "packed"
 
-	// Resource is the one resource that the fake offers when it is not renamed.
-	Resource = "nvidia.com/gpu"
+	MIGNone   = "none"
+	MIGSingle = "single"
+	MIGMixed  = "mixed"
+
+	// Resource is the name of whole GPUs, and of MIG devices with the strategy single; MIGResource begins that of a profile with mixed.
+	Resource    = "nvidia.com/gpu"
+	MIGResource = "nvidia.com/mig-"
+)
+
+// Sharing is how a device is offered more than once.
+type Sharing string
+
+// The ways of sharing, in the words of the original.
+const (
+	SharingNone        Sharing = "none"
+	SharingTimeSlicing Sharing = "time-slicing"
+	SharingMPS         Sharing = "mps"
 )
 
 // Config has the settings of the fake.
@@ -43,8 +58,12 @@ type Config struct {
 	DriverRoot          string
 	DevRoot             string
 	KubeletSocket       string
-	// Replicas is how many times each GPU is offered; 1 means not shared.
-	Replicas                   int
+	MIGStrategy         string
+	// MPSRoot is the folder of the MPS control daemon on the host; "" if it is not set.
+	MPSRoot string
+	Sharing Sharing
+	// Replicas is how many times each device of a resource is offered, by the resource's name before it is renamed.
+	Replicas                   map[string]int
 	RenameByDefault            bool
 	FailRequestsGreaterThanOne bool
 	// Ignored names the settings that were accepted and do nothing here.
@@ -62,19 +81,34 @@ func Default() Config {
 		ContainerDriverRoot: "/driver-root",
 		DriverRoot:          "/",
 		KubeletSocket:       "/var/lib/kubelet/device-plugins/kubelet.sock",
-		Replicas:            1,
+		MIGStrategy:         MIGNone,
+		Sharing:             SharingNone,
 	}
 }
 
-// Shared tells whether a GPU is offered more than once.
-func (c Config) Shared() bool { return c.Replicas > 1 }
-
-// ResourceName is the name under which the GPUs are offered to the kubelet.
-func (c Config) ResourceName() string {
-	if c.Shared() && c.RenameByDefault {
-		return Resource + ".shared"
+// Offer is the name under which a resource is offered to the kubelet, and how many times each device; 1 means not shared.
+func (c Config) Offer(resource string) (name string, replicas int) {
+	replicas = c.Replicas[resource]
+	if replicas == 0 {
+		return resource, 1
 	}
-	return Resource
+	if c.RenameByDefault {
+		resource += ".shared"
+	}
+	return resource, replicas
+}
+
+// CheckPlugin returns the original's error for settings that do not fit together in the device plugin.
+func (c Config) CheckPlugin() error {
+	switch {
+	case c.Sharing != SharingMPS:
+		return nil
+	case c.MIGStrategy == MIGMixed:
+		return errors.New("using --mig-strategy=mixed is not supported with MPS")
+	case c.MPSRoot == "":
+		return errors.New("using MPS requires --mps-root to be specified")
+	}
+	return nil
 }
 
 // Lists tells whether the device list strategy is among those chosen.

@@ -18,8 +18,8 @@ type file struct {
 	Flags     map[string]yaml.Node `yaml:"flags"`
 	Resources yaml.Node            `yaml:"resources"`
 	Sharing   struct {
-		TimeSlicing *timeSlicing `yaml:"timeSlicing"`
-		MPS         yaml.Node    `yaml:"mps"`
+		TimeSlicing *sharing `yaml:"timeSlicing"`
+		MPS         *sharing `yaml:"mps"`
 	} `yaml:"sharing"`
 	Imex struct {
 		ChannelIDs []int `yaml:"channelIDs"`
@@ -27,9 +27,9 @@ type file struct {
 	} `yaml:"imex"`
 }
 
-type timeSlicing struct {
+type sharing struct {
 	RenameByDefault            bool       `yaml:"renameByDefault"`
-	FailRequestsGreaterThanOne bool       `yaml:"failRequestsGreaterThanOne"`
+	FailRequestsGreaterThanOne *bool      `yaml:"failRequestsGreaterThanOne"`
 	Resources                  []replicas `yaml:"resources"`
 }
 
@@ -60,11 +60,13 @@ func applyFile(config *Config, content []byte) error {
 	if len(read.Imex.ChannelIDs) > 0 || read.Imex.Required {
 		return errors.New("imex is not implemented by this fake")
 	}
-	if !read.Sharing.MPS.IsZero() && read.Sharing.MPS.Tag != "!!null" {
-		return errors.New("sharing.mps is not implemented by this fake")
-	}
-	if read.Sharing.TimeSlicing != nil {
-		return applySharing(config, read.Sharing.TimeSlicing)
+	switch sharing := read.Sharing; {
+	case sharing.MPS != nil && sharing.TimeSlicing != nil:
+		return errors.New("sharing has both mps and timeSlicing; the original ignores timeSlicing then and says nothing")
+	case sharing.MPS != nil:
+		return applySharing(config, SharingMPS, "sharing.mps", sharing.MPS)
+	case sharing.TimeSlicing != nil:
+		return applySharing(config, SharingTimeSlicing, "sharing.timeSlicing", sharing.TimeSlicing)
 	}
 	return nil
 }
@@ -112,28 +114,43 @@ func applyFlag(config *Config, name string, node yaml.Node) error {
 	return errors.New("the key is not known")
 }
 
-func applySharing(config *Config, sharing *timeSlicing) error {
-	if len(sharing.Resources) == 0 {
-		return errors.New("sharing.timeSlicing.resources is empty")
+func applySharing(config *Config, kind Sharing, key string, read *sharing) error {
+	if len(read.Resources) == 0 {
+		return fmt.Errorf("%s: no resources specified", key)
 	}
-	config.RenameByDefault = sharing.RenameByDefault
-	config.FailRequestsGreaterThanOne = sharing.FailRequestsGreaterThanOne
-	for index, resource := range sharing.Resources {
-		where := fmt.Sprintf("sharing.timeSlicing.resources[%d]", index)
-		if resource.Replicas < 2 {
-			return fmt.Errorf("%s.replicas is %d and has to be at least 2", where, resource.Replicas)
-		}
-		if resource.Rename != "" || !resource.Devices.IsZero() {
-			config.Ignored = append(config.Ignored, where+".rename/devices")
-		}
-		switch {
-		case resource.Name != Resource && resource.Name != "gpu":
-			config.Ignored = append(config.Ignored, where+" ("+resource.Name+")")
-		case config.Shared():
-			return fmt.Errorf("%s repeats %s", where, Resource)
-		default:
-			config.Replicas = resource.Replicas
+	config.Sharing, config.Replicas = kind, map[string]int{}
+	config.RenameByDefault = read.RenameByDefault
+	// MPS allows one replica only, as before the setting existed.
+	config.FailRequestsGreaterThanOne = kind == SharingMPS
+	if read.FailRequestsGreaterThanOne != nil {
+		config.FailRequestsGreaterThanOne = *read.FailRequestsGreaterThanOne
+	}
+	for index, resource := range read.Resources {
+		where := fmt.Sprintf("%s.resources[%d]", key, index)
+		if err := applyReplicas(config, where, resource); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+func applyReplicas(config *Config, where string, resource replicas) error {
+	name := resource.Name
+	if name == "" {
+		return fmt.Errorf("%s: no resource name specified", where)
+	}
+	if !strings.HasPrefix(name, "nvidia.com/") {
+		name = "nvidia.com/" + name
+	}
+	if resource.Replicas < 2 {
+		return fmt.Errorf("%s: number of replicas must be >= 2", where)
+	}
+	if resource.Rename != "" || !resource.Devices.IsZero() {
+		config.Ignored = append(config.Ignored, where+".rename/devices")
+	}
+	if config.Replicas[name] != 0 {
+		return fmt.Errorf("%s repeats %s", where, name)
+	}
+	config.Replicas[name] = resource.Replicas
 	return nil
 }

@@ -21,7 +21,7 @@ type setting struct {
 
 // settings lists all settings that are accepted, refused or ignored.
 var settings = []setting{
-	{key: "migStrategy", flag: "mig-strategy", env: "MIG_STRATEGY", apply: only("none")},
+	{key: "migStrategy", flag: "mig-strategy", env: "MIG_STRATEGY", apply: toMIGStrategy},
 	{
 		key: "failOnInitError", flag: "fail-on-init-error", env: "FAIL_ON_INIT_ERROR", boolean: true,
 		apply: toBool(func(c *Config) *bool { return &c.FailOnInitError }),
@@ -70,7 +70,10 @@ var settings = []setting{
 	{key: "gdrcopyEnabled", flag: "gdrcopy-enabled", env: "GDRCOPY_ENABLED", boolean: true, apply: only("false")},
 	{key: "gdsEnabled", flag: "gds-enabled", env: "GDS_ENABLED", boolean: true, apply: only("false")},
 	{key: "mofedEnabled", flag: "mofed-enabled", env: "MOFED_ENABLED", boolean: true, apply: only("false")},
-	{key: "mpsRoot", flag: "mps-root", env: "MPS_ROOT", apply: ignore("mps-root")},
+	{
+		key: "mpsRoot", flag: "mps-root", env: "MPS_ROOT",
+		apply: toText(func(c *Config) *string { return &c.MPSRoot }),
+	},
 	{
 		key: "useNodeFeatureAPI", flag: "use-node-feature-api", env: "USE_NODE_FEATURE_API", boolean: true,
 		apply: ignore("use-node-feature-api"),
@@ -114,6 +117,14 @@ func toChoice(field func(*Config) *string, allowed ...string) func(*Config, stri
 		*field(c) = text
 		return nil
 	}
+}
+
+func toMIGStrategy(c *Config, text string) error {
+	if !slices.Contains([]string{MIGNone, MIGSingle, MIGMixed}, text) {
+		return fmt.Errorf("unknown MIG strategy: %s", text)
+	}
+	c.MIGStrategy = text
+	return nil
 }
 
 func toStrategies(c *Config, text string) error {

@@ -25,7 +25,7 @@ type Sink[T any] interface {
 	Delete(item T)
 }
 
-// Follow lists and watches the collection at path until the context ends, and repeats both when one ends. Each new
+// Follow lists and watches the collection at path, which may have a query, until the context ends, and repeats both when one ends. Each new
 // failure is logged once.
 func Follow[T any](ctx context.Context, client *Client, path string, sink Sink[T], logger *log.Logger) {
 	lastMessage := ""
@@ -60,8 +60,8 @@ func follow[T any](ctx context.Context, client *Client, path string, sink Sink[T
 
 	ctx, cancel := context.WithTimeout(ctx, (watchSeconds+10)*time.Second)
 	defer cancel()
-	query := fmt.Sprintf("?watch=1&timeoutSeconds=%d&resourceVersion=%s", watchSeconds, list.Metadata.ResourceVersion)
-	body, err := client.open(ctx, "GET", path+query, "", nil)
+	query := fmt.Sprintf("watch=1&timeoutSeconds=%d&resourceVersion=%s", watchSeconds, list.Metadata.ResourceVersion)
+	body, err := client.open(ctx, "GET", addQuery(path, query), "", nil)
 	if err != nil {
 		return err
 	}
@@ -78,6 +78,13 @@ func follow[T any](ctx context.Context, client *Client, path string, sink Sink[T
 			return err
 		}
 	}
+}
+
+func addQuery(path, query string) string {
+	if strings.Contains(path, "?") {
+		return path + "&" + query
+	}
+	return path + "?" + query
 }
 
 func apply[T any](kind string, object json.RawMessage, sink Sink[T]) error {

@@ -40,7 +40,7 @@ type Endpoint struct {
 // that of the plugin (a kubelet that starts empties the folder). An error means that the plugin's socket cannot be created.
 func (e *Endpoint) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if err := e.serveOnce(ctx); err != nil {
+		if err := e.ServeOnce(ctx); err != nil {
 			return err
 		}
 	}
@@ -51,7 +51,8 @@ func (e *Endpoint) socket() string {
 	return filepath.Join(filepath.Dir(e.KubeletSocket), e.SocketName)
 }
 
-func (e *Endpoint) serveOnce(ctx context.Context) error {
+// ServeOnce is Run until the kubelet created its socket again, removed that of the plugin, or refused the registration.
+func (e *Endpoint) ServeOnce(ctx context.Context) error {
 	kubelet, ok := e.awaitKubelet(ctx)
 	if !ok {
 		return nil
@@ -81,11 +82,11 @@ func (e *Endpoint) serveOnce(ctx context.Context) error {
 	e.Log.Printf("registered %s %s at %s", e.Resource, e.Offer, e.KubeletSocket)
 	for e.pause(ctx) {
 		if identify(e.KubeletSocket) != kubelet {
-			e.Log.Print("the kubelet's socket changed, registering again")
+			e.Log.Print("the kubelet's socket changed, starting again")
 			return nil
 		}
 		if identify(e.socket()) != own {
-			e.Log.Print("the plugin's socket was removed, registering again")
+			e.Log.Print("the plugin's socket was removed, starting again")
 			return nil
 		}
 	}

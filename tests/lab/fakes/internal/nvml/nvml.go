@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"unsafe"
 )
 
@@ -35,7 +36,12 @@ type GPU struct {
 	UUID        string
 	Name        string
 	MemoryBytes uint64
-	Fault       string
+	// Capability is the compute capability of CUDA, {8, 0}.
+	Capability [2]int
+	// MIGEnabled is the MIG mode as it is now; MIGs are the GPU's MIG devices in NVML's order.
+	MIGEnabled bool
+	MIGs       []MIG
+	Fault      string
 }
 
 // Library is a loaded NVML. It is not initialised between two reads, so that each read sees the driver as it is now.
@@ -113,8 +119,21 @@ func readGPU(index C.uint) GPU {
 		Name:        C.GoString(&raw.name[0]),
 		MemoryBytes: uint64(raw.memory),
 	}
+	gpu.Capability = [2]int{int(raw.major_capability), int(raw.minor_capability)}
+	gpu.MIGEnabled = raw.mig_enabled != 0
 	if raw.fault != 0 {
 		gpu.Fault = C.GoString(C.fake_error(raw.fault))
+		return gpu
+	}
+	for number := C.uint(0); number < raw.mig_count; number++ {
+		mig, code := readMIG(index, number, gpu.MemoryBytes)
+		switch code {
+		case 0:
+			gpu.MIGs = append(gpu.MIGs, mig)
+		case C.FAKE_NOT_FOUND, C.FAKE_INVALID_ARGUMENT: // an index without a MIG device
+		default:
+			gpu.Fault = failure("reading MIG device "+strconv.Itoa(int(number)), code).Error()
+		}
 	}
 	return gpu
 }

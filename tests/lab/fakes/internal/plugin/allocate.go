@@ -5,7 +5,6 @@ package plugin
 
 import (
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,7 +15,7 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	"gpu.kubernetes.lab/fakes/internal/config"
-	"gpu.kubernetes.lab/fakes/internal/nvml"
+	"gpu.kubernetes.lab/fakes/internal/mps"
 )
 
 const (
@@ -28,34 +27,45 @@ const (
 var controlNodes = []string{"nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset"}
 
 // allocate answers for one container with the devices ids.
-func allocate(settings config.Config, inventory *Inventory, ids []string) (*pluginapi.ContainerAllocateResponse, error) {
-	if len(ids) == 0 {
-		return nil, errors.New("no device was asked for")
-	}
-	if settings.Shared() && settings.FailRequestsGreaterThanOne && len(ids) > 1 {
-		return nil, fmt.Errorf("%d shared GPUs were asked for, and failRequestsGreaterThanOne allows one only", len(ids))
-	}
-	gpus, err := inventory.Lookup(ids)
+func allocate(settings config.Config, resource string, inventory *Inventory, ids []string) (*pluginapi.ContainerAllocateResponse, error) {
+	devices, err := inventory.Lookup(ids)
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(gpus))
-	for n, gpu := range gpus {
-		names[n] = gpu.UUID
+	if inventory.separator != "" && settings.FailRequestsGreaterThanOne && len(ids) > 1 {
+		return nil, fmt.Errorf("invalid request: maximum request size for shared resources is 1; found %d", len(ids))
+	}
+	names := make([]string, len(devices))
+	for n, device := range devices {
+		names[n] = device.UUID
 		if settings.DeviceIDStrategy == config.IDByIndex {
-			names[n] = strconv.Itoa(gpu.Index)
+			names[n] = device.Index
 		}
 	}
-	response := &pluginapi.ContainerAllocateResponse{}
+	response := &pluginapi.ContainerAllocateResponse{Envs: map[string]string{}}
 	addCDI(settings, response, names)
+	if settings.Sharing == config.SharingMPS {
+		addMPS(settings.MPSRoot, resource, response)
+	}
 	if !settings.Lists(config.ListEnvVar) {
 		return response, nil
 	}
-	response.Envs = map[string]string{visibleDevices: strings.Join(names, ",")}
+	response.Envs[visibleDevices] = strings.Join(names, ",")
 	if settings.PassDeviceSpecs {
-		response.Devices = deviceSpecs(settings.DeviceRoot(), gpus)
+		capabilities := readCapabilities(capabilityFiles(settings.ContainerDriverRoot))
+		response.Devices, err = deviceSpecs(settings.DeviceRoot(), devices, capabilities)
 	}
-	return response, nil
+	return response, err
+}
+
+// addMPS lets the container use the control daemon of its resource, which runs on the host's folder root.
+func addMPS(root, resource string, response *pluginapi.ContainerAllocateResponse) {
+	pipe := mps.PipeDir(mps.ContainerRoot, resource)
+	response.Envs["CUDA_MPS_PIPE_DIRECTORY"] = pipe
+	response.Mounts = []*pluginapi.Mount{
+		{ContainerPath: pipe, HostPath: mps.PipeDir(root, resource)},
+		{ContainerPath: "/dev/shm", HostPath: mps.ShmDir(root)},
+	}
 }
 
 // addCDI names the devices as `nvidia-ctk cdi generate` does; that specification has to be on the node.
@@ -76,7 +86,8 @@ func addCDI(settings config.Config, response *pluginapi.ContainerAllocateRespons
 	}
 }
 
-func deviceSpecs(root string, gpus []nvml.GPU) []*pluginapi.DeviceSpec {
+// deviceSpecs lists the device nodes of devices below root. Of a MIG device these are its GPU's and those of its capabilities.
+func deviceSpecs(root string, devices []Device, capabilities map[string]string) ([]*pluginapi.DeviceSpec, error) {
 	var specs []*pluginapi.DeviceSpec
 	add := func(name string) {
 		specs = append(specs, &pluginapi.DeviceSpec{
@@ -90,12 +101,22 @@ func deviceSpecs(root string, gpus []nvml.GPU) []*pluginapi.DeviceSpec {
 			add(name)
 		}
 	}
-	for _, gpu := range gpus {
-		if gpu.Minor >= 0 {
-			add("nvidia" + strconv.Itoa(gpu.Minor))
+	for _, device := range devices {
+		if device.GPU.Minor >= 0 {
+			add("nvidia" + strconv.Itoa(device.GPU.Minor))
+		}
+		if device.MIG == nil {
+			continue
+		}
+		for _, line := range capabilityLines(device) {
+			node, found := capabilities[line]
+			if !found {
+				return nil, fmt.Errorf("missing MIG GPU instance capability path: %s", line)
+			}
+			add(node)
 		}
 	}
-	return specs
+	return specs, nil
 }
 
 // prefer chooses size of the available devices, those in required first. GPUs that are not shared are taken in the

@@ -20,11 +20,23 @@ func twoGPUs() []nvml.GPU {
 	}
 }
 
+// inventoryOf is the inventory of the only resource of a node.
+func inventoryOf(t *testing.T, settings config.Config, gpus []nvml.GPU) *Inventory {
+	t.Helper()
+	resources, err := Resources(settings, gpus)
+	if err != nil || len(resources) != 1 {
+		t.Fatalf("got %v, %v, want one resource", resources, err)
+	}
+	return NewInventory(NewHealth(gpus), resources[0])
+}
+
 // The scenarios have GPUs by their UUID in the environment; the other settings are tested here.
 func TestAllocateGivesExactlyTheRequestedGPUs(t *testing.T) {
 	byCDI := func(c *config.Config) { c.DeviceListStrategy = []string{config.ListCDICRI, config.ListCDIAnnotations} }
 	byIndex := func(c *config.Config) { c.DeviceIDStrategy, c.PassDeviceSpecs = config.IDByIndex, true }
-	shared := func(c *config.Config) { c.Replicas = 4 }
+	shared := func(c *config.Config) {
+		c.Sharing, c.Replicas = config.SharingTimeSlicing, map[string]int{config.Resource: 4}
+	}
 	cases := map[string]struct {
 		change  func(*config.Config)
 		ids     []string
@@ -37,21 +49,25 @@ func TestAllocateGivesExactlyTheRequestedGPUs(t *testing.T) {
 		"by index with device nodes":    {change: byIndex, ids: []string{"GPU-bbbb"}, visible: "1", node: "/dev/nvidia3"},
 		"by CDI":                        {change: byCDI, ids: []string{"GPU-bbbb"}, cdi: "nvidia.com/gpu=GPU-bbbb"},
 		"two replicas of one GPU":       {change: shared, ids: []string{"GPU-bbbb::0", "GPU-bbbb::3"}, visible: "GPU-bbbb"},
-		"an unknown GPU":                {change: shared, ids: []string{"GPU-cccc::0"}, refused: "is not one of this node's"},
-		"a replica that does not exist": {change: shared, ids: []string{"GPU-bbbb::4"}, refused: "is not one of this node's"},
+		"an unknown GPU":                {change: shared, ids: []string{"GPU-cccc::0"}, refused: "invalid request: unknown device: GPU-"},
+		"a replica that does not exist": {change: shared, ids: []string{"GPU-bbbb::4"}, refused: "invalid request: unknown device: GPU-"},
 		"a whole GPU where it is shared": {
-			change: shared, ids: []string{"GPU-bbbb"}, refused: "is not one of this node's",
+			change: shared, ids: []string{"GPU-bbbb"}, refused: "invalid request: unknown device: GPU-",
 		},
 		"more than one replica where one is allowed": {
-			change: func(c *config.Config) { c.Replicas, c.FailRequestsGreaterThanOne = 4, true },
-			ids:    []string{"GPU-aaaa::0", "GPU-bbbb::0"}, refused: "failRequestsGreaterThanOne",
+			change: func(c *config.Config) { shared(c); c.FailRequestsGreaterThanOne = true },
+			ids:    []string{"GPU-aaaa::0", "GPU-bbbb::0"}, refused: "invalid request: maximum request size for shared resources is 1; found 2",
+		},
+		"several whole GPUs where only replicas are limited": {
+			change: func(c *config.Config) { c.FailRequestsGreaterThanOne = true },
+			ids:    []string{"GPU-aaaa", "GPU-bbbb"}, visible: "GPU-aaaa,GPU-bbbb",
 		},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			chosen := config.Default()
 			test.change(&chosen)
-			response, err := allocate(chosen, NewInventory(twoGPUs(), chosen.Replicas), test.ids)
+			response, err := allocate(chosen, config.Resource, inventoryOf(t, chosen, twoGPUs()), test.ids)
 			if test.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), test.refused) {
 					t.Errorf("got %v, want an error with %q", err, test.refused)
@@ -86,7 +102,7 @@ func TestAllocateGivesExactlyTheRequestedGPUs(t *testing.T) {
 func TestLostGPUIsUnhealthyUntilItIsBack(t *testing.T) {
 	lost := twoGPUs()
 	lost[1].Fault = "GPU is lost"
-	inventory := NewInventory(append(twoGPUs(), nvml.GPU{Index: 2, Fault: "GPU is lost"}), 1)
+	inventory := inventoryOf(t, config.Default(), append(twoGPUs(), nvml.GPU{Index: 2, Fault: "GPU is lost"}))
 	steps := []struct {
 		name          string
 		read          []nvml.GPU
@@ -104,7 +120,7 @@ func TestLostGPUIsUnhealthyUntilItIsBack(t *testing.T) {
 	before := map[string]string{"GPU-aaaa": "Healthy", "GPU-bbbb": "Healthy"} // a GPU without a UUID is left out
 	for _, step := range steps {
 		_, changed := inventory.Devices()
-		inventory.Update(step.read, step.failure)
+		inventory.health.Update(step.read, step.failure)
 		announced := false
 		select {
 		case <-changed:

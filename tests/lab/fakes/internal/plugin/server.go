@@ -5,6 +5,7 @@ package plugin
 
 import (
 	"context"
+	"fmt"
 	"log"
 	"slices"
 
@@ -21,6 +22,7 @@ type service struct {
 	pluginapi.UnimplementedDevicePluginServer
 
 	settings  config.Config
+	resource  string
 	inventory *Inventory
 	log       *log.Logger
 }
@@ -40,10 +42,10 @@ func (s *service) ListAndWatch(_ *pluginapi.Empty, stream grpc.ServerStreamingSe
 func (s *service) Allocate(_ context.Context, request *pluginapi.AllocateRequest) (*pluginapi.AllocateResponse, error) {
 	response := &pluginapi.AllocateResponse{}
 	for _, container := range request.ContainerRequests {
-		answer, err := allocate(s.settings, s.inventory, container.DevicesIds)
+		answer, err := allocate(s.settings, s.resource, s.inventory, container.DevicesIds)
 		if err != nil {
 			s.log.Printf("allocation of %v refused: %v", container.DevicesIds, err)
-			return nil, status.Errorf(codes.InvalidArgument, "invalid allocation request for %q: %v", s.settings.ResourceName(), err)
+			return nil, fmt.Errorf("invalid allocation request for %q: %w", s.resource, err)
 		}
 		s.log.Printf("allocated %v", container.DevicesIds)
 		response.ContainerResponses = append(response.ContainerResponses, answer)

@@ -13,17 +13,64 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"slices"
+	"sync"
 	"syscall"
 )
 
 // Serve runs a program until its context ends; it gets the command line without the program's name.
 type Serve func(ctx context.Context, arguments []string, logger *log.Logger) error
 
+// Choose returns which of several programs in one file was started: by the first argument, which is removed then, or by the name of the
+// file; else the first name.
+func Choose(names ...string) string {
+	if len(os.Args) > 1 && slices.Contains(names, os.Args[1]) {
+		os.Args = os.Args[1:]
+	}
+	if called := filepath.Base(os.Args[0]); slices.Contains(names, called) {
+		return called
+	}
+	return names[0]
+}
+
 // Main runs the fake of a program until a signal ends it; called is the program in a sentence.
 func Main(name, called string, serve Serve) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	os.Exit(run(ctx, name, called, os.Args[1:], os.Stderr, serve))
+}
+
+// Repeat calls session until the program ends. SIGHUP ends its context, and it is called again; a session that ends without an error is
+// called again, too.
+func Repeat(ctx context.Context, logger *log.Logger, session func(ctx context.Context) error) error {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	for ctx.Err() == nil {
+		if err := untilHangup(ctx, hangup, logger, session); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func untilHangup(ctx context.Context, hangup <-chan os.Signal, logger *log.Logger, session func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var waiting sync.WaitGroup
+	waiting.Add(1)
+	go func() {
+		defer waiting.Done()
+		select {
+		case <-hangup:
+			logger.Print("Received SIGHUP, restarting.")
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	defer waiting.Wait() // the next session has to get later signals
+	defer cancel()
+	return session(ctx)
 }
 
 // run is Main with its surroundings as arguments; it returns the exit status.
