@@ -58,29 +58,29 @@ static struct {
 static const struct {
     const char *symbol;
     void *slot;
-    enum { REQUIRED, OPTIONAL } need;
+    int optional;
 } functions[] = {
-    {"nvmlInit_v2", &call.init, REQUIRED},
-    {"nvmlShutdown", &call.shutdown, REQUIRED},
-    {"nvmlErrorString", &call.error_string, REQUIRED},
-    {"nvmlSystemGetDriverVersion", &call.driver_version, REQUIRED},
-    {"nvmlDeviceGetCount_v2", &call.count, REQUIRED},
-    {"nvmlDeviceGetHandleByIndex_v2", &call.by_index, REQUIRED},
-    {"nvmlDeviceGetUUID", &call.uuid, REQUIRED},
-    {"nvmlDeviceGetName", &call.name, REQUIRED},
-    {"nvmlDeviceGetMinorNumber", &call.minor, REQUIRED},
-    {"nvmlDeviceGetMemoryInfo", &call.memory, REQUIRED},
-    {"nvmlDeviceGetCudaComputeCapability", &call.capability, OPTIONAL},
-    {"nvmlDeviceGetMigMode", &call.mig_mode, OPTIONAL},
-    {"nvmlDeviceGetMaxMigDeviceCount", &call.mig_count, OPTIONAL},
-    {"nvmlDeviceGetMigDeviceHandleByIndex", &call.mig_by_index, OPTIONAL},
-    {"nvmlDeviceGetAttributes_v2", &call.attributes, OPTIONAL},
-    {"nvmlDeviceGetGpuInstanceId", &call.gpu_instance, OPTIONAL},
-    {"nvmlDeviceGetComputeInstanceId", &call.compute_instance, OPTIONAL},
-    {"nvmlDeviceGetGpuInstanceById", &call.instance_by_id, OPTIONAL},
-    {"nvmlGpuInstanceGetInfo", &call.instance_info, OPTIONAL},
-    {"nvmlDeviceGetGpuInstanceProfileInfo", &call.profile_info, OPTIONAL},
-    {"nvmlDeviceSetComputeMode", &call.set_compute_mode, OPTIONAL},
+    {"nvmlInit_v2", &call.init, 0},
+    {"nvmlShutdown", &call.shutdown, 0},
+    {"nvmlErrorString", &call.error_string, 0},
+    {"nvmlSystemGetDriverVersion", &call.driver_version, 0},
+    {"nvmlDeviceGetCount_v2", &call.count, 0},
+    {"nvmlDeviceGetHandleByIndex_v2", &call.by_index, 0},
+    {"nvmlDeviceGetUUID", &call.uuid, 0},
+    {"nvmlDeviceGetName", &call.name, 0},
+    {"nvmlDeviceGetMinorNumber", &call.minor, 0},
+    {"nvmlDeviceGetMemoryInfo", &call.memory, 0},
+    {"nvmlDeviceGetCudaComputeCapability", &call.capability, 1},
+    {"nvmlDeviceGetMigMode", &call.mig_mode, 1},
+    {"nvmlDeviceGetMaxMigDeviceCount", &call.mig_count, 1},
+    {"nvmlDeviceGetMigDeviceHandleByIndex", &call.mig_by_index, 1},
+    {"nvmlDeviceGetAttributes_v2", &call.attributes, 1},
+    {"nvmlDeviceGetGpuInstanceId", &call.gpu_instance, 1},
+    {"nvmlDeviceGetComputeInstanceId", &call.compute_instance, 1},
+    {"nvmlDeviceGetGpuInstanceById", &call.instance_by_id, 1},
+    {"nvmlGpuInstanceGetInfo", &call.instance_info, 1},
+    {"nvmlDeviceGetGpuInstanceProfileInfo", &call.profile_info, 1},
+    {"nvmlDeviceSetComputeMode", &call.set_compute_mode, 1},
 };
 
 int fake_open(const char *library, char *error, size_t size)
@@ -94,7 +94,7 @@ int fake_open(const char *library, char *error, size_t size)
     }
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
         void *address = dlsym(handle, functions[i].symbol);
-        if (!address && functions[i].need == REQUIRED) {
+        if (!address && !functions[i].optional) {
             snprintf(error, size, "%s has no function %s", library, functions[i].symbol);
             dlclose(handle);
             return -1;
