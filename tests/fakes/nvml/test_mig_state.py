@@ -61,12 +61,14 @@ def test_writers_at_once_lose_nothing(compose: Compose, indices: tuple[int, int]
     assert {len(MigGpu(path, index).mig_devices()) for index in indices} == {7}
 
 
-def test_change_that_cannot_be_written_is_dropped(compose: Compose, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("obstacle", ["run/state.new", "run/state.lock"])
+def test_change_that_cannot_be_written_is_dropped(compose: Compose, tmp_path: Path, obstacle: str) -> None:
     gpu = MigGpu(compose("h200", mig="disabled"))
-    monkeypatch.setenv("NVML_INFOROM", "/dev/null/inforom")
-    monkeypatch.setenv("NVML_STATE", "/dev/null/state")
+    (tmp_path / obstacle).mkdir(parents=True)
     assert gpu.set_mode(1)[0] == UNKNOWN
     assert gpu.modes() == (0, 0)
+    (tmp_path / obstacle).rmdir()
+    assert gpu.set_mode(1) == (SUCCESS, SUCCESS)
 
 
 def test_without_state_gpus_are_as_their_profile(compose: Compose, tmp_path: Path) -> None:
