@@ -14,8 +14,8 @@
 
 typedef int nvmlReturn_t;
 typedef struct device *nvmlDevice_t;
-typedef struct device *nvmlGpuInstance_t;     /* one GPU instance per MIG device, so one object serves */
-typedef struct device *nvmlComputeInstance_t; /* likewise: one compute instance per GPU instance */
+typedef struct gpu_instance *nvmlGpuInstance_t;
+typedef struct device *nvmlComputeInstance_t; /* a compute instance is a MIG device, so one object serves */
 typedef struct event_set *nvmlEventSet_t;
 
 enum {
@@ -98,6 +98,12 @@ struct compute_profile {
     uint32_t id, slices, instances, multiprocessors, copy_engines, decoders, encoders, jpegs, ofas;
 };
 
+struct compute_profile_v3 { /* revision 2 ends before the capabilities */
+    uint32_t version, id, slices, instances, multiprocessors, copy_engines, decoders, encoders, jpegs, ofas;
+    char name[96];
+    uint32_t capabilities;
+};
+
 struct gpu_instance_info { nvmlDevice_t device; uint32_t id, profile_id; struct placement placement; };
 
 struct compute_instance_info {
@@ -140,6 +146,7 @@ _Static_assert(sizeof(struct gpu_profile) == 48, "nvmlGpuInstanceProfileInfo_t")
 _Static_assert(sizeof(struct gpu_profile_v2) == 152, "nvmlGpuInstanceProfileInfo_v2_t");
 _Static_assert(sizeof(struct gpu_profile_v3) == 152, "nvmlGpuInstanceProfileInfo_v3_t");
 _Static_assert(sizeof(struct compute_profile) == 36, "nvmlComputeInstanceProfileInfo_t");
+_Static_assert(sizeof(struct compute_profile_v3) == 140, "nvmlComputeInstanceProfileInfo_v3_t");
 _Static_assert(sizeof(struct gpu_instance_info) == 24, "nvmlGpuInstanceInfo_t");
 _Static_assert(sizeof(struct compute_instance_info) == 32, "nvmlComputeInstanceInfo_t");
 _Static_assert(sizeof(struct fabric_v1) == 28, "nvmlGpuFabricInfo_t");

@@ -60,7 +60,7 @@ GETTER(nvmlDeviceGetBrand, unsigned, ANY_DEVICE, d->gpu.brand)
 GETTER(nvmlDeviceGetArchitecture, unsigned, ANY_DEVICE, d->gpu.architecture)
 GETTER(nvmlDeviceGetNumaNodeId, unsigned, WHOLE_GPU, d->gpu.numa_node)
 GETTER(nvmlDeviceGetPersistenceMode, unsigned, WHOLE_GPU, d->gpu.persistence)
-GETTER(nvmlDeviceGetComputeMode, unsigned, ANY_DEVICE, 0)
+GETTER(nvmlDeviceGetComputeMode, unsigned, ANY_DEVICE, d->compute_mode)
 GETTER(nvmlDeviceGetPowerUsage, unsigned, WHOLE_GPU, d->gpu.power_mw)
 GETTER(nvmlDeviceGetPowerManagementMode, unsigned, WHOLE_GPU, 1)
 GETTER(nvmlDeviceGetPowerManagementLimit, unsigned, WHOLE_GPU, d->gpu.power_limit_mw)
@@ -80,7 +80,6 @@ GETTER(nvmlDeviceGetCurrentClocksThrottleReasons, unsigned long long, WHOLE_GPU,
 GETTER(nvmlDeviceGetCurrentClocksEventReasons, unsigned long long, WHOLE_GPU, 1)
 GETTER(nvmlDeviceGetRetiredPagesPendingStatus, unsigned, WHOLE_GPU, 0)
 GETTER(nvmlDeviceGetVirtualizationMode, unsigned, WHOLE_GPU, 0)
-GETTER(nvmlDeviceGetMigDeviceCount, unsigned, WHOLE_GPU, d->mig_count)
 
 KEYED_GETTER(nvmlDeviceGetTemperature, d->gpu.temperature)
 KEYED_GETTER(nvmlDeviceGetTemperatureThreshold, 90)
@@ -150,7 +149,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t handle, struct pci_info
 static struct memory_v2 memory_of(const struct device *d)
 {
     struct memory_v2 memory = {0};
-    memory.total = (d->parent != NULL ? d->mig_profile->memory_mib : d->gpu.memory_mib) * mib;
+    memory.total = (d->parent != NULL ? d->instance->profile->memory_mib : d->gpu.memory_mib) * mib;
     memory.reserved = (d->parent != NULL ? 0 : d->gpu.memory_reserved_mib) * mib;
     memory.used = (d->parent != NULL ? 0 : d->gpu.memory_used_mib) * mib;
     memory.free = memory.total - memory.reserved - memory.used;
@@ -206,7 +205,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t handle, struct ut
 {
     struct device *d;
     nvmlReturn_t rc = resolve(handle, WHOLE_GPU, rates, &d);
-    if (rc == NVML_SUCCESS && d->gpu.mig == MIG_ENABLED)
+    if (rc == NVML_SUCCESS && d->mig_mode)
         rc = NVML_ERROR_NOT_SUPPORTED; /* a partitioned GPU has no single figure */
     if (rc == NVML_SUCCESS)
         *rates = (struct utilization){d->gpu.utilization_gpu, d->gpu.utilization_memory};

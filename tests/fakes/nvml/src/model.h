@@ -13,14 +13,17 @@
 
 #include "abi.h"
 
-enum { MAX_GPUS = 16, MAX_MIG_DEVICES = 7, MAX_MIG_PROFILES = 18, TEXT = 512 };
+enum { MAX_GPUS = 16, MAX_SLICES = 8, MAX_MIG_PROFILES = 18, ENGINES = 5, TEXT = 512 };
 enum fault { FAULT_NONE, FAULT_LOST, FAULT_LOST_HANDLE, FAULT_HANG, FAULT_ABORT };
+enum mig_fault { MIG_FAULT_NONE, MIG_FAULT_IN_USE };
 enum mig_mode { MIG_UNSUPPORTED, MIG_DISABLED, MIG_ENABLED };
+enum engine { COPY_ENGINE, DECODER, ENCODER, JPEG, OFA };
 
-/* One line `mig_profile = NAME, NVML INDEX, ID, SLICES, INSTANCES, MULTIPROCESSORS, MIB`. */
+/* One line `mig_profile`. Placements: bit N of `starts` stands for memory slice N, the first of `size`. */
 struct mig_profile {
     char name[32];
     unsigned index, id, slices, instances, multiprocessors, memory_mib;
+    unsigned engines[ENGINES], starts, size;
 };
 
 /* One [gpu] section; it stands for as many GPUs as it lists PCI addresses. */
@@ -31,17 +34,24 @@ struct gpu {
     unsigned minor, brand, architecture, capability_major, capability_minor;
     unsigned temperature, power_mw, power_limit_mw, utilization_gpu, utilization_memory;
     unsigned clock_graphics, clock_memory, nvlinks, persistence, ecc, fabric;
-    unsigned process_pid, mig, fault;
+    unsigned process_pid, mig, mig_fault, fault;
 };
 
 struct device {
     struct gpu gpu; /* of the parent, for a MIG device */
     struct device *parent; /* NULL for a whole GPU */
-    const struct mig_profile *mig_profile;
-    unsigned index, domain, bus, slot, gpu_instance, placement;
+    unsigned index, domain, bus, slot;
     char address[16], uuid[64], serial[32], name[96];
-    unsigned mig_count;
-    bool empty; /* a GPU instance without a compute instance */
+    unsigned compute_mode;
+    unsigned mig_mode, mig_pending; /* of a whole GPU: 0 or 1 */
+    const struct gpu_instance *instance; /* of a MIG device; NULL in a slot that holds none */
+    unsigned compute_id, compute_start, compute_slices; /* of a MIG device, within its GPU instance */
+};
+
+struct gpu_instance {
+    struct device *gpu; /* NULL in a slot that holds none */
+    const struct mig_profile *profile;
+    unsigned id, start;
 };
 
 struct model {
@@ -52,13 +62,23 @@ struct model {
     unsigned gpu_count, mig_profile_count;
     struct mig_profile mig_profiles[MAX_MIG_PROFILES];
     struct device gpus[MAX_GPUS];
-    struct device migs[MAX_GPUS][MAX_MIG_DEVICES];
+    struct gpu_instance instances[MAX_GPUS][MAX_SLICES]; /* by its first memory slice */
+    struct device migs[MAX_GPUS][MAX_SLICES]; /* by the sum of its first compute slice and that memory slice */
 };
 
 extern struct model node;
 
 /* Reads the profile into `node`. Returns NVML_SUCCESS, or why there is none; a broken line is named on standard error. */
 nvmlReturn_t model_load(void);
+
+/* UUID and serial number: the same seed and text give the same identity in every process and on every run. */
+void model_identify(struct device *device, const char *kind, const char *what);
+
+/* Calls `act` with each item of a comma-separated list, until it returns false; returns whether it never did. */
+bool for_each_item(const char *list, bool (*act)(void *, char *), void *context);
+
+/* The whole file as text with a final zero; NULL when it cannot be read. The caller frees it. */
+char *read_file(const char *path, size_t *size);
 
 /* Sleeps for ever: what a driver does whose firmware no longer answers. */
 void model_hang(void) __attribute__((noreturn));

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model.h"
+#include "mig.h"
 
 struct model node;
 
@@ -37,6 +37,8 @@ static const struct word init_results[] = {
     {"no_permission", NVML_ERROR_NO_PERMISSION}, {"version_mismatch", NVML_ERROR_LIB_RM_VERSION_MISMATCH},
     {"unknown", NVML_ERROR_UNKNOWN}, {NULL, 0}};
 
+static const struct word mig_faults[] = {{"none", MIG_FAULT_NONE}, {"in_use", MIG_FAULT_IN_USE}, {NULL, 0}};
+
 #define GPU_KEY(field, kind, words) {#field, kind, offsetof(struct gpu, field), words}
 static const struct key gpu_keys[] = {
     GPU_KEY(name, STRING, NULL), GPU_KEY(pci_addresses, STRING, NULL), GPU_KEY(mig_devices, STRING, NULL),
@@ -48,7 +50,8 @@ static const struct key gpu_keys[] = {
     GPU_KEY(utilization_memory, NUMBER, NULL), GPU_KEY(clock_graphics, NUMBER, NULL),
     GPU_KEY(clock_memory, NUMBER, NULL), GPU_KEY(nvlinks, NUMBER, NULL), GPU_KEY(persistence, WORD, booleans),
     GPU_KEY(ecc, WORD, booleans), GPU_KEY(fabric, WORD, booleans), GPU_KEY(process_pid, NUMBER, NULL),
-    GPU_KEY(mig, WORD, mig_modes), GPU_KEY(fault, WORD, faults), {NULL, STRING, 0, NULL}};
+    GPU_KEY(mig, WORD, mig_modes), GPU_KEY(mig_fault, WORD, mig_faults),
+    GPU_KEY(fault, WORD, faults), {NULL, STRING, 0, NULL}};
 
 #define NODE_KEY(field, kind, words) {#field, kind, offsetof(struct model, field), words}
 static const struct key node_keys[] = {
@@ -104,8 +107,7 @@ static uint64_t mix(uint64_t state, const char *text)
     return state * 0xBF58476D1CE4E5B9ull;
 }
 
-/* The same seed and address give the same identity in every process and on every run. */
-static void identify(struct device *device, const char *kind, const char *what)
+void model_identify(struct device *device, const char *kind, const char *what)
 {
     uint64_t high = mix(mix(0xCBF29CE484222325ull, node.uuid_seed), what);
     uint64_t low = mix(mix(high, kind), what);
@@ -115,38 +117,7 @@ static void identify(struct device *device, const char *kind, const char *what)
     snprintf(device->serial, sizeof(device->serial), "1%012llu", (unsigned long long)(low % 1000000000000ull));
 }
 
-static const struct mig_profile *find_mig_profile(const char *name)
-{
-    for (unsigned i = 0; i < node.mig_profile_count; i++)
-        if (strcmp(node.mig_profiles[i].name, name) == 0)
-            return &node.mig_profiles[i];
-    return NULL;
-}
-
-static bool add_mig_device(struct device *parent, const char *profile_name)
-{
-    bool empty = profile_name[0] == '-';
-    const struct mig_profile *profile = find_mig_profile(profile_name + empty);
-    if (profile == NULL || parent->mig_count == MAX_MIG_DEVICES)
-        return false;
-    struct device *mig = &node.migs[parent->index][parent->mig_count];
-    char what[64];
-    *mig = *parent;
-    mig->parent = parent;
-    mig->mig_profile = profile;
-    mig->empty = empty;
-    mig->index = parent->mig_count++;
-    mig->gpu_instance = mig->index + 1; /* instance 0 is the whole GPU's */
-    mig->placement = 0;
-    for (unsigned i = 0; i < mig->index; i++)
-        mig->placement += node.migs[parent->index][i].mig_profile->slices;
-    snprintf(mig->name, sizeof(mig->name), "%.64s MIG %.24s", parent->name, profile->name);
-    snprintf(what, sizeof(what), "%s/%u", parent->address, mig->gpu_instance);
-    identify(mig, "MIG", what);
-    return true;
-}
-
-static bool for_each_item(const char *list, bool (*act)(void *, char *), void *context)
+bool for_each_item(const char *list, bool (*act)(void *, char *), void *context)
 {
     char copy[TEXT], *rest = NULL;
     snprintf(copy, sizeof(copy), "%s", list);
@@ -154,11 +125,6 @@ static bool for_each_item(const char *list, bool (*act)(void *, char *), void *c
         if (!act(context, trim(item)))
             return false;
     return true;
-}
-
-static bool mig_item(void *parent, char *name)
-{
-    return add_mig_device(parent, name);
 }
 
 static bool gpu_item(void *section, char *address)
@@ -174,11 +140,11 @@ static bool gpu_item(void *section, char *address)
     snprintf(device->address, sizeof(device->address), "%04x:%02x:%02x.0", device->domain & 0xFFFF,
              device->bus & 0xFF, device->slot & 0x1F);
     snprintf(device->name, sizeof(device->name), "%.95s", gpu->name);
-    identify(device, "GPU", device->address);
+    model_identify(device, "GPU", device->address);
     node.gpu_count++;
     gpu->minor++;
     gpu->numa_node += (node.gpu_count % 4 == 0); /* four GPUs on a socket, as in the usual eight-GPU boards */
-    return gpu->mig != MIG_ENABLED || for_each_item(gpu->mig_devices, mig_item, device);
+    return true;
 }
 
 static bool close_section(struct gpu *section)
@@ -196,6 +162,27 @@ static bool gpu_line(struct gpu *gpu, const char *name, const char *value)
     return assign(gpu, gpu_keys, name, value);
 }
 
+static bool start_item(void *line, char *item)
+{
+    struct mig_profile *profile = line;
+    unsigned start = 0;
+    bool fine = read_number(item, &start) && start + profile->size <= MAX_SLICES && start % profile->size == 0;
+    profile->starts |= fine ? 1u << start : 0;
+    return fine;
+}
+
+/* `NAME, INDEX, ID, SLICES, INSTANCES, MULTIPROCESSORS, MIB, CE/DEC/ENC/JPEG/OFA, {STARTS}:SIZE`. */
+static bool mig_profile_line(struct mig_profile *new, const char *value)
+{
+    char starts[32];
+    unsigned *engines = new->engines;
+    return sscanf(value, " %31[^,], %u, %u, %u, %u, %u, %u, %u/%u/%u/%u/%u, {%31[^}]}:%u", new->name, &new->index,
+                  &new->id, &new->slices, &new->instances, &new->multiprocessors, &new->memory_mib,
+                  &engines[COPY_ENGINE], &engines[DECODER], &engines[ENCODER], &engines[JPEG], &engines[OFA], starts,
+                  &new->size) == 14
+        && new->size > 0 && new->size <= MAX_SLICES && for_each_item(starts, start_item, new);
+}
+
 static bool node_line(const char *name, const char *value)
 {
     unsigned major = 0, minor = 0;
@@ -204,12 +191,9 @@ static bool node_line(const char *name, const char *value)
         node.cuda_version = major * 1000 + minor * 10;
         return fine;
     }
-    if (strcmp(name, "mig_profile") == 0) {
-        struct mig_profile *new = &node.mig_profiles[node.mig_profile_count];
-        return node.mig_profile_count++ < MAX_MIG_PROFILES
-            && sscanf(value, " %31[^,], %u, %u, %u, %u, %u, %u", new->name, &new->index, &new->id, &new->slices,
-                      &new->instances, &new->multiprocessors, &new->memory_mib) == 7;
-    }
+    if (strcmp(name, "mig_profile") == 0)
+        return node.mig_profile_count < MAX_MIG_PROFILES
+            && mig_profile_line(&node.mig_profiles[node.mig_profile_count++], value);
     return assign(&node, node_keys, name, value);
 }
 
@@ -249,11 +233,10 @@ static nvmlReturn_t parse(char *text, const char *origin)
             return NVML_ERROR_UNKNOWN;
         }
     }
-    return close_section(in_gpu ? &section : NULL) ? NVML_SUCCESS : NVML_ERROR_UNKNOWN;
+    return close_section(in_gpu ? &section : NULL) && state_reset() ? NVML_SUCCESS : NVML_ERROR_UNKNOWN;
 }
 
-/* Whole file as text with a final zero; NULL when it cannot be read. The caller frees it. */
-static char *read_file(const char *path, size_t *size)
+char *read_file(const char *path, size_t *size)
 {
     FILE *file = fopen(path, "rb");
     char *data = NULL;

@@ -11,7 +11,7 @@
 #include <strings.h>
 #include <time.h>
 
-#include "model.h"
+#include "mig.h"
 
 static atomic_flag guard = ATOMIC_FLAG_INIT;
 static atomic_uint users;
@@ -48,11 +48,8 @@ static bool is_gpu(const struct device *handle)
 
 static bool is_mig(const struct device *handle)
 {
-    for (unsigned i = 0; i < node.gpu_count; i++)
-        for (unsigned j = 0; j < node.gpus[i].mig_count; j++)
-            if (handle == &node.migs[i][j])
-                return true;
-    return false;
+    const struct device *first = &node.migs[0][0];
+    return handle >= first && handle < first + MAX_GPUS * MAX_SLICES && handle->instance != NULL;
 }
 
 nvmlReturn_t resolve(nvmlDevice_t handle, enum need need, const void *result, struct device **found)
@@ -60,6 +57,7 @@ nvmlReturn_t resolve(nvmlDevice_t handle, enum need need, const void *result, st
     nvmlReturn_t rc = require_init(result);
     if (rc != NVML_SUCCESS)
         return rc;
+    state_refresh();
     bool mig = is_mig(handle);
     if (!mig && !is_gpu(handle))
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -132,6 +130,8 @@ static const struct { nvmlReturn_t code; const char *text; } sentences[] = {
     {NVML_ERROR_GPU_IS_LOST, "GPU is lost"},
     {NVML_ERROR_RESET_REQUIRED, "GPU requires reset"},
     {NVML_ERROR_OPERATING_SYSTEM, "GPU access blocked by the operating system"},
+    {NVML_ERROR_IN_USE, "In use by another client"},
+    {NVML_ERROR_INSUFFICIENT_RESOURCES, "Insufficient Resources"},
     {NVML_ERROR_LIB_RM_VERSION_MISMATCH, "Driver/library version mismatch"},
     {NVML_ERROR_ARGUMENT_VERSION_MISMATCH, "Argument version mismatch"},
 };
@@ -218,11 +218,12 @@ EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *de
     nvmlReturn_t rc = require_init(device);
     if (rc != NVML_SUCCESS || uuid == NULL)
         return rc != NVML_SUCCESS ? rc : NVML_ERROR_INVALID_ARGUMENT;
+    state_refresh();
     for (unsigned i = 0; i < node.gpu_count; i++) {
         if (strcasecmp(node.gpus[i].uuid, uuid) == 0)
             return hand_out(&node.gpus[i], device);
-        for (unsigned j = 0; j < node.gpus[i].mig_count; j++)
-            if (strcasecmp(node.migs[i][j].uuid, uuid) == 0)
+        for (unsigned j = 0; j < MAX_SLICES; j++)
+            if (node.migs[i][j].instance != NULL && strcasecmp(node.migs[i][j].uuid, uuid) == 0)
                 return hand_out(&node.migs[i][j], device);
     }
     return NVML_ERROR_NOT_FOUND;

@@ -92,15 +92,15 @@ def test_read_gpu_instances_without_compute_instance_lists_them(nvml_builder: Nv
     text = (nvml_builder.bare.parents[1] / "profiles" / "h100-mig.profile").read_text(encoding="utf-8")
     text = text.replace("3g.40gb, 2g.20gb, 1g.10gb, 1g.10gb", "3g.40gb, -2g.20gb, 1g.10gb, -1g.10gb")
     split, whole = gpus(nvml_builder.library_of("half-made", text), "hardware")
-    assert [device["gpu_instance_id"] for device in split["mig_devices"]] == [1, 3]
+    assert [device["gpu_instance_id"] for device in split["mig_devices"]] == [2, 9]
     assert whole["gpu_instances"] == []
-    assert [instance["id"] for instance in split["gpu_instances"]] == [1, 2, 3, 4]
+    assert [instance["id"] for instance in split["gpu_instances"]] == [2, 3, 9, 10]
     assert split["gpu_instances"][1] == {
-        "id": 2,
+        "id": 3,
         "profile_id": 14,
         "slices": 2,
         "memory_total_bytes": 20096 * MIB,
-        "placement_start": 3,
+        "placement_start": 0,
         "placement_size": 2,
     }
     unknown = nvml_builder.older_library("no-instances", "h100-mig", ["nvmlDeviceGetGpuInstances"])

@@ -96,10 +96,10 @@ def test_read_gpus_with_mig_returns_partitions(nvml_builder: NvmlBuilder) -> Non
     split, whole = read(nvml_builder.library("h100-mig")).gpus
     assert (split.mig_mode, whole.mig_mode, whole.mig_devices) == ("enabled", "disabled", ())
     assert [(part.index, part.gpu_instance_id, part.compute_instance_id) for part in split.mig_devices] == [
-        (0, 1, 0),
-        (1, 2, 0),
-        (2, 3, 0),
-        (3, 4, 0),
+        (0, 2, 0),
+        (1, 3, 0),
+        (2, 9, 0),
+        (3, 10, 0),
     ]
     assert [part.name for part in split.mig_devices] == [
         f"NVIDIA H100 80GB HBM3 MIG {profile}" for profile in ("3g.40gb", "2g.20gb", "1g.10gb", "1g.10gb")
