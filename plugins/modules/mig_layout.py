@@ -251,7 +251,7 @@ ARGUMENTS = {
     "state_dir": {"type": "path", "default": files.STATE_DIR},
 }
 ROOT = "/"
-ERRORS = (*boot.ERRORS, ServiceError)
+ERRORS: tuple[type[Exception], ...] = (*boot.ERRORS, ServiceError)
 
 
 class Run:
