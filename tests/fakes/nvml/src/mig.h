@@ -52,10 +52,12 @@ void state_refresh(void);
 nvmlReturn_t state_lock(int *lock);
 /* Writes the state if `rc` is NVML_SUCCESS, else drops the change. Returns `rc`, or why nothing was written. */
 nvmlReturn_t state_unlock(int lock, nvmlReturn_t rc);
+/* Brings the files of capabilities below `proc`, which takes the place of /proc, in line with the state. */
+nvmlReturn_t state_publish(const char *proc);
 
 /* -- capabilities.c */
 
-/* Writes what /proc/driver shows of the partitions below `root`, which takes the place of /proc. */
+/* Writes what /proc/driver shows of the partitions below `root`; call it with the lock only. */
 nvmlReturn_t write_capabilities(const char *root);
 
 #endif

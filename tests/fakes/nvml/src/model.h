@@ -56,6 +56,7 @@ struct gpu_instance {
 
 struct model {
     char driver_version[TEXT], nvml_version[TEXT], uuid_seed[TEXT];
+    char state[TEXT], inforom[TEXT], proc[TEXT]; /* paths */
     unsigned cuda_version; /* 12080 for 12.8 */
     nvmlReturn_t init_result;
     unsigned init_fault;
@@ -68,7 +69,7 @@ struct model {
 
 extern struct model node;
 
-/* Reads the profile into `node`. Returns NVML_SUCCESS, or why there is none; a broken line is named on standard error. */
+/* Reads the profile into `node`. Returns NVML_SUCCESS, or why there is none; names a broken line on standard error. */
 nvmlReturn_t model_load(void);
 
 /* UUID and serial number: the same seed and text give the same identity in every process and on every run. */

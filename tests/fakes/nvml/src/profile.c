@@ -50,12 +50,12 @@ static const struct key gpu_keys[] = {
     GPU_KEY(utilization_memory, NUMBER, NULL), GPU_KEY(clock_graphics, NUMBER, NULL),
     GPU_KEY(clock_memory, NUMBER, NULL), GPU_KEY(nvlinks, NUMBER, NULL), GPU_KEY(persistence, WORD, booleans),
     GPU_KEY(ecc, WORD, booleans), GPU_KEY(fabric, WORD, booleans), GPU_KEY(process_pid, NUMBER, NULL),
-    GPU_KEY(mig, WORD, mig_modes), GPU_KEY(mig_fault, WORD, mig_faults),
-    GPU_KEY(fault, WORD, faults), {NULL, STRING, 0, NULL}};
+    GPU_KEY(mig, WORD, mig_modes), GPU_KEY(mig_fault, WORD, mig_faults), GPU_KEY(fault, WORD, faults), {NULL, STRING, 0, NULL}};
 
 #define NODE_KEY(field, kind, words) {#field, kind, offsetof(struct model, field), words}
 static const struct key node_keys[] = {
     NODE_KEY(driver_version, STRING, NULL), NODE_KEY(nvml_version, STRING, NULL), NODE_KEY(uuid_seed, STRING, NULL),
+    NODE_KEY(state, STRING, NULL), NODE_KEY(inforom, STRING, NULL), NODE_KEY(proc, STRING, NULL),
     NODE_KEY(init_result, WORD, init_results), NODE_KEY(init_fault, WORD, faults), {NULL, STRING, 0, NULL}};
 
 static char *trim(char *text)

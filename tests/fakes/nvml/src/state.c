@@ -4,9 +4,10 @@
  *
  * What a driver and the GPUs remember. Two files, replaced by renaming under one lock:
  *
- * - NVML_STATE, /run/nvml-fake-state: modes and partitions until the next boot;
- * - NVML_INFOROM, /var/lib/nvml-fake/inforom: the MIG mode for which each Ampere GPU is set, which survives a boot.
+ * - /run/nvml-fake-state: modes and partitions until the next boot;
+ * - /var/lib/nvml-fake/inforom: the MIG mode for which each Ampere GPU is set, which survives a boot.
  *
+ * NVML_STATE and NVML_INFOROM name others, else the keys `state` and `inforom` of the profile.
  * With neither, GPUs are as the profile describes them. With only the second, the node has booted since.
  */
 #define _GNU_SOURCE
@@ -32,14 +33,21 @@ static struct texts known;
 static bool read_before;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-static const char *path_of(const char *variable, const char *usual)
+static const char *path_of(const char *variable, const char *key, const char *usual)
 {
     const char *chosen = getenv(variable);
-    return chosen != NULL && *chosen != '\0' ? chosen : usual;
+    return chosen != NULL && *chosen != '\0' ? chosen : *key != '\0' ? key : usual;
 }
 
-static const char *state_path(void) { return path_of("NVML_STATE", "/run/nvml-fake-state"); }
-static const char *inforom_path(void) { return path_of("NVML_INFOROM", "/var/lib/nvml-fake/inforom"); }
+static const char *state_path(void)
+{
+    return path_of("NVML_STATE", node.state, "/run/nvml-fake-state");
+}
+
+static const char *inforom_path(void)
+{
+    return path_of("NVML_INFOROM", node.inforom, "/var/lib/nvml-fake/inforom");
+}
 
 /* -- reading */
 
@@ -52,7 +60,8 @@ static bool place_item(void *context, char *name)
         if (strcmp(profile->name, name + bare) != 0)
             continue;
         struct gpu_instance *instance = place_gpu_instance(gpu, profile, NOWHERE);
-        return instance != NULL && (bare || place_compute_instance(instance, ANY_INSTANCE, profile->slices, NOWHERE) != NULL);
+        return instance != NULL
+            && (bare || place_compute_instance(instance, ANY_INSTANCE, profile->slices, NOWHERE) != NULL);
     }
     return false;
 }
@@ -73,7 +82,7 @@ static struct device *find_gpu(const char *address)
     return NULL;
 }
 
-/* A line of NVML_STATE. Lines of GPUs that the node no longer has are skipped. */
+/* A line of the state. Lines of GPUs that the node no longer has are skipped. */
 static void state_line(const char *line, bool unused)
 {
     char address[16];
@@ -102,7 +111,7 @@ static void state_line(const char *line, bool unused)
     }
 }
 
-/* A line of NVML_INFOROM. `booted`: there is no state, the modes are those with which a GPU starts. */
+/* A line of the InfoROM. `booted`: there is no state, the modes are those with which a GPU starts. */
 static void inforom_line(const char *line, bool booted)
 {
     char address[16];
@@ -270,13 +279,31 @@ static nvmlReturn_t store(void)
     return rc;
 }
 
+static void release(int lock)
+{
+    pthread_mutex_unlock(&mutex);
+    close(lock);
+}
+
 nvmlReturn_t state_unlock(int lock, nvmlReturn_t rc)
 {
     if (rc == NVML_SUCCESS)
         rc = store();
     read_before = false; /* what was not written is dropped */
     reload();
-    pthread_mutex_unlock(&mutex);
-    close(lock);
+    if (*node.proc != '\0')
+        write_capabilities(node.proc);
+    release(lock);
+    return rc;
+}
+
+nvmlReturn_t state_publish(const char *proc)
+{
+    int lock;
+    nvmlReturn_t rc = state_lock(&lock);
+    if (rc != NVML_SUCCESS)
+        return rc;
+    rc = write_capabilities(proc);
+    release(lock);
     return rc;
 }

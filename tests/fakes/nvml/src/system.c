@@ -90,6 +90,8 @@ EXPORT nvmlReturn_t nvmlInitWithFlags(unsigned flags)
         rc = model_load();
         if (rc == NVML_SUCCESS)
             rc = node.init_result;
+        if (rc == NVML_SUCCESS && *node.proc != '\0')
+            state_publish(node.proc);
     }
     if (rc == NVML_SUCCESS)
         atomic_fetch_add(&users, 1);
