@@ -14,18 +14,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-SMI = """#!{python}
-# nvidia-smi (fake): resets GPUs of the simulated NVML, as nvidia-smi --gpu-reset -i ADDRESS,ADDRESS does.
-import ctypes, sys
-open({log!r}, "a").write("nvidia-smi " + " ".join(sys.argv[1:]) + "\\n")
-if "--gpu-reset" in sys.argv:
-    nvml = ctypes.CDLL({library!r})
-    nvml.nvmlInit_v2()
-    for address in sys.argv[-1].split(","):
-        gpu = ctypes.c_void_p()
-        code = nvml.nvmlDeviceGetHandleByPciBusId_v2(address.encode(), ctypes.byref(gpu)) or nvml.fakeNvmlResetGpu(gpu)
-        if code:
-            sys.exit("nvidia-smi (fake): The following GPUs could not be reset: " + address + ": In use by another client")
+SMI = """#!/bin/sh
+# nvidia-smi (fake)
+echo nvidia-smi "$@" >> {log}
+[ "$1" = -L ] || NVML_LIBRARY={library} exec {python} {fakes}/nvml/nvidia_smi.py "$@"
 """
 CTK = """#!{python}
 # nvidia-ctk (fake): a specification with the MIG devices of the simulated NVML.
@@ -37,14 +29,16 @@ print("cdiVersion: 0.6.0 # fake")
 print("devices: [" + ", ".join(devices) + "]")
 """
 SYSTEMCTL = """#!/bin/sh
-echo systemctl "$@" >> {log}
-case "$1 $4" in
-"is-active nvidia-dcgm") [ ! -e {folder}/dcgm-stopped ] ;;
-"is-active "*) exit 3 ;;
+case "$1" in
+is-active) [ "$4" = nvidia-dcgm ] && [ ! -e {folder}/dcgm-stopped ]; exit ;;
+is-enabled) [ -e {folder}/units/multi-user.target.wants/"$2" ]; exit ;;
+show) echo LoadState=loaded; echo ActiveState=inactive; exit ;;
 esac
+echo systemctl "$@" >> {log}
 case "$1 $3" in
 "stop nvidia-dcgm") : > {folder}/dcgm-stopped ;;
 "start nvidia-dcgm") rm -f {folder}/dcgm-stopped ;;
+"enable ") mkdir -p {folder}/units/multi-user.target.wants; ln -s ../"$2" {folder}/units/multi-user.target.wants/ ;;
 esac
 """
 
@@ -69,6 +63,7 @@ class MigNode:
             "library": library,
             "places": [place for place in sys.path if place],
             "folder": str(folder),
+            "fakes": str(Path(__file__).parent),
         }
         for name, text in (("nvidia-smi", SMI), ("nvidia-ctk", CTK), ("systemctl", SYSTEMCTL)):
             (self.programs / name).write_text(text.format(**values))
@@ -104,10 +99,10 @@ class MigNode:
         shutil.rmtree(self.root / "proc" / str(pid))
 
     def read_log(self) -> list[str]:
-        """What was started since the last call, without queries."""
+        """What was started since the last call, without queries of systemctl."""
         lines = self.log.read_text().splitlines() if self.log.exists() else []
         self.log.unlink(missing_ok=True)
-        return [line for line in lines if "is-active" not in line]
+        return lines
 
     def read_record(self) -> dict[str, Any] | None:
         """The record of the GPUs as first met."""
