@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fakes.nvml.simulated import NvmlBuilder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,10 +77,14 @@ def _hide_real_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def nvml_builder(tmp_path_factory: pytest.TempPathFactory) -> NvmlBuilder:
-    """A builder of simulated NVML libraries, one for a whole run."""
+def nvml_builder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NvmlBuilder]:
+    """A builder of simulated NVML libraries, one for a whole run, with a state that no other run shares."""
     if shutil.which("gcc") is None or shutil.which("make") is None:
         pytest.skip("the simulated NVML library needs gcc and make")
     from fakes.nvml.simulated import NvmlBuilder
 
-    return NvmlBuilder(tmp_path_factory.mktemp("nvml"))
+    folder = tmp_path_factory.mktemp("nvml")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("NVML_STATE", str(folder / "state"))
+        environment.setenv("NVML_INFOROM", str(folder / "inforom"))
+        yield NvmlBuilder(folder)

@@ -20,6 +20,8 @@ MODULE = "github.com/NVIDIA/go-nvml@v0.13.4-1"
 CHECKSUM = "h1:2E7RdOLBxHGSXq8sUw+c5Y0aWmFT7Cj+ZdjYulgUH18="
 COLLECTION = Path(details.__file__).parent
 SIMULATION = Path(__file__).parent / "src"
+#: A function, not a type, of either.
+FUNCTION = r"nvml(?:Device|System|Init|Shutdown|GpuInstance|ComputeInstance|ErrorString|EventSet)\w*(?<!_t)"
 
 #: The structures by their names in the header, with the names of their fields in order.
 STRUCTURES: Mapping[str, tuple[type[ctypes.Structure], str]] = {
@@ -41,6 +43,50 @@ STRUCTURES: Mapping[str, tuple[type[ctypes.Structure], str]] = {
     "nvmlGpuInstanceInfo_t": (device.Instance, "device id profileId placement.start placement.size"),
     "nvmlProcessInfo_v2_t": (device.Process, "pid usedGpuMemory gpuInstanceId computeInstanceId"),
     "nvmlProcessInfo_v1_t": (device.ProcessV1, "pid usedGpuMemory"),
+}
+#: Structures of the simulation's abi.h: the header's name, and the names of the fields there and here.
+ENGINES = "copyEngineCount decoderCount encoderCount jpegCount ofaCount"
+SHARED = " ".join(f"shared{name[0].upper()}{name[1:]}" for name in ENGINES.split())
+COUNTS = "sliceCount instanceCount multiprocessorCount"
+OUR_COUNTS = "slices instances multiprocessors copy_engines decoders encoders jpegs ofas"
+SIMULATED = {
+    "placement": ("nvmlGpuInstancePlacement_t", "start size", "start size"),
+    "gpu_profile": (
+        "nvmlGpuInstanceProfileInfo_t",
+        f"id isP2pSupported {COUNTS} {ENGINES} memorySizeMB",
+        f"id p2p {OUR_COUNTS} memory_mib",
+    ),
+    "gpu_profile_v2": (
+        "nvmlGpuInstanceProfileInfo_v2_t",
+        f"version id isP2pSupported {COUNTS} {ENGINES} memorySizeMB name",
+        f"version id p2p {OUR_COUNTS} memory_mib name",
+    ),
+    "gpu_profile_v3": (
+        "nvmlGpuInstanceProfileInfo_v3_t",
+        f"version id {COUNTS} {ENGINES} memorySizeMB name capabilities",
+        f"version id {OUR_COUNTS} memory_mib name capabilities",
+    ),
+    "compute_profile": ("nvmlComputeInstanceProfileInfo_t", f"id {COUNTS} {SHARED}", f"id {OUR_COUNTS}"),
+    "compute_profile_v3": (
+        "nvmlComputeInstanceProfileInfo_v3_t",
+        f"version id {COUNTS} {SHARED} name capabilities",
+        f"version id {OUR_COUNTS} name capabilities",
+    ),
+    "gpu_instance_info": (
+        "nvmlGpuInstanceInfo_t",
+        "device id profileId placement.start placement.size",
+        "device id profile_id placement.start placement.size",
+    ),
+    "compute_instance_info": (
+        "nvmlComputeInstanceInfo_t",
+        "device gpuInstance id profileId placement.start placement.size",
+        "device gpu_instance id profile_id placement.start placement.size",
+    ),
+    "attributes": (
+        "nvmlDeviceAttributes_t",
+        f"multiprocessorCount {SHARED} gpuInstanceSliceCount computeInstanceSliceCount memorySizeMB",
+        "multiprocessors copy_engines decoders encoders jpegs ofas gpu_slices compute_slices memory_mib",
+    ),
 }
 REASONS = {1 << bit: name for bit, name in enumerate(details.CLOCK_REASONS)}
 #: Enumerations: {number: its name here}, and the pattern of the names in the header.
@@ -132,13 +178,39 @@ def test_reasons_of_clocks(header: Path, tmp_path: Path) -> None:
     assert evaluate(header, tmp_path, iter(header_names)) == header_names
 
 
+@pytest.mark.parametrize("name", SIMULATED)
+def test_layout_of_simulation(header: Path, tmp_path: Path, name: str) -> None:
+    type_name, fields, our_fields = SIMULATED[name]
+    published = [f"sizeof({type_name})", *(f"offsetof({type_name}, {field})" for field in fields.split())]
+    ours = [f"sizeof(struct {name})", *(f"offsetof(struct {name}, {field})" for field in our_fields.split())]
+    expected = evaluate(header, tmp_path, iter(published))
+    found = evaluate(SIMULATION / "abi.h", tmp_path, iter(ours))
+    assert [found[each] for each in ours] == [expected[each] for each in published]
+
+
+def test_codes_of_simulation(header: Path, tmp_path: Path) -> None:
+    codes = set(re.findall(r"\b(NVML_(?:SUCCESS|ERROR_\w+)) = ", (SIMULATION / "abi.h").read_text()))
+    assert "NVML_ERROR_IN_USE" in codes
+    assert evaluate(SIMULATION / "abi.h", tmp_path, iter(codes)) == evaluate(header, tmp_path, iter(codes))
+
+
 @pytest.mark.parametrize("place", [COLLECTION, SIMULATION], ids=["collection", "simulation"])
 def test_functions(header: Path, place: Path) -> None:
     """Each function that is called or simulated is declared in the header."""
     written = "\n".join(path.read_text() for path in sorted(place.glob("*.[cp]*")) if path.is_file())
-    names = set(re.findall(r"\bnvml(?:Device|System|Init|Shutdown|GpuInstance|ErrorString)\w*(?=[\"(])", written))
+    names = set(re.findall(rf"\b{FUNCTION}(?=[\"(,)])", written))
     # A prefix of function names that are composed.
     names -= {"nvmlDeviceGet"}
     declared = set(re.findall(r"\bnvml\w+(?=\s*\()", header.read_text()))
     assert len(names) > 20
     assert names - declared == set()
+
+
+def test_parameters_of_simulation(header: Path) -> None:
+    """Each function that is written out has as many parameters as the header's."""
+    written = "\n".join(path.read_text() for path in sorted(SIMULATION.glob("*.c")))
+    found = dict(re.findall(rf"EXPORT nvmlReturn_t ({FUNCTION})\(([^)]*)\)", written))
+    published = dict(re.findall(r"DECLDIR (nvml\w+)\(([^)]*)\)", header.read_text()))
+    assert "nvmlGpuInstanceDestroy" in found
+    counts = {name: len(parameters.split(",")) for name, parameters in found.items()}
+    assert counts == {name: len(published[name].split(",")) for name in found}

@@ -12,7 +12,7 @@
 /* What the instances of a GPU leave to others. */
 struct room {
     unsigned taken; /* bit N: memory slice N */
-    unsigned engines[ENGINES], count[MAX_MIG_PROFILES];
+    unsigned engines[ENGINES];
 };
 
 static unsigned mask(unsigned start, unsigned size)
@@ -54,7 +54,6 @@ unsigned max_mig_devices(void)
 static void take(struct room *room, const struct mig_profile *profile, unsigned start)
 {
     room->taken |= mask(start, profile->size);
-    room->count[profile - node.mig_profiles]++;
     for (unsigned i = 0; i < ENGINES; i++)
         room->engines[i] += profile->engines[i];
 }
@@ -76,11 +75,9 @@ static bool is_free(const struct room *room, const struct mig_profile *profile, 
     return (profile->starts & 1u << start) != 0 && (room->taken & mask(start, profile->size)) == 0;
 }
 
-/* The number of instances and of engines is limited too: one `+me` has all JPEG and OFA engines of an A100. */
+/* Engines are limited too: one `+me` has all JPEG and OFA engines of an A100. */
 static bool is_left(const struct room *room, const struct mig_profile *profile)
 {
-    if (room->count[profile - node.mig_profiles] >= profile->instances)
-        return false;
     for (unsigned i = 0; i < ENGINES; i++)
         if (profile->engines[i] > 0 && room->engines[i] + profile->engines[i] > largest_profile()->engines[i])
             return false;

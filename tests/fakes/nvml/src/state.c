@@ -119,13 +119,12 @@ static void inforom_line(const char *line, bool booted)
     struct device *gpu = sscanf(line, "%15s %u", address, &mode) == 2 ? find_gpu(address) : NULL;
     if (gpu == NULL)
         return;
-    bool lasting = gpu->gpu.architecture < HOPPER;
-    if (booted)
-        clear_partitions(gpu);
-    if (booted)
-        gpu->mig_mode = gpu->mig_pending = lasting && mode;
-    else if (lasting)
+    if (booted || gpu->gpu.architecture < HOPPER)
         gpu->mig_pending = mode;
+    if (booted) {
+        clear_partitions(gpu);
+        gpu->mig_mode = mode;
+    }
 }
 
 static void for_each_line(const char *text, void (*act)(const char *, bool), bool flag)
