@@ -72,7 +72,7 @@ def bring(
     """
     plans = [(gpu, plan) for gpu, plan in plan_node(gpus, desired) if plan.changes]
     found = holders.read_holders(node.root, [gpu for gpu, _plan in plans]) if plans else []
-    _refuse(plans, permissions, found)
+    _refuse(node, plans, permissions, found)
     if not plans:
         return Outcome(False, [_report(gpu, gpu) for gpu in gpus])
     if check_mode:
@@ -98,25 +98,26 @@ def bring(
 # -- refusals
 
 
-def _refuse(plans: Plans, permissions: Permissions, found: Sequence[Mapping[str, Any]]) -> None:
-    """Raise ApplyError for processes that would be disturbed, and for a change of mode that is not permitted."""
+def _refuse(node: Node, plans: Plans, permissions: Permissions, found: Sequence[Mapping[str, Any]]) -> None:
+    """Raise ApplyError for processes that would be disturbed, and for a change of mode that is not permitted or not possible."""
     for gpu, plan in plans:
-        disturbed = find_disturbed(gpu, plan)
+        disturbed = [{"pid": each.pid, "program": holders.clean(each.name)} for each in find_disturbed(gpu, plan)]
         if disturbed:
-            pids = {process.pid for process in disturbed}
-            names = holders.format_holders(holder for holder in found if holder["pid"] in pids)
+            names = holders.format_holders(disturbed)
             raise ApplyError(
                 f"GPU {gpu.index} is in use by {names}; end these processes, or drain the node, and run again", found
             )
     waiting = [gpu for gpu, plan in plans if plan.needs_reset]
-    if waiting and not permissions.reset and not permissions.reboot:
+    if not waiting or permissions.reboot:
+        return
+    if not permissions.reset:
         raise ApplyError(
             f"the change of MIG mode on {_name(waiting)} takes effect after a reset of the GPU or a reboot, and neither is allowed; set"
             " allow_gpu_reset or allow_reboot (in an inventory gpu_sharing_allow_gpu_reset or gpu_sharing_allow_reboot) to true",
             found,
         )
-    if waiting and not permissions.reboot and any(not gpu.pci_address for gpu in waiting):
-        raise ApplyError(f"the PCI address of {_name(waiting)} is unknown, so it cannot be reset; allow a reboot")
+    if not node.nvidia_smi:
+        raise ApplyError("nvidia-smi, which resets GPUs, does not exist; install it with the driver, or allow a reboot")
 
 
 def _name(gpus: Sequence[Gpu]) -> str:

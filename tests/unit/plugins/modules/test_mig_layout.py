@@ -213,6 +213,11 @@ def test_program_that_prevents_a_reset_is_named(make: Make) -> None:
             {"layout": [{"gpus": [0], "profiles": {"1g.10gb": 1}}], "strategy": "single"},
             "GPU 1 would have none",
         ),
+        (
+            "a100-40g",
+            {"layout": SMALL, "allow_gpu_reset": True, "nvidia_smi": "/nonexistent/smi"},
+            "nvidia-smi, which resets",
+        ),
         ("no-driver", {"layout": SEVEN}, "NVML does not start"),
         (
             "h100-mig",
