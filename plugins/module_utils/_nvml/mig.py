@@ -34,10 +34,10 @@ from .partitions import Compute, Gpu, Partition, Placement, Process, Profile, de
 NOT_SUPPORTED = 3
 INSUFFICIENT_RESOURCES = 23
 IN_USE = 19
-# More than any GPU has.
+# More than any GPU has, or NVML has numbers for.
 PLACEMENTS = 64
 INSTANCES = 64
-COMPUTE_PROFILES = 8
+COMPUTE_PROFILES = 16
 # A change of mode initializes the GPU.
 TIMEOUT = 300.0
 #: The newest architecture whose mode changes with a reset only.
