@@ -42,18 +42,10 @@ class Entry(NamedTuple):
 
 
 def parse_layout(raw: Any) -> tuple[Entry, ...]:
-    """The layout of a user's variable. Raises LayoutError."""
+    """The layout of a user's variable in its canonical form, which is sorted. Raises LayoutError."""
     if not isinstance(raw, (list, tuple)):
         raise LayoutError("the layout is not a list; write it as [{gpus: all, profiles: {1g.10gb: 7}}]")
     return tuple(_parse_entry(number, entry) for number, entry in enumerate(raw, 1))
-
-
-def format_layout(layout: Iterable[Entry]) -> list[dict[str, Any]]:
-    """The canonical form of the layout: sorted, and in JSON types."""
-    return [
-        {"gpus": EVERY if entry.gpus is None else list(entry.gpus), "profiles": dict(entry.profiles)}
-        for entry in layout
-    ]
 
 
 def _parse_entry(number: int, entry: Any) -> Entry:

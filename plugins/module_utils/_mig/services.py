@@ -47,8 +47,12 @@ class Services:
             for name in names:
                 self._call("stop", name)
             yield
-        finally:
-            self.start()
+        except Exception:
+            # The next run starts what does not start now.
+            with contextlib.suppress(ServiceError):
+                self.start()
+            raise
+        self.start()
 
     def start(self) -> None:
         """Start what was stopped. Raises ServiceError or FilesError."""

@@ -134,6 +134,27 @@ def test_ampere_waits_for_the_reboot(make: Make) -> None:
     assert (done["changed"], profiles(done)[0]) == (False, {"1g.5gb": 7})
 
 
+def test_mode_that_waits_is_finished_or_withdrawn(make: Make) -> None:
+    node = make("a100-40g")
+    layout = [*SMALL, {"gpus": [1], "profiles": {"7g.40gb": 1}}]
+    run(node, layout=layout, allow_reboot=True)
+    done = run(node, layout=SMALL, allow_gpu_reset=True)
+    assert [line for line in node.read_log() if "reset" in line] == ["nvidia-smi --gpu-reset -i 0000:07:00.0"]
+    assert [gpu["after"]["mode_pending"] for gpu in done["gpus"][:2]] == ["enabled", "disabled"]
+    assert (profiles(done)[:2], done["reset_required"]) == ([{"1g.5gb": 7}, {}], False)
+
+
+def test_mig_without_instances_is_restored(make: Make, nvml_builder: NvmlBuilder, tmp_path: Path) -> None:
+    node = make("h100-mig")
+    text = nvml_profile.profile_path("h100-mig").read_text().replace("mig_devices = ", "# ")
+    node.library = nvml_builder.library_of(f"empty-{tmp_path.name}", text)
+    node.spec.write_text("former\n")
+    run(node, layout=SEVEN)
+    undone = run(node, state="absent", cdi_command=["false"])
+    assert undone["gpus"][0]["after"] == {"mode": "enabled", "mode_pending": "enabled", "profiles": {}}
+    assert (node.list_files(), undone["cdi_specs"]) == ([], [])
+
+
 def start(node: MigNode, problems: str = "") -> None:
     """Start the program of the boot, without Ansible and this collection on its path."""
     program, config = (str(node.arguments()[name]) for name in ("boot_program", "boot_config"))

@@ -47,10 +47,10 @@ def test_invalid_layout_is_refused(raw: Any, words: str) -> None:
 
 def test_canonical_form_is_sorted() -> None:
     raw = [{"gpus": [1, 0], "profiles": {"3g.20gb": 1, "1g.5gb+me": 1}}, {"gpus": "all", "profiles": {}}]
-    assert layout.format_layout(layout.parse_layout(raw)) == [
-        {"gpus": [0, 1], "profiles": {"1g.5gb+me": 1, "3g.20gb": 1}},
-        {"gpus": "all", "profiles": {}},
-    ]
+    assert layout.parse_layout(raw) == (
+        layout.Entry((0, 1), (("1g.5gb+me", 1), ("3g.20gb", 1))),
+        layout.Entry(None, ()),
+    )
 
 
 SELECTED: list[tuple[Any, dict[int, Desired]]] = [
