@@ -64,29 +64,29 @@ STRUCTURES: Mapping[str, tuple[type[ctypes.Structure], str]] = {
 ENGINES = "copyEngineCount decoderCount encoderCount jpegCount ofaCount"
 SHARED = " ".join(f"shared{name[0].upper()}{name[1:]}" for name in ENGINES.split())
 COUNTS = "sliceCount instanceCount multiprocessorCount"
-OUR_COUNTS = "slices instances multiprocessors copy_engines decoders encoders jpegs ofas"
+OWN_COUNTS = "slices instances multiprocessors copy_engines decoders encoders jpegs ofas"
 SIMULATED = {
     "placement": ("nvmlGpuInstancePlacement_t", "start size", "start size"),
     "gpu_profile": (
         "nvmlGpuInstanceProfileInfo_t",
         f"id isP2pSupported {COUNTS} {ENGINES} memorySizeMB",
-        f"id p2p {OUR_COUNTS} memory_mib",
+        f"id p2p {OWN_COUNTS} memory_mib",
     ),
     "gpu_profile_v2": (
         "nvmlGpuInstanceProfileInfo_v2_t",
         f"version id isP2pSupported {COUNTS} {ENGINES} memorySizeMB name",
-        f"version id p2p {OUR_COUNTS} memory_mib name",
+        f"version id p2p {OWN_COUNTS} memory_mib name",
     ),
     "gpu_profile_v3": (
         "nvmlGpuInstanceProfileInfo_v3_t",
         f"version id {COUNTS} {ENGINES} memorySizeMB name capabilities",
-        f"version id {OUR_COUNTS} memory_mib name capabilities",
+        f"version id {OWN_COUNTS} memory_mib name capabilities",
     ),
-    "compute_profile": ("nvmlComputeInstanceProfileInfo_t", f"id {COUNTS} {SHARED}", f"id {OUR_COUNTS}"),
+    "compute_profile": ("nvmlComputeInstanceProfileInfo_t", f"id {COUNTS} {SHARED}", f"id {OWN_COUNTS}"),
     "compute_profile_v3": (
         "nvmlComputeInstanceProfileInfo_v3_t",
         f"version id {COUNTS} {SHARED} name capabilities",
-        f"version id {OUR_COUNTS} name capabilities",
+        f"version id {OWN_COUNTS} name capabilities",
     ),
     "gpu_instance_info": (
         "nvmlGpuInstanceInfo_t",
@@ -202,12 +202,12 @@ def test_reasons_of_clocks(header: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", SIMULATED)
 def test_layout_of_simulation(header: Path, tmp_path: Path, name: str) -> None:
-    type_name, fields, our_fields = SIMULATED[name]
+    type_name, fields, own_fields = SIMULATED[name]
     published = [f"sizeof({type_name})", *(f"offsetof({type_name}, {field})" for field in fields.split())]
-    ours = [f"sizeof(struct {name})", *(f"offsetof(struct {name}, {field})" for field in our_fields.split())]
+    simulated = [f"sizeof(struct {name})", *(f"offsetof(struct {name}, {field})" for field in own_fields.split())]
     expected = evaluate(header, tmp_path, iter(published))
-    found = evaluate(SIMULATION / "abi.h", tmp_path, iter(ours))
-    assert [found[each] for each in ours] == [expected[each] for each in published]
+    found = evaluate(SIMULATION / "abi.h", tmp_path, iter(simulated))
+    assert [found[each] for each in simulated] == [expected[each] for each in published]
 
 
 def test_codes_of_simulation(header: Path, tmp_path: Path) -> None:

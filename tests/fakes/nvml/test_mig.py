@@ -215,6 +215,8 @@ def test_destroy_of_used_gpu_is_refused(compose: Compose, key: str) -> None:
         ("a100-40g", "disabled", "", 0, (SUCCESS, SUCCESS), (0, 0)),
         ("a100-40g", "disabled", "process_pid = 1", 1, (SUCCESS, IN_USE), (0, 1)),
         ("a100-40g", "enabled", "", 0, (SUCCESS, RESET_REQUIRED), (1, 0)),
+        ("a100-40g", "disabled", "mig_at_once = true", 1, (SUCCESS, SUCCESS), (1, 1)),
+        ("a100-40g", "disabled", "mig_at_once = true\nmig_fault = in_use", 1, (SUCCESS, IN_USE), (0, 1)),
         ("a30", "enabled", "mig_devices = 2g.12gb", 0, (SUCCESS, IN_USE), (1, 0)),
         ("h200", "disabled", "", 1, (SUCCESS, SUCCESS), (1, 1)),
         ("h200", "disabled", "mig_fault = in_use", 1, (SUCCESS, IN_USE), (0, 1)),

@@ -101,7 +101,7 @@ def test_boot_keeps_mode_of_ampere_only(
     assert in_a_process(path, "print((gpu.modes(), gpu.mig_devices()))") == f"{(after, [])}\n"
 
 
-def test_boot_clears_gpus_that_nobody_changed(compose: Compose, tmp_path: Path) -> None:
+def test_boot_clears_unchanged_gpus(compose: Compose, tmp_path: Path) -> None:
     path = compose("h100-mig")
     assert MigGpu(path, 1).create("1g.10gb")[0] == SUCCESS
     assert len(MigGpu(path, 0).mig_devices()) == 4

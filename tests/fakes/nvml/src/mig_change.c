@@ -31,7 +31,7 @@ static nvmlReturn_t activate(struct device *gpu)
         return NVML_SUCCESS;
     if (is_held(gpu) || has_partitions(gpu))
         return NVML_ERROR_IN_USE;
-    if (gpu->gpu.architecture < HOPPER)
+    if (gpu->gpu.architecture < HOPPER && !gpu->gpu.mig_at_once)
         return NVML_ERROR_RESET_REQUIRED;
     gpu->mig_mode = gpu->mig_pending;
     return NVML_SUCCESS;

@@ -34,7 +34,7 @@ struct gpu {
     unsigned minor, brand, architecture, capability_major, capability_minor;
     unsigned temperature, power_mw, power_limit_mw, utilization_gpu, utilization_memory;
     unsigned clock_graphics, clock_memory, nvlinks, persistence, ecc, fabric;
-    unsigned process_pid, mig, mig_fault, fault;
+    unsigned process_pid, mig, mig_at_once, mig_fault, fault;
 };
 
 struct device {

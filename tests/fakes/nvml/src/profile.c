@@ -50,7 +50,8 @@ static const struct key gpu_keys[] = {
     GPU_KEY(utilization_memory, NUMBER, NULL), GPU_KEY(clock_graphics, NUMBER, NULL),
     GPU_KEY(clock_memory, NUMBER, NULL), GPU_KEY(nvlinks, NUMBER, NULL), GPU_KEY(persistence, WORD, booleans),
     GPU_KEY(ecc, WORD, booleans), GPU_KEY(fabric, WORD, booleans), GPU_KEY(process_pid, NUMBER, NULL),
-    GPU_KEY(mig, WORD, mig_modes), GPU_KEY(mig_fault, WORD, mig_faults), GPU_KEY(fault, WORD, faults), {NULL, STRING, 0, NULL}};
+    GPU_KEY(mig, WORD, mig_modes), GPU_KEY(mig_at_once, WORD, booleans),
+    GPU_KEY(mig_fault, WORD, mig_faults), GPU_KEY(fault, WORD, faults), {NULL, STRING, 0, NULL}};
 
 #define NODE_KEY(field, kind, words) {#field, kind, offsetof(struct model, field), words}
 static const struct key node_keys[] = {
