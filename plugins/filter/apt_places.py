@@ -71,7 +71,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.apt_places import find_repositories
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.apt import find_repositories
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,8 @@
 playbooks -> roles -> modules -> module_utils -> nothing. module_utils imports the standard library and itself; only the API client
 (``_kube_api``) imports Ansible and the kubernetes client, and only modules that run on the controller use it. A module that runs on a
 node imports the standard library, ``ansible.module_utils`` and module_utils. Other plugins use module_utils, too, and share in
-plugin_utils what needs a library of the controller. A role names no inventory group: it gets its hosts from the play.
+plugin_utils what needs a library of the controller. A role names no inventory group: it gets its hosts from the play. Tests of scenarios, and
+what they import from tests/, import no collection: Molecule runs them without one on their path.
 """
 
 from __future__ import annotations
@@ -56,10 +57,11 @@ def read_node_imports(node: ast.AST, package: list[str]) -> Iterator[str]:
         yield str(name.value) if isinstance(name, ast.Constant) else "?"
 
 
-def imports(path: Path) -> Iterator[tuple[int, str]]:
+def imports(path: Path, package: list[str] | None = None) -> Iterator[tuple[int, str]]:
     """Line and absolute dotted name of each import of a file, without those for type checkers.
 
-    Relative imports are resolved. A name that is imported from a package includes the package: ``from . import x`` may be a file.
+    Relative imports are resolved in the *package*; left out, it is that of this collection. A name that is imported from a package includes the
+    package: ``from . import x`` may be a file.
     """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     typing_only = {
@@ -69,7 +71,7 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
         for statement in node.body
         for child in ast.walk(statement)
     }
-    package = package_of(path)
+    package = package_of(path) if package is None else package
     for node in ast.walk(tree):
         if id(node) not in typing_only:
             yield from ((getattr(node, "lineno", 0), name) for name in read_node_imports(node, package))
@@ -139,11 +141,34 @@ def problems_of_roles() -> Iterator[str]:
                 yield f"{path.relative_to(ROOT)}:{number}: names an inventory group; give the hosts by variable or by the play"
 
 
+def find_test_files(name: str) -> Iterator[Path]:
+    """Files of tests/ that an import of *name* loads."""
+    parts = name.split(".")
+    for number in range(1, len(parts) + 1):
+        path = ROOT.joinpath("tests", *parts[:number])
+        yield from (each for each in (path.with_name(f"{path.name}.py"), path / "__init__.py") if each.is_file())
+
+
+def problems_of_scenarios() -> Iterator[str]:
+    """Tests of scenarios, and files of tests/ that they import, that import a collection."""
+    waiting = [path for path in sorted((ROOT / "molecule").rglob("*.py")) if path.parent.name != "files"]
+    known = set(waiting)
+    for path in waiting:
+        inside = path.is_relative_to(ROOT / "tests")
+        for line, name in imports(path, [*path.parent.relative_to(ROOT / "tests").parts] if inside else []):
+            if is_below(name, ("ansible_collections",)):
+                yield f"{path.relative_to(ROOT)}:{line}: imports {name}; tests of scenarios have no collection on their path"
+            new = [each for each in find_test_files(name) if each not in known]
+            known.update(new)
+            waiting += new
+
+
 def main() -> int:
     """Check all layers; prints the numbers."""
-    found = [*problems_of_module_utils(), *problems_of_modules(), *problems_of_other_plugins(), *problems_of_roles()]
+    found = [*problems_of_module_utils(), *problems_of_modules(), *problems_of_other_plugins()]
+    found += [*problems_of_roles(), *problems_of_scenarios()]
     counts = f"{len(module_utils())} files of module_utils, {len(plugin_names('modules'))} modules, {len(list_other_plugins())} other plugins"
-    return finish("layers", found, f"{counts}, the roles")
+    return finish("layers", found, f"{counts}, the roles, tests of scenarios")
 
 
 if __name__ == "__main__":

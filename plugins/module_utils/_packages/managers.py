@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Callable, ContextManager, Pattern
 
-from .apt_preferences import prefer_version
+from .apt import prefer_version
 from .request import PackageError, Request
 from .runner import LOCK_TIMEOUT
 

@@ -16,9 +16,10 @@ import time
 import typing as t
 from dataclasses import dataclass
 
+from .. import _commands, _program
 from .._config import files
 from .._config.paths import StatePaths
-from . import archive
+from . import script
 from .script import COMMAND_SECONDS
 
 #: (status, output and errors) of a command.
@@ -41,6 +42,11 @@ def sum_seconds(verification: int, hosts: int, forks: int) -> int:
     """
     further_rounds = max(-(-hosts // max(forks, 1)) - 1, 0)
     return COMMAND_SECONDS + verification + 60 + further_rounds * max(verification, 60)
+
+
+def build_archive() -> bytes:
+    """Return a ZIP archive that Python runs: the script, and the files that it imports; equal for equal sources."""
+    return _program.build_archive(script, (_commands, files))
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,7 @@ class Timer:
             "record": self.record_file,
             "armed": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
-        files.write_atomic(self._archive_file, archive.build_archive(), mode=0o600)
+        files.write_atomic(self._archive_file, build_archive(), mode=0o600)
         files.write_atomic(self.plan_file, json.dumps(plan).encode("utf-8"), mode=0o600)
         status, said = self.run(
             [

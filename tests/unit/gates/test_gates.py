@@ -256,6 +256,36 @@ def test_layers_find_inventory_groups(text, named):
     assert bool(layers.GROUP.search(text)) is named
 
 
+@pytest.mark.parametrize(
+    ("test", "fake", "importer"),
+    [
+        ("import pytest\nfrom lab.wait import until\nfrom fakes.cases import CASES\n", "import json\n", ""),
+        (f"from {PLUGINS}.module_utils import _text\n", "", "molecule/demo/present/test_demo.py:1"),
+        ("from fakes.cases import CASES\n", f"\nfrom {PLUGINS} import x\n", "tests/fakes/cases.py:2"),
+        ("from lab import wait\n", f"from {PLUGINS} import x\n", "tests/fakes/cases.py:1"),
+        # The check follows imports within functions; those for type checkers have no effect.
+        (f"def test():\n    import {PLUGINS}.x\n", "", "molecule/demo/present/test_demo.py:2"),
+        (f"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from {PLUGINS} import x\n", "", ""),
+    ],
+)
+def test_layers_report_scenario_tests_that_import_the_collection(tmp_path, monkeypatch, test, fake, importer):
+    monkeypatch.setattr(layers, "ROOT", tmp_path)
+    files = {
+        "molecule/demo/present/test_demo.py": test,
+        "molecule/demo/files/program.py": f"import {PLUGINS}\n",
+        "tests/lab/__init__.py": "",
+        "tests/lab/wait.py": "from . import shell\n",
+        "tests/lab/shell.py": "from fakes import cases\nfrom . import wait\n",
+        "tests/fakes/cases.py": fake,
+        "tests/fakes/machine.py": f"import {PLUGINS}\n",
+    }
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    found = list(layers.problems_of_scenarios())
+    assert [problem.partition(": ")[0] for problem in found] == [importer] * bool(importer)
+
+
 READS = "each host reads the variables of all hosts; group them once (run_once), then look up"
 ALL_HOSTS = "{{ ansible_play_hosts | gpu.kubernetes.host_values(hostvars, 'a') }}"
 ROLE_VARS = f'rows: "{ALL_HOSTS}"\nnodes: "{{{{ rows | map(attribute=\'node\') }}}}"\nown: "{{{{ hostvars[inventory_hostname].a }}}}"\n'

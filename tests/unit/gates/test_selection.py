@@ -142,3 +142,15 @@ def test_changed_roles_on_the_line_of_a_plugin_run_the_first_tests():
 )
 def test_quick_runs_the_unit_tests_beside_a_changed_file(name, tests):
     assert table.tests_of(name) == tests
+
+
+def test_tests_that_only_read_files_run_for_every_change(monkeypatch):
+    calls = []
+    monkeypatch.setenv("GATES_TIER", "merge")
+    monkeypatch.setattr(table, "find_reference_programs", lambda *_names, **_more: ({}, 0))
+    monkeypatch.setattr(table, "pytest", lambda *arguments, **_environment: calls.append(arguments) or 0)
+    assert table.units([]) == 0
+    folder = table.ROOT / "tests" / "unit" / "static"
+    assert {"test_playbooks.py", "test_time_limits.py"} <= {path.name for path in folder.glob("*.py")}
+    ignored = [argument.partition("=")[2] for argument in calls[0] if argument.startswith("--ignore")]
+    assert not any(folder.is_relative_to(table.ROOT / path) for path in ignored)

@@ -1,175 +1,20 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The order of plays and roles in the playbooks, their first checks, and defaults that follow other roles."""
+"""The playbooks' first checks, and defaults that follow other roles; tests/unit/static reads their files."""
 
 from __future__ import annotations
 
 import os
 import shutil
 
-import jinja2
 import pytest
-import yaml
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import HERE, ROOT
+from ansible_collections.gpu.kubernetes.tests.unit.playbook_files import find_included_role, read_plays
 
 MANIFEST = ROOT / "tests/unit/plugins/module_utils/_scheduler/fixtures/kubeadm-1.34.4.yaml"
 LOCAL = "ansible_connection=local ansible_become=false"
-# This playbook reads only the API server.
-NO_HOSTS = ("show_gpu_allocation.yml",)
-OTHER_GROUPS = {"patch_kube_scheduler.yml": "kube_control_plane"}
-PLAYBOOKS = sorted({path.name for path in (ROOT / "playbooks").glob("*.yml")} - {*NO_HOSTS})
 ROLES = ("k8s_device_plugin", "gpu_smoke_test", "gpu_verify")
-
-
-def iterate_plays(path):
-    """All plays of a playbook and of those that it imports, in their order."""
-    for play in yaml.safe_load(path.read_text()):
-        imported = play.get("ansible.builtin.import_playbook")
-        yield from iterate_plays(path.parent / imported) if imported else [play]
-
-
-def read_plays(name):
-    """The plays of a playbook without the first one of many, which only connects to the hosts."""
-    return [play for play in iterate_plays(ROOT / "playbooks" / name) if play["name"] != "Connect to the GPU hosts"]
-
-
-@pytest.mark.parametrize("playbook", PLAYBOOKS)
-def test_first_play_runs_on_a_group_that_must_have_hosts(playbook):
-    first = read_plays(playbook)[0]
-    group = OTHER_GROUPS.get(playbook, "gpu_nodes")
-    assert (first["hosts"], first["vars_files"]) == (f"{{{{ __{group} }}}}", ["vars/hosts.yml"])
-
-
-def find_cuda(name):
-    """The plays of a playbook that use the role cuda, by its entry point."""
-    found = {}
-    for play in read_plays(name):
-        for task in iterate_tasks(play.get("tasks", [])):
-            role, entry_point = find_included_role(task) or (None, None)
-            if role == "cuda":
-                found[entry_point] = play
-    return found
-
-
-def test_cuda_is_checked_before_any_change_installed_and_removed_with_the_rest():
-    check, change = read_plays("prepare_gpu_nodes.yml")[:2]
-    assert find_cuda("prepare_gpu_nodes.yml") == {"preflight": check, "prepare": change}
-    assert "cuda" in check["tags"]
-    assert find_cuda("remove_gpu_nodes.yml")["main"]["vars"]["cuda_state"] == "absent"
-
-
-@pytest.mark.parametrize("name", ["prepare_gpu_nodes.yml", "remove_gpu_nodes.yml"])
-def test_batches_are_one_host_and_then_a_tenth_of_the_hosts(name):
-    [serial] = [play["serial"] for play in read_plays(name) if "gpu_nodes_serial" in str(play.get("serial"))]
-    assert jinja2.Template(serial).render() == "[1, '10%']"
-
-
-def test_playbooks_are_short():
-    lines = {path: len(path.read_text().splitlines()) for path in (ROOT / "playbooks").rglob("*.yml")}
-    assert {path.name for path, number in lines.items() if number > (100 if path.name == "site.yml" else 60)} == set()
-    assert sum(number for path, number in lines.items() if path.parent.name == "vars") <= 40
-
-
-def iterate_tasks(tasks):
-    """The tasks of a play of playbooks/ in order, with those of blocks and imported files."""
-    for task in tasks:
-        if "block" in task:
-            yield from iterate_tasks([*task["block"], *task.get("rescue", []), *task.get("always", [])])
-        elif (imported := ROOT / "playbooks" / task.get("ansible.builtin.import_tasks", "/")).is_file():
-            yield from iterate_tasks(yaml.safe_load(imported.read_text()))
-        else:
-            yield task
-
-
-def find_included_role(task):
-    """Name and entry point of the role that a task includes; None if it includes none."""
-    included = next((task[key] for key in task if key.endswith(("import_role", "include_role"))), None)
-    return included and (included["name"].removeprefix("gpu.kubernetes."), included.get("tasks_from", "main"))
-
-
-def iterate_steps(name):
-    """Role and entry point of each step of a playbook, in order, without the leases."""
-    for play in read_plays(name):
-        yield from ((role["role"].rpartition(".")[2], "main") for role in play.get("roles", []))
-        for task in iterate_tasks(play.get("tasks", [])):
-            included = find_included_role(task)
-            if included and included[0] != "_lease":
-                yield included
-            if "__scheduler_step" in task.get("vars", {}):
-                yield "kube_scheduler_extender", task["vars"]["__scheduler_step"]
-
-
-#: The steps that change hosts, nodes or kube-scheduler: roles with their entry points, and an imported file.
-CHANGES = {
-    "runtime.yml",
-    ("cuda", "main"),
-    ("cuda", "prepare"),
-    ("gpu_node_maintenance", "begin"),
-    ("gpu_node_maintenance", "end"),
-    ("kube_scheduler_extender", "{{ __scheduler_step }}"),
-    ("kubelet_reserved", "main"),
-    ("nvidia_driver", "main"),
-    ("nvidia_driver", "prepare"),
-    ("nvidia_driver_upgrade", "absent"),
-    ("nvidia_driver_upgrade", "main"),
-    ("{{ __gpu_strategy_role }}", "node_absent"),
-    ("{{ gpu_sharing_node_plan.node_present }}", "node_present"),
-}
-
-
-def list_steps(tasks, is_held=False):
-    """Each step, and whether a block around it holds a lease from its first step on and releases it in any case."""
-    for task in tasks:
-        first, *_steps = [step for step, _held in list_steps(task.get("block", []))] or [None]
-        released = [step for step, _held in list_steps(task.get("always", []))] == [("_lease", "release")]
-        for part in ("pre_tasks", "tasks", "block", "rescue", "always"):
-            yield from list_steps(task.get(part, []), is_held or (first == ("_lease", "main") and released))
-        if step := find_included_role(task) or task.get("ansible.builtin.import_tasks"):
-            yield step, is_held
-
-
-def test_each_change_is_made_while_a_lease_is_held():
-    found = {}
-    for path in (ROOT / "playbooks").rglob("*.yml"):
-        content = yaml.safe_load(path.read_text())
-        for step, is_held in list_steps(content) if isinstance(content, list) else ():
-            found.setdefault(step, set()).add(is_held)
-    assert {step: found.get(step) for step in CHANGES} == {step: {True} for step in CHANGES}
-
-
-ENTERED_ROLE, ROLE, LEFT_ROLE = (
-    "{{ gpu_sharing_node_plan.node_present }}",
-    "{{ gpu_sharing_role }}",
-    "{{ __gpu_strategy_role }}",
-)
-#: If nodes reported shares before kube-scheduler calls the extender, their pods would get no GPU.
-CHANGE = [
-    ("gpu_sharing", "main"),
-    (ENTERED_ROLE, "preflight"),
-    ("kube_scheduler_extender", "preflight"),
-    ("kube_scheduler_extender", "restore"),
-    ("gpu_node_maintenance", "begin"),
-    (LEFT_ROLE, "node_absent"),
-    (ROLE, "cluster_present"),
-    ("kube_scheduler_extender", "endpoints"),
-    ("kube_scheduler_extender", "main"),
-    (LEFT_ROLE, "cluster_absent"),
-]
-ENTER = [("k8s_device_plugin", "main"), (ENTERED_ROLE, "node_present"), ("gpu_node_maintenance", "end")]
-TEST = [("gpu_smoke_test", "main")]
-
-
-def test_strategies_change_in_an_order_in_which_no_pod_loses_its_gpu():
-    assert list(iterate_steps("share_gpus.yml")) == [*CHANGE, *ENTER, *TEST]
-    assert list(iterate_steps("remove_gpu_nodes.yml"))[1 : len(CHANGE) + 1] == CHANGE
-    serial = {
-        task["vars"]["__scheduler_step"]: play.get("serial")
-        for play in read_plays("share_gpus.yml")
-        for task in play.get("tasks", [])
-        if "__scheduler_step" in task.get("vars", {})
-    }
-    assert serial == {"preflight": None, "restore": 1, "endpoints": None, "main": 1}
 
 
 def test_no_control_plane_is_changed_while_another_would_be_refused(run, tmp_path):
@@ -205,34 +50,17 @@ def test_no_control_plane_is_changed_while_another_would_be_refused(run, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("playbook", "inventory"),
+    ("playbook", "inventory", "group"),
     [
-        ("label_gpu_nodes.yml", "[gpus]\nnode\n"),
-        ("patch_kube_scheduler.yml", "[gpus]\nnode\n"),
-        ("site.yml", "[gpu_nodes]\n[others]\nnode\n"),
+        ("label_gpu_nodes.yml", "[gpus]\nnode\n", "gpu_nodes"),
+        ("patch_kube_scheduler.yml", "[gpus]\nnode\n", "kube_control_plane"),
+        ("site.yml", "[gpu_nodes]\n[others]\nnode\n", "gpu_nodes"),
     ],
 )
-def test_group_without_hosts_is_an_error(run, playbook, inventory):
+def test_group_without_hosts_is_an_error(run, playbook, inventory, group):
     code, output = run(inventory, ROOT / "playbooks" / playbook)
     assert code != 0
-    assert f"The inventory has no host in {OTHER_GROUPS.get(playbook, 'gpu_nodes')}; " in output
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "label_gpu_nodes",
-        "deploy_device_plugin",
-        "smoke_test_gpu_nodes",
-        "remove_gpu_nodes",
-        "show_gpu_allocation",
-    ],
-)
-def test_kubeconfig_is_checked_first(name):
-    """Only the task that ends hosts outside the run comes before it."""
-    first = next(task for task in read_plays(f"{name}.yml")[0]["pre_tasks"] if "ansible.builtin.meta" not in task)
-    assert find_included_role(first) == ("gpu_preflight", "controller")
-    assert "when" not in first
+    assert f"The inventory has no host in {group}; " in output
 
 
 def test_missing_kubeconfig_is_reported(run):

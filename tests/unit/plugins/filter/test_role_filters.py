@@ -33,6 +33,7 @@ WRONG = {
     "node_names": (["a"], {}),
     "object_references": ("name",),
     "object_states": ([{}], [[]]),
+    "refusals": ({"runtime": {}},),
     "rollback_order": ([{}], "", "host"),
     "scheduler_pod_state": ({}, {}, {}),
     "scheduler_pods": ([{}], "own"),

@@ -28,7 +28,7 @@ def test_hosts_with_different_cluster_wide_variables_are_refused(refusals):
     clusters.append({"mps": {"k8s_device_plugin_config": {"sharing": {"mps": {"resources": []}}}}})
     results = refusals(
         "k8s_device_plugin",
-        ["set_vars", "facts"],
+        ["facts"],
         *clusters,
         extra={"gpu_preflight_gpus": {"ansible_facts": {}}},
         facts={"nvml": {"source": "none", "error": None, "gpus": []}},
@@ -92,3 +92,26 @@ def test_wait_with_unready_node_fails_unless_wait_fail_is_false(evaluate_role):
     )
     assert "is not as expected after 300 s: has 0 of 1." in failures["fails"]
     assert not failures["accepted"]
+
+
+def test_nodes_with_an_unmanaged_plugin_are_refused_unless_it_leaves_or_is_adopted(evaluate_role):
+    row = {"name": "w1", "known": True, "gpu_operator": False, "unmanaged_plugins": ["kube-system/other"]}
+    common = {
+        "__k8s_device_plugin_hosts": [{"host": "h1", "node": "w1"}],
+        "__k8s_device_plugin_before": {"nodes": [row]},
+        "__k8s_device_plugin_daemon_set": "plugin",
+    }
+    hosts = {
+        "unmanaged": common,
+        "leaving": {**common, "gpu_sharing_leaving": ["w1"]},
+        "adopted": {**common, "__k8s_device_plugin_daemon_set": "other"},
+        "adopted-with-helm": {
+            **common,
+            "__k8s_device_plugin_daemon_set": "other",
+            "k8s_device_plugin_method": "helm",
+        },
+    }
+    found = evaluate_role("k8s_device_plugin", hosts, "__k8s_device_plugin_refusals")
+    (sentence,) = found["unmanaged"]
+    assert sentence.startswith("Node w1: its GPUs are already advertised by kube-system/other, and two device plugins")
+    assert found == {"unmanaged": [sentence], "leaving": [], "adopted": [], "adopted-with-helm": [sentence]}

@@ -298,6 +298,16 @@ def test_node_restores_after_all_waits_of_the_verification(evaluate_role) -> Non
     assert [int(found[name]["sum"]) / int(found["cp3"]["sum"]) for name in hosts] == [3, 2, 1]
 
 
+def test_kubernetes_version_of_a_survey_is_left_out_read_or_refused(evaluate_role) -> None:
+    """YAML reads an empty answer as nothing, and a version of two numbers as a decimal."""
+    name = "kube_scheduler_extender_kubernetes_version"
+    answers = {"nothing": None, "empty": "", "text": "1.34.4", "number": 1.3}
+    hosts = {host: {name: answer} for host, answer in answers.items()}
+    found = evaluate_role("kube_scheduler_extender", hosts, f"__{name} | default('left out', true)")
+    assert f"{name} is 1.3, a number that may have lost its last digits" in found.pop("number")
+    assert found == {"nothing": "left out", "empty": "left out", "text": "1.34.4"}
+
+
 DOCKER_LOG = f"/var/lib/docker/containers/{'a' * 64}/{'a' * 64}-json.log"
 
 

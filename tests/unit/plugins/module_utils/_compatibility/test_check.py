@@ -583,6 +583,7 @@ def test_check_compatibility_of_each_situation(
         ([P40, GH200], "open", (535, 580)),
         ([B200, T4], "open", (570, None)),
         ([ODD, K80], "proprietary", (None, 470)),
+        ([{"pci_device_id": "0f06"}], "proprietary", (None, 390)),
         ([{"pci_device_id": "0fef"}], "proprietary", (None, 367)),
         ([{"pci_device_id": "0x1DFF"}], "proprietary", (None, None)),
         ([B300], "open", (580, None)),

@@ -14,7 +14,7 @@ from typing import Sequence
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages import transaction
-from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.apt_preferences import prefer_version
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.apt import prefer_version
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.managers import MANAGERS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.request import PackageError, Request
 from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.runner import Runner

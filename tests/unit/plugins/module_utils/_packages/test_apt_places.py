@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.apt_places import (
+from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.apt import (
     find_repositories,
     read_entry_options,
 )

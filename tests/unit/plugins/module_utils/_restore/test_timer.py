@@ -18,11 +18,12 @@ import pytest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config import snapshot
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.paths import StatePaths
-from ansible_collections.gpu.kubernetes.plugins.module_utils._restore import archive, sources
+from ansible_collections.gpu.kubernetes.plugins.module_utils._restore import sources
 from ansible_collections.gpu.kubernetes.plugins.module_utils._restore.timer import (
     Programs,
     Timer,
     TimerError,
+    build_archive,
     sum_seconds,
 )
 
@@ -200,7 +201,7 @@ def test_damaged_record_is_reported(timer: Timer) -> None:
 
 
 def test_archive_is_equal_for_equal_sources() -> None:
-    assert archive.build_archive() == archive.build_archive()
+    assert build_archive() == build_archive()
 
 
 def test_list_snapshots_returns_former_files(tmp_path: Path) -> None:

@@ -1,16 +1,27 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""apt's sources of the distribution, with the options of their entries (sources.list(5)).
+"""What is special to apt: the distribution's sources with the options of their entries, and preferences for one installation.
 
-apt lists its index targets and their entries, but not the options of the entries. All entries of one repository need the same options:
-apt reads no source at all if one repository has two entries with different keys.
+apt lists its index targets and their entries, but not the options of the entries (sources.list(5)). All entries of one repository need the same
+options: apt reads no source at all if one repository has two entries with different keys.
+
+apt installs dependencies in the version that it prefers (apt_preferences(5)), and fails if the packages need them in the requested version.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import tempfile
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Iterator
 
+from .._config import files as _files
+from .request import PackageError, Request
+
+HOST_PREFERENCES = "/etc/apt/preferences"
 MANAGED_PREFIX = "/gpu-kubernetes-"
 LOCATION_FIELDS = {"types", "uris", "suites", "components", "enabled"}
 # The names of options in one-line entries.
@@ -73,3 +84,26 @@ def find_repositories(targets: str, files: dict[str, str], origin: str, suites: 
                 "options": read_entry_options(path, files[path], int(number)),
             }
     return list(found.values())
+
+
+@contextmanager
+def prefer_version(request: Request, host_preferences: str = HOST_PREFERENCES) -> Iterator[Request]:
+    """Yield the request with preferences for its version, for all packages, before the ones in the host's file.
+
+    Raises PackageError if they cannot be written.
+    """
+    version = request.version or ""
+    # Preferences for * would have a lower priority than those of other files for package names.
+    pin = version if "-" in version else f"{version}-*"
+    text = f"Package: /./\nPin: version {pin}\nPin-Priority: 1002\n\n".encode("ascii")
+    with ExitStack() as stack:
+        try:
+            path = os.path.join(
+                stack.enter_context(tempfile.TemporaryDirectory(prefix="gpu-kubernetes-")), "preferences"
+            )
+            _files.write_atomic(path, text + (_files.read_bytes(host_preferences) or b""), mode=0o644)
+        except (OSError, _files.FilesError) as error:
+            raise PackageError(
+                f"Cannot write apt preferences for {version} ({str(error).rstrip('.')}): correct that, and run again"
+            ) from error
+        yield replace(request, preferences=path)

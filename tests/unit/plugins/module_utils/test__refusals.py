@@ -1,0 +1,224 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The refusals of roles before any change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._refusals import find_refusals
+
+#: Facts and parameters of each subject with which nothing is refused.
+ACCEPTED: dict[str, dict[str, Any]] = {
+    "platform": {
+        "allow_unsupported": False,
+        "architecture": "x86_64",
+        "processors": ["x86_64", "aarch64"],
+        "distribution": "Debian",
+        "major_version": "12",
+        "releases": ["12", "13"],
+    },
+    "runtime": {
+        "name": "containerd",
+        "kubelet": {"daemon": "containerd", "endpoint": "unix:///run/containerd/containerd.sock"},
+        "distribution": None,
+        "hint": "",
+        "config_path": "/etc/containerd/config.toml",
+        "socket": "/run/containerd/containerd.sock",
+    },
+    "gpus": {"found": True, "error": "", "driver_works": True, "require_gpu": True, "require_driver": True},
+    "node": {
+        "name": "w1",
+        "error": "",
+        "hosts": ["w1"],
+        "exists": True,
+        "reported": "containerd://2.1.4",
+        "runtime": "containerd",
+    },
+    "device_plugin": {
+        "hosts": [{"host": "h1", "node": "w1"}],
+        "nodes": [{"name": "w1", "known": True, "gpu_operator": False, "unmanaged_plugins": []}],
+        "leaving": [],
+        "adopted": ["kube-system/plugin"],
+    },
+}
+BROKEN = {"error": "the driver does not answer; install it again.", "driver_works": False}
+K3S = {"distribution": "k3s", "hint": "put a drop-in into its folder"}
+DOCKERD = {"daemon": "docker", "endpoint": "unix:///run/cri-dockerd.sock"}
+SECOND = {"daemon": "containerd", "endpoint": "unix:///var/run/second.sock"}
+NONE = {"daemon": None, "endpoint": None}
+
+
+def make_nodes(**plugins: list[str]) -> list[dict[str, Any]]:
+    """Rows of gpu_nodes_info for nodes with these device plugins."""
+    return [
+        {"name": name, "known": True, "gpu_operator": False, "unmanaged_plugins": found}
+        for name, found in plugins.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("subject", "facts", "sentences"),
+    [
+        *((subject, {}, []) for subject in ACCEPTED),
+        (
+            "platform",
+            {"architecture": "riscv64", "major_version": "3"},
+            [
+                "the processor architecture riscv64 is not supported; use a host with x86_64 or aarch64.",
+                (
+                    "Debian 3 is not supported; use a distribution and a release that the guide on support lists, or set "
+                    "gpu_preflight_allow_unsupported to try it."
+                ),
+            ],
+        ),
+        ("platform", {"major_version": "3", "allow_unsupported": True}, []),
+        ("platform", {"major_version": "n/a", "releases": ["*"]}, []),
+        (
+            "runtime",
+            K3S,
+            [
+                (
+                    "k3s brings its own containerd; put a drop-in into its folder, or set containerd_nvidia_config_path and "
+                    "containerd_nvidia_service to the containerd that the kubelet uses."
+                )
+            ],
+        ),
+        ("runtime", {**K3S, "config_path": "/etc/other.toml"}, []),
+        ("runtime", {**K3S, "name": "docker", "kubelet": DOCKERD, "socket": "/run/docker/docker.sock"}, []),
+        (
+            "runtime",
+            {"name": "docker"},
+            [
+                (
+                    "container_runtime is docker, but the kubelet uses unix:///run/containerd/containerd.sock, so that pods would not get the "
+                    "NVIDIA runtime; leave container_runtime out."
+                )
+            ],
+        ),
+        (
+            "runtime",
+            {"kubelet": SECOND},
+            [
+                (
+                    "the kubelet uses /run/second.sock, and not /run/containerd/containerd.sock, whose daemon would get the NVIDIA runtime; set "
+                    "containerd_nvidia_socket, _service and _config_path to the daemon that the kubelet uses."
+                )
+            ],
+        ),
+        ("runtime", {"kubelet": SECOND, "socket": "/var/run/second.sock"}, []),
+        ("runtime", {"kubelet": NONE}, []),
+        # The API of another daemon than the requested one is reported once, not twice.
+        (
+            "runtime",
+            {"kubelet": DOCKERD},
+            [
+                (
+                    "container_runtime is containerd, but the kubelet uses unix:///run/cri-dockerd.sock, so that pods would not get the NVIDIA "
+                    "runtime; leave container_runtime out."
+                )
+            ],
+        ),
+        (
+            "gpus",
+            {"found": False},
+            [
+                (
+                    "no NVIDIA GPU was found; take the host out of the group of GPU nodes, look at its slots and its hypervisor, or set "
+                    "gpu_preflight_require_gpu to false for it."
+                )
+            ],
+        ),
+        ("gpus", {"found": False, "require_gpu": False, "driver_works": False}, []),
+        ("gpus", BROKEN, [BROKEN["error"]]),
+        ("gpus", {**BROKEN, "require_gpu": False}, [BROKEN["error"]]),
+        ("gpus", {**BROKEN, "found": False}, [BROKEN["error"]]),
+        ("gpus", {**BROKEN, "require_driver": False}, []),
+        # Some GPUs are lost, and the others work.
+        ("gpus", {**BROKEN, "driver_works": True}, []),
+        (
+            "node",
+            {"error": "no answer.", "exists": False, "reported": ""},
+            [
+                "no answer.",
+                "the cluster has no node w1; join the host to the cluster, or set gpu_node_name to the name of its node.",
+                (
+                    "the kubelet of node w1 uses a runtime that it does not report and not containerd, so that pods would not get the NVIDIA "
+                    "runtime; set container_runtime to the one that it uses, or take the host out of the group of GPU nodes."
+                ),
+            ],
+        ),
+        (
+            "node",
+            {"hosts": ["w1", "w2"]},
+            ["w1 and w2 have the same node name w1; give each host a name of its own, or a gpu_node_name."],
+        ),
+        ("node", {"runtime": "crio", "reported": "cri-o://1.34.0"}, []),
+        (
+            "node",
+            {"runtime": "docker"},
+            [
+                (
+                    "the kubelet of node w1 uses containerd://2.1.4 and not docker, so that pods would not get the NVIDIA runtime; set "
+                    "container_runtime to the one that it uses, or take the host out of the group of GPU nodes."
+                )
+            ],
+        ),
+        (
+            "device_plugin",
+            {"hosts": [{"host": "h1", "node": "w1"}, {"host": "h2", "node": "w2"}, {"host": "h3", "node": "w3"}]},
+            [
+                "Host h2, h3: the cluster has no node w2, w3, so join the host first or set gpu_node_name to its Kubernetes name.",
+            ],
+        ),
+        (
+            "device_plugin",
+            {"nodes": [{**node, "gpu_operator": True} for node in make_nodes(w1=[], w2=[])]},
+            [
+                (
+                    "Node w1, w2: NVIDIA's GPU Operator deploys the device plugin here, so leave this role out, or set the node's label "
+                    "nvidia.com/gpu.deploy.device-plugin to false first."
+                )
+            ],
+        ),
+        (
+            "device_plugin",
+            {
+                "nodes": make_nodes(w1=["a/x", "b/y"], w2=["b/y"], w3=["a/x"], w4=["kube-system/plugin"]),
+                "leaving": ["w3"],
+            },
+            [
+                (
+                    "Node w1, w2: its GPUs are already advertised by a/x, b/y, and two device plugins would allocate the same GPUs twice, so "
+                    "remove that one first."
+                )
+            ],
+        ),
+        (
+            "device_plugin",
+            {"nodes": make_nodes(w1=["kube-system/plugin"]), "adopted": []},
+            [
+                (
+                    "Node w1: its GPUs are already advertised by kube-system/plugin, and two device plugins would allocate the same GPUs twice, so "
+                    "remove that one first."
+                )
+            ],
+        ),
+    ],
+)
+def test_find_refusals_returns_the_sentences_on_a_subject(
+    subject: str, facts: dict[str, Any], sentences: list[str]
+) -> None:
+    assert find_refusals({subject: {**ACCEPTED[subject], **facts}}) == sentences
+
+
+def test_find_refusals_returns_the_sentences_in_the_order_of_the_subjects() -> None:
+    platform = {**ACCEPTED["platform"], "architecture": "riscv64"}
+    runtime = {**ACCEPTED["runtime"], **K3S}
+    found = find_refusals({"runtime": runtime, "platform": platform})
+    assert [sentence.split()[0] for sentence in found] == ["k3s", "the"]
+    with pytest.raises(KeyError):
+        find_refusals({"weather": {}})
