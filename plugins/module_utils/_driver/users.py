@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from typing import Any, Iterable
+from typing import Any, Iterable, Iterator
 
 # The second folder is where the driver of a driver container keeps its devices.
 DEVICE = re.compile(r"(/run/nvidia/driver)?/dev/(nvidia|gdrdrv)")
@@ -22,7 +23,17 @@ def read_users(root: str = "/") -> list[dict[str, Any]]:
     Processes that cannot be read are left out.
     """
     nodes = _list_display_nodes(root)
-    return [_describe(root, pid) for pid in _list_pids(root) if _has_device(root, pid, nodes)]
+    return [
+        _describe(root, pid)
+        for pid in _list_pids(root)
+        if any(target in nodes or DEVICE.match(target) for target in _read_files(root, pid))
+    ]
+
+
+def read_device_users(root: str, devices: Iterable[str]) -> list[dict[str, Any]]:
+    """The processes that hold one of the *devices* open, as read_users returns them, with those that each holds as ``devices``."""
+    held = {pid: sorted(set(devices).intersection(_read_files(root, pid))) for pid in _list_pids(root)}
+    return [{**_describe(root, pid), "devices": names} for pid, names in held.items() if names]
 
 
 def format_users(found: Iterable[dict[str, Any]]) -> list[str]:
@@ -59,16 +70,12 @@ def _list_display_nodes(root: str) -> frozenset[str]:
     )
 
 
-def _has_device(root: str, pid: int, nodes: frozenset[str]) -> bool:
+def _read_files(root: str, pid: int) -> Iterator[str]:
+    """The paths of the files that the process holds open."""
     folder = os.path.join(root, "proc", str(pid), "fd")
     for name in _list_folder(folder):
-        try:
-            target = os.readlink(os.path.join(folder, name))
-        except OSError:
-            continue
-        if target in nodes or DEVICE.match(target):
-            return True
-    return False
+        with contextlib.suppress(OSError):
+            yield os.readlink(os.path.join(folder, name))
 
 
 def _describe(root: str, pid: int) -> dict[str, Any]:

@@ -10,16 +10,13 @@ has restored, and ``restore.pyz`` what it starts.
 from __future__ import annotations
 
 import contextlib
-import inspect
-import io
 import json
 import os
 import time
 import typing as t
-import zipfile
 from dataclasses import dataclass
 
-from .. import _commands
+from .. import _commands, _program
 from .._config import files
 from .._config.paths import StatePaths
 from . import script
@@ -30,8 +27,6 @@ Run = t.Callable[[t.Sequence[str]], t.Tuple[int, str]]
 
 #: Seconds to wait for a restore that has begun.
 RESTORE_SECONDS = 600
-#: What Python runs in the archive.
-_MAIN = "import sys\n\nfrom gpu_kubernetes._restore.script import main\n\nsys.exit(main(sys.argv[1:]))\n"
 _RUNNING = ("active", "activating", "deactivating", "reloading")
 
 
@@ -51,22 +46,7 @@ def sum_seconds(verification: int, hosts: int, forks: int) -> int:
 
 def build_archive() -> bytes:
     """Return a ZIP archive that Python runs: the script, and the files that it imports; equal for equal sources."""
-    package = "gpu_kubernetes"
-    sources = {
-        "__main__.py": _MAIN,
-        f"{package}/__init__.py": "",
-        f"{package}/_commands.py": inspect.getsource(_commands),
-        f"{package}/_config/__init__.py": "",
-        f"{package}/_config/files.py": inspect.getsource(files),
-        f"{package}/_restore/__init__.py": "",
-        f"{package}/_restore/script.py": inspect.getsource(script),
-    }
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w") as archive:
-        for name, text in sources.items():
-            # With a fixed date.
-            archive.writestr(zipfile.ZipInfo(name), text)
-    return data.getvalue()
+    return _program.build_archive(script, (_commands, files))
 
 
 @dataclass(frozen=True)

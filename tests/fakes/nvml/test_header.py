@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import details, device, library
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import details, device, library, mig
 
 # NVIDIA's Go bindings contain the header.
 MODULE = "github.com/NVIDIA/go-nvml@v0.13.4-1"
@@ -43,6 +43,22 @@ STRUCTURES: Mapping[str, tuple[type[ctypes.Structure], str]] = {
     "nvmlGpuInstanceInfo_t": (device.Instance, "device id profileId placement.start placement.size"),
     "nvmlProcessInfo_v2_t": (device.Process, "pid usedGpuMemory gpuInstanceId computeInstanceId"),
     "nvmlProcessInfo_v1_t": (device.ProcessV1, "pid usedGpuMemory"),
+    "nvmlGpuInstanceProfileInfo_v2_t": (
+        mig.ProfileV2,
+        (
+            "version id isP2pSupported sliceCount instanceCount multiprocessorCount copyEngineCount decoderCount encoderCount"
+            " jpegCount ofaCount memorySizeMB name"
+        ),
+    ),
+    "nvmlGpuInstancePlacement_t": (mig.PlacementInfo, "start size"),
+    "nvmlComputeInstanceProfileInfo_t": (
+        mig.ComputeProfile,
+        (
+            "id sliceCount instanceCount multiprocessorCount sharedCopyEngineCount sharedDecoderCount sharedEncoderCount"
+            " sharedJpegCount sharedOfaCount"
+        ),
+    ),
+    "nvmlComputeInstanceInfo_t": (mig.ComputeInfo, "device gpuInstance id profileId placement.start placement.size"),
 }
 #: Structures of the simulation's abi.h: the header's name, and the names of the fields there and here.
 ENGINES = "copyEngineCount decoderCount encoderCount jpegCount ofaCount"
@@ -108,6 +124,12 @@ CODES = {
     "NVML_ERROR_DRIVER_NOT_LOADED": library.DRIVER_NOT_LOADED,
     "NVML_ERROR_FUNCTION_NOT_FOUND": library.FUNCTION_NOT_FOUND,
     "NVML_ERROR_GPU_IS_LOST": library.GPU_IS_LOST,
+    "NVML_ERROR_NOT_SUPPORTED": mig.NOT_SUPPORTED,
+    "NVML_ERROR_NO_PERMISSION": library.NO_PERMISSION,
+    "NVML_ERROR_IN_USE": mig.IN_USE,
+    "NVML_ERROR_INSUFFICIENT_RESOURCES": mig.INSUFFICIENT_RESOURCES,
+    "NVML_DEVICE_ARCH_AMPERE": mig.PENDING_ARCHITECTURE,
+    "NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED": 0,
     "NVML_ERROR_LIB_RM_VERSION_MISMATCH": library.VERSION_MISMATCH,
     "NVML_NVLINK_MAX_LINKS": details.LINKS,
     # Values that `details` has as positions in a list, and `binding` as numbers.
