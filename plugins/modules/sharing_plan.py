@@ -57,6 +57,10 @@ options:
         type: str
         choices: ["", single, mixed]
         default: ""
+      differs:
+        description: Whether the GPUs themselves differ from what is declared, such as in their MIG devices.
+        type: bool
+        default: false
       resource_name:
         description: The resource that this plugin registers.
         type: str
@@ -229,6 +233,7 @@ HOST: dict[str, dict[str, Any]] = {
     "replicas": {"type": "int", "default": 0},
     "rename": {"type": "bool", "default": False},
     "mig_strategy": {"type": "str", "choices": ["", *MIG_STRATEGIES], "default": ""},
+    "differs": {"type": "bool", "default": False},
     "resource_name": {"type": "str", "default": "nvidia.com/gpu"},
     "gpus": {"type": "int", "default": -1},
     "kept": {"type": "list", "elements": "str", "default": []},

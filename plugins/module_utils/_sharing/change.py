@@ -30,6 +30,8 @@ class Change:
     replaced: Strategy | None
     # Tags that the change requires and the run does not have.
     missing_tags: Sequence[str]
+    # Whether the node's configuration of NVIDIA's device plugin changes, or what its GPUs offer.
+    changes: bool = False
     # The node's configuration of NVIDIA's device plugin afterwards.
     config: NodeConfig = field(default_factory=NodeConfig)
 
@@ -61,7 +63,7 @@ class Change:
     @property
     def enters_host_role(self) -> bool:
         """Return whether a role changes the host before NVIDIA's device plugin may start there."""
-        return self.serves and self.to is not None and bool(self.to.host_role) and self.node.config != self.config.name
+        return self.serves and self.to is not None and bool(self.to.host_role) and self.changes
 
     @property
     def is_change(self) -> bool:
@@ -118,13 +120,13 @@ def plan_change(host: Host, node: NodeState, cluster: Cluster) -> Change:
     config = NodeConfig(node.config)
     if declared or not node.config:
         config = build_config(host.config, to, host.request, host.resource_name)
-    changes = node.config != config.name
+    changes = node.config != config.name or (host.differs and to.mig)
     leaves = [row for row in WITH_NODE_ROLE if row is not to and (node.has(row) or row in node.changing)]
     leaves += [to] if to.restarts and changes and (node.has(to) or to in node.changing) else []
     replaced = None if host.gpus == 0 else _find_replaced(host, node, to, changes)
     acts = bool(set(ACTING_TAGS).intersection(cluster.run_tags))
     missing = sorted(set(REQUIRED_TAGS).difference(cluster.run_tags)) if acts else []
-    return Change(host, node, to, leaves, replaced, missing, config)
+    return Change(host, node, to, leaves, replaced, missing, changes, config)
 
 
 def _find_replaced(host: Host, node: NodeState, to: Strategy, changes: bool) -> Strategy | None:

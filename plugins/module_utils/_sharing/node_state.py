@@ -34,6 +34,8 @@ class Host:
     resource_name: str = "nvidia.com/gpu"
     # The number of working GPUs; None if it is unknown.
     gpus: int | None = None
+    # Whether the GPUs themselves differ from what is declared, such as in their MIG devices.
+    differs: bool = False
     # Strategies that keep files of this host, and those that may be removed while pods hold their resources.
     kept: Sequence[str] = ()
     remove_used: Sequence[str] = ()

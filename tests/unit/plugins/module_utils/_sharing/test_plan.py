@@ -132,6 +132,13 @@ def test_another_configuration_of_a_strategy_is_a_change(before, after, absent):
     assert f"shared as {before}, {before} is requested, and pods hold GPUs" in sentence
 
 
+def test_another_layout_of_mig_devices_is_a_change():
+    row = plan_one(node("mig"), "mig", differs=True)
+    assert (row["from"], row["cordon"], row["node_absent"]) == (["mig"], True, [NVIDIA_ROLE])
+    assert row["node_present"] == ["mig", NVIDIA_ROLE]
+    assert plan_one(node("exclusive"), "exclusive", differs=True)["steps"] == []
+
+
 @pytest.mark.parametrize("strategy", ["time_slicing", "mps", "mig"])
 def test_undeclared_node_keeps_its_configuration(strategy):
     row = plan_one(node(strategy, allocated=1))

@@ -1,0 +1,43 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Compares a layout with the facts of GPUs, for the plan of a change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Mapping
+
+from .._nvml.partitions import Gpu
+from .layout import LayoutError, count_slots, parse_layout, select
+
+_MODES = {"enabled": True, "disabled": False}
+
+
+def differs(facts: Mapping[str, Any], layout: Any) -> bool:
+    """Return whether the GPUs of ``ansible_facts.nvml`` have other MIG devices than the layout.
+
+    False for a layout or facts that cannot be read: the module mig_layout refuses these.
+    """
+    gpus = [each for each in facts.get("gpus") or [] if not each.get("lost") and each.get("index") is not None]
+    if facts.get("source") != "nvml" or not gpus:
+        return False
+    try:
+        desired = select(parse_layout(layout), [_read_gpu(each) for each in gpus])
+    except LayoutError:
+        return False
+    return any(
+        (desired[gpu["index"]].mode, count_slots(desired[gpu["index"]].slots))
+        != (gpu["mig_mode"] == "enabled", _count_devices(gpu))
+        for gpu in gpus
+        if gpu["index"] in desired
+    )
+
+
+def _read_gpu(gpu: Mapping[str, Any]) -> Gpu:
+    mode = _MODES.get(str(gpu.get("mig_mode")))
+    return Gpu(gpu["index"], str(gpu.get("uuid")), str(gpu.get("pci_address")), name=str(gpu.get("name")), mode=mode)
+
+
+def _count_devices(gpu: Mapping[str, Any]) -> dict[str, int]:
+    return dict(Counter(str(each.get("name") or "").rpartition(" ")[2] for each in gpu.get("mig_devices") or []))
