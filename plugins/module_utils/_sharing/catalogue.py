@@ -103,7 +103,7 @@ class Strategy:
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON types, with ``exclusions``: requirements of a node affinity that keep pods off the strategy's nodes."""
         exclusions = [{"key": key, "operator": "NotIn", "values": [value]} for key, value in self.label.items()]
-        return {**asdict(self), "by_nvidia": self.by_nvidia, "exclusions": exclusions}
+        return {**asdict(self), "by_nvidia": self.by_nvidia, "node_role": self.node_role, "exclusions": exclusions}
 
 
 #: By name, in the order in which they are named where a host has several.
@@ -113,7 +113,7 @@ STRATEGIES = {
         Strategy("exclusive", NVIDIA_RESOURCES),
         Strategy("time_slicing", NVIDIA_RESOURCES, sharing_section="timeSlicing"),
         Strategy("mps", NVIDIA_RESOURCES, sharing_section="mps", host_role="mps", restarts=True, in_cluster=True),
-        Strategy("mig", NVIDIA_RESOURCES, mig=True, host_role="mig", host_record="state/mig-layout.json"),
+        Strategy("mig", NVIDIA_RESOURCES, mig=True, host_role="mig", host_record="state/mig.json"),
         Strategy(
             "gpushare",
             ("aliyun.com/gpu-mem",),
