@@ -16,7 +16,7 @@ positional: _input
 options:
   _input:
     description: Facts and parameters of each subject, of V(platform), V(runtime), V(gpus), V(node), V(device_plugin), V(mps),
-      V(mps_experience) and V(gpu_users).
+      V(client_failures) and V(gpu_users).
     type: dict
     required: true
 """

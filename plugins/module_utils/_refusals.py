@@ -160,19 +160,19 @@ def check_mps(facts: Facts) -> Iterator[str]:
         )
 
 
-def check_mps_experience(facts: Facts) -> Iterator[str]:
+def check_client_failures(facts: Facts) -> Iterator[str]:
     """Yield where users have found fewer clients than MPS should serve: https://github.com/NVIDIA/k8s-device-plugin/issues/1118."""
     for gpu in {gpu.get("name"): gpu for gpu in facts["gpus"]}.values():
-        known = [model for model in MPS_EXPERIENCE if model in str(gpu.get("name")).split()]
-        if known and facts["replicas"] > MPS_EXPERIENCE[known[0]]:
+        known = [model for model in WORKING_CLIENTS if model in str(gpu.get("name")).split()]
+        if known and facts["replicas"] > WORKING_CLIENTS[known[0]]:
             yield (
-                f"with more than {MPS_EXPERIENCE[known[0]]} pods on one {known[0]}, clients of MPS failed for other users (NVIDIA/k8s-device-plugin#1118); "
+                f"with more than {WORKING_CLIENTS[known[0]]} pods on one {known[0]}, clients of MPS failed for other users (NVIDIA/k8s-device-plugin#1118); "
                 f"try {facts['replicas']} before you rely on them."
             )
 
 
 #: By model, the number of clients on one GPU that has worked.
-MPS_EXPERIENCE = {"A16": 5, "T4": 21, "A30": 30}
+WORKING_CLIENTS = {"A16": 5, "T4": 21, "A30": 30}
 
 
 def check_gpu_users(facts: Facts) -> Iterator[str]:
@@ -215,6 +215,6 @@ CHECKS = {
     "node": check_node,
     "device_plugin": check_device_plugin,
     "mps": check_mps,
-    "mps_experience": check_mps_experience,
+    "client_failures": check_client_failures,
     "gpu_users": check_gpu_users,
 }

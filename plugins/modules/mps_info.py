@@ -98,6 +98,7 @@ def main() -> None:
         module.exit_json(changed=False, program=program, limits={})
     if program is None:
         module.fail_json(msg=f"The host has no {control.PROGRAM}; install the driver's package that has it.")
+        return
     desired = compute_limits([gpu for gpu in params["gpus"] if not gpu.get("lost")], replicas)
     pipe = control.get_pipe(params["path"], params["resource"])
     end = time.monotonic() + params["wait_timeout"]

@@ -56,7 +56,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "handler": "nvidia",
         "nvidia": "nvidia",
     },
-    "mps_experience": {"gpus": [{"name": "NVIDIA A16"}, {"name": "NVIDIA A16"}, {"name": "Tesla T4"}], "replicas": 5},
+    "client_failures": {"gpus": [{"name": "NVIDIA A16"}, {"name": "NVIDIA A16"}, {"name": "Tesla T4"}], "replicas": 5},
     "gpu_users": {
         "gpus": [
             {
@@ -314,7 +314,7 @@ def make_nodes(**plugins: list[str]) -> list[dict[str, Any]]:
             ],
         ),
         (
-            "mps_experience",
+            "client_failures",
             {"replicas": 22},
             [
                 f"with more than {most} pods on one {model}, clients of MPS failed for other users (NVIDIA/k8s-device-plugin#1118); try 22 before you "
@@ -322,7 +322,7 @@ def make_nodes(**plugins: list[str]) -> list[dict[str, Any]]:
                 for model, most in (("A16", 5), ("T4", 21))
             ],
         ),
-        ("mps_experience", {"replicas": 48, "gpus": [{"name": "NVIDIA T400"}, {"name": None}]}, []),
+        ("client_failures", {"replicas": 48, "gpus": [{"name": "NVIDIA T400"}, {"name": None}]}, []),
         (
             "gpu_users",
             {

@@ -69,7 +69,7 @@ def check_containers(spec):
     assert {name: each["command"] for name, each in containers.items()} == {
         "mps-control-daemon-mounts": ["mps-control-daemon", "mount-shm"],
         "mps-control-daemon-init": ["config-manager"],
-        "mps-control-daemon-ctr": ["mps-control-daemon"],
+        "mps-control-daemon-ctr": ["/usr/bin/mps-control-daemon"],
         "mps-control-daemon-sidecar": ["config-manager"],
     }
     privileged = [name for name, each in containers.items() if each["securityContext"].get("privileged")]
@@ -89,7 +89,8 @@ def check_containers(spec):
         "config": None,
     }
     env = {each["name"]: each.get("value") for each in containers["mps-control-daemon-sidecar"]["env"]}
-    assert (env["PROCESS_TO_SIGNAL"], env["SIGNAL"], env["ONESHOT"]) == ("/usr/bin/mps-control-daemon", "1", "false")
+    assert [env["PROCESS_TO_SIGNAL"]] == containers["mps-control-daemon-ctr"]["command"]
+    assert (env["SIGNAL"], env["ONESHOT"]) == ("1", "false")
     env = [each["name"] for each in containers["mps-control-daemon-ctr"]["env"]]
     assert env == ["NODE_NAME", "CONFIG_FILE", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"]
     # The shared memory of all pods counts as the container's.
