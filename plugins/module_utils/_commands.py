@@ -13,7 +13,7 @@ import contextlib
 import errno
 import os
 import subprocess
-from typing import Mapping, Sequence
+from typing import IO, Mapping, Sequence
 
 #: Seconds that a program may run if its caller gives no limit.
 LIMIT = 300
@@ -28,19 +28,24 @@ def run(
     environment: Mapping[str, str] | None = None,
     seconds: float | None = None,
     limit: float = LIMIT,
+    text: str = "",
 ) -> tuple[int, str, str]:
     """Return the exit status, the output and the errors of *command*, run with *environment* on top of this process's own.
+
+    It reads *text* from its standard input.
 
     The status is negative if a signal ended it. A program that runs longer than *limit* seconds is killed; then the status is TIMED_OUT, and
     the errors end with a sentence. Raises OSError if the program cannot be started. With *seconds*, these are the limit, and TimeoutError,
     which is an OSError too, is raised instead.
     """
     # In memory and not through pipes: a daemon that the program starts may keep its output open, and nobody waits for its end.
-    with os.fdopen(os.memfd_create("output"), "w+b") as output, os.fdopen(os.memfd_create("errors"), "w+b") as errors:
+    with _open_memory("input") as given, _open_memory("output") as output, _open_memory("errors") as errors:
+        given.write(text.encode("utf-8"))
+        given.seek(0)
         # Not run_command, which can lose output: see above.
         process = subprocess.Popen(  # pylint: disable=ansible-bad-function,consider-using-with
             list(command),
-            stdin=subprocess.DEVNULL,
+            stdin=given if text else subprocess.DEVNULL,
             stdout=output,
             stderr=errors,
             env={**os.environ, **(environment or {})},
@@ -54,6 +59,10 @@ def run(
         if status is None:
             return TIMED_OUT, said, f"{complained}{command[0]} has not ended within {limit:g} seconds and was killed\n"
         return status, said, complained
+
+
+def _open_memory(name: str) -> IO[bytes]:
+    return os.fdopen(os.memfd_create(name), "w+b")
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:

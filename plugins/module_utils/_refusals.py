@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterator, Mapping, Sequence
 
 CONTAINERD_PATH = "/etc/containerd/config.toml"
 #: How a node names its runtime in containerRuntimeVersion.
@@ -124,10 +124,97 @@ def check_device_plugin(facts: Facts) -> Iterator[str]:
         )
 
 
+def check_mps(facts: Facts) -> Iterator[str]:
+    """Yield why MPS cannot share the GPUs, which are those of nvml_facts, among *replicas* clients each.
+
+    *program* is the path of the driver's control program. *handler* is the runtime that pods of the control daemon get, *nvidia* what it has to be.
+    GPUs that are *leaving* MIG have another mode before the daemon starts.
+    """
+    working = [gpu for gpu in facts["gpus"] if not gpu.get("lost")]
+    if working and facts["source"] == "pci":
+        yield "its GPUs have no working driver; install or repair the driver first."
+        return
+    sliced = [gpu for gpu in working if gpu.get("mig_mode") == "enabled"]
+    if sliced and not facts["leaving"]:
+        yield f"{_name_gpus(sliced)} in MIG mode, which MPS does not support; switch it off (nvidia-smi -mig 0), or set gpu_sharing_strategy to mig."
+    old = [gpu for gpu in working if _read_capability(gpu) < (7, 0)]
+    if old:
+        yield (
+            f"{_name_gpus(old)} of a compute capability below 7.0, where MPS limits neither memory nor threads; set another gpu_sharing_strategy "
+            "for this host."
+        )
+    most = min([16 if _read_capability(gpu) < (7, 5) else 48 for gpu in working] or [48])
+    if facts["replicas"] > most:
+        yield (
+            f"{facts['replicas']} pods are to share a GPU, and MPS serves at most {most} on a GPU of this host; set gpu_sharing_replicas to {most} or less."
+        )
+    if not facts["program"]:
+        yield (
+            "nvidia-cuda-mps-control is missing, which NVIDIA's runtime adds to the pod of the control daemon; install the driver's package that has it "
+            "(nvidia-cuda-mps on Debian), and regenerate the CDI specification if there is one."
+        )
+    if facts["handler"] != facts["nvidia"]:
+        yield (
+            f"pods of the control daemon get the runtime {facts['handler'] or 'of a daemon that does not answer'}, which adds no driver; set "
+            "k8s_device_plugin_runtime_class, or make NVIDIA's runtime the default (set_default of the runtime's role)."
+        )
+
+
+def check_client_failures(facts: Facts) -> Iterator[str]:
+    """Yield where users have found fewer clients than MPS should serve: https://github.com/NVIDIA/k8s-device-plugin/issues/1118."""
+    for gpu in {gpu.get("name"): gpu for gpu in facts["gpus"]}.values():
+        known = [model for model in WORKING_CLIENTS if model in str(gpu.get("name")).split()]
+        if known and facts["replicas"] > WORKING_CLIENTS[known[0]]:
+            yield (
+                f"with more than {WORKING_CLIENTS[known[0]]} pods on one {known[0]}, clients of MPS failed for other users (NVIDIA/k8s-device-plugin#1118); "
+                f"try {facts['replicas']} before you rely on them."
+            )
+
+
+#: By model, the number of clients on one GPU that has worked.
+WORKING_CLIENTS = {"A16": 5, "T4": 21, "A30": 30}
+
+
+def check_gpu_users(facts: Facts) -> Iterator[str]:
+    """Yield which processes compute on the GPUs beside MPS, which would get no GPU or keep MPS off it. Their names are untrusted input."""
+    users = {
+        f"{_clean(process.get('name'))} (pid {process['pid']})": None
+        for gpu in facts["gpus"]
+        for process in gpu.get("processes") or []
+        if process["type"] != "graphics" and not str(process.get("name")).startswith(MPS_PROGRAMS)
+    }
+    if users:
+        more = f" and {len(users) - MOST_NAMED} more" if len(users) > MOST_NAMED else ""
+        yield f"{', '.join(list(users)[:MOST_NAMED])}{more} computes on its GPUs, which MPS takes for its clients alone; end it first."
+
+
+#: How the kernel shortens the names of the programs of MPS.
+MPS_PROGRAMS = "nvidia-cuda-mps"
+MOST_NAMED = 5
+
+
+def _clean(name: str | None) -> str:
+    return "".join(character if " " <= character <= "~" else "?" for character in name or "a process")[:15]
+
+
+def _name_gpus(gpus: Sequence[Facts]) -> str:
+    """Return the beginning of a sentence, up to its verb."""
+    numbers = ", ".join(str(gpu.get("index")) for gpu in gpus)
+    return f"GPU {numbers} ({gpus[0].get('name')}) {'is' if len(gpus) == 1 else 'are'}"
+
+
+def _read_capability(gpu: Facts) -> tuple[int, ...]:
+    """Return the compute capability; that of a new GPU if it is unknown."""
+    return tuple(map(int, str(gpu.get("compute_capability") or "99.0").split(".")))
+
+
 CHECKS = {
     "platform": check_platform,
     "runtime": check_runtime,
     "gpus": check_gpus,
     "node": check_node,
     "device_plugin": check_device_plugin,
+    "mps": check_mps,
+    "client_failures": check_client_failures,
+    "gpu_users": check_gpu_users,
 }

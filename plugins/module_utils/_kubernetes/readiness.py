@@ -294,8 +294,15 @@ def _is_gpu_plugin(pod: Object) -> bool:
 
 
 def _is_plugin(pod: Object, query: Query) -> bool:
-    in_namespace = (pod.get("metadata") or {}).get("namespace") == query.namespace
-    return in_namespace and bool(query.plugin_labels) and matches_selector(query.plugin_labels, get_labels(pod))
+    metadata = pod.get("metadata") or {}
+    owners = [str(owner.get("name")) for owner in metadata.get("ownerReferences") or []]
+    return (
+        metadata.get("namespace") == query.namespace
+        and bool(query.plugin_labels)
+        and matches_selector(query.plugin_labels, get_labels(pod))
+        # NVIDIA's chart gives the pods of this DaemonSet the labels of the plugin's.
+        and not any(owner.endswith("-mps-control-daemon") for owner in owners)
+    )
 
 
 def _find_nodes(by_name: Mapping[str, Object], placed: Mapping[str, Sequence[Object]], query: Query) -> dict[str, None]:

@@ -54,7 +54,8 @@ class Strategy:
     host_role: str = ""
     # Whether a node leaves the strategy and enters it again to change its configuration.
     restarts: bool = False
-    # Whether its role has objects in the cluster, with the entry points cluster_present and cluster_absent.
+    # Whether it has objects in the cluster, which its role removes by the entry point cluster_absent. With a device plugin of its own, the role
+    # deploys them by cluster_present; NVIDIA's role deploys those of the others.
     in_cluster: bool = False
     # The role that sets the label by which its device plugin selects nodes, and the variable with more tolerations of that plugin.
     labelling_role: str = "gpu_node_labels"

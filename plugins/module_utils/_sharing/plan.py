@@ -66,7 +66,7 @@ def _describe(change: Change, blockers: Sequence[str], cluster: Cluster) -> dict
             *(each.node_role for each in change.leaves),
         ],
         "node_present": [*([role] if role else []), *([NVIDIA_ROLE] if change.brings_plugin_back else [])],
-        "cluster_present": role if change.to and change.to.in_cluster else "",
+        "cluster_present": role if change.own and change.own.in_cluster else "",
     }
     return {**row, "steps": _list_steps(change, row)}
 

@@ -24,6 +24,11 @@ def test_run_returns_large_output_whole() -> None:
     assert _commands.run(["sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x"]) == (0, "x" * 3_000_000, "")
 
 
+def test_run_passes_text_to_the_standard_input() -> None:
+    assert _commands.run(["cat"], text="quit\n") == (0, "quit\n", "")
+    assert _commands.run(["cat"]) == (0, "", "")
+
+
 def test_run_replaces_bytes_that_are_not_utf8() -> None:
     assert _commands.run(["printf", "a\\377"]) == (0, "a\ufffd", "")
 

@@ -149,6 +149,12 @@ def test_record_of_replaced_files_is_found_on_the_host(evaluate, tmp_path):
     }
 
 
+def test_variables_of_roles_that_change_nodes_allow_their_removal(evaluate_role):
+    allowed = {"mps_remove_used": True, "nano_gpu_remove_used": True, "k8s_device_plugin_remove_used": True}
+    [found] = evaluate_role("gpu_sharing", {"h": allowed}, "__gpu_sharing_remove_used").values()
+    assert found == {"mps": True, "mig": False, "gpushare": False, "nano_gpu": True}
+
+
 #: Labels of the node of a host, what it declares, and the strategy and role in a playbook that only reads.
 OBSERVED = {
     "by-memory": (GPUSHARE, {}, ["gpushare", "gpushare"]),

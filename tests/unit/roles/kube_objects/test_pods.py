@@ -57,9 +57,9 @@ def objects(evaluate, tmp_path):
             for folder in ("defaults", "vars"):
                 shutil.copytree(ROOT / "roles" / name / folder, tmp_path / "roles" / name / folder, dirs_exist_ok=True)
         tasks = [{"ansible.builtin.set_fact": {"rendered": "{{ " + expression + " }}"}}]
-        provider = ROOT / "roles" / role / "vars" / "nvidia.yml"
+        provider = ROOT / "roles" / role / "vars" / "nvidia"
         if provider.exists():
-            tasks.insert(0, {"ansible.builtin.include_vars": {"file": str(provider)}})
+            tasks.insert(0, {"ansible.builtin.include_vars": {"dir": str(provider)}})
         plays.append({"hosts": ",".join(hosts), "gather_facts": False, "roles": names, "tasks": tasks})
     hosts = {name: variables for _expression, hosts in ROLES.values() for name, variables in hosts.items()}
     rendered = evaluate(

@@ -498,3 +498,19 @@ def test_survey_nodes_names_others_in_maintenance_without_further_requests() -> 
     assert [(each["name"], each["schedulable"]) for each in others] == [("w2", True), ("w3", False)]
     assert "driver" in others[0]["maintenance"]["message"]
     assert len(cluster.calls) == 2
+
+
+def test_assess_nodes_without_the_pod_of_the_mps_daemon() -> None:
+    """The pods of NVIDIA's chart have the same labels."""
+    daemon = pod(
+        "mps-x",
+        on="w1",
+        namespace="kube-system",
+        labels=LABELS,
+        status=READY,
+        owner="nvidia-device-plugin-mps-control-daemon",
+    )
+    [report] = assess_nodes([node("w1", 1)], [daemon, plugin(owner="nvidia-device-plugin")], QUERY, {"w1": 1})
+    assert (report.as_dict()["plugin_pod"], report.ok) == ("plugin-x", True)
+    [report] = assess_nodes([node("w1", 1)], [daemon], QUERY, {"w1": 1})
+    assert report.as_dict()["plugin_pod"] == ""

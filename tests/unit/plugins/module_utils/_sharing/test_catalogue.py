@@ -64,6 +64,19 @@ def test_role_of_a_strategy_has_its_entry_points_and_names(row):
     assert variables["_extender_sharing_name"] == row.name
 
 
+@pytest.mark.parametrize(
+    "row", [row for row in STRATEGIES.values() if row.host_role == "mps"], ids=lambda row: row.name
+)
+def test_role_of_a_strategy_of_nvidias_plugin_has_its_entry_points(row):
+    yaml = pytest.importorskip("yaml")
+    role = ROOT / "roles" / row.host_role
+    points = {"preflight", "node_absent", "node_present", "verify", *(["cluster_absent"] if row.in_cluster else [])}
+    specs = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())["argument_specs"]
+    assert set(specs) == {*points, "main"}
+    assert {path.stem for path in (role / "tasks").glob("*.yml")} >= points
+    assert f"{row.host_role}_remove_used" in specs["main"]["options"]
+
+
 def test_strategies_are_the_choices_of_the_role():
     yaml = pytest.importorskip("yaml")
     specs = yaml.safe_load((ROOT / "roles" / "gpu_sharing" / "meta" / "argument_specs.yml").read_text())

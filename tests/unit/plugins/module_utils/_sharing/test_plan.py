@@ -75,6 +75,8 @@ def test_pair_of_strategies_is_left_and_entered_once(before, after):
     entered = f"{after} ({config.name})" if config.name else after
     assert row["steps"] == ["cordon", "drain of gpu pods", f"leave {before}", f"enter {entered}", "uncordon"]
     assert row["pause"] is (NVIDIA_ROLE in absent and new.by_nvidia)
+    # NVIDIA's role deploys the objects of its strategies.
+    assert row["cluster_present"] == (after if new.in_cluster and not new.by_nvidia else "")
     assert cluster["enters"] == ([after] if new.in_cluster else [])
     assert cluster["leaves"] == ([before] if old.in_cluster else [])
     assert cluster["extenders"] == ([after] if new.scheduler == "extender" else [])
