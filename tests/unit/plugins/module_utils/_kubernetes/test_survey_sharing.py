@@ -43,10 +43,10 @@ def test_configurations_are_read_if_a_node_names_one() -> None:
     cluster = FakeCluster([node("w1", 2, labels={label: name}), node("w2", labels={label: "mine"}), node("w3")])
     document = {"version": "v1", "sharing": {"mps": {"resources": []}}}
     data = {name: json.dumps(document), "mps-2-00000000": "{", "mine": json.dumps(document), "default": "version: v1"}
-    asked = []
+    requested = []
 
     def objects(*kind: str, **more: Any) -> Any:
-        asked.append((kind, more["labels"]["app.kubernetes.io/managed-by"]))
+        requested.append((kind, more["labels"]["app.kubernetes.io/managed-by"]))
         return [{"data": data}, {}]
 
     cluster.objects = objects
@@ -54,7 +54,7 @@ def test_configurations_are_read_if_a_node_names_one() -> None:
     assert state.config_names == {"w1": name, "w2": "mine"}
     assert state.configs == {name: document}
     assert state.labelled["mps"] == ["w1"]
-    assert asked == [(("v1", "ConfigMap"), "gpu.kubernetes")]
+    assert requested == [(("v1", "ConfigMap"), "gpu.kubernetes")]
 
 
 @pytest.mark.parametrize(("declared", "labels"), [("gpushare", {}), ("", GPUSHARE)])
