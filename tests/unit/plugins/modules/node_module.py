@@ -60,13 +60,18 @@ def _fragment(name: str) -> dict[str, Any]:
 
 def documented_arguments(documentation: str) -> dict[str, Any]:
     """Return the options of DOCUMENTATION in the form of an argument spec."""
-    keys = ("type", "default", "choices", "elements", "required")
     own = yaml.safe_load(documentation)
     options: dict[str, Any] = {}
     for name in own["extends_documentation_fragment"]:
         options.update(_fragment(name)["options"])
-    options.update(own["options"])
-    return {
-        name: {key: list(option[key]) if key == "choices" else option[key] for key in keys if key in option}
-        for name, option in options.items()
-    }
+    return _as_arguments({**options, **own["options"]})
+
+
+def _as_arguments(options: dict[str, Any]) -> dict[str, Any]:
+    keys = ("type", "default", "choices", "elements", "required")
+    found: dict[str, Any] = {}
+    for name, option in options.items():
+        found[name] = {key: list(option[key]) if key == "choices" else option[key] for key in keys if key in option}
+        if "suboptions" in option:
+            found[name]["options"] = _as_arguments(option["suboptions"])
+    return found
