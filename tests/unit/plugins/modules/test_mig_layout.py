@@ -14,11 +14,9 @@ import pytest
 
 pytest.importorskip("ansible.module_utils.basic")
 
-import yaml
 from fakes.mig_node import MigNode
 from fakes.nvml import nvml_profile
 
-from ansible_collections.gpu.kubernetes.plugins.modules import mig_layout
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import node_module
 
 if TYPE_CHECKING:
@@ -372,13 +370,3 @@ def test_damaged_record_is_refused(make: Make) -> None:
     (node.state / "state").mkdir(parents=True)
     (node.state / "state" / "mig.json").write_text('{"version": 1}')
     assert "is damaged ('gpus'); restore or remove it" in run(node, state="absent")["msg"]
-
-
-def test_documentation_has_the_arguments() -> None:
-    documented = node_module.documented_arguments(mig_layout.DOCUMENTATION)
-    assert documented == {
-        name: {key: value for key, value in spec.items() if key != "options"}
-        for name, spec in mig_layout.ARGUMENTS.items()
-    }
-    returned = yaml.safe_load(mig_layout.RETURN)
-    assert set(returned) == {"gpus", "reset_required", "reboot_required", "holders", "cdi_specs", "boot_command"}
