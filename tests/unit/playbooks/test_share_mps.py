@@ -29,11 +29,11 @@ HOSTS = {"all": {"vars": HERE, "children": {"gpu_nodes": {"hosts": {"w1": {}}}}}
 
 
 class MpsMachine(SharingMachine):
-    """``host`` is that of w1, which has one T4. ``seen`` has for each change which of daemon and plugin run there."""
+    """``host`` is that of w1, which has one T4. ``observed`` has for each change which of daemon and plugin run there."""
 
     def __init__(self, folder: Path, library: str) -> None:
         super().__init__(folder)
-        self.host, self.library, self.seen = Node(folder / "host"), library, []
+        self.host, self.library, self.observed = Node(folder / "host"), library, []
 
     def react(self, cluster):
         super().react(cluster)
@@ -52,7 +52,7 @@ class MpsMachine(SharingMachine):
         elif not runs:
             cluster.objects.pop(key, None)
         names = {name.rpartition("-")[0] for _kind, _space, name in cluster.objects if name in (key[2], f"{PLUGIN}-w1")}
-        self.seen += [names] if self.seen[-1:] != [names] else []
+        self.observed += [names] if self.observed[-1:] != [names] else []
 
     def start(self, replicas: int) -> None:
         """Do what the daemon does; its end leaves all of it, as that of one that is killed."""
@@ -118,7 +118,7 @@ def test_mps_comes_with_its_daemon_and_leaves_nothing_behind(machine, share):
     code, _changes, output = share("exclusive")
     assert code == 0, output
     labels = dict(machine.cluster.objects["Node", "", "w1"]["metadata"]["labels"])
-    del machine.seen[:]
+    del machine.observed[:]
     for replicas, options in ((4, []), (4, ["--check"]), (16, [])):
         code, changes, output = share("mps", *options, gpu_sharing_replicas=replicas)
         assert (code, changes > 0) == (0, not options), output
@@ -135,4 +135,4 @@ def test_mps_comes_with_its_daemon_and_leaves_nothing_behind(machine, share):
     assert not machine.host.path.exists()
     # The plugin leaves first and comes last.
     both = {NAME, PLUGIN}
-    assert machine.seen == [{PLUGIN}, set(), {NAME}, both, {NAME}, set(), {NAME}, both, {NAME}, set(), {PLUGIN}]
+    assert machine.observed == [{PLUGIN}, set(), {NAME}, both, {NAME}, set(), {NAME}, both, {NAME}, set(), {PLUGIN}]
