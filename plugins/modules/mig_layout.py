@@ -99,8 +99,6 @@ notes:
   - Drain the node before; pods that have a removed MIG device fail.
 seealso:
   - module: gpu.kubernetes.nvml_facts
-  - plugin: gpu.kubernetes.mig
-    plugin_type: role
 """
 
 EXAMPLES = r"""

@@ -47,7 +47,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 left:
-  description: What was left, one entry each; RV(diff) has the same as lines.
+  description: What was left, one entry each; the diff has the same as lines.
   returned: success
   type: list
   elements: str

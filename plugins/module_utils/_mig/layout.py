@@ -122,10 +122,10 @@ def _build_slots(profiles: Iterable[tuple[str, int]]) -> tuple[Slot, ...]:
     """The GPU instances for the profiles. Those with smaller compute instances share GPU instances."""
     slots: list[Slot] = []
     for name, count in profiles:
-        match = PROFILE.match(name)
-        assert match is not None  # parsed before
-        base, slices = match["base"], int(match["slices"])
-        size = int(match["compute"] or slices)
+        # parse_layout has matched each name.
+        [(compute, base, digit)] = PROFILE.findall(name)
+        slices = int(digit)
+        size = int(compute or slices)
         each = slices // size
         if size == slices:
             slots += [Slot(base)] * count
