@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -189,27 +188,5 @@ func TestSharedMemoryHasHalfOfTheNodes(t *testing.T) {
 		if got := shmSize(text); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-	}
-}
-
-// NVIDIA's own program runs without a GPU, and reports a limit in whole GiB. It is not on every machine that runs these tests.
-func TestGroupRunsNVIDIAsControlProgram(t *testing.T) {
-	if _, err := exec.LookPath(controlProgram); err != nil {
-		t.Skip(err)
-	}
-	path := os.Getenv("PATH")
-	var output strings.Builder
-	daemon := daemon(t, &modes{}, &output)
-	t.Setenv("PATH", path)
-	if err := daemon.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for command, want := range map[string]string{"get_default_active_thread_percentage": "33.0", "get_default_device_pinned_mem_limit 1": "26G"} {
-		if got, err := daemon.Send(command); err != nil || got != want {
-			t.Errorf("%s: got %q, %v, want %q", command, got, err, want)
-		}
-	}
-	if err := daemon.Stop(); err != nil {
-		t.Error(err)
 	}
 }
