@@ -52,5 +52,5 @@ def main(arguments: Sequence[str]) -> int:
     except ERRORS as error:
         problems = [str(error).rstrip(".")]
     for problem in problems:
-        print(f"gpu-kubernetes-mig: {problem}.", file=sys.stderr)
+        sys.stderr.write(f"gpu-kubernetes-mig: {problem}.\n")
     return 1 if problems else 0
