@@ -178,7 +178,8 @@ def test_scheduler_that_cannot_be_changed_is_found_before_any_change(machine, pl
         code, changes, output = play("share_gpus", *SCHEDULER, **variables)
     assert (code != 0, changes) == (True, 0), output
     assert (
-        "http://10.0.0.9/other and http://127.0.0.1/unknown both have a bindVerb, and kube-scheduler accepts at" in output
+        "http://10.0.0.9/other and http://127.0.0.1/unknown both have a bindVerb, and kube-scheduler accepts at"
+        in output
     )
     code, changes, output = play("share_gpus", *SCHEDULER, "--check", **variables)
     assert (code, changes > 0, UNKNOWN in output) == (0, True, True), output

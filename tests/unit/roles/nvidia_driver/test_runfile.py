@@ -158,7 +158,9 @@ def test_unmanaged_fabric_manager_starts_again_with_another_driver(machine, appl
 def test_failed_first_installation_is_repeated(machine, apply):
     """It has recorded its start and the packages, but no installer."""
     machine.write_records("driver-started-runfile", "packages-nvidia-driver-build")
-    code, _changes, output = apply("runfile_install", **machine.write_installer(f"echo 580.1 > {machine.folder}/library"))
+    code, _changes, output = apply(
+        "runfile_install", **machine.write_installer(f"echo 580.1 > {machine.folder}/library")
+    )
     assert (code, machine.list_records()) == (
         0,
         ["driver-runfile", "driver-started-runfile", "packages-nvidia-driver-build"],
