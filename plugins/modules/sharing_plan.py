@@ -57,8 +57,12 @@ options:
         type: str
         choices: ["", single, mixed]
         default: ""
+      has_layout:
+        description: Whether the host declares MIG devices. Without, those that users have made stay as they are.
+        type: bool
+        default: false
       differs:
-        description: Whether the GPUs themselves differ from what is declared, such as in their MIG devices.
+        description: Whether its GPUs differ from these MIG devices.
         type: bool
         default: false
       resource_name:
@@ -233,6 +237,7 @@ HOST: dict[str, dict[str, Any]] = {
     "replicas": {"type": "int", "default": 0},
     "rename": {"type": "bool", "default": False},
     "mig_strategy": {"type": "str", "choices": ["", *MIG_STRATEGIES], "default": ""},
+    "has_layout": {"type": "bool", "default": False},
     "differs": {"type": "bool", "default": False},
     "resource_name": {"type": "str", "default": "nvidia.com/gpu"},
     "gpus": {"type": "int", "default": -1},

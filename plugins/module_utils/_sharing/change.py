@@ -61,9 +61,16 @@ class Change:
         return list(dict.fromkeys(row.name for row in (*self.leaves, self.replaced) if row))
 
     @property
+    def uses_host_role(self) -> bool:
+        """Return whether a role brings the host to a strategy of NVIDIA's device plugin: MIG devices or a configuration of the node's own."""
+        if self.to is None or not self.to.by_nvidia or not self.to.host_role:
+            return False
+        return self.host.has_layout if self.to.mig else bool(self.config.name)
+
+    @property
     def enters_host_role(self) -> bool:
         """Return whether a role changes the host before NVIDIA's device plugin may start there."""
-        return self.serves and self.to is not None and bool(self.to.host_role) and self.changes
+        return self.serves and self.uses_host_role and self.changes
 
     @property
     def is_change(self) -> bool:
@@ -120,7 +127,7 @@ def plan_change(host: Host, node: NodeState, cluster: Cluster) -> Change:
     config = NodeConfig(node.config)
     if declared or not node.config:
         config = build_config(host.config, to, host.request, host.resource_name)
-    changes = node.config != config.name or (host.differs and to.mig)
+    changes = node.config != config.name or (to.mig and host.has_layout and host.differs)
     leaves = [row for row in WITH_NODE_ROLE if row is not to and (node.has(row) or row in node.changing)]
     leaves += [to] if to.restarts and changes and (node.has(to) or to in node.changing) else []
     replaced = None if host.gpus == 0 else _find_replaced(host, node, to, changes)

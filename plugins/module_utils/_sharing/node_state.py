@@ -34,7 +34,8 @@ class Host:
     resource_name: str = "nvidia.com/gpu"
     # The number of working GPUs; None if it is unknown.
     gpus: int | None = None
-    # Whether the GPUs themselves differ from what is declared, such as in their MIG devices.
+    # Whether the host declares MIG devices, and whether its GPUs differ from these. Without, those that users have made stay as they are.
+    has_layout: bool = False
     differs: bool = False
     # Strategies that keep files of this host, and those that may be removed while pods hold their resources.
     kept: Sequence[str] = ()

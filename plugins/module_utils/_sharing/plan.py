@@ -43,7 +43,7 @@ def plan_sharing(
 
 def _describe(change: Change, blockers: Sequence[str], cluster: Cluster) -> dict[str, Any]:
     node, to = change.node, change.to.name if change.to else ""
-    role = change.to.node_role if change.to and change.is_present else ""
+    role = change.to.node_role if change.to and change.is_present and (change.own or change.uses_host_role) else ""
     planned = reason_of(change.leaving, to)
     config = change.config.document or cluster.configs.get(change.config.name, {})
     row = {

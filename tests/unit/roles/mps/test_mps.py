@@ -161,7 +161,7 @@ def test_node_enters_and_leaves_mps(evaluate, machine, tmp_path):
             "gpu_kubeconfig": str(write_kubeconfig(server.url, tmp_path / "kubeconfig")),
             "mps_wait_timeout": 20,
         }
-        # Again on a node that changes, whose GPUs are looked at anew.
+        # Again on a node that changes, whose GPUs are checked again.
         enter = (["preflight", "node_present"], {}), (["node_present"], {"gpu_sharing_node_plan": planned(cordon=True)})
         assert run_as_playbooks(evaluate, machine, {"h1": {}}, *enter, **variables) == {"h1": ""}
         assert controllers.labels == ["true"]

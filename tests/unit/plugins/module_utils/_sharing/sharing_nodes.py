@@ -53,7 +53,15 @@ def label_of(strategy):
 
 def host(strategy="", name="1", **more):
     request = REQUESTS.get(strategy, Request())
-    return {"host": f"h{name}", "node": f"n{name}", "strategy": strategy, "gpus": 2, "request": request, **more}
+    return {
+        "host": f"h{name}",
+        "node": f"n{name}",
+        "strategy": strategy,
+        "gpus": 2,
+        "request": request,
+        "has_layout": strategy == "mig",
+        **more,
+    }
 
 
 def plan(hosts, nodes, **cluster):

@@ -141,6 +141,19 @@ def test_another_layout_of_mig_devices_is_a_change():
     assert plan_one(node("exclusive"), "exclusive", differs=True)["steps"] == []
 
 
+@pytest.mark.parametrize("declared", ["", "mig"])
+def test_mig_devices_without_a_declared_layout_stay(declared):
+    row = plan_one(
+        node(), declared, config={"flags": {"migStrategy": "single"}}, request=Request(), has_layout=False, differs=True
+    )
+    assert (row["to"], row["cordon"], row["preflight"], row["node_present"]) == ("mig", False, [], [])
+
+
+def test_daemon_of_the_configuration_of_all_nodes_is_left_to_its_chart():
+    row = plan_one(node(), config={"sharing": {"mps": {"resources": [{"name": GPU, "replicas": 2}]}}})
+    assert (row["to"], row["cordon"], row["preflight"], row["node_present"]) == ("mps", False, [], [])
+
+
 @pytest.mark.parametrize("strategy", ["time_slicing", "mps", "mig"])
 def test_undeclared_node_keeps_its_configuration(strategy):
     row = plan_one(node(strategy, allocated=1))
