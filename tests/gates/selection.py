@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 
@@ -21,11 +20,12 @@ from ._common import ROOT, roles
 
 ALWAYS = "default"
 MOST = 2  # scenarios beside `default` for one change
+MOST_ROLES = 5  # roles whose playbook tests all run for one change
 LANDING_SECONDS = 6 * 3600
 NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name for the tree without files, in every repository
 # Paths that the playbook tests of all roles use.
 SHARED = (
-    *("tests/fakes", "tests/unit/conftest.py", "tests/unit/ansible_runs.py", "playbooks/vars"),
+    *("requirements-dev.txt", "tests/fakes", "tests/unit/conftest.py", "tests/unit/ansible_runs.py", "playbooks/vars"),
     *(f"roles/{role}" for role in ("gpu_node_maintenance", "gpu_preflight", "kube_objects", "vendor_packages")),
 )
 # Of plugins/; each of their files is on a line of scenarios.yml.
@@ -38,7 +38,7 @@ class Selection:
     """Scenarios and roles to test.
 
     *base* is the commit with which the change is compared. *left* are scenarios that the change concerns and that only `make test-all` runs. *sampled* are
-    unchanged roles that use changed files: the first playbook test of each of their files runs.
+    other changed roles, and roles that use changed files: the first playbook test of each of their files runs.
     """
 
     base: str
@@ -117,17 +117,23 @@ def choose(lines: dict[str, int], scenarios: dict[str, list[str]]) -> tuple[list
     return [ALWAYS, *hit[:MOST]], hit[MOST:]
 
 
-def changed_roles(lines: Iterable[str], scenarios: dict[str, list[str]]) -> tuple[list[str], list[str]]:
-    """Roles with changed files or tests; and other roles on the lines of *scenarios* with a changed path (all of them after a change in SHARED)."""
+def changed_roles(lines: dict[str, int], scenarios: dict[str, list[str]]) -> tuple[list[str], list[str]]:
+    """The roles with most changed lines, in code or tests; and to be sampled the others, and those on the lines of *scenarios* with a changed path.
+
+    A change in SHARED samples all roles.
+    """
     tests = sorted(path.name for path in (ROOT / "tests" / "unit" / "roles").glob("*") if path.is_dir())
     names = list(lines)
-    if any(is_below(name, "requirements-dev.txt") for name in names):
-        return tests, []
-    whole = [
-        role
+    weights = {
+        role: sum(
+            number
+            for name, number in lines.items()
+            if any(is_below(name, f"{folder}/{role}") for folder in ("roles", "tests/unit/roles"))
+        )
         for role in tests
-        if any(is_below(name, f"{folder}/{role}") for name in names for folder in ("roles", "tests/unit/roles"))
-    ]
+    }
+    changed = sorted((role for role in tests if weights[role]), key=lambda role: (-weights[role], role))
+    whole = sorted(changed[:MOST_ROLES])
     shared = any(name.startswith("roles/_") or is_below(name, path) for name in names for path in SHARED)
     hit = {
         path.removeprefix("roles/")
@@ -135,7 +141,7 @@ def changed_roles(lines: Iterable[str], scenarios: dict[str, list[str]]) -> tupl
         if any(is_below(name, path) for name in names for path in paths)
         for path in paths
     }
-    return whole, [role for role in tests if role not in whole and (shared or role in hit)]
+    return whole, [role for role in tests if role not in whole and (shared or role in changed or role in hit)]
 
 
 def select() -> Selection:
@@ -155,6 +161,7 @@ def report(selection: Selection) -> str:
     if selection.sampled:
         lines.append(f"the first playbook test of each file of: {', '.join(selection.sampled)}")
     left = [f"scenarios {', '.join(selection.left)}"] if selection.left else []
+    left += ["the other playbook tests of sampled roles"] if selection.sampled else []
     left += ["tests marked thorough", "pylint", "other versions of ansible-core, Python, containerd and kube-scheduler"]
     return "\n".join([*lines, f"LEFT TO make test-all: {'; '.join(left)}"])
 

@@ -105,27 +105,47 @@ def test_every_role_module_and_package_is_on_a_line(monkeypatch):
     ]
 
 
+def changed_roles(*names, lines=None, scenarios=None):
+    return selection.changed_roles({**dict.fromkeys(names, 1), **(lines or {})}, scenarios or {})
+
+
 def test_changed_roles_run_all_tests_and_users_of_fixtures_the_first():
-    whole, sampled = selection.changed_roles(["tests/fakes/kubernetes_api.py", "roles/cuda/tasks/main.yml"], {})
+    whole, sampled = changed_roles("tests/fakes/kubernetes_api.py", "roles/cuda/tasks/main.yml")
     assert whole == ["cuda"]
     assert {"gpushare", "nvidia_driver"} <= set(sampled)
     every = sorted(["cuda", *sampled])
-    assert selection.changed_roles(["roles/_cluster_api/tasks/main.yml"], {}) == ([], every)
+    assert changed_roles("roles/_cluster_api/tasks/main.yml") == ([], every)
+    assert changed_roles("requirements-dev.txt") == ([], every)
     others = [role for role in every if role != "_extender_sharing"]
-    assert selection.changed_roles(["roles/_extender_sharing/tasks/main.yml"], {}) == (["_extender_sharing"], others)
-    changed = ["roles/gpushare/tasks/main.yml", "tests/unit/roles/cuda/test_cuda.py"]
-    assert selection.changed_roles(changed, {}) == (["cuda", "gpushare"], [])
-    assert selection.changed_roles(["README.md", "plugins/modules/nvml_facts.py"], {}) == ([], [])
-    assert selection.changed_roles(["requirements-dev.txt"], {}) == (every, [])
+    assert changed_roles("roles/_extender_sharing/tasks/main.yml") == (["_extender_sharing"], others)
+    assert changed_roles("roles/gpushare/tasks/main.yml", "tests/unit/roles/cuda/test_cuda.py") == (
+        ["cuda", "gpushare"],
+        [],
+    )
+    assert changed_roles("README.md", "plugins/modules/nvml_facts.py") == ([], [])
+
+
+def test_of_many_changed_roles_those_with_most_lines_run_all_tests_and_the_others_the_first():
+    names = ["cuda", "gpu_sharing", "gpushare", "mig", "mps", "nano_gpu", "nvidia_driver"]
+    lines = {f"roles/{name}/tasks/main.yml": number for number, name in enumerate(names, start=1)}
+    assert changed_roles(lines=lines) == (
+        ["gpushare", "mig", "mps", "nano_gpu", "nvidia_driver"],
+        ["cuda", "gpu_sharing"],
+    )
+    lines["tests/unit/roles/cuda/test_steps.py"] = 50
+    assert changed_roles(lines=lines) == (
+        ["cuda", "mig", "mps", "nano_gpu", "nvidia_driver"],
+        ["gpu_sharing", "gpushare"],
+    )
 
 
 def test_changed_roles_on_the_line_of_a_plugin_run_the_first_tests():
-    lines = {
+    scenarios = {
         "sharing": ["roles/gpushare", "roles/nano_gpu", "plugins/filter/node_capacities"],
         "cuda": ["roles/cuda"],
     }
-    changed = ["plugins/filter/node_capacities.py", "roles/gpushare/tasks/main.yml"]
-    assert selection.changed_roles(changed, lines) == (["gpushare"], ["nano_gpu"])
+    names = ("plugins/filter/node_capacities.py", "roles/gpushare/tasks/main.yml")
+    assert changed_roles(*names, scenarios=scenarios) == (["gpushare"], ["nano_gpu"])
 
 
 @pytest.mark.parametrize(
