@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from pathlib import Path
 
@@ -15,8 +16,15 @@ from .settings import FAKES, Node, Settings
 from .shell import run
 
 SOURCE = FAKES / "nvml"
-_MAJOR = 195
+_MAJOR, _CAPABILITIES_MAJOR = 195, 236
 _LIBRARIES = "/usr/lib/x86_64-linux-gnu"
+# What the simulated GPUs remember: until the next boot, and for longer. Containers have both folders, since a driver is the same for all of a machine.
+_STATE, _INFOROM = "/run/nvml-fake", "/var/lib/nvml-fake"
+FOLDERS = (_STATE, _INFOROM)
+_PROC = f"{_STATE}/proc"
+_PROGRAM = "/usr/local/lib/nvml-fake/capabilities.py"
+# Of the node image's unit nvml-fake.service, which runs only where the program is.
+_PROGRAM = "/usr/local/lib/nvml-fake/capabilities.py"
 
 
 def profile(node: Node) -> Path:
@@ -59,16 +67,36 @@ def pci_tree(settings: Settings, node: Node) -> Path:
 
 def files(settings: Settings, node: Node) -> dict[str, bytes]:
     """The files of a driver on NODE: library and device nodes."""
-    if not node.gpus or node.gpus == "none":
+    if not has_driver(node):
         return {}
     scratch = settings.state / "nodes" / node.name
     scratch.mkdir(parents=True, exist_ok=True)
     composed = scratch / "libnvidia-ml.so"
-    run(["python3", SOURCE / "compose.py", library(settings), profile(node), composed, "--seed", node.name])
+    paths = {"state": f"{_STATE}/state", "inforom": f"{_INFOROM}/inforom", "proc": _PROC}
+    keys = [word for key, path in paths.items() for word in ("--set", f"{key}={path}")]
+    run(["python3", SOURCE / "compose.py", library(settings), profile(node), composed, "--seed", node.name, *keys])
     return {
         f"{_LIBRARIES}/libnvidia-ml.so.{driver_version(node)}": composed.read_bytes(),
-        "/etc/tmpfiles.d/nvidia.conf": "".join(_device_lines(node)).encode(),
+        "/etc/tmpfiles.d/nvidia.conf": "".join([*_device_lines(node), *_capability_lines(node, composed)]).encode(),
+        **{path: (SOURCE / name).read_bytes() for path, name in programs(node).items()},
     }
+
+
+def programs(node: Node) -> dict[str, str]:
+    """The programs of a driver on NODE: path -> file of the simulation."""
+    if not has_driver(node):
+        return {}
+    return {"/usr/bin/nvidia-smi": "nvidia_smi.py", **({_PROGRAM: "capabilities.py"} if has_mig(node) else {})}
+
+
+def has_driver(node: Node) -> bool:
+    """Whether NODE has GPUs."""
+    return node.gpus not in ("", "none")
+
+
+def has_mig(node: Node) -> bool:
+    """Whether a GPU of NODE has MIG."""
+    return "mig_profile" in nvml_profile.sections(profile(node).read_text())[0]
 
 
 def driver_version(node: Node) -> str:
@@ -84,6 +112,18 @@ def _device_lines(node: Node) -> list[str]:
         "nvidia-modeset": 254,
     }
     return [f"c /dev/{name} 0666 root root - {_MAJOR}:{minor}\n" for name, minor in minors.items()]
+
+
+def _capability_lines(node: Node, composed: Path) -> list[str]:
+    """The lines of tmpfiles.d for the devices of all MIG partitions that the GPUs of NODE can have, and for the folders of the state."""
+    folders = [f"d {folder} 0755 root root -\n" for folder in FOLDERS]
+    if not has_mig(node):
+        return folders
+    with tempfile.TemporaryDirectory() as scratch:
+        command = ["python3", SOURCE / "capabilities.py", composed, f"{scratch}/proc"]
+        environment = {"NVML_STATE": f"{scratch}/state", "NVML_INFOROM": f"{scratch}/inforom"}
+        printed = run([*command, "--devices", str(_CAPABILITIES_MAJOR)], env={**os.environ, **environment})
+    return [*folders, "d /dev/nvidia-caps 0755 root root -\n", printed]
 
 
 def identity(settings: Settings, node: Node) -> str:

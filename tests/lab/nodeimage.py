@@ -16,14 +16,17 @@ _PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "python3", "sudo", "openssh-server", "ca-certificates", "gpgv"),
     *("iproute2", "iptables", "conntrack", "ethtool", "socat", "procps", "mount", "kmod", "libseccomp2"),
     "containernetworking-plugins",
+    # NVIDIA's own programs of MPS, from non-free; they run without a GPU.
+    "nvidia-cuda-mps",
 )
+_COMPONENTS = "main,non-free"
 # a node of the lab installs from the lab's repository only: Debian's sources are removed
 _CUSTOMIZE = (
     'rm -rf "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/*',
     'mkdir -p "$1"/opt/cni "$1"/root/.ssh && ln -sfn /usr/lib/cni "$1"/opt/cni/bin',
     'rm -f "$1"/etc/ssh/ssh_host_* "$1"/etc/machine-id && touch "$1"/etc/machine-id',
     'chroot "$1" systemctl mask getty.target console-getty.service systemd-udevd.service systemd-udev-trigger.service',
-    'chroot "$1" systemctl enable ssh.service containerd.service',
+    'chroot "$1" systemctl enable ssh.service containerd.service nvml-fake.service',
 )
 
 
@@ -34,7 +37,7 @@ def _copy_hooks() -> list[str]:
 
 def name(settings: Settings) -> str:
     """Tag of the image; it changes with the content of the image."""
-    recipe = repr((_PACKAGES, _CUSTOMIZE, VERSIONS["debian"])).encode()
+    recipe = repr((_PACKAGES, _COMPONENTS, _CUSTOMIZE, VERSIONS["debian"])).encode()
     recipe += b"".join(path.read_bytes() for path in sorted((FILES / "rootfs").rglob("*")) if path.is_file())
     return f"localhost/gpu-kubernetes-lab-node:{hashlib.sha256(recipe).hexdigest()[:12]}"
 
@@ -57,6 +60,7 @@ def ensure(settings: Settings) -> str:
                 [
                     "mmdebstrap",
                     "--variant=minbase",
+                    f"--components={_COMPONENTS}",
                     f"--include={','.join(_PACKAGES)}",
                     *hooks,
                     VERSIONS["debian"],

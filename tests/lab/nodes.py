@@ -131,6 +131,16 @@ def _containerd_configuration(settings: Settings, node: Node, sandbox: str) -> b
     return source.read_bytes().replace(b"@SANDBOX@", sandbox.encode())
 
 
+def _runtime_spec(settings: Settings, node: Node) -> bytes:
+    """The OCI specification on which containerd bases containers: its own, and the folders with the state of simulated GPUs."""
+    spec = json.loads(run([binaries.containerd(settings, node.containerd) / "ctr", "oci", "spec"]))
+    folders = gpus.FOLDERS if gpus.has_driver(node) else ()
+    spec["mounts"] += [
+        {"destination": folder, "type": "bind", "source": folder, "options": ["rbind", "rw"]} for folder in folders
+    ]
+    return json.dumps(spec).encode()
+
+
 def _network_configuration(node: Node) -> bytes:
     subnet = f"{POD_NETWORK}.{node.number}.0/24"
     bridge = {
@@ -182,6 +192,7 @@ def _files(settings: Settings, node: Node, sandbox: str) -> tuple[dict[str, byte
     host_key = _host_key(settings, node)
     files = {
         "/etc/containerd/config.toml": _containerd_configuration(settings, node, sandbox),
+        "/etc/containerd/lab-runtime-spec.json": _runtime_spec(settings, node),
         "/etc/cni/net.d/10-lab.conflist": _network_configuration(node),
         "/etc/ssh/ssh_host_ed25519_key": host_key.read_bytes(),
         "/etc/ssh/ssh_host_ed25519_key.pub": host_key.with_suffix(".pub").read_bytes(),
@@ -194,6 +205,7 @@ def _files(settings: Settings, node: Node, sandbox: str) -> tuple[dict[str, byte
         "/usr/local/sbin/runc": 0o755,
         "/etc/ssh/ssh_host_ed25519_key": 0o600,
         "/root/.ssh/authorized_keys": 0o600,
+        **dict.fromkeys(gpus.programs(node), 0o755),
     }
 
 
