@@ -20,6 +20,7 @@ from .._sharing.node_state import is_labelled
 from .._sharing.plugin_config import CONFIG_MAP_LABELS, LABEL, strategy_of_name
 from .api import read_nodes, run_parallel
 from .drain.plan import MIRROR, describe_maintenance
+from .node_reports import NodeReport, assess_nodes
 from .objects import (
     UNFINISHED,
     Object,
@@ -32,7 +33,7 @@ from .objects import (
     is_schedulable,
 )
 from .pod_failures import Evidence, group_events, list_containers
-from .readiness import NodeReport, Query, Units, assess_nodes
+from .readiness import Query, Units
 from .retries import Wait
 
 if TYPE_CHECKING:

@@ -63,24 +63,25 @@ class Device:
 # -- GPU instances, the partitions of MIG
 
 
+#: In this order in NVML's structures of each kind of profile.
+PROFILE_COUNTS = (
+    "slices",
+    "instances",
+    "multiprocessors",
+    "copy_engines",
+    "decoders",
+    "encoders",
+    "jpeg_engines",
+    "ofa_engines",
+)
+
+
 class Profile(ctypes.Structure):
     """nvmlGpuInstanceProfileInfo_t."""
 
-    _fields_ = [
-        (name, ctypes.c_uint)
-        for name in (
-            "id",
-            "peer_to_peer",
-            "slices",
-            "instances",
-            "multiprocessors",
-            "copy_engines",
-            "decoders",
-            "encoders",
-            "jpeg_engines",
-            "ofa_engines",
-        )
-    ] + [("memory_mib", ctypes.c_ulonglong)]
+    _fields_ = [(name, ctypes.c_uint) for name in ("id", "peer_to_peer", *PROFILE_COUNTS)] + [
+        ("memory_mib", ctypes.c_ulonglong)
+    ]
 
 
 class Instance(ctypes.Structure):

@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterator, NamedTuple, Sequence
 
 from . import isolation
 from .details import ARCHITECTURES
-from .device import PROFILES, Device, Instance, read_processes
+from .device import PROFILE_COUNTS, PROFILES, Device, Instance, read_processes
 from .library import (
     FUNCTION_NOT_FOUND,
     NO_PERMISSION,
@@ -51,22 +51,10 @@ _Text: Any = ctypes.c_char * TEXT_LENGTH
 class ProfileV2(ctypes.Structure):
     """nvmlGpuInstanceProfileInfo_v2_t."""
 
-    _fields_ = [
-        (name, ctypes.c_uint)
-        for name in (
-            "version",
-            "id",
-            "peer_to_peer",
-            "slices",
-            "instances",
-            "multiprocessors",
-            "copy_engines",
-            "decoders",
-            "encoders",
-            "jpeg_engines",
-            "ofa_engines",
-        )
-    ] + [("memory_mib", ctypes.c_ulonglong), ("name", _Text)]
+    _fields_ = [(name, ctypes.c_uint) for name in ("version", "id", "peer_to_peer", *PROFILE_COUNTS)] + [
+        ("memory_mib", ctypes.c_ulonglong),
+        ("name", _Text),
+    ]
 
 
 class PlacementInfo(ctypes.Structure):
@@ -78,20 +66,7 @@ class PlacementInfo(ctypes.Structure):
 class ComputeProfile(ctypes.Structure):
     """nvmlComputeInstanceProfileInfo_t."""
 
-    _fields_ = [
-        (name, ctypes.c_uint)
-        for name in (
-            "id",
-            "slices",
-            "instances",
-            "multiprocessors",
-            "copy_engines",
-            "decoders",
-            "encoders",
-            "jpeg_engines",
-            "ofa_engines",
-        )
-    ]
+    _fields_ = [(name, ctypes.c_uint) for name in ("id", *PROFILE_COUNTS)]
 
 
 class ComputeInfo(ctypes.Structure):

@@ -5,13 +5,8 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from gates import _common, _report, go_tests
 from gates._report import Case
 

@@ -10,9 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from gates import machine, scenarios, versions
 
 TESTS = Path(__file__).resolve().parents[2]

@@ -5,16 +5,9 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-
-# ansible-test imports only the collection; the fakes are beside it.
-TESTS = str(Path(__file__).resolve().parents[3])
-if TESTS not in sys.path:
-    sys.path.append(TESTS)
 
 
 @pytest.fixture

@@ -8,11 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
+from ansible_collections.gpu.kubernetes.tests.unit.roles.kube_scheduler_extender.control_planes import MANIFEST
 
-MANIFEST = (
-    ROOT / "tests" / "unit" / "plugins" / "module_utils" / "_scheduler" / "fixtures" / "kubeadm-1.34.4.yaml"
-).read_text()
 EXTENDER = {
     "urlPrefix": "http://127.0.0.1:12345/gpushare-scheduler",
     "filterVerb": "filter",

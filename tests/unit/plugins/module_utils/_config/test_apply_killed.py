@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import samples
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import (
+    crio_files,
+    docker_files,
+    samples,
+)
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import (
     CrioNode,
     DockerNode,
@@ -29,6 +33,12 @@ MAKERS: dict[str, t.Callable[[Path], Node]] = {
     "containerd": lambda root: Node(root, samples.DEFAULT_V3 % 3),
     "docker": lambda root: DockerNode(root, DOCKER),
     "crio": lambda root: CrioNode(root, "# site\n"),
+}
+#: Nodes with configurations of a site.
+EXISTING: dict[str, t.Callable[[Path], Node]] = {
+    "containerd": lambda root: Node(root, *samples.FILES["docker on 2.1"]),
+    "docker": lambda root: DockerNode(root, docker_files.KUBEADM),
+    "crio": lambda root: CrioNode(root, crio_files.SHIPPED),
 }
 
 
@@ -64,20 +74,20 @@ def test_run_killed_at_random_moments_resumes(tmp_path: Path, daemon: str) -> No
 
 
 class TestInterruption:
-    def test_run_interrupted_at_each_step_resumes(self, tmp_path: Path) -> None:
-        text, release = samples.FILES["docker on 2.1"]
-        expected = Node(tmp_path / "model", text, release).present(set_default=True).after
-        node = Node(tmp_path / "node", text, release)
+    @pytest.mark.parametrize("daemon", EXISTING)
+    def test_run_interrupted_at_each_step_resumes(self, tmp_path: Path, daemon: str) -> None:
+        expected = EXISTING[daemon](tmp_path / "model").present(set_default=True).after
+        node = EXISTING[daemon](tmp_path / "node")
+        old = content(node)
         states = 0
         for at in interrupt_at_each_call(lambda: node.present(set_default=True), node.root):
-            content = node.config.read_bytes()
-            assert content in (text.encode(), expected)
+            assert content(node) in (old, expected)
             resumed = node.present(set_default=True)
-            assert resumed.restart_required, f"step {at}: the restart of containerd is not required"
-            assert node.config.read_bytes() == expected
+            assert resumed.restart_required, f"step {at}: the restart of {daemon} is not required"
+            assert content(node) == expected
             assert node.has_no_temps()
             node.absent()
-            assert node.config.read_bytes() == text.encode()
+            assert content(node) == old
             states += 1
         assert states > 10
 
@@ -88,8 +98,7 @@ class TestInterruption:
         node.confirm()
         states = 0
         for at in interrupt_at_each_call(node.absent, node.root):
-            content = node.config.read_bytes()
-            assert content in (text.encode(), expected)
+            assert content(node) in (text.encode(), expected)
             restart = node.absent().restart_required
             assert node.config.read_bytes() == text.encode()
             assert restart, f"step {at}: the restart of containerd is not required"

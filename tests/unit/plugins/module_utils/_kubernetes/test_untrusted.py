@@ -27,8 +27,9 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.
     Ownership,
     is_reserved,
 )
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.node_reports import assess_nodes
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.pod_failures import Evidence
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.readiness import Query, assess_nodes
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.readiness import Query
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import read_sharing_state
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import build_report
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report.render import render_lines as render_report

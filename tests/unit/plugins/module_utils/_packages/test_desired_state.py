@@ -42,46 +42,37 @@ def test_dnf_marks_dependencies_of_interrupted_transaction(tmp_path: Path, prese
     assert record.read(file) == expected
 
 
+#: What an interrupted run of a package manager leaves is removed by a command, or is a lock file.
+REPAIRS = {"pacman": "/var/lib/pacman/db.lck", "apt": "dpkg --force-confold --configure --pending"}
+
+
+@pytest.mark.parametrize("manager", REPAIRS)
 @pytest.mark.parametrize("check", [False, True])
 @pytest.mark.parametrize("before", [None, ("bash",)])
 @pytest.mark.parametrize("present", [True, False])
-def test_pacman_lock_is_checked_only_after_interrupted_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, present: bool, before: tuple[str, ...] | None, check: bool
+def test_repair_comes_first_and_only_after_interrupted_run(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    present: bool,
+    before: tuple[str, ...] | None,
+    check: bool,
+    manager: str,
 ) -> None:
     file = str(tmp_path / "record")
     record.write(file, Record(("toolkit",), before=before))
-    locks: list[str] = []
-    monkeypatch.setattr(desired_state, "break_stale_lock", locks.append)
-
-    def query(names: Sequence[str]) -> dict[str, str | None]:
-        return dict.fromkeys(names, "2.0-1" if present else None)
-
-    apply_desired(
-        "pacman", Desired(Request(("toolkit",), present=present), file), query, lambda _command: (0, "", ""), check
-    )
-    assert locks == (["/var/lib/pacman/db.lck"] if before and not check else []), "check mode changes nothing"
-
-
-@pytest.mark.parametrize("check", [False, True])
-@pytest.mark.parametrize("before", [None, ("bash",)])
-@pytest.mark.parametrize("present", [True, False])
-def test_dpkg_configures_packages_only_after_interrupted_run(
-    tmp_path: Path, present: bool, before: tuple[str, ...] | None, check: bool
-) -> None:
-    file = str(tmp_path / "record")
-    record.write(file, Record(("toolkit",), before=before))
-    calls: list[str] = []
+    steps: list[str] = []
+    monkeypatch.setattr(desired_state, "break_stale_lock", steps.append)
 
     def run(command: Sequence[str]) -> tuple[int, str, str]:
-        calls.append(" ".join(command))
+        steps.append(" ".join(command))
         return 0, "", ""
 
     def query(names: Sequence[str]) -> dict[str, str | None]:
         return dict.fromkeys(names, "2.0-1" if present else None)
 
-    apply_desired("apt", Desired(Request(("toolkit",), present=present), file), query, run, check)
-    repairs = [number for number, call in enumerate(calls) if call == "dpkg --force-confold --configure --pending"]
-    assert repairs == ([0] if before and not check else []), calls
+    apply_desired(manager, Desired(Request(("toolkit",), present=present), file), query, run, check)
+    repairs = [number for number, step in enumerate(steps) if step == REPAIRS[manager]]
+    assert repairs == ([0] if before and not check else []), "check mode changes nothing"
 
 
 @pytest.mark.parametrize("present", [True, False])
@@ -234,24 +225,6 @@ def test_zypper_releases_hold_although_reboot_is_required(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("check_mode", [False, True])
-def test_headers_of_former_kernel_are_not_put_on_hold(tmp_path: Path, check_mode: bool) -> None:
-    """They are unversioned and no longer requested."""
-    file = str(tmp_path / "record")
-    record.write(file, Record(("driver", "headers-1"), held=("driver",), unversioned=("headers-1",)))
-
-    def run(command: Sequence[str]) -> tuple[int, str, str]:
-        return 0, "driver\n" if command[-1] == "showhold" else "", ""
-
-    def query(names: Sequence[str]) -> dict[str, str | None]:
-        return dict.fromkeys(names, "1-1")
-
-    request = Request(("driver", "headers-2"), unversioned=frozenset({"headers-2"}))
-    outcome = apply_desired("apt", Desired(request, file, hold=True), query, run, check_mode)
-    assert (outcome.held, outcome.released) == ((), ())
-    assert record.read(file).held == ("driver",)
-
-
-@pytest.mark.parametrize("check_mode", [False, True])
 def test_package_from_before_is_held_and_not_removed(tmp_path: Path, check_mode: bool) -> None:
     file = str(tmp_path / "record")
     record.write(file, Record(("libnvml",), held=("libnvml",)))
@@ -295,107 +268,3 @@ def test_removal_without_a_record_keeps_the_requested_packages(tmp_path: Path, c
     desired = Desired(Request(("driver",), present=False), str(tmp_path / "record"))
     outcome = apply_desired("apt", desired, query, run, check_mode)
     assert (outcome.changed, outcome.packages, calls) == (False, (), [])
-
-
-HEADERS = "kernel-devel-5.14.0-427.el9.x86_64"
-KERNELS = {
-    "427": "kernel-devel 5.14.0-427.el9 x86_64\n",
-    "362": "kernel-devel 5.14.0-362.el9 x86_64\n",
-}
-
-
-@pytest.mark.parametrize("unmanaged", [False, True])
-@pytest.mark.parametrize("interrupted", [False, True])
-def test_undo_removes_headers_of_one_kernel_by_name(tmp_path: Path, interrupted: bool, unmanaged: bool) -> None:
-    """Several versions of kernel-devel may be installed, some unmanaged; dnf lists none of them by the requested name."""
-    file = str(tmp_path / "record")
-    installed = {"362"} if unmanaged else set()
-    calls: list[str] = []
-    killed: set[str] = set()
-
-    class KilledError(Exception):
-        """The process was killed."""
-
-    def run(command: Sequence[str]) -> tuple[int, str, str]:
-        calls.append(" ".join(command))
-        if "install" in command:
-            installed.update(["427", "gcc"])
-            killed.update(["dnf"] if interrupted else [])
-        if killed:
-            raise KilledError
-        if "remove" in command and "mark" not in command and HEADERS in command:
-            installed.discard("427")
-        if "remove" in command and "gcc" in command:
-            installed.discard("gcc")
-        listing = "".join(KERNELS.get(each, f"{each} 11-1 x86_64\n") for each in sorted(installed))
-        return (
-            0,
-            {"--all": listing + "bash 5-1 x86_64\n", "--unneeded": "gcc\n"}.get(
-                next((word for word in command if word in ("--all", "--unneeded")), ""), ""
-            ),
-            "",
-        )
-
-    def query(names: Sequence[str]) -> dict[str, str | None]:
-        known = {HEADERS: "427", "gcc": "gcc"}
-        return {name: "5.14.0-427.el9" if known.get(name) in installed else None for name in names}
-
-    desired = Desired(Request((HEADERS,), unversioned=frozenset({HEADERS})), file)
-    with pytest.raises(KilledError) if interrupted else nullcontext():
-        apply_desired("dnf", desired, query, run, check_mode=False)
-    killed.clear()
-    if not interrupted:
-        assert record.read(file) == Record((HEADERS,), ("gcc",), unversioned=(HEADERS,))
-        assert apply_desired("dnf", desired, query, run, check_mode=False).changed is False
-    apply_desired("dnf", Desired(Request((), present=False), file), query, run, check_mode=False)
-    assert installed == ({"362"} if unmanaged else set())
-    assert record.read(file) == Record()
-    assert not [call for call in calls if call.endswith(" kernel-devel")]
-
-
-def test_unmanaged_headers_stay_unmanaged_after_interrupted_run(tmp_path: Path) -> None:
-    """The host was rebooted into their kernel in the meantime."""
-    file = str(tmp_path / "record")
-    other = HEADERS.replace("427", "362")
-
-    killed: list[bool] = []
-
-    class KilledError(Exception):
-        """The process was killed."""
-
-    def run(command: Sequence[str]) -> tuple[int, str, str]:
-        killed.extend([True] if "install" in command else [])
-        if killed:
-            raise KilledError
-        return 0, KERNELS["362"] if "--all" in command else "", ""
-
-    def query(names: Sequence[str]) -> dict[str, str | None]:
-        return {name: "5.14.0-362.el9" if name == other else None for name in names}
-
-    with pytest.raises(KilledError):
-        apply_desired(
-            "dnf", Desired(Request((HEADERS,), unversioned=frozenset({HEADERS})), file), query, run, check_mode=False
-        )
-    killed.clear()
-    apply_desired("dnf", Desired(Request((other,), unversioned=frozenset({other})), file), query, run, check_mode=False)
-    assert record.read(file) == Record()
-
-
-def test_headers_of_former_kernel_keep_their_name(tmp_path: Path) -> None:
-    """The undo removes them, although those of the next kernel are requested."""
-    file = str(tmp_path / "record")
-    record.write(file, Record((HEADERS,), unversioned=(HEADERS,)))
-    installed = {"427"}
-
-    def run(command: Sequence[str]) -> tuple[int, str, str]:
-        if "install" in command:
-            installed.add("362")
-        return 0, "".join(KERNELS[each] for each in sorted(installed)) if "--all" in command else "", ""
-
-    other = HEADERS.replace("427", "362")
-
-    def query(names: Sequence[str]) -> dict[str, str | None]:
-        return {name: "1-1" if name == HEADERS or "362" in installed else None for name in names}
-
-    apply_desired("dnf", Desired(Request((other,), unversioned=frozenset({other})), file), query, run, check_mode=False)
-    assert record.read(file) == Record((other, HEADERS), unversioned=(other, HEADERS))

@@ -74,6 +74,29 @@ class Node:
     def _host(self, check: bool) -> Host:
         return replace(self.host, check_mode=check)
 
+    def answer(self, binary: str, *answers: tuple[int, str, str]) -> list[t.Sequence[str]]:
+        """Fake the daemon's program with *answers*, one after the other; return the list of its calls."""
+        remaining, calls = list(answers), []
+
+        def execute(command: t.Sequence[str]) -> tuple[int, str, str]:
+            calls.append(command)
+            return remaining.pop(0)
+
+        self.host = replace(self.host, binary=binary, execute=execute)
+        return calls
+
+    def apply_and_undo(self, sequence: t.Iterable[dict[str, t.Any]], edit: t.Callable[[bytes], bytes]) -> None:
+        """Apply each request twice, with an edit of others after the first one, and undo both runtimes, as check mode predicts."""
+        for step, requested in enumerate(sequence):
+            predicted = self.present(check=True, **requested).after
+            assert self.present(**requested).after == predicted
+            assert not self.present(**requested).changed
+            if step == 0:
+                self.config.write_bytes(edit(self.config.read_bytes()))
+        for runtime in ("nvidia", "nvidia-cdi"):
+            predicted = self.absent(check=True, runtime_name=runtime).after
+            assert self.absent(runtime_name=runtime).after == predicted
+
     def text(self) -> str:
         return self.config.read_bytes().decode()
 

@@ -20,7 +20,6 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtime
     table,
 )
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import CrioNode
-from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.interruptions import interrupt_at_each_call
 
 if t.TYPE_CHECKING:
     from pathlib import Path
@@ -262,22 +261,6 @@ def test_nested_files_are_read_in_order(tmp_path: Path) -> None:
     assert nvidia(node.text())["runtime_root"] == "/run/runc", (
         "a folder is read in the order of its own name, before 99-nvidia.toml"
     )
-
-
-def test_run_interrupted_at_each_step_resumes(tmp_path: Path) -> None:
-    expected = CrioNode(tmp_path / "model", SHIPPED).present(set_default=True).after
-    node = CrioNode(tmp_path / "node", SHIPPED)
-    states = 0
-    for at in interrupt_at_each_call(lambda: node.present(set_default=True), node.root):
-        assert not node.config.exists() or node.config.read_bytes() == expected
-        resumed = node.present(set_default=True)
-        assert resumed.restart_required, f"step {at}: the restart of CRI-O is not required"
-        assert node.config.read_bytes() == expected
-        assert node.has_no_temps()
-        node.absent()
-        assert not node.config.exists()
-        states += 1
-    assert states > 10
 
 
 def test_drop_in_that_crio_does_not_read_is_refused(tmp_path: Path) -> None:

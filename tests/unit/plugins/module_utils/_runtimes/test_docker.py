@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import stat
 import typing as t
-from dataclasses import replace
 
 import pytest
 
@@ -26,7 +25,6 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtime
     REQUESTED,
 )
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import DockerNode
-from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils.interruptions import interrupt_at_each_call
 
 if t.TYPE_CHECKING:
     from pathlib import Path
@@ -238,15 +236,8 @@ class TestValidate:
     """With a fake for dockerd's answers."""
 
     def node(self, tmp_path: Path, *answers: tuple[int, str, str]) -> DockerNode:
-        replies = list(answers)
-        self.commands: list[t.Sequence[str]] = []
-
-        def execute(command: t.Sequence[str]) -> tuple[int, str, str]:
-            self.commands.append(command)
-            return replies.pop(0)
-
         node = DockerNode(tmp_path, KUBEADM)
-        node.host = replace(node.host, binary="/usr/bin/dockerd", execute=execute)
+        self.commands = node.answer("/usr/bin/dockerd", *answers)
         return node
 
     def test_accepted_change_is_written(self, tmp_path: Path) -> None:
@@ -311,22 +302,6 @@ def test_credentials_are_masked() -> None:
     assert redact_pair(b"{", None, JSON) == ("# 1 bytes, withheld because they are not valid JSON\n", "")
 
 
-def test_run_interrupted_at_each_step_resumes(tmp_path: Path) -> None:
-    expected = DockerNode(tmp_path / "model", KUBEADM).present(set_default=True).after
-    node = DockerNode(tmp_path / "node", KUBEADM)
-    states = 0
-    for step in interrupt_at_each_call(lambda: node.present(set_default=True), node.root):
-        assert node.config.read_bytes() in (KUBEADM.encode(), expected)
-        resumed = node.present(set_default=True)
-        assert resumed.restart_required, f"step {step}: the restart of Docker is not required"
-        assert node.config.read_bytes() == expected
-        assert node.has_no_temps()
-        node.absent()
-        assert node.text() == KUBEADM
-        states += 1
-    assert states > 10
-
-
 def test_any_sequence_of_runs_can_be_undone(tmp_path_factory: pytest.TempPathFactory) -> None:
     hypothesis = pytest.importorskip("hypothesis")
     from hypothesis import strategies as st
@@ -345,15 +320,9 @@ def test_any_sequence_of_runs_can_be_undone(tmp_path_factory: pytest.TempPathFac
     def check(name: str, sequence: list[dict[str, t.Any]], is_edited: bool) -> None:
         text = FILES[name]
         node = DockerNode(tmp_path_factory.mktemp("node"), text)
-        for step, requested in enumerate(sequence):
-            predicted = node.present(check=True, **requested).after
-            assert node.present(**requested).after == predicted
-            assert not node.present(**requested).changed
-            if step == 0 and is_edited:
-                node.config.write_bytes(node.config.read_bytes().replace(b"{", b'{"edited": 1, ', 1))
-        for runtime in ("nvidia", "nvidia-cdi"):
-            predicted = node.absent(check=True, runtime_name=runtime).after
-            assert node.absent(runtime_name=runtime).after == predicted
+        node.apply_and_undo(
+            sequence, lambda content: content.replace(b"{", b'{"edited": 1, ', 1) if is_edited else content
+        )
         if is_edited:
             tree = loads(node.text())
             assert tree == {"edited": 1, **loads(text)}

@@ -15,6 +15,8 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.container
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.plan import Request
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.schema import Release, schema
 from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import samples
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import NVIDIA_V3, Node
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.samples import V2, V3
 
 if t.TYPE_CHECKING:
@@ -145,3 +147,32 @@ def test_section_of_version_3_in_a_version_2_file(release: str, refused: bool) -
     else:
         assert check_other_section(tree, request)
     assert check_other_section({"version": 3}, request) == []
+
+
+class TestImports:
+    def test_import_is_named(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, 'imports = ["conf.d/*.toml"]\n' + samples.KUBEADM_V3)
+        (node.config.parent / "conf.d").mkdir()
+        drop_in = node.config.parent / "conf.d" / "99.toml"
+        drop_in.write_text(NVIDIA_V3.replace("/usr/bin", "/opt"), encoding="utf-8")
+        with pytest.raises(ConfigError, match=r"conf\.d/99\.toml"):
+            node.present()
+        drop_in.write_text("broken =\n", encoding="utf-8")
+        with pytest.raises(ConfigError, match=r"99\.toml, line 1"):
+            node.present()
+        drop_in.unlink()
+        assert node.present().changed
+
+    def test_runc_of_an_import_is_inherited(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, 'version = 3\nimports = ["runc.toml"]\n')
+        (node.config.parent / "runc.toml").write_text(samples.KUBEADM_V3, encoding="utf-8")
+        node.present()
+        assert "SystemdCgroup = true" in node.text()
+
+    def test_lower_version_is_ignored_before_2_3(self, tmp_path: Path) -> None:
+        for release, inherits in (("2.1", False), ("2.3", True)):
+            node = Node(tmp_path / release, 'version = 3\nimports = ["runc.toml"]\n', release)
+            (node.config.parent / "runc.toml").write_text(samples.KUBEADM_V2, encoding="utf-8")
+            done = node.present()
+            assert ("SystemdCgroup = true" in node.text()) is inherits
+            assert any("ignores" in warning for warning in done.warnings) is not inherits

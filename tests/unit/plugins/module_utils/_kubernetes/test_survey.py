@@ -1,0 +1,136 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The reads of a survey, and its wait until the nodes are as expected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fakes.kubernetes_api import FakeClock, FakeCluster, node, pod
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.readiness import Query
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.retries import Timing, Wait
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import survey_nodes
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._kubernetes.plugin_pods import (
+    GPU_LABEL,
+    NVML_LOG,
+    PINNED,
+    daemon_set,
+    plugin,
+)
+
+QUERY = Query()
+
+
+def start_wait(seconds: float) -> tuple[Wait, FakeClock]:
+    clock = FakeClock()
+    return Wait(Timing(clock, clock.sleep), seconds, 5, 5), clock
+
+
+def test_survey_nodes_as_expected_makes_two_lists() -> None:
+    cluster = FakeCluster([node(f"w{number}", 1) for number in range(50)], [])
+    assert all(report.ok for report in survey_nodes(cluster, QUERY, None).reports)
+    assert sorted(cluster.calls) == ["nodes", "pods"]
+
+
+def test_survey_nodes_of_one_node_does_not_list_others() -> None:
+    """A pod without a node may belong to this one, so it is reported."""
+    pending_pod = plugin(status={"phase": "Pending"}, affinity=PINNED)
+    del pending_pod["spec"]["nodeName"]
+    cluster = FakeCluster(
+        [node(f"w{number}", 1) for number in range(50)], [pending_pod, pod("own", on="w1", gpus=1), pod("far", on="w2")]
+    )
+
+    def schedule(api: FakeCluster) -> None:
+        if api.calls == ["node", "pods", "pods"]:
+            pending_pod["spec"]["nodeName"] = "w1"
+
+    for _round in range(2):
+        cluster.calls.clear()
+        (report,) = survey_nodes(cluster, QUERY, {"w1": 1}).reports
+        assert (report.ok, report.allocated, report.plugin_pod) == (True, 1, "plugin-x")
+        assert cluster.calls == ["node", "pods", "pods"]
+        cluster.on_list = schedule
+    (report,) = survey_nodes(cluster, QUERY, {"gone": 1}).reports
+    assert (report.known, "nodes" in cluster.calls) == (False, False)
+    assert "is not in the cluster" in report.reason
+
+
+def test_survey_nodes_with_failure_reads_log_and_events() -> None:
+    cluster = FakeCluster([node("w1")], [plugin()])
+    cluster.logs["plugin-x"] = NVML_LOG
+    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}).reports
+    assert "No devices found" in report.reason
+    assert cluster.calls.count("events") == 1
+    assert cluster.calls.count("log") == 1
+    assert "daemon_sets" not in cluster.calls
+
+
+def test_survey_nodes_with_wait_returns_once_gpus_appear() -> None:
+    cluster = FakeCluster([node("w1")], [plugin()])
+    wait, clock = start_wait(60)
+
+    def appear(api: FakeCluster) -> None:
+        if clock.time >= 10:
+            api.store_nodes["w1"] = node("w1", 8)
+
+    cluster.on_list = appear
+    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}, wait).reports
+    assert report.ok
+    assert clock.time == 10
+
+
+@pytest.mark.parametrize(("status", "is_transient"), [(0, True), (503, True), (403, False)])
+def test_survey_nodes_with_unreachable_server_retries(status: int, is_transient: bool) -> None:
+    cluster = FakeCluster([node("w1", 8)], [plugin()])
+    wait, clock = start_wait(60)
+
+    def fail(_api: FakeCluster) -> None:
+        if clock.time < 10:
+            raise ApiError("cannot be reached", status)
+
+    cluster.on_list = fail
+    if is_transient:
+        assert [report.ok for report in survey_nodes(cluster, QUERY, {"w1": 8}, wait).reports] == [True]
+        assert clock.time == 10
+    else:
+        with pytest.raises(ApiError):
+            survey_nodes(cluster, QUERY, {"w1": 8}, wait)
+
+
+def test_survey_nodes_after_timeout_reports_failure() -> None:
+    cluster = FakeCluster([node("w1")], [])
+    cluster.daemon_set_list = [daemon_set(GPU_LABEL)]
+    wait, clock = start_wait(12)
+    (report,) = survey_nodes(cluster, QUERY, {"w1": 8}, wait).reports
+    assert "lacks the label" in report.reason
+    assert clock.time == 12
+
+
+def test_survey_nodes_without_rights_explains_the_rest() -> None:
+    cluster = FakeCluster([node("w1"), node("w2")], [plugin()])
+
+    def forbid(_namespace: str) -> Any:
+        raise ApiError("forbidden", 403)
+
+    cluster.daemon_sets = cluster.warning_events = forbid  # type: ignore[method-assign, assignment]
+    reports = survey_nodes(cluster, QUERY, {"w1": 8, "w2": 8}).reports
+    assert ["has registered no GPU" in reports[0].reason, "no plugin pod" in reports[1].reason] == [True, True]
+
+
+def test_survey_nodes_names_others_in_maintenance_without_further_requests() -> None:
+    text = '{"since": "2026-08-23T07:00:00Z", "reason": "driver", "was_schedulable": true}'
+    annotations = {"gpu-kubernetes/maintenance": text}
+    nodes = [
+        node("w1", 8),
+        node("w3", annotations=annotations, unschedulable=True),
+        node("w2", annotations=annotations),
+        node("w4", unschedulable=True),
+    ]
+    cluster = FakeCluster(nodes, [plugin()])
+    others = survey_nodes(cluster, QUERY, {"w1": 8, "w9": 1}, explain=False).others_in_maintenance
+    assert [(each["name"], each["schedulable"]) for each in others] == [("w2", True), ("w3", False)]
+    assert "driver" in others[0]["maintenance"]["message"]
+    assert len(cluster.calls) == 2
