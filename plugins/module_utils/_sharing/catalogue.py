@@ -10,8 +10,10 @@ from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Iterable, Mapping
 
-#: Shell patterns of the resources of NVIDIA's device plugin: whole GPUs, shared GPUs and MIG slices. Its network operator has other names below nvidia.com.
-NVIDIA_RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-?*")
+#: Shell pattern of MIG slices that have the name of their profile.
+SLICES = "nvidia.com/mig-?*"
+#: Those of all resources of NVIDIA's device plugin: whole GPUs, shared GPUs and these slices. Its network operator has other names below nvidia.com.
+NVIDIA_RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", SLICES)
 #: The role that deploys NVIDIA's device plugin.
 NVIDIA_ROLE = "k8s_device_plugin"
 #: Which pods are evicted before a node changes, from none to more.
