@@ -193,6 +193,11 @@ def matching(amounts: Mapping[str, int], patterns: Iterable[str]) -> dict[str, i
     return {name: amount for name, amount in amounts.items() if any(fnmatchcase(name, each) for each in wanted)}
 
 
+def gpu_resources(amounts: Mapping[str, int]) -> dict[str, int]:
+    """Return those of the amounts by resource that pods request for GPUs, by any strategy."""
+    return matching(amounts, (pattern for row in STRATEGIES.values() for pattern in row.resources))
+
+
 def strategy_of(resource: str) -> Strategy:
     """Return the strategy whose device plugin registers the resource; the first one of NVIDIA's device plugin for any other."""
     rows = (row for row in OWN_PLUGIN if any(fnmatchcase(resource, each) for each in (*row.resources, *_left_by(row))))
