@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import glob
+import re
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Iterable, Mapping
@@ -38,6 +39,10 @@ class SharedResource:
     gpu_count_resource: str = ""
     spans_gpus: bool = False
     gpu_annotation: str = ""
+
+    def name_annotation(self, container: str) -> str:
+        """Return the annotation ``gpu_annotation`` for a container of another name than that of the smoke test."""
+        return re.sub(rf"{CONTAINER}\Z", lambda _match: container, self.gpu_annotation)
 
 
 @dataclass(frozen=True)
