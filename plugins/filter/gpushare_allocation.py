@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: gpushare_allocation
-short_description: Compute from saved nodes and pods which pods hold how much memory of which GPU under gpushare
+short_description: Compute from saved nodes and pods which pods hold which GPUs, or how much of them
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
@@ -27,7 +27,7 @@ options:
     type: raw
     default: []
   node:
-    description: The node; by default all nodes with allocatable C(aliyun.com/gpu-mem).
+    description: The node; by default all nodes with GPUs.
     type: str
     default: ""
   unit:
@@ -48,7 +48,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The allocation, with C(nodes), C(cluster), C(unit) and C(findings) as M(gpu.kubernetes.gpushare_info) returns them.
+  description:
+    - The allocation, with C(nodes), C(cluster), C(unit), C(findings), C(resources) and C(totals) as M(gpu.kubernetes.gpushare_info) returns them.
   type: dict
 """
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: gpushare_render
-short_description: Render gpushare's allocation as a table, as JSON or as CSV
+short_description: Render the allocation of GPUs as tables, as JSON or as CSV
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
@@ -15,14 +15,16 @@ description:
 positional: _input, format
 options:
   _input:
-    description: The allocation, with C(nodes), C(cluster), C(unit) and C(findings).
+    description: The allocation, with C(nodes), C(cluster), C(unit), C(findings), C(resources) and C(totals).
     type: dict
     required: true
   format:
     description:
-      - With V(table), the tables of C(kubectl inspect gpushare), nodes sorted by name, with the findings below.
+      - With V(table), the tables of C(kubectl inspect gpushare) with nodes sorted by name, a table of the other resources by node, and the findings below.
+        Tables without a row are left out.
       - With V(json), the allocation as it is.
-      - With V(csv), one record for each GPU, and for what pods hold of which no GPU is known one whose C(gpu) is C(pending).
+      - With V(csv), one record for each GPU, and for what pods hold of which no GPU is known one whose C(gpu) is C(pending). Where the API never reports the
+        GPU, as of NVIDIA's device plugin, one record for each node and resource, whose C(gpu) is empty.
     type: str
     choices: [table, json, csv]
     default: table
@@ -31,7 +33,7 @@ options:
     type: bool
     default: false
   bars:
-    description: Whether a bar for each GPU is drawn below the table.
+    description: Whether a bar is drawn for each GPU, or for each node and resource where the GPUs are not known.
     type: bool
     default: false
 seealso:

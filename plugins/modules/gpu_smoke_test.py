@@ -64,7 +64,10 @@ options:
     type: str
     default: ""
   resource_name:
-    description: The resource that a pod requests. Ignored with O(shared_resources).
+    description:
+      - The resource that a pod requests. Ignored with O(shared_resources).
+      - With V(nvidia.com/gpu), the pod requests what NVIDIA's device plugin offers on its node. A MIG slice that the node names by its profile, such as
+        C(nvidia.com/mig-1g.10gb), comes before a whole GPU, and C(nvidia.com/gpu.shared) is last.
     type: str
     default: nvidia.com/gpu
   resource_count:
@@ -234,6 +237,9 @@ results:
       description: The last lines of that pod.
       type: list
       elements: str
+    resource:
+      description: The resource that the pods request.
+      type: str
     image:
       description: The image that ran, or empty if there was no pod.
       type: str
@@ -255,6 +261,7 @@ results:
       skipped: false
       reason: ""
       log_tail: [Test PASSED, Done]
+      resource: nvidia.com/gpu
       image: nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0
       visible_devices: []
       gpu_index: ""

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: gpushare_info
-short_description: Read which pods hold how much memory of which GPU under gpushare
+short_description: Read which pods hold which GPUs, or how much of them
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
-  - Computes from nodes and pods alone what C(kubectl inspect gpushare) shows, and lists what is wrong with a remedy.
+  - For gpushare, computes from nodes and pods alone what C(kubectl inspect gpushare) shows, and lists what is wrong with a remedy. Amounts are units of
+    C(aliyun.com/gpu-mem), booked by the limits of pods. gpushare does not isolate memory, so that a pod may use more than it has booked.
+  - For all other sharing strategies, returns RV(resources) by node, such as C(nvidia.com/gpu), C(nvidia.com/mig-1g.10gb) and C(nano-gpu/gpu-percent), and the
+    pods that hold them. The API does not report on which GPU a unit of NVIDIA's device plugin is.
   - Lists nodes once and pods once, by pages, so that a large cluster takes seconds and little memory.
-  - Amounts are units of C(aliyun.com/gpu-mem), booked by the limits of pods. gpushare does not isolate memory, so that a pod may use
-    more than it has booked.
 options:
   node:
-    description: The node; by default all nodes with allocatable C(aliyun.com/gpu-mem).
+    description: The node; by default all nodes with GPUs.
     type: str
   pods:
     description: Whether to list the pods of each node. Without them, the result for a large cluster is much smaller.
@@ -129,8 +130,82 @@ nodes:
           gpus: [{index: 0, allocated: 5}]
           pending: 0
           allocated: 5
+resources:
+  description:
+    - What other device plugins than gpushare's offer, one entry for each node and resource, sorted by both. Amounts are whole units, counted as kube-scheduler
+      does.
+    - A resource that pods hold is listed even if the node has it no more.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: The node.
+      type: str
+    address:
+      description: Its internal address; empty if it has none.
+      type: str
+    resource:
+      description: The resource.
+      type: str
+    unit:
+      description:
+        - What its units are, by the node's own configuration of NVIDIA's device plugin and the number of its GPUs. V(GPUs), V(replicas) of time slicing or MPS,
+          V(slices) of MIG or V(percent).
+        - V(devices) where the node has more units than GPUs without a configuration of its own, or the number of its GPUs is not known. V(units) of other
+          resources.
+      type: str
+    gpu_count:
+      description:
+        - Of how many GPUs they are, by the label C(nvidia.com/gpu.count). V(0) if that is not known, as of MIG slices with the names of their profiles.
+      type: int
+    gpus:
+      description: These GPUs, each with C(index), C(total) and C(allocated), where annotations of pods name them, as by nano-gpu. Else empty.
+      type: list
+      elements: dict
+    pending:
+      description: The amount of pods without a known GPU, where the others have one.
+      type: int
+    allocated:
+      description: The amount of all pods.
+      type: int
+    total:
+      description: The allocatable amount.
+      type: int
+    percent:
+      description: How much of it is allocated, in whole percents.
+      type: int
+    pods:
+      description: The unfinished pods that hold it, as in RV(nodes[].pods). Only with O(pods).
+      type: list
+      elements: dict
+  sample:
+    - name: worker-2
+      address: 10.0.0.12
+      resource: nvidia.com/gpu
+      unit: replicas
+      gpu_count: 2
+      gpus: []
+      pending: 0
+      allocated: 1
+      total: 8
+      percent: 12
+      pods:
+        - namespace: default
+          name: notebook
+          phase: Running
+          terminating: false
+          gpus: []
+          pending: 0
+          allocated: 1
+totals:
+  description: The sum of RV(resources) by C(resource), with C(allocated), C(total) and C(percent).
+  returned: success
+  type: list
+  elements: dict
+  sample: [{resource: nvidia.com/gpu, allocated: 1, total: 8, percent: 12}]
 cluster:
-  description: The sum of these nodes, with C(allocated), C(total) and C(percent).
+  description: The sum of RV(nodes), with C(allocated), C(total) and C(percent).
   returned: success
   type: dict
   sample: {allocated: 8, total: 16, percent: 50}

@@ -37,7 +37,7 @@ options:
     type: list
     elements: str
   allocation:
-    description: The allocation of gpushare, with C(nodes), C(cluster), C(unit) and C(findings).
+    description: The allocation of GPUs, with C(nodes), C(cluster), C(unit), C(findings), C(resources) and C(totals).
     type: dict
   format:
     description: The format of O(allocation). Only V(table) has colours and other lines.
@@ -49,7 +49,7 @@ options:
     type: bool
     default: false
   bars:
-    description: Whether to draw a bar for each GPU of O(allocation) below the table.
+    description: Whether to draw a bar for each GPU of O(allocation), or for each node and resource where the GPUs are not known.
     type: bool
     default: true
 notes:
@@ -66,7 +66,7 @@ EXAMPLES = r"""
   gpu.kubernetes.show_report:
     report: "{{ observations | gpu.kubernetes.gpu_report(cluster=cluster) }}"
 
-- name: Look at gpushare's allocation
+- name: Read the allocation
   gpu.kubernetes.gpushare_info:
   register: gpushare
 

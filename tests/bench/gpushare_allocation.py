@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The cost of gpushare_info on a cluster of 5,000 nodes with 8 GPUs each and 100,000 pods of 3.8 KiB.
+"""The cost of gpushare_info on a cluster of 5,000 nodes with 8 GPUs each, every second one with time slicing, and 100,000 pods of 3.8 KiB.
 
     make bench-gpushare
 
@@ -25,7 +25,8 @@ from fakes.loopback_api import LoopbackApi, Source, serve_in_thread, write_kubec
 from rich.console import Console
 from rich.table import Table
 
-GPUS, UNITS = 8, 80
+GPUS, UNITS, REPLICAS = 8, 80, 4
+SLICED = "nvidia.com/gpu"
 # The size of a pod in the measurements of other tools.
 POD_BYTES = 3891
 FIELDS = {
@@ -63,29 +64,47 @@ for path in ("nodes", "pods"):
 """
 
 
+def is_sliced(node: int) -> bool:
+    """Whether the node has time slicing instead of gpushare."""
+    return node % 2 == 1
+
+
 def make_node(number: int) -> dict[str, Any]:
     """A node with its GPUs."""
-    amounts = {"cpu": "128", "memory": "1056Gi", "pods": "110", "aliyun.com/gpu-mem": str(GPUS * UNITS)}
-    amounts["aliyun.com/gpu-count"] = str(GPUS)
+    amounts = {"cpu": "128", "memory": "1056Gi", "pods": "110"}
+    if is_sliced(number):
+        amounts[SLICED] = str(GPUS * REPLICAS)
+    else:
+        amounts.update({"aliyun.com/gpu-mem": str(GPUS * UNITS), "aliyun.com/gpu-count": str(GPUS)})
     addresses = [{"type": "InternalIP", "address": f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"}]
     conditions = [{"type": "Ready", "status": "True", "message": "kubelet is posting ready status"}]
     return {
-        "metadata": {"name": f"node-{number:05}", "labels": {"gpushare": "true"}, "resourceVersion": "1"},
+        "metadata": {
+            "name": f"node-{number:05}",
+            "labels": {"nvidia.com/gpu.count": str(GPUS)},
+            "resourceVersion": "1",
+        },
         "spec": {"podCIDR": "10.244.0.0/24"},
         "status": {"capacity": amounts, "allocatable": amounts, "addresses": addresses, "conditions": conditions},
     }
 
 
 def make_pod(number: int, nodes: int) -> dict[str, Any]:
-    """A pod with 5 units of a GPU; each GPU has the same number of pods."""
+    """A pod with 5 units of a GPU, or with a replica; each GPU has the same number of pods."""
     place = number % (nodes * GPUS)
-    annotations = {
-        "ALIYUN_COM_GPU_MEM_IDX": str(place // nodes),
-        "ALIYUN_COM_GPU_MEM_POD": "5",
-        "ALIYUN_COM_GPU_MEM_DEV": str(UNITS),
-        "ALIYUN_COM_GPU_MEM_ASSIGNED": "true",
-        "ALIYUN_COM_GPU_MEM_ASSUME_TIME": f"17{number:017}",
-    }
+    sliced = is_sliced(place % nodes)
+    resource, units = (SLICED, "1") if sliced else ("aliyun.com/gpu-mem", "5")
+    annotations = (
+        {}
+        if sliced
+        else {
+            "ALIYUN_COM_GPU_MEM_IDX": str(place // nodes),
+            "ALIYUN_COM_GPU_MEM_POD": "5",
+            "ALIYUN_COM_GPU_MEM_DEV": str(UNITS),
+            "ALIYUN_COM_GPU_MEM_ASSIGNED": "true",
+            "ALIYUN_COM_GPU_MEM_ASSUME_TIME": f"17{number:017}",
+        }
+    )
     mounts = [
         {"name": "kube-api-access", "readOnly": True, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}
     ]
@@ -95,8 +114,8 @@ def make_pod(number: int, nodes: int) -> dict[str, Any]:
         "command": ["/usr/bin/serve", "--port", "8080"],
         "env": [{"name": f"SETTING_{each}", "value": f"value-{each}"} for each in range(8)],
         "resources": {
-            "limits": {"aliyun.com/gpu-mem": "5", "cpu": "2"},
-            "requests": {"aliyun.com/gpu-mem": "5", "cpu": "1"},
+            "limits": {resource: units, "cpu": "2"},
+            "requests": {resource: units, "cpu": "1"},
         },
         "volumeMounts": mounts,
     }
@@ -205,14 +224,14 @@ def read_counts(server: subprocess.Popen[str]) -> dict[str, Any]:
 def find_problems(answer: dict[str, Any], counts: dict[str, Any], nodes: int, pods: int) -> list[str]:
     """The problems of an answer and of its requests."""
     found = []
-    if answer["cluster"] != {
-        "allocated": 5 * pods,
-        "total": nodes * GPUS * UNITS,
-        "percent": 500 * pods // (nodes * GPUS * UNITS),
-    }:
-        found.append(f"the cluster has {answer['cluster']}")
-    if len(answer["nodes"]) != nodes or answer["findings"] or answer["unit"] != "GiB":
-        found.append(f"{len(answer['nodes'])} nodes, {len(answer['findings'])} findings, unit {answer['unit']!r}")
+    sliced = sum(is_sliced(number % (nodes * GPUS) % nodes) for number in range(pods))
+    sums = [answer["cluster"], *answer["totals"]]
+    expected = [(5 * (pods - sliced), (nodes - nodes // 2) * GPUS * UNITS), (sliced, nodes // 2 * GPUS * REPLICAS)]
+    if [(each["allocated"], each["total"]) for each in sums] != expected:
+        found.append(f"the cluster has {sums}, not {expected}")
+    shown = len(answer["nodes"]) + len(answer["resources"])
+    if shown != nodes or answer["findings"] or answer["unit"] != "GiB":
+        found.append(f"{shown} nodes, {len(answer['findings'])} findings, unit {answer['unit']!r}")
     if counts["twice"] or counts["methods"] != ["GET"]:
         found.append(f"{counts['twice']} pages were fetched twice, by {counts['methods']}")
     return found

@@ -1,27 +1,29 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Computes the allocation as the detailed view of ``kubectl inspect gpushare`` does, and finds what is wrong with the sharing.
+"""Computes the allocation of gpushare as the detailed view of ``kubectl inspect gpushare`` does, and finds what is wrong with the sharing.
 
 It counts the limits of every unfinished pod. The extender counts its annotations, without terminating pods; the findings report the
-differences.
+differences. What other device plugins offer is counted by kube-scheduler's rule, see resources.py.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterable, Iterator, NamedTuple, Sequence
+from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from . import names
-from .extract import MAX_GPUS, PENDING, NodeShare, PodShare, parse_whole
+from .extract import NodeShare, PodShare, parse_whole
+from .resources import MAX_GPUS, PENDING, Holding, Offer, count_by_gpu
 
 # More units than this on one GPU count as MiB.
 MAX_GIB = 100
 UNITS = ("GiB", "MiB")
 
-# {nodes: [node], cluster: {allocated, total, percent}, unit, findings: [{code, object, message}]} where a node is
-# {name, address, gpu_count, gpus: [{index, total, allocated}], pending, allocated, total, percent, pods: [pod]} and a pod is
-# {namespace, name, phase, terminating, gpus: [{index, allocated}], pending, allocated}.
+# {nodes: [node], cluster: sum, unit, findings: [{code, object, message}], resources: [resource], totals: [{resource, sum}]} where a sum is
+# {allocated, total, percent}, a node is {name, address, gpu_count, gpus: [{index, total, allocated}], pending, sum, pods: [pod]}, a pod is
+# {namespace, name, phase, terminating, gpus: [{index, allocated}], pending, allocated}, and a resource is a node with the fields resource and unit.
+# Nodes, cluster, unit and findings are of gpushare; the others are of all other device plugins.
 Allocation = Dict[str, Any]
 
 # {code, object: a node's name or a pod's namespace/name, message}
@@ -36,7 +38,7 @@ class UnknownNode(Exception):
 def allocate(
     nodes: Iterable[NodeShare], pods: Iterable[PodShare], node: str = "", unit: str = "", list_pods: bool = True
 ) -> Allocation:
-    """Return the allocation of the nodes with allocatable gpu-mem, or of the named one. Raises UnknownNode.
+    """Return the allocation of the nodes with GPUs, or of the named one. Raises UnknownNode.
 
     ``unit`` is the unit of gpu-mem; if it is empty, it is guessed, and a GPU of more than 100 GiB counts as one in MiB.
     """
@@ -49,7 +51,10 @@ def allocate(
     for pod in pods:
         if pod.node in sorted_pods:
             sorted_pods[pod.node].append(pod)
-    every = [_build_shares(each, sorted_pods[each.name]) for each in known]
+    for on_node in sorted_pods.values():
+        on_node.sort(key=lambda pod: (pod.namespace, pod.name))
+    every = [_build_shares(each, [pod for pod in sorted_pods[each.name] if pod.request > 0]) for each in known]
+    resources = [row for each in known for row in _build_resources(each, sorted_pods[each.name], list_pods)]
     shown = [shares for shares in every if shares.node.gpu_mem > 0]
     used_unit = unit or guess_unit(shares.node for shares in shown)
     rows = [_build_row(shares, list_pods) for shares in shown]
@@ -58,6 +63,8 @@ def allocate(
         "cluster": _build_sum(sum(row["allocated"] for row in rows), sum(row["total"] for row in rows)),
         "unit": used_unit,
         "findings": [found for shares in every for found in find_in_node(shares, used_unit)],
+        "resources": resources,
+        "totals": _sum_resources(resources),
     }
 
 
@@ -80,7 +87,6 @@ def _build_shares(node: NodeShare, pods: list[PodShare]) -> Shares:
         for index, amount in pod.amounts:
             used[index] = used.get(index, 0) + amount
     pending, total = used.pop(PENDING, 0), get_gpu_total(node)
-    pods.sort(key=lambda pod: (pod.namespace, pod.name))
     return Shares(node, pods, tuple(Device(index, total, used[index]) for index in sorted(used)), pending)
 
 
@@ -96,19 +102,55 @@ def _build_row(shares: Shares, list_pods: bool) -> dict[str, Any]:
         **_build_sum(allocated, node.gpu_mem),
     }
     if list_pods:
-        row["pods"] = [_build_pod(pod) for pod in shares.pods]
+        row["pods"] = [_build_pod(pod, pod.amounts) for pod in shares.pods]
     return row
 
 
-def _build_pod(pod: PodShare) -> dict[str, Any]:
+def _build_resources(node: NodeShare, pods: Sequence[PodShare], list_pods: bool) -> Iterator[dict[str, Any]]:
+    """Yield a row for each resource that the node offers or pods on it hold, by name."""
+    holders: dict[str, list[tuple[PodShare, Holding]]] = {offer.resource: [] for offer in node.offers}
+    for pod in pods:
+        for holding in pod.holdings:
+            holders.setdefault(holding.resource, []).append((pod, holding))
+    offers = {offer.resource: offer for offer in node.offers}
+    for name in sorted(holders):
+        # Pods can hold what the node has no more.
+        offer, holdings = offers.get(name, Offer(name, 0, "units", 0)), [holding for _pod, holding in holders[name]]
+        gpus, pending = count_by_gpu(offer, holdings)
+        row = {
+            "name": node.name,
+            "address": node.address,
+            "resource": name,
+            "unit": offer.unit,
+            "gpu_count": offer.gpus,
+            "gpus": gpus,
+            "pending": pending,
+            **_build_sum(sum(holding.amount for holding in holdings), offer.allocatable),
+        }
+        if list_pods:
+            row["pods"] = [_build_pod(pod, holding.amounts, holding.amount) for pod, holding in holders[name]]
+        yield row
+
+
+def _sum_resources(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    sums: dict[str, list[int]] = {}
+    for row in rows:
+        found = sums.setdefault(row["resource"], [0, 0])
+        found[0] += row["allocated"]
+        found[1] += row["total"]
+    return [{"resource": name, **_build_sum(*sums[name])} for name in sorted(sums)]
+
+
+def _build_pod(pod: PodShare, amounts: Iterable[tuple[int, int]], allocated: int | None = None) -> dict[str, Any]:
+    """Return a pod; *allocated* is the sum of *amounts* by GPU, unless these are unknown."""
     return {
         "namespace": pod.namespace,
         "name": pod.name,
         "phase": pod.phase,
         "terminating": pod.terminating,
-        "gpus": [{"index": index, "allocated": amount} for index, amount in pod.amounts if index != PENDING],
-        "pending": sum(amount for index, amount in pod.amounts if index == PENDING),
-        "allocated": sum(amount for _index, amount in pod.amounts),
+        "gpus": [{"index": index, "allocated": amount} for index, amount in amounts if index != PENDING],
+        "pending": sum(amount for index, amount in amounts if index == PENDING),
+        "allocated": sum(amount for _index, amount in amounts) if allocated is None else allocated,
     }
 
 

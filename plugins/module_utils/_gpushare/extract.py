@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Extracts from nodes and pods the values that gpushare's allocation depends on, a thirtieth of what the API server sends.
+"""Extracts from nodes and pods the values that the allocation depends on, a thirtieth of what the API server sends.
 
 The objects come from the API server, or from what ``kubectl get -o json`` has saved.
 Annotations are untrusted input: those that cannot be read count as missing.
@@ -17,12 +17,8 @@ from typing import Any, Iterable, Iterator, Mapping, NamedTuple
 from .._kube_error import shorten
 from .._kubernetes.objects import FINISHED_PHASES, parse_units
 from . import names
+from .resources import MAX_GPUS, PENDING, Holding, Offer, extract_holdings, extract_offers, is_nvidia
 
-# The index of amounts without a known GPU.
-PENDING = -1
-
-# A node with more GPUs than this has a wrong count: tables and lists have an entry for each GPU.
-MAX_GPUS = 128
 # Fits into 64 bits.
 MAX_AMOUNT = 10**18
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
@@ -33,7 +29,7 @@ _HIDING = frozenset({"", "none", "void"})
 class NodeShare(NamedTuple):
     """A node: gpu-mem in whole units, and GPUs, each allocatable and as capacity; address is empty if it has none.
 
-    A count above MAX_GPUS is 0, and the largest such count is ``implausible_count``.
+    A count above MAX_GPUS is 0, and the largest such count is ``implausible_count``. ``offers`` are the resources of other device plugins.
     """
 
     name: str
@@ -42,16 +38,21 @@ class NodeShare(NamedTuple):
     gpu_count: int
     gpu_mem_capacity: int
     gpu_count_capacity: int
-    # Resources of NVIDIA's device plugin with allocatable units.
-    nvidia: tuple[str, ...]
+    offers: tuple[Offer, ...]
     implausible_count: int = 0
+
+    @property
+    def nvidia(self) -> list[str]:
+        """Return the resources of NVIDIA's device plugin with allocatable units."""
+        return [offer.resource for offer in self.offers if offer.allocatable and is_nvidia(offer.resource)]
 
 
 class PodShare(NamedTuple):
-    """An unfinished pod that requests gpu-mem on a node.
+    """An unfinished pod that requests GPUs on a node.
 
-    ``request`` is the sum of its limits, ``amounts`` the allocated amount by GPU index, with PENDING for an unknown GPU.
-    ``annotated`` is the request in its annotation, or None. ``overriding`` are containers that select GPUs themselves.
+    ``request`` is the sum of its limits of gpu-mem, ``amounts`` the allocated amount by GPU index, with PENDING for an unknown GPU.
+    ``annotated`` is the request in its annotation, or None. ``overriding`` are containers that select GPUs themselves. Without gpu-mem, these are empty.
+    ``holdings`` are what it requests of other device plugins.
     """
 
     node: str
@@ -64,6 +65,7 @@ class PodShare(NamedTuple):
     annotated: str | None
     unassigned: bool
     overriding: tuple[str, ...]
+    holdings: tuple[Holding, ...] = ()
 
 
 def extract_node(node: Mapping[str, Any]) -> NodeShare:
@@ -79,7 +81,7 @@ def extract_node(node: Mapping[str, Any]) -> NodeShare:
         gpu_count=gpu_count,
         gpu_mem_capacity=parse_units(capacity.get(names.GPU_MEM)),
         gpu_count_capacity=gpu_count_capacity,
-        nvidia=tuple(sorted(name for name in offered if names.is_nvidia_gpu(name) and parse_units(offered[name]))),
+        offers=extract_offers(node),
         implausible_count=max((count for count in counts if count > MAX_GPUS), default=0),
     )
 
@@ -92,16 +94,17 @@ def _find_address(status: Mapping[str, Any]) -> str:
 
 
 def extract_pod(pod: Mapping[str, Any]) -> PodShare | None:
-    """Return the values of a pod; None for one that holds no gpu-mem."""
+    """Return the values of a pod; None for one that holds no GPU."""
     spec, phase = pod.get("spec") or {}, str((pod.get("status") or {}).get("phase") or "")
     if not spec.get("nodeName") or phase in FINISHED_PHASES:
         return None
     # As gpushare counts: the limits of the containers, without init containers and overhead (kube-scheduler's rule is in requests.py).
     request = sum(map(_get_limit, spec.get("containers") or []))
-    if request <= 0:
+    holdings = extract_holdings(pod)
+    if request <= 0 and not holdings:
         return None
     metadata = pod.get("metadata") or {}
-    annotations = metadata.get("annotations") or {}
+    annotations = (metadata.get("annotations") or {}) if request > 0 else {}
     annotated = annotations.get(names.REQUEST)
     return PodShare(
         # Many pods share these values.
@@ -111,10 +114,11 @@ def extract_pod(pod: Mapping[str, Any]) -> PodShare | None:
         phase=intern(phase),
         terminating=bool(metadata.get("deletionTimestamp")),
         request=request,
-        amounts=_read_amounts(annotations, request),
+        amounts=_read_amounts(annotations, request) if request > 0 else (),
         annotated=None if annotated is None else intern(str(annotated)),
         unassigned=annotations.get(names.ASSIGNED) == "false",
-        overriding=tuple(_find_overriding(spec)),
+        overriding=tuple(_find_overriding(spec)) if request > 0 else (),
+        holdings=holdings,
     )
 
 

@@ -16,11 +16,3 @@ ASSIGNED = "ALIYUN_COM_GPU_MEM_ASSIGNED"
 ALLOCATION = "scheduler.framework.gpushare.allocation"
 
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
-# GPU resources of NVIDIA's device plugin: whole GPUs, shares and MIG slices. Its network operator registers others below nvidia.com.
-_NVIDIA_GPUS = frozenset({"nvidia.com/gpu", "nvidia.com/gpu.shared"})
-_NVIDIA_SLICE = "nvidia.com/mig-"
-
-
-def is_nvidia_gpu(resource: str) -> bool:
-    """Return whether a resource is GPUs of NVIDIA's device plugin."""
-    return resource in _NVIDIA_GPUS or resource.startswith(_NVIDIA_SLICE)

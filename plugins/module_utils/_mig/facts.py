@@ -28,7 +28,7 @@ def differs(facts: Mapping[str, Any], layout: Any) -> bool:
         return False
     return any(
         (desired[gpu["index"]].mode, count_slots(desired[gpu["index"]].slots))
-        != (gpu["mig_mode"] == "enabled", _count_devices(gpu))
+        != (gpu["mig_mode"] == "enabled", count_profiles(gpu))
         for gpu in gpus
         if gpu["index"] in desired
     )
@@ -39,5 +39,6 @@ def _read_gpu(gpu: Mapping[str, Any]) -> Gpu:
     return Gpu(gpu["index"], str(gpu.get("uuid")), str(gpu.get("pci_address")), name=str(gpu.get("name")), mode=mode)
 
 
-def _count_devices(gpu: Mapping[str, Any]) -> dict[str, int]:
+def count_profiles(gpu: Mapping[str, Any]) -> dict[str, int]:
+    """Return the number of MIG devices of a GPU in ``ansible_facts.nvml`` by profile, in the order of the devices."""
     return dict(Counter(str(each.get("name") or "").rpartition(" ")[2] for each in gpu.get("mig_devices") or []))

@@ -11,6 +11,8 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Mapping
 
+from .._mig.facts import count_profiles
+from .._sharing.catalogue import gpu_resources
 from .._text import make_printable
 from . import checks
 
@@ -130,7 +132,13 @@ def _build_node(observation: Observation) -> dict[str, Any]:
             "drift": render_difference(observation.get("configuration") or {}),
         },
         "resource_name": (observation.get("plugin") or {}).get("resource_name"),
-        "kubernetes": {key: entry.get(key) for key in ("ready", "schedulable", "capacity", "allocatable", "expected")},
+        "kubernetes": {
+            **{key: entry.get(key) for key in ("ready", "schedulable", "capacity", "allocatable", "expected")},
+            # A kubelet reports a resource that the node had once with 0.
+            "resources": {
+                name: units for name, units in gpu_resources(entry.get("gpu_resources") or {}).items() if units
+            },
+        },
         "smoke_test": observation["smoke_test"],
     }
 
@@ -161,4 +169,5 @@ def render_difference(configuration: Mapping[str, Any]) -> list[str]:
 
 def _build_device(gpu: Mapping[str, Any]) -> dict[str, Any]:
     keys = ("index", "uuid", "name", "pci_address", "memory_total_bytes", "mig_mode", "compute_capability", "lost")
-    return {key: gpu.get(key) for key in keys}
+    # Their UUIDs are others after each boot.
+    return {**{key: gpu.get(key) for key in keys}, "mig_slices": count_profiles(gpu)}

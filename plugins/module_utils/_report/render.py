@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Collection, Iterable, Mapping, Sequence, Tuple
+from typing import Any, Collection, Iterable, Iterator, Mapping, Sequence, Tuple
+
+from .._vendors import SERVED
 
 GIB = 1024**3
 STAR = "*"
@@ -33,6 +35,8 @@ def render_lines(
         rendered.append((f"{STAR} as of an earlier run", "weak"))
     rendered += [("", "plain"), (f"Device plugin  {', '.join(report['plugin_images']) or 'none'}", "plain")]
     rendered.append((f"RuntimeClass   {_format_runtime_class(report['runtime_class'])}", "plain"))
+    shares = align_columns([row for node in report["nodes"] for row in _build_share_rows(node)])
+    rendered += render_section("Slices and shares of GPUs", [text for text, _tone in shares], "plain", bullet="")
     rendered += render_section("Problems", [problem["sentence"] for problem in report["problems"]], "bad")
     left_out = [f"{host}: unreachable; restore its connection, and run again." for host in report.get("left_out") or []]
     rendered += render_section("Hosts that this run has left out", left_out, "bad")
@@ -106,6 +110,20 @@ def _build_cells(node: Mapping[str, Any], gpus: str) -> tuple[str, ...]:
         runtime["default"] or "-",
         f"{'-' if allocatable is None else allocatable}/{kubernetes.get('expected') or node['gpus']['count']}",
     )
+
+
+def _build_share_rows(node: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], str]]:
+    """Yield a row for each GPU of a node with MIG mode, and for what the node offers of its GPUs; none for a node that offers whole GPUs only."""
+    devices = [gpu for gpu in node["gpus"]["devices"] if not gpu.get("lost")]
+    if any(gpu.get("mig_mode") == "enabled" for gpu in devices):
+        for gpu in devices:
+            slices = ", ".join(f"{count} x {profile}" for profile, count in gpu["mig_slices"].items())
+            state = (slices or "no slices") if gpu.get("mig_mode") == "enabled" else "whole"
+            yield (node["node"], f"GPU{gpu['index']}", state), "plain"
+    count, offered = node["gpus"]["count"], node["kubernetes"]["resources"]
+    if set(offered) - {SERVED.resource} or sum(offered.values()) > count:
+        units = ", ".join(f"{units} {name}" for name, units in offered.items())
+        yield (node["node"], "", f"{units} allocatable of {_format_count(count, 'GPU')}"), "plain"
 
 
 def _shorten_version(version: str | None) -> str:

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import glob
+import re
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Iterable, Mapping
 
-#: Shell patterns of the resources of NVIDIA's device plugin: whole GPUs, shared GPUs and MIG slices. Its network operator has other names below nvidia.com.
-NVIDIA_RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-?*")
+#: Shell pattern of MIG slices that have the name of their profile.
+SLICES = "nvidia.com/mig-?*"
+#: Those of all resources of NVIDIA's device plugin: whole GPUs, shared GPUs and these slices. Its network operator has other names below nvidia.com.
+NVIDIA_RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", SLICES)
 #: The role that deploys NVIDIA's device plugin.
 NVIDIA_ROLE = "k8s_device_plugin"
 #: Which pods are evicted before a node changes, from none to more.
@@ -36,6 +39,10 @@ class SharedResource:
     gpu_count_resource: str = ""
     spans_gpus: bool = False
     gpu_annotation: str = ""
+
+    def name_annotation(self, container: str) -> str:
+        """Return the annotation ``gpu_annotation`` for a container of another name than that of the smoke test."""
+        return re.sub(rf"{CONTAINER}\Z", lambda _match: container, self.gpu_annotation)
 
 
 @dataclass(frozen=True)
@@ -189,6 +196,11 @@ def matching(amounts: Mapping[str, int], patterns: Iterable[str]) -> dict[str, i
     """Return those of the amounts by resource whose resource matches one of the shell patterns, in units of each resource."""
     wanted = tuple(patterns)
     return {name: amount for name, amount in amounts.items() if any(fnmatchcase(name, each) for each in wanted)}
+
+
+def gpu_resources(amounts: Mapping[str, int]) -> dict[str, int]:
+    """Return those of the amounts by resource that pods request for GPUs, by any strategy."""
+    return matching(amounts, (pattern for row in STRATEGIES.values() for pattern in row.resources))
 
 
 def strategy_of(resource: str) -> Strategy:

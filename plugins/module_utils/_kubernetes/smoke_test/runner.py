@@ -17,7 +17,16 @@ from ..retries import Timing
 from .pod import LABELS, SmokeTest
 from .session import INTERVAL, Created, Session, delete_pods
 from .sharing import NodeShares, plan_shares, run_shares
-from .verdict import Result, check_node, explain_deletion, find_leftovers, is_decided, is_too_early, judge_pod
+from .verdict import (
+    Result,
+    check_node,
+    choose_test,
+    explain_deletion,
+    find_leftovers,
+    is_decided,
+    is_too_early,
+    judge_pod,
+)
 
 if TYPE_CHECKING:
     from ..._kube_api import Cluster
@@ -50,14 +59,14 @@ def run_smoke_test(
     timing = timing or Timing()
     planned = _plan(cluster, test, nodes, check_mode)
     stale = find_leftovers(cluster.pods(test.namespace, LABELS), timing.now())
-    results = {name: plan if isinstance(plan, Result) else _skip(name) for name, plan in planned.items()}
+    results = {name: plan if isinstance(plan, Result) else _skip(name, plan) for name, plan in planned.items()}
     ready = {name: plan for name, plan in planned.items() if not isinstance(plan, Result)}
     warnings: list[str] = []
     if not check_mode:
         run_parallel(lambda name: cluster.delete_pod(test.namespace, name), stale)
         session = Session(cluster, test.namespace, timing)
         try:
-            results.update(_test_nodes(session, test, ready))
+            results.update(_test_nodes(session, test.timeout, ready))
         finally:
             if ready:
                 warnings.extend(session.end())
@@ -73,42 +82,53 @@ def remove_pods(cluster: Cluster, namespace: str, timing: Timing | None = None, 
 
 def _plan(
     cluster: Cluster, test: SmokeTest, nodes: Sequence[str], check_mode: bool
-) -> dict[str, Result | NodeShares | None]:
-    """Return for each node its result if it cannot be tested, else the pods that share a GPU, or None for one pod."""
+) -> dict[str, Result | NodeShares | SmokeTest]:
+    """Return for each node its result if it cannot be tested, else the pods that share a GPU, or the test of one pod."""
     known = {get_name(node): node for node in cluster.nodes()}
     placed = group_by_node(cluster.pods(fields=UNFINISHED))
-    plan = plan_shares if test.shared else check_node
+    plan = plan_shares if test.shared else _plan_one_pod
     return {name: plan(name, known.get(name), placed.get(name, []), test, check_mode) for name in nodes}
 
 
-def _skip(node: str) -> Result:
-    return Result(node, skipped=True, reason="check mode: no pod was created, no GPU was tested")
+def _plan_one_pod(
+    name: str, node: Object | None, pods: Sequence[Object], test: SmokeTest, check_mode: bool
+) -> Result | SmokeTest:
+    chosen = choose_test(node, pods, test)
+    return check_node(name, node, pods, chosen, check_mode) or chosen
 
 
-def _test_nodes(session: Session, test: SmokeTest, ready: Mapping[str, NodeShares | None]) -> dict[str, Result]:
-    shares = [plan for plan in ready.values() if plan]
-    return run_shares(session, shares) if shares else _test_whole_gpus(session, test, list(ready))
+def _skip(node: str, plan: NodeShares | SmokeTest) -> Result:
+    resource = plan.resource if isinstance(plan, SmokeTest) else plan.resource.name
+    reason = "check mode: no pod was created, no GPU was tested"
+    return Result(node, skipped=True, reason=reason, resource=resource)
 
 
-def _test_whole_gpus(session: Session, test: SmokeTest, nodes: Sequence[str]) -> dict[str, Result]:
+def _test_nodes(session: Session, timeout: int, ready: Mapping[str, NodeShares | SmokeTest]) -> dict[str, Result]:
+    shares = [plan for plan in ready.values() if isinstance(plan, NodeShares)]
+    tests = {node: plan for node, plan in ready.items() if isinstance(plan, SmokeTest)}
+    return run_shares(session, shares) if shares else _test_with_one_pod(session, timeout, tests)
+
+
+def _test_with_one_pod(session: Session, timeout: int, tests: Mapping[str, SmokeTest]) -> dict[str, Result]:
     """Test each node with one pod, and with another one as long as there is time if the pod came too early."""
     timing = session.timing
-    deadline = timing.clock() + test.timeout
-    created = dict(zip(nodes, run_parallel(lambda node: session.create(test, node), nodes)))
+    deadline = timing.clock() + timeout
+    created = dict(zip(tests, run_parallel(lambda node: session.create(tests[node], node), list(tests))))
     pods: dict[str, Object] = {}
     early: dict[str, Result] = {}
     while any(each.pod for each in created.values()):
         pods = session.wait(deadline, lambda found: _is_settled(found, created))
         rejected = [node for node, each in created.items() if each.pod in pods and is_too_early(pods[each.pod])]
-        early.update({node: judge_pod(node, pods[created[node].pod], test, Evidence()) for node in rejected})
+        early.update({node: judge_pod(node, pods[created[node].pod], tests[node], Evidence()) for node in rejected})
         if not rejected or timing.clock() + INTERVAL >= deadline:
             break
         timing.sleep(INTERVAL)
-        followers = run_parallel(lambda node: _replace(session, test, node, created[node].pod), rejected)
+        followers = run_parallel(lambda node: _replace(session, tests[node], node, created[node].pod), rejected)
         created.update(zip(rejected, followers))
     evidence = session.collect(list(pods.values()))
     results = {}
     for node, each in created.items():
+        test = tests[node]
         result = _judge(node, each, pods.get(each.pod), test, evidence.get(each.pod, Evidence()))
         # Its devices have not come back: the kubelet's reason says more than a pod that was not scheduled.
         lost = (
@@ -135,7 +155,8 @@ def _is_settled(pods: Mapping[str, Object], created: Mapping[str, Created]) -> b
 
 def _judge(node: str, created: Created, pod: Object | None, test: SmokeTest, evidence: Evidence) -> Result:
     if created.reason:
-        return Result(node, reason=created.reason)
+        return Result(node, reason=created.reason, resource=test.resource)
     if pod is None:
-        return Result(node, pod=created.pod, phase="Deleted", reason=explain_deletion(test, created.pod))
+        reason = explain_deletion(test, created.pod)
+        return Result(node, pod=created.pod, phase="Deleted", reason=reason, resource=test.resource)
     return judge_pod(node, pod, test, evidence)

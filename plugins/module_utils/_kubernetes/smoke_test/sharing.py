@@ -90,7 +90,7 @@ def plan_shares(
         replace(test, resource=resource.name, count=amount, subject=f"the pod with {amount} {resource.name}")
         for amount in amounts
     ]
-    return NodeShares(Result(name), resource, tests)
+    return NodeShares(Result(name, resource=resource.name), resource, tests)
 
 
 def _gpu_size(node: Mapping[str, Any], resource: SharedResource) -> int:
@@ -156,7 +156,8 @@ def _judge_shares(
     for name, test in zip(shares.pods, shares.tests[:-1]):
         pod = pods.get(name)
         if pod is None:
-            shares.result = Result(shares.result.node, pod=name, phase="Deleted", reason=explain_deletion(test, name))
+            reason = explain_deletion(test, name)
+            shares.result = Result(shares.result.node, pod=name, phase="Deleted", reason=reason, resource=test.resource)
         elif is_last or not _has_started(pod) or _lacks_gpu(shares, pod):
             shares.result = _judge_share(session, shares, pod, test, evidence.get(name, Evidence()))
         if not shares.is_open:

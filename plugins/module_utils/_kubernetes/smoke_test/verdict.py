@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
+from fnmatch import fnmatchcase
 from typing import Any, Iterable, Mapping, Sequence
 
 from ..._config.redact import mask_text
 from ..._kube_error import shorten
+from ..._sharing.catalogue import NVIDIA_RESOURCES, SLICES, matching
 from ..._text import make_printable
+from ..._vendors import SERVED
 from ..objects import (
     Object,
     find_untolerated_taints,
@@ -47,8 +50,8 @@ _DEVICE = re.compile(r"\b(?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-
 class Result:
     """The verdict on one node. ``skipped`` means that its GPUs were not verified, so it is never ``passed`` then.
 
-    ``pod`` and ``phase`` are those of the last pod. Of pods that share a GPU, ``gpu_index`` is that GPU as their annotations name it,
-    and ``pending_reason`` what the scheduler reports of the pod that is too large.
+    ``pod`` and ``phase`` are those of the last pod, and ``resource`` is what it requests. Of pods that share a GPU, ``gpu_index`` is
+    that GPU as their annotations name it, and ``pending_reason`` what the scheduler reports of the pod that is too large.
     """
 
     node: str
@@ -58,6 +61,7 @@ class Result:
     log_tail: list[str] = field(default_factory=list)
     pod: str = ""
     phase: str = "NotCreated"
+    resource: str = ""
     image: str = ""
     visible_devices: list[str] = field(default_factory=list)
     gpu_index: str = ""
@@ -74,6 +78,21 @@ class Result:
         return {**asdict(self), "reason": make_printable(self.reason), "log_tail": log_tail}
 
 
+def choose_test(node: Object | None, pods: Sequence[Object], test: SmokeTest) -> SmokeTest:
+    """Return the test with the resource that NVIDIA's device plugin offers on the node; as it is for another resource.
+
+    MIG slices that have the name of their profile come first, then whole GPUs, then shared ones; free ones before those in use.
+    """
+    allocatable = ((node or {}).get("status") or {}).get("allocatable") or {}
+    if test.resource != SERVED.resource:
+        return test
+    names = sorted(matching(allocatable, NVIDIA_RESOURCES), key=lambda name: (not fnmatchcase(name, SLICES), name))
+    amounts = {name: get_allocatable(node or {}, name) for name in names}
+    free = [name for name, amount in amounts.items() if amount - count_allocated(pods, name) >= test.count]
+    offered = [name for name, amount in amounts.items() if amount >= test.count]
+    return replace(test, resource=next(iter([*free, *offered]), test.resource))
+
+
 def check_node(
     name: str, node: Object | None, pods: Sequence[Object], test: SmokeTest, check_mode: bool = False
 ) -> Result | None:
@@ -82,7 +101,7 @@ def check_node(
     A fully used node is skipped, and a cordoned one unless cordoned nodes are tested: their GPUs are not at fault, but they are not
     verified. So is, in check mode, a node without devices, whose device plugin a run deploys first.
     """
-    result = Result(name)
+    result = Result(name, resource=test.resource)
     if node is None:
         result.reason = "is not in the cluster; join it, or set gpu_node_name if its Kubernetes name differs"
     elif not test.cordoned and not is_schedulable(node):
@@ -148,7 +167,7 @@ def is_too_early(pod: Mapping[str, Any]) -> bool:
 
 def judge_pod(node: str, pod: Object, test: SmokeTest, evidence: Evidence, log_lines: int = 10) -> Result:
     """Return the verdict on a pod that has ended, or whose time is up."""
-    result = Result(node, pod=get_name(pod), phase=phase_of(pod), image=test.image)
+    result = Result(node, pod=get_name(pod), phase=phase_of(pod), resource=test.resource, image=test.image)
     lines = [line.rstrip() for line in evidence.log.splitlines() if line.strip()]
     result.log_tail = [mask_text(line) for line in lines[-log_lines:]]
     result.visible_devices = sorted(set(_DEVICE.findall(evidence.log)))

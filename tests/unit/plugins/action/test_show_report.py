@@ -13,6 +13,8 @@ from ansible.errors import AnsibleActionFail
 
 from ansible_collections.gpu.kubernetes.plugins.action import show_report
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare import render as gpushare
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import allocate
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import read_dump
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import build_report
 from ansible_collections.gpu.kubernetes.plugins.modules import show_report as show_report_module
 
@@ -58,7 +60,8 @@ def test_show_report_prints_allocation(show: Any) -> None:
     gpus = [{"index": 0, "total": 4, "allocated": 5}]
     sums = {"allocated": 5, "total": 4, "percent": 125}
     node = {"name": "w1", "address": "", "gpu_count": 1, "gpus": gpus, "pending": 0, **sums, "pods": []}
-    printed = show(allocation={"nodes": [node], "cluster": sums, "unit": "GiB", "findings": []}, bars=False)
+    rest = {"unit": "GiB", "findings": [], "resources": [], "totals": []}
+    printed = show(allocation={"nodes": [node], "cluster": sums, **rest}, bars=False)
     assert [text for text, _color in printed] == [
         "NAME  IPADDRESS  GPU0(Allocated/Total)  GPU Memory(GiB)",
         "w1    unknown    5/4                    5/4",
@@ -69,6 +72,29 @@ def test_show_report_prints_allocation(show: Any) -> None:
         gpushare.NOTE,
     ]
     assert printed[1][1] not in (printed[0][1], printed[2][1])
+
+
+@pytest.mark.parametrize("details", [False, True])
+def test_show_report_prints_no_control_characters_of_an_allocation(show: Any, details: bool) -> None:
+    bad = "\x1b[2J\u202eknow"
+    labels = {"nvidia.com/gpu.count": bad, "nvidia.com/device-plugin.config": bad}
+    offered = {"nvidia.com/gpu": "4", f"nvidia.com/mig-{bad}": "7"}
+    node = {
+        "kind": "Node",
+        "metadata": {"name": bad, "labels": labels},
+        "status": {"allocatable": offered, "capacity": offered},
+    }
+    container = {"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    pod = {
+        "kind": "Pod",
+        "metadata": {"name": bad, "namespace": bad},
+        "spec": {"nodeName": bad, "containers": [container]},
+        "status": {"phase": "Running"},
+    }
+    printed = [text for text, _color in show(allocation=allocate(*read_dump([node, pod])), details=details)]
+    assert all(text.isprintable() for text in printed)
+    escaped = r"\x1b[2J\u202eknow"
+    assert sum(text.startswith(escaped) for text in printed) == (3 if details else 2)
 
 
 def test_show_report_with_invalid_allocation_fails(show: Any) -> None:

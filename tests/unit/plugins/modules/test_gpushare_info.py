@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any, Callable, Iterator
 
 import pytest
+import yaml
 
 pytest.importorskip("kubernetes")
 
@@ -38,7 +39,7 @@ def run(run_module: Any) -> Any:
 
 def test_allocation_is_returned(run: Any) -> None:
     result = run(FakeCluster(*OBJECTS))
-    assert set(result) >= {"changed", "nodes", "cluster", "unit", "findings"}
+    assert {*result} - {"changed", "invocation"} == {*yaml.safe_load(gpushare_info.RETURN)}
     assert result["changed"] is False
     assert [node["percent"] for node in result["nodes"]] == [50, 6]
     assert [pod["name"] for pod in result["nodes"][0]["pods"]] == ["a", "b"]

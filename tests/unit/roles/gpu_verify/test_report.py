@@ -85,3 +85,41 @@ def test_defaults_follow_the_strategy_of_each_host(evaluate_role):
         "elastic": ["elasticgpu.io/gpu-core", "kube-system", {"app": "nano-gpu-agent"}],
         "memory": ["aliyun.com/gpu-mem", "kube-system", {"name": "gpushare-device-plugin-ds"}],
     }
+
+
+MIXED = {"flags": {"migStrategy": "mixed"}}
+SLICED = {
+    "mig_mode": "enabled",
+    "mig_devices": [{"name": f"NVIDIA A100 MIG {name}"} for name in ("3g.40gb", *["1g.10gb"] * 4)],
+}
+SHARED = {
+    "sharing": {"timeSlicing": {"renameByDefault": True, "resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}}
+}
+#: The variables of a host with a sliced and a whole GPU, and what its node has to offer.
+EXPECTED = {
+    "default": ({}, {"nvidia.com/gpu": 2}),
+    "mixed": (
+        {"k8s_device_plugin_config": MIXED},
+        {"nvidia.com/gpu": 1, "nvidia.com/mig-1g.10gb": 4, "nvidia.com/mig-3g.40gb": 1},
+    ),
+    "single": ({"k8s_device_plugin_config": {"flags": {"migStrategy": "single"}}}, {"nvidia.com/gpu": 6}),
+    "renamed": ({"k8s_device_plugin_config": SHARED}, {"nvidia.com/gpu": 0, "nvidia.com/gpu.shared": 8}),
+    "own": (
+        {"k8s_device_plugin_config": MIXED, "gpu_sharing_node_plan": {"config": SHARED}},
+        {"nvidia.com/gpu": 0, "nvidia.com/gpu.shared": 8},
+    ),
+    "fixed": ({"k8s_device_plugin_config": MIXED, "k8s_device_plugin_expected_gpus": 3}, 3),
+    "other-resource": ({"gpu_verify_resource_name": "example.com/gpu"}, 0),
+    "memory": ({"gpu_sharing_strategy": "gpushare", "k8s_device_plugin_config": MIXED}, 158),
+    "memory-in-mib": ({"gpu_sharing_strategy": "gpushare", "gpushare_memory_unit": "MiB"}, 2 * 81559),
+}
+
+
+def test_node_has_to_offer_what_the_layout_of_its_gpus_has(evaluate_role):
+    gpus = [{"memory_total_bytes": 81559 * 1024**2, **state} for state in (SLICED, {"mig_mode": "disabled"})]
+    facts = {"ansible.builtin.set_fact": {"nvml": {"source": "nvml", "gpus": gpus}, "cacheable": True}}
+    hosts = {name: variables for name, (variables, _expected) in EXPECTED.items()}
+    found = evaluate_role("gpu_verify", hosts, "__gpu_verify_expected", facts)
+    assert {name: units if isinstance(units, dict) else int(units) for name, units in found.items()} == {
+        name: expected for name, (_variables, expected) in EXPECTED.items()
+    }

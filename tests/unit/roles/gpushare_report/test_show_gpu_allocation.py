@@ -13,8 +13,15 @@ from fakes.loopback_api import LoopbackApi, encode_list, serve_in_thread, write_
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
 PLAYBOOK = ROOT / "playbooks" / "show_gpu_allocation.yml"
-NODES = [share_node("w1"), share_node("w2", 320, 4)]
+SLICE = "nvidia.com/mig-1g.10gb"
+NODES = [
+    share_node("w1"),
+    share_node("w2", 320, 4),
+    share_node("w3", None, None, allocatable={SLICE: "7"}, capacity={SLICE: "7"}),
+]
 PODS = [share_pod("a"), share_pod("b", amounts=(5,)), share_pod("lost", on="w2", index=None)]
+HOLDER = share_pod("slice", on="w3", amounts=(None,), index=None)
+HOLDER["spec"]["containers"][0]["resources"] = {"limits": {SLICE: "7"}}
 HEAD = "NAME  IPADDRESS  GPU0(Allocated/Total)"
 
 
@@ -22,7 +29,7 @@ HEAD = "NAME  IPADDRESS  GPU0(Allocated/Total)"
 def show(run, tmp_path):
     """Run the playbook on a cluster: exit code and lines."""
     with serve_in_thread(
-        LoopbackApi({"/api/v1/nodes": encode_list(NODES), "/api/v1/pods": encode_list(PODS)})
+        LoopbackApi({"/api/v1/nodes": encode_list(NODES), "/api/v1/pods": encode_list([*PODS, HOLDER])})
     ) as server:
         kubeconfig = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
 
@@ -45,6 +52,7 @@ def test_table_is_printed_unchanged(show):
     assert any(
         line.startswith("  - Pod default/lost runs with aliyun.com/gpu-mem 3 on no known GPU") for line in output
     )
+    assert f"w3    {SLICE}  ####################  7/7              100%  slices" in output
     assert not any("changed=1" in line for line in output)
 
 
@@ -53,7 +61,14 @@ def test_details_of_one_node_are_printed(show):
     assert code == 0, output
     assert "a     default    3" in output
     assert "Allocated : 8 (50%)" in output
-    assert not any("w2" in line or "###" in line for line in output)
+    assert not any("w2" in line or "w3" in line or "###" in line for line in output)
+
+
+def test_details_list_who_holds_slices(show):
+    code, output = show(gpushare_report_details=True, gpushare_report_node="w3")
+    assert code == 0, output
+    assert f"slice  default    w3    {SLICE}  7" in output
+    assert not any(line.startswith("NAME:") for line in output)
 
 
 def test_json_is_printed_and_written(show, tmp_path):
@@ -70,6 +85,10 @@ def test_json_is_printed_and_written(show, tmp_path):
     assert json.JSONDecoder().raw_decode(text[text.index("{") :])[0] == found
     assert found["cluster"] == {"allocated": 11, "total": 336, "percent": 3}
     assert [pod["name"] for node in found["nodes"] for pod in node["pods"]] == ["a", "b", "lost"]
+    assert [(row["resource"], [pod["name"] for pod in row["pods"]]) for row in found["resources"]] == [
+        (SLICE, ["slice"])
+    ]
+    assert found["totals"] == [{"resource": SLICE, "allocated": 7, "total": 7, "percent": 100}]
 
 
 def test_csv_is_written_without_printing(show, tmp_path):
@@ -78,8 +97,8 @@ def test_csv_is_written_without_printing(show, tmp_path):
     assert code == 0, output
     assert "w1,10.0.0.1" not in "\n".join(output)
     assert path.read_text(encoding="utf-8").splitlines()[:2] == [
-        "node,address,gpu,allocated,total,percent,unit",
-        "w1,10.0.0.1,0,8,16,50,GiB",
+        "node,address,gpu,allocated,total,percent,unit,resource",
+        "w1,10.0.0.1,0,8,16,50,GiB,aliyun.com/gpu-mem",
     ]
 
 

@@ -92,6 +92,8 @@ def test_allocate_returns_documented_shape() -> None:
                 "has not bound it; check that kube-scheduler has the extender, and restart the pod.",
             }
         ],
+        "resources": [],
+        "totals": [],
     }
 
 

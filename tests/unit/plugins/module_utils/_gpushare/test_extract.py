@@ -16,6 +16,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract i
     extract_pod,
     parse_whole,
 )
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.resources import Offer
 
 ALLOCATION = "scheduler.framework.gpushare.allocation"
 
@@ -24,7 +25,9 @@ def test_extract_node_returns_gpus() -> None:
     node = share_node(
         "w1", 32, 2, capacity={GPU_MEM: "40"}, allocatable={"nvidia.com/gpu": "2", "nvidia.com/mig-1g.5gb": "0"}
     )
-    assert extract_node(node) == NodeShare("w1", "10.0.0.1", 32, 2, 40, 2, ("nvidia.com/gpu",))
+    offers = (Offer("nvidia.com/gpu", 2, "devices", 0),)
+    assert extract_node(node) == NodeShare("w1", "10.0.0.1", 32, 2, 40, 2, offers)
+    assert extract_node(node).nvidia == ["nvidia.com/gpu"]
 
 
 @pytest.mark.parametrize("node", [{}, {"metadata": None, "status": None}, {"status": {"addresses": None}}])

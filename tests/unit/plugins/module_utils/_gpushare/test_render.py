@@ -15,6 +15,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocatio
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import read_dump
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.render import (
     NOTE,
+    NOTHING,
     draw_bar,
     render_lines,
     render_text,
@@ -133,9 +134,9 @@ def test_render_text_with_details_requires_pods(form: str) -> None:
 
 
 @pytest.mark.parametrize("details", [False, True])
-def test_render_text_without_gpu_mem_has_table(details: bool) -> None:
+def test_render_text_without_gpus_says_so(details: bool) -> None:
     found = cluster(share_node("w1", None, None))
-    assert "0/0 (0%)" in render_text(found, details=details, bars=True)
+    assert render_text(found, details=details, bars=True) == f"{NOTHING}\n"
 
 
 def test_render_text_as_json_is_the_allocation() -> None:

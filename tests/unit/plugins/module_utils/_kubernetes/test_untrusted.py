@@ -16,7 +16,7 @@ from fakes.kubernetes_api import FakeCluster, node, pod
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare import extract
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare import extract, resources
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import allocate
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.render import render_lines
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain import plan as drain
@@ -154,12 +154,35 @@ def test_no_count_or_annotation_of_gpushare_makes_long_tables(
     assert share is not None
     result = allocate([extract.extract_node(shared)], [share])
     for row in result["nodes"]:
-        assert len(row["gpus"]) <= extract.MAX_GPUS + len(share.amounts)
+        assert len(row["gpus"]) <= resources.MAX_GPUS + len(share.amounts)
     for details in (False, True):
         lines = render_lines(result, details=details)
-        assert len(lines) < extract.MAX_GPUS + len(share.amounts) + 50
+        assert len(lines) < resources.MAX_GPUS + len(share.amounts) + 50
         assert all(make_printable(line).isprintable() for line, _tone in lines)
     assert all(found["message"].isprintable() for found in result["findings"])
+
+
+@given(
+    amounts=st.lists(AMOUNTS, min_size=3, max_size=3),
+    labels=st.fixed_dictionaries({"nvidia.com/gpu.count": AMOUNTS, "nvidia.com/device-plugin.config": TEXTS}),
+    annotation=st.one_of(AMOUNTS, st.lists(AMOUNTS, max_size=300).map(",".join), TEXTS),
+)
+def test_no_amount_label_or_annotation_makes_long_tables_of_resources(
+    amounts: list[str], labels: dict[str, str], annotation: str
+) -> None:
+    names = ("nvidia.com/gpu", "nano-gpu/gpu-percent")
+    offering = node("w1", labels=labels)
+    offering["status"].update(allocatable=dict(zip(names, amounts)), capacity=dict(zip(names, amounts)))
+    container = {"name": "c", "resources": {"limits": {names[0]: amounts[2], names[1]: "30"}}}
+    holder = pod("p", on="w1", annotations={"nano-gpu/container-c": annotation}, containers=[container])
+    share = extract.extract_pod(holder)
+    assert share is not None
+    result = allocate([extract.extract_node(offering)], [share])
+    assert {row["resource"] for row in result["resources"]} <= {*names}
+    for details in (False, True):
+        lines = render_lines(result, details=details)
+        assert len(lines) < 3 * resources.MAX_GPUS + 50
+        assert all(make_printable(line).isprintable() for line, _tone in lines)
 
 
 RESOURCES = [name for row in STRATEGIES.values() for name in (*row.counted.values(), *row.in_capacity_until_removed)]

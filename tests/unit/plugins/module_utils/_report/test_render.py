@@ -4,11 +4,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report import build, render
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._report.observations import (
     GIB,
     MISMATCH,
     cluster,
+    from_file,
     gpu,
     host,
 )
@@ -50,6 +55,54 @@ def test_render_table_of_two_nodes() -> None:
         "worker-1  1 x Tesla T4 15 GiB     570.124.06  12.8  containerd 2.4.2  runc     2/2          passed   ok",
         "          1 x NVIDIA A100 40 GiB",
     ]
+
+
+def mig(index: int, *profiles: str, **values: Any) -> dict[str, Any]:
+    devices = [{"index": number, "name": f"NVIDIA A100 MIG {name}"} for number, name in enumerate(profiles)]
+    return gpu(index, "NVIDIA A100", 80 * GIB, mig_mode="enabled", mig_devices=devices, **values)
+
+
+A100 = gpu(1, "NVIDIA A100", 80 * GIB, mig_mode="disabled")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "resources", "lines"),
+    [
+        ([gpu(0), gpu(1)], {"nvidia.com/gpu": 2}, []),
+        ([gpu(0), gpu(1)], {"nvidia.com/gpu": 1}, []),
+        ([gpu(0), gpu(1)], {}, []),
+        ([gpu(0), gpu(1)], {"nvidia.com/gpu": 2, "nvidia.com/gpu.shared": 0, "nvidia.com/hostdev": 8}, []),
+        ([gpu(0), gpu(1)], {"nvidia.com/gpu": 8}, ["  worker-1    8 nvidia.com/gpu allocatable of 2 GPUs"]),
+        (
+            [gpu(0)],
+            {"nvidia.com/gpu": 0, "nvidia.com/gpu.shared": 4},
+            ["  worker-1    4 nvidia.com/gpu.shared allocatable of 1 GPU"],
+        ),
+        ([gpu(0)], {"aliyun.com/gpu-mem": 15}, ["  worker-1    15 aliyun.com/gpu-mem allocatable of 1 GPU"]),
+        ([gpu(0)], {"nano-gpu/gpu-percent": 100}, ["  worker-1    100 nano-gpu/gpu-percent allocatable of 1 GPU"]),
+        (
+            [mig(0, *["1g.10gb"] * 7)],
+            {"nvidia.com/gpu": 7},
+            ["  worker-1  GPU0  7 x 1g.10gb", "  worker-1        7 nvidia.com/gpu allocatable of 1 GPU"],
+        ),
+        (
+            [mig(0, "3g.40gb", "1g.10gb", "1g.10gb"), A100, mig(2), mig(3, lost=True)],
+            {"nvidia.com/gpu": 1, "nvidia.com/mig-1g.10gb": 2, "nvidia.com/mig-3g.40gb": 1},
+            [
+                "  worker-1  GPU0  1 x 3g.40gb, 2 x 1g.10gb",
+                "  worker-1  GPU1  whole",
+                "  worker-1  GPU2  no slices",
+                "  worker-1        1 nvidia.com/gpu, 2 nvidia.com/mig-1g.10gb, 1 nvidia.com/mig-3g.40gb allocatable of 4 GPUs",
+            ],
+        ),
+    ],
+)
+def test_render_lines_of_slices_and_shares(gpus: list[Any], resources: dict[str, int], lines: list[str]) -> None:
+    report = build.build_report([host(gpus=gpus)], cluster(node={"gpu_resources": resources}))
+    texts = [text for text, _tone in render.render_lines(from_file(report))]
+    title = "Slices and shares of GPUs"
+    found = texts[texts.index(title) + 1 :][: len(lines)] if title in texts else []
+    assert found == lines
 
 
 def test_render_table_marks_earlier_results() -> None:

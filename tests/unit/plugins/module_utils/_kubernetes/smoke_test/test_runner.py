@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -55,6 +56,60 @@ def test_run_with_succeeding_pods_passes_and_leaves_no_pod() -> None:
     assert [(result.node, result.passed) for result in outcome.results] == [("w2", True), ("w1", True)]
     assert cluster.store_pods == []
     assert outcome.removed_leftovers == []
+
+
+SLICE, LARGE, SHARED = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb", "nvidia.com/gpu.shared"
+
+
+@pytest.mark.parametrize(
+    ("resource", "allocatable", "held", "requested"),
+    [
+        (GPU, {GPU: 2}, {}, GPU),
+        (GPU, {GPU: 0, SLICE: 7}, {}, SLICE),
+        (GPU, {SLICE: 7}, {SLICE: 6}, SLICE),
+        # A slice comes before a whole GPU, and a free profile before one in use.
+        (GPU, {GPU: 1, SLICE: 7, LARGE: 2}, {}, SLICE),
+        (GPU, {GPU: 1, SLICE: 7, LARGE: 2}, {SLICE: 7}, LARGE),
+        (GPU, {GPU: 1, SLICE: 7}, {SLICE: 7}, GPU),
+        # A resource that has left the node stays in its status with 0.
+        (GPU, {GPU: 2, SLICE: 0}, {}, GPU),
+        (GPU, {GPU: 0, SHARED: 8}, {}, SHARED),
+        (GPU, {f"{SLICE}.shared": 14}, {}, f"{SLICE}.shared"),
+        # A network card of NVIDIA, and the GPUs of another vendor.
+        (GPU, {GPU: 1, "nvidia.com/hostdev": 8, "amd.com/gpu": 4}, {}, GPU),
+        # A resource that the user has named is requested even where others are offered.
+        (SHARED, {GPU: 2, SHARED: 8}, {}, SHARED),
+        ("example.com/gpu", {GPU: 2, "example.com/gpu": 2}, {}, "example.com/gpu"),
+    ],
+)
+def test_pod_requests_what_the_node_offers(
+    resource: str, allocatable: dict[str, int], held: dict[str, int], requested: str
+) -> None:
+    offering = node("w1")
+    offering["status"]["allocatable"] = {name: str(units) for name, units in allocatable.items()}
+    holder = pod("held", on="w1")
+    holder["spec"]["containers"][0]["resources"] = {"limits": {name: str(units) for name, units in held.items()}}
+    cluster = FakeCluster([offering, node("w2", 1)], [holder])
+    (result, other) = run_smoke_test(cluster, replace(TEST, resource=resource), ["w1", "w2"], make_timing()).results
+    created = next(each for each in cluster.created if "w1" in str(each["spec"]["affinity"]))
+    assert created["spec"]["containers"][0]["resources"]["limits"][requested] == "1"
+    assert (result.resource, other.resource) == (requested, resource)
+
+
+@pytest.mark.parametrize(
+    ("allocatable", "reason"),
+    [
+        ({SLICE: 7, GPU: 0}, f"busy: 7 of 7 {SLICE} are in use by default/held"),
+        ({SLICE: 0, GPU: 0}, f"has 0 allocatable {GPU}, so a device plugin has to be deployed or repaired first"),
+    ],
+)
+def test_node_without_a_free_slice_names_the_resource(allocatable: dict[str, int], reason: str) -> None:
+    offering = node("w1")
+    offering["status"]["allocatable"] = {name: str(units) for name, units in allocatable.items()}
+    holder = pod("held", on="w1")
+    holder["spec"]["containers"][0]["resources"] = {"limits": {SLICE: "7"}}
+    (result,) = run_smoke_test(FakeCluster([offering], [holder]), TEST, ["w1"], make_timing()).results
+    assert result.reason == reason
 
 
 def test_run_in_check_mode_creates_no_pod() -> None:
