@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -182,6 +183,41 @@ def read_allocatable(api: client.CoreV1Api) -> Callable[[str], dict[str, str]]:
         }
 
     return read
+
+
+@pytest.fixture
+def watch_owners(api: client.CoreV1Api) -> Callable[[str], contextlib.AbstractContextManager[None]]:
+    """Watch in a block which pods on a node run and use the kubelet's folder of device plugins: at no time more than one."""
+
+    def is_owner(pod: client.V1Pod) -> bool:
+        folders = [volume.host_path.path for volume in pod.spec.volumes or [] if volume.host_path]
+        running = [each for each in pod.status.container_statuses or [] if each.state.running]
+        return bool(running) and any(folder.startswith("/var/lib/kubelet/device-plugins") for folder in folders)
+
+    @contextlib.contextmanager
+    def watch(node: str) -> Iterator[None]:
+        ended, seen, errors = threading.Event(), set(), []
+
+        def look() -> None:
+            while not ended.wait(0.5):
+                try:
+                    pods = api.list_pod_for_all_namespaces(field_selector=f"spec.nodeName={node}").items
+                except Exception as error:
+                    errors.append(error)
+                else:
+                    seen.add(tuple(sorted(pod.metadata.name for pod in pods if is_owner(pod))))
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+        assert seen, f"nothing was seen: {errors[:1]}"
+        assert [names for names in seen if len(names) > 1] == []
+
+    return watch
 
 
 def _recap(output: str) -> Recap:

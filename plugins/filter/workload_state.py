@@ -79,8 +79,13 @@ def _count(desired: Mapping[str, Any], workload: Mapping[str, Any]) -> dict[str,
 def _explain(pods: Sequence[Object]) -> str:
     """Return why containers wait, else why a pod has no node. A pod without conditions has not been processed by a scheduler."""
     statuses = [pod.get("status") or {} for pod in pods]
-    containers = [each for status in statuses for each in status.get("containerStatuses") or []]
-    waiting = [(each.get("state") or {}).get("waiting") or {} for each in containers]
+    # While an init container waits, the others wait for it.
+    groups = (
+        [each for status in statuses for each in status.get(kind) or []]
+        for kind in ("initContainerStatuses", "containerStatuses")
+    )
+    found = ([waiting for each in group if (waiting := (each.get("state") or {}).get("waiting"))] for group in groups)
+    waiting = next(filter(None, found), [])
     conditions = [each for status in statuses for each in status.get("conditions") or []]
     reasons = [str(text) for each in waiting for text in each.values()] or [
         str(each["message"]) for each in conditions if each.get("message")

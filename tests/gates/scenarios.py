@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Molecule scenarios, one after the other, each with a fingerprint of nodes and cluster before and after.
 
-Scenarios on a cluster share one lab. If the fingerprint differs after a scenario, that scenario has failed and the next one gets a new lab. `sharing` runs
-on the cluster that `default` has converged, before `default` undoes it. JUnit files are build/reports/GATE-*.xml.
+Scenarios on a cluster share one lab. If the fingerprint differs after a scenario, that scenario has failed and the next one gets a new lab. The first of
+GUESTS runs on the cluster that `default` has converged, before `default` undoes it. JUnit files are build/reports/GATE-*.xml.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 import yaml
 from lab import fingerprint
@@ -27,7 +28,7 @@ from ._common import CACHE, ROOT
 from ._report import Case, explain_failure, run, write
 from .versions import find_deprecations
 
-FIRST, GUEST = "default", "sharing"
+FIRST, GUESTS = "default", ("sharing", "nvidia_sharing")
 SETTINGS = ("LAB_NAME", "LAB_SUBNET")
 
 
@@ -98,21 +99,21 @@ def remove(settings: Mapping[str, str]) -> None:
     subprocess.run([sys.executable, "-m", "lab", "down"], cwd=ROOT, env=build_environment(**settings), check=False)
 
 
-def check_guest(printed: list[str]) -> list[str]:
+def check_guest(guest: str, printed: list[str]) -> list[str]:
     """The problems of the output of `default` with a guest: Molecule ignores a folder without tests."""
-    tested = any(f"/{GUEST}/present/test_" in line for line in printed)
-    return [] if tested else [f"error: the tests of {GUEST} did not run"]
+    tested = any(f"/{guest}/present/test_" in line for line in printed)
+    return [] if tested else [f"error: the tests of {guest} did not run"]
 
 
-def run_and_compare(gate: str, name: str, settings: Mapping[str, str], *, guest: bool) -> Case:
-    """Run one scenario on the cluster, and compare nodes and cluster with their state before it."""
+def run_and_compare(gate: str, name: str, settings: Mapping[str, str], guest: str = "") -> Case:
+    """Run one scenario, with the tests of a guest, on the cluster, and compare nodes and cluster with their state before it."""
     where = Settings(name=settings["LAB_NAME"], subnet=settings["LAB_SUBNET"])
     case = Case("scenario", name, "failed")
     try:
         start(settings)
         before = fingerprint.take(where)
-        environment = {"LAB_KEEP": "1", **({"LAB_GUEST": GUEST} if guest else {})}
-        case = molecule(gate, name, environment, *([check_guest] if guest else []))
+        environment = {"LAB_KEEP": "1", **({"LAB_GUEST": guest} if guest else {})}
+        case = molecule(gate, name, environment, *([partial(check_guest, guest)] if guest else []))
         if case.outcome == "failed":
             return case
         differences = fingerprint.remaining(before, where)
@@ -127,14 +128,14 @@ def run_and_compare(gate: str, name: str, settings: Mapping[str, str], *, guest:
 def run_on_cluster(gate: str, names: Sequence[str]) -> list[Case]:
     """Run scenarios on the shared cluster; each has to restore nodes and cluster. After a failure the next one gets a new lab."""
     settings, keep = lab_of(FIRST), bool(os.environ.get("LAB_KEEP"))
-    guest = GUEST in names and FIRST in names
+    guest = next((name for name in GUESTS if name in names and FIRST in names), "")
     cases: list[Case] = []
     with reserve_lab(settings):
         try:
             if not keep:
                 remove(settings)  # the lab of a killed run
-            for name in (name for name in names if not (guest and name == GUEST)):
-                cases.append(run_and_compare(gate, name, settings, guest=guest and name == FIRST))
+            for name in (name for name in names if name != guest):
+                cases.append(run_and_compare(gate, name, settings, guest if name == FIRST else ""))
                 write(f"{gate}-scenarios", cases)
                 if cases[-1].outcome == "failed":
                     remove(settings)

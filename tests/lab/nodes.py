@@ -31,7 +31,8 @@ _OWN_CGROUPS = "/sys/fs/cgroup/systemd"
 _INIT = (
     "/bin/sh",
     "-c",
-    f"if mountpoint -q {_OWN_CGROUPS}/release_agent; then umount {_OWN_CGROUPS}/release_agent {_OWN_CGROUPS}; fi; exec /sbin/init",
+    # As systemd does on a machine: a pod's mounts with bidirectional propagation reach the node.
+    f"mount --make-rshared /; if mountpoint -q {_OWN_CGROUPS}/release_agent; then umount {_OWN_CGROUPS}/release_agent {_OWN_CGROUPS}; fi; exec /sbin/init",
 )
 
 
@@ -257,6 +258,11 @@ def _start(settings: Settings, node: Node, nodes: list[Node], image: str, sandbo
     put(node, *_files(settings, node, sandbox))
     run(["podman", "start", node.name])
     _wait_until_booted(node, settings.address(node))
+    _connect(settings, node, nodes)
+
+
+def _connect(settings: Settings, node: Node, nodes: Iterable[Node]) -> None:
+    """Set what a node loses when it stops: routes to the pods of the other nodes."""
     execute(node, "sysctl", "-qw", "net.ipv4.ip_forward=1")
     for other in nodes:
         if other is not node:
@@ -265,6 +271,13 @@ def _start(settings: Settings, node: Node, nodes: list[Node], image: str, sandbo
             )
     if node.gpus:
         execute(node, "ldconfig")
+
+
+def reboot(settings: Settings, node: Node) -> None:
+    """Stop and start NODE; then systemd runs and ssh answers."""
+    run(["podman", "restart", "--time=60", node.name])
+    _wait_until_booted(node, settings.address(node))
+    _connect(settings, node, settings.nodes)
 
 
 def _wait_until_booted(node: Node, address: str) -> None:

@@ -61,9 +61,14 @@ def apply(playbook: Any) -> Run:
 
 
 @pytest.fixture
-def site(apply: Run) -> Run:
-    """Run the part of site that changes the strategy of the first node."""
-    return lambda strategy, **more: apply("site", *TAGS, **FIRST_NODE, gpu_sharing_strategy=strategy, **more)
+def site(apply: Run, watch_owners: Any) -> Run:
+    """Run the part of site that changes the strategy of the first node. At no time two plugins own its GPUs."""
+
+    def run(strategy: str, **more: Any) -> tuple[int, int, str]:
+        with watch_owners(SHARED):
+            return apply("site", *TAGS, **FIRST_NODE, gpu_sharing_strategy=strategy, **more)
+
+    return run
 
 
 @pytest.fixture

@@ -124,9 +124,8 @@ def lab(monkeypatch, tmp_path):
     def run(command, env):
         name = command[-1]
         commands.append((name, env.get("LAB_GUEST")) if command[0] == "molecule" else name)
-        return 0, ["  /molecule/default/../sharing/present/test_sharing.py"] if guest_runs and env.get(
-            "LAB_GUEST"
-        ) else []
+        guest = env.get("LAB_GUEST")
+        return 0, [f"  /molecule/default/../{guest}/present/test_{guest}.py"] if guest_runs and guest else []
 
     monkeypatch.setattr(scenarios, "run", run)
     return commands, differences, guest_runs
@@ -138,6 +137,12 @@ def test_sharing_runs_on_the_cluster_of_default(lab):
     assert commands == ["down", "up", ("default", "sharing"), "down"]
     guest_runs.clear()
     assert scenarios.run_all("cluster", ["default", "sharing"]) == 1
+
+
+def test_of_two_guests_the_second_runs_alone(lab):
+    commands, _differences, _guest_runs = lab
+    assert scenarios.run_all("cluster", ["default", "nvidia_sharing", "sharing"]) == 0
+    assert commands == ["down", "up", ("default", "sharing"), "up", ("nvidia_sharing", None), "down"]
 
 
 def test_scenario_that_leaves_a_difference_fails_and_the_next_gets_a_new_lab(lab):

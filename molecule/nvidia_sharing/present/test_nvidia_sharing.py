@@ -1,0 +1,257 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``share_gpus`` shares the GPUs of a node by time slicing, by MPS and by MIG, one after the other. Each test depends on the tests before it.
+
+kubelet, scheduler, API server and NVIDIA's control program of MPS are real. NVML is simulated, with MIG and compute modes that the node and its pods share;
+NVIDIA's device plugin, its config-manager and the pod of the control program are fakes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from lab import fingerprint as prints
+from lab import nodes
+from lab.wait import until
+
+FIRST, SECOND = "molecule-worker-1", "molecule-worker-2"
+GPU, SHARED, LABEL = "nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/device-plugin.config"
+SMALL, LARGE = "nvidia.com/mig-1g.5gb", "nvidia.com/mig-3g.20gb"
+PLUGIN, DAEMON = "name=nvidia-device-plugin-ds", "name=nvidia-device-plugin-mps-control-daemon"
+UNIT, PIPE = "gpu-kubernetes-mig.service", "/run/nvidia/mps/nvidia.com/gpu/pipe"
+Run = Callable[..., tuple[int, int, str]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def before(settings: Any) -> dict[str, str]:
+    """Nodes and cluster as they are before the first test."""
+    return prints.take(settings)
+
+
+@pytest.fixture
+def share(playbook: Any, watch_owners: Any) -> Run:
+    """Run share_gpus with variables by node: exit code, count of changes, output in one line. At no time two plugins own the GPUs of a node."""
+
+    def run(
+        first: dict[str, Any], second: dict[str, Any], *words: str, name: str = "share_gpus", **more: Any
+    ) -> tuple[int, int, str]:
+        hosts = {FIRST: first, SECOND: second}
+        names = {name for variables in hosts.values() for name in variables}
+        chosen = {
+            name: f"{{{{ { ({host: variables[name] for host, variables in hosts.items() if name in variables})!r}[inventory_hostname] }}}}"
+            for name in sorted(names)
+        }
+        with watch_owners(FIRST):
+            code, recap, printed = playbook(name, *words, "-e", json.dumps({**chosen, **more}))
+        return code, sum(counts["changed"] for counts in recap.values()), " ".join(printed.split())
+
+    return run
+
+
+@pytest.fixture
+def execute(settings: Any) -> Callable[[str], str]:
+    """Run a shell command on the first node."""
+    node = next(each for each in settings.nodes if each.name == FIRST)
+    return lambda command: nodes.execute(node, "sh", "-c", command)
+
+
+def variables(
+    strategy: str, replicas: int = 0, rename: bool = False, mig: str = "", layout: Any = ()
+) -> dict[str, Any]:
+    """All that a test sets for a node."""
+    return {
+        "gpu_sharing_strategy": strategy,
+        "gpu_sharing_replicas": replicas,
+        "gpu_sharing_rename": rename,
+        "gpu_sharing_mig_strategy": mig,
+        "gpu_sharing_mig_layout": list(layout),
+    }
+
+
+WHOLE = variables("exclusive")
+SLICED, RENAMED = variables("time_slicing", 4), variables("time_slicing", 3, rename=True)
+MPS = variables("mps", 4)
+SINGLE = variables("mig", mig="single", layout=[{"gpus": "all", "profiles": {"1g.5gb": 7}}])
+MIXED = variables(
+    "mig",
+    mig="mixed",
+    layout=[{"gpus": [0], "profiles": {"3g.20gb": 2}}, {"gpus": [1, 2, 3, 4, 5, 6, 7], "profiles": {"1g.5gb": 7}}],
+)
+RESET = {"gpu_sharing_allow_gpu_reset": True}
+
+
+def list_plugins(api: Any, label: str = PLUGIN) -> dict[str, str]:
+    """The pod of the device plugin, or with *label* of another DaemonSet, on each node."""
+    pods = api.list_namespaced_pod("kube-system", label_selector=label).items
+    return {pod.spec.node_name: pod.metadata.name for pod in pods}
+
+
+def read_names(api: Any) -> tuple[list[str], list[str]]:
+    """The names of configurations on nodes, and in the ConfigMap."""
+    labels = [api.read_node(node).metadata.labels.get(LABEL, "") for node in (FIRST, SECOND)]
+    data = api.read_namespaced_config_map("nvidia-device-plugin-config", "kube-system").data
+    return labels, sorted(data)
+
+
+def read_environment(execute: Callable[[str], str], pod: Any) -> dict[str, str]:
+    """The environment of a pod's container, which the kubelet takes from the device plugin's answer."""
+    container = pod.status.container_statuses[0].container_id.partition("//")[2]
+    envs = json.loads(execute(f"crictl inspect {container}"))["info"]["config"]["envs"]
+    return {each["key"]: each["value"] for each in envs}
+
+
+def read_modes(execute: Callable[[str], str]) -> set[tuple[int, int, int]]:
+    """MIG mode, pending MIG mode and compute mode of the GPUs of the first node, in the simulation's state."""
+    found = re.findall(
+        r"^gpu \S+ (\d) (\d) (\d)$", execute("cat /run/nvml-fake/state 2>/dev/null || true"), re.MULTILINE
+    )
+    return {(int(mode), int(pending), int(compute)) for mode, pending, compute in found}
+
+
+def test_two_nodes_have_two_numbers_of_replicas(share: Run, read_allocatable: Any, api: Any) -> None:
+    code, changed, printed = share(SLICED, RENAMED)
+    assert (code, changed > 0) == (0, True), printed
+    assert read_allocatable(FIRST) == {GPU: "32"}
+    assert read_allocatable(SECOND) == {SHARED: "6"}
+    labels, keys = read_names(api)
+    assert keys == sorted(["default", *labels])
+    assert all(labels)
+
+
+def test_unchanged_numbers_change_nothing(share: Run) -> None:
+    code, changed, printed = share(SLICED, RENAMED)
+    assert (code, changed) == (0, 0), printed
+
+
+def test_pod_gets_one_replica(api: Any, start_gpu_pod: Any) -> None:
+    start_gpu_pod(1, GPU, FIRST)
+    container = {"name": "gpu", "image": "lab.local/fake/cuda-sample:vectoradd", "resources": {"limits": {GPU: "2"}}}
+    spec = {"nodeSelector": {"kubernetes.io/hostname": FIRST}, "containers": [container], "restartPolicy": "Never"}
+    api.create_namespaced_pod("default", {"metadata": {"name": "two"}, "spec": spec})
+    try:
+        until(
+            lambda: api.read_namespaced_pod("two", "default").status,
+            lambda status: status.reason == "UnexpectedAdmissionError",
+        )
+    finally:
+        api.delete_namespaced_pod("two", "default", grace_period_seconds=0)
+
+
+def test_another_number_is_refused_while_a_pod_holds_a_replica(
+    share: Run, read_allocatable: Any, start_gpu_pod: Any
+) -> None:
+    start_gpu_pod(1, GPU, FIRST)
+    code, changed, printed = share(variables("time_slicing", 2), RENAMED)
+    assert (code, changed) == (2, 0), printed
+    assert "shared as time_slicing, time_slicing is requested, and pods hold GPUs; end these pods first" in printed
+    assert read_allocatable(FIRST) == {GPU: "32"}
+
+
+@pytest.mark.thorough
+def test_another_number_restarts_the_plugin_of_its_node_alone(
+    share: Run, read_allocatable: Any, start_gpu_pod: Any, api: Any
+) -> None:
+    pod, plugins = start_gpu_pod(1, GPU, FIRST), list_plugins(api)
+    evicted = {"gpu_sharing_migrate": True, "gpu_node_maintenance_force": True}
+    code, _changed, printed = share(variables("time_slicing", 2), RENAMED, **evicted)
+    assert code == 0, printed
+    assert read_allocatable(FIRST) == {GPU: "16"}
+    assert not [each for each in api.list_namespaced_pod("default").items if each.metadata.uid == pod.metadata.uid]
+    assert list_plugins(api)[SECOND] == plugins[SECOND]
+    assert list_plugins(api)[FIRST] != plugins[FIRST]
+    labels, keys = read_names(api)
+    # The former configuration of the first node is gone.
+    assert keys == sorted(["default", *labels])
+
+
+def test_control_daemon_limits_the_clients_of_mps(
+    share: Run, read_allocatable: Any, api: Any, execute: Any, start_gpu_pod: Any
+) -> None:
+    code, _changed, printed = share(MPS, WHOLE)
+    assert code == 0, printed
+    assert (read_allocatable(FIRST), read_allocatable(SECOND)) == ({GPU: "32"}, {GPU: "2"})
+    assert list(list_plugins(api, DAEMON)) == [FIRST]
+    assert read_modes(execute) == {(0, 0, 3)}
+    ask = f"CUDA_MPS_PIPE_DIRECTORY={PIPE} nvidia-cuda-mps-control"
+    assert execute(f"echo get_default_active_thread_percentage | {ask}").strip() == "25.0"
+    # A quarter of 40 GiB.
+    assert execute(f"echo get_default_device_pinned_mem_limit 0 | {ask}").strip() == "10G"
+    found = read_environment(execute, start_gpu_pod(1, GPU, FIRST))
+    assert found["CUDA_MPS_PIPE_DIRECTORY"] == "/mps/nvidia.com/gpu/pipe"
+
+
+def test_mig_is_refused_without_permission_to_reset(share: Run, read_allocatable: Any, execute: Any) -> None:
+    code, changed, printed = share(SINGLE, WHOLE)
+    assert (code, changed) == (2, 0), printed
+    assert "takes effect after a reset of the GPU or a reboot, and neither is allowed" in printed
+    assert read_allocatable(FIRST) == {GPU: "32"}
+    assert read_modes(execute) == {(0, 0, 3)}
+
+
+def test_gpus_are_seven_mig_devices_each(share: Run, read_allocatable: Any, api: Any, execute: Any) -> None:
+    code, _changed, printed = share(SINGLE, WHOLE, **RESET)
+    assert code == 0, printed
+    assert read_allocatable(FIRST) == {GPU: "56"}
+    assert read_modes(execute) == {(1, 1, 0)}
+    # MPS has left nothing.
+    assert list_plugins(api, DAEMON) == {}
+    assert execute("test ! -e /run/nvidia/mps && ! pgrep -f nvidia-cuda-mps && echo gone").strip() == "gone"
+
+
+@pytest.mark.thorough
+def test_unchanged_layout_changes_nothing(share: Run) -> None:
+    code, changed, printed = share(SINGLE, WHOLE, **RESET)
+    assert (code, changed) == (0, 0), printed
+
+
+def test_each_pod_has_a_mig_device_of_its_own(execute: Any, start_gpu_pod: Any) -> None:
+    pods = [start_gpu_pod(1, GPU, FIRST) for _number in range(2)]
+    devices = {read_environment(execute, pod)["NVIDIA_VISIBLE_DEVICES"] for pod in pods}
+    assert len(devices) == 2
+    assert all(device.startswith("MIG-") for device in devices)
+
+
+def test_layout_is_there_again_after_a_reboot(settings: Any, read_allocatable: Any, execute: Any) -> None:
+    node = next(each for each in settings.nodes if each.name == FIRST)
+    former = execute("cut -d' ' -f2- /run/nvml-fake/state | sort")
+    nodes.reboot(settings, node)
+    assert execute(f"systemctl show {UNIT} --property=Result,ExecMainStatus").split() == [
+        "Result=success",
+        "ExecMainStatus=0",
+    ]
+    assert execute("cut -d' ' -f2- /run/nvml-fake/state | sort") == former
+    until(lambda: read_allocatable(FIRST), lambda found: found == {GPU: "56"})
+
+
+def test_mixed_layout_offers_each_profile(share: Run, read_allocatable: Any, start_gpu_pod: Any, execute: Any) -> None:
+    code, _changed, printed = share(MIXED, WHOLE, gpu_sharing_migrate=True)
+    assert code == 0, printed
+    assert read_allocatable(FIRST) == {SMALL: "49", LARGE: "2"}
+    assert read_environment(execute, start_gpu_pod(1, LARGE, FIRST))["NVIDIA_VISIBLE_DEVICES"].startswith("MIG-")
+    start_gpu_pod(1, GPU, FIRST, pending_reason="Insufficient nvidia.com/gpu")
+
+
+def test_smoke_test_and_report_know_the_profiles(share: Run) -> None:
+    code, changed, printed = share(MIXED, WHOLE, name="smoke_test_gpu_nodes")
+    assert (code, changed) == (0, 0), printed
+    assert "SKIPPED" not in printed
+    code, _changed, printed = share(MIXED, WHOLE, name="show_gpu_allocation")
+    assert code == 0, printed
+    assert SMALL in printed
+    assert LARGE in printed
+
+
+def test_exclusive_removes_layout_and_configurations(share: Run, read_allocatable: Any, api: Any, execute: Any) -> None:
+    code, _changed, printed = share(WHOLE, WHOLE, **RESET)
+    assert code == 0, printed
+    assert (read_allocatable(FIRST), read_allocatable(SECOND)) == ({GPU: "8"}, {GPU: "2"})
+    assert read_names(api) == (["", ""], ["config.yaml"])
+    assert read_modes(execute) == {(0, 0, 0)}
+
+
+def test_nodes_and_cluster_are_as_before(before: dict[str, str], settings: Any) -> None:
+    assert prints.remaining(before, settings) == []
