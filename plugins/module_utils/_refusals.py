@@ -73,6 +73,25 @@ def check_gpus(facts: Facts) -> Iterator[str]:
         yield facts["error"]
 
 
+def check_vgpu_unlock(facts: Facts) -> Iterator[str]:
+    """Yield why a host with vgpu_unlock, which *path* uses, is refused. The path is empty without it."""
+    if facts["path"]:
+        yield (
+            f"{facts['path']} uses vgpu_unlock, which circumvents NVIDIA's licence, breaks signed kernel modules, and shares GPUs among virtual "
+            "machines and not among containers; remove it with the driver that it patches, and share GPUs by gpu_sharing_strategy: time_slicing, "
+            "mps or gpushare."
+        )
+
+
+def check_vgpu_license(facts: Facts) -> Iterator[str]:
+    """Yield why no licence can be obtained. *daemon* is whether the host has nvidia-gridd, or its driver may bring it."""
+    if facts["token"] and not facts["daemon"]:
+        yield (
+            "nvidia_driver_vgpu_license_token is set, and the driver has no nvidia-gridd, which only NVIDIA's guest driver for vGPU brings; install that "
+            "driver (method runfile with its installer, or its packages in nvidia_driver_packages), or leave the token out."
+        )
+
+
 def check_node(facts: Facts) -> Iterator[str]:
     """Yield why the host's node cannot get GPU pods. Without an answer of the API server, nothing is known of nodes."""
     name, runtime = facts["name"], facts["runtime"]
@@ -212,6 +231,8 @@ CHECKS = {
     "platform": check_platform,
     "runtime": check_runtime,
     "gpus": check_gpus,
+    "vgpu_unlock": check_vgpu_unlock,
+    "vgpu_license": check_vgpu_license,
     "node": check_node,
     "device_plugin": check_device_plugin,
     "mps": check_mps,

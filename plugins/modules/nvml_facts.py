@@ -233,6 +233,11 @@ ansible_facts:
               elements: str
               returned: always
               sample: []
+            vgpu_unlock:
+              description: File of the host that uses vgpu_unlock, which roles of this collection refuse. V(none) without it.
+              type: str
+              returned: always
+              sample: null
         xid_errors:
           description:
             - The driver's error reports in the kernel log, oldest first. V(none) if they were not requested, or the log
@@ -423,6 +428,14 @@ ansible_facts:
               type: str
               returned: O(gather_subset) has V(hardware)
               sample: none
+            vgpu_license:
+              description:
+                - The vGPU licence, as NVIDIA's guest driver reports it. C(product) is the licensed product, C(licensed) whether the licence is
+                  obtained, and C(expires) when it ends in UTC, V(none) if that is unknown or never.
+                - V(none) on bare metal and elsewhere where the driver requires no licence, and with drivers before 510.
+              type: dict
+              returned: O(gather_subset) has V(hardware)
+              sample: {product: NVIDIA RTX Virtual Workstation, licensed: true, expires: "2026-11-28T10:16:57Z"}
             bar1:
               description: Memory that is mapped on the PCI bus, C(total_bytes), C(used_bytes) and C(free_bytes).
               type: dict

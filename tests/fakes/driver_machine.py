@@ -33,10 +33,12 @@ PLACES = {
     "/etc/modprobe.d": "modprobe.d",
     "/etc/systemd/system": "systemd",
     "/usr/bin/nvidia-uninstall": "programs/nvidia-uninstall",
+    "/etc/nvidia": "nvidia",
 }
 INVENTORY = "node ansible_connection=local ansible_become=false\n"
 DAEMON = "nvidia-persistenced"
 FABRIC_MANAGER = "nvidia-fabricmanager"
+LICENSE_DAEMON = "nvidia-gridd"
 # A running service has a device open; each of its states is a file.
 SYSTEMCTL = """#!/bin/sh
 cd {folder}
@@ -52,6 +54,7 @@ case $1 in
         [ ! -e $unit.broken ] || {{ echo "there is no driver" >&2; exit 1; }}
         mkdir -p $process/fd; touch $unit.running; echo $command > $process/comm; echo 0::/x > $process/cgroup
         ln -sfn /dev/nvidiactl $process/fd/7 ;;
+    restart) touch $unit.running ;;
     stop) rm -r $unit.running $process ;;
     enable) touch $unit.enabled ;;
     disable) rm $unit.enabled ;;
@@ -73,6 +76,9 @@ if not {{"driver", "all"}} & set(module.params["gather_subset"] or ["all"]):
 nvml = {{"gpus": [{{"name": "a GPU", "lost": False}}], "nvswitches": 0, "error": None, "driver": driver}}
 nvml.update(source="nvml", driver_version=library)
 services = {{"nvidia-persistenced.service": {{"name": "nvidia-persistenced.service", "status": "unknown"}}}}
+if (folder / "nvidia-gridd.service").exists():
+    state = "running" if (folder / "nvidia-gridd.running").exists() else "stopped"
+    services["nvidia-gridd.service"] = {{"name": "nvidia-gridd.service", "status": "enabled", "state": state}}
 module.exit_json(ansible_facts={facts})
 """
 # A boot ends all processes. Nouveau is loaded unless it is blacklisted; else the installed driver is loaded, or that of a stale image.
@@ -205,6 +211,13 @@ class Machine:
         pid, command = (4711, "nvidia-persiste") if unit == DAEMON else (4710, "nv-fabricmanage")
         self.node.process(pid, "/dev/nvidiactl", command)
         (self.folder / f"{unit}.running").touch()
+
+    def install_license_daemon(self) -> Path:
+        """Install the daemon of NVIDIA's guest driver, and return the folder of its configuration."""
+        (self.folder / f"{LICENSE_DAEMON}.service").touch()
+        (self.folder / f"{LICENSE_DAEMON}.running").touch()
+        (self.folder / "nvidia").mkdir()
+        return self.folder / "nvidia"
 
     def install_build(self, version: str = "570.2") -> None:
         """Install another build of the driver, or another version of it, beside the loaded one."""

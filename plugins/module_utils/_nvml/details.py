@@ -16,6 +16,7 @@ from typing import Any, Callable, Iterator, Mapping
 from .device import Answer, Device, read_gpu_instances, read_processes
 from .library import INSUFFICIENT_SIZE, SUCCESS, Nvml, PciInfo, make_versioned
 from .model import find_address
+from .vgpu import read_license
 
 BRANDS: Mapping[int, str] = {
     1: "quadro",
@@ -129,6 +130,7 @@ def read_hardware(device: Device) -> dict[str, Any]:
         "persistence_mode": _get_name(SWITCH, device.read_number("nvmlDeviceGetPersistenceMode")),
         "compute_mode": _get_name(COMPUTE_MODES, device.read_number("nvmlDeviceGetComputeMode")),
         "virtualization_mode": _get_name(VIRTUALIZATION, device.read_number("nvmlDeviceGetVirtualizationMode")),
+        "vgpu_license": read_license(device),
         "bar1": {
             "total_bytes": bar1.total if known else None,
             "used_bytes": bar1.used if known else None,
@@ -241,6 +243,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
         "persistence_mode",
         "compute_mode",
         "virtualization_mode",
+        "vgpu_license",
         "bar1",
         "gpu_instances",
     ),

@@ -8,6 +8,7 @@ Source of Xids, the driver's error reports: the kernel's ``Documentation/ABI/tes
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import shutil
@@ -22,6 +23,16 @@ Run = Callable[[Sequence[str]], Tuple[int, str, str]]
 SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 #: Debian's packages that require a reboot, one a line. dnf and zypper report a reboot without naming the driver.
 REBOOT_PACKAGES = "run/reboot-required.pkgs"
+
+#: What vgpu_unlock changes: the services of a vGPU host, and the sources of the kernel module.
+VGPU_UNLOCK = "vgpu_unlock"
+VGPU_UNLOCK_PLACES = (
+    "etc/systemd/system/nvidia-vgpu*.service",
+    "etc/systemd/system/nvidia-vgpu*.service.d/*.conf",
+    "lib/systemd/system/nvidia-vgpu*.service",
+    "usr/lib/systemd/system/nvidia-vgpu*.service",
+    "usr/src/nvidia-*/nvidia/os-interface.c",
+)
 
 KMSG = "/dev/kmsg"
 KMSG_RECORD = 8192  # bytes; the kernel hands out one whole record at a time
@@ -56,6 +67,7 @@ def read_driver(root: str, library_version: str | None, installed: Build) -> dic
         "secure_boot": _read_secure_boot(root),
         "reboot_required": bool(reasons),
         "reboot_reasons": reasons,
+        "vgpu_unlock": _find_vgpu_unlock(root),
     }
 
 
@@ -99,6 +111,16 @@ def explain_outdated(loaded: Build, installed: Build) -> list[str]:
         return []
     both = f"srcversion {loaded.srcversion}, and {installed.srcversion} is installed"
     return [f"the loaded kernel module is another build of {loaded.version} than the installed one ({both})"]
+
+
+def _find_vgpu_unlock(root: str) -> str | None:
+    """The path on the host of the first file that uses vgpu_unlock; ``None`` without one."""
+    for place in VGPU_UNLOCK_PLACES:
+        for path in sorted(glob.glob(os.path.join(glob.escape(root), place))):
+            name = os.path.relpath(path, root)
+            if VGPU_UNLOCK in (read_text(root, name) or ""):
+                return f"/{name}"
+    return None
 
 
 def _find_reboot_reasons(root: str, loaded: Build, library: str | None, installed: Build) -> list[str]:

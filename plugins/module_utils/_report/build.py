@@ -99,15 +99,27 @@ def _examine(observation: Observation, before: Mapping[str, Any]) -> tuple[dict[
     if node["smoke_test"]["result"] == "not run" and all(node[part] == before.get(part) for part in TESTED):
         node["smoke_test"] = before["smoke_test"]
     found = checks.find_host_problems({**observation, "smoke_test": node["smoke_test"]})
-    return {**node, "ok": not found, "notes": _list_notes(node, observation["kubernetes"])}, found
+    return {**node, "ok": not found, "notes": _list_notes(node, observation)}, found
 
 
-def _list_notes(node: Mapping[str, Any], entry: Mapping[str, Any]) -> list[str]:
+def _list_notes(node: Mapping[str, Any], observation: Observation) -> list[str]:
+    entry = observation["kubernetes"]
     remark = entry.get("reason") if entry.get("ok") else (entry.get("maintenance") or {}).get("message")
     notes = [f"{node['host']}: {remark}"] if remark and not checks.is_left_cordoned(entry) else []
     if node["smoke_test"]["result"] == "skipped":
         notes.append(f"{node['host']}: smoke test skipped, {node['smoke_test']['reason']}")
+    unlicensed = [str(gpu["index"]) for gpu in observation["nvml"].get("gpus") or [] if _is_unlicensed(gpu)]
+    if unlicensed:
+        notes.append(
+            f"{node['host']}: the vGPU licence of GPU {', '.join(unlicensed)} is missing, without which the driver slows the GPU down; set "
+            "nvidia_driver_vgpu_license_token, or read the log of nvidia-gridd"
+        )
     return notes
+
+
+def _is_unlicensed(gpu: Mapping[str, Any]) -> bool:
+    found = gpu.get("vgpu_license")
+    return gpu.get("virtualization_mode") == "vgpu" and found is not None and not found["licensed"]
 
 
 def _build_node(observation: Observation) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import details, device, library, mig
+from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import details, device, library, mig, vgpu
 
 # NVIDIA's Go bindings contain the header.
 MODULE = "github.com/NVIDIA/go-nvml@v0.13.4-1"
@@ -41,6 +41,15 @@ STRUCTURES: Mapping[str, tuple[type[ctypes.Structure], str]] = {
         ),
     ),
     "nvmlGpuInstanceInfo_t": (device.Instance, "device id profileId placement.start placement.size"),
+    "nvmlGridLicenseExpiry_t": (vgpu.Expiry, "year month day hour min sec status"),
+    "nvmlGridLicensableFeature_t": (
+        vgpu.Feature,
+        "featureCode featureState licenseInfo productName featureEnabled licenseExpiry",
+    ),
+    "nvmlGridLicensableFeatures_t": (
+        vgpu.Features,
+        "isGridLicenseSupported licensableFeaturesCount gridLicensableFeatures",
+    ),
     "nvmlProcessInfo_v2_t": (device.Process, "pid usedGpuMemory gpuInstanceId computeInstanceId"),
     "nvmlProcessInfo_v1_t": (device.ProcessV1, "pid usedGpuMemory"),
     "nvmlGpuInstanceProfileInfo_v2_t": (
@@ -98,6 +107,16 @@ SIMULATED = {
         "device gpuInstance id profileId placement.start placement.size",
         "device gpu_instance id profile_id placement.start placement.size",
     ),
+    "license_feature": (
+        "nvmlGridLicensableFeature_t",
+        "featureCode featureState productName featureEnabled licenseExpiry.year licenseExpiry.sec licenseExpiry.status",
+        "code licensed product enabled expiry.year expiry.second expiry.status",
+    ),
+    "license_features": (
+        "nvmlGridLicensableFeatures_t",
+        "isGridLicenseSupported licensableFeaturesCount gridLicensableFeatures",
+        "supported count features",
+    ),
     "attributes": (
         "nvmlDeviceAttributes_t",
         f"multiprocessorCount {SHARED} gpuInstanceSliceCount computeInstanceSliceCount memorySizeMB",
@@ -132,6 +151,9 @@ CODES = {
     "NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED": 0,
     "NVML_ERROR_LIB_RM_VERSION_MISMATCH": library.VERSION_MISMATCH,
     "NVML_NVLINK_MAX_LINKS": details.LINKS,
+    "NVML_GRID_LICENSE_FEATURE_MAX_COUNT": vgpu.FEATURES,
+    "NVML_GRID_LICENSE_BUFFER_SIZE": vgpu.TEXT_SIZE,
+    "NVML_GRID_LICENSE_EXPIRY_VALID": vgpu.EXPIRY_VALID,
     # Values that `details` has as positions in a list, and `binding` as numbers.
     "NVML_MEMORY_ERROR_TYPE_CORRECTED": 0,
     "NVML_MEMORY_ERROR_TYPE_UNCORRECTED": 1,

@@ -217,6 +217,7 @@ DRIVERS = {
     "works": ({}, None, False),
     "of-this-collection": ({"__gpu_preflight_driver_recorded": True}, None, True),
     "method-set": ({"nvidia_driver_method": "package"}, None, True),
+    "license-set": ({"nvidia_driver_vgpu_license_token": "a token"}, None, True),
     "missing": ({}, "no NVML library", True),
     "missing-and-unmanaged": ({"nvidia_driver_method": "none"}, "no NVML library", False),
 }

@@ -126,6 +126,24 @@ struct fabric_v2 { /* revision 3 adds one more word */
     uint32_t health;
 };
 
+struct license_expiry {
+    uint32_t year;
+    uint16_t month, day, hour, minute, second;
+    unsigned char status;
+};
+struct license_feature {
+    int32_t code;
+    uint32_t licensed;
+    char deprecated[128], product[128];
+    uint32_t enabled;
+    struct license_expiry expiry;
+};
+struct license_features {
+    int32_t supported;
+    uint32_t count;
+    struct license_feature features[3];
+};
+
 struct field_value {
     uint32_t id, scope;
     int64_t timestamp, latency_us;
@@ -151,6 +169,7 @@ _Static_assert(sizeof(struct gpu_instance_info) == 24, "nvmlGpuInstanceInfo_t");
 _Static_assert(sizeof(struct compute_instance_info) == 32, "nvmlComputeInstanceInfo_t");
 _Static_assert(sizeof(struct fabric_v1) == 28, "nvmlGpuFabricInfo_t");
 _Static_assert(sizeof(struct fabric_v2) == 36, "nvmlGpuFabricInfo_v2_t");
+_Static_assert(sizeof(struct license_features) == 860, "nvmlGridLicensableFeatures_t");
 _Static_assert(sizeof(struct field_value) == 40, "nvmlFieldValue_t");
 
 #endif

@@ -79,7 +79,7 @@ GETTER(nvmlDeviceGetPcieReplayCounter, unsigned, WHOLE_GPU, 0)
 GETTER(nvmlDeviceGetCurrentClocksThrottleReasons, unsigned long long, WHOLE_GPU, 1) /* idle */
 GETTER(nvmlDeviceGetCurrentClocksEventReasons, unsigned long long, WHOLE_GPU, 1)
 GETTER(nvmlDeviceGetRetiredPagesPendingStatus, unsigned, WHOLE_GPU, 0)
-GETTER(nvmlDeviceGetVirtualizationMode, unsigned, WHOLE_GPU, 0)
+GETTER(nvmlDeviceGetVirtualizationMode, unsigned, WHOLE_GPU, d->gpu.virtualization)
 
 KEYED_GETTER(nvmlDeviceGetTemperature, d->gpu.temperature)
 KEYED_GETTER(nvmlDeviceGetTemperatureThreshold, 90)
@@ -251,6 +251,27 @@ EXPORT nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t handle, int error, 
     if (rc == NVML_SUCCESS)
         *count = 0;
     return rc == NVML_SUCCESS && !d->gpu.ecc ? NVML_ERROR_NOT_SUPPORTED : rc;
+}
+
+/* A vGPU has one feature; a whole GPU has another one before it, which is not enabled. */
+EXPORT nvmlReturn_t nvmlDeviceGetGridLicensableFeatures_v4(nvmlDevice_t handle, struct license_features *features)
+{
+    static const struct license_feature other = {.code = 2, .product = "NVIDIA RTX Virtual Workstation"};
+    static const struct license_feature own = {
+        .code = 4, .licensed = 1, .product = "NVIDIA Virtual Compute Server", .enabled = 1, .expiry = {2026, 11, 28, 10, 16, 57, 2}};
+    struct device *d;
+    nvmlReturn_t rc = resolve(handle, WHOLE_GPU, features, &d);
+    if (rc != NVML_SUCCESS)
+        return rc;
+    memset(features, 0, sizeof(*features));
+    if (d->gpu.license == LICENSE_NONE)
+        return NVML_SUCCESS;
+    features->supported = 1;
+    if (d->gpu.virtualization != 2)
+        features->features[features->count++] = other;
+    features->features[features->count] = own;
+    features->features[features->count++].licensed = d->gpu.license == LICENSE_OBTAINED;
+    return NVML_SUCCESS;
 }
 
 /* One simulated process holds what the profile calls used, if it names a process. */

@@ -16,6 +16,7 @@
 enum { MAX_GPUS = 16, MAX_SLICES = 8, MAX_MIG_PROFILES = 18, ENGINES = 5, TEXT = 512 };
 enum fault { FAULT_NONE, FAULT_LOST, FAULT_LOST_HANDLE, FAULT_HANG, FAULT_ABORT };
 enum mig_fault { MIG_FAULT_NONE, MIG_FAULT_IN_USE };
+enum license { LICENSE_NONE, LICENSE_MISSING, LICENSE_OBTAINED };
 enum mig_mode { MIG_UNSUPPORTED, MIG_DISABLED, MIG_ENABLED };
 enum engine { COPY_ENGINE, DECODER, ENCODER, JPEG, OFA };
 
@@ -33,7 +34,7 @@ struct gpu {
     unsigned pci_device_id, pci_subsystem_id, numa_node;
     unsigned minor, brand, architecture, capability_major, capability_minor;
     unsigned temperature, power_mw, power_limit_mw, utilization_gpu, utilization_memory;
-    unsigned clock_graphics, clock_memory, nvlinks, persistence, ecc, fabric;
+    unsigned clock_graphics, clock_memory, nvlinks, persistence, ecc, fabric, virtualization, license;
     unsigned process_pid, mig, mig_at_once, mig_fault, fault;
 };
 

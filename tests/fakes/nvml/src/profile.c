@@ -39,6 +39,10 @@ static const struct word init_results[] = {
 
 static const struct word mig_faults[] = {{"none", MIG_FAULT_NONE}, {"in_use", MIG_FAULT_IN_USE}, {NULL, 0}};
 
+static const struct word virtualizations[] = {{"none", 0}, {"passthrough", 1}, {"vgpu", 2}, {NULL, 0}};
+static const struct word licenses[] = {
+    {"none", LICENSE_NONE}, {"missing", LICENSE_MISSING}, {"obtained", LICENSE_OBTAINED}, {NULL, 0}};
+
 #define GPU_KEY(field, kind, words) {#field, kind, offsetof(struct gpu, field), words}
 static const struct key gpu_keys[] = {
     GPU_KEY(name, STRING, NULL), GPU_KEY(pci_addresses, STRING, NULL), GPU_KEY(mig_devices, STRING, NULL),
@@ -51,6 +55,7 @@ static const struct key gpu_keys[] = {
     GPU_KEY(clock_memory, NUMBER, NULL), GPU_KEY(nvlinks, NUMBER, NULL), GPU_KEY(persistence, WORD, booleans),
     GPU_KEY(ecc, WORD, booleans), GPU_KEY(fabric, WORD, booleans), GPU_KEY(process_pid, NUMBER, NULL),
     GPU_KEY(mig, WORD, mig_modes), GPU_KEY(mig_at_once, WORD, booleans),
+    GPU_KEY(virtualization, WORD, virtualizations), GPU_KEY(license, WORD, licenses),
     GPU_KEY(mig_fault, WORD, mig_faults), GPU_KEY(fault, WORD, faults), {NULL, STRING, 0, NULL}};
 
 #define NODE_KEY(field, kind, words) {#field, kind, offsetof(struct model, field), words}

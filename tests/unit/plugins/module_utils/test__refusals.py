@@ -30,6 +30,8 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "socket": "/run/containerd/containerd.sock",
     },
     "gpus": {"found": True, "error": "", "driver_works": True, "require_gpu": True, "require_driver": True},
+    "vgpu_unlock": {"path": ""},
+    "vgpu_license": {"token": True, "daemon": True},
     "node": {
         "name": "w1",
         "error": "",
@@ -184,6 +186,28 @@ def make_nodes(**plugins: list[str]) -> list[dict[str, Any]]:
         ("gpus", {**BROKEN, "require_driver": False}, []),
         # Some GPUs are lost, and the others work.
         ("gpus", {**BROKEN, "driver_works": True}, []),
+        (
+            "vgpu_unlock",
+            {"path": "/usr/src/nvidia-535.54.06/nvidia/os-interface.c"},
+            [
+                (
+                    "/usr/src/nvidia-535.54.06/nvidia/os-interface.c uses vgpu_unlock, which circumvents NVIDIA's licence, breaks signed kernel "
+                    "modules, and shares GPUs among virtual machines and not among containers; remove it with the driver that it patches, and share "
+                    "GPUs by gpu_sharing_strategy: time_slicing, mps or gpushare."
+                )
+            ],
+        ),
+        (
+            "vgpu_license",
+            {"daemon": False},
+            [
+                (
+                    "nvidia_driver_vgpu_license_token is set, and the driver has no nvidia-gridd, which only NVIDIA's guest driver for vGPU brings; "
+                    "install that driver (method runfile with its installer, or its packages in nvidia_driver_packages), or leave the token out."
+                )
+            ],
+        ),
+        ("vgpu_license", {"token": False, "daemon": False}, []),
         (
             "node",
             {"error": "no answer.", "exists": False, "reported": ""},

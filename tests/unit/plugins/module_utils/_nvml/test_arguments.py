@@ -40,6 +40,14 @@ ONE(nvmlDeviceGetVirtualizationMode, 3)
 int nvmlDeviceGetBAR1MemoryInfo(void *gpu, wide *bytes)
 { bytes[0] = 256 << 20; bytes[1] = 254 << 20; bytes[2] = 2 << 20; return 0; }
 
+struct feature { int code; unsigned licensed; char a[128], product[128]; unsigned enabled, year; unsigned short rest[5]; unsigned char status; };
+int nvmlDeviceGetGridLicensableFeatures_v4(void *gpu, struct { int supported; unsigned count; struct feature features[3]; } *all)
+{
+    struct feature second = {4, 1, "", "vCS", 1, 2027, {2, 3, 4, 5, 6}, 2};
+    all->supported = 1; all->count = 2; all->features[0].licensed = 0; all->features[1] = second;
+    return 0;
+}
+
 TWO(nvmlDeviceGetEccMode, 1, 0)
 int nvmlDeviceGetTotalEccErrors(void *gpu, int error, int counter, wide *count)
 { *count = 5000000000ull + 10 * error + counter + 1; return 0; }
@@ -76,6 +84,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "persistence_mode": "disabled",
         "compute_mode": "prohibited",
         "virtualization_mode": "host_vgpu",
+        "vgpu_license": {"product": "vCS", "licensed": True, "expires": "2027-02-03T04:05:06Z"},
         "bar1": {"total_bytes": 256 * MIB, "used_bytes": 2 * MIB, "free_bytes": 254 * MIB},
         "gpu_instances": [],
     },

@@ -41,6 +41,7 @@ def test_read_topics_of_complete_gpu_returns_all_values(nvml_builder: NvmlBuilde
         "persistence_mode": "enabled",
         "compute_mode": "default",
         "virtualization_mode": "none",
+        "vgpu_license": None,
         "bar1": {"total_bytes": 81559 * MIB, "used_bytes": MIB, "free_bytes": 81558 * MIB},
         "gpu_instances": [],
         "ecc": {
@@ -105,6 +106,40 @@ def test_read_gpu_instances_without_compute_instance_lists_them(nvml_builder: Nv
     }
     unknown = nvml_builder.older_library("no-instances", "h100-mig", ["nvmlDeviceGetGpuInstances"])
     assert [gpu["gpu_instances"] for gpu in gpus(unknown, "hardware")] == [None, []]
+
+
+@pytest.mark.parametrize(
+    ("keys", "mode", "expected"),
+    [
+        ("license = none", "none", None),
+        (
+            "license = obtained\nvirtualization = vgpu",
+            "vgpu",
+            {"product": "NVIDIA Virtual Compute Server", "licensed": True, "expires": "2026-11-28T10:16:57Z"},
+        ),
+        (
+            "license = missing\nvirtualization = vgpu",
+            "vgpu",
+            {"product": "NVIDIA Virtual Compute Server", "licensed": False, "expires": None},
+        ),
+        (
+            "license = obtained\nvirtualization = passthrough",
+            "passthrough",
+            {"product": "NVIDIA Virtual Compute Server", "licensed": True, "expires": "2026-11-28T10:16:57Z"},
+        ),
+    ],
+)
+def test_read_license_of_guest_driver(
+    nvml_builder: NvmlBuilder, keys: str, mode: str, expected: dict[str, Any] | None
+) -> None:
+    text = (nvml_builder.bare.parents[1] / "profiles" / "t4.profile").read_text(encoding="utf-8")
+    (gpu,) = gpus(nvml_builder.library_of("license", f"{text}{keys}\n"), "hardware")
+    assert (gpu["virtualization_mode"], gpu["vgpu_license"]) == (mode, expected)
+
+
+def test_read_license_of_older_driver_returns_none(nvml_builder: NvmlBuilder) -> None:
+    path = nvml_builder.older_library("no-license", "t4", ["nvmlDeviceGetGridLicensableFeatures_v4"])
+    assert gpus(path, "hardware")[0]["vgpu_license"] is None
 
 
 def test_read_topics_of_simple_gpu_returns_none(nvml_builder: NvmlBuilder) -> None:

@@ -45,7 +45,33 @@ def test_read_driver_without_driver_has_none_values(tmp_path: Path) -> None:
         "secure_boot": False,
         "reboot_required": False,
         "reboot_reasons": [],
+        "vgpu_unlock": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "expected"),
+    [
+        (
+            "usr/lib/systemd/system/nvidia-vgpud.service",
+            "ExecStart=/opt/vgpu_unlock/vgpu_unlock /usr/bin/nvidia-vgpud",
+            True,
+        ),
+        (
+            "etc/systemd/system/nvidia-vgpu-mgr.service.d/x.conf",
+            "Environment=LD_PRELOAD=/opt/libvgpu_unlock_rs.so",
+            True,
+        ),
+        ("usr/src/nvidia-535.54.06/nvidia/os-interface.c", '#include "/opt/vgpu_unlock/vgpu_unlock_hooks.c"', True),
+        ("usr/src/nvidia-535.54.06/nvidia/os-interface.c", '#include "os-interface.h"', False),
+        ("lib/systemd/system/nvidia-vgpud.service", "ExecStart=/usr/bin/nvidia-vgpud", False),
+        ("usr/src/other/os-interface.c", "vgpu_unlock", False),
+    ],
+)
+def test_read_driver_with_vgpu_unlock_names_file(tmp_path: Path, path: str, text: str, expected: bool) -> None:
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).write_text(text)
+    assert read(tmp_path)["vgpu_unlock"] == (f"/{path}" if expected else None)
 
 
 @pytest.mark.parametrize(("text", "flavor"), [(OPEN, "open"), (CLOSED, "proprietary")])

@@ -229,6 +229,27 @@ def test_split_reason_at_last_semicolon(reason: str, parts: tuple[str, str]) -> 
     assert checks.split_reason(reason) == parts
 
 
+@pytest.mark.parametrize(
+    ("mode", "license_of_gpu", "noted"),
+    [
+        ("vgpu", {"licensed": False}, True),
+        ("vgpu", {"licensed": True}, False),
+        ("vgpu", None, False),  # a driver that does not report it
+        ("passthrough", {"licensed": False}, False),
+        ("none", None, False),
+    ],
+)
+def test_build_report_notes_unlicensed_vgpus(mode: str, license_of_gpu: dict[str, Any] | None, noted: bool) -> None:
+    values = {"virtualization_mode": mode, "vgpu_license": license_of_gpu}
+    gpus = [gpu(0, **values), gpu(1), gpu(2, **values)]
+    report = build.build_report([host(gpus=gpus)], cluster())
+    sentence = (
+        "worker-1: the vGPU licence of GPU 0, 2 is missing, without which the driver slows the GPU down; set "
+        "nvidia_driver_vgpu_license_token, or read the log of nvidia-gridd"
+    )
+    assert report["notes"] == ([sentence] if noted else [])
+
+
 def test_build_report_lists_notes_and_fakes() -> None:
     fakes = ["lab.local/fake/plugin:v1"]
     skipped = [{"node": "worker-1", "passed": False, "skipped": True, "reason": "cordoned"}]
