@@ -44,7 +44,7 @@ def test_license_of_unmanaged_driver_is_written_once_and_removed(machine, apply)
     expected = OWN.replace("  FeatureType = 0  # unlicensed", "FeatureType=1")
     assert read_files(folder) == {**before, f"ClientConfigToken/{NAME}": SECRET, "gridd.conf": expected}
     modes = [path.stat().st_mode & 0o777 for path in (token, token.parent, conf)]
-    assert modes == [0o744, 0o700, 0o640], "existing modes stay"
+    assert modes == [0o600, 0o700, 0o640], "existing modes stay"
     assert not [path for path in machine.folder.glob("state/**/*") if path.is_file() and SECRET in path.read_text()]
 
     code, changes, output = apply("main", **LICENSE)
@@ -62,7 +62,7 @@ def test_license_is_removed_with_the_driver(machine, apply):
     code, _changes, output = apply("license", **LICENSE)
     assert (code, conf.read_text(), machine.read_actions()) == (0, "FeatureType=1\n", [RESTART]), output
     modes = [path.stat().st_mode & 0o777 for path in (token, token.parent, conf)]
-    assert modes == [0o744, 0o755, 0o644]
+    assert modes == [0o600, 0o755, 0o644]
     code, _changes, output = apply("license", nvidia_driver_vgpu_feature_type=4, **LICENSE)
     assert (code, conf.read_text(), machine.read_actions()) == (0, "FeatureType=4\n", [RESTART]), output
     code, _changes, output = apply("main", nvidia_driver_state="absent")
