@@ -105,11 +105,11 @@ def check_device_plugin(facts: Facts) -> Iterator[str]:
             f"Host {', '.join(host['host'] for host in unknown)}: the cluster has no node {', '.join(host['node'] for host in unknown)}, "
             "so join the host first or set gpu_node_name to its Kubernetes name."
         )
-    operated = [node["name"] for node in facts["nodes"] if node["gpu_operator"]]
+    operated = [node["name"] for node in facts["nodes"] if "device_plugin" in node["gpu_operator"]]
     if operated:
         yield (
             f"Node {', '.join(operated)}: NVIDIA's GPU Operator deploys the device plugin here, so leave this role out, or set the node's "
-            "label nvidia.com/gpu.deploy.device-plugin to false first."
+            "label nvidia.com/gpu.deploy.device-plugin, or spec.devicePlugin.enabled of the ClusterPolicy, to false first."
         )
     conflicts = {
         node["name"]: node["unmanaged_plugins"]

@@ -40,7 +40,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     },
     "device_plugin": {
         "hosts": [{"host": "h1", "node": "w1"}],
-        "nodes": [{"name": "w1", "known": True, "gpu_operator": False, "unmanaged_plugins": []}],
+        "nodes": [{"name": "w1", "known": True, "gpu_operator": [], "unmanaged_plugins": []}],
         "leaving": [],
         "adopted": ["kube-system/plugin"],
     },
@@ -100,8 +100,7 @@ def make_users(*names: str | None, kind: str = "compute") -> list[dict[str, Any]
 def make_nodes(**plugins: list[str]) -> list[dict[str, Any]]:
     """Rows of gpu_nodes_info for nodes with these device plugins."""
     return [
-        {"name": name, "known": True, "gpu_operator": False, "unmanaged_plugins": found}
-        for name, found in plugins.items()
+        {"name": name, "known": True, "gpu_operator": [], "unmanaged_plugins": found} for name, found in plugins.items()
     ]
 
 
@@ -221,11 +220,11 @@ def make_nodes(**plugins: list[str]) -> list[dict[str, Any]]:
         ),
         (
             "device_plugin",
-            {"nodes": [{**node, "gpu_operator": True} for node in make_nodes(w1=[], w2=[])]},
+            {"nodes": [{**node, "gpu_operator": ["driver", "device_plugin"]} for node in make_nodes(w1=[], w2=[])]},
             [
                 (
                     "Node w1, w2: NVIDIA's GPU Operator deploys the device plugin here, so leave this role out, or set the node's label "
-                    "nvidia.com/gpu.deploy.device-plugin to false first."
+                    "nvidia.com/gpu.deploy.device-plugin, or spec.devicePlugin.enabled of the ClusterPolicy, to false first."
                 )
             ],
         ),

@@ -94,7 +94,7 @@ def test_wait_with_unready_node_fails_unless_wait_fail_is_false(evaluate_role):
 
 
 def test_nodes_with_an_unmanaged_plugin_are_refused_unless_it_leaves_or_is_adopted(evaluate_role):
-    row = {"name": "w1", "known": True, "gpu_operator": False, "unmanaged_plugins": ["kube-system/other"]}
+    row = {"name": "w1", "known": True, "gpu_operator": [], "unmanaged_plugins": ["kube-system/other"]}
     common = {
         "__k8s_device_plugin_hosts": [{"host": "h1", "node": "w1"}],
         "__k8s_device_plugin_before": {"nodes": [row]},

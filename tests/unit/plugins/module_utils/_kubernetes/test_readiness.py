@@ -361,9 +361,21 @@ def test_assess_nodes_remedy_names_role_of_resource(resource: str, labels: Any, 
     assert report.reason.endswith(f"deploy it with the role {roles.get(resource.partition('/')[0], 'nano_gpu')}")
 
 
-def test_assess_nodes_reports_gpu_operator() -> None:
-    (report,) = assess_nodes([node("w1", labels={"nvidia.com/gpu.deploy.device-plugin": "true"})], [], QUERY, {"w1": 0})
-    assert report.gpu_operator
+def test_survey_nodes_reads_the_cluster_policy_if_a_reported_node_has_a_label_of_the_operator() -> None:
+    label = "nvidia.com/gpu.deploy.device-plugin"
+    cluster = FakeCluster([node("w1", labels={label: "true"}), node("w2", labels={label: "false"}), node("w3")])
+    cluster.policies = [{"spec": {"driver": {"enabled": False}}}]
+    reports = survey_nodes(cluster, QUERY, {"w1": 0, "w2": 0}).reports
+    assert [report.gpu_operator for report in reports] == [
+        ["toolkit", "device_plugin", "mig_manager"],
+        ["toolkit", "mig_manager"],
+    ]
+    assert cluster.calls.count("cluster_policies") == 1
+    [report] = survey_nodes(cluster, QUERY, {"w3": 0}).reports
+    assert (report.gpu_operator, cluster.calls.count("cluster_policies")) == ([], 1)
+    # An operator that was removed has left its labels.
+    cluster.policies = []
+    assert survey_nodes(cluster, QUERY, {"w1": 0}).reports[0].gpu_operator == []
 
 
 @pytest.mark.parametrize(
