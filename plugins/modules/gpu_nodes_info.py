@@ -190,7 +190,8 @@ nodes:
       elements: str
     gpu_operator:
       description:
-        - The parts that NVIDIA's GPU Operator runs on the node by its ClusterPolicy, of V(driver), V(toolkit), V(device_plugin) and V(mig_manager).
+        - The parts that NVIDIA's GPU Operator runs on the node by its ClusterPolicy, of V(driver), V(toolkit), V(device_plugin),
+          V(feature_discovery) and V(mig_manager).
         - Read if a reported node has a label C(nvidia.com/gpu.deploy.*).
       type: list
       elements: str

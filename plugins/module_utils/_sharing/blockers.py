@@ -9,7 +9,7 @@ from typing import Mapping, Sequence
 
 from .catalogue import IN_CLUSTER, Strategy, matching
 from .change import Change
-from .gpu_operator import LABEL_PREFIX, MIG_DISABLED, MIG_LABEL, PARTS, OperatorState
+from .gpu_operator import LABEL_PREFIX, MIG_DISABLED, MIG_LABEL, PARTS, GpuOperator, OperatorState
 from .node_state import Cluster
 from .plugin_config import LABEL, MIG_STRATEGIES, strategy_of_name
 
@@ -107,6 +107,11 @@ def _explain_config(change: Change, operator: OperatorState) -> str:
             f"{name} is requested, and NVIDIA's device plugin has no MPS with the MIG strategy {policy.mig_strategy}; set spec.mig.strategy of the "
             f"ClusterPolicy to {MIG_STRATEGIES[0]}, {_BY_OWN_PLUGIN}"
         )
+    if change.to and change.to.host_role and "feature_discovery" not in change.node.operated:
+        return (
+            f"{name} is requested, and the GPU Operator's feature discovery, which starts the daemon of MPS, does not run here; "
+            f"{_explain_enabling('feature_discovery', policy)}"
+        )
     if not change.config.name:
         return ""
     if not policy.config_map:
@@ -122,15 +127,16 @@ def _explain_config(change: Change, operator: OperatorState) -> str:
     return ""
 
 
+def _explain_enabling(part: str, policy: GpuOperator) -> str:
+    if part in policy.enabled:
+        return f"remove the node's label {_label_of(part)}, {_BY_OWN_PLUGIN}"
+    return f"set spec.{PARTS[part][0]}.enabled of the ClusterPolicy to true, {_BY_OWN_PLUGIN}"
+
+
 def _explain_mig(change: Change, operator: OperatorState) -> str:
     policy, requested = operator.policy, change.host.request.mig_strategy
     if "mig_manager" not in change.node.operated:
-        way = (
-            f"remove the node's label {_label_of('mig_manager')}"
-            if "mig_manager" in policy.enabled
-            else "set spec.migManager.enabled of the ClusterPolicy to true"
-        )
-        return f"mig is requested, and the GPU Operator's MIG manager does not run here; {way}, {_BY_OWN_PLUGIN}"
+        return f"mig is requested, and the GPU Operator's MIG manager does not run here; {_explain_enabling('mig_manager', policy)}"
     if policy.mig_strategy not in MIG_STRATEGIES or requested not in ("", policy.mig_strategy):
         return (
             f"mig is requested, and spec.mig.strategy of the ClusterPolicy is {policy.mig_strategy or 'not set'}; set it to "

@@ -214,7 +214,8 @@ def _choose_for_operator(host: Host, node: NodeState, to: Strategy, policy: GpuO
     if to.mig:
         document = {"version": "v1", "flags": {"migStrategy": policy.mig_strategy}}
         requested = host.mig_config if is_declared else ""
-        return NodeConfig("" if is_declared else node.config, document), requested or node.mig_config
+        if is_declared or not node.config:
+            return NodeConfig("", document), requested or node.mig_config
     if not is_declared:
         return NodeConfig(node.config), node.mig_config
     config = build_config(host.config, to, host.request, host.resource_name, named=bool(policy.default_config))

@@ -20,6 +20,7 @@ PARTS = {
     "driver": ("driver", "driver"),
     "toolkit": ("toolkit", "container-toolkit"),
     "device_plugin": ("devicePlugin", "device-plugin"),
+    "feature_discovery": ("gfd", "gpu-feature-discovery"),
     "mig_manager": ("migManager", "mig-manager"),
 }
 #: The label of a pod of the device plugin, and the values of that label of all pods that read its configuration.

@@ -56,6 +56,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "handler": "nvidia",
         "nvidia": "nvidia",
     },
+    "mig_manager": {"state": "success", "config": "all-1g.10gb", "namespace": "gpu-operator", "timeout": 1800},
     "client_failures": {"gpus": [{"name": "NVIDIA A16"}, {"name": "NVIDIA A16"}, {"name": "Tesla T4"}], "replicas": 5},
     "gpu_users": {
         "gpus": [
@@ -333,6 +334,30 @@ def make_nodes(**plugins: list[str]) -> list[dict[str, Any]]:
             [
                 "python3 (pid 10), dc?[31m?gm-expo (pid 11), a process (pid 12) computes on its GPUs, which MPS takes for its clients alone; end it first."
             ],
+        ),
+        (
+            "mig_manager",
+            {"state": "failed"},
+            [
+                (
+                    "the GPU Operator's MIG manager could not apply all-1g.10gb; read its log (kubectl logs -n gpu-operator -l app=nvidia-mig-manager), and "
+                    "correct gpu_sharing_mig_config or what the log names."
+                )
+            ],
+        ),
+        *(
+            (
+                "mig_manager",
+                {"state": state},
+                [
+                    (
+                        f"after 1800 s, the GPU Operator's MIG manager has not applied all-1g.10gb (it reports {state or 'nothing'}); read its log "
+                        "(kubectl logs -n gpu-operator -l app=nvidia-mig-manager), check that its pod runs on the node, and run again, with a larger "
+                        "gpu_operator_mig_timeout if it only needs more time."
+                    )
+                ],
+            )
+            for state in ("pending", "")
         ),
         (
             "gpu_users",

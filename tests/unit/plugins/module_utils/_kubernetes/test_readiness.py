@@ -367,8 +367,8 @@ def test_survey_nodes_reads_the_cluster_policy_if_a_reported_node_has_a_label_of
     cluster.policies = [{"spec": {"driver": {"enabled": False}}}]
     reports = survey_nodes(cluster, QUERY, {"w1": 0, "w2": 0}).reports
     assert [report.gpu_operator for report in reports] == [
-        ["toolkit", "device_plugin", "mig_manager"],
-        ["toolkit", "mig_manager"],
+        ["toolkit", "device_plugin", "feature_discovery", "mig_manager"],
+        ["toolkit", "feature_discovery", "mig_manager"],
     ]
     assert cluster.calls.count("cluster_policies") == 1
     [report] = survey_nodes(cluster, QUERY, {"w3": 0}).reports

@@ -28,13 +28,15 @@ POLICIES = {
     "ignored": ([{"status": {"state": "ignored"}}], None),
     "second-ignored": (
         [{"spec": SPEC, "status": {"state": "ignored"}}, {"spec": {"toolkit": {"enabled": False}}}],
-        GpuOperator(enabled=("driver", "device_plugin", "mig_manager")),
+        GpuOperator(enabled=("driver", "device_plugin", "feature_discovery", "mig_manager")),
     ),
     "empty": ([{"spec": {}}], GpuOperator()),
     "of-another-form": ([{"spec": {"driver": None, "devicePlugin": {"config": None}}, "status": None}], GpuOperator()),
     "complete": (
         [{"spec": SPEC, "status": {"state": "ready", "namespace": "nvidia"}}],
-        GpuOperator("nvidia", ("toolkit", "device_plugin", "mig_manager"), "configs", "any", "single"),
+        GpuOperator(
+            "nvidia", ("toolkit", "device_plugin", "feature_discovery", "mig_manager"), "configs", "any", "single"
+        ),
     ),
 }
 
@@ -48,8 +50,11 @@ def test_read_operator_returns_what_the_cluster_policy_in_use_declares(policies,
 NODES = {
     "not-labelled-yet": ({}, ALL),
     "labelled": ({DEPLOY + name: "true" for _section, name in PARTS.values()}, ALL),
-    "hands-off": ({DEPLOY + "device-plugin": "false"}, ["driver", "toolkit", "mig_manager"]),
-    "driver-of-the-host": ({DEPLOY + "driver": "pre-installed"}, ["toolkit", "device_plugin", "mig_manager"]),
+    "hands-off": ({DEPLOY + "device-plugin": "false"}, ["driver", "toolkit", "feature_discovery", "mig_manager"]),
+    "driver-of-the-host": (
+        {DEPLOY + "driver": "pre-installed"},
+        ["toolkit", "device_plugin", "feature_discovery", "mig_manager"],
+    ),
     "paused": ({DEPLOY + "device-plugin": "paused-for-mig-change", DEPLOY + "driver": ""}, ALL),
     "no-operands": ({DEPLOY + "operands": "false", DEPLOY + "driver": "true"}, []),
 }

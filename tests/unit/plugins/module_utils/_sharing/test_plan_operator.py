@@ -96,6 +96,9 @@ def test_undeclared_strategy_stays():
         assert (row["cordon"], row["labels"]) == (False, labels_after(strategy))
     row = plan_one({**operated(), "labels": {CONFIG: "mine"}}, cluster=policy(config_map=""))
     assert (row["blockers"], row["labels"], row["node_present"]) == ([], {CONFIG: "mine"}, [])
+    # What is below a name of others is not known.
+    row = plan_one({**operated(), "labels": {CONFIG: "mine", MIG: "all-1g.10gb"}}, cluster=policy())
+    assert (row["to"], row["config_name"], row["config"]) == ("mig", "mine", {})
 
 
 def test_declared_strategy_has_a_name_where_the_operator_has_a_default():
@@ -171,7 +174,7 @@ def test_cluster_without_device_plugins_of_the_operator_has_none_in_the_plan():
 
 
 NO_PLUGIN = ["driver", "toolkit", "mig_manager"]
-NO_MANAGER = ["driver", "toolkit", "device_plugin"]
+NO_MANAGER = ["driver", "toolkit", "device_plugin", "feature_discovery"]
 #: A node, the declared strategy, the ClusterPolicy, parameters of the host, and the end of the sentence that blocks it.
 BLOCKED = {
     "no-config-map-named": (
@@ -201,6 +204,13 @@ BLOCKED = {
         policy(mig_strategy="mixed"),
         {},
         "set spec.mig.strategy of the ClusterPolicy to single,",
+    ),
+    "no-feature-discovery": (
+        operated(parts=["device_plugin"]),
+        "mps",
+        policy(enabled=["device_plugin"]),
+        {},
+        "set spec.gfd.enabled of the ClusterPolicy to true, or set",
     ),
     "mig-manager-disabled": (
         operated(parts=NO_MANAGER),
