@@ -85,6 +85,8 @@ def test_driver_and_toolkit_are_left_to_the_gpu_operator(evaluate, tmp_path):
             " hostvars.operated.nvidia_container_toolkit_host is defined]",
             gpu_kubeconfig=str(write_kubeconfig(server.url, tmp_path / "kubeconfig")),
             gpu_preflight_container_runtime="containerd",
-            gpu_preflight_gpus={"ansible_facts": {"nvml": {"source": "pci", "error": "no driver", "gpus": [{"lost": False}]}}},
+            gpu_preflight_gpus={
+                "ansible_facts": {"nvml": {"source": "pci", "error": "no driver", "gpus": [{"lost": False}]}}
+            },
         )
     assert found == [{name: [parts, managed] for name, (_labels, parts, managed) in OPERATED.items()}, True, False]
