@@ -36,6 +36,8 @@ class Change:
     # The node's configuration of NVIDIA's device plugin afterwards, and that of the GPU Operator's MIG manager.
     config: NodeConfig = field(default_factory=NodeConfig)
     mig_config: str = ""
+    # Whether the GPU Operator's ConfigMap lacks that configuration, as after a tool has applied the ConfigMap from a repository.
+    lacks_key: bool = False
 
     @property
     def own(self) -> Strategy | None:
@@ -72,7 +74,7 @@ class Change:
         """Return whether the labels for the operator change, also after an interrupted change, or are removed."""
         if self.to is None:
             return self.node.has_operator_labels
-        return self.by_operator and ((self.changes and self.serves) or self.node.is_changing)
+        return self.by_operator and (((self.changes or self.lacks_key) and self.serves) or self.node.is_changing)
 
     @property
     def operator_labels(self) -> dict[str, str]:
@@ -158,10 +160,11 @@ def plan_change(host: Host, node: NodeState, cluster: Cluster) -> Change:
         return Change(host, node, None, _list_leaving(host, node, present), removed, ())
     served = next((row for row in OWN_PLUGIN if node.is_served_by(row)), None) or strategy_of_name(node.config)
     to = declared or served or _observe(host, node)
-    mig_config = node.mig_config
+    mig_config, lacks_key = node.mig_config, False
     if node.by_operator and to.by_nvidia and cluster.operator:
         config, mig_config = _choose_for_operator(host, node, to, cluster.operator.policy)
         is_waiting = to.mig and node.has_operator_mig and node.mig_state != "success"
+        lacks_key = bool(config.name and config.document) and config.name not in (cluster.operator.configs or ())
         changes = declared is not None and ((node.config, node.mig_config) != (config.name, mig_config) or is_waiting)
     else:
         config = NodeConfig(node.config)
@@ -174,7 +177,7 @@ def plan_change(host: Host, node: NodeState, cluster: Cluster) -> Change:
     replaced = None if host.gpus == 0 else _find_replaced(host, node, to, changes)
     acts = bool(set(ACTING_TAGS).intersection(cluster.run_tags))
     missing = sorted(set(REQUIRED_TAGS).difference(cluster.run_tags)) if acts else []
-    return Change(host, node, to, leaves, replaced, missing, changes, config, mig_config)
+    return Change(host, node, to, leaves, replaced, missing, changes, config, mig_config, lacks_key)
 
 
 def _find_replaced(host: Host, node: NodeState, to: Strategy, changes: bool) -> Strategy | None:

@@ -31,10 +31,11 @@ ALL = list(PARTS)
 NVIDIA = [name for name, row in STRATEGIES.items() if row.by_nvidia]
 SLICES = {"mig_config": "all-1g.10gb", "has_layout": False, "request": Request()}
 OWNED = {"gpu-kubernetes/managed-labels": '{"gpu_operator": {"nvidia.com/mig.config": {"set": "x", "was": null}}}'}
+CONFIGS = tuple(map(config_of, ("time_slicing", "mps")))
 WHERE = "Host h1 (node n1): "
 
 
-def policy(configs=(), names=(), **more):
+def policy(configs=CONFIGS, names=(), **more):
     """Parameters of the cluster with an operator, whose ConfigMap has these configurations of this collection."""
     read = GpuOperator(**{"config_map": "configs", "mig_strategy": "single", **more})
     known = None if configs is None else {config.name: config.document for config in configs}
@@ -129,6 +130,13 @@ def test_node_without_gpus_is_left_alone():
 def test_fresh_node_gets_its_labels_without_a_drain():
     row = plan_one({**empty_node(), "gpu_operator": ALL}, "time_slicing", cluster=policy())
     assert (row["cordon"], row["node_present"]) == (False, [OPERATOR_ROLE])
+
+
+def test_key_that_others_have_removed_is_added_without_a_drain():
+    row = plan_one(operated("time_slicing", allocated=1), "time_slicing", cluster=policy([]))
+    config = config_of("time_slicing")
+    assert (row["node_present"], row["cordon"], row["blockers"]) == ([OPERATOR_ROLE], False, [])
+    assert (row["config"], row["steps"]) == (config.document, [f"enter time_slicing ({config.name})"])
 
 
 def test_keys_that_no_node_names_afterwards_are_unused():
