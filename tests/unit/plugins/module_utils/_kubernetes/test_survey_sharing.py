@@ -67,7 +67,12 @@ def test_configurations_of_the_gpu_operator_are_read_from_its_config_map(exists:
     nodes = [node("w1", labels={label: config.name}), node("w2", labels={label: config.name, **off}), node("w3")]
     cluster = FakeCluster(nodes)
     cluster.policies = [{"spec": {"devicePlugin": {"config": {"name": "configs"}}}, "status": {"namespace": "nvidia"}}]
-    data = {config.name: json.dumps(config.document), f"{config.name[:-1]}x": "{}", "a100": "version: v1"}
+    data = {
+        config.name: json.dumps(config.document),
+        "mps-9-00000000": json.dumps({"version": "v1"}),
+        "mps-9-00000001": "{",
+        "a100": "version: v1",
+    }
     requested = []
 
     def objects(*kind: str, **more: Any) -> Any:
