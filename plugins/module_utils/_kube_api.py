@@ -107,6 +107,20 @@ class Cluster:
         path = f"/api/v1/namespaces/{_quote(namespace)}/events"
         return self._list(path, field_selector="involvedObject.kind=Pod,type=Warning")
 
+    def cluster_policies(self) -> list[dict[str, Any]]:
+        """List the ClusterPolicies of NVIDIA's GPU Operator; empty in a cluster without one.
+
+        Every account may read which resources there are. Without the right to list a resource, the server does not say whether it exists.
+        """
+        try:
+            known = self._call("get", "/apis/nvidia.com/v1").get("resources") or []
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return []
+        is_known = any(isinstance(each, dict) and each.get("name") == "clusterpolicies" for each in known)
+        return self._list("/apis/nvidia.com/v1/clusterpolicies") if is_known else []
+
     def patch_node(self, name: str, patch: dict[str, Any]) -> dict[str, Any]:
         """Apply a merge patch to a node; status 409 if it has a resourceVersion that is no longer current."""
         return self._merge(f"/api/v1/nodes/{_quote(name)}", patch)

@@ -124,11 +124,11 @@ def check_device_plugin(facts: Facts) -> Iterator[str]:
             f"Host {', '.join(host['host'] for host in unknown)}: the cluster has no node {', '.join(host['node'] for host in unknown)}, "
             "so join the host first or set gpu_node_name to its Kubernetes name."
         )
-    operated = [node["name"] for node in facts["nodes"] if node["gpu_operator"]]
+    operated = [node["name"] for node in facts["nodes"] if "device_plugin" in node["gpu_operator"]]
     if operated:
         yield (
             f"Node {', '.join(operated)}: NVIDIA's GPU Operator deploys the device plugin here, so leave this role out, or set the node's "
-            "label nvidia.com/gpu.deploy.device-plugin to false first."
+            "label nvidia.com/gpu.deploy.device-plugin, or spec.devicePlugin.enabled of the ClusterPolicy, to false first."
         )
     conflicts = {
         node["name"]: node["unmanaged_plugins"]
@@ -190,6 +190,22 @@ def check_client_failures(facts: Facts) -> Iterator[str]:
             )
 
 
+def check_mig_manager(facts: Facts) -> Iterator[str]:
+    """Yield why the MIG manager of NVIDIA's GPU Operator has not applied its configuration, by the node's label with its result."""
+    log = f"kubectl logs -n {facts['namespace']} -l app=nvidia-mig-manager"
+    if facts["state"] == "failed":
+        yield (
+            f"the GPU Operator's MIG manager could not apply {facts['config']}; read its log ({log}), and correct gpu_sharing_mig_config or what "
+            "the log names."
+        )
+    elif facts["state"] != "success":
+        yield (
+            f"after {facts['timeout']} s, the GPU Operator's MIG manager has not applied {facts['config']} "
+            f"({'it reports ' + facts['state'] if facts['state'] else 'it reports nothing'}); read its log ({log}), check that its pod runs on the node, "
+            "and run again, with a larger gpu_operator_mig_timeout if it only needs more time."
+        )
+
+
 #: By model, the number of clients on one GPU that has worked.
 WORKING_CLIENTS = {"A16": 5, "T4": 21, "A30": 30}
 
@@ -238,4 +254,5 @@ CHECKS = {
     "mps": check_mps,
     "client_failures": check_client_failures,
     "gpu_users": check_gpu_users,
+    "mig_manager": check_mig_manager,
 }

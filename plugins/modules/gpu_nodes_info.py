@@ -189,8 +189,12 @@ nodes:
       type: list
       elements: str
     gpu_operator:
-      description: Whether NVIDIA's GPU Operator manages the device plugin on the node.
-      type: bool
+      description:
+        - The parts that NVIDIA's GPU Operator runs on the node by its ClusterPolicy, of V(driver), V(toolkit), V(device_plugin),
+          V(feature_discovery) and V(mig_manager).
+        - Read if a reported node has a label C(nvidia.com/gpu.deploy.*).
+      type: list
+      elements: str
     container_runtime_version:
       description: The container runtime of the kubelet with its version; empty if the node has not reported it.
       type: str
@@ -220,7 +224,7 @@ nodes:
         nvidia.com/gpu: 2
       plugin_pod: nvidia-device-plugin-daemonset-x7k2p
       unmanaged_plugins: []
-      gpu_operator: false
+      gpu_operator: []
       container_runtime_version: containerd://2.1.4
       labels:
         nvidia.com/gpu.present: "true"

@@ -65,6 +65,10 @@ options:
         description: Whether its GPUs differ from these MIG devices.
         type: bool
         default: false
+      mig_config:
+        description: The configuration of the MIG manager of NVIDIA's GPU Operator, where the operator deploys the device plugin.
+        type: str
+        default: ""
       resource_name:
         description: The resource that this plugin registers.
         type: str
@@ -153,6 +157,9 @@ plan:
           evicted between.
         - C(preflight), C(node_absent) and C(node_present) are the roles whose entry points of these names run for the node, in order, C(cluster_present)
           is one such role or empty, C(pause) is whether NVIDIA's device plugin is off the node during the change, and C(steps) are all steps in words.
+        - C(operated) are the parts that NVIDIA's GPU Operator runs on the node, of C(driver), C(toolkit), C(device_plugin), C(feature_discovery) and
+          C(mig_manager), and C(labels) are the labels by which it shares the GPUs. C(mig_config) is the configuration of its MIG manager that the run waits
+          for, or empty, and C(mig_changes) is whether that is another one than before.
       type: list
       elements: dict
     cluster:
@@ -162,6 +169,9 @@ plan:
         - C(extenders) are the strategies whose extenders kube-scheduler has afterwards, and C(scheduler_changes) is whether this run sets them.
         - C(plugin_configs) are the configurations of NVIDIA's device plugin that nodes have of their own afterwards, also nodes of other hosts, by name.
         - C(nvidia_resources) are resources of NVIDIA's device plugin on nodes that leave it. C(blockers) are sentences as for nodes.
+        - C(operator) is empty unless NVIDIA's GPU Operator deploys device plugins. It has its C(namespace), the C(config_map) with the plugin's
+          configurations, the C(plugin_labels) of the plugin's pods, in C(configured) the label C(app) of all pods that read the ConfigMap, and in C(unused)
+          keys of this collection that no node names afterwards.
       type: dict
   sample:
     nodes:
@@ -182,6 +192,10 @@ plan:
         node_absent: []
         node_present: []
         cluster_present: ""
+        operated: []
+        labels: {}
+        mig_config: ""
+        mig_changes: false
         steps: []
     cluster:
       present: []
@@ -193,6 +207,7 @@ plan:
       plugin_configs:
         time_slicing-4-16b73af3: {version: v1, sharing: {timeSlicing: {failRequestsGreaterThanOne: true, resources: [{name: nvidia.com/gpu, replicas: 4}]}}}
       nvidia_resources: []
+      operator: {}
       blockers: []
 blockers:
   description: All blockers, those of nodes first.
@@ -239,6 +254,7 @@ HOST: dict[str, dict[str, Any]] = {
     "mig_strategy": {"type": "str", "choices": ["", *MIG_STRATEGIES], "default": ""},
     "has_layout": {"type": "bool", "default": False},
     "differs": {"type": "bool", "default": False},
+    "mig_config": {"type": "str", "default": ""},
     "resource_name": {"type": "str", "default": "nvidia.com/gpu"},
     "gpus": {"type": "int", "default": -1},
     "kept": {"type": "list", "elements": "str", "default": []},
@@ -281,6 +297,7 @@ def main() -> None:
             schedulers=state.schedulers,
             config_names=state.config_names,
             configs=state.configs,
+            operator=state.operator,
             absent=params["state"] == "absent",
             **{name: params[name] for name in PASSED},
         )

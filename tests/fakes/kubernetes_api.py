@@ -66,6 +66,7 @@ class FakeCluster:
         self.daemon_set_list: list[Object] = []
         self.event_list: list[Object] = []
         self.leases: list[Object] = []
+        self.policies: list[Object] = []
         self.contents: dict[str, list[Object]] = {}
         self.logs: dict[str, str] = {}
         self.log_error: ApiError | None = None
@@ -147,6 +148,10 @@ class FakeCluster:
     def daemon_sets(self, namespace: str) -> list[Object]:
         self._record_call("daemon_sets")
         return copy.deepcopy(self.daemon_set_list)
+
+    def cluster_policies(self) -> list[Object]:
+        self._record_call("cluster_policies")
+        return copy.deepcopy(self.policies)
 
     def warning_events(self, namespace: str) -> list[Object]:
         self._record_call("events")

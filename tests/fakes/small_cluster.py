@@ -42,6 +42,8 @@ KINDS: dict[str, dict[str, tuple[str, bool]]] = {
     "batch/v1": {"jobs": ("Job", True), "cronjobs": ("CronJob", True)},
     "networking.k8s.io/v1": {"ingresses": ("Ingress", True), "networkpolicies": ("NetworkPolicy", True)},
     "resource.k8s.io/v1": {"resourceslices": ("ResourceSlice", False)},
+    # Served as in a cluster with NVIDIA's GPU Operator.
+    "nvidia.com/v1": {"clusterpolicies": ("ClusterPolicy", False)},
     "node.k8s.io/v1": {"runtimeclasses": ("RuntimeClass", False)},
     "admissionregistration.k8s.io/v1": {
         "validatingadmissionpolicies": ("ValidatingAdmissionPolicy", False),

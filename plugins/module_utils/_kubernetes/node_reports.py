@@ -14,6 +14,7 @@ from typing import Any, Iterable, Mapping, Sequence
 
 from .._kube_error import shorten
 from .._sharing.catalogue import OWN_PLUGIN
+from .._sharing.gpu_operator import GpuOperator
 from .._text import make_printable
 from .._vendors import OTHERS, SERVED
 from .drain.plan import describe_maintenance
@@ -33,7 +34,6 @@ from .readiness import NodeState, Query, Units, explain_difference, find_note
 from .requests import count_allocated
 
 PRESENT_LABEL = SERVED.present_label
-OPERATOR_LABEL = "nvidia.com/gpu.deploy.device-plugin"
 OWN_ANNOTATIONS = "gpu-kubernetes/"
 _PLUGIN_FOLDER = re.compile(r"/device-plugins/?$")
 _GPU_PLUGIN = re.compile(SERVED.plugin_images + "|gpu-?share|nano-?gpu|elastic-?gpu|hami|vgpu", re.IGNORECASE)
@@ -62,7 +62,7 @@ class NodeReport:
     gpu_allocated: dict[str, int] = field(default_factory=dict)
     plugin_pod: str = ""
     unmanaged_plugins: list[str] = field(default_factory=list)
-    gpu_operator: bool = False
+    gpu_operator: list[str] = field(default_factory=list)
     container_runtime_version: str = ""
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
@@ -81,6 +81,7 @@ def assess_nodes(
     *,
     daemon_sets: Sequence[Object] = (),
     evidence: Mapping[str, Evidence] | None = None,
+    operator: GpuOperator | None = None,
 ) -> list[NodeReport]:
     """Return reports on the expected nodes, or on every node of the resource if no nodes are expected.
 
@@ -91,6 +92,7 @@ def assess_nodes(
         expected: node name to number of units, by resource for others than the query's; None expects the capacity of each node to be allocatable.
         daemon_sets: those of the plugin's namespace, which explain a missing pod.
         evidence: by name of plugin pod.
+        operator: NVIDIA's GPU Operator, if the cluster has one.
 
     Returns:
         Reports sorted by node name.
@@ -111,7 +113,7 @@ def assess_nodes(
             daemon_sets=daemon_sets,
             evidence=(evidence or {}).get(get_name(plugin or {}), Evidence()),
         )
-        reports.append(_build_report(state, on_node))
+        reports.append(_build_report(state, on_node, operator))
     return reports
 
 
@@ -119,7 +121,7 @@ def _by_resource(units: Units, query: Query) -> dict[str, int]:
     return dict(units) if isinstance(units, Mapping) else {query.resource: int(units)}
 
 
-def _build_report(state: NodeState, on_node: Sequence[Object]) -> NodeReport:
+def _build_report(state: NodeState, on_node: Sequence[Object], operator: GpuOperator | None) -> NodeReport:
     node = state.node or {}
     return NodeReport(
         name=state.name,
@@ -135,7 +137,7 @@ def _build_report(state: NodeState, on_node: Sequence[Object]) -> NodeReport:
         **count_gpu_resources(node, on_node),
         plugin_pod=get_name(state.plugin or {}),
         unmanaged_plugins=find_other_plugins(on_node, state.query),
-        gpu_operator=get_labels(node).get(OPERATOR_LABEL) == "true",
+        gpu_operator=operator.find_parts(get_labels(node)) if operator and state.node is not None else [],
         container_runtime_version=_get_runtime_version(node),
         labels=get_labels(node),
         annotations={key: value for key, value in get_annotations(node).items() if key.startswith(OWN_ANNOTATIONS)},

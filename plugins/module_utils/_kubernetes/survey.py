@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Collection, Iterable, Mapping, NamedTuple
 
 from .._kube_error import ApiError
 from .._sharing.catalogue import IN_CLUSTER, OWN_PLUGIN, STRATEGIES, Strategy
+from .._sharing.gpu_operator import GpuOperator, OperatorState, has_operator_label, read_operator
 from .._sharing.node_state import is_labelled
-from .._sharing.plugin_config import CONFIG_MAP_LABELS, LABEL, strategy_of_name
+from .._sharing.plugin_config import CONFIG_MAP_LABELS, LABEL, read_own_config, strategy_of_name
 from .api import read_nodes, run_parallel
 from .drain.plan import MIRROR, describe_maintenance
 from .node_reports import NodeReport, assess_nodes
@@ -64,6 +65,7 @@ def survey_nodes(
     """Return the survey, once all nodes are as expected or the time is over; at once without *wait*. Raises ApiError.
 
     A server that cannot be reached is retried until then. ``explain`` reads a log for each node that is not as expected.
+    The ClusterPolicy is read if a node has a label of NVIDIA's GPU Operator.
     """
     while wait and not wait.over:
         try:
@@ -76,7 +78,11 @@ def survey_nodes(
         wait.pause()
     nodes = read_nodes(cluster, expected)
     pods = _list_pods(cluster, nodes if expected and len(expected) == 1 else [])
-    reports = assess_nodes(nodes, pods, query, expected)
+    is_operated = any(
+        has_operator_label(get_labels(node)) for node in nodes if expected is None or get_name(node) in expected
+    )
+    operator = read_operator(cluster.cluster_policies()) if is_operated else None
+    reports = assess_nodes(nodes, pods, query, expected, operator=operator)
     if explain and not all(report.ok for report in reports):
         reports = assess_nodes(
             nodes,
@@ -85,6 +91,7 @@ def survey_nodes(
             expected,
             daemon_sets=_list_plugin_daemon_sets(cluster, query, reports),
             evidence=_collect_for_reports(cluster, query, reports, pods),
+            operator=operator,
         )
     return Survey(reports, _find_others_in_maintenance(nodes, {report.name for report in reports}))
 
@@ -176,7 +183,8 @@ class SharingState:
     ``staying_plugins`` has for each strategy the device plugins on the node, as
     ``namespace/owner``, that do not leave a node with its label. The others are names of nodes: by strategy those with its label, those with
     ResourceSlices of NVIDIA's DRA driver, and those whose kube-scheduler is a static pod. ``config_names`` is the name of the configuration of
-    NVIDIA's device plugin by node, where it has its own, and ``configs`` are the configurations by their names.
+    NVIDIA's device plugin by node, where it has its own, and ``configs`` are the configurations by their names. ``operator`` is NVIDIA's GPU
+    Operator, whose nodes are neither in ``labelled`` for a strategy of NVIDIA's device plugin nor in ``config_names``; None without one.
     """
 
     nodes: Sequence[Mapping[str, Any]]
@@ -185,6 +193,7 @@ class SharingState:
     schedulers: Sequence[str]
     config_names: Mapping[str, str]
     configs: Mapping[str, Any]
+    operator: OperatorState | None = None
 
 
 def read_sharing_state(cluster: Cluster, hosts: Mapping[str, str]) -> SharingState:
@@ -194,10 +203,17 @@ def read_sharing_state(cluster: Cluster, hosts: Mapping[str, str]) -> SharingSta
     """
     nodes = cluster.nodes()
     pods = cluster.pods(fields=UNFINISHED)
+    policy = read_operator(cluster.cluster_policies())
+    operated = {get_name(node) for node in nodes if policy and "device_plugin" in policy.find_parts(get_labels(node))}
     labelled = {
-        row.name: sorted(get_name(node) for node in nodes if is_labelled(get_labels(node), row)) for row in IN_CLUSTER
+        row.name: sorted(
+            get_name(node)
+            for node in nodes
+            if is_labelled(get_labels(node), row) and not (row.by_nvidia and get_name(node) in operated)
+        )
+        for row in IN_CLUSTER
     }
-    reports = assess_nodes(nodes, pods, ANY_PLUGIN, dict.fromkeys(hosts, 0))
+    reports = assess_nodes(nodes, pods, ANY_PLUGIN, dict.fromkeys(hosts, 0), operator=policy)
     concerned = [report for report in reports if _has_own_plugin(hosts[report.name], report)]
     plugins = {name for report in concerned for name in report.unmanaged_plugins}
     daemon_sets = list_daemon_sets(cluster, {name.partition("/")[0] for name in plugins})
@@ -209,9 +225,23 @@ def read_sharing_state(cluster: Cluster, hosts: Mapping[str, str]) -> SharingSta
         for report in reports
     ]
     names = {get_name(node): get_labels(node).get(LABEL, "") for node in nodes}
-    names = {node: name for node, name in names.items() if name}
-    claimed = _list_claimed(cluster) if concerned else []
-    return SharingState(rows, labelled, claimed, _list_schedulers(pods), names, _read_configs(cluster) if names else {})
+    own_names = {node: name for node, name in names.items() if name and node not in operated}
+    configs = _read_configs(cluster) if own_names else {}
+    operator = None
+    if policy:
+        operator = OperatorState(
+            policy, _read_operator_configs(cluster, policy), {node: names[node] for node in operated}
+        )
+        configs = {**(operator.configs or {}), **configs}
+    return SharingState(
+        rows,
+        labelled,
+        _list_claimed(cluster) if concerned else [],
+        _list_schedulers(pods),
+        own_names,
+        configs,
+        operator,
+    )
 
 
 def _read_configs(cluster: Cluster) -> dict[str, Any]:
@@ -223,6 +253,16 @@ def _read_configs(cluster: Cluster) -> dict[str, Any]:
                 with suppress(ValueError):
                     found[name] = json.loads(text)
     return found
+
+
+def _read_operator_configs(cluster: Cluster, policy: GpuOperator) -> dict[str, Any] | None:
+    """Return the configurations of this collection in the ConfigMap of the operator's device plugin; None if it does not exist."""
+    found = cluster.objects("v1", "ConfigMap", policy.config_map, policy.namespace) if policy.config_map else []
+    if not found:
+        return None
+    data = found[0].get("data") or {}
+    read = {name: read_own_config(name, text) for name, text in data.items()}
+    return {name: document for name, document in read.items() if document}
 
 
 def _has_own_plugin(declared: str, report: NodeReport) -> bool:

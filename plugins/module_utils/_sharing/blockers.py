@@ -9,8 +9,9 @@ from typing import Mapping, Sequence
 
 from .catalogue import IN_CLUSTER, Strategy, matching
 from .change import Change
+from .gpu_operator import LABEL_PREFIX, MIG_DISABLED, MIG_LABEL, PARTS, GpuOperator, OperatorState
 from .node_state import Cluster
-from .plugin_config import LABEL, strategy_of_name
+from .plugin_config import LABEL, MIG_STRATEGIES, strategy_of_name
 
 
 def find_on_node(change: Change, cluster: Cluster) -> list[str]:
@@ -20,7 +21,12 @@ def find_on_node(change: Change, cluster: Cluster) -> list[str]:
     found = [_find_contradiction(change)]
     if cluster.run_tags:
         found += [_find_unknown(change), _find_foreign_name(change), _find_held(change), _find_missing_tags(change)]
-        found += [_find_operator(change), _find_claimed(change, cluster), _find_plugins(change, cluster)]
+        found += [
+            _find_operator(change),
+            _find_operator_switch(change, cluster),
+            _find_claimed(change, cluster),
+            _find_plugins(change, cluster),
+        ]
     return [sentence for sentence in found if sentence]
 
 
@@ -68,12 +74,85 @@ def _find_missing_tags(change: Change) -> str:
 
 
 def _find_operator(change: Change) -> str:
-    if not change.shares or not change.node.gpu_operator:
+    if not change.shares or not change.node.by_operator:
         return ""
-    return (
-        f"{change.host.where}: NVIDIA's GPU Operator deploys the device plugin here; set the node's label nvidia.com/gpu.deploy.device-plugin to false "
-        "first."
-    )
+    return f"{change.host.where}: NVIDIA's GPU Operator deploys the device plugin here; set the node's label {_label_of('device_plugin')} to false first."
+
+
+def _label_of(part: str) -> str:
+    return LABEL_PREFIX + PARTS[part][1]
+
+
+def _find_operator_switch(change: Change, cluster: Cluster) -> str:
+    """Return the blocker of a declared strategy that the GPU Operator is not set up for; the sentence names what to set."""
+    if not change.host.strategy or not change.to or not change.serves or not cluster.operator:
+        return ""
+    if not change.by_operator:
+        if not change.uses_host_role or not change.to.mig or "mig_manager" not in change.node.operated:
+            return ""
+        cause = f"the GPU Operator's MIG manager runs here, and would undo the MIG devices; set the node's label {_label_of('mig_manager')} to false first"
+    else:
+        cause = (_explain_mig if change.to.mig else _explain_config)(change, cluster.operator)
+    return f"{change.host.where}: {cause}." if cause else ""
+
+
+#: How a node leaves the operator's device plugin.
+_BY_OWN_PLUGIN = f"or set the node's label {LABEL_PREFIX}{PARTS['device_plugin'][1]} to false to have this collection's device plugin there"
+
+
+def _explain_config(change: Change, operator: OperatorState) -> str:
+    policy, name = operator.policy, change.to.name if change.to else ""
+    if change.to and change.to.host_role and policy.mig_strategy == MIG_STRATEGIES[1]:
+        return (
+            f"{name} is requested, and NVIDIA's device plugin has no MPS with the MIG strategy {policy.mig_strategy}; set spec.mig.strategy of the "
+            f"ClusterPolicy to {MIG_STRATEGIES[0]}, {_BY_OWN_PLUGIN}"
+        )
+    if change.to and change.to.host_role and "feature_discovery" not in change.node.operated:
+        return (
+            f"{name} is requested, and the GPU Operator's feature discovery, which starts the daemon of MPS, does not run here; "
+            f"{_explain_enabling('feature_discovery', policy)}"
+        )
+    if not change.config.name:
+        return ""
+    if not policy.config_map:
+        return (
+            f"{name} is requested, and the GPU Operator's device plugin reads no configurations; set spec.devicePlugin.config.name of the ClusterPolicy "
+            f"(devicePlugin.config.name of the chart) to a ConfigMap in the namespace {policy.namespace}, {_BY_OWN_PLUGIN}"
+        )
+    if operator.configs is None:
+        return (
+            f"{name} is requested, and the ConfigMap {policy.config_map} in the namespace {policy.namespace}, which spec.devicePlugin.config.name of "
+            f"the ClusterPolicy names, does not exist; create it (kubectl create configmap -n {policy.namespace} {policy.config_map})"
+        )
+    return ""
+
+
+def _explain_enabling(part: str, policy: GpuOperator) -> str:
+    if part in policy.enabled:
+        return f"remove the node's label {_label_of(part)}, {_BY_OWN_PLUGIN}"
+    return f"set spec.{PARTS[part][0]}.enabled of the ClusterPolicy to true, {_BY_OWN_PLUGIN}"
+
+
+def _explain_mig(change: Change, operator: OperatorState) -> str:
+    policy, requested = operator.policy, change.host.request.mig_strategy
+    if "mig_manager" not in change.node.operated:
+        return f"mig is requested, and the GPU Operator's MIG manager does not run here; {_explain_enabling('mig_manager', policy)}"
+    if policy.mig_strategy not in MIG_STRATEGIES or requested not in ("", policy.mig_strategy):
+        return (
+            f"mig is requested, and spec.mig.strategy of the ClusterPolicy is {policy.mig_strategy or 'not set'}; set it to "
+            f"{requested or ' or '.join(MIG_STRATEGIES)} for all nodes, {_BY_OWN_PLUGIN}"
+        )
+    if change.mig_config in ("", MIG_DISABLED):
+        return (
+            "mig is requested, and the GPU Operator's MIG manager makes the MIG devices; set gpu_sharing_mig_config to the name of one of its "
+            f"configurations, such as all-1g.10gb, instead of gpu_sharing_mig_layout, {_BY_OWN_PLUGIN}"
+        )
+    if change.node.mig_config == change.mig_config and change.node.mig_state == "failed":
+        return (
+            f"the GPU Operator's MIG manager could not apply {change.mig_config}; read its log (kubectl logs -n {policy.namespace} -l "
+            f"app=nvidia-mig-manager), and to have it try again, remove the label first (kubectl label node {change.host.node} {MIG_LABEL}-)"
+        )
+    return ""
 
 
 def _find_claimed(change: Change, cluster: Cluster) -> str:
@@ -105,7 +184,9 @@ def _find_plugins(change: Change, cluster: Cluster) -> str:
 def _find_used(change: Change) -> list[str]:
     """Return the blockers of strategies that are removed while pods hold their resources."""
     found = []
-    for row in change.leaves:
+    # The end of a device plugin that the operator deploys is the end of its control daemon, or of its MIG devices.
+    operated = [change.replaced] if change.replaced and change.replaced.node_role else []
+    for row in (*change.leaves, *operated):
         held = [name for name, units in sorted(matching(change.node.allocated, row.resources).items()) if units > 0]
         if held and row.name not in change.host.remove_used:
             found.append(

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Sequence
 
 from .catalogue import DRAINS, OWN_PLUGIN, STRATEGIES, WITH_NODE_ROLE, Strategy, matching, nvidia_resources
+from .gpu_operator import MIG_DISABLED, MIG_LABEL, GpuOperator
 from .node_state import Cluster, Host, NodeState
-from .plugin_config import NodeConfig, build_config, read_configured, strategy_of_name
+from .plugin_config import LABEL, NodeConfig, build_config, read_configured, strategy_of_name
 
 #: The tags that a change requires: one device plugin leaves the node, and another one comes.
 REQUIRED_TAGS = ("device_plugin", "sharing")
@@ -32,8 +33,11 @@ class Change:
     missing_tags: Sequence[str]
     # Whether the node's configuration of NVIDIA's device plugin changes, or what its GPUs offer.
     changes: bool = False
-    # The node's configuration of NVIDIA's device plugin afterwards.
+    # The node's configuration of NVIDIA's device plugin afterwards, and that of the GPU Operator's MIG manager.
     config: NodeConfig = field(default_factory=NodeConfig)
+    mig_config: str = ""
+    # Whether the GPU Operator's ConfigMap lacks that configuration, as after a tool has applied the ConfigMap from a repository.
+    lacks_key: bool = False
 
     @property
     def own(self) -> Strategy | None:
@@ -61,9 +65,36 @@ class Change:
         return list(dict.fromkeys(row.name for row in (*self.leaves, self.replaced) if row))
 
     @property
+    def by_operator(self) -> bool:
+        """Return whether NVIDIA's GPU Operator shares the GPUs, by labels of the node."""
+        return self.node.by_operator and (self.to is None or self.to.by_nvidia)
+
+    @property
+    def sets_operator_labels(self) -> bool:
+        """Return whether the labels for the operator change, also after an interrupted change, or are removed."""
+        if self.to is None:
+            return self.node.has_operator_labels
+        return self.by_operator and (((self.changes or self.lacks_key) and self.serves) or self.node.is_changing)
+
+    @property
+    def operator_labels(self) -> dict[str, str]:
+        """Return the node's labels for the operator afterwards."""
+        if self.to is None or not self.by_operator:
+            return {}
+        labels = {LABEL: self.config.name, MIG_LABEL: self.mig_config}
+        return {label: value for label, value in labels.items() if value}
+
+    @property
+    def awaits_mig(self) -> bool:
+        """Return whether the operator's MIG manager changes the MIG devices, also after an interrupted change."""
+        if self.to is None or not self.sets_operator_labels or not self.mig_config:
+            return False
+        return self.mig_config != self.node.mig_config or self.to.mig
+
+    @property
     def uses_host_role(self) -> bool:
         """Return whether a role brings the host to a strategy of NVIDIA's device plugin: MIG devices or a configuration of the node's own."""
-        if self.to is None or not self.to.by_nvidia or not self.to.host_role:
+        if self.to is None or not self.to.by_nvidia or not self.to.host_role or self.by_operator:
             return False
         return self.host.has_layout if self.to.mig else bool(self.config.name)
 
@@ -87,18 +118,22 @@ class Change:
     @property
     def pauses(self) -> bool:
         """Return whether NVIDIA's device plugin leaves the node and comes back with another configuration."""
-        return self.to is not None and self.to.by_nvidia and (self.replaced is not None or self.enters_host_role)
+        if self.to is None or not self.to.by_nvidia or self.by_operator:
+            return False
+        return self.replaced is not None or self.enters_host_role
 
     @property
     def takes_plugin_off(self) -> bool:
         """Return whether NVIDIA's device plugin leaves the node, or the name of its configuration."""
-        removed = self.to is None and any(row.by_nvidia for row in self.leaves)
+        removed = self.to is None and any(row.by_nvidia for row in self.leaves) and not self.by_operator
         return self.pauses or removed or (self.own is not None and bool(self.node.config))
 
     @property
     def brings_plugin_back(self) -> bool:
         """Return whether NVIDIA's device plugin comes back, also after an interrupted change."""
-        return self.to is not None and self.to.by_nvidia and (self.pauses or self.node.is_changing)
+        if self.to is None or not self.to.by_nvidia or self.by_operator:
+            return False
+        return self.pauses or self.node.is_changing
 
     @property
     def drain(self) -> str:
@@ -121,19 +156,28 @@ def plan_change(host: Host, node: NodeState, cluster: Cluster) -> Change:
     if cluster.absent:
         # Declared ones too: an interrupted first deployment has left objects in the cluster, and nothing on nodes.
         present = [row for row in WITH_NODE_ROLE if node.has(row) or row in (declared, *node.changing)]
-        return Change(host, node, None, present, None, ())
+        removed = _observe(host, node) if node.by_operator and node.has_operator_labels else None
+        return Change(host, node, None, _list_leaving(host, node, present), removed, ())
     served = next((row for row in OWN_PLUGIN if node.is_served_by(row)), None) or strategy_of_name(node.config)
-    to = declared or served or read_configured(host.config)
-    config = NodeConfig(node.config)
-    if declared or not node.config:
-        config = build_config(host.config, to, host.request, host.resource_name)
-    changes = node.config != config.name or (to.mig and host.has_layout and host.differs)
+    to = declared or served or _observe(host, node)
+    mig_config, lacks_key = node.mig_config, False
+    if node.by_operator and to.by_nvidia and cluster.operator:
+        config, mig_config = _choose_for_operator(host, node, to, cluster.operator.policy)
+        is_waiting = to.mig and node.has_operator_mig and node.mig_state != "success"
+        lacks_key = bool(config.name and config.document) and config.name not in (cluster.operator.configs or ())
+        changes = declared is not None and ((node.config, node.mig_config) != (config.name, mig_config) or is_waiting)
+    else:
+        config = NodeConfig(node.config)
+        if declared or not node.config:
+            config = build_config(host.config, to, host.request, host.resource_name)
+        changes = node.config != config.name or (to.mig and host.has_layout and host.differs)
     leaves = [row for row in WITH_NODE_ROLE if row is not to and (node.has(row) or row in node.changing)]
     leaves += [to] if to.restarts and changes and (node.has(to) or to in node.changing) else []
+    leaves = _list_leaving(host, node, leaves)
     replaced = None if host.gpus == 0 else _find_replaced(host, node, to, changes)
     acts = bool(set(ACTING_TAGS).intersection(cluster.run_tags))
     missing = sorted(set(REQUIRED_TAGS).difference(cluster.run_tags)) if acts else []
-    return Change(host, node, to, leaves, replaced, missing, changes, config)
+    return Change(host, node, to, leaves, replaced, missing, changes, config, mig_config, lacks_key)
 
 
 def _find_replaced(host: Host, node: NodeState, to: Strategy, changes: bool) -> Strategy | None:
@@ -146,4 +190,36 @@ def _find_replaced(host: Host, node: NodeState, to: Strategy, changes: bool) -> 
     offers = not is_labelled and sum(matching(node.capacity, nvidia).values()) > 0
     if not offers and (to.by_nvidia or not node.count_held(nvidia)):
         return None
-    return strategy_of_name(node.config) or read_configured(host.config)
+    return _observe(host, node)
+
+
+def _observe(host: Host, node: NodeState) -> Strategy:
+    """Return the strategy of NVIDIA's device plugin on the node."""
+    mig = next(row for row in STRATEGIES.values() if row.mig) if node.has_operator_mig and node.by_operator else None
+    return strategy_of_name(node.config) or mig or read_configured(host.config)
+
+
+def _list_leaving(host: Host, node: NodeState, rows: Sequence[Strategy]) -> list[Strategy]:
+    """Return those of the strategies of which a role changes the node. The operator does what NVIDIA's device plugin needs there."""
+    if not node.by_operator:
+        return list(rows)
+    # What a host role has left before the operator came.
+    kept = [row for row in WITH_NODE_ROLE if row.by_nvidia and row.name in host.kept]
+    return [*(row for row in rows if not row.by_nvidia), *kept]
+
+
+def _choose_for_operator(host: Host, node: NodeState, to: Strategy, policy: GpuOperator) -> tuple[NodeConfig, str]:
+    """Return the node's configurations of the operator's device plugin and MIG manager. Those of undeclared strategies stay.
+
+    Where the operator has a configuration for all nodes, which is not known here, each declared strategy has one of its own.
+    """
+    is_declared = bool(host.strategy)
+    if to.mig:
+        document = {"version": "v1", "flags": {"migStrategy": policy.mig_strategy}}
+        requested = host.mig_config if is_declared else ""
+        if is_declared or not node.config:
+            return NodeConfig("", document), requested or node.mig_config
+    if not is_declared:
+        return NodeConfig(node.config), node.mig_config
+    config = build_config(host.config, to, host.request, host.resource_name, named=bool(policy.default_config))
+    return config, MIG_DISABLED if node.has_operator_mig else node.mig_config

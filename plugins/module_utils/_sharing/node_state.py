@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any, Iterable, Mapping, Sequence
 
 from .catalogue import WITH_NODE_ROLE, Strategy, matching
+from .gpu_operator import MIG_DISABLED, MIG_LABEL, MIG_STATE_LABEL, OPERATOR_ROLE, OperatorState
 from .plugin_config import LABEL, Request, strategy_of_name
 
 #: How the reason begins that is noted with the cordon of a node whose strategy changes.
 REASON = "change of the sharing strategy"
 #: Tags of the playbooks: checks before any change, NVIDIA's device plugin, the other strategies, kube-scheduler.
 TAGS = ("preflight", "device_plugin", "sharing", "scheduler")
+#: The record of managed labels, which names the owner of each.
+LABEL_RECORD = "gpu-kubernetes/managed-labels"
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class Host:
     # Whether the host declares MIG devices, and whether its GPUs differ from these. Without, those that users have made stay as they are.
     has_layout: bool = False
     differs: bool = False
+    # The configuration of the GPU Operator's MIG manager that the host declares.
+    mig_config: str = ""
     # Strategies that keep files of this host, and those that may be removed while pods hold their resources.
     kept: Sequence[str] = ()
     remove_used: Sequence[str] = ()
@@ -61,7 +66,13 @@ class NodeState:
         self.offered: Mapping[str, int] = row.get("gpu_resources") or {}
         self.capacity: Mapping[str, int] = row.get("gpu_capacity") or {}
         self.allocated: Mapping[str, int] = row.get("gpu_allocated") or {}
-        self.gpu_operator: bool = row.get("gpu_operator", False)
+        # The parts that NVIDIA's GPU Operator runs on the node, and whether the device plugin is one of them.
+        self.operated: Sequence[str] = row.get("gpu_operator") or ()
+        self.by_operator: bool = "device_plugin" in self.operated
+        # The configuration that the MIG manager is to apply, and how far it is. Whether an earlier run has set labels for the operator.
+        self.mig_config: str = self.labels.get(MIG_LABEL, "")
+        self.mig_state: str = self.labels.get(MIG_STATE_LABEL, "")
+        self.has_operator_labels: bool = f'"{OPERATOR_ROLE}"' in (row.get("annotations") or {}).get(LABEL_RECORD, "")
         self.staying_plugins: Mapping[str, Sequence[str]] = row.get("staying_plugins") or {}
         # The reason of the node's maintenance; empty if it is in none.
         self.maintenance: str = (row.get("maintenance") or {}).get("reason") or ""
@@ -82,6 +93,11 @@ class NodeState:
             or any(self.capacity.get(name, 0) > 0 for name in strategy.in_capacity_until_removed)
             or strategy.name in self._kept
         )
+
+    @property
+    def has_operator_mig(self) -> bool:
+        """Return whether the operator's MIG manager is to make MIG devices on the node."""
+        return "mig_manager" in self.operated and self.mig_config not in ("", MIG_DISABLED)
 
     def count_held(self, patterns: Iterable[str]) -> int:
         """Return how many units of the resources pods on the node hold."""
@@ -127,6 +143,8 @@ class Cluster:
     configs: Mapping[str, Any] = field(default_factory=dict)
     # Those of TAGS that this run has. A run with none of them changes no strategy.
     run_tags: Sequence[str] = TAGS
+    # NVIDIA's GPU Operator; None if the cluster has none.
+    operator: OperatorState | None = None
     # Whether the strategies are removed.
     absent: bool = False
 

@@ -10,8 +10,9 @@ from typing import Any, Iterable, Mapping, Sequence
 from .blockers import describe_beyond, find_in_cluster, find_in_control_planes, find_on_node
 from .catalogue import IN_CLUSTER, NVIDIA_ROLE, matching, nvidia_resources
 from .change import Change, plan_change
+from .gpu_operator import CONFIGURED_PODS, OPERATOR_ROLE, PLUGIN_LABELS
 from .node_state import Cluster, Host, NodeState, reason_of
-from .plugin_config import name_resource
+from .plugin_config import LABEL, name_resource
 
 
 def plan_sharing(
@@ -25,12 +26,16 @@ def plan_sharing(
     afterwards, or empty), ``role`` (that deploys its device plugin), ``config_name`` and ``config`` (the node's own configuration of NVIDIA's device
     plugin), ``resource`` (by which pods get GPUs with it), ``pause`` (whether that plugin is off the node during the change), ``blockers`` (sentences),
     ``cordon``, ``reason`` (noted with the cordon), ``drain`` (of DRAINS), ``preflight``, ``node_absent`` and ``node_present`` (the roles whose entry
-    points of these names run for the node), ``cluster_present`` (the same, of one role or empty) and ``steps`` (for people).
+    points of these names run for the node), ``cluster_present`` (the same, of one role or empty) and ``steps`` (for people). With NVIDIA's GPU
+    Operator, ``operated`` are the parts that it runs on the node, ``labels`` the node's labels for it, and ``mig_config`` the configuration of its
+    MIG manager that the run waits for, or empty, and ``mig_changes`` whether that is another one than before.
     ``cluster`` has ``present`` (strategies with objects in the cluster that nodes of this run have afterwards), ``enters`` (those of them that are new
     there), ``leaves`` (those that leave it), ``kept`` (by strategy, the nodes that keep it), ``extenders`` (strategies whose extenders kube-scheduler
     has afterwards), ``scheduler_changes`` (whether this run sets them), ``plugin_configs`` (the nodes' own configurations, by name),
-    ``nvidia_resources`` (of NVIDIA's device plugin, on nodes that share) and ``blockers``. Raises KeyError for an unknown strategy, and TypeError for
-    an unknown or missing field of a host.
+    ``nvidia_resources`` (of NVIDIA's device plugin, on nodes that share), ``operator`` and ``blockers``. ``operator`` is empty unless NVIDIA's GPU
+    Operator deploys device plugins; it has ``namespace``, ``config_map``, ``plugin_labels``, ``configured`` (the label app of pods that read the
+    ConfigMap) and ``unused`` (keys of this collection that no node names afterwards). Raises KeyError for an unknown strategy, and TypeError for an
+    unknown or missing field of a host.
     """
     states = {row["name"]: row for row in nodes}
     changes = [
@@ -51,7 +56,7 @@ def _describe(change: Change, blockers: Sequence[str], cluster: Cluster) -> dict
         "node": change.host.node,
         "from": change.leaving,
         "to": to,
-        "role": change.to.role if change.to else "",
+        "role": "" if not change.to else OPERATOR_ROLE if change.by_operator else change.to.role,
         "config_name": change.config.name,
         "config": config,
         "resource": name_resource(config, change.host.resource_name) if config else "",
@@ -64,18 +69,31 @@ def _describe(change: Change, blockers: Sequence[str], cluster: Cluster) -> dict
         "node_absent": [
             *([NVIDIA_ROLE] if change.takes_plugin_off else []),
             *(each.node_role for each in change.leaves),
+            *([OPERATOR_ROLE] if change.sets_operator_labels and not change.to else []),
         ],
-        "node_present": [*([role] if role else []), *([NVIDIA_ROLE] if change.brings_plugin_back else [])],
+        "node_present": [
+            *([role] if role else []),
+            *([NVIDIA_ROLE] if change.brings_plugin_back else []),
+            *([OPERATOR_ROLE] if change.sets_operator_labels and change.to else []),
+        ],
         "cluster_present": role if change.own and change.own.in_cluster else "",
+        "operated": list(node.operated),
+        "labels": change.operator_labels,
+        "mig_config": change.mig_config if change.awaits_mig else "",
+        "mig_changes": change.awaits_mig and change.mig_config != node.mig_config,
     }
     return {**row, "steps": _list_steps(change, row)}
 
 
 def _list_steps(change: Change, row: Mapping[str, Any]) -> list[str]:
     enters = change.to and (
-        change.leaves or change.pauses or (change.shares and not change.to.is_labelled(change.node.labels))
+        change.leaves
+        or change.pauses
+        or change.sets_operator_labels
+        or (change.shares and not change.to.is_labelled(change.node.labels))
     )
-    name = f" ({change.config.name})" if change.config.name else ""
+    name = change.config.name or (change.mig_config if change.by_operator and change.to and change.to.mig else "")
+    name = f" ({name})" if name else ""
     steps = [
         ("cordon", change.cordons),
         (f"drain of {row['drain']} pods", row["drain"] != "none"),
@@ -89,7 +107,11 @@ def _list_steps(change: Change, row: Mapping[str, Any]) -> list[str]:
 def _plan_cluster(changes: Sequence[Change], cluster: Cluster) -> dict[str, Any]:
     leaving = {row.name: {change.host.node for change in changes if row in change.leaves} for row in IN_CLUSTER}
     kept = {row.name: sorted(set(cluster.labelled.get(row.name, ())) - leaving[row.name]) for row in IN_CLUSTER}
-    present = [row for row in IN_CLUSTER if any(change.to is row and change.serves for change in changes)]
+    present = [
+        row
+        for row in IN_CLUSTER
+        if any(change.to is row and change.serves and not change.by_operator for change in changes)
+    ]
     leaves = [row for row in IN_CLUSTER if leaving[row.name] and not kept[row.name] and row not in present]
     scheduler_changes = "scheduler" in cluster.run_tags and any(map(cluster.binds, (*present, *leaves)))
     extenders = [row for row in IN_CLUSTER if cluster.binds(row) and (row in present or kept[row.name])]
@@ -104,6 +126,7 @@ def _plan_cluster(changes: Sequence[Change], cluster: Cluster) -> dict[str, Any]
         "scheduler_changes": scheduler_changes,
         "plugin_configs": _collect_configs(changes, cluster),
         "nvidia_resources": _list_nvidia_resources(changes),
+        "operator": _plan_operator(changes, cluster),
         "blockers": [
             *find_in_cluster(changes, present, kept, cluster),
             *(describe_beyond(row, kept[row.name]) for row in beyond),
@@ -115,11 +138,28 @@ def _plan_cluster(changes: Sequence[Change], cluster: Cluster) -> dict[str, Any]
 def _collect_configs(changes: Sequence[Change], cluster: Cluster) -> dict[str, Any]:
     """Return the configurations that nodes name afterwards; those of nodes beyond this run stay as they are."""
     planned = {change.host.node for change in changes}
+    own = [change for change in changes if not change.by_operator]
     kept = {name for node, name in cluster.config_names.items() if node not in planned}
-    kept.update(change.config.name for change in changes)
+    kept.update(change.config.name for change in own)
     found = {name: document for name, document in cluster.configs.items() if name in kept}
-    found.update({change.config.name: change.config.document for change in changes if change.config.document})
+    found.update({change.config.name: change.config.document for change in own if change.config.document})
     return dict(sorted(found.items()))
+
+
+def _plan_operator(changes: Sequence[Change], cluster: Cluster) -> dict[str, Any]:
+    """Return what is the same for all nodes whose device plugin the operator deploys; empty without such nodes."""
+    if not cluster.operator or "device_plugin" not in cluster.operator.policy.enabled:
+        return {}
+    names = dict(cluster.operator.config_names)
+    setting = [change for change in changes if change.sets_operator_labels]
+    names.update({change.host.node: change.operator_labels.get(LABEL, "") for change in setting})
+    return {
+        "namespace": cluster.operator.policy.namespace,
+        "config_map": cluster.operator.policy.config_map,
+        "plugin_labels": PLUGIN_LABELS,
+        "configured": list(CONFIGURED_PODS),
+        "unused": [key for key in sorted(cluster.operator.configs or ()) if key not in names.values()],
+    }
 
 
 def _list_nvidia_resources(changes: Sequence[Change]) -> list[str]:
@@ -148,7 +188,9 @@ def render_plan(plan: Mapping[str, Any]) -> list[str]:
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip() for row in (head, *rows)]
     cluster = plan["cluster"]
-    changes = [("new in the cluster", cluster["enters"]), ("leave the cluster", cluster["leaves"])]
+    operated = [row["node"] for row in plan["nodes"] if row["role"] == OPERATOR_ROLE]
+    changes = [("shared by NVIDIA's GPU Operator", operated)]
+    changes += [("new in the cluster", cluster["enters"]), ("leave the cluster", cluster["leaves"])]
     changes += (
         [("extenders of kube-scheduler afterwards", cluster["extenders"])] if cluster["scheduler_changes"] else []
     )

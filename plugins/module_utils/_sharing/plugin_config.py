@@ -68,10 +68,21 @@ def strategy_of_name(name: str) -> Strategy | None:
     return STRATEGIES.get(match.group(1)) if match else None
 
 
-def build_config(base: Any, strategy: Strategy, request: Request, resource: str = "nvidia.com/gpu") -> NodeConfig:
+def read_own_config(name: str, text: Any) -> dict[str, Any]:
+    """Return the configuration that ``build_config`` has made with this name; empty for any other name or text."""
+    try:
+        document = json.loads(text) if strategy_of_name(name) else None
+    except (TypeError, ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) and name.endswith(f"-{_digest(document)}") else {}
+
+
+def build_config(
+    base: Any, strategy: Strategy, request: Request, resource: str = "nvidia.com/gpu", named: bool = False
+) -> NodeConfig:
     """Return the configuration of a node with *strategy*, made from *base*, the one of all nodes.
 
-    It has no name where *base* is already as requested.
+    It has no name where *base* is already as requested, unless *named*.
     """
     problem = _find_problem(base, strategy, request)
     if problem or not strategy.by_nvidia:
@@ -87,7 +98,7 @@ def build_config(base: Any, strategy: Strategy, request: Request, resource: str 
         document.pop(key, None)
         if value:
             document[key] = value
-    if _normal(document) == _normal(base):
+    if not named and _normal(document) == _normal(base):
         return NodeConfig()
     document = {"version": "v1", **document}
     return NodeConfig(_name(strategy, document), document)
@@ -149,8 +160,11 @@ def _name(strategy: Strategy, document: Mapping[str, Any]) -> str:
     words = [str(each.get("replicas")) for each in section.get("resources") or []][:1]
     words += ["shared"] if section.get("renameByDefault") else []
     words += [_section(document, "flags")["migStrategy"]] if strategy.mig else []
-    text = json.dumps(document, sort_keys=True)
-    return "-".join([strategy.name, *words, hashlib.sha256(text.encode()).hexdigest()[:8]])
+    return "-".join([strategy.name, *words, _digest(document)])
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def _normal(config: Any) -> dict[str, Any]:

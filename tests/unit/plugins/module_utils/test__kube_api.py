@@ -177,6 +177,29 @@ def test_objects_of_unknown_kind_raise(kind: str, words: str) -> None:
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("answers", "found", "requests"),
+    [
+        ([HttpError(404)], [], 1),
+        # Another product of the vendor.
+        ([{"resources": [{"name": "others"}]}], [], 1),
+        ([{"resources": [{"name": "clusterpolicies"}]}, {"items": [{"spec": {}}]}], [{"spec": {}}], 2),
+    ],
+)
+def test_cluster_policies_are_listed_where_the_api_has_them(answers: Any, found: Any, requests: int) -> None:
+    client = Client(*answers)
+    assert api.Cluster(client).cluster_policies() == found
+    assert len(client.requested) == requests
+
+
+def test_cluster_policies_that_may_not_be_listed_raise() -> None:
+    client = Client({"resources": [{"name": "clusterpolicies"}]}, HttpError(403))
+    with pytest.raises(api.ApiError):
+        api.Cluster(client).cluster_policies()
+    with pytest.raises(api.ApiError):
+        api.Cluster(Client(HttpError(503))).cluster_policies()
+
+
 def test_patch_node_sends_merge_patch() -> None:
     client = Client({"metadata": {}})
     api.Cluster(client).patch_node("n", {"metadata": {"labels": {"a": None}}})

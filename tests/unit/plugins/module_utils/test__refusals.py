@@ -42,7 +42,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     },
     "device_plugin": {
         "hosts": [{"host": "h1", "node": "w1"}],
-        "nodes": [{"name": "w1", "known": True, "gpu_operator": False, "unmanaged_plugins": []}],
+        "nodes": [{"name": "w1", "known": True, "gpu_operator": [], "unmanaged_plugins": []}],
         "leaving": [],
         "adopted": ["kube-system/plugin"],
     },
@@ -58,6 +58,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "handler": "nvidia",
         "nvidia": "nvidia",
     },
+    "mig_manager": {"state": "success", "config": "all-1g.10gb", "namespace": "gpu-operator", "timeout": 1800},
     "client_failures": {"gpus": [{"name": "NVIDIA A16"}, {"name": "NVIDIA A16"}, {"name": "Tesla T4"}], "replicas": 5},
     "gpu_users": {
         "gpus": [
@@ -102,8 +103,7 @@ def make_users(*names: str | None, kind: str = "compute") -> list[dict[str, Any]
 def make_nodes(**plugins: list[str]) -> list[dict[str, Any]]:
     """Rows of gpu_nodes_info for nodes with these device plugins."""
     return [
-        {"name": name, "known": True, "gpu_operator": False, "unmanaged_plugins": found}
-        for name, found in plugins.items()
+        {"name": name, "known": True, "gpu_operator": [], "unmanaged_plugins": found} for name, found in plugins.items()
     ]
 
 
@@ -245,11 +245,11 @@ def make_nodes(**plugins: list[str]) -> list[dict[str, Any]]:
         ),
         (
             "device_plugin",
-            {"nodes": [{**node, "gpu_operator": True} for node in make_nodes(w1=[], w2=[])]},
+            {"nodes": [{**node, "gpu_operator": ["driver", "device_plugin"]} for node in make_nodes(w1=[], w2=[])]},
             [
                 (
                     "Node w1, w2: NVIDIA's GPU Operator deploys the device plugin here, so leave this role out, or set the node's label "
-                    "nvidia.com/gpu.deploy.device-plugin to false first."
+                    "nvidia.com/gpu.deploy.device-plugin, or spec.devicePlugin.enabled of the ClusterPolicy, to false first."
                 )
             ],
         ),
@@ -358,6 +358,30 @@ def make_nodes(**plugins: list[str]) -> list[dict[str, Any]]:
             [
                 "python3 (pid 10), dc?[31m?gm-expo (pid 11), a process (pid 12) computes on its GPUs, which MPS takes for its clients alone; end it first."
             ],
+        ),
+        (
+            "mig_manager",
+            {"state": "failed"},
+            [
+                (
+                    "the GPU Operator's MIG manager could not apply all-1g.10gb; read its log (kubectl logs -n gpu-operator -l app=nvidia-mig-manager), and "
+                    "correct gpu_sharing_mig_config or what the log names."
+                )
+            ],
+        ),
+        *(
+            (
+                "mig_manager",
+                {"state": state},
+                [
+                    (
+                        f"after 1800 s, the GPU Operator's MIG manager has not applied all-1g.10gb (it reports {state or 'nothing'}); read its log "
+                        "(kubectl logs -n gpu-operator -l app=nvidia-mig-manager), check that its pod runs on the node, and run again, with a larger "
+                        "gpu_operator_mig_timeout if it only needs more time."
+                    )
+                ],
+            )
+            for state in ("pending", "")
         ),
         (
             "gpu_users",

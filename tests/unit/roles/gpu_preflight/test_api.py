@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from fakes.kubernetes_api import node
 from fakes.loopback_api import LoopbackApi, encode_list, serve_in_thread, write_kubeconfig
+from fakes.small_cluster import SmallCluster
 
 #: The verdict on each host, and what its node reports; None is no node.
 HOSTS = {
@@ -39,3 +40,53 @@ def test_nodes_of_hosts_are_checked_with_one_request_a_batch(refusals, tmp_path,
     for name, (words, _runtime) in HOSTS.items():
         assert (words in found[name]) if words else not found[name], found
     assert paths.count("/api/v1/nodes") == (2 if keywords else 1)
+
+
+#: What NVIDIA's GPU Operator runs on the node of a host, by the node's labels, and whether the role nvidia_driver manages the driver.
+OPERATED = {
+    "operated": ({"device-plugin": "true"}, ["driver", "toolkit", "device_plugin", "feature_discovery"], False),
+    "preinstalled": (
+        {"driver": "pre-installed", "container-toolkit": "false"},
+        ["device_plugin", "feature_discovery"],
+        True,
+    ),
+    "hands-off": ({"operands": "false"}, [], True),
+    # The plan of the sharing strategies knows of nodes without labels.
+    "planned": ({}, ["driver"], False),
+}
+
+
+def test_driver_and_toolkit_are_left_to_the_gpu_operator(evaluate, tmp_path):
+    policy = {"kind": "ClusterPolicy", "metadata": {"name": "p"}, "spec": {"migManager": {"enabled": False}}}
+    nodes = [
+        {"kind": "Node", **node(name, labels={f"nvidia.com/gpu.deploy.{key}": value for key, value in labels.items()})}
+        for name, (labels, _parts, _managed) in OPERATED.items()
+    ]
+    for item in nodes:
+        item["status"]["nodeInfo"] = {"containerRuntimeVersion": "containerd://2.1.4"}
+    hosts = {name: {} for name in OPERATED}
+    hosts["planned"] = {"gpu_sharing_node_plan": {"operated": ["driver"]}}
+
+    def include(role, entry="main"):
+        return {"ansible.builtin.include_role": {"name": f"gpu.kubernetes.{role}", "tasks_from": entry}}
+
+    record = {"ansible.builtin.set_fact": {"result": "{{ [gpu_preflight_operated, gpu_preflight_driver_managed] }}"}}
+    plays = [
+        {"hosts": "all", "tasks": [include("gpu_preflight", "api"), include("gpu_preflight", "driver"), record]},
+        # Neither inspects the host, which would fail without its facts.
+        {"hosts": "operated", "check_mode": True, "tasks": [include("nvidia_driver"), include("containerd_nvidia")]},
+        {"hosts": "operated", "tasks": [{"ansible.builtin.set_fact": {"passed": True}}]},
+    ]
+    with serve_in_thread(SmallCluster(policy, *nodes)) as server:
+        found = evaluate(
+            hosts,
+            [{"gather_facts": False, **play} for play in plays],
+            "[dict(groups.all | zip(groups.all | map('extract', hostvars, 'result'))), hostvars.operated.passed | default(false),"
+            " hostvars.operated.nvidia_container_toolkit_host is defined]",
+            gpu_kubeconfig=str(write_kubeconfig(server.url, tmp_path / "kubeconfig")),
+            gpu_preflight_container_runtime="containerd",
+            gpu_preflight_gpus={
+                "ansible_facts": {"nvml": {"source": "pci", "error": "no driver", "gpus": [{"lost": False}]}}
+            },
+        )
+    assert found == [{name: [parts, managed] for name, (_labels, parts, managed) in OPERATED.items()}, True, False]

@@ -74,16 +74,23 @@ def test_no_file_is_written_in_a_job_of_awx(evaluate_role, variable):
 
 
 def test_defaults_follow_the_strategy_of_each_host(evaluate_role):
-    names = ("resource_name", "plugin_namespace", "plugin_labels")
+    names = ("resource_name", "plugin_namespace", "plugin_labels", "runtime_name")
+    operator = {"namespace": "nvidia", "plugin_labels": {"app": "plugin"}}
+    operated = {"gpu_sharing_plan": {"cluster": {"operator": operator}}, "k8s_device_plugin_namespace": "other"}
     hosts = {
         "nano": {"gpu_sharing_strategy": "nano_gpu", "nano_gpu_namespace": "shared"},
         "elastic": {"gpu_sharing_decided": "nano_gpu", "nano_gpu_api": "elasticgpu"},
         "memory": {"gpu_sharing_strategy": "gpushare"},
+        # NVIDIA's GPU Operator deploys both, and on the other node neither.
+        "operated": {**operated, "gpu_sharing_node_plan": {"operated": ["toolkit", "device_plugin"]}},
+        "hands-off": {**operated, "gpu_sharing_node_plan": {"operated": []}},
     }
     assert evaluate_role("gpu_verify", hosts, "[" + ", ".join(f"gpu_verify_{name}" for name in names) + "]") == {
-        "nano": ["nano-gpu/gpu-percent", "shared", {"app": "nano-gpu-agent"}],
-        "elastic": ["elasticgpu.io/gpu-core", "kube-system", {"app": "nano-gpu-agent"}],
-        "memory": ["aliyun.com/gpu-mem", "kube-system", {"name": "gpushare-device-plugin-ds"}],
+        "nano": ["nano-gpu/gpu-percent", "shared", {"app": "nano-gpu-agent"}, "nvidia"],
+        "elastic": ["elasticgpu.io/gpu-core", "kube-system", {"app": "nano-gpu-agent"}, "nvidia"],
+        "memory": ["aliyun.com/gpu-mem", "kube-system", {"name": "gpushare-device-plugin-ds"}, "nvidia"],
+        "operated": ["nvidia.com/gpu", "nvidia", {"app": "plugin"}, ""],
+        "hands-off": ["nvidia.com/gpu", "other", {"name": "nvidia-device-plugin-ds"}, "nvidia"],
     }
 
 

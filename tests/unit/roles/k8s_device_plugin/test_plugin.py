@@ -8,7 +8,7 @@ from fakes.kubernetes_api import node
 from fakes.loopback_api import serve_in_thread, write_kubeconfig
 from fakes.small_cluster import SmallCluster
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import find_task
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT, find_task
 
 #: Variables of a cluster's second host, and whether they are cluster-wide.
 PLUGIN = {
@@ -94,7 +94,7 @@ def test_wait_with_unready_node_fails_unless_wait_fail_is_false(evaluate_role):
 
 
 def test_nodes_with_an_unmanaged_plugin_are_refused_unless_it_leaves_or_is_adopted(evaluate_role):
-    row = {"name": "w1", "known": True, "gpu_operator": False, "unmanaged_plugins": ["kube-system/other"]}
+    row = {"name": "w1", "known": True, "gpu_operator": [], "unmanaged_plugins": ["kube-system/other"]}
     common = {
         "__k8s_device_plugin_hosts": [{"host": "h1", "node": "w1"}],
         "__k8s_device_plugin_before": {"nodes": [row]},
@@ -114,3 +114,24 @@ def test_nodes_with_an_unmanaged_plugin_are_refused_unless_it_leaves_or_is_adopt
     (sentence,) = found["unmanaged"]
     assert sentence.startswith("Node w1: its GPUs are already advertised by kube-system/other, and two device plugins")
     assert found == {"unmanaged": [sentence], "leaving": [], "adopted": [], "adopted-with-helm": [sentence]}
+
+
+def test_plugin_keeps_off_nodes_with_that_of_the_gpu_operator(evaluate_role):
+    load = {"ansible.builtin.include_vars": {"dir": str(ROOT / "roles/k8s_device_plugin/vars/nvidia")}}
+    label = "nvidia.com/gpu.deploy.device-plugin"
+    hosts = {
+        "operated": {"gpu_sharing_plan": {"cluster": {"operator": {"namespace": "nvidia"}}}},
+        # The labels stay where the ClusterPolicy deploys no device plugin.
+        "disabled": {"gpu_sharing_plan": {"cluster": {"operator": {}}}},
+        "unplanned": {},
+    }
+    terms = "__k8s_device_plugin_affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+    found = evaluate_role("k8s_device_plugin", hosts, terms, task=load)
+    values = ["true", "paused-for-mig-change", "paused-for-driver-upgrade"]
+    [term] = found["operated"]
+    assert [each for each in term["matchExpressions"] if each["key"] == label] == [
+        {"key": label, "operator": "NotIn", "values": values}
+    ]
+    assert [each["key"] for name in ("disabled", "unplanned") for each in found[name][0]["matchExpressions"]].count(
+        label
+    ) == 0

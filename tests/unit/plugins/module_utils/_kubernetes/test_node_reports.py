@@ -82,11 +82,6 @@ def test_find_other_plugins_by_image(other_plugin: Any, found: list[str]) -> Non
     assert report.unmanaged_plugins == found
 
 
-def test_assess_nodes_reports_gpu_operator() -> None:
-    (report,) = assess_nodes([node("w1", labels={"nvidia.com/gpu.deploy.device-plugin": "true"})], [], QUERY, {"w1": 0})
-    assert report.gpu_operator
-
-
 def test_assess_nodes_without_the_pod_of_the_mps_daemon() -> None:
     """The pods of NVIDIA's chart have the same labels."""
     daemon = pod(

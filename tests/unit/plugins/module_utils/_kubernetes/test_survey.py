@@ -134,3 +134,20 @@ def test_survey_nodes_names_others_in_maintenance_without_further_requests() -> 
     assert [(each["name"], each["schedulable"]) for each in others] == [("w2", True), ("w3", False)]
     assert "driver" in others[0]["maintenance"]["message"]
     assert len(cluster.calls) == 2
+
+
+def test_survey_nodes_reads_the_cluster_policy_if_a_reported_node_has_a_label_of_the_operator() -> None:
+    label = "nvidia.com/gpu.deploy.device-plugin"
+    cluster = FakeCluster([node("w1", labels={label: "true"}), node("w2", labels={label: "false"}), node("w3")])
+    cluster.policies = [{"spec": {"driver": {"enabled": False}}}]
+    reports = survey_nodes(cluster, QUERY, {"w1": 0, "w2": 0}).reports
+    assert [report.gpu_operator for report in reports] == [
+        ["toolkit", "device_plugin", "feature_discovery", "mig_manager"],
+        ["toolkit", "feature_discovery", "mig_manager"],
+    ]
+    assert cluster.calls.count("cluster_policies") == 1
+    [report] = survey_nodes(cluster, QUERY, {"w3": 0}).reports
+    assert (report.gpu_operator, cluster.calls.count("cluster_policies")) == ([], 1)
+    # An operator that was removed has left its labels.
+    cluster.policies = []
+    assert survey_nodes(cluster, QUERY, {"w1": 0}).reports[0].gpu_operator == []

@@ -12,6 +12,8 @@ from fakes.kubernetes_api import FakeCluster, node, pod
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import read_sharing_state
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import STRATEGIES
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plugin_config import Request, build_config
 
 FOLDER = [{"name": "d", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}}]
 GPUSHARE, MAINTENANCE = {"gpushare": "true"}, "gpu-kubernetes/maintenance"
@@ -26,10 +28,10 @@ def slices(*names: str) -> Any:
     return lambda *_kind, fields: found if fields == "spec.driver=gpu.nvidia.com" else []
 
 
-def test_hosts_of_nvidias_plugin_require_two_lists() -> None:
+def test_hosts_of_nvidias_plugin_require_two_lists_and_the_cluster_policy() -> None:
     cluster = FakeCluster([node("w1", 2), node("w2", labels=dict(GPUSHARE))], [pod("a", on="w1", gpus=1)])
     state = read_sharing_state(cluster, {"w1": "", "w9": "exclusive"})
-    assert cluster.calls == ["nodes", "pods"]
+    assert cluster.calls == ["nodes", "pods", "cluster_policies"]
     assert [(row["name"], row["known"], row["gpu_allocated"]) for row in state.nodes] == [
         ("w1", True, {"nvidia.com/gpu": 1}),
         ("w9", False, {}),
@@ -57,6 +59,38 @@ def test_configurations_are_read_if_a_node_names_one() -> None:
     assert requested == [(("v1", "ConfigMap"), "gpu.kubernetes")]
 
 
+@pytest.mark.parametrize("exists", [True, False])
+def test_configurations_of_the_gpu_operator_are_read_from_its_config_map(exists: bool) -> None:
+    config = build_config({}, STRATEGIES["mps"], Request(4))
+    label = "nvidia.com/device-plugin.config"
+    off = {"nvidia.com/gpu.deploy.device-plugin": "false"}
+    nodes = [node("w1", labels={label: config.name}), node("w2", labels={label: config.name, **off}), node("w3")]
+    cluster = FakeCluster(nodes)
+    cluster.policies = [{"spec": {"devicePlugin": {"config": {"name": "configs"}}}, "status": {"namespace": "nvidia"}}]
+    data = {
+        config.name: json.dumps(config.document),
+        "mps-9-00000000": json.dumps({"version": "v1"}),
+        "mps-9-00000001": "{",
+        "a100": "version: v1",
+    }
+    requested = []
+
+    def objects(*kind: str, **more: Any) -> Any:
+        requested.append((*kind, *more))
+        return [{"data": data}] if exists and "labels" not in more else []
+
+    cluster.objects = objects  # type: ignore[method-assign]
+    state = read_sharing_state(cluster, {"w1": "", "w2": ""})
+    assert state.operator is not None
+    assert state.operator.configs == ({config.name: config.document} if exists else None)
+    # Its own device plugin has neither these configurations nor these nodes.
+    assert (state.config_names, state.labelled["mps"]) == ({"w2": config.name}, ["w2"])
+    assert state.operator.config_names == {"w1": config.name, "w3": ""}
+    assert (config.name in state.configs) is exists
+    assert requested == [("v1", "ConfigMap", "labels"), ("v1", "ConfigMap", "configs", "nvidia")]
+    assert [("device_plugin" in row["gpu_operator"]) for row in state.nodes] == [True, False]
+
+
 @pytest.mark.parametrize(("declared", "labels"), [("gpushare", {}), ("", GPUSHARE)])
 def test_plugins_excluded_by_the_label_are_not_staying(declared: str, labels: dict[str, str]) -> None:
     """The DaemonSet controller writes only the name of the node into the affinity of its pods."""
@@ -82,7 +116,7 @@ def test_plugins_excluded_by_the_label_are_not_staying(declared: str, labels: di
     state = read_sharing_state(cluster, {"w1": declared})
     [row] = state.nodes
     assert row["staying_plugins"]["gpushare"] == ["x/stays"]
-    assert cluster.calls == ["nodes", "pods", "daemon_sets"]
+    assert cluster.calls == ["nodes", "pods", "cluster_policies", "daemon_sets"]
     assert state.claimed == ["w1", "w9"]
 
 

@@ -34,7 +34,7 @@ def node(strategy="exclusive", allocated=0, reason="", name="n1", **more):
         "gpu_resources": amounts,
         "gpu_capacity": amounts,
         "gpu_allocated": {resource: allocated},
-        "gpu_operator": False,
+        "gpu_operator": [],
         "staying_plugins": {},
         "maintenance": {"reason": reason} if reason else None,
         **more,

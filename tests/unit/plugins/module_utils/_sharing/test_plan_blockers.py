@@ -114,7 +114,7 @@ BLOCKED = {
         ["Host h1: the cluster has no node n1; join the host to the cluster, or set gpu_node_name to the name of its"],
     ),
     "operator": (
-        empty_node(gpu_operator=True),
+        empty_node(gpu_operator=["device_plugin"]),
         "nano_gpu",
         {},
         [WHERE, "NVIDIA's GPU Operator deploys the device plugin here; set the node's label nvidia.com/gpu.deploy"],
@@ -175,8 +175,16 @@ ACCEPTED = {
     "own-plugin": (node("gpushare", **staying_plugins("gpushare", PLUGINS["gpushare"])), "gpushare", {}),
     "leaves-the-other": (node("gpushare", **staying_plugins("nano_gpu", PLUGINS["gpushare"])), "nano_gpu", {}),
     "holds-its-own-resource": (node("gpushare", allocated=1), "gpushare", {}),
-    "no-gpus": (node(gpu_operator=True, allocated=1, **staying_plugins("gpushare", "a/x")), "gpushare", {"gpus": 0}),
-    "nvidias-plugin": (node(gpu_operator=True, allocated=1, **staying_plugins("gpushare", "a/x")), "exclusive", {}),
+    "no-gpus": (
+        node(gpu_operator=["device_plugin"], allocated=1, **staying_plugins("gpushare", "a/x")),
+        "gpushare",
+        {"gpus": 0},
+    ),
+    "nvidias-plugin": (
+        node(gpu_operator=["device_plugin"], allocated=1, **staying_plugins("gpushare", "a/x")),
+        "exclusive",
+        {},
+    ),
     "drained-before": (node(allocated=1), "nano_gpu", {"migrate": True}),
     "other-tags": (None, "exclusive", {"cluster": {"run_tags": []}}),
     "removed-while-allocated": (
@@ -199,7 +207,7 @@ def test_host_without_conflict_is_not_blocked(row, strategy, parameters):
 
 
 def test_all_blockers_are_returned_in_the_order_in_which_they_are_resolved():
-    row = node(gpu_operator=True, allocated=1, **staying_plugins("nano_gpu", "a/x"))
+    row = node(gpu_operator=["device_plugin"], allocated=1, **staying_plugins("nano_gpu", "a/x"))
     cluster = {"claimed": ["n1"], "run_tags": ["scheduler"], "labelled": {"gpushare": ["w9"]}, "control_planes": []}
     found = list_blockers(plan([host("nano_gpu")], [row], **cluster))
     words = ["pods hold GPUs", "leaves out", "GPU Operator", "DRA driver", "a/x", "Node w9: uses", "no host in"]

@@ -1,0 +1,304 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nodes whose device plugin NVIDIA's GPU Operator deploys are shared by its labels and its ConfigMap, or refused with the switch to set."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import STRATEGIES
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.gpu_operator import (
+    OPERATOR_ROLE,
+    PARTS,
+    GpuOperator,
+    OperatorState,
+)
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import reason_of
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan import render_plan
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plugin_config import Request, build_config
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing.sharing_nodes import (
+    GPU,
+    config_of,
+    empty_node,
+    host,
+    node,
+    plan,
+    plan_one,
+)
+
+CONFIG, MIG, STATE = "nvidia.com/device-plugin.config", "nvidia.com/mig.config", "nvidia.com/mig.config.state"
+ALL = list(PARTS)
+NVIDIA = [name for name, row in STRATEGIES.items() if row.by_nvidia]
+SLICES = {"mig_config": "all-1g.10gb", "has_layout": False, "request": Request()}
+OWNED = {"gpu-kubernetes/managed-labels": '{"gpu_operator": {"nvidia.com/mig.config": {"set": "x", "was": null}}}'}
+CONFIGS = tuple(map(config_of, ("time_slicing", "mps")))
+WHERE = "Host h1 (node n1): "
+
+
+def policy(configs=CONFIGS, names=(), **more):
+    """Parameters of the cluster with an operator, whose ConfigMap has these configurations of this collection."""
+    read = GpuOperator(**{"config_map": "configs", "mig_strategy": "single", **more})
+    known = None if configs is None else {config.name: config.document for config in configs}
+    return {"operator": OperatorState(read, known, dict(names))}
+
+
+def operated(strategy="exclusive", parts=ALL, mig="", state="success", **more):
+    """A node of the operator with a strategy of its device plugin, and a configuration of its MIG manager."""
+    row = node("exclusive" if strategy == "mig" else strategy, **more)
+    config = {} if strategy == "mig" else row["labels"]
+    mig = mig or ("all-1g.10gb" if strategy == "mig" else "all-disabled")
+    return {**row, "gpu_operator": parts, "labels": {**config, MIG: mig, STATE: state}}
+
+
+def labels_after(strategy):
+    if strategy == "mig":
+        return {MIG: "all-1g.10gb"}
+    name = config_of(strategy).name
+    return {**({CONFIG: name} if name else {}), MIG: "all-disabled"}
+
+
+@pytest.mark.parametrize("before", NVIDIA)
+@pytest.mark.parametrize("after", NVIDIA)
+def test_pair_of_strategies_is_changed_by_labels_alone(before, after):
+    """Neither the device plugin of this collection nor what it does on hosts is used."""
+    declared = SLICES if after == "mig" else {}
+    planned = plan([host(after, migrate=True, **declared)], [operated(before, allocated=1)], **policy())
+    [row], cluster = planned["nodes"], planned["cluster"]
+    assert row["blockers"] == []
+    assert (row["to"], row["role"], row["labels"]) == (after, OPERATOR_ROLE, labels_after(after))
+    assert (row["config_name"], row["preflight"], row["node_absent"]) == (labels_after(after).get(CONFIG, ""), [], [])
+    assert (row["pause"], row["cluster_present"], row["operated"]) == (False, "", ALL)
+    assert (cluster["present"], cluster["leaves"], cluster["plugin_configs"]) == ([], [], {})
+    changes = before != after
+    assert row["from"] == ([before] if changes else [])
+    assert row["node_present"] == ([OPERATOR_ROLE] if changes else [])
+    assert (row["cordon"], row["drain"]) == ((True, "gpu") if changes else (False, "none"))
+    moves_mig = changes and "mig" in (before, after)
+    expected = (labels_after(after)[MIG], True) if moves_mig else ("", False)
+    assert (row["mig_config"], row["mig_changes"]) == expected
+    if after != "mig":
+        assert row["config"] == config_of(after).document
+    else:
+        assert row["config"]["flags"] == {"migStrategy": "single"}
+    assert "shared by NVIDIA's GPU Operator: n1" in render_plan(planned)
+
+
+def test_change_is_refused_while_pods_hold_gpus():
+    [sentence] = plan_one(operated(allocated=1), "time_slicing", cluster=policy())["blockers"]
+    assert sentence.startswith(
+        f"{WHERE}its GPUs are shared as exclusive, time_slicing is requested, and pods hold GPUs;"
+    )
+
+
+def test_undeclared_strategy_stays():
+    for strategy in NVIDIA:
+        row = plan_one(operated(strategy, allocated=1), cluster=policy([config_of("mps")]))
+        assert (row["to"], row["role"], row["node_present"], row["blockers"]) == (strategy, OPERATOR_ROLE, [], [])
+        assert (row["cordon"], row["labels"]) == (False, labels_after(strategy))
+    row = plan_one({**operated(), "labels": {CONFIG: "mine"}}, cluster=policy(config_map=""))
+    assert (row["blockers"], row["labels"], row["node_present"]) == ([], {CONFIG: "mine"}, [])
+    # What is below a name of others is not known.
+    row = plan_one({**operated(), "labels": {CONFIG: "mine", MIG: "all-1g.10gb"}}, cluster=policy())
+    assert (row["to"], row["config_name"], row["config"]) == ("mig", "mine", {})
+
+
+def test_declared_strategy_has_a_name_where_the_operator_has_a_default():
+    """What the default of the operator's ConfigMap declares is not known."""
+    row = plan_one(operated(), "exclusive", cluster=policy(default_config="any"))
+    named = build_config({}, STRATEGIES["exclusive"], Request(), named=True)
+    assert (row["config_name"], row["config"], row["cordon"]) == (named.name, {"version": "v1"}, True)
+    assert row["config_name"].startswith("exclusive-")
+    assert plan_one(operated(), cluster=policy(default_config="any"))["node_present"] == []
+
+
+def test_interrupted_change_is_resumed():
+    reason = reason_of(["exclusive"], "mig")
+    for state in ("success", "pending"):
+        row = plan_one(operated("mig", reason=reason, state=state), "mig", cluster=policy(), **SLICES)
+        assert (row["cordon"], row["node_present"]) == (True, [OPERATOR_ROLE])
+        assert (row["mig_config"], row["mig_changes"]) == ("all-1g.10gb", False)
+    # A change of MIG devices that others have begun is waited for.
+    row = plan_one(operated("mig", state="pending"), "mig", cluster=policy(), **SLICES)
+    assert (row["node_present"], row["mig_config"]) == ([OPERATOR_ROLE], "all-1g.10gb")
+
+
+def test_node_without_gpus_is_left_alone():
+    row = plan_one({**empty_node(), "gpu_operator": ALL}, "time_slicing", cluster=policy(config_map=""), gpus=0)
+    assert (row["blockers"], row["node_present"]) == ([], [])
+
+
+def test_fresh_node_gets_its_labels_without_a_drain():
+    row = plan_one({**empty_node(), "gpu_operator": ALL}, "time_slicing", cluster=policy())
+    assert (row["cordon"], row["node_present"]) == (False, [OPERATOR_ROLE])
+
+
+def test_key_that_others_have_removed_is_added_without_a_drain():
+    row = plan_one(operated("time_slicing", allocated=1), "time_slicing", cluster=policy([]))
+    config = config_of("time_slicing")
+    assert (row["node_present"], row["cordon"], row["blockers"]) == ([OPERATOR_ROLE], False, [])
+    assert (row["config"], row["steps"]) == (config.document, [f"enter time_slicing ({config.name})"])
+
+
+def test_keys_that_no_node_names_afterwards_are_unused():
+    kept, former, later = (build_config({}, STRATEGIES["time_slicing"], Request(count)) for count in (2, 4, 8))
+    names = {"n1": former.name, "n2": kept.name, "n3": ""}
+    cluster = policy([kept, former], names)
+    planned = plan([host("time_slicing", request=Request(8))], [operated("time_slicing")], **cluster)
+    assert planned["nodes"][0]["labels"][CONFIG] == later.name
+    assert planned["cluster"]["operator"] == {
+        "namespace": "gpu-operator",
+        "config_map": "configs",
+        "plugin_labels": {"app": "nvidia-device-plugin-daemonset"},
+        "configured": ["nvidia-device-plugin-daemonset", "gpu-feature-discovery"],
+        "unused": [former.name],
+    }
+    planned = plan([host("time_slicing")], [operated("time_slicing")], **cluster)
+    assert planned["cluster"]["operator"]["unused"] == []
+
+
+def test_removal_takes_the_labels_of_this_collection_off():
+    labelled = operated("mps", annotations=OWNED)
+    planned = plan([host()], [labelled], absent=True, **policy([config_of("mps")], {"n1": config_of("mps").name}))
+    [row] = planned["nodes"]
+    assert (row["from"], row["node_absent"], row["labels"], row["blockers"]) == (["mps"], [OPERATOR_ROLE], {}, [])
+    assert planned["cluster"]["operator"]["unused"] == [config_of("mps").name]
+    assert plan_one(operated("mps"), cluster={"absent": True, **policy()})["node_absent"] == []
+    held = plan_one(operated("mps", allocated=1, annotations=OWNED), cluster={"absent": True, **policy()})["blockers"]
+    assert [GPU in sentence and "set mps_remove_used to true" in sentence for sentence in held] == [True]
+    # The operator is gone, and its labels are still there.
+    left = {**operated("exclusive", parts=[], annotations=OWNED)}
+    assert plan_one(left, cluster={"absent": True})["node_absent"] == [OPERATOR_ROLE]
+
+
+def test_layout_from_before_the_operator_is_left():
+    row = plan_one(operated(), "exclusive", kept=["mig"], cluster=policy())
+    assert (row["from"], row["node_absent"]) == (["mig"], ["mig"])
+
+
+def test_cluster_without_device_plugins_of_the_operator_has_none_in_the_plan():
+    planned = plan([host("exclusive")], [node(gpu_operator=["driver"])], **policy(enabled=("driver",)))
+    assert (planned["cluster"]["operator"], planned["nodes"][0]["role"]) == ({}, "k8s_device_plugin")
+    assert planned["nodes"][0]["operated"] == ["driver"]
+
+
+NO_PLUGIN = ["driver", "toolkit", "mig_manager"]
+NO_MANAGER = ["driver", "toolkit", "device_plugin", "feature_discovery"]
+#: A node, the declared strategy, the ClusterPolicy, parameters of the host, and the end of the sentence that blocks it.
+BLOCKED = {
+    "no-config-map-named": (
+        operated(),
+        "time_slicing",
+        policy(config_map=""),
+        {},
+        "set spec.devicePlugin.config.name of the ClusterPolicy",
+    ),
+    "no-config-map-for-mps": (
+        operated(),
+        "mps",
+        policy(config_map=""),
+        {},
+        "set spec.devicePlugin.config.name of the ClusterPolicy",
+    ),
+    "config-map-missing": (
+        operated(),
+        "mps",
+        policy(None),
+        {},
+        "create it (kubectl create configmap -n gpu-operator configs).",
+    ),
+    "mps-with-mixed-mig": (
+        operated(),
+        "mps",
+        policy(mig_strategy="mixed"),
+        {},
+        "set spec.mig.strategy of the ClusterPolicy to single,",
+    ),
+    "no-feature-discovery": (
+        operated(parts=["device_plugin"]),
+        "mps",
+        policy(enabled=["device_plugin"]),
+        {},
+        "set spec.gfd.enabled of the ClusterPolicy to true, or set",
+    ),
+    "mig-manager-disabled": (
+        operated(parts=NO_MANAGER),
+        "mig",
+        policy(enabled=NO_MANAGER),
+        SLICES,
+        "set spec.migManager.enabled of the ClusterPolicy to true",
+    ),
+    "mig-manager-off-the-node": (
+        operated(parts=NO_MANAGER),
+        "mig",
+        policy(),
+        SLICES,
+        "remove the node's label nvidia.com/gpu.deploy.mig-manager,",
+    ),
+    "mig-strategy-none": (
+        operated(),
+        "mig",
+        policy(mig_strategy="none"),
+        SLICES,
+        "is none; set it to single or mixed for all nodes",
+    ),
+    "mig-strategy-missing": (
+        operated(),
+        "mig",
+        policy(mig_strategy=""),
+        SLICES,
+        "is not set; set it to single or mixed",
+    ),
+    "mig-strategy-differs": (
+        operated(),
+        "mig",
+        policy(),
+        {**SLICES, "request": Request(mig_strategy="mixed")},
+        "spec.mig.strategy of the ClusterPolicy is single; set it to mixed for all nodes",
+    ),
+    "layout-instead-of-config": (
+        operated(),
+        "mig",
+        policy(),
+        {**SLICES, "mig_config": "", "has_layout": True},
+        "set gpu_sharing_mig_config to the name of one of its configurations, such as all-1g.10gb, instead of gpu_sharing_mig_layout,",
+    ),
+    "mig-failed": (
+        operated("mig", state="failed"),
+        "mig",
+        policy(),
+        SLICES,
+        "could not apply all-1g.10gb; read its log (kubectl logs -n gpu-operator -l app=nvidia-mig-manager), and to have it try again, remove",
+    ),
+    # Without its device plugin, its MIG manager would still undo what the role mig has done.
+    "mig-of-this-collection": (
+        node("exclusive", gpu_operator=NO_PLUGIN),
+        "mig",
+        policy(),
+        {},
+        "runs here, and would undo the MIG devices; set the node's label nvidia.com/gpu.deploy.mig-manager to false first.",
+    ),
+    "other-plugin": (
+        {**empty_node(), "gpu_operator": ALL},
+        "gpushare",
+        policy(),
+        {},
+        "deploys the device plugin here; set the node's label nvidia.com/gpu.deploy.device-plugin to false first.",
+    ),
+    "label-of-others": ({**operated(), "labels": {CONFIG: "mine"}}, "mps", policy(), {}, "remove the label first"),
+}
+
+
+@pytest.mark.parametrize(("row", "strategy", "cluster", "parameters", "words"), BLOCKED.values(), ids=BLOCKED)
+def test_strategy_that_the_operator_is_not_set_up_for_is_refused_with_its_switch(
+    row, strategy, cluster, parameters, words
+):
+    [sentence] = plan_one(row, strategy, cluster=cluster, migrate=True, **parameters)["blockers"]
+    assert words in sentence
+    assert sentence.startswith(WHERE)
+    assert sentence.endswith(".")
+    # Where its device plugin is off, all is up to this collection.
+    if "device_plugin" in row["gpu_operator"]:
+        off = plan_one(
+            {**row, "gpu_operator": ["driver", "toolkit"]}, strategy, cluster=cluster, migrate=True, **parameters
+        )
+        assert [each for each in off["blockers"] if "Operator" in each] == []
