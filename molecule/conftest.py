@@ -196,7 +196,7 @@ def watch_owners(api: client.CoreV1Api) -> Callable[[str], contextlib.AbstractCo
 
     @contextlib.contextmanager
     def watch(node: str) -> Iterator[None]:
-        ended, seen, errors = threading.Event(), set(), []
+        ended, observed, errors = threading.Event(), set(), []
 
         def look() -> None:
             while not ended.wait(0.5):
@@ -205,7 +205,7 @@ def watch_owners(api: client.CoreV1Api) -> Callable[[str], contextlib.AbstractCo
                 except Exception as error:
                     errors.append(error)
                 else:
-                    seen.add(tuple(sorted(pod.metadata.name for pod in pods if is_owner(pod))))
+                    observed.add(tuple(sorted(pod.metadata.name for pod in pods if is_owner(pod))))
 
         thread = threading.Thread(target=look)
         thread.start()
@@ -214,8 +214,8 @@ def watch_owners(api: client.CoreV1Api) -> Callable[[str], contextlib.AbstractCo
         finally:
             ended.set()
             thread.join()
-        assert seen, f"nothing was seen: {errors[:1]}"
-        assert [names for names in seen if len(names) > 1] == []
+        assert observed, f"nothing was observed: {errors[:1]}"
+        assert [names for names in observed if len(names) > 1] == []
 
     return watch
 

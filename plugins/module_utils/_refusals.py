@@ -78,8 +78,8 @@ def check_vgpu_unlock(facts: Facts) -> Iterator[str]:
     if facts["path"]:
         yield (
             f"{facts['path']} uses vgpu_unlock, which circumvents NVIDIA's licence, breaks signed kernel modules, and shares GPUs among virtual "
-            "machines and not among containers; remove it with the driver that it patches, and share GPUs by gpu_sharing_strategy: time_slicing, "
-            "mps or gpushare."
+            "machines and not among containers; remove it with the driver that it patches, and share GPUs by gpu_sharing_strategy: time_slicing "
+            "or mps."
         )
 
 

@@ -193,7 +193,7 @@ def make_nodes(**plugins: list[str]) -> list[dict[str, Any]]:
                 (
                     "/usr/src/nvidia-535.54.06/nvidia/os-interface.c uses vgpu_unlock, which circumvents NVIDIA's licence, breaks signed kernel "
                     "modules, and shares GPUs among virtual machines and not among containers; remove it with the driver that it patches, and share "
-                    "GPUs by gpu_sharing_strategy: time_slicing, mps or gpushare."
+                    "GPUs by gpu_sharing_strategy: time_slicing or mps."
                 )
             ],
         ),
