@@ -32,21 +32,26 @@ def before(settings: Any) -> dict[str, str]:
     return prints.take(settings)
 
 
+def write_words(first: dict[str, Any], second: dict[str, Any], **more: Any) -> tuple[str, str]:
+    """Options of ansible-playbook with variables by node."""
+    hosts = {FIRST: first, SECOND: second}
+    names = {name for variables in hosts.values() for name in variables}
+    chosen = {
+        name: f"{{{{ { ({host: variables[name] for host, variables in hosts.items() if name in variables})!r}[inventory_hostname] }}}}"
+        for name in sorted(names)
+    }
+    return "-e", json.dumps({**chosen, **more})
+
+
 @pytest.fixture
 def share(playbook: Any, watch_owners: Any) -> Run:
     """Run share_gpus with variables by node: exit code, count of changes, output in one line. At no time two plugins own the GPUs of a node."""
 
     def run(
-        first: dict[str, Any], second: dict[str, Any], *words: str, name: str = "share_gpus", **more: Any
+        first: dict[str, Any], second: dict[str, Any], name: str = "share_gpus", **more: Any
     ) -> tuple[int, int, str]:
-        hosts = {FIRST: first, SECOND: second}
-        names = {name for variables in hosts.values() for name in variables}
-        chosen = {
-            name: f"{{{{ { ({host: variables[name] for host, variables in hosts.items() if name in variables})!r}[inventory_hostname] }}}}"
-            for name in sorted(names)
-        }
         with watch_owners(FIRST):
-            code, recap, printed = playbook(name, *words, "-e", json.dumps({**chosen, **more}))
+            code, recap, printed = playbook(name, *write_words(first, second, **more))
         return code, sum(counts["changed"] for counts in recap.values()), " ".join(printed.split())
 
     return run
@@ -168,6 +173,22 @@ def test_another_number_restarts_the_plugin_of_its_node_alone(
     assert keys == sorted(["default", *labels])
 
 
+# Each of the next runs goes on where the one before was killed.
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "task",
+    [
+        "Begin | Cordon and drain the node",
+        "Node absent | Wait until the plugin's pod is gone",
+        "NVIDIA | Name each node's configuration with its label",
+        "Node present | Wait until the daemon's pod is ready",
+        "Node present | Let the plugin start on the node",
+    ],
+)
+def test_run_to_mps_is_killed(kill_run_at: Any, task: str) -> None:
+    kill_run_at("share_gpus", task, *write_words(MPS, WHOLE))
+
+
 def test_control_daemon_limits_the_clients_of_mps(
     share: Run, read_allocatable: Any, api: Any, execute: Any, start_gpu_pod: Any
 ) -> None:
@@ -190,6 +211,20 @@ def test_mig_is_refused_without_permission_to_reset(share: Run, read_allocatable
     assert "takes effect after a reset of the GPU or a reboot, and neither is allowed" in printed
     assert read_allocatable(FIRST) == {GPU: "32"}
     assert read_modes(execute) == {(0, 0, 3)}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "task",
+    [
+        "Node absent | Wait until the daemon's pod is gone",
+        "Layout | Bring the GPUs to their layout",
+        "Node present | Write the unit that applies the layout at boot",
+        "End | End the node's maintenance",
+    ],
+)
+def test_run_to_mig_is_killed(kill_run_at: Any, task: str) -> None:
+    kill_run_at("share_gpus", task, *write_words(SINGLE, WHOLE, **RESET))
 
 
 def test_gpus_are_seven_mig_devices_each(share: Run, read_allocatable: Any, api: Any, execute: Any) -> None:

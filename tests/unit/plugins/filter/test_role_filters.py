@@ -304,6 +304,13 @@ def test_workload_is_ready_if_all_counts_agree(
 
 UNPROCESSED = {"spec": {}, "status": {"phase": "Pending"}}
 WAITING = {"spec": {"nodeName": "n"}, "status": {"containerStatuses": [{"state": {"waiting": {"reason": "ErrImage"}}}]}}
+INITIALIZING = {
+    "spec": {"nodeName": "n"},
+    "status": {
+        "initContainerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}],
+        "containerStatuses": [{"state": {"waiting": {"reason": "PodInitializing"}}}],
+    },
+}
 REFUSED = {"spec": {}, "status": {"conditions": [{"type": "PodScheduled", "message": "0/3 nodes"}]}}
 
 
@@ -314,6 +321,7 @@ REFUSED = {"spec": {}, "status": {"conditions": [{"type": "PodScheduled", "messa
         ([UNPROCESSED], "no scheduler has processed its pods; check that kube-scheduler runs"),
         ([REFUSED], "0/3 nodes"),
         ([WAITING, UNPROCESSED], "ErrImage"),
+        ([INITIALIZING], "CrashLoopBackOff"),
     ],
 )
 def test_workload_state_explains_why_pods_are_not_ready(pods: list[Any], reason: str) -> None:
