@@ -234,7 +234,7 @@ def test_gpus_are_seven_mig_devices_each(share: Run, read_allocatable: Any, api:
     assert read_modes(execute) == {(1, 1, 0)}
     # MPS has left nothing.
     assert list_plugins(api, DAEMON) == {}
-    assert execute("test ! -e /run/nvidia/mps && ! pgrep -f nvidia-cuda-mps && echo gone").strip() == "gone"
+    assert execute("test ! -e /run/nvidia/mps && ! pgrep -f '[n]vidia-cuda-mps' && echo gone").strip() == "gone"
 
 
 @pytest.mark.thorough
