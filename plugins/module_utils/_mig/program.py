@@ -8,10 +8,10 @@ from __future__ import annotations
 from .. import _commands, _program
 from .._config import files
 from .._driver import users
-from .._nvml import details, device, isolation, library, mig, model, partitions
+from .._nvml import details, device, isolation, library, mig, model, partitions, vgpu
 from . import apply, boot, cdi, holders, layout, plan, record
 
-IMPORTS = (_commands, files, users, details, device, isolation, library, mig, model, partitions)
+IMPORTS = (_commands, files, users, details, device, isolation, library, mig, model, partitions, vgpu)
 
 
 def build_program() -> bytes:
