@@ -265,7 +265,7 @@ def _connect(settings: Settings, node: Node, nodes: Iterable[Node]) -> None:
     """Set what a node loses when it stops: routes to the pods of the other nodes."""
     execute(node, "sysctl", "-qw", "net.ipv4.ip_forward=1")
     for other in nodes:
-        if other is not node:
+        if other.name != node.name:
             execute(
                 node, "ip", "route", "replace", f"{POD_NETWORK}.{other.number}.0/24", "via", settings.address(other)
             )
