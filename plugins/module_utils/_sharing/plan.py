@@ -67,9 +67,9 @@ def _describe(change: Change, blockers: Sequence[str], cluster: Cluster) -> dict
         "drain": change.drain,
         "preflight": [role] if role else [],
         "node_absent": [
-            *([NVIDIA_ROLE] if change.takes_plugin_off else []),
+            *([NVIDIA_ROLE] if change.takes_plugin_off or change.former_owner == NVIDIA_ROLE else []),
             *(each.node_role for each in change.leaves),
-            *([OPERATOR_ROLE] if change.sets_operator_labels and not change.to else []),
+            *([OPERATOR_ROLE] if change.removes_operator_labels else []),
         ],
         "node_present": [
             *([role] if role else []),
@@ -98,6 +98,7 @@ def _list_steps(change: Change, row: Mapping[str, Any]) -> list[str]:
         ("cordon", change.cordons),
         (f"drain of {row['drain']} pods", row["drain"] != "none"),
         *((f"leave {name}", True) for name in change.leaving),
+        (f"remove labels of {change.former_owner}", change.former_owner and change.to),
         (f"enter {row['to']}{name}", enters),
         ("uncordon", change.cordons),
     ]

@@ -170,6 +170,50 @@ def test_removal_takes_the_labels_of_this_collection_off():
     assert plan_one(left, cluster={"absent": True})["node_absent"] == [OPERATOR_ROLE]
 
 
+def owned_by(role):
+    return {"gpu-kubernetes/managed-labels": f'{{"{role}": {{"{CONFIG}": {{"set": "x", "was": null}}}}}}'}
+
+
+SLICED_AGAIN = {"request": Request(8)}
+#: The strategy of a node, the declared one, its parameters, and whether the label of the former owner leaves the node.
+HANDED_OVER = {
+    "other-count": ("time_slicing", "time_slicing", SLICED_AGAIN, True),
+    "other-strategy": ("time_slicing", "mps", {}, True),
+    "no-configuration": ("time_slicing", "exclusive", {}, True),
+    # Both owners may set the same value, so that the device plugin does not lose its configuration in between.
+    "same": ("time_slicing", "time_slicing", {}, False),
+    "undeclared": ("time_slicing", "", {}, False),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "parameters", "leaves"), HANDED_OVER.values(), ids=HANDED_OVER)
+def test_node_that_changes_its_owner_loses_the_labels_of_the_former_one(before, after, parameters, leaves):
+    def plan_with(parts, owner):
+        labelled = operated(before, parts=parts, annotations=owned_by(owner))
+        return plan_one(labelled, after, cluster=policy(), **parameters)
+
+    row = plan_with(["driver"], OPERATOR_ROLE)
+    assert (row["role"], row["labels"], OPERATOR_ROLE in row["node_absent"]) == ("k8s_device_plugin", {}, leaves)
+    assert ("remove labels of gpu_operator" in row["steps"]) is leaves
+    row = plan_with(ALL, "k8s_device_plugin")
+    assert (row["role"], row["node_absent"]) == (OPERATOR_ROLE, ["k8s_device_plugin"] if leaves else [])
+    # Those of the same owner are replaced, and do not leave before.
+    assert plan_with(ALL, OPERATOR_ROLE)["node_absent"] == []
+    row = plan_with(["driver"], "k8s_device_plugin")
+    assert OPERATOR_ROLE not in row["node_absent"]
+
+
+def test_labels_for_the_operator_leave_a_node_with_another_device_plugin():
+    row = plan_one(operated("mps", parts=[], annotations=OWNED), "gpushare", cluster=policy())
+    assert OPERATOR_ROLE in row["node_absent"]
+    row = plan_one(operated("mig", parts=[], annotations=OWNED), "exclusive", cluster=policy())
+    assert (row["node_absent"], row["mig_config"]) == ([OPERATOR_ROLE], "")
+    # Both have set labels, and the strategies are removed.
+    both = {"gpu-kubernetes/managed-labels": '{"gpu_operator": {}, "k8s_device_plugin": {}}'}
+    row = plan_one(operated("mps", annotations=both), cluster={"absent": True, **policy()})
+    assert row["node_absent"] == ["k8s_device_plugin", OPERATOR_ROLE]
+
+
 def test_layout_from_before_the_operator_is_left():
     row = plan_one(operated(), "exclusive", kept=["mig"], cluster=policy())
     assert (row["from"], row["node_absent"]) == (["mig"], ["mig"])
