@@ -75,6 +75,8 @@ class NodeState:
         # The roles by which earlier runs have set labels that device plugins read.
         record: str = (row.get("annotations") or {}).get(LABEL_RECORD, "")
         self.label_owners: Sequence[str] = [role for role in (OPERATOR_ROLE, NVIDIA_ROLE) if f'"{role}"' in record]
+        # The device plugins on the node, as namespace/owner; and by strategy, those that do not leave a node with its label.
+        self.plugins: Sequence[str] = row.get("unmanaged_plugins") or ()
         self.staying_plugins: Mapping[str, Sequence[str]] = row.get("staying_plugins") or {}
         # The reason of the node's maintenance; empty if it is in none.
         self.maintenance: str = (row.get("maintenance") or {}).get("reason") or ""

@@ -214,6 +214,17 @@ def test_labels_for_the_operator_leave_a_node_with_another_device_plugin():
     assert row["node_absent"] == ["k8s_device_plugin", OPERATOR_ROLE]
 
 
+def test_device_plugin_beside_that_of_the_operator_is_accepted_if_it_leaves():
+    plugins = ["gpu-operator/nvidia-device-plugin-daemonset"]
+    assert plan_one(operated(unmanaged_plugins=plugins), "exclusive", cluster=policy())["blockers"] == []
+    leaving = STRATEGIES["gpushare"].daemon_set
+    row = node("gpushare", gpu_operator=ALL, unmanaged_plugins=[*plugins, f"kube-system/{leaving}"])
+    assert plan_one(row, "exclusive", cluster=policy(), migrate=True)["blockers"] == []
+    # The removal takes it off.
+    both = operated(unmanaged_plugins=["kube-system/another"])
+    assert plan_one(both, cluster={"absent": True, **policy()})["blockers"] == []
+
+
 def test_layout_from_before_the_operator_is_left():
     row = plan_one(operated(), "exclusive", kept=["mig"], cluster=policy())
     assert (row["from"], row["node_absent"]) == (["mig"], ["mig"])
@@ -327,6 +338,20 @@ BLOCKED = {
         policy(),
         {},
         "deploys the device plugin here; set the node's label nvidia.com/gpu.deploy.device-plugin to false first.",
+    ),
+    "second-plugin": (
+        operated(unmanaged_plugins=["gpu-operator/nvidia-device-plugin-daemonset", "kube-system/another"]),
+        "exclusive",
+        policy(),
+        {},
+        "kube-system/another registers the same GPUs as the device plugin of NVIDIA's GPU Operator; remove it first (the playbook remove_gpu_nodes",
+    ),
+    "second-plugin-with-an-undeclared-strategy": (
+        operated(unmanaged_plugins=["kube-system/another"]),
+        "",
+        policy(),
+        {},
+        "kube-system/another registers the same GPUs",
     ),
     "label-of-others": ({**operated(), "labels": {CONFIG: "mine"}}, "mps", policy(), {}, "remove the label first"),
 }
