@@ -229,9 +229,7 @@ def read_sharing_state(cluster: Cluster, hosts: Mapping[str, str]) -> SharingSta
     configs = _read_configs(cluster) if own_names else {}
     operator = None
     if policy:
-        operator = OperatorState(
-            policy, _read_operator_configs(cluster, policy), {node: names[node] for node in operated}
-        )
+        operator = OperatorState(policy, _read_operator_configs(cluster, policy), names)
         configs = {**(operator.configs or {}), **configs}
     return SharingState(
         rows,

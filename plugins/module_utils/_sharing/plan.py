@@ -154,12 +154,14 @@ def _plan_operator(changes: Sequence[Change], cluster: Cluster) -> dict[str, Any
     names = dict(cluster.operator.config_names)
     setting = [change for change in changes if change.sets_operator_labels]
     names.update({change.host.node: change.operator_labels.get(LABEL, "") for change in setting})
+    names.update({change.host.node: change.config.name for change in changes if change.removes_operator_labels})
+    used = {*names.values(), cluster.operator.policy.default_config}
     return {
         "namespace": cluster.operator.policy.namespace,
         "config_map": cluster.operator.policy.config_map,
         "plugin_labels": PLUGIN_LABELS,
         "configured": list(CONFIGURED_PODS),
-        "unused": [key for key in sorted(cluster.operator.configs or ()) if key not in names.values()],
+        "unused": [key for key in sorted(cluster.operator.configs or ()) if key not in used],
     }
 
 

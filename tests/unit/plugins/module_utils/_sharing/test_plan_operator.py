@@ -154,6 +154,14 @@ def test_keys_that_no_node_names_afterwards_are_unused():
     }
     planned = plan([host("time_slicing")], [operated("time_slicing")], **cluster)
     assert planned["cluster"]["operator"]["unused"] == []
+    # Nodes without a label have the default of the ClusterPolicy.
+    cluster = policy([kept, former], names, default_config=former.name)
+    planned = plan([host("time_slicing", request=Request(8))], [operated("time_slicing")], **cluster)
+    assert planned["cluster"]["operator"]["unused"] == []
+    # A node that leaves the operator does not name its key afterwards.
+    left = operated("time_slicing", parts=[], annotations=owned_by(OPERATOR_ROLE))
+    planned = plan([host("exclusive")], [left], **policy([kept, former], names))
+    assert planned["cluster"]["operator"]["unused"] == [former.name]
 
 
 def test_removal_takes_the_labels_of_this_collection_off():
