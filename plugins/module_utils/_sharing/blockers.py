@@ -113,6 +113,11 @@ def _explain_config(change: Change, operator: OperatorState) -> str:
             f"{name} is requested, and the GPU Operator's feature discovery, which starts the daemon of MPS, does not run here; "
             f"{_explain_enabling('feature_discovery', policy)}"
         )
+    return _explain_config_map(change, operator)
+
+
+def _explain_config_map(change: Change, operator: OperatorState) -> str:
+    policy, name = operator.policy, change.to.name if change.to else ""
     if not change.config.name:
         return ""
     if not policy.config_map:
@@ -153,7 +158,7 @@ def _explain_mig(change: Change, operator: OperatorState) -> str:
             f"the GPU Operator's MIG manager could not apply {change.mig_config}; read its log (kubectl logs -n {policy.namespace} -l "
             f"app=nvidia-mig-manager), and to have it try again, remove the label first (kubectl label node {change.host.node} {MIG_LABEL}-)"
         )
-    return ""
+    return _explain_config_map(change, operator)
 
 
 def _find_claimed(change: Change, cluster: Cluster) -> str:

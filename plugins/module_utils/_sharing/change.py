@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Sequence
 
 from .catalogue import DRAINS, NVIDIA_ROLE, OWN_PLUGIN, STRATEGIES, WITH_NODE_ROLE, Strategy, matching, nvidia_resources
@@ -229,12 +229,14 @@ def _choose_for_operator(host: Host, node: NodeState, to: Strategy, policy: GpuO
     Where the operator has a configuration for all nodes, which is not known here, each declared strategy has one of its own.
     """
     is_declared = bool(host.strategy)
-    if to.mig:
+    is_named = bool(policy.default_config)
+    if to.mig and not is_named and (is_declared or not node.config):
         document = {"version": "v1", "flags": {"migStrategy": policy.mig_strategy}}
-        requested = host.mig_config if is_declared else ""
-        if is_declared or not node.config:
-            return NodeConfig("", document), requested or node.mig_config
+        return NodeConfig("", document), (host.mig_config if is_declared else "") or node.mig_config
     if not is_declared:
         return NodeConfig(node.config), node.mig_config
-    config = build_config(host.config, to, host.request, host.resource_name, named=bool(policy.default_config))
+    request = replace(host.request, mig_strategy=policy.mig_strategy) if to.mig else host.request
+    config = build_config(host.config, to, request, host.resource_name, named=is_named)
+    if to.mig:
+        return config, host.mig_config or node.mig_config
     return config, MIG_DISABLED if node.has_operator_mig else node.mig_config

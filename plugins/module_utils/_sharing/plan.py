@@ -33,9 +33,9 @@ def plan_sharing(
     there), ``leaves`` (those that leave it), ``kept`` (by strategy, the nodes that keep it), ``extenders`` (strategies whose extenders kube-scheduler
     has afterwards), ``scheduler_changes`` (whether this run sets them), ``plugin_configs`` (the nodes' own configurations, by name),
     ``nvidia_resources`` (of NVIDIA's device plugin, on nodes that share), ``operator`` and ``blockers``. ``operator`` is empty unless NVIDIA's GPU
-    Operator deploys device plugins; it has ``namespace``, ``config_map``, ``plugin_labels``, ``configured`` (the label app of pods that read the
-    ConfigMap) and ``unused`` (keys of this collection that no node names afterwards). Raises KeyError for an unknown strategy, and TypeError for an
-    unknown or missing field of a host.
+    Operator deploys device plugins; it has ``namespace``, ``config_map``, ``default_config`` (the key for nodes without a label, or empty),
+    ``plugin_labels``, ``configured`` (the label app of pods that read the ConfigMap) and ``unused`` (keys of this collection that no node names
+    afterwards). Raises KeyError for an unknown strategy, and TypeError for an unknown or missing field of a host.
     """
     states = {row["name"]: row for row in nodes}
     changes = [
@@ -92,7 +92,7 @@ def _list_steps(change: Change, row: Mapping[str, Any]) -> list[str]:
         or change.sets_operator_labels
         or (change.shares and not change.to.is_labelled(change.node.labels))
     )
-    name = change.config.name or (change.mig_config if change.by_operator and change.to and change.to.mig else "")
+    name = (change.by_operator and change.to and change.to.mig and change.mig_config) or change.config.name
     name = f" ({name})" if name else ""
     steps = [
         ("cordon", change.cordons),
@@ -160,6 +160,7 @@ def _plan_operator(changes: Sequence[Change], cluster: Cluster) -> dict[str, Any
         "namespace": cluster.operator.policy.namespace,
         "config_map": cluster.operator.policy.config_map,
         "plugin_labels": PLUGIN_LABELS,
+        "default_config": cluster.operator.policy.default_config,
         "configured": list(CONFIGURED_PODS),
         "unused": [key for key in sorted(cluster.operator.configs or ()) if key not in used],
     }

@@ -111,6 +111,28 @@ def test_declared_strategy_has_a_name_where_the_operator_has_a_default():
     assert plan_one(operated(), cluster=policy(default_config="any"))["node_present"] == []
 
 
+def test_mig_has_a_name_where_the_operator_has_a_default():
+    """The default may share GPUs in time, so that the device plugin would report more than the MIG devices."""
+    cluster = policy(default_config="any")
+    planned = plan([host("mig", **SLICES)], [operated()], **cluster)
+    [row] = planned["nodes"]
+    assert planned["cluster"]["operator"]["default_config"] == "any"
+    named = build_config({}, STRATEGIES["mig"], Request(mig_strategy="single"), named=True)
+    assert (row["config_name"], row["config"], row["blockers"]) == (named.name, named.document, [])
+    assert row["labels"] == {CONFIG: named.name, MIG: "all-1g.10gb"}
+    assert "enter mig (all-1g.10gb)" in row["steps"]
+    # The run that follows changes nothing.
+    after = {**operated("mig"), "labels": {**row["labels"], STATE: "success"}}
+    cluster = policy([named], default_config="any")
+    for declared in ("mig", ""):
+        row = plan_one(after, declared, cluster=cluster, **(SLICES if declared else {}))
+        assert (row["to"], row["node_present"], row["cordon"]) == ("mig", [], False)
+        assert (row["config_name"], row["labels"][MIG]) == (named.name, "all-1g.10gb")
+    # What the default declares is not known.
+    row = plan_one(operated("mig"), cluster=cluster)
+    assert (row["to"], row["config_name"], row["config"], row["node_present"]) == ("mig", "", {}, [])
+
+
 def test_interrupted_change_is_resumed():
     reason = reason_of(["exclusive"], "mig")
     for state in ("success", "pending"):
@@ -148,6 +170,7 @@ def test_keys_that_no_node_names_afterwards_are_unused():
     assert planned["cluster"]["operator"] == {
         "namespace": "gpu-operator",
         "config_map": "configs",
+        "default_config": "",
         "plugin_labels": {"app": "nvidia-device-plugin-daemonset"},
         "configured": ["nvidia-device-plugin-daemonset", "gpu-feature-discovery"],
         "unused": [former.name],
@@ -267,6 +290,13 @@ BLOCKED = {
         "mps",
         policy(None),
         {},
+        "create it (kubectl create configmap -n gpu-operator configs).",
+    ),
+    "config-map-missing-for-mig": (
+        operated(),
+        "mig",
+        policy(None, default_config="any"),
+        SLICES,
         "create it (kubectl create configmap -n gpu-operator configs).",
     ),
     "mps-with-mixed-mig": (
