@@ -49,10 +49,14 @@ ANY_PLUGIN = Query(plugin_labels={})
 
 
 class Survey(NamedTuple):
-    """Reports on the nodes, and ``{name, schedulable, maintenance}`` of other nodes that were read and are in maintenance."""
+    """Reports on the nodes, and ``{name, schedulable, maintenance}`` of other nodes that were read and are in maintenance.
+
+    ``operator_plugins`` is whether NVIDIA's GPU Operator deploys device plugins in the cluster, and false where its ClusterPolicy is not read.
+    """
 
     reports: list[NodeReport]
     others_in_maintenance: list[dict[str, Any]]
+    operator_plugins: bool = False
 
 
 def survey_nodes(
@@ -93,7 +97,8 @@ def survey_nodes(
             evidence=_collect_for_reports(cluster, query, reports, pods),
             operator=operator,
         )
-    return Survey(reports, _find_others_in_maintenance(nodes, {report.name for report in reports}))
+    others = _find_others_in_maintenance(nodes, {report.name for report in reports})
+    return Survey(reports, others, operator is not None and "device_plugin" in operator.enabled)
 
 
 def _find_others_in_maintenance(nodes: Iterable[Object], reported: Collection[str]) -> list[dict[str, Any]]:
