@@ -119,7 +119,7 @@ others_in_maintenance:
 operator_plugins:
   description:
     - Whether NVIDIA's GPU Operator deploys device plugins in the cluster, on the reported nodes or on others.
-    - V(false) unless a reported node has a label C(nvidia.com/gpu.deploy.*).
+    - V(false) unless a reported node has a label C(nvidia.com/gpu.deploy.*), and with O(wait).
   returned: always
   type: bool
 ok:
@@ -198,7 +198,7 @@ nodes:
       description:
         - The parts that NVIDIA's GPU Operator runs on the node by its ClusterPolicy, of V(driver), V(toolkit), V(device_plugin),
           V(feature_discovery) and V(mig_manager).
-        - Read if a reported node has a label C(nvidia.com/gpu.deploy.*).
+        - Read if a reported node has a label C(nvidia.com/gpu.deploy.*). Empty with O(wait).
       type: list
       elements: str
     container_runtime_version:

@@ -69,7 +69,7 @@ def survey_nodes(
     """Return the survey, once all nodes are as expected or the time is over; at once without *wait*. Raises ApiError.
 
     A server that cannot be reached is retried until then. ``explain`` reads a log for each node that is not as expected.
-    The ClusterPolicy is read if a node has a label of NVIDIA's GPU Operator.
+    The ClusterPolicy is read if a node has a label of NVIDIA's GPU Operator, and not with *wait*: what waits has read it before.
     """
     while wait and not wait.over:
         try:
@@ -82,7 +82,7 @@ def survey_nodes(
         wait.pause()
     nodes = read_nodes(cluster, expected)
     pods = _list_pods(cluster, nodes if expected and len(expected) == 1 else [])
-    is_operated = any(
+    is_operated = wait is None and any(
         has_operator_label(get_labels(node)) for node in nodes if expected is None or get_name(node) in expected
     )
     operator = read_operator(cluster.cluster_policies()) if is_operated else None

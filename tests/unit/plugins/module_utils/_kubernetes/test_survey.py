@@ -152,6 +152,9 @@ def test_survey_nodes_reads_the_cluster_policy_if_a_reported_node_has_a_label_of
     assert cluster.calls.count("cluster_policies") == 1
     [report] = survey_nodes(cluster, QUERY, {"w3": 0}).reports
     assert (report.gpu_operator, cluster.calls.count("cluster_policies")) == ([], 1)
+    # What waits has read it before.
+    [report] = survey_nodes(cluster, QUERY, {"w1": 0}, start_wait(10)[0]).reports
+    assert (report.gpu_operator, cluster.calls.count("cluster_policies")) == ([], 1)
     # An operator that was removed has left its labels, and one without device plugins sets them.
     for policies in ([], [{"spec": {"devicePlugin": {"enabled": False}}}]):
         cluster.policies = policies
