@@ -116,6 +116,12 @@ others_in_maintenance:
       description: The same as RV(nodes[].maintenance).
       type: dict
   sample: []
+operator_plugins:
+  description:
+    - Whether NVIDIA's GPU Operator deploys device plugins in the cluster, on the reported nodes or on others.
+    - V(false) unless a reported node has a label C(nvidia.com/gpu.deploy.*), and with O(wait).
+  returned: always
+  type: bool
 ok:
   description: Whether all reported nodes are as expected.
   returned: always
@@ -192,7 +198,7 @@ nodes:
       description:
         - The parts that NVIDIA's GPU Operator runs on the node by its ClusterPolicy, of V(driver), V(toolkit), V(device_plugin),
           V(feature_discovery) and V(mig_manager).
-        - Read if a reported node has a label C(nvidia.com/gpu.deploy.*).
+        - Read if a reported node has a label C(nvidia.com/gpu.deploy.*). Empty with O(wait).
       type: list
       elements: str
     container_runtime_version:
@@ -295,16 +301,17 @@ def main() -> None:
     pause = max(1, params["wait_sleep"])
     wait = Wait(Timing(), params["wait_timeout"], pause, pause) if params["wait"] else None
     try:
-        reports, others = survey_nodes(cluster, query, expected, wait, params["explain"])
+        survey = survey_nodes(cluster, query, expected, wait, params["explain"])
     except ApiError as error:
         module.fail_json(msg=str(error))
     result = {
-        "ok": all(report.ok for report in reports),
-        "nodes": [report.as_dict() for report in reports],
-        "others_in_maintenance": others,
+        "ok": all(report.ok for report in survey.reports),
+        "nodes": [report.as_dict() for report in survey.reports],
+        "others_in_maintenance": survey.others_in_maintenance,
+        "operator_plugins": survey.operator_plugins,
     }
     if params["wait"] and not result["ok"]:
-        wrong = "; ".join(f"node {report.name}: {report.reason}" for report in reports if not report.ok)
+        wrong = "; ".join(f"node {report.name}: {report.reason}" for report in survey.reports if not report.ok)
         module.fail_json(
             msg=f"After {params['wait_timeout']} s, the nodes lack allocatable {params['resource_name']}: {wrong}.",
             **result,

@@ -49,10 +49,14 @@ ANY_PLUGIN = Query(plugin_labels={})
 
 
 class Survey(NamedTuple):
-    """Reports on the nodes, and ``{name, schedulable, maintenance}`` of other nodes that were read and are in maintenance."""
+    """Reports on the nodes, and ``{name, schedulable, maintenance}`` of other nodes that were read and are in maintenance.
+
+    ``operator_plugins`` is whether NVIDIA's GPU Operator deploys device plugins in the cluster, and false where its ClusterPolicy is not read.
+    """
 
     reports: list[NodeReport]
     others_in_maintenance: list[dict[str, Any]]
+    operator_plugins: bool = False
 
 
 def survey_nodes(
@@ -65,7 +69,7 @@ def survey_nodes(
     """Return the survey, once all nodes are as expected or the time is over; at once without *wait*. Raises ApiError.
 
     A server that cannot be reached is retried until then. ``explain`` reads a log for each node that is not as expected.
-    The ClusterPolicy is read if a node has a label of NVIDIA's GPU Operator.
+    The ClusterPolicy is read if a node has a label of NVIDIA's GPU Operator, and not with *wait*: what waits has read it before.
     """
     while wait and not wait.over:
         try:
@@ -78,7 +82,7 @@ def survey_nodes(
         wait.pause()
     nodes = read_nodes(cluster, expected)
     pods = _list_pods(cluster, nodes if expected and len(expected) == 1 else [])
-    is_operated = any(
+    is_operated = wait is None and any(
         has_operator_label(get_labels(node)) for node in nodes if expected is None or get_name(node) in expected
     )
     operator = read_operator(cluster.cluster_policies()) if is_operated else None
@@ -93,7 +97,8 @@ def survey_nodes(
             evidence=_collect_for_reports(cluster, query, reports, pods),
             operator=operator,
         )
-    return Survey(reports, _find_others_in_maintenance(nodes, {report.name for report in reports}))
+    others = _find_others_in_maintenance(nodes, {report.name for report in reports})
+    return Survey(reports, others, operator is not None and "device_plugin" in operator.enabled)
 
 
 def _find_others_in_maintenance(nodes: Iterable[Object], reported: Collection[str]) -> list[dict[str, Any]]:
@@ -229,9 +234,7 @@ def read_sharing_state(cluster: Cluster, hosts: Mapping[str, str]) -> SharingSta
     configs = _read_configs(cluster) if own_names else {}
     operator = None
     if policy:
-        operator = OperatorState(
-            policy, _read_operator_configs(cluster, policy), {node: names[node] for node in operated}
-        )
+        operator = OperatorState(policy, _read_operator_configs(cluster, policy), names)
         configs = {**(operator.configs or {}), **configs}
     return SharingState(
         rows,

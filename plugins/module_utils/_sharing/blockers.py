@@ -26,6 +26,7 @@ def find_on_node(change: Change, cluster: Cluster) -> list[str]:
             _find_operator_switch(change, cluster),
             _find_claimed(change, cluster),
             _find_plugins(change, cluster),
+            _find_second_plugin(change, cluster),
         ]
     return [sentence for sentence in found if sentence]
 
@@ -112,6 +113,11 @@ def _explain_config(change: Change, operator: OperatorState) -> str:
             f"{name} is requested, and the GPU Operator's feature discovery, which starts the daemon of MPS, does not run here; "
             f"{_explain_enabling('feature_discovery', policy)}"
         )
+    return _explain_config_map(change, operator)
+
+
+def _explain_config_map(change: Change, operator: OperatorState) -> str:
+    policy, name = operator.policy, change.to.name if change.to else ""
     if not change.config.name:
         return ""
     if not policy.config_map:
@@ -152,7 +158,7 @@ def _explain_mig(change: Change, operator: OperatorState) -> str:
             f"the GPU Operator's MIG manager could not apply {change.mig_config}; read its log (kubectl logs -n {policy.namespace} -l "
             f"app=nvidia-mig-manager), and to have it try again, remove the label first (kubectl label node {change.host.node} {MIG_LABEL}-)"
         )
-    return ""
+    return _explain_config_map(change, operator)
 
 
 def _find_claimed(change: Change, cluster: Cluster) -> str:
@@ -178,6 +184,21 @@ def _find_plugins(change: Change, cluster: Cluster) -> str:
         "(kube-system/nvidia-device-plugin-daemonset), adopt it with the playbooks label_gpu_nodes and deploy_device_plugin, the second with "
         f"-e k8s_device_plugin_adopt=true -e gpu_sharing_strategy=exclusive, because it skips hosts that declare {change.own.name}; or give it a node "
         "affinity that keeps it off such nodes, or remove it."
+    )
+
+
+def _find_second_plugin(change: Change, cluster: Cluster) -> str:
+    """Return the blocker of device plugins beside that of the GPU Operator. Those of strategies that leave the node do not stay."""
+    if not change.by_operator or not cluster.operator:
+        return ""
+    leaving = {cluster.plugin_of(row) for row in change.leaves}
+    own = f"{cluster.operator.policy.namespace}/"
+    found = [name for name in change.node.plugins if name not in leaving and not name.startswith(own)]
+    if not found:
+        return ""
+    return (
+        f"{change.host.where}: {', '.join(found)} registers the same GPUs as the device plugin of NVIDIA's GPU Operator; remove it first (the playbook "
+        f"remove_gpu_nodes with the tag device_plugin, if this collection has deployed it), {_BY_OWN_PLUGIN}."
     )
 
 

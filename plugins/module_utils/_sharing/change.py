@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Sequence
 
-from .catalogue import DRAINS, OWN_PLUGIN, STRATEGIES, WITH_NODE_ROLE, Strategy, matching, nvidia_resources
-from .gpu_operator import MIG_DISABLED, MIG_LABEL, GpuOperator
+from .catalogue import DRAINS, NVIDIA_ROLE, OWN_PLUGIN, STRATEGIES, WITH_NODE_ROLE, Strategy, matching, nvidia_resources
+from .gpu_operator import MIG_DISABLED, MIG_LABEL, OPERATOR_ROLE, GpuOperator
 from .node_state import Cluster, Host, NodeState
 from .plugin_config import LABEL, NodeConfig, build_config, read_configured, strategy_of_name
 
@@ -73,7 +73,7 @@ class Change:
     def sets_operator_labels(self) -> bool:
         """Return whether the labels for the operator change, also after an interrupted change, or are removed."""
         if self.to is None:
-            return self.node.has_operator_labels
+            return OPERATOR_ROLE in self.node.label_owners
         return self.by_operator and (((self.changes or self.lacks_key) and self.serves) or self.node.is_changing)
 
     @property
@@ -83,6 +83,21 @@ class Change:
             return {}
         labels = {LABEL: self.config.name, MIG_LABEL: self.mig_config}
         return {label: value for label, value in labels.items() if value}
+
+    @property
+    def former_owner(self) -> str:
+        """Return the role whose labels leave a node that the operator takes over, or leaves; empty if there are none.
+
+        A configuration that keeps its name keeps the label, which both roles may set to the same value.
+        """
+        owner = NVIDIA_ROLE if self.by_operator else OPERATOR_ROLE
+        is_kept = self.to is not None and self.node.config == self.config.name != ""
+        return owner if owner in self.node.label_owners and not is_kept else ""
+
+    @property
+    def removes_operator_labels(self) -> bool:
+        """Return whether the labels for the operator leave the node, and none follow."""
+        return self.former_owner == OPERATOR_ROLE or (self.to is None and self.sets_operator_labels)
 
     @property
     def awaits_mig(self) -> bool:
@@ -156,7 +171,7 @@ def plan_change(host: Host, node: NodeState, cluster: Cluster) -> Change:
     if cluster.absent:
         # Declared ones too: an interrupted first deployment has left objects in the cluster, and nothing on nodes.
         present = [row for row in WITH_NODE_ROLE if node.has(row) or row in (declared, *node.changing)]
-        removed = _observe(host, node) if node.by_operator and node.has_operator_labels else None
+        removed = _observe(host, node) if node.by_operator and OPERATOR_ROLE in node.label_owners else None
         return Change(host, node, None, _list_leaving(host, node, present), removed, ())
     served = next((row for row in OWN_PLUGIN if node.is_served_by(row)), None) or strategy_of_name(node.config)
     to = declared or served or _observe(host, node)
@@ -214,12 +229,14 @@ def _choose_for_operator(host: Host, node: NodeState, to: Strategy, policy: GpuO
     Where the operator has a configuration for all nodes, which is not known here, each declared strategy has one of its own.
     """
     is_declared = bool(host.strategy)
-    if to.mig:
+    is_named = bool(policy.default_config)
+    if to.mig and not is_named and (is_declared or not node.config):
         document = {"version": "v1", "flags": {"migStrategy": policy.mig_strategy}}
-        requested = host.mig_config if is_declared else ""
-        if is_declared or not node.config:
-            return NodeConfig("", document), requested or node.mig_config
+        return NodeConfig("", document), (host.mig_config if is_declared else "") or node.mig_config
     if not is_declared:
         return NodeConfig(node.config), node.mig_config
-    config = build_config(host.config, to, host.request, host.resource_name, named=bool(policy.default_config))
+    request = replace(host.request, mig_strategy=policy.mig_strategy) if to.mig else host.request
+    config = build_config(host.config, to, request, host.resource_name, named=is_named)
+    if to.mig:
+        return config, host.mig_config or node.mig_config
     return config, MIG_DISABLED if node.has_operator_mig else node.mig_config

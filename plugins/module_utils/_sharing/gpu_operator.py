@@ -91,7 +91,7 @@ class OperatorState:
     """The operator, and what is in the cluster of its device plugin's configurations.
 
     ``configs`` are those of this collection in its ConfigMap, by their keys; None if the ConfigMap does not exist. ``config_names`` are the
-    keys that nodes with its device plugin name, or empty texts.
+    keys that nodes name, or empty texts: of all nodes, because a part of the operator may read a key where its device plugin does not run.
     """
 
     policy: GpuOperator

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Iterable, Mapping, Sequence
 
-from .catalogue import WITH_NODE_ROLE, Strategy, matching
+from .catalogue import NVIDIA_ROLE, WITH_NODE_ROLE, Strategy, matching
 from .gpu_operator import MIG_DISABLED, MIG_LABEL, MIG_STATE_LABEL, OPERATOR_ROLE, OperatorState
 from .plugin_config import LABEL, Request, strategy_of_name
 
@@ -69,10 +69,14 @@ class NodeState:
         # The parts that NVIDIA's GPU Operator runs on the node, and whether the device plugin is one of them.
         self.operated: Sequence[str] = row.get("gpu_operator") or ()
         self.by_operator: bool = "device_plugin" in self.operated
-        # The configuration that the MIG manager is to apply, and how far it is. Whether an earlier run has set labels for the operator.
+        # The configuration that the MIG manager is to apply, and how far it is.
         self.mig_config: str = self.labels.get(MIG_LABEL, "")
         self.mig_state: str = self.labels.get(MIG_STATE_LABEL, "")
-        self.has_operator_labels: bool = f'"{OPERATOR_ROLE}"' in (row.get("annotations") or {}).get(LABEL_RECORD, "")
+        # The roles by which earlier runs have set labels that device plugins read.
+        record: str = (row.get("annotations") or {}).get(LABEL_RECORD, "")
+        self.label_owners: Sequence[str] = [role for role in (OPERATOR_ROLE, NVIDIA_ROLE) if f'"{role}"' in record]
+        # The device plugins on the node, as namespace/owner; and by strategy, those that do not leave a node with its label.
+        self.plugins: Sequence[str] = row.get("unmanaged_plugins") or ()
         self.staying_plugins: Mapping[str, Sequence[str]] = row.get("staying_plugins") or {}
         # The reason of the node's maintenance; empty if it is in none.
         self.maintenance: str = (row.get("maintenance") or {}).get("reason") or ""

@@ -33,9 +33,9 @@ def plan_sharing(
     there), ``leaves`` (those that leave it), ``kept`` (by strategy, the nodes that keep it), ``extenders`` (strategies whose extenders kube-scheduler
     has afterwards), ``scheduler_changes`` (whether this run sets them), ``plugin_configs`` (the nodes' own configurations, by name),
     ``nvidia_resources`` (of NVIDIA's device plugin, on nodes that share), ``operator`` and ``blockers``. ``operator`` is empty unless NVIDIA's GPU
-    Operator deploys device plugins; it has ``namespace``, ``config_map``, ``plugin_labels``, ``configured`` (the label app of pods that read the
-    ConfigMap) and ``unused`` (keys of this collection that no node names afterwards). Raises KeyError for an unknown strategy, and TypeError for an
-    unknown or missing field of a host.
+    Operator deploys device plugins; it has ``namespace``, ``config_map``, ``default_config`` (the key for nodes without a label, or empty),
+    ``plugin_labels``, ``configured`` (the label app of pods that read the ConfigMap) and ``unused`` (keys of this collection that no node names
+    afterwards). Raises KeyError for an unknown strategy, and TypeError for an unknown or missing field of a host.
     """
     states = {row["name"]: row for row in nodes}
     changes = [
@@ -67,9 +67,9 @@ def _describe(change: Change, blockers: Sequence[str], cluster: Cluster) -> dict
         "drain": change.drain,
         "preflight": [role] if role else [],
         "node_absent": [
-            *([NVIDIA_ROLE] if change.takes_plugin_off else []),
+            *([NVIDIA_ROLE] if change.takes_plugin_off or change.former_owner == NVIDIA_ROLE else []),
             *(each.node_role for each in change.leaves),
-            *([OPERATOR_ROLE] if change.sets_operator_labels and not change.to else []),
+            *([OPERATOR_ROLE] if change.removes_operator_labels else []),
         ],
         "node_present": [
             *([role] if role else []),
@@ -92,12 +92,13 @@ def _list_steps(change: Change, row: Mapping[str, Any]) -> list[str]:
         or change.sets_operator_labels
         or (change.shares and not change.to.is_labelled(change.node.labels))
     )
-    name = change.config.name or (change.mig_config if change.by_operator and change.to and change.to.mig else "")
+    name = (change.by_operator and change.to and change.to.mig and change.mig_config) or change.config.name
     name = f" ({name})" if name else ""
     steps = [
         ("cordon", change.cordons),
         (f"drain of {row['drain']} pods", row["drain"] != "none"),
         *((f"leave {name}", True) for name in change.leaving),
+        (f"remove labels of {change.former_owner}", change.former_owner and change.to),
         (f"enter {row['to']}{name}", enters),
         ("uncordon", change.cordons),
     ]
@@ -153,12 +154,15 @@ def _plan_operator(changes: Sequence[Change], cluster: Cluster) -> dict[str, Any
     names = dict(cluster.operator.config_names)
     setting = [change for change in changes if change.sets_operator_labels]
     names.update({change.host.node: change.operator_labels.get(LABEL, "") for change in setting})
+    names.update({change.host.node: change.config.name for change in changes if change.removes_operator_labels})
+    used = {*names.values(), cluster.operator.policy.default_config}
     return {
         "namespace": cluster.operator.policy.namespace,
         "config_map": cluster.operator.policy.config_map,
         "plugin_labels": PLUGIN_LABELS,
+        "default_config": cluster.operator.policy.default_config,
         "configured": list(CONFIGURED_PODS),
-        "unused": [key for key in sorted(cluster.operator.configs or ()) if key not in names.values()],
+        "unused": [key for key in sorted(cluster.operator.configs or ()) if key not in used],
     }
 
 

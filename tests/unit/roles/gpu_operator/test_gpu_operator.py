@@ -235,3 +235,24 @@ def test_failed_mig_manager_is_reported_and_refused_until_its_label_is_gone(run_
     assert failed.startswith(cause)
     assert refused.startswith(cause)
     assert "kubectl label node parted nvidia.com/mig.config-" in refused
+
+
+#: The name of a node's configuration, the configuration, the operator's default for nodes without a name, and whether the devices are known.
+CONFIGURATIONS = {
+    "none": ("", {}, "", True),
+    "default-of-others": ("", {}, "any", False),
+    "name-of-others": ("mine", {}, "", False),
+    "own": ("exclusive-0123abcd", {"version": "v1"}, "any", True),
+}
+
+
+def test_devices_of_configurations_of_others_are_not_known(evaluate_role):
+    hosts = {
+        name: {
+            "gpu_sharing_node_plan": {"config_name": config_name, "config": config},
+            "gpu_sharing_plan": {"cluster": {"operator": {"default_config": default}}},
+        }
+        for name, (config_name, config, default, _known) in CONFIGURATIONS.items()
+    }
+    found = evaluate_role("gpu_operator", hosts, "__gpu_operator_is_known")
+    assert found == {name: row[-1] for name, row in CONFIGURATIONS.items()}

@@ -124,14 +124,15 @@ def test_plugin_keeps_off_nodes_with_that_of_the_gpu_operator(evaluate_role):
         # The labels stay where the ClusterPolicy deploys no device plugin.
         "disabled": {"gpu_sharing_plan": {"cluster": {"operator": {}}}},
         "unplanned": {},
+        # The role without a plan.
+        "alone": {"__k8s_device_plugin_before": {"operator_plugins": True}},
+        "alone-disabled": {"__k8s_device_plugin_before": {"operator_plugins": False}},
     }
     terms = "__k8s_device_plugin_affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
     found = evaluate_role("k8s_device_plugin", hosts, terms, task=load)
     values = ["true", "paused-for-mig-change", "paused-for-driver-upgrade"]
-    [term] = found["operated"]
-    assert [each for each in term["matchExpressions"] if each["key"] == label] == [
-        {"key": label, "operator": "NotIn", "values": values}
-    ]
-    assert [each["key"] for name in ("disabled", "unplanned") for each in found[name][0]["matchExpressions"]].count(
-        label
-    ) == 0
+    kept_off = {
+        name: [each for each in term["matchExpressions"] if each["key"] == label] for name, [term] in found.items()
+    }
+    expected = [{"key": label, "operator": "NotIn", "values": values}]
+    assert kept_off == {name: expected if name in ("operated", "alone") else [] for name in hosts}

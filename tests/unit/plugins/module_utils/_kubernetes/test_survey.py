@@ -140,7 +140,11 @@ def test_survey_nodes_reads_the_cluster_policy_if_a_reported_node_has_a_label_of
     label = "nvidia.com/gpu.deploy.device-plugin"
     cluster = FakeCluster([node("w1", labels={label: "true"}), node("w2", labels={label: "false"}), node("w3")])
     cluster.policies = [{"spec": {"driver": {"enabled": False}}}]
-    reports = survey_nodes(cluster, QUERY, {"w1": 0, "w2": 0}).reports
+    reports, _others, operator_plugins = survey_nodes(cluster, QUERY, {"w1": 0, "w2": 0})
+    assert operator_plugins
+    # Also for a node without the operator's device plugin.
+    assert survey_nodes(cluster, QUERY, {"w2": 0}).operator_plugins
+    cluster.calls.remove("cluster_policies")
     assert [report.gpu_operator for report in reports] == [
         ["toolkit", "device_plugin", "feature_discovery", "mig_manager"],
         ["toolkit", "feature_discovery", "mig_manager"],
@@ -148,6 +152,11 @@ def test_survey_nodes_reads_the_cluster_policy_if_a_reported_node_has_a_label_of
     assert cluster.calls.count("cluster_policies") == 1
     [report] = survey_nodes(cluster, QUERY, {"w3": 0}).reports
     assert (report.gpu_operator, cluster.calls.count("cluster_policies")) == ([], 1)
-    # An operator that was removed has left its labels.
-    cluster.policies = []
-    assert survey_nodes(cluster, QUERY, {"w1": 0}).reports[0].gpu_operator == []
+    # What waits has read it before.
+    [report] = survey_nodes(cluster, QUERY, {"w1": 0}, start_wait(10)[0]).reports
+    assert (report.gpu_operator, cluster.calls.count("cluster_policies")) == ([], 1)
+    # An operator that was removed has left its labels, and one without device plugins sets them.
+    for policies in ([], [{"spec": {"devicePlugin": {"enabled": False}}}]):
+        cluster.policies = policies
+        [report], _others, operator_plugins = survey_nodes(cluster, QUERY, {"w1": 0})
+        assert ("device_plugin" in report.gpu_operator, operator_plugins) == (False, False)

@@ -85,7 +85,8 @@ def test_configurations_of_the_gpu_operator_are_read_from_its_config_map(exists:
     assert state.operator.configs == ({config.name: config.document} if exists else None)
     # Its own device plugin has neither these configurations nor these nodes.
     assert (state.config_names, state.labelled["mps"]) == ({"w2": config.name}, ["w2"])
-    assert state.operator.config_names == {"w1": config.name, "w3": ""}
+    # Feature discovery of the operator reads the key also where its device plugin does not run.
+    assert state.operator.config_names == {"w1": config.name, "w2": config.name, "w3": ""}
     assert (config.name in state.configs) is exists
     assert requested == [("v1", "ConfigMap", "labels"), ("v1", "ConfigMap", "configs", "nvidia")]
     assert [("device_plugin" in row["gpu_operator"]) for row in state.nodes] == [True, False]

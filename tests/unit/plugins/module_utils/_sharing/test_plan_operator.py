@@ -111,6 +111,28 @@ def test_declared_strategy_has_a_name_where_the_operator_has_a_default():
     assert plan_one(operated(), cluster=policy(default_config="any"))["node_present"] == []
 
 
+def test_mig_has_a_name_where_the_operator_has_a_default():
+    """The default may share GPUs in time, so that the device plugin would report more than the MIG devices."""
+    cluster = policy(default_config="any")
+    planned = plan([host("mig", **SLICES)], [operated()], **cluster)
+    [row] = planned["nodes"]
+    assert planned["cluster"]["operator"]["default_config"] == "any"
+    named = build_config({}, STRATEGIES["mig"], Request(mig_strategy="single"), named=True)
+    assert (row["config_name"], row["config"], row["blockers"]) == (named.name, named.document, [])
+    assert row["labels"] == {CONFIG: named.name, MIG: "all-1g.10gb"}
+    assert "enter mig (all-1g.10gb)" in row["steps"]
+    # The run that follows changes nothing.
+    after = {**operated("mig"), "labels": {**row["labels"], STATE: "success"}}
+    cluster = policy([named], default_config="any")
+    for declared in ("mig", ""):
+        row = plan_one(after, declared, cluster=cluster, **(SLICES if declared else {}))
+        assert (row["to"], row["node_present"], row["cordon"]) == ("mig", [], False)
+        assert (row["config_name"], row["labels"][MIG]) == (named.name, "all-1g.10gb")
+    # What the default declares is not known.
+    row = plan_one(operated("mig"), cluster=cluster)
+    assert (row["to"], row["config_name"], row["config"], row["node_present"]) == ("mig", "", {}, [])
+
+
 def test_interrupted_change_is_resumed():
     reason = reason_of(["exclusive"], "mig")
     for state in ("success", "pending"):
@@ -148,12 +170,21 @@ def test_keys_that_no_node_names_afterwards_are_unused():
     assert planned["cluster"]["operator"] == {
         "namespace": "gpu-operator",
         "config_map": "configs",
+        "default_config": "",
         "plugin_labels": {"app": "nvidia-device-plugin-daemonset"},
         "configured": ["nvidia-device-plugin-daemonset", "gpu-feature-discovery"],
         "unused": [former.name],
     }
     planned = plan([host("time_slicing")], [operated("time_slicing")], **cluster)
     assert planned["cluster"]["operator"]["unused"] == []
+    # Nodes without a label have the default of the ClusterPolicy.
+    cluster = policy([kept, former], names, default_config=former.name)
+    planned = plan([host("time_slicing", request=Request(8))], [operated("time_slicing")], **cluster)
+    assert planned["cluster"]["operator"]["unused"] == []
+    # A node that leaves the operator does not name its key afterwards.
+    left = operated("time_slicing", parts=[], annotations=owned_by(OPERATOR_ROLE))
+    planned = plan([host("exclusive")], [left], **policy([kept, former], names))
+    assert planned["cluster"]["operator"]["unused"] == [former.name]
 
 
 def test_removal_takes_the_labels_of_this_collection_off():
@@ -168,6 +199,61 @@ def test_removal_takes_the_labels_of_this_collection_off():
     # The operator is gone, and its labels are still there.
     left = {**operated("exclusive", parts=[], annotations=OWNED)}
     assert plan_one(left, cluster={"absent": True})["node_absent"] == [OPERATOR_ROLE]
+
+
+def owned_by(role):
+    return {"gpu-kubernetes/managed-labels": f'{{"{role}": {{"{CONFIG}": {{"set": "x", "was": null}}}}}}'}
+
+
+SLICED_AGAIN = {"request": Request(8)}
+#: The strategy of a node, the declared one, its parameters, and whether the label of the former owner leaves the node.
+HANDED_OVER = {
+    "other-count": ("time_slicing", "time_slicing", SLICED_AGAIN, True),
+    "other-strategy": ("time_slicing", "mps", {}, True),
+    "no-configuration": ("time_slicing", "exclusive", {}, True),
+    # Both owners may set the same value, so that the device plugin does not lose its configuration in between.
+    "same": ("time_slicing", "time_slicing", {}, False),
+    "undeclared": ("time_slicing", "", {}, False),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "parameters", "leaves"), HANDED_OVER.values(), ids=HANDED_OVER)
+def test_node_that_changes_its_owner_loses_the_labels_of_the_former_one(before, after, parameters, leaves):
+    def plan_with(parts, owner):
+        labelled = operated(before, parts=parts, annotations=owned_by(owner))
+        return plan_one(labelled, after, cluster=policy(), **parameters)
+
+    row = plan_with(["driver"], OPERATOR_ROLE)
+    assert (row["role"], row["labels"], OPERATOR_ROLE in row["node_absent"]) == ("k8s_device_plugin", {}, leaves)
+    assert ("remove labels of gpu_operator" in row["steps"]) is leaves
+    row = plan_with(ALL, "k8s_device_plugin")
+    assert (row["role"], row["node_absent"]) == (OPERATOR_ROLE, ["k8s_device_plugin"] if leaves else [])
+    # Those of the same owner are replaced, and do not leave before.
+    assert plan_with(ALL, OPERATOR_ROLE)["node_absent"] == []
+    row = plan_with(["driver"], "k8s_device_plugin")
+    assert OPERATOR_ROLE not in row["node_absent"]
+
+
+def test_labels_for_the_operator_leave_a_node_with_another_device_plugin():
+    row = plan_one(operated("mps", parts=[], annotations=OWNED), "gpushare", cluster=policy())
+    assert OPERATOR_ROLE in row["node_absent"]
+    row = plan_one(operated("mig", parts=[], annotations=OWNED), "exclusive", cluster=policy())
+    assert (row["node_absent"], row["mig_config"]) == ([OPERATOR_ROLE], "")
+    # Both have set labels, and the strategies are removed.
+    both = {"gpu-kubernetes/managed-labels": '{"gpu_operator": {}, "k8s_device_plugin": {}}'}
+    row = plan_one(operated("mps", annotations=both), cluster={"absent": True, **policy()})
+    assert row["node_absent"] == ["k8s_device_plugin", OPERATOR_ROLE]
+
+
+def test_device_plugin_beside_that_of_the_operator_is_accepted_if_it_leaves():
+    plugins = ["gpu-operator/nvidia-device-plugin-daemonset"]
+    assert plan_one(operated(unmanaged_plugins=plugins), "exclusive", cluster=policy())["blockers"] == []
+    leaving = STRATEGIES["gpushare"].daemon_set
+    row = node("gpushare", gpu_operator=ALL, unmanaged_plugins=[*plugins, f"kube-system/{leaving}"])
+    assert plan_one(row, "exclusive", cluster=policy(), migrate=True)["blockers"] == []
+    # The removal takes it off.
+    both = operated(unmanaged_plugins=["kube-system/another"])
+    assert plan_one(both, cluster={"absent": True, **policy()})["blockers"] == []
 
 
 def test_layout_from_before_the_operator_is_left():
@@ -204,6 +290,13 @@ BLOCKED = {
         "mps",
         policy(None),
         {},
+        "create it (kubectl create configmap -n gpu-operator configs).",
+    ),
+    "config-map-missing-for-mig": (
+        operated(),
+        "mig",
+        policy(None, default_config="any"),
+        SLICES,
         "create it (kubectl create configmap -n gpu-operator configs).",
     ),
     "mps-with-mixed-mig": (
@@ -283,6 +376,20 @@ BLOCKED = {
         policy(),
         {},
         "deploys the device plugin here; set the node's label nvidia.com/gpu.deploy.device-plugin to false first.",
+    ),
+    "second-plugin": (
+        operated(unmanaged_plugins=["gpu-operator/nvidia-device-plugin-daemonset", "kube-system/another"]),
+        "exclusive",
+        policy(),
+        {},
+        "kube-system/another registers the same GPUs as the device plugin of NVIDIA's GPU Operator; remove it first (the playbook remove_gpu_nodes",
+    ),
+    "second-plugin-with-an-undeclared-strategy": (
+        operated(unmanaged_plugins=["kube-system/another"]),
+        "",
+        policy(),
+        {},
+        "kube-system/another registers the same GPUs",
     ),
     "label-of-others": ({**operated(), "labels": {CONFIG: "mine"}}, "mps", policy(), {}, "remove the label first"),
 }
