@@ -27,7 +27,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing
 )
 
 CONFIG, MIG, STATE = "nvidia.com/device-plugin.config", "nvidia.com/mig.config", "nvidia.com/mig.config.state"
-ALL = list(PARTS)
+ALL = tuple(PARTS)
 NVIDIA = [name for name, row in STRATEGIES.items() if row.by_nvidia]
 SLICES = {"mig_config": "all-1g.10gb", "has_layout": False, "request": Request()}
 OWNED = {"gpu-kubernetes/managed-labels": '{"gpu_operator": {"nvidia.com/mig.config": {"set": "x", "was": null}}}'}
@@ -47,7 +47,7 @@ def operated(strategy="exclusive", parts=ALL, mig="", state="success", **more):
     row = node("exclusive" if strategy == "mig" else strategy, **more)
     config = {} if strategy == "mig" else row["labels"]
     mig = mig or ("all-1g.10gb" if strategy == "mig" else "all-disabled")
-    return {**row, "gpu_operator": parts, "labels": {**config, MIG: mig, STATE: state}}
+    return {**row, "gpu_operator": list(parts), "labels": {**config, MIG: mig, STATE: state}}
 
 
 def labels_after(strategy):
@@ -67,7 +67,7 @@ def test_pair_of_strategies_is_changed_by_labels_alone(before, after):
     assert row["blockers"] == []
     assert (row["to"], row["role"], row["labels"]) == (after, OPERATOR_ROLE, labels_after(after))
     assert (row["config_name"], row["preflight"], row["node_absent"]) == (labels_after(after).get(CONFIG, ""), [], [])
-    assert (row["pause"], row["cluster_present"], row["operated"]) == (False, "", ALL)
+    assert (row["pause"], row["cluster_present"], row["operated"]) == (False, "", list(ALL))
     assert (cluster["present"], cluster["leaves"], cluster["plugin_configs"]) == ([], [], {})
     changes = before != after
     assert row["from"] == ([before] if changes else [])
@@ -145,12 +145,12 @@ def test_interrupted_change_is_resumed():
 
 
 def test_node_without_gpus_is_left_alone():
-    row = plan_one({**empty_node(), "gpu_operator": ALL}, "time_slicing", cluster=policy(config_map=""), gpus=0)
+    row = plan_one({**empty_node(), "gpu_operator": list(ALL)}, "time_slicing", cluster=policy(config_map=""), gpus=0)
     assert (row["blockers"], row["node_present"]) == ([], [])
 
 
 def test_fresh_node_gets_its_labels_without_a_drain():
-    row = plan_one({**empty_node(), "gpu_operator": ALL}, "time_slicing", cluster=policy())
+    row = plan_one({**empty_node(), "gpu_operator": list(ALL)}, "time_slicing", cluster=policy())
     assert (row["cordon"], row["node_present"]) == (False, [OPERATOR_ROLE])
 
 
@@ -226,10 +226,10 @@ def test_node_that_changes_its_owner_loses_the_labels_of_the_former_one(before, 
     row = plan_with(["driver"], OPERATOR_ROLE)
     assert (row["role"], row["labels"], OPERATOR_ROLE in row["node_absent"]) == ("k8s_device_plugin", {}, leaves)
     assert ("remove labels of gpu_operator" in row["steps"]) is leaves
-    row = plan_with(ALL, "k8s_device_plugin")
+    row = plan_with(list(ALL), "k8s_device_plugin")
     assert (row["role"], row["node_absent"]) == (OPERATOR_ROLE, ["k8s_device_plugin"] if leaves else [])
     # Those of the same owner are replaced, and do not leave before.
-    assert plan_with(ALL, OPERATOR_ROLE)["node_absent"] == []
+    assert plan_with(list(ALL), OPERATOR_ROLE)["node_absent"] == []
     row = plan_with(["driver"], "k8s_device_plugin")
     assert OPERATOR_ROLE not in row["node_absent"]
 
@@ -249,7 +249,7 @@ def test_device_plugin_beside_that_of_the_operator_is_accepted_if_it_leaves():
     plugins = ["gpu-operator/nvidia-device-plugin-daemonset"]
     assert plan_one(operated(unmanaged_plugins=plugins), "exclusive", cluster=policy())["blockers"] == []
     leaving = STRATEGIES["gpushare"].daemon_set
-    row = node("gpushare", gpu_operator=ALL, unmanaged_plugins=[*plugins, f"kube-system/{leaving}"])
+    row = node("gpushare", gpu_operator=list(ALL), unmanaged_plugins=[*plugins, f"kube-system/{leaving}"])
     assert plan_one(row, "exclusive", cluster=policy(), migrate=True)["blockers"] == []
     # The removal takes it off.
     both = operated(unmanaged_plugins=["kube-system/another"])
@@ -371,7 +371,7 @@ BLOCKED = {
         "runs here, and would undo the MIG devices; set the node's label nvidia.com/gpu.deploy.mig-manager to false first.",
     ),
     "other-plugin": (
-        {**empty_node(), "gpu_operator": ALL},
+        {**empty_node(), "gpu_operator": list(ALL)},
         "gpushare",
         policy(),
         {},
