@@ -120,7 +120,7 @@ def _capability_lines(node: Node, composed: Path) -> list[str]:
     if not has_mig(node):
         return folders
     with tempfile.TemporaryDirectory() as scratch:
-        command = ["python3", SOURCE / "capabilities.py", composed, f"{scratch}/proc"]
+        command: list[str | Path] = ["python3", SOURCE / "capabilities.py", composed, f"{scratch}/proc"]
         environment = {"NVML_STATE": f"{scratch}/state", "NVML_INFOROM": f"{scratch}/inforom"}
         printed = run([*command, "--devices", str(_CAPABILITIES_MAJOR)], env={**os.environ, **environment})
     return [*folders, "d /dev/nvidia-caps 0755 root root -\n", printed]
