@@ -111,9 +111,7 @@ def read_environment(execute: Callable[[str], str], pod: Any) -> dict[str, str]:
 
 def read_modes(execute: Callable[[str], str]) -> set[tuple[int, int, int]]:
     """MIG mode, pending MIG mode and compute mode of the GPUs of the first node, in the simulation's state."""
-    found = re.findall(
-        r"^gpu \S+ (\d) (\d) (\d)$", execute("cat /run/nvml-fake/state 2>/dev/null || true"), re.MULTILINE
-    )
+    found = re.findall(r"^gpu \S+ (\d) (\d) (\d)$", execute("cat /run/nvml-fake/state"), re.MULTILINE)
     return {(int(mode), int(pending), int(compute)) for mode, pending, compute in found}
 
 
