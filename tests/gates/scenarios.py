@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Molecule scenarios, one after the other, each with a fingerprint of nodes and cluster before and after.
 
-Scenarios on a cluster share one lab. If the fingerprint differs after a scenario, that scenario has failed and the next one gets a new lab. The first of
-GUESTS runs on the cluster that `default` has converged, before `default` undoes it. JUnit files are build/reports/GATE-*.xml.
+Scenarios on a cluster share one lab. If the fingerprint differs after a scenario, that scenario has failed and the next one gets a new lab. The tests of
+GUESTS run on the cluster that `default` has converged, before `default` undoes it. JUnit files are build/reports/GATE-*.xml.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from ._common import CACHE, ROOT
 from ._report import Case, explain_failure, run, write
 from .versions import find_deprecations
 
-FIRST, GUESTS = "default", ("sharing", "nvidia_sharing")
+FIRST = "default"
+# A guest and the variable with which molecule/default/molecule.yml runs its tests, in this order.
+GUESTS = {"sharing": "LAB_GUEST", "nvidia_sharing": "LAB_SECOND_GUEST"}
 SETTINGS = ("LAB_NAME", "LAB_SUBNET")
 
 
@@ -99,21 +101,21 @@ def remove(settings: Mapping[str, str]) -> None:
     subprocess.run([sys.executable, "-m", "lab", "down"], cwd=ROOT, env=build_environment(**settings), check=False)
 
 
-def check_guest(guest: str, printed: list[str]) -> list[str]:
-    """The problems of the output of `default` with a guest: Molecule ignores a folder without tests."""
-    tested = any(f"/{guest}/present/test_" in line for line in printed)
-    return [] if tested else [f"error: the tests of {guest} did not run"]
+def check_guests(guests: Sequence[str], printed: list[str]) -> list[str]:
+    """The problems of the output of `default` with guests: Molecule ignores a folder without tests."""
+    tested = [guest for guest in guests if any(f"/{guest}/present/test_" in line for line in printed)]
+    return [f"error: the tests of {guest} did not run" for guest in guests if guest not in tested]
 
 
-def run_and_compare(gate: str, name: str, settings: Mapping[str, str], guest: str = "") -> Case:
-    """Run one scenario, with the tests of a guest, on the cluster, and compare nodes and cluster with their state before it."""
+def run_and_compare(gate: str, name: str, settings: Mapping[str, str], guests: Sequence[str] = ()) -> Case:
+    """Run one scenario, with the tests of guests, on the cluster, and compare nodes and cluster with their state before it."""
     where = Settings(name=settings["LAB_NAME"], subnet=settings["LAB_SUBNET"])
     case = Case("scenario", name, "failed")
     try:
         start(settings)
         before = fingerprint.take(where)
-        environment = {"LAB_KEEP": "1", **({"LAB_GUEST": guest} if guest else {})}
-        case = molecule(gate, name, environment, *([partial(check_guest, guest)] if guest else []))
+        environment = {"LAB_KEEP": "1", **{GUESTS[guest]: guest for guest in guests}}
+        case = molecule(gate, name, environment, partial(check_guests, guests))
         if case.outcome == "failed":
             return case
         differences = fingerprint.remaining(before, where)
@@ -128,14 +130,14 @@ def run_and_compare(gate: str, name: str, settings: Mapping[str, str], guest: st
 def run_on_cluster(gate: str, names: Sequence[str]) -> list[Case]:
     """Run scenarios on the shared cluster; each has to restore nodes and cluster. After a failure the next one gets a new lab."""
     settings, keep = lab_of(FIRST), bool(os.environ.get("LAB_KEEP"))
-    guest = next((name for name in GUESTS if name in names and FIRST in names), "")
+    guests = [name for name in GUESTS if name in names and FIRST in names]
     cases: list[Case] = []
     with reserve_lab(settings):
         try:
             if not keep:
                 remove(settings)  # the lab of a killed run
-            for name in (name for name in names if name != guest):
-                cases.append(run_and_compare(gate, name, settings, guest if name == FIRST else ""))
+            for name in (name for name in names if name not in guests):
+                cases.append(run_and_compare(gate, name, settings, guests if name == FIRST else ()))
                 write(f"{gate}-scenarios", cases)
                 if cases[-1].outcome == "failed":
                     remove(settings)

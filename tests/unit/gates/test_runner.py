@@ -83,7 +83,7 @@ def test_scenario_whose_cluster_dies_fails_and_the_next_gets_a_new_lab(lab, monk
 
     monkeypatch.setattr(scenarios.fingerprint, "remaining", fail)
     assert scenarios.run_all("cluster", ["default", "kube_scheduler_extender"]) == 1
-    assert commands[-4:] == ["up", ("kube_scheduler_extender", None), "down", "down"]
+    assert commands[-4:] == ["up", ("kube_scheduler_extender",), "down", "down"]
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,9 @@ def lab(monkeypatch, tmp_path):
 
     def run(command, env):
         name = command[-1]
-        commands.append((name, env.get("LAB_GUEST")) if command[0] == "molecule" else name)
-        guest = env.get("LAB_GUEST")
-        return 0, [f"  /molecule/default/../{guest}/present/test_{guest}.py"] if guest_runs and guest else []
+        guests = [env[key] for key in scenarios.GUESTS.values() if key in env]
+        commands.append((name, *guests) if command[0] == "molecule" else name)
+        return 0, [f"  /molecule/default/../{guest}/present/test_{guest}.py" for guest in guests if guest_runs]
 
     monkeypatch.setattr(scenarios, "run", run)
     return commands, differences, guest_runs
@@ -139,17 +139,27 @@ def test_sharing_runs_on_the_cluster_of_default(lab):
     assert scenarios.run_all("cluster", ["default", "sharing"]) == 1
 
 
-def test_of_two_guests_the_second_runs_alone(lab):
+def test_all_guests_run_on_the_cluster_of_default_or_else_alone(lab):
     commands, _differences, _guest_runs = lab
     assert scenarios.run_all("cluster", ["default", "nvidia_sharing", "sharing"]) == 0
-    assert commands == ["down", "up", ("default", "sharing"), "up", ("nvidia_sharing", None), "down"]
+    assert scenarios.run_all("cluster", ["nvidia_sharing"]) == 0
+    assert commands == [
+        "down",
+        "up",
+        ("default", "sharing", "nvidia_sharing"),
+        "down",
+        "down",
+        "up",
+        ("nvidia_sharing",),
+        "down",
+    ]
 
 
 def test_scenario_that_leaves_a_difference_fails_and_the_next_gets_a_new_lab(lab):
     commands, differences, _guest_runs = lab
     differences += [["node: +label b"]]
     assert scenarios.run_all("cluster", ["default", "kube_scheduler_extender"]) == 1
-    assert commands == ["down", "up", ("default", None), "down", "up", ("kube_scheduler_extender", None), "down"]
+    assert commands == ["down", "up", ("default",), "down", "up", ("kube_scheduler_extender",), "down"]
 
 
 def test_scenario_that_does_not_exist_is_refused(capsys):
