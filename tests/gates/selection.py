@@ -20,7 +20,7 @@ from ._common import ROOT, roles
 
 ALWAYS = "default"
 MOST = 2  # scenarios beside `default` for one change
-MOST_ROLES = 5  # roles whose playbook tests all run for one change
+MOST_ROLES = 3  # roles whose playbook tests all run for one change
 LANDING_SECONDS = 6 * 3600
 NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name for the tree without files, in every repository
 # Paths that the playbook tests of all roles use.

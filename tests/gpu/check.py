@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Compare the facts of nvml_facts with what nvidia-smi reports, on a machine with a real NVIDIA GPU.
+"""Compare the facts of nvml_facts and the MIG profiles of mig_layout with what nvidia-smi reports, on a machine with a real NVIDIA GPU.
 
     tests/gpu/check.py
 
@@ -206,7 +206,17 @@ def query_gpus() -> dict[str, dict[str, str]]:
     return {to_address(values[0]): dict(zip(names, values)) for values in (line.split(", ") for line in lines)}
 
 
-def gather_results(gather: Callable[[], dict[str, Any]]) -> dict[str, Result]:
+def compare_profiles(gpus: Sequence[Any]) -> Iterator[tuple[str, Result]]:
+    """The results of the MIG profiles of GPUs, as mig_layout reads them: name -> number and most instances."""
+    listed = subprocess.run(["nvidia-smi", "mig", "-lgip"], check=False, stdout=subprocess.PIPE, text=True).stdout
+    rows = re.findall(r"^\|\s+(\d+)\s+MIG (\S+)\s+(\d+)\s+\d+/(\d+)\s", listed, re.MULTILINE)
+    for gpu in gpus:
+        reported = {name: (int(number), int(limit)) for index, name, number, limit in rows if int(index) == gpu.index}
+        gathered = {each.name: (each.number, each.limit) for each in gpu.profiles}
+        yield f"GPU {gpu.index} profiles", compare(gathered, reported or None)
+
+
+def gather_results(gather: Callable[[], dict[str, Any]], read_mig: Callable[[], Sequence[Any]]) -> dict[str, Result]:
     """Field -> result, of one query of each side."""
     facts, rows, log = gather(), query_gpus(), ElementTree.fromstring(smi("-q", "-x"))  # noqa: S314 - nvidia-smi's own output
     elements = {to_address(gpu.get("id", "")): gpu for gpu in log.iterfind("gpu")}
@@ -217,6 +227,7 @@ def gather_results(gather: Callable[[], dict[str, Any]]) -> dict[str, Result]:
         address = gpu["pci_address"]
         if address in rows and address in elements:
             results.update(compare_gpu(gpu, rows[address], elements[address]))
+    results.update(compare_profiles(read_mig()))
     return results
 
 
@@ -227,10 +238,10 @@ def main() -> int:
         return 2
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "plugins"))
     collect = importlib.import_module("module_utils._nvml.collect")
-    options = collect.Options(subset=collect.SUBSETS)
+    options, mig = collect.Options(subset=collect.SUBSETS), importlib.import_module("module_utils._nvml.mig").Mig()
     results: dict[str, Result] = {}
     for _try in range(TRIES):
-        again = gather_results(lambda: collect.gather_facts(options).as_dict())
+        again = gather_results(lambda: collect.gather_facts(options).as_dict(), mig.read)
         results = {**again, **{name: result for name, result in results.items() if not result.differs}}
         if not any(result.differs for result in results.values()):
             break

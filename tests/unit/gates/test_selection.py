@@ -124,13 +124,13 @@ def test_of_many_changed_roles_those_with_most_lines_run_all_tests_and_the_other
     names = ["cuda", "gpu_sharing", "gpushare", "mig", "mps", "nano_gpu", "nvidia_driver"]
     lines = {f"roles/{name}/tasks/main.yml": number for number, name in enumerate(names, start=1)}
     assert changed_roles(lines=lines) == (
-        ["gpushare", "mig", "mps", "nano_gpu", "nvidia_driver"],
-        ["cuda", "gpu_sharing"],
+        ["mps", "nano_gpu", "nvidia_driver"],
+        ["cuda", "gpu_sharing", "gpushare", "mig"],
     )
     lines["tests/unit/roles/cuda/test_steps.py"] = 50
     assert changed_roles(lines=lines) == (
-        ["cuda", "mig", "mps", "nano_gpu", "nvidia_driver"],
-        ["gpu_sharing", "gpushare"],
+        ["cuda", "nano_gpu", "nvidia_driver"],
+        ["gpu_sharing", "gpushare", "mig", "mps"],
     )
 
 
