@@ -43,12 +43,13 @@ class ActionModule(ActionBase):
                 "hosts": {"type": "list", "elements": "str"},
                 "tested": {"type": "list", "elements": "str"},
                 "allocation": {"type": "dict"},
+                "lines": {"type": "list", "elements": "str"},
                 "format": {"type": "str", "default": "table", "choices": list(gpushare.FORMATS)},
                 "details": {"type": "bool", "default": False},
                 "bars": {"type": "bool", "default": True},
             },
-            required_one_of=[["report", "allocation"]],
-            mutually_exclusive=[["report", "allocation"]],
+            required_one_of=[["report", "allocation", "lines"]],
+            mutually_exclusive=[["report", "allocation", "lines"]],
         )
         for text, tone in _lines(arguments):
             display.display(
@@ -59,6 +60,8 @@ class ActionModule(ActionBase):
 
 
 def _lines(arguments: dict[str, Any]) -> list[render.Line]:
+    if arguments["lines"] is not None:
+        return [(line, "") for line in arguments["lines"]]
     if arguments["allocation"] is None:
         return render.render_lines(**{name: arguments[name] for name in ("report", "path", "hosts", "tested")})
     form, details, bars = (arguments[name] for name in ("format", "details", "bars"))

@@ -13,8 +13,8 @@ description:
   - Internal module of this collection, which can change in any release.
   - Prints the report of the filter P(gpu.kubernetes.gpu_report#filter) as a table with problems and notes, in colour if the terminal
     supports it.
-  - Or prints the result of M(gpu.kubernetes.gpushare_info), as the filter P(gpu.kubernetes.gpushare_render#filter) renders it. One of
-    both is required.
+  - Or prints the result of M(gpu.kubernetes.gpushare_info), as the filter P(gpu.kubernetes.gpushare_render#filter) renders it, or lines of text.
+    One of them is required.
 author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 extends_documentation_fragment:
@@ -39,6 +39,10 @@ options:
   allocation:
     description: The allocation of GPUs, with C(nodes), C(cluster), C(unit), C(findings), C(resources) and C(totals).
     type: dict
+  lines:
+    description: Lines of text, in which characters that are not printable are escaped.
+    type: list
+    elements: str
   format:
     description: The format of O(allocation). Only V(table) has colours and other lines.
     type: str

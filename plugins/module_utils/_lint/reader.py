@@ -1,0 +1,158 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads manifests: files, folders, the output of helm or kustomize, and what ``kubectl get -o json`` has saved."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Iterable, Iterator, Mapping
+
+from .model import Document, Workload
+
+YAML_MISSING = ""
+try:
+    import yaml
+except ImportError:  # on a node; the linter runs on the controller, which has PyYAML with Ansible
+    YAML_MISSING = "PyYAML is missing; install it with: python3 -m pip install PyYAML"
+
+SUFFIXES = (".yaml", ".yml", ".json")
+MOST_BYTES = 256 * 1024 * 1024
+# Aliases of YAML can make a short text a very large object.
+MOST_VALUES = 5_000_000
+DEEPEST = 200
+
+
+class ReadError(ValueError):
+    """A text is not readable as manifests; the message is a sentence with the place and the remedy."""
+
+
+def find_files(path: str) -> list[str]:
+    """Return the path of a file, or of all manifests in a folder, sorted. Raises ReadError."""
+    if not os.path.isdir(path):
+        return [path]
+    found = [
+        os.path.join(folder, name)
+        for folder, _folders, names in os.walk(path)
+        for name in names
+        if name.endswith(SUFFIXES)
+    ]
+    if not found:
+        raise ReadError(f"{path} has no file that ends with {', '.join(SUFFIXES)}.")
+    return sorted(found)
+
+
+def read_file(path: str) -> list[Document]:
+    """Return the objects of a file. Raises ReadError."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise ReadError(f"{path} cannot be read ({error.strerror}).") from error
+    if len(content) > MOST_BYTES:
+        raise ReadError(f"{path} has more than {MOST_BYTES // 1024**2} MiB; split it.")
+    try:
+        return read_text(content.decode("utf-8-sig"), path)
+    except UnicodeDecodeError as error:
+        raise ReadError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}).") from error
+
+
+def read_text(text: str, source: str) -> list[Document]:
+    """Return the objects of a text with one or several documents of YAML or JSON; a List counts as its items. Raises ReadError."""
+    if YAML_MISSING:
+        raise ReadError(YAML_MISSING)
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    documents: list[Document] = []
+    try:
+        for node in yaml.compose_all(text, Loader=loader):
+            lines: dict[str, int] = {}
+            _mark(node, "", lines)
+            value = yaml.constructor.SafeConstructor().construct_document(node)
+            documents += _split(value, lines, source)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{source}, line {mark.line + 1}" if mark else source
+        hint = (
+            "it is a template; render it first (helm template)"
+            if "{{" in text
+            else getattr(error, "problem", "") or "it is no YAML"
+        )
+        raise ReadError(f"{place}: {hint}.") from error
+    except (RecursionError, ValueError, TypeError) as error:
+        raise ReadError(f"{source} cannot be read as manifests ({type(error).__name__}: {error}).") from error
+    return documents
+
+
+def _mark(node: Any, pointer: str, lines: dict[str, int]) -> None:
+    """Record the line of each value, by its pointer."""
+    if len(lines) >= MOST_VALUES or pointer.count("/") > DEEPEST:
+        raise ValueError("it has more than 5 million values, or 200 levels")
+    lines[pointer] = node.start_mark.line + 1
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                _mark(value, f"{pointer}/{escape(key.value)}", lines)
+                lines[f"{pointer}/{escape(key.value)}"] = key.start_mark.line + 1
+    elif isinstance(node, yaml.SequenceNode):
+        for number, value in enumerate(node.value):
+            _mark(value, f"{pointer}/{number}", lines)
+
+
+def _split(value: Any, lines: Mapping[str, int], source: str) -> Iterator[Document]:
+    if not isinstance(value, Mapping):
+        if value is None:
+            return
+        raise ReadError(
+            f"{source}, line {lines.get('', 1)}: a document is not a Kubernetes object, which is a mapping."
+        )
+    items = value.get("items")
+    if str(value.get("kind") or "").endswith("List") and isinstance(items, list):
+        for number, item in enumerate(items):
+            prefix = f"/items/{number}"
+            kept = {key[len(prefix) :]: line for key, line in lines.items() if key.startswith(prefix)}
+            yield from _split(item, kept, source)
+        return
+    yield Document(source, value, lines)
+
+
+def escape(key: Any) -> str:
+    """Return a key as a part of a JSON pointer."""
+    return str(key).replace("~", "~0").replace("/", "~1")
+
+
+# -- pods
+
+
+def find_workloads(documents: Iterable[Document]) -> Iterator[Workload]:
+    """Yield the pods and templates of pods anywhere in objects of any kind, custom resources included."""
+    for document in documents:
+        yield from _walk(document, document.object, {}, "", 0)
+
+
+def _walk(document: Document, value: Any, metadata: Mapping[str, Any], pointer: str, depth: int) -> Iterator[Workload]:
+    """Look below a value; *metadata* is that of the mapping around it."""
+    if depth > DEEPEST:
+        return
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _walk(document, item, {}, f"{pointer}/{number}", depth + 1)
+    if not isinstance(value, Mapping):
+        return
+    if _is_pod_spec(value):
+        yield Workload(document, metadata, value, pointer)
+        return
+    own = value.get("metadata")
+    for key, item in value.items():
+        yield from _walk(document, item, own if isinstance(own, Mapping) else {}, f"{pointer}/{escape(key)}", depth + 1)
+
+
+def _is_pod_spec(value: Mapping[str, Any]) -> bool:
+    containers = value.get("containers")
+    return (
+        isinstance(containers, list)
+        and bool(containers)
+        and all(
+            isinstance(each, Mapping) and "name" in each and ("image" in each or "resources" in each)
+            for each in containers
+        )
+    )

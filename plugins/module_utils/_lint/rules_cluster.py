@@ -1,0 +1,274 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules that compare workloads with a cluster. Each takes a workload and a context that has what the rule needs, and yields problems."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, Sequence
+
+from .._kubernetes.objects import (
+    can_run_on,
+    find_untolerated_taints,
+    format_taint,
+    get_allocatable,
+    get_labels,
+    is_schedulable,
+)
+from .._kubernetes.requests import count_requested
+from .images import find_cuda
+from .model import Context, Document, Object, Problem, Workload, list_of, map_of
+from .reader import find_workloads
+from .resources import find_group, is_extended, is_served
+from .rules_pod import list_gpus, parse
+
+# Taints that the node controller sets and removes.
+_TRANSIENT = "node.kubernetes.io/"
+_SHARED = ("time-slicing", "mps")
+_CUDA_LABELS = (
+    ("nvidia.com/cuda.runtime-version.major", "nvidia.com/cuda.runtime-version.minor"),
+    ("nvidia.com/cuda.runtime.major", "nvidia.com/cuda.runtime.minor"),
+)
+_SURGE = "25%"
+
+
+def offers(node: Object, names: Sequence[str]) -> bool:
+    """Return whether the node has at least one of each of these resources for pods."""
+    return all(get_allocatable(node, name) > 0 for name in names)
+
+
+def find_candidates(workload: Workload, context: Context) -> list[Object]:
+    """Return the nodes that the pod selects and that offer its resources, whatever their taints."""
+    names = sorted(list_gpus(workload))
+    return [node for node in context.nodes or [] if offers(node, names) and can_run_on(workload.spec, get_labels(node))]
+
+
+def find_taints(workload: Workload, context: Context) -> Iterator[Problem]:
+    nodes, names = find_candidates(workload, context), list_gpus(workload)
+    tolerations = list_of(workload.spec, "tolerations")
+    if "ExtendedResourceToleration" in context.admission_plugins:
+        tolerations = tolerations + [
+            {"key": name, "operator": "Exists", "effect": "NoSchedule"} for name in sorted(names)
+        ]
+    left = [
+        [
+            taint
+            for taint in find_untolerated_taints(node, tolerations)
+            if not str(taint.get("key")).startswith(_TRANSIENT)
+        ]
+        for node in nodes
+    ]
+    if names and nodes and all(left):
+        taint = format_taint(left[0][0])
+        yield Problem(
+            f"{workload.pointer}/tolerations",
+            f"does not tolerate a taint of any of the {len(nodes)} nodes that have its GPUs, such as {taint}",
+            f"add a toleration for {taint}",
+        )
+
+
+def find_no_runtime_class(workload: Workload, context: Context) -> Iterator[Problem]:
+    names = [name for name in sorted(list_gpus(workload)) if is_served(name)]
+    classes = {str(map_of(each, "metadata").get("name")) for each in context.runtime_classes or []}
+    if (
+        names
+        and context.default_runtime == "runc"
+        and "nvidia" in classes
+        and not workload.spec.get("runtimeClassName")
+    ):
+        yield Problem(
+            f"{workload.pointer}/runtimeClassName",
+            f"asks for {names[0]} without a RuntimeClass, and the default runtime runc gives containers no driver",
+            "set runtimeClassName: nvidia",
+        )
+
+
+def find_unknown_runtime_class(workload: Workload, context: Context) -> Iterator[Problem]:
+    name = str(workload.spec.get("runtimeClassName") or "")
+    handlers = {
+        str(map_of(each, "metadata").get("name")): str(each.get("handler")) for each in context.runtime_classes or []
+    }
+    if not name:
+        return
+    pointer = f"{workload.pointer}/runtimeClassName"
+    if name not in handlers:
+        known = ", ".join(sorted(handlers)) or "none"
+        yield Problem(
+            pointer,
+            f"has the RuntimeClass {name}, which the cluster does not have (it has {known})",
+            "create the RuntimeClass, or correct the name",
+        )
+        return
+    # Nodes before Kubernetes 1.31 or containerd 2 do not list their handlers.
+    lists = [
+        [str(each.get("name")) for each in list_of(node.get("status"), "runtimeHandlers")]
+        for node in find_candidates(workload, context)
+    ]
+    if lists and all(lists) and not any(handlers[name] in each for each in lists):
+        yield Problem(
+            pointer,
+            f"has the RuntimeClass {name}, whose handler {handlers[name]} no node with its GPUs has",
+            "add the runtime to the nodes",
+        )
+
+
+def find_no_node(workload: Workload, context: Context) -> Iterator[Problem]:
+    nodes, names = context.nodes or [], sorted(list_gpus(workload))
+    selector = map_of(workload.spec, "nodeSelector")
+    if not names or not nodes or find_candidates(workload, context):
+        return
+    labels = [get_labels(node) for node in nodes]
+    for key, value in selector.items():
+        values = {each[key] for each in labels if key in each}
+        if str(value) not in values:
+            known = f"values are {', '.join(sorted(values)[:5])}" if values else "no node has that label"
+            yield Problem(
+                f"{workload.pointer}/nodeSelector",
+                f"selects nodes with {key}={value}, and {known}",
+                "correct the selector, or label nodes",
+            )
+            return
+    selected = [node for node in nodes if can_run_on(workload.spec, get_labels(node))]
+    if not selected:
+        yield Problem(
+            f"{workload.pointer}/nodeSelector",
+            "selects nodes by labels that no node has together",
+            "relax nodeSelector and affinity",
+        )
+    else:
+        lacking = [name for name in names if not any(offers(node, [name]) for node in selected)] or names
+        yield Problem(
+            workload.pointer,
+            f"asks for {' and '.join(lacking)}, which none of the {len(selected)} nodes that it selects offers",
+            "select nodes that offer it, or deploy the device plugin of that strategy",
+        )
+
+
+def find_too_many(workload: Workload, context: Context) -> Iterator[Problem]:
+    nodes = find_candidates(workload, context)
+    for name in sorted(list_gpus(workload)) if nodes else []:
+        asked, most = count_requested(workload.pod, name), max(get_allocatable(node, name) for node in nodes)
+        if asked > most:
+            yield Problem(
+                workload.pointer,
+                f"asks for {asked} of {name}, and no node that it selects has more than {most}",
+                f"ask for at most {most}",
+            )
+        elif (
+            asked > 1
+            and is_served(name)
+            and all(get_labels(node).get("nvidia.com/gpu.sharing-strategy") in _SHARED for node in nodes)
+        ):
+            yield Problem(
+                workload.pointer,
+                f"asks for {asked} of {name}, which are shares of GPUs on all nodes that it selects; the device plugin refuses more than one",
+                "ask for 1, or select nodes with whole GPUs",
+            )
+
+
+def find_newer_cuda(workload: Workload, context: Context) -> Iterator[Problem]:
+    versions = [each for each in map(_read_cuda, find_candidates(workload, context)) if each]
+    if not list_gpus(workload) or not versions:
+        return
+    newest = max(versions)
+    for pointer, container in workload.list_containers():
+        cuda = find_cuda(str(container.get("image") or ""))
+        if cuda and cuda > newest:
+            yield Problem(
+                f"{pointer}/image",
+                f"uses CUDA {cuda[0]}.{cuda[1]}, and the drivers of the nodes that it selects support at most {newest[0]}.{newest[1]}",
+                "use an older image, or upgrade the driver",
+                "error" if cuda[0] > newest[0] else "warning",
+                str(container.get("name")),
+            )
+
+
+def _read_cuda(node: Object) -> tuple[int, int] | None:
+    labels = get_labels(node)
+    for major, minor in _CUDA_LABELS:
+        if labels.get(major, "").isdigit() and labels.get(minor, "").isdigit():
+            return int(labels[major]), int(labels[minor])
+    return None
+
+
+def find_other_driver(workload: Workload, context: Context) -> Iterator[Problem]:
+    names, nodes = list_gpus(workload), context.nodes or []
+    old, new = "gpu.intel.com/i915", "gpu.intel.com/xe"
+    if (
+        old in names
+        and any(get_allocatable(node, new) for node in nodes)
+        and not any(get_allocatable(node, old) for node in nodes)
+    ):
+        yield Problem(workload.pointer, f"asks for {old}, and the nodes offer {new} only", f"ask for {new}")
+
+
+def find_no_group(workload: Workload, context: Context) -> Iterator[Problem]:
+    names = [name for name in list_gpus(workload) if name.startswith(("amd.com/", "gpu.intel.com/"))]
+    security = map_of(workload.spec, "securityContext")
+    is_root = not security.get("runAsNonRoot") and not security.get("runAsUser")
+    if names and context.device_ownership is False and not is_root and not list_of(security, "supplementalGroups"):
+        yield Problem(
+            f"{workload.pointer}/securityContext",
+            f"asks for {names[0]} as another user than root, who cannot open the devices on these nodes",
+            "add supplementalGroups with the group IDs of render and video, or set device_ownership_from_security_context in containerd",
+        )
+
+
+# -- objects
+
+
+def find_wrong_quota(document: Document, _context: Context) -> Iterator[Problem]:
+    """The problems of a ResourceQuota or a LimitRange."""
+    hard = map_of(document.object, "spec", "hard")
+    for name in hard if document.kind == "ResourceQuota" else ():
+        plain = str(name)[len("limits.") :] if str(name).startswith("limits.") else str(name)
+        if is_extended(plain) and find_group(plain):
+            yield Problem(
+                "/spec/hard", f"has a quota for {name}, which Kubernetes does not count", f"write requests.{plain}"
+            )
+    for limit in list_of(map_of(document.object, "spec"), "limits") if document.kind == "LimitRange" else ():
+        default, request = map_of(limit, "default"), map_of(limit, "defaultRequest")
+        for name in {*default, *request}:
+            if is_extended(str(name)) and parse(default.get(name)) != parse(request.get(name)):
+                yield Problem(
+                    "/spec/limits",
+                    f"gives containers a default limit and another default request of {name}",
+                    "make them equal",
+                )
+
+
+def find_stuck_surge(document: Document, context: Context) -> Iterator[Problem]:
+    """The problem of a Deployment that cannot be rolled because the pods of its surge find no free GPU."""
+    spec = map_of(document.object, "spec")
+    strategy = map_of(spec, "strategy")
+    if document.kind != "Deployment" or strategy.get("type", "RollingUpdate") != "RollingUpdate":
+        return
+    rolling = map_of(strategy, "rollingUpdate")
+    surge = _count(rolling.get("maxSurge", _SURGE), spec.get("replicas", 1))
+    if _count(rolling.get("maxUnavailable", _SURGE), spec.get("replicas", 1), down=True) > 0:
+        return
+    for workload in find_workloads([document]):
+        nodes = find_candidates(workload, context)
+        for name in sorted(list_gpus(workload)) if nodes else []:
+            asked = count_requested(workload.pod, name)
+            held = [pod for pod in context.pods or [] if map_of(pod, "spec").get("nodeName")]
+            free = 0
+            for node in nodes:
+                own = [pod for pod in held if pod["spec"]["nodeName"] == map_of(node, "metadata").get("name")]
+                rest = get_allocatable(node, name) - sum(count_requested(pod, name) for pod in own)
+                free += max(0, rest) // asked if asked and is_schedulable(node) else 0
+            if asked and free < min(1, surge):
+                yield Problem(
+                    "/spec/strategy",
+                    f"starts {surge} more pods with {asked} of {name} before it ends old ones, and there is no room for one",
+                    "set maxUnavailable to 1 or more, or the strategy Recreate",
+                )
+
+
+def _count(value: Any, replicas: Any, down: bool = False) -> int:
+    """Return a number of pods that is given as a number, or in per cent of the replicas, rounded up or down."""
+    text, total = str(value), replicas if isinstance(replicas, int) else 1
+    if text.endswith("%") and text[:-1].isdigit():
+        share = int(text[:-1]) * total
+        return share // 100 if down else -(-share // 100)
+    return int(text) if text.isdigit() else 0

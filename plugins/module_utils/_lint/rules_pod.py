@@ -1,0 +1,286 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules that a manifest alone answers. Each takes a workload and a context and yields problems."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, Iterator
+
+from .._kubernetes.quantities import parse_quantity
+from .images import uses_gpu
+from .model import Context, Problem, Workload, list_of, map_of
+from .reader import escape
+from .resources import RETIRED, find_group, find_near, is_extended, is_standard
+
+_VISIBLE = (
+    "NVIDIA_VISIBLE_DEVICES",
+    "CUDA_VISIBLE_DEVICES",
+    "AMD_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "ZE_AFFINITY_MASK",
+)
+_DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dri")
+_MEMORY, _COUNT = "aliyun.com/gpu-mem", "aliyun.com/gpu-count"
+
+
+def parse(value: Any) -> Fraction | None:
+    """Return the amount of a quantity; None for anything else."""
+    try:
+        return parse_quantity(str(value).strip())
+    except ValueError:
+        return None
+
+
+def list_amounts(workload: Workload, section: str) -> Iterator[tuple[str, str, str, Any]]:
+    """Yield JSON pointer, container, resource and amount of the containers' limits or requests."""
+    for pointer, container in workload.list_containers():
+        for name, amount in map_of(container, "resources", section).items():
+            yield f"{pointer}/resources/{section}/{escape(name)}", str(container.get("name")), str(name), amount
+
+
+def list_resources(workload: Workload) -> set[str]:
+    """Return the extended resources of the containers' limits and requests, also those with the amount 0."""
+    found = {
+        name
+        for section in ("limits", "requests")
+        for _pointer, _container, name, _amount in list_amounts(workload, section)
+    }
+    return {name for name in found if is_extended(name)}
+
+
+def list_gpus(workload: Workload) -> set[str]:
+    """Return those of list_resources that a strategy or vendor of GPUs offers."""
+    return {name for name in list_resources(workload) if find_group(name)}
+
+
+def has_claims(workload: Workload) -> bool:
+    """Return whether the pod has claims of dynamic resource allocation."""
+    return bool(list_of(workload.spec, "resourceClaims"))
+
+
+def find_request_without_limit(workload: Workload, _context: Context) -> Iterator[Problem]:
+    for pointer, container in workload.list_containers():
+        limits, requests = (map_of(container, "resources", each) for each in ("limits", "requests"))
+        for name in requests:
+            if is_extended(str(name)) and name not in limits:
+                yield Problem(
+                    f"{pointer}/resources/requests/{escape(name)}",
+                    f"requests {name} without a limit, which the API server refuses",
+                    f"write the amount as limits.{name}; the request follows from it",
+                    container=str(container.get("name")),
+                )
+
+
+def find_other_request(workload: Workload, _context: Context) -> Iterator[Problem]:
+    for pointer, container in workload.list_containers():
+        limits, requests = (map_of(container, "resources", each) for each in ("limits", "requests"))
+        for name in requests:
+            if is_extended(str(name)) and name in limits and parse(requests[name]) != parse(limits[name]):
+                yield Problem(
+                    f"{pointer}/resources/requests/{escape(name)}",
+                    f"requests {requests[name]} of {name} with a limit of {limits[name]}, which the API server refuses: they have to be equal",
+                    "leave the request out",
+                    container=str(container.get("name")),
+                )
+
+
+def find_fraction(workload: Workload, _context: Context) -> Iterator[Problem]:
+    for section in ("limits", "requests"):
+        for pointer, container, name, amount in list_amounts(workload, section):
+            number = parse(amount)
+            if is_extended(name) and (number is None or number.denominator != 1):
+                yield Problem(
+                    pointer,
+                    f"asks for {amount} of {name}, which is not a whole number",
+                    "ask for whole GPUs, or share GPUs and ask for parts by the strategy's own resource",
+                    container=container,
+                )
+
+
+def find_unknown_name(workload: Workload, context: Context) -> Iterator[Problem]:
+    offered = {name for node in context.nodes or [] for name in map_of(node, "status", "allocatable")}
+    classes = {str(map_of(each, "spec").get("extendedResourceName")) for each in context.device_classes or []}
+    seen = set()
+    for section in ("limits", "requests"):
+        for pointer, container, name, _amount in list_amounts(workload, section):
+            if (container, name) in seen or is_standard(name) or name in offered | classes:
+                continue
+            seen.add((container, name))
+            problem = _judge_name(name, offered)
+            if problem:
+                yield Problem(pointer, problem[0], problem[1], problem[2], container)
+
+
+def _judge_name(name: str, offered: set[str]) -> tuple[str, str, str] | None:
+    """Return message, fix and severity for a name that no node is known to offer; None for nothing to say."""
+    if name in RETIRED:
+        return f"asks for {name}, which no device plugin offers any more", f"ask for {RETIRED[name]}", "error"
+    if name.startswith("requests."):
+        return f"asks for {name}, which the API server refuses", f"write {name.partition('.')[2]}", "error"
+    if "/" not in name:
+        near = find_near(f"nvidia.com/{name}", ())
+        return (
+            f"asks for {name}, which is no resource of Kubernetes",
+            f"write the full name, such as {near or 'nvidia.com/gpu'}",
+            "error",
+        )
+    if find_group(name) and not find_near(name, ()):
+        return None
+    near = "" if find_group(name) and not offered else find_near(name, offered)
+    if near:
+        return (
+            f"asks for {name}, and no node offers that name"
+            if offered
+            else f"asks for {name}, which is not a known name",
+            f"write {near} if that is meant",
+            "",
+        )
+    return None
+
+
+def find_zero(workload: Workload, context: Context) -> Iterator[Problem]:
+    for pointer, container, name, amount in list_amounts(workload, "limits"):
+        number = parse(amount)
+        if not is_extended(name) or number is None or number > 0:
+            continue
+        if number < 0:
+            yield Problem(
+                pointer,
+                f"asks for {amount} of {name}, which the API server refuses",
+                "ask for 1 or more",
+                "error",
+                container,
+            )
+        elif find_group(name):
+            seen = context.default_runtime == "nvidia"
+            reason = "and sees all GPUs, because nvidia is the default runtime" if seen else "and gets none"
+            fix = (
+                "leave the resource out, and set NVIDIA_VISIBLE_DEVICES to none"
+                if seen
+                else "leave the resource out, or ask for 1"
+            )
+            yield Problem(pointer, f"asks for 0 of {name} {reason}", fix, "error" if seen else "", container)
+
+
+def find_pod_level(workload: Workload, _context: Context) -> Iterator[Problem]:
+    for section in ("limits", "requests"):
+        for name in map_of(workload.spec, "resources", section):
+            if is_extended(str(name)):
+                yield Problem(
+                    f"{workload.pointer}/resources/{section}/{escape(name)}",
+                    f"asks for {name} for the pod as a whole, which the API server refuses",
+                    "ask in the resources of a container",
+                )
+
+
+def find_several_strategies(workload: Workload, _context: Context) -> Iterator[Problem]:
+    groups = {find_group(name): name for name in sorted(list_gpus(workload))}
+    if len(groups) > 1:
+        names = " and ".join(sorted(groups.values()))
+        yield Problem(
+            workload.pointer,
+            f"asks for {names}, which no single node and strategy offers to one pod",
+            "ask for one of them",
+        )
+
+
+def find_own_choice(workload: Workload, _context: Context) -> Iterator[Problem]:
+    asks = bool(list_gpus(workload)) or has_claims(workload)
+    for pointer, container in workload.list_containers():
+        for number, variable in enumerate(list_of(container, "env")):
+            name = variable.get("name") if isinstance(variable, dict) else None
+            # gpushare's own pods read the annotation of their GPU by the downward API.
+            if (
+                name not in _VISIBLE
+                or variable.get("valueFrom")
+                or str(variable.get("value")) in ("none", "void", "None")
+            ):
+                continue
+            yield Problem(
+                f"{pointer}/env/{number}",
+                f"sets {name} by hand, "
+                + (
+                    "which contradicts the device plugin's choice"
+                    if asks
+                    else "and takes GPUs that no scheduler counts"
+                ),
+                "remove the variable" if asks else "remove the variable, and ask for GPUs by a resource",
+                "" if asks else "error",
+                str(container.get("name")),
+            )
+
+
+def find_no_resource(workload: Workload, _context: Context) -> Iterator[Problem]:
+    if list_gpus(workload) or has_claims(workload):
+        return
+    runtime = workload.spec.get("runtimeClassName") == "nvidia"
+    for pointer, container in workload.list_containers():
+        image = str(container.get("image") or "")
+        variables = {each.get("name") for each in list_of(container, "env") if isinstance(each, dict)}
+        reason = (
+            f"uses the image {image}"
+            if uses_gpu(image)
+            else "sets NVIDIA_DRIVER_CAPABILITIES"
+            if "NVIDIA_DRIVER_CAPABILITIES" in variables
+            else "has the RuntimeClass nvidia"
+            if runtime
+            else ""
+        )
+        if reason:
+            yield Problem(
+                pointer,
+                f"{reason} and asks for no GPU",
+                "add limits with nvidia.com/gpu, or the strategy's resource",
+                container=str(container.get("name")),
+            )
+            return
+
+
+def find_gpushare_traps(workload: Workload, _context: Context) -> Iterator[Problem]:
+    memory = [pointer for pointer, _container, name, _amount in list_amounts(workload, "limits") if name == _MEMORY]
+    main = [pointer for pointer in memory if f"{workload.pointer}/containers/" in pointer]
+    counts = [
+        parse(amount) for _pointer, _container, name, amount in list_amounts(workload, "limits") if name == _COUNT
+    ]
+    if memory and not main:
+        yield Problem(
+            memory[0],
+            f"asks for {_MEMORY} in an init container only, which gpushare does not count",
+            "ask in a container",
+        )
+    if len(main) > 1:
+        yield Problem(
+            main[1],
+            f"asks for {_MEMORY} in {len(main)} containers, which all get the first one's GPU and amount",
+            "ask in one container",
+        )
+    if memory and any((count or 0) >= 2 for count in counts):
+        yield Problem(
+            memory[0],
+            f"asks for {_MEMORY} with {_COUNT} of 2 or more, which gpushare does not place on several GPUs",
+            "leave the count out",
+        )
+
+
+def find_bypass(workload: Workload, _context: Context) -> Iterator[Problem]:
+    for number, volume in enumerate(list_of(workload.spec, "volumes")):
+        path = str(map_of(volume, "hostPath").get("path") or "")
+        if path.startswith(_DEVICES):
+            yield Problem(
+                f"{workload.pointer}/volumes/{number}",
+                f"mounts {path} of the host, past the device plugin",
+                "ask for GPUs by a resource",
+            )
+    for pointer, container in workload.list_containers():
+        if map_of(container, "securityContext").get("privileged") is True and uses_gpu(
+            str(container.get("image") or "")
+        ):
+            yield Problem(
+                f"{pointer}/securityContext",
+                "is privileged, so that it sees all GPUs of the node",
+                "drop privileged, and ask for GPUs by a resource",
+                container=str(container.get("name")),
+            )

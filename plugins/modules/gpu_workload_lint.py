@@ -1,0 +1,268 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: gpu_workload_lint
+short_description: Find mistakes in workloads that request GPUs
+version_added: 0.1.0
+author: gpu.kubernetes authors (@gpu-kubernetes)
+description:
+  - Finds what the API server refuses, what stays pending, and what runs otherwise than meant, such as a request that differs from its limit, a
+    misspelt resource, a taint that is not tolerated, or an image whose CUDA is newer than the driver.
+  - Reads manifests, the output of C(helm template) and C(kustomize build), and the workloads of a cluster. Pods are found in objects of any kind, custom
+    resources included.
+  - Rules that need facts of a cluster are skipped without them, and RV(skipped) names them.
+  - The rules are listed in the guide about the linter. C(python3 -m ansible_collections.gpu.kubernetes.plugins.module_utils._lint) is the same as a command.
+options:
+  paths:
+    description: Files on the controller, and folders of which all C(.yaml), C(.yml) and C(.json) files are read.
+    type: list
+    elements: path
+    default: []
+  content:
+    description: Manifests as a text.
+    type: str
+  live:
+    description: Whether to read the workloads of the cluster. Pods and objects that a controller owns are left out.
+    type: bool
+    default: false
+  namespaces:
+    description: The namespaces of these workloads; empty for all.
+    type: list
+    elements: str
+    default: []
+  cluster:
+    description: Whether to compare with the nodes, pods, RuntimeClasses and DeviceClasses of the cluster. Always done with O(live=true).
+    type: bool
+    default: false
+  cluster_paths:
+    description: The same facts from files in which C(kubectl get -o json) has saved them.
+    type: list
+    elements: path
+    default: []
+  default_runtime:
+    description: The container runtime of pods without a RuntimeClass, such as V(runc) or V(nvidia).
+    type: str
+    default: ""
+  device_ownership:
+    description: Whether containerd gives devices to the user of a container (C(device_ownership_from_security_context)).
+    type: bool
+  admission_plugins:
+    description: Plugins of the API server that are enabled besides its defaults, such as V(ExtendedResourceToleration).
+    type: list
+    elements: str
+    default: []
+  baseline:
+    description: File with a former result as JSON, whose findings are left out.
+    type: path
+  fail_on:
+    description: The least grave severity that fails the task.
+    type: str
+    choices: [error, warning, note, never]
+    default: error
+  format:
+    description: Format of RV(report).
+    type: str
+    choices: [text, json, sarif, junit]
+    default: text
+extends_documentation_fragment:
+  - gpu.kubernetes.k8s_auth
+  - gpu.kubernetes.attributes
+  - gpu.kubernetes.attributes.info
+  - gpu.kubernetes.attributes.api
+notes:
+  - An annotation C(gpu.kubernetes/ignore-GPU008) with a reason, on the object or on its pod, has findings of that rule ignored.
+requirements:
+  - PyYAML
+  - kubernetes >= 24.2.0, for a cluster
+"""
+
+EXAMPLES = r"""
+- name: Check the manifests of a repository
+  gpu.kubernetes.gpu_workload_lint:
+    paths: [deploy/]
+    fail_on: warning
+
+- name: Check what runs on the cluster
+  gpu.kubernetes.gpu_workload_lint:
+    live: true
+    default_runtime: runc
+    fail_on: never
+  register: lint
+
+- name: Show the findings
+  ansible.builtin.debug:
+    msg: "{{ lint.findings | map(attribute='message') }}"
+"""
+
+RETURN = r"""
+findings:
+  description:
+    - The findings, by place, each with C(rule), C(severity), C(source), C(line), C(kind), C(namespace), C(name), C(container), C(pointer), C(message),
+      C(fix) and C(fingerprint), which stays the same when lines move.
+  returned: success and failure
+  type: list
+  elements: dict
+  sample:
+    - rule: GPU003
+      severity: error
+      source: deploy/train.yaml
+      line: 17
+      kind: Job
+      namespace: team
+      name: train
+      container: main
+      pointer: /spec/template/spec/containers/0/resources/limits/nvidia.com~1gpu
+      message: asks for 0.5 of nvidia.com/gpu, which is not a whole number
+      fix: ask for whole GPUs, or share GPUs and ask for parts by the strategy's own resource
+      fingerprint: 3f0c1f7f2a4e4f7d8d0f6f0a3c5b7e91
+ignored:
+  description: Findings with a reason in an annotation.
+  returned: success and failure
+  type: list
+  elements: dict
+  sample: []
+skipped:
+  description: Rules that did not run, with what is not known.
+  returned: success and failure
+  type: dict
+  sample: {GPU013: nodes not known}
+summary:
+  description: The number of objects, of those with pods, and of findings by severity.
+  returned: success and failure
+  type: dict
+  sample: {documents: 3, workloads: 1, error: 1, warning: 0, note: 0}
+text:
+  description: The result as a text.
+  returned: success and failure
+  type: str
+  sample: "deploy/train.yaml:17: error GPU003 Job/team/train container main asks for 0.5 of nvidia.com/gpu, ..."
+report:
+  description: The result as O(format).
+  returned: success and failure
+  type: str
+  sample: "deploy/train.yaml:17: error GPU003 Job/team/train container main asks for 0.5 of nvidia.com/gpu, ..."
+"""
+
+import json
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, Cluster, connect
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.lint import build_context, lint, read_baseline
+from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.model import Document
+from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.reader import (
+    ReadError,
+    find_files,
+    read_file,
+    read_text,
+)
+from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.writers import FORMATS
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
+
+WORKLOADS = (
+    ("v1", "Pod"),
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "DaemonSet"),
+    ("batch/v1", "Job"),
+    ("batch/v1", "CronJob"),
+    ("v1", "ResourceQuota"),
+    ("v1", "LimitRange"),
+)
+FACTS = (("v1", "Node"), ("v1", "Pod"), ("node.k8s.io/v1", "RuntimeClass"), ("resource.k8s.io/v1", "DeviceClass"))
+
+
+def read_facts(cluster: Cluster) -> dict[str, list[dict[str, Any]]]:
+    """Return the facts of a cluster as fields of a context. Raises ApiError."""
+    found = {kind: _list(cluster, api, kind) for api, kind in FACTS}
+    return {
+        "nodes": found["Node"],
+        "pods": [pod for pod in found["Pod"] if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")],
+        "runtime_classes": found["RuntimeClass"],
+        "device_classes": found["DeviceClass"],
+    }
+
+
+def read_workloads(cluster: Cluster, namespaces: list[str]) -> list[Document]:
+    """Return the objects of the cluster that have no owner. Raises ApiError."""
+    return [
+        Document(cluster.server, each)
+        for namespace in namespaces or [""]
+        for api, kind in WORKLOADS
+        for each in _list(cluster, api, kind, namespace)
+        if not (each.get("metadata") or {}).get("ownerReferences")
+    ]
+
+
+def _list(cluster: Cluster, api: str, kind: str, namespace: str = "") -> list[dict[str, Any]]:
+    try:
+        return cluster.objects(api, kind, namespace=namespace)
+    except ApiError as error:
+        if error.status == 404:  # a kind that this Kubernetes does not have
+            return []
+        raise
+
+
+def main() -> None:
+    """Run the module."""
+    module = build_module(
+        AnsibleModule,
+        {
+            **AUTH_ARG_SPEC,
+            "paths": {"type": "list", "elements": "path", "default": []},
+            "content": {"type": "str"},
+            "live": {"type": "bool", "default": False},
+            "namespaces": {"type": "list", "elements": "str", "default": []},
+            "cluster": {"type": "bool", "default": False},
+            "cluster_paths": {"type": "list", "elements": "path", "default": []},
+            "default_runtime": {"type": "str", "default": ""},
+            "device_ownership": {"type": "bool"},
+            "admission_plugins": {"type": "list", "elements": "str", "default": []},
+            "baseline": {"type": "path"},
+            "fail_on": {"type": "str", "choices": ["error", "warning", "note", "never"], "default": "error"},
+            "format": {"type": "str", "choices": ["text", "json", "sarif", "junit"], "default": "text"},
+        },
+    )
+    params = module.params
+    if not (params["paths"] or params["content"] or params["live"]):
+        module.fail_json(msg="There is nothing to check; set paths, content or live.")
+    cluster = connect(module) if params["live"] or params["cluster"] else None
+    known: set[str] = set()
+    try:
+        documents = [each for path in params["paths"] for name in find_files(path) for each in read_file(name)]
+        documents += read_text(params["content"], "content") if params["content"] else []
+        documents += read_workloads(cluster, params["namespaces"]) if cluster and params["live"] else []
+        saved = [each for path in params["cluster_paths"] for name in find_files(path) for each in read_file(name)]
+        context = build_context(
+            saved,
+            default_runtime=params["default_runtime"],
+            device_ownership=params["device_ownership"],
+            admission_plugins=tuple(params["admission_plugins"]),
+            **(read_facts(cluster) if cluster else {}),
+        )
+        if params["baseline"]:
+            with open(params["baseline"], encoding="utf-8") as file:
+                known = read_baseline(json.load(file))
+    except (ReadError, ApiError) as error:
+        module.fail_json(msg=str(error))
+        return
+    except (OSError, ValueError, AttributeError) as error:
+        module.fail_json(msg=f"The baseline {params['baseline']} cannot be read ({error}); write it with format json.")
+        return
+    result = lint(documents, context, known)
+    text = FORMATS["text"](result)
+    answer = {**result.as_dict(), "text": text, "report": FORMATS[params["format"]](result)}
+    if result.fails(params["fail_on"]):
+        module.fail_json(msg=f"Workloads have mistakes. {text}", **answer)
+    module.exit_json(changed=False, **answer)
+
+
+if __name__ == "__main__":
+    main()
