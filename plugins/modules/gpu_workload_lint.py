@@ -157,7 +157,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AU
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.lint import build_context, lint, read_baseline
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.model import Document
-from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.reader import (
+from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.manifests import (
     ReadError,
     find_files,
     read_file,

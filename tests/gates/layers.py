@@ -3,7 +3,7 @@
 """Does each layer use lower layers only? ``python -m gates.layers``.
 
 playbooks -> roles -> modules -> module_utils -> nothing. module_utils imports the standard library and itself; only the API client
-(``_kube_api``) imports Ansible and the kubernetes client, and only modules that run on the controller use it. A module that runs on a
+(``_kube_api``) imports Ansible and the kubernetes client, and only the linter's reader YAML; modules that run on the controller use them. A module that runs on a
 node imports the standard library, ``ansible.module_utils`` and module_utils. Other plugins use module_utils, too, and share in
 plugin_utils what needs a library of the controller. A role names no inventory group: it gets its hosts from the play. Tests of scenarios, and
 what they import from tests/, import no collection: Molecule runs them without one on their path.
@@ -21,11 +21,12 @@ from ._common import ROOT, api_modules, finish, lines, plugin_names
 
 COLLECTION = "ansible_collections.gpu.kubernetes"
 UTILS = f"{COLLECTION}.plugins.module_utils"
-API_MODULE = "_kube_api"
 # The packages that each kind of file may import besides the standard library.
 MODULE_UTILS: tuple[str, ...] = (UTILS,)
 NODE = ("ansible.module_utils", *MODULE_UTILS)
 API = ("ansible_collections.kubernetes.core", "kubernetes", *NODE)
+# Files of module_utils that run on the controller only, with what they may import.
+ON_CONTROLLER = {"_kube_api": API, "_lint.manifests": ("yaml", *MODULE_UTILS), "_lint.__main__": MODULE_UTILS}
 OTHER_PLUGINS = ("ansible", "jinja2", "ruamel.yaml", "yaml", f"{COLLECTION}.plugins.plugin_utils", *MODULE_UTILS)
 # The variable, not a method of that name or a key; `groups.get(…)` names a group, `groups.items()` reads all.
 GROUP = re.compile(r"(?<![\w.])groups\s*(\[|\.\w|\|)|['\"]\s+(not\s+)?in\s+groups\b|\bgroup_names\b")
@@ -87,12 +88,12 @@ def is_standard(name: str) -> bool:
     return name.partition(".")[0] in sys.stdlib_module_names
 
 
-def problems_of_file(path: Path, allowed: tuple[str, ...], why: str, *, allow_api: bool = False) -> Iterator[str]:
-    """Imports of a file beyond the standard library and the *allowed* ones; the API client only with *allow_api*."""
+def problems_of_file(path: Path, allowed: tuple[str, ...], why: str, *, on_controller: bool = False) -> Iterator[str]:
+    """Imports of a file beyond the standard library and the *allowed* ones; files of ON_CONTROLLER only with *on_controller*."""
     for line, name in imports(path):
         if is_standard(name):
             continue
-        closed = is_below(name, (f"{UTILS}.{API_MODULE}",)) and not allow_api
+        closed = is_below(name, tuple(f"{UTILS}.{each}" for each in ON_CONTROLLER)) and not on_controller
         if closed or not is_below(name, allowed):
             yield f"{path.relative_to(ROOT)}:{line}: imports {name}; {why}"
 
@@ -105,8 +106,9 @@ def module_utils() -> list[Path]:
 def problems_of_module_utils() -> Iterator[str]:
     """Forbidden imports of module_utils."""
     for path in module_utils():
-        if path.name == f"{API_MODULE}.py":
-            yield from problems_of_file(path, API, "the API client uses kubernetes and Ansible only", allow_api=True)
+        name = ".".join(path.relative_to(ROOT / "plugins" / "module_utils").with_suffix("").parts)
+        if name in ON_CONTROLLER:
+            yield from problems_of_file(path, ON_CONTROLLER[name], "see ON_CONTROLLER", on_controller=True)
         else:
             yield from problems_of_file(path, MODULE_UTILS, "module_utils use the standard library only")
 
@@ -117,7 +119,7 @@ def problems_of_modules() -> Iterator[str]:
     for name in plugin_names("modules"):
         path, inside = ROOT / "plugins" / "modules" / f"{name}.py", name in on_controller
         yield from problems_of_file(
-            path, API if inside else NODE, "it is not available where the module runs", allow_api=inside
+            path, API if inside else NODE, "it is not available where the module runs", on_controller=inside
         )
 
 

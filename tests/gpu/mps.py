@@ -41,13 +41,13 @@ def be_client(sizes: list[int]) -> dict[str, Any]:
         if status := getattr(cuda, name)(*arguments):
             return {"error": f"{name} failed with {status}"}
     cuda.cuDeviceGetAttribute(ctypes.byref(number), MULTIPROCESSORS, 0)
-    seen = {"multiprocessors": number.value, "allocated": []}
+    answer = {"multiprocessors": number.value, "allocated": []}
     for size in sizes:
         status = cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(size * MIB))
-        seen["allocated"].append(status == 0)
+        answer["allocated"].append(status == 0)
         if status == 0:
             cuda.cuMemFree_v2(pointer)
-    return seen
+    return answer
 
 
 def run_client(sizes: list[int], pipe: str = "") -> dict[str, Any]:

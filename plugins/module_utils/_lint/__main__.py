@@ -15,7 +15,7 @@ from typing import Sequence
 
 from .lint import build_context, lint, read_baseline
 from .model import SEVERITIES, Document
-from .reader import ReadError, find_files, read_file, read_text
+from .manifests import ReadError, find_files, read_file, read_text
 from .writers import FORMATS
 
 

@@ -9,7 +9,7 @@ from typing import Any, Collection, Iterable, Mapping, NamedTuple
 
 from .catalogue import MALFORMED, RULES, Rule
 from .model import SEVERITIES, Context, Document, Finding, Problem, Workload, map_of
-from .reader import find_workloads
+from .walker import find_workloads
 
 SCHEMA = "gpu.kubernetes/lint/v1"
 IGNORE = "gpu.kubernetes/ignore-"
@@ -60,12 +60,12 @@ def lint(documents: Iterable[Document], context: Context, known: Collection[str]
     skipped = {rule.number: reason for rule in RULES for reason in [_find_lack(rule, context)] if reason}
     found: list[Finding] = []
     ignored: list[Finding] = []
-    seen: set[str] = set(known)
+    reported: set[str] = set(known)
     for rule in (each for each in RULES if each.number not in skipped):
         for target in every if rule.of_object else workloads:
             for finding, reason in _apply(rule, target, context):
-                if finding.fingerprint not in seen:
-                    seen.add(finding.fingerprint)
+                if finding.fingerprint not in reported:
+                    reported.add(finding.fingerprint)
                     (ignored if reason else found).append(finding)
     return Result(_sort(found), _sort(ignored), skipped, len(every), len(workloads))
 

@@ -18,7 +18,7 @@ from .._kubernetes.objects import (
 from .._kubernetes.requests import count_requested
 from .images import find_cuda
 from .model import Context, Document, Object, Problem, Workload, list_of, map_of
-from .reader import find_workloads
+from .walker import find_workloads
 from .resources import find_group, is_extended, is_served
 from .rules_pod import list_gpus, parse
 
@@ -147,21 +147,21 @@ def find_no_node(workload: Workload, context: Context) -> Iterator[Problem]:
 def find_too_many(workload: Workload, context: Context) -> Iterator[Problem]:
     nodes = find_candidates(workload, context)
     for name in sorted(list_gpus(workload)) if nodes else []:
-        asked, most = count_requested(workload.pod, name), max(get_allocatable(node, name) for node in nodes)
-        if asked > most:
+        requested, most = count_requested(workload.pod, name), max(get_allocatable(node, name) for node in nodes)
+        if requested > most:
             yield Problem(
                 workload.pointer,
-                f"asks for {asked} of {name}, and no node that it selects has more than {most}",
+                f"asks for {requested} of {name}, and no node that it selects has more than {most}",
                 f"ask for at most {most}",
             )
         elif (
-            asked > 1
+            requested > 1
             and is_served(name)
             and all(get_labels(node).get("nvidia.com/gpu.sharing-strategy") in _SHARED for node in nodes)
         ):
             yield Problem(
                 workload.pointer,
-                f"asks for {asked} of {name}, which are shares of GPUs on all nodes that it selects; the device plugin refuses more than one",
+                f"asks for {requested} of {name}, which are shares of GPUs on all nodes that it selects; the device plugin refuses more than one",
                 "ask for 1, or select nodes with whole GPUs",
             )
 
@@ -250,17 +250,17 @@ def find_stuck_surge(document: Document, context: Context) -> Iterator[Problem]:
     for workload in find_workloads([document]):
         nodes = find_candidates(workload, context)
         for name in sorted(list_gpus(workload)) if nodes else []:
-            asked = count_requested(workload.pod, name)
+            requested = count_requested(workload.pod, name)
             held = [pod for pod in context.pods or [] if map_of(pod, "spec").get("nodeName")]
             free = 0
             for node in nodes:
                 own = [pod for pod in held if pod["spec"]["nodeName"] == map_of(node, "metadata").get("name")]
                 rest = get_allocatable(node, name) - sum(count_requested(pod, name) for pod in own)
-                free += max(0, rest) // asked if asked and is_schedulable(node) else 0
-            if asked and free < min(1, surge):
+                free += max(0, rest) // requested if requested and is_schedulable(node) else 0
+            if requested and free < min(1, surge):
                 yield Problem(
                     "/spec/strategy",
-                    f"starts {surge} more pods with {asked} of {name} before it ends old ones, and there is no room for one",
+                    f"starts {surge} more pods with {requested} of {name} before it ends old ones, and there is no room for one",
                     "set maxUnavailable to 1 or more, or the strategy Recreate",
                 )
 

@@ -11,7 +11,7 @@ from typing import Any, Iterator
 from .._kubernetes.quantities import parse_quantity
 from .images import uses_gpu
 from .model import Context, Problem, Workload, list_of, map_of
-from .reader import escape
+from .walker import escape
 from .resources import RETIRED, find_group, find_near, is_extended, is_standard
 
 _VISIBLE = (
@@ -103,12 +103,12 @@ def find_fraction(workload: Workload, _context: Context) -> Iterator[Problem]:
 def find_unknown_name(workload: Workload, context: Context) -> Iterator[Problem]:
     offered = {name for node in context.nodes or [] for name in map_of(node, "status", "allocatable")}
     classes = {str(map_of(each, "spec").get("extendedResourceName")) for each in context.device_classes or []}
-    seen = set()
+    reported = set()
     for section in ("limits", "requests"):
         for pointer, container, name, _amount in list_amounts(workload, section):
-            if (container, name) in seen or is_standard(name) or name in offered | classes:
+            if (container, name) in reported or is_standard(name) or name in offered | classes:
                 continue
-            seen.add((container, name))
+            reported.add((container, name))
             problem = _judge_name(name, offered)
             if problem:
                 yield Problem(pointer, problem[0], problem[1], problem[2], container)
@@ -155,14 +155,14 @@ def find_zero(workload: Workload, context: Context) -> Iterator[Problem]:
                 container,
             )
         elif find_group(name):
-            seen = context.default_runtime == "nvidia"
-            reason = "and sees all GPUs, because nvidia is the default runtime" if seen else "and gets none"
+            sees_all = context.default_runtime == "nvidia"
+            reason = "and sees all GPUs, because nvidia is the default runtime" if sees_all else "and gets none"
             fix = (
                 "leave the resource out, and set NVIDIA_VISIBLE_DEVICES to none"
-                if seen
+                if sees_all
                 else "leave the resource out, or ask for 1"
             )
-            yield Problem(pointer, f"asks for 0 of {name} {reason}", fix, "error" if seen else "", container)
+            yield Problem(pointer, f"asks for 0 of {name} {reason}", fix, "error" if sees_all else "", container)
 
 
 def find_pod_level(workload: Workload, _context: Context) -> Iterator[Problem]:

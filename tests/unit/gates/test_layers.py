@@ -47,7 +47,7 @@ def test_layers_read_imports(file, source, expected):
 
 
 @pytest.mark.parametrize(
-    ("allowed", "allow_api", "source", "good"),
+    ("allowed", "on_controller", "source", "good"),
     [
         (layers.MODULE_UTILS, False, "from . import journal\n", True),
         (layers.MODULE_UTILS, False, "from .._files import read_bytes\n", True),
@@ -65,8 +65,8 @@ def test_layers_read_imports(file, source, expected):
         (layers.OTHER_PLUGINS, False, "import kubernetes\n", False),
     ],
 )
-def test_layers_report_forbidden_imports(file, allowed, allow_api, source, good):
-    found = list(layers.problems_of_file(file("module_utils/_a/x.py", source), allowed, "why", allow_api=allow_api))
+def test_layers_report_forbidden_imports(file, allowed, on_controller, source, good):
+    found = list(layers.problems_of_file(file("module_utils/_a/x.py", source), allowed, "why", on_controller=on_controller))
     assert (found == []) is good
 
 

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Iterable, Iterator, Mapping
+from typing import Any, Iterator, Mapping
 
-from .model import Document, Workload
+from .model import Document
+from .walker import DEEPEST, escape
 
 YAML_MISSING = ""
 try:
@@ -20,7 +21,6 @@ SUFFIXES = (".yaml", ".yml", ".json")
 MOST_BYTES = 256 * 1024 * 1024
 # Aliases of YAML can make a short text a very large object.
 MOST_VALUES = 5_000_000
-DEEPEST = 200
 
 
 class ReadError(ValueError):
@@ -113,46 +113,3 @@ def _split(value: Any, lines: Mapping[str, int], source: str) -> Iterator[Docume
             yield from _split(item, kept, source)
         return
     yield Document(source, value, lines)
-
-
-def escape(key: Any) -> str:
-    """Return a key as a part of a JSON pointer."""
-    return str(key).replace("~", "~0").replace("/", "~1")
-
-
-# -- pods
-
-
-def find_workloads(documents: Iterable[Document]) -> Iterator[Workload]:
-    """Yield the pods and templates of pods anywhere in objects of any kind, custom resources included."""
-    for document in documents:
-        yield from _walk(document, document.object, {}, "", 0)
-
-
-def _walk(document: Document, value: Any, metadata: Mapping[str, Any], pointer: str, depth: int) -> Iterator[Workload]:
-    """Look below a value; *metadata* is that of the mapping around it."""
-    if depth > DEEPEST:
-        return
-    if isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from _walk(document, item, {}, f"{pointer}/{number}", depth + 1)
-    if not isinstance(value, Mapping):
-        return
-    if _is_pod_spec(value):
-        yield Workload(document, metadata, value, pointer)
-        return
-    own = value.get("metadata")
-    for key, item in value.items():
-        yield from _walk(document, item, own if isinstance(own, Mapping) else {}, f"{pointer}/{escape(key)}", depth + 1)
-
-
-def _is_pod_spec(value: Mapping[str, Any]) -> bool:
-    containers = value.get("containers")
-    return (
-        isinstance(containers, list)
-        and bool(containers)
-        and all(
-            isinstance(each, Mapping) and "name" in each and ("image" in each or "resources" in each)
-            for each in containers
-        )
-    )

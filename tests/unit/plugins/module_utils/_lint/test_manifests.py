@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint import __main__ as command
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.model import Document
-from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.reader import ReadError, find_workloads, read_text
+from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.manifests import ReadError, read_text
+from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.walker import find_workloads
 
 ALIASES = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 9)}]\n" for n in range(8)

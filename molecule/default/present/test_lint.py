@@ -1,0 +1,87 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The linter's verdict on pods and templates is that of the API server, which is asked by a dry run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from kubernetes.client.exceptions import ApiException
+
+ROOT = Path(__file__).resolve().parents[3]
+COMMAND = [sys.executable, "-m", "ansible_collections.gpu.kubernetes.plugins.module_utils._lint"]
+GPU = "nvidia.com/gpu"
+# What the linter says of a mistake that the API server refuses.
+REFUSED = ("refuses", "is not a whole number", "is no resource of Kubernetes")
+SPECS: list[tuple[dict[str, Any], bool]] = [
+    ({"limits": {GPU: "1"}}, False),
+    ({"limits": {GPU: "1000m"}, "requests": {GPU: "1"}}, False),
+    ({"limits": {GPU: "1Ki"}}, False),
+    ({"limits": {GPU: "0"}}, False),
+    ({"limits": {"nvidia.com/gpus": "1"}}, False),
+    ({"limits": {"alpha.kubernetes.io/nvidia-gpu": "1"}}, False),
+    ({"requests": {GPU: "1"}}, True),
+    ({"limits": {GPU: "2"}, "requests": {GPU: "1"}}, True),
+    ({"limits": {GPU: "500m"}}, True),
+    ({"limits": {GPU: "0.5"}}, True),
+    ({"limits": {GPU: "-1"}}, True),
+    ({"limits": {"gpu": "1"}}, True),
+    ({"limits": {"requests.nvidia.com/gpu": "1"}}, True),
+]
+
+
+def make_spec(resources: dict[str, Any], whole: bool) -> dict[str, Any]:
+    """A pod's spec with resources of its container, or of the pod as a whole."""
+    container = {"name": "main", "image": "busybox", "resources": {} if whole else resources}
+    return {"containers": [container], "restartPolicy": "Never", **({"resources": resources} if whole else {})}
+
+
+def make_objects() -> dict[str, tuple[str, dict[str, Any], bool]]:
+    """Name -> path of its API, pod or job, and whether the API server is expected to refuse it."""
+    found = {}
+    for number, (resources, refused) in enumerate(SPECS):
+        for whole in (False, True):
+            spec, name = make_spec(resources, whole), f"lint-{number}-{'whole' if whole else 'container'}"
+            pod = {"apiVersion": "v1", "kind": "Pod", "spec": spec}
+            job = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": {"spec": spec}}}
+            for path, obj in (("/api/v1", pod), ("/apis/batch/v1", job)):
+                full = f"{name}-{obj['kind'].lower()}"
+                obj["metadata"] = {"name": full, "namespace": "default"}
+                found[full] = (f"{path}/namespaces/default/{obj['kind'].lower()}s", obj, refused or whole)
+    return found
+
+
+def test_verdicts_are_those_of_the_api_server(api):
+    objects = make_objects()
+    text = json.dumps({"kind": "List", "items": [obj for _path, obj, _refused in objects.values()]})
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / ".ansible" / "collections")}
+    command = [*COMMAND, "-", "--format", "json", "--fail-on", "never"]
+    done = subprocess.run(command, input=text, env=environment, capture_output=True, text=True, check=True)
+    findings = json.loads(done.stdout)["findings"]
+    refused = {each["name"] for each in findings if any(words in each["message"] for words in REFUSED)}
+    assert refused == {name for name, (_path, _obj, expected) in objects.items() if expected}
+    assert refused == {name for name, (path, obj, _expected) in objects.items() if is_refused(api, path, obj)}
+
+
+def is_refused(api: Any, path: str, obj: dict[str, Any]) -> bool:
+    """Whether the API server would not create the object."""
+    headers = {"Content-Type": "application/json", "Accept": "application/json"}
+    try:
+        api.api_client.call_api(
+            path,
+            "POST",
+            query_params=[("dryRun", "All")],
+            header_params=headers,
+            body=obj,
+            auth_settings=["BearerToken"],
+            _preload_content=False,
+        )
+    except ApiException as error:
+        assert error.status in (400, 422), error
+        return True
+    return False
