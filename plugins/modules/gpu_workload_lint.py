@@ -156,13 +156,13 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, Cluster, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.lint import build_context, lint, read_baseline
-from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.model import Document
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.manifests import (
     ReadError,
     find_files,
     read_file,
     read_text,
 )
+from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.model import Document
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.writers import FORMATS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 

@@ -3,8 +3,8 @@
 """Does each layer use lower layers only? ``python -m gates.layers``.
 
 playbooks -> roles -> modules -> module_utils -> nothing. module_utils imports the standard library and itself; only the API client
-(``_kube_api``) imports Ansible and the kubernetes client, and only the linter's reader YAML; modules that run on the controller use them. A module that runs on a
-node imports the standard library, ``ansible.module_utils`` and module_utils. Other plugins use module_utils, too, and share in
+(``_kube_api``) imports Ansible and the kubernetes client, and only the linter's reader YAML; modules that run on the controller use them. A module
+that runs on a node imports the standard library, ``ansible.module_utils`` and module_utils. Other plugins use module_utils, too, and share in
 plugin_utils what needs a library of the controller. A role names no inventory group: it gets its hosts from the play. Tests of scenarios, and
 what they import from tests/, import no collection: Molecule runs them without one on their path.
 """

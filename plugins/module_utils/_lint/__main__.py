@@ -14,8 +14,8 @@ import sys
 from typing import Sequence
 
 from .lint import build_context, lint, read_baseline
-from .model import SEVERITIES, Document
 from .manifests import ReadError, find_files, read_file, read_text
+from .model import SEVERITIES, Document
 from .writers import FORMATS
 
 

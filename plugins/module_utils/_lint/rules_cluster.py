@@ -18,9 +18,9 @@ from .._kubernetes.objects import (
 from .._kubernetes.requests import count_requested
 from .images import find_cuda
 from .model import Context, Document, Object, Problem, Workload, list_of, map_of
-from .walker import find_workloads
 from .resources import find_group, is_extended, is_served
 from .rules_pod import list_gpus, parse
+from .walker import find_workloads
 
 # Taints that the node controller sets and removes.
 _TRANSIENT = "node.kubernetes.io/"

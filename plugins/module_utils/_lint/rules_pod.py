@@ -11,8 +11,8 @@ from typing import Any, Iterator
 from .._kubernetes.quantities import parse_quantity
 from .images import uses_gpu
 from .model import Context, Problem, Workload, list_of, map_of
-from .walker import escape
 from .resources import RETIRED, find_group, find_near, is_extended, is_standard
+from .walker import escape
 
 _VISIBLE = (
     "NVIDIA_VISIBLE_DEVICES",

@@ -66,7 +66,9 @@ def test_layers_read_imports(file, source, expected):
     ],
 )
 def test_layers_report_forbidden_imports(file, allowed, on_controller, source, good):
-    found = list(layers.problems_of_file(file("module_utils/_a/x.py", source), allowed, "why", on_controller=on_controller))
+    found = list(
+        layers.problems_of_file(file("module_utils/_a/x.py", source), allowed, "why", on_controller=on_controller)
+    )
     assert (found == []) is good
 
 
