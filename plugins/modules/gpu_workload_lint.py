@@ -136,6 +136,11 @@ summary:
   returned: success and failure
   type: dict
   sample: {documents: 3, workloads: 1, error: 1, warning: 0, note: 0}
+grave:
+  description: The number of findings that are as grave as O(fail_on).
+  returned: success and failure
+  type: int
+  sample: 0
 text:
   description: The result as a text.
   returned: success and failure
@@ -257,10 +262,10 @@ def main() -> None:
         module.fail_json(msg=f"The baseline {params['baseline']} cannot be read ({error}); write it with format json.")
         return
     result = lint(documents, context, known)
-    text = FORMATS["text"](result)
-    answer = {**result.as_dict(), "text": text, "report": FORMATS[params["format"]](result)}
-    if result.fails(params["fail_on"]):
-        module.fail_json(msg=f"Workloads have mistakes. {text}", **answer)
+    text, grave = FORMATS["text"](result), result.count_grave(params["fail_on"])
+    answer = {**result.as_dict(), "grave": grave, "text": text, "report": FORMATS[params["format"]](result)}
+    if grave:
+        module.fail_json(msg=f"{grave} findings are {params['fail_on']}s or graver. {text}", **answer)
     module.exit_json(changed=False, **answer)
 
 

@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     sys.stdout.write(FORMATS[options.format](result))
-    return int(result.fails(options.fail_on))
+    return int(result.count_grave(options.fail_on) > 0)
 
 
 if __name__ == "__main__":

@@ -26,11 +26,10 @@ class Result(NamedTuple):
     documents: int
     workloads: int
 
-    def fails(self, fail_on: str) -> bool:
-        """Return whether a finding is at least as grave as ``fail_on``; never for ``never``."""
-        if fail_on not in SEVERITIES:
-            return False
-        return any(SEVERITIES.index(each.severity) <= SEVERITIES.index(fail_on) for each in self.findings)
+    def count_grave(self, fail_on: str) -> int:
+        """Return how many findings are at least as grave as ``fail_on``; none for ``never``."""
+        grave = SEVERITIES[: SEVERITIES.index(fail_on) + 1] if fail_on in SEVERITIES else ()
+        return sum(each.severity in grave for each in self.findings)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON types."""
