@@ -136,11 +136,6 @@ summary:
   returned: success and failure
   type: dict
   sample: {documents: 3, workloads: 1, error: 1, warning: 0, note: 0}
-grave:
-  description: The number of findings that are as grave as O(fail_on).
-  returned: success and failure
-  type: int
-  sample: 0
 text:
   description: The result as a text.
   returned: success and failure
@@ -263,7 +258,7 @@ def main() -> None:
         return
     result = lint(documents, context, known)
     text, grave = FORMATS["text"](result), result.count_grave(params["fail_on"])
-    answer = {**result.as_dict(), "grave": grave, "text": text, "report": FORMATS[params["format"]](result)}
+    answer = {**result.as_dict(), "text": text, "report": FORMATS[params["format"]](result)}
     if grave:
         module.fail_json(msg=f"{grave} findings are {params['fail_on']}s or graver. {text}", **answer)
     module.exit_json(changed=False, **answer)
