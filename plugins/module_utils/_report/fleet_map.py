@@ -18,14 +18,14 @@ UNUSABLE = frozenset({"driver_error", "driver_missing", "unreachable"})
 WHOLE = "GPUs"
 UNNAMED = ("devices", "units")  # GPUs or parts of them, by their number
 
-CELL = 12  # pixels from one cell to the next
+CELL = 16  # pixels from one cell to the next
 #: A cell of each state as the path of an SVG, relative to its left upper corner.
 SHAPES = {
-    FREE: "h8v8h-8z",
-    USED: "h8v8h-8z",
-    SHARED: "v8h8z",
-    SICK: "l8 8m0-8l-8 8",
-    UNKNOWN: "m0 4h8",
+    FREE: "h12v12h-12z",
+    USED: "h12v12h-12z",
+    SHARED: "v12h12z",
+    SICK: "l12 12m0-12l-12 12",
+    UNKNOWN: "m0 6h12",
 }
 
 Node = Mapping[str, Any]

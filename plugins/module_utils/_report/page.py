@@ -188,10 +188,12 @@ def sum_cost(cost: Mapping[str, Any]) -> dict[str, Any]:
     """Return {currency, total, rows, missing}: the rows summed by namespace and product, the dearest first; hours are GPU hours."""
     sums: dict[tuple[str, str], dict[str, float]] = {}
     for row in cost["rows"]:
-        found = sums.setdefault((str(row["namespace"]), str(row["product"])), dict.fromkeys(NUMBERS, 0.0))
+        found = sums.setdefault((str(row["namespace"] or ""), str(row["product"] or "")), dict.fromkeys(NUMBERS, 0.0))
         for name in NUMBERS:
             found[name] += float(row[name])
-    rows = [{"namespace": namespace, "product": product, **found} for (namespace, product), found in sums.items()]
+    rows: list[dict[str, Any]] = [
+        {"namespace": namespace, "product": product, **found} for (namespace, product), found in sums.items()
+    ]
     rows.sort(key=lambda row: (-row["cost"], row["namespace"], row["product"]))
     total = {name: sum(row[name] for row in rows) for name in NUMBERS}
     return {"currency": str(cost["currency"]), "total": total, **cut(rows, MAX_ROWS)}

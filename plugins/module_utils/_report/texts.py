@@ -34,8 +34,8 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         "发现 {problems} 个问题，涉及 {nodes} 个节点中的 {hosts} 个。最严重的是：{worst}。",
     ),
     "verdict_left_out": (
-        "Unreachable hosts that are not part of it: {count}.",
-        "另有 {count} 台主机无法连接，未纳入本报告。",
+        "Unreachable hosts that the run has left out: {count}.",
+        "另有 {count} 台主机无法连接，本次运行已略过。",
     ),
     "numbers": ("Key figures", "关键数字"),
     "number_nodes": ("nodes without a problem", "无问题的节点"),
@@ -159,7 +159,10 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         "The configuration of each container runtime is as declared.",
         "所有容器运行时的配置均与声明一致。",
     ),
-    "drift_hint": ("Lines with + are what the run would write.", "以 + 开头的行是运行后将写入的内容。"),
+    "drift_hint": (
+        "Lines with + are what prepare_gpu_nodes would write.",
+        "以 + 开头的行是 prepare_gpu_nodes 将写入的内容。",
+    ),
     # cost
     "hours_allocated": ("Allocated GPU hours", "已分配 GPU 小时"),
     "hours_idle": ("Idle GPU hours", "空闲 GPU 小时"),

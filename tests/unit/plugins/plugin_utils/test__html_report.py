@@ -106,6 +106,15 @@ def test_links_lead_to_elements(full: str) -> None:
     assert links - set(identifiers) == set()
 
 
+def test_tables_have_headers_of_columns_and_rows(full: str) -> None:
+    tables = full.split("<table")[1:]
+    assert len(tables) > 8
+    for table in tables:
+        rows = table.partition("</table>")[0].split("<tr>")[1:]
+        assert rows[0].startswith("<th scope=col")
+        assert [row for row in rows[1:] if "<th scope=row>" not in row] == []
+
+
 def test_sections_are_in_their_order(full: str) -> None:
     assert re.findall(r"<h2 id=(\w+)>", full) == SECTIONS
 

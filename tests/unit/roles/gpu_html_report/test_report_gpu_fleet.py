@@ -61,7 +61,6 @@ def test_page_has_what_is_given_and_templates_in_it_stay_text(write, tmp_path):
 def test_missing_files_are_named(write, tmp_path):
     code, output = write(gpu_html_report_source=str(tmp_path / "no.json"), gpu_html_report_cost="/nonexistent.json")
     assert code != 0
-    assert "does not have: gpu_html_report_source, gpu_html_report_cost; run verify_gpu_cluster" in " ".join(
-        output.split()
-    )
+    missing = f"The controller does not have {tmp_path}/no.json and /nonexistent.json; run verify_gpu_cluster"
+    assert missing in " ".join(output.split())
     assert not (tmp_path / "page.html").exists()

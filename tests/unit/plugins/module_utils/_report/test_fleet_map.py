@@ -68,8 +68,8 @@ def test_find_states_of_each_gpu(given: Any, codes: Any, rows: Any, states: str)
 
 def test_cells_of_one_state_are_one_path() -> None:
     assert fleet_map.draw_cells(["free", "sick", "free"]) == [
-        ("free", "M2 2h8v8h-8zM26 2h8v8h-8z"),
-        ("sick", "M14 2l8 8m0-8l-8 8"),
+        ("free", "M2 2h12v12h-12zM34 2h12v12h-12z"),
+        ("sick", "M18 2l12 12m0-12l-12 12"),
     ]
     assert fleet_map.draw_cells([]) == []
 
