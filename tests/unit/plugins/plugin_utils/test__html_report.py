@@ -133,6 +133,11 @@ def test_page_is_in_its_language(language: str) -> None:
     assert not re.search(r"\{\w+\}", Elements(page).text.partition("}\n}")[2])
 
 
+def test_results_of_smoke_tests_are_in_the_language_of_the_page() -> None:
+    page = render(make_report(), None, None, make_earlier(), language="zh-CN")
+    assert "<td>冒烟测试</td><td>未运行</td><td>通过</td>" in page
+
+
 def test_title_is_escaped() -> None:
     assert "<h1>A &amp; B &lt;i&gt;</h1>" in render(make_healthy(1), title="A & B <i>")
 
