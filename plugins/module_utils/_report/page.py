@@ -16,7 +16,8 @@ from .node_rows import MAX_LINES, build_details, build_row, choose_detailed, cut
 from .shares import count_shares, index_allocation, sum_namespaces
 from .versions import count_products, count_software
 
-#: Hosts that a group of problems or of drift names, and rows of a table.
+#: Groups of problems or of drift, hosts that each of them names, and rows of a table.
+MAX_GROUPS = 100
 MAX_HOSTS = 200
 MAX_ROWS = 300
 #: The codes of problems, worst first. Others come last.
@@ -60,18 +61,18 @@ def build_page(
     return {
         "ok": report["ok"],
         "counts": _count(report, codes),
-        "groups": group_problems(report["problems"], anchors),
+        "groups": cut(group_problems(report["problems"], anchors), MAX_GROUPS),
         "nodes": nodes,
         "unexamined": cut(sorted(codes.keys() - {"", *(node["host"] for node in nodes)}), MAX_HOSTS),
         "details": list(_list_details(report, rows, nodes)),
         "details_missing": len(nodes) - len(anchors),
-        "products": count_products(report["nodes"]),
-        "software": count_software(report["nodes"]),
+        "products": cut(count_products(report["nodes"]), MAX_ROWS),
+        "software": cut(count_software(report["nodes"]), MAX_ROWS),
         "allocated": allocation is not None,
         "shares": count_shares(report, allocation),
         "namespaces": cut(sum_namespaces(allocation), MAX_ROWS),
         "findings": cut([each["message"] for each in (allocation or {}).get("findings") or []], MAX_ROWS),
-        "drift": group_drift(report["nodes"], anchors),
+        "drift": cut(group_drift(report["nodes"], anchors), MAX_GROUPS),
         "cost": None if cost is None else sum_cost(cost),
         "changes": None if earlier is None else cut(compare_reports(earlier, report), MAX_ROWS),
         "left_out": cut(report.get("left_out") or [], MAX_HOSTS),

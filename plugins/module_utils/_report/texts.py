@@ -21,7 +21,7 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     "unknown": ("unknown", "未知"),
     "cluster": ("the cluster", "整个集群"),
     "more": ("and {count} more, which the JSON report lists", "另有 {count} 项，见 JSON 报告"),
-    "more_rows": ("{count} more rows are left out of this page.", "本页省略了另外 {count} 行。"),
+    "more_entries": ("{count} more entries are left out of this page.", "本页省略了另外 {count} 条。"),
     "of": ("{part} of {whole}", "{part} / {whole}"),
     "percent": ("{percent} %", "{percent}%"),
     # the verdict

@@ -153,14 +153,21 @@ def test_same_input_gives_the_same_bytes(full: str) -> None:
 
 
 def make_sick(number: int) -> dict[str, Any]:
-    """Nodes that all have problems, each with a cause of its own."""
+    """Nodes that all have problems and drift, each with a cause, a remedy and a difference of its own."""
     report = make_healthy(number)
     report["ok"] = False
     for node in report["nodes"]:
         cause = f"the smoke test failed on {node['host']} with a long message of the runtime"
         report["problems"].append(
-            {"host": node["host"], "code": "smoke_test", "cause": cause, "remedy": "read the log", "sentence": ""}
+            {
+                "host": node["host"],
+                "code": "smoke_test",
+                "cause": cause,
+                "remedy": f"read {node['host']}",
+                "sentence": "",
+            }
         )
+        node["runtime"]["drift"] = [f"+{node['host']} {'x' * 60}"] * 20
         node["smoke_test"] = {"result": "failed", "reason": cause, "log_tail": ["x" * 80] * 20}
     return report
 

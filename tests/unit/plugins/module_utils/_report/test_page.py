@@ -39,14 +39,23 @@ def test_counts_of_a_fleet_with_problems() -> None:
         "worst": "unreachable",
     }
     assert (built["ok"], built["unexamined"]["entries"]) == (False, ["gpu4"])
-    assert [group["code"] for group in built["groups"]] == ["unreachable", "gpu_lost", "node", "smoke_test", "drift"]
+    assert [group["code"] for group in built["groups"]["entries"]] == [
+        "unreachable",
+        "gpu_lost",
+        "node",
+        "smoke_test",
+        "drift",
+    ]
 
 
 def test_counts_without_the_api_server_have_no_offered_gpus() -> None:
     built = page.build_page(make_report(error="refused", nodes=[]))
     assert built["counts"]["offered"] is None
-    assert built["groups"][0]["code"] == "api"
-    assert built["groups"][0]["hosts"] == {"entries": [{"host": "", "anchor": "", "causes": []}], "missing": 0}
+    assert built["groups"]["entries"][0]["code"] == "api"
+    assert built["groups"]["entries"][0]["hosts"] == {
+        "entries": [{"host": "", "anchor": "", "causes": []}],
+        "missing": 0,
+    }
 
 
 @pytest.mark.parametrize(
