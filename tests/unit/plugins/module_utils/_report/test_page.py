@@ -7,7 +7,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from fakes.gpushare import share_node, share_pod
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import allocate
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import read_dump
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report import node_rows, page, shares, versions
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._report.fleet import (
     A100,
@@ -237,3 +240,15 @@ def test_details_of_a_node() -> None:
     assert [each["state"] for each in second["gpus"]] == ["free", "free", "sick", "free"]
     assert (second["gpus"][0]["gib"], second["gpus"][2]["uuid"]) == ("40", "B-2")
     assert [each["name"] for each in built["details"][2]["pods"]["entries"]] == ["c"]
+
+
+def test_allocation_of_the_api_server_is_placed_on_the_gpus_that_it_names() -> None:
+    """The rows are those of show_gpu_allocation: 4 GPUs of 80 GiB, pods on the second and the third."""
+    pods = [share_pod("a", on="gpu1", index="1", amounts=(80,)), share_pod("b", on="gpu1", index="2", amounts=(5,))]
+    allocation = allocate(*read_dump([share_node("gpu1", 320, 4)], pods))
+    first = page.build_page(make_report(), allocation)["details"][0]
+    assert [each["state"] for each in first["gpus"]] == ["free", "used", "shared", "free"]
+    assert [(each["name"], each["amount"], each["gpus"]) for each in first["pods"]["entries"]] == [
+        ("a", 80, "1"),
+        ("b", 5, "2"),
+    ]
