@@ -186,15 +186,21 @@ def _link(host: str, anchors: Mapping[str, str]) -> dict[str, Any]:
 
 
 def sum_cost(cost: Mapping[str, Any]) -> dict[str, Any]:
-    """Return {currency, total, rows, missing}: the rows summed by namespace and product, the dearest first; hours are GPU hours."""
-    sums: dict[tuple[str, str], dict[str, float]] = {}
+    """Return {currency, total, entries, missing}: rows by namespace and product, the dearest first.
+
+    Hours are GPU hours. A number that no row has is None, as where utilisation or prices are not known. Idle hours have an empty namespace.
+    """
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in cost["rows"]:
-        found = sums.setdefault((str(row["namespace"] or ""), str(row["product"] or "")), dict.fromkeys(NUMBERS, 0.0))
-        for name in NUMBERS:
-            found[name] += float(row[name])
-    rows: list[dict[str, Any]] = [
-        {"namespace": namespace, "product": product, **found} for (namespace, product), found in sums.items()
+        groups.setdefault((str(row["namespace"] or ""), str(row["product"] or "")), []).append(row)
+    rows = [
+        {"namespace": namespace, "product": product, **_sum_numbers(members)}
+        for (namespace, product), members in groups.items()
     ]
-    rows.sort(key=lambda row: (-row["cost"], row["namespace"], row["product"]))
-    total = {name: sum(row[name] for row in rows) for name in NUMBERS}
-    return {"currency": str(cost["currency"]), "total": total, **cut(rows, MAX_ROWS)}
+    rows.sort(key=lambda row: (-(row["cost"] or 0), row["namespace"], row["product"]))
+    return {"currency": str(cost["currency"] or ""), "total": _sum_numbers(rows), **cut(rows, MAX_ROWS)}
+
+
+def _sum_numbers(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    known = {name: [float(row[name]) for row in rows if row[name] is not None] for name in NUMBERS}
+    return {name: sum(values) if values else None for name, values in known.items()}

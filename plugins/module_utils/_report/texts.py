@@ -169,6 +169,7 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     "hours_wasted": ("Wasted GPU hours", "浪费的 GPU 小时"),
     "cost_hint": ("A wasted hour is allocated and not used.", "浪费是指已分配而未使用。"),
     "cost_in": ("Cost in {currency}", "费用（{currency}）"),
+    "idle": ("not allocated", "未分配"),
     "total": ("Total", "合计"),
     # nodes
     "details_some": (

@@ -138,6 +138,21 @@ def test_results_of_smoke_tests_are_in_the_language_of_the_page() -> None:
     assert "<td>冒烟测试</td><td>未运行</td><td>通过</td>" in page
 
 
+def test_unknown_costs_are_dashes_and_idle_hours_have_no_namespace() -> None:
+    row = {
+        "namespace": None,
+        "product": "T4",
+        "allocated_hours": 0,
+        "idle_hours": 6,
+        "wasted_hours": None,
+        "cost": None,
+    }
+    page = render(make_report(), None, {"currency": "", "rows": [row]})
+    numbers = "".join(f"<td class=number>{value}</td>" for value in ("0.0", "6.0", "-", "-"))
+    assert f"<tr><th scope=row>not allocated</th><td>T4</td>{numbers}</tr>" in page
+    assert "<th scope=col class=number>Cost</th>" in page
+
+
 def test_title_is_escaped() -> None:
     assert "<h1>A &amp; B &lt;i&gt;</h1>" in render(make_healthy(1), title="A & B <i>")
 

@@ -207,6 +207,25 @@ def test_sum_cost_by_namespace_and_product() -> None:
     assert (found["currency"], found["total"]["cost"], found["total"]["wasted_hours"]) == ("EUR", 149.0, 3.75)
 
 
+def test_sum_cost_without_utilisation_and_prices_leaves_numbers_unknown() -> None:
+    row = {
+        "namespace": "a",
+        "product": A100,
+        "allocated_hours": 2.0,
+        "idle_hours": 0.0,
+        "wasted_hours": None,
+        "cost": None,
+    }
+    idle = {**row, "namespace": "", "allocated_hours": 0.0, "idle_hours": 6.0}
+    found = page.sum_cost({"currency": "", "rows": [row, idle, {**row, "product": "T4", "cost": 1.5}]})
+    assert [(each["product"], each["namespace"], each["cost"]) for each in found["entries"]] == [
+        ("T4", "a", 1.5),
+        (A100, "", None),
+        (A100, "a", None),
+    ]
+    assert found["total"] == {"cost": 1.5, "allocated_hours": 4.0, "idle_hours": 6.0, "wasted_hours": None}
+
+
 def test_page_lists_the_changes_since_an_earlier_report() -> None:
     kinds = [change["kind"] for change in page.build_page(make_report(), earlier=make_earlier())["changes"]["entries"]]
     assert {"problem_new", "node_removed", "driver", "smoke_test"} <= set(kinds)
