@@ -21,7 +21,7 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 # Without compiled files, each of the hundreds of starts of Ansible takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-GATES := cluster lint types contract docs artifact nodes roles units toml-suite fakes
+GATES := cluster lint types contract docs artifact nodes roles units toml-suite browser fakes
 
 .PHONY: help venv lab lab-down test test-all quick gates $(GATES) bench bench-facts bench-fleet bench-fuzz bench-gpushare build format clean
 

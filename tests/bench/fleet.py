@@ -35,9 +35,11 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.readiness import Query
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import read_sharing_state, survey_nodes
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import build_report
+from ansible_collections.gpu.kubernetes.plugins.module_utils._report.page import build_page
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report.render import render_lines
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import Cluster
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan import plan_sharing, render_plan
+from ansible_collections.gpu.kubernetes.plugins.plugin_utils._html_report import render_html
 
 ROOT = Path(__file__).resolve().parents[2]
 FLEET = ROOT / "tests" / "fakes" / "fleet"
@@ -240,8 +242,8 @@ def survey_alone(nodes: int, _facts: dict[str, Any]) -> int:
     return len(cluster.calls)
 
 
-def report_alone(nodes: int, facts: dict[str, Any]) -> int:
-    """Build and render the report and its differences to an earlier one; it makes no request."""
+def observe_alone(nodes: int, facts: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The observations of all nodes, and the cluster, as the report reads them."""
     answers = json.loads((FLEET / "answers.json").read_text(encoding="utf-8"))
     names = list(map(format_name, range(nodes)))
     common = {
@@ -260,9 +262,22 @@ def report_alone(nodes: int, facts: dict[str, Any]) -> int:
         "runtime_class": {"name": "nvidia", "found": True, "handler": "nvidia", "expected_handler": "nvidia"},
         "resource_name": GPU,
     }
-    observations = [{**common, "host": name, "node": name} for name in names]
+    return [{**common, "host": name, "node": name} for name in names], cluster
+
+
+def report_alone(nodes: int, facts: dict[str, Any]) -> int:
+    """Build and render the report and its differences to an earlier one; it makes no request."""
+    observations, cluster = observe_alone(nodes, facts)
+    names = cluster["hosts"]
     report = build_report(observations, cluster)
     render_lines(build_report(observations, cluster, earlier=report), hosts=names, tested=names)
+    return 0
+
+
+def page_alone(nodes: int, facts: dict[str, Any]) -> int:
+    """Build the report and render its page, compared with an earlier one; it makes no request."""
+    report = build_report(*observe_alone(nodes, facts))
+    render_html(build_page(report, earlier=report), "en", "", "gpu-report.json", 0)
     return 0
 
 
@@ -271,6 +286,7 @@ FUNCTIONS: dict[str, Callable[[int, dict[str, Any]], int]] = {
     "plan": plan_alone,
     "readiness": survey_alone,
     "report": report_alone,
+    "page": page_alone,
 }
 
 

@@ -52,6 +52,7 @@ MEMORY, MEMORY_NEEDED = Path("/dev/shm"), 2 * 1024**3  # bytes, for the folder o
 # Real programs that verify what the modules write: those of the lab, and other versions that nodes have.
 CONTAINERDS, OTHER_CONTAINERDS = ("", "debian"), ("2.1.4", "1.7.29")
 OTHER_SCHEDULERS = ("1.30.4", "1.36.3")
+BROWSERS = ("chromium-headless-shell", "chromium")
 
 
 @dataclass(frozen=True)
@@ -239,6 +240,17 @@ def toml_suite(arguments: list[str]) -> int:
     return call(sys.executable, "tests/toml_suite/run.py", *arguments)
 
 
+def browser(arguments: list[str]) -> int:
+    """The page of the report in Debian's chromium, offline"""
+    places = ("plugins/module_utils/_report", "plugins/plugin_utils/_html_report", "tests/browser")
+    if (choice := read_selection()) and not choice.concerns(*places):
+        return record_skip("browser", "tests in a browser", "the page of the report did not change")
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        return not_run(f"tests in a browser: install Debian's package {BROWSERS[0]}")
+    return pytest("browser", *(arguments or ("tests/browser",)), CHROMIUM=program)
+
+
 def documentation(_arguments: list[str]) -> int:
     """Guides and reference as HTML in build/docs/html"""
     return docs.main()
@@ -293,6 +305,7 @@ GATES = {
         Gate("units", units),
         Gate("nodes", nodes),
         Gate("toml-suite", toml_suite),
+        Gate("browser", browser),
         Gate("fakes", fakes),
         *(
             Gate(f"machine-{name}", machine(name), ALL)

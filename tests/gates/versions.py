@@ -61,6 +61,7 @@ OUTSIDE = (
     "tests/gates",
     "tests/gpu",
     "tests/toml_suite",
+    "tests/browser",
     "docs/conf.py",
 )
 # The machine of the scenario containerd_nvidia under an ansible-core, and the drop-in that the role writes (None: the main file).

@@ -30,6 +30,17 @@ def test_report_has_both_nodes_and_no_problem(inventory: dict[str, Any]) -> None
     assert "simulated" in str(report["notes"])
 
 
+def test_report_is_written_as_a_page(tmp_path: Path, inventory: dict[str, Any], playbook: Callable[..., Any]) -> None:
+    path = tmp_path / "page.html"
+    source = inventory["all"]["vars"]["gpu_verify_report_path"]
+    words = ("-e", f"gpu_html_report_source={source}", "-e", f"gpu_html_report_dest={path}")
+    for changed in (1, 0):
+        code, recap, printed = playbook("report_gpu_fleet", *words)
+        assert (code, recap["localhost"]["changed"]) == (0, changed), printed
+    page = path.read_text(encoding="utf-8")
+    assert all(f"<strong>molecule-worker-{number}</strong>" in page for number in (1, 2))
+
+
 def test_verify_of_one_host_reports_its_drift_and_keeps_the_others(
     tmp_path: Path,
     inventory: dict[str, Any],

@@ -11,8 +11,8 @@ import yaml
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 from ansible_collections.gpu.kubernetes.tests.unit.playbook_files import find_included_role, iterate_tasks, read_plays
 
-# These playbooks read only the API server, or files.
-NO_HOSTS = ("lint_gpu_workloads.yml", "show_gpu_allocation.yml")
+NO_HOSTS = ("lint_gpu_workloads.yml", "report_gpu_fleet.yml", "show_gpu_allocation.yml")
+# These playbooks read only the API server, or files of the controller.
 OTHER_GROUPS = {"patch_kube_scheduler.yml": "kube_control_plane"}
 PLAYBOOKS = sorted({path.name for path in (ROOT / "playbooks").glob("*.yml")} - {*NO_HOSTS})
 
