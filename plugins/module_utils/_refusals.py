@@ -191,9 +191,17 @@ def check_client_failures(facts: Facts) -> Iterator[str]:
 
 
 def check_mig_manager(facts: Facts) -> Iterator[str]:
-    """Yield why the MIG manager of NVIDIA's GPU Operator has not applied its configuration, by the node's label with its result."""
+    """Yield why the MIG manager of NVIDIA's GPU Operator has not applied its configuration, by the node's label with its result.
+
+    *error* is the one of the last reading of the node; empty if it could be read.
+    """
     log = f"kubectl logs -n {facts['namespace']} -l app=nvidia-mig-manager"
-    if facts["state"] == "failed":
+    if facts["error"]:
+        yield (
+            f"after {facts['timeout']} s, the node cannot be read, so that it is not known whether the GPU Operator's MIG manager has applied "
+            f"{facts['config']}; the API server's client reports: {facts['error']}; check the API server and the permissions, and run again."
+        )
+    elif facts["state"] == "failed":
         yield (
             f"the GPU Operator's MIG manager could not apply {facts['config']}; read its log ({log}), and correct gpu_sharing_mig_config or what "
             "the log names."
