@@ -24,6 +24,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "program": "/usr/bin/nvidia-cuda-mps-control",
         "handler": "nvidia",
         "nvidia": "nvidia",
+        "method": "manifest",
     },
     "mig_manager": {
         "state": "success",
@@ -111,6 +112,16 @@ def make_users(*names: str | None, kind: str = "compute") -> list[dict[str, Any]
                 ("7.5", 49, 48),
                 (None, 49, 48),
             )
+        ),
+        (
+            "mps",
+            {"method": "helm"},
+            [
+                (
+                    "k8s_device_plugin_method is helm, and NVIDIA's chart cannot start the control daemon before the device plugin; set "
+                    "k8s_device_plugin_method to manifest, or another gpu_sharing_strategy for this host."
+                )
+            ],
         ),
         ("mps", {"gpus": [], "replicas": 48}, []),
         ("mps", {"gpus": [{"index": 0, "lost": True, "mig_mode": "enabled"}]}, []),
