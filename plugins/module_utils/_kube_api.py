@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import threading
 import traceback
 import urllib.parse
@@ -24,9 +23,9 @@ from ansible.module_utils.basic import missing_required_lib
 # kubernetes.core is a dependency of this collection, so only the kubernetes library may be missing.
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
 
-from ._kube_error import MISSING_RIGHT, ApiError, shorten
+from ._kube_error import EXPIRED, ApiError, explain_error, find_cause
 
-__all__ = ["AUTH_ARG_SPEC", "Cluster", "connect", "explain_error"]
+__all__ = ["AUTH_ARG_SPEC", "Cluster", "connect"]
 
 if TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -40,11 +39,8 @@ except ImportError:
     IMPORT_ERROR = traceback.format_exc()
 
 PAGE = 500
-# The status of a page whose list has expired, and of an answer.
-EXPIRED = 410
+# The status of an answer.
 OK = 200
-# Characters of a message of the API server that are read: it can quote what a webhook has sent.
-MAX_MESSAGE = 4096
 # A kubelet can send a log without an end.
 LOG_BYTES = 1024 * 1024
 CONNECT_SECONDS = 30
@@ -52,9 +48,6 @@ CONNECT_SECONDS = 30
 REQUEST_TIMEOUT = (10, 60)
 
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-
-# The API server reports a missing right as: cannot get resource "pods/log" in API group ""
-_MISSING_RIGHT = re.compile(r'is forbidden: User .* cannot (\S+) resource "([^"]+)"')
 
 Result = TypeVar("Result")
 Kept = TypeVar("Kept")
@@ -348,53 +341,6 @@ def _quote(name: str) -> str:
     return urllib.parse.quote(name, safe="")
 
 
-def explain_error(error: BaseException, server: str) -> ApiError:
-    """Return an exception of the client as ApiError with one sentence."""
-    status = int(getattr(error, "status", 0) or 0)
-    if not status:
-        return ApiError(
-            f"The Kubernetes API at {server or 'the configured server'} cannot be reached ({_find_cause(error)}); "
-            "check that it is up and that gpu_kubeconfig (or the kubeconfig in use) names the right cluster."
-        )
-    message = _read_message(error)
-    text, lacks, causes = shorten(message), _MISSING_RIGHT.search(message), _read_causes(error)
-    if status == 401:
-        text += "; renew the credentials in the kubeconfig"
-    elif status == EXPIRED:
-        text += "; run again when the API server and the network are less busy"
-    elif lacks:
-        verb, resource = lacks.groups()
-        causes[MISSING_RIGHT] = f"{verb} {resource}"
-        text += f"; allow this account {verb} on {resource} by a role (RBAC), or use an administrator's kubeconfig"
-    return ApiError(f"The Kubernetes API at {server} answered {status}: {text}.", status, causes)
-
-
-def _read_message(error: BaseException) -> str:
-    body = getattr(error, "body", None)
-    try:
-        return str(json.loads(body)["message"])[:MAX_MESSAGE].rstrip(".") if body else str(getattr(error, "reason", ""))
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return str(getattr(error, "reason", "") or "no reason given")
-
-
-def _read_causes(error: BaseException) -> dict[str, str]:
-    """Return the API server's message on each cause that it reports."""
-    try:
-        causes = (json.loads(getattr(error, "body", None) or "{}").get("details") or {}).get("causes") or []
-        return {str(cause["reason"]): shorten(cause.get("message")).rstrip(".") for cause in causes}
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return {}
-
-
-def _find_cause(error: BaseException) -> str:
-    """Return the innermost cause that urllib3 wraps, such as ``Connection refused``."""
-    cause = error
-    while isinstance(getattr(cause, "reason", None), BaseException):
-        cause = getattr(cause, "reason")  # noqa: B009 - not every exception has it
-    text = " ".join(str(cause).split())
-    return text.rsplit(">: ", 1)[-1].rsplit(": ", 1)[-1] if "Errno" in text else text[:200] or type(cause).__name__
-
-
 def connect(module: AnsibleModule) -> Cluster:
     """Return the cluster that the module's options point to, or fail the module with one sentence."""
     if IMPORT_ERROR:
@@ -421,7 +367,7 @@ def _explain_connection(error: BaseException, options: Mapping[str, Any]) -> Api
     if isinstance(error, ApiException):
         return explain_error(error, f"the server of {source}")
     return ApiError(
-        f"The {source} cannot be used ({_find_cause(error)}); set gpu_kubeconfig (or kubeconfig) to a readable file "
+        f"The {source} cannot be used ({find_cause(error)}); set gpu_kubeconfig (or kubeconfig) to a readable file "
         "on the controller and gpu_kube_context (or context) to one in it."
     )
 

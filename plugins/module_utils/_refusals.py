@@ -147,8 +147,14 @@ def check_mps(facts: Facts) -> Iterator[str]:
     """Yield why MPS cannot share the GPUs, which are those of nvml_facts, among *replicas* clients each.
 
     *program* is the path of the driver's control program. *handler* is the runtime that pods of the control daemon get, *nvidia* what it has to be.
-    GPUs that are *leaving* MIG have another mode before the daemon starts.
+    GPUs that are *leaving* MIG have another mode before the daemon starts. *method* is how the device plugin is deployed.
     """
+    # The chart has one node affinity for both, and the plugin is off a node until the daemon limits its clients.
+    if facts["method"] == "helm":
+        yield (
+            "k8s_device_plugin_method is helm, and NVIDIA's chart cannot start the control daemon before the device plugin; set k8s_device_plugin_method "
+            "to manifest, or another gpu_sharing_strategy for this host."
+        )
     working = [gpu for gpu in facts["gpus"] if not gpu.get("lost")]
     if working and facts["source"] == "pci":
         yield "its GPUs have no working driver; install or repair the driver first."
@@ -191,9 +197,17 @@ def check_client_failures(facts: Facts) -> Iterator[str]:
 
 
 def check_mig_manager(facts: Facts) -> Iterator[str]:
-    """Yield why the MIG manager of NVIDIA's GPU Operator has not applied its configuration, by the node's label with its result."""
+    """Yield why the MIG manager of NVIDIA's GPU Operator has not applied its configuration, by the node's label with its result.
+
+    *error* is the one of the last reading of the node; empty if it could be read.
+    """
     log = f"kubectl logs -n {facts['namespace']} -l app=nvidia-mig-manager"
-    if facts["state"] == "failed":
+    if facts["error"]:
+        yield (
+            f"after {facts['timeout']} s, the node cannot be read, so that it is not known whether the GPU Operator's MIG manager has applied "
+            f"{facts['config']}; the API server's client reports: {facts['error']}; check the API server and the permissions, and run again."
+        )
+    elif facts["state"] == "failed":
         yield (
             f"the GPU Operator's MIG manager could not apply {facts['config']}; read its log ({log}), and correct gpu_sharing_mig_config or what "
             "the log names."

@@ -44,6 +44,7 @@ SYSTEMCTL = """#!/bin/sh
 cd {folder}
 unit=${{2%.service}} process=root/proc/4711 command=nvidia-persiste
 [ $unit != {fabric} ] || {{ process=root/proc/4710 command=nv-fabricmanage; }}
+[ $unit != {license} ] || {{ process=root/proc/4712 command={license}; }}
 case $1 in
     show) echo LoadState=loaded; [ -e $unit.running ] && echo ActiveState=active || echo ActiveState=inactive; exit ;;
     is-enabled) [ -e $unit.enabled ] && echo enabled; exit ;;
@@ -55,7 +56,7 @@ case $1 in
         mkdir -p $process/fd; touch $unit.running; echo $command > $process/comm; echo 0::/x > $process/cgroup
         ln -sfn /dev/nvidiactl $process/fd/7 ;;
     restart) touch $unit.running ;;
-    stop) rm -r $unit.running $process ;;
+    stop) rm -rf $unit.running $process ;;
     enable) touch $unit.enabled ;;
     disable) rm $unit.enabled ;;
 esac
@@ -153,7 +154,9 @@ class Machine:
             "boot": BOOT,
             **{name: f"#!/bin/sh\n{text}\n" for name, text in PROGRAMS.items()},
         }.items():
-            (self.node.programs / name).write_text(text.format(folder=folder, fabric=FABRIC_MANAGER))
+            (self.node.programs / name).write_text(
+                text.format(folder=folder, fabric=FABRIC_MANAGER, license=LICENSE_DAEMON)
+            )
             (self.node.programs / name).chmod(0o755)
         (folder / "modules" / "6.1.0-56-amd64" / "build").mkdir(parents=True)
         (folder / "boot").mkdir()
@@ -218,6 +221,11 @@ class Machine:
         (self.folder / f"{LICENSE_DAEMON}.running").touch()
         (self.folder / "nvidia").mkdir()
         return self.folder / "nvidia"
+
+    def fail_start(self, unit: str, fails: bool = True) -> None:
+        """Let each start of a daemon fail, which ends a run there as a kill does; or let it work again."""
+        path = self.folder / f"{unit}.broken"
+        path.touch() if fails else path.unlink()
 
     def install_build(self, version: str = "570.2") -> None:
         """Install another build of the driver, or another version of it, beside the loaded one."""

@@ -3,7 +3,7 @@
 """``share_gpus`` shares the GPUs of a node by time slicing, by MPS and by MIG, one after the other. Each test depends on the tests before it.
 
 kubelet, scheduler, API server and NVIDIA's control program of MPS are real. NVML is simulated, with MIG and compute modes that the node and its pods share;
-NVIDIA's device plugin, its config-manager and the pod of the control program are fakes.
+NVIDIA's device plugin, its config-manager, the pod of the control program, and the programs of gpushare are fakes.
 """
 
 from __future__ import annotations
@@ -16,45 +16,14 @@ from typing import Any
 import pytest
 from lab import fingerprint as prints
 from lab import nodes
+from lab.strategies import FIRST, GPU, LABEL, SECOND, SLICED, WHOLE, Run, list_plugins, variables, write_words
 from lab.wait import until
 
-FIRST, SECOND = "molecule-worker-1", "molecule-worker-2"
-GPU, SHARED, LABEL = "nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/device-plugin.config"
+SHARED = "nvidia.com/gpu.shared"
 SMALL, LARGE = "nvidia.com/mig-1g.5gb", "nvidia.com/mig-3g.20gb"
-PLUGIN, DAEMON = "name=nvidia-device-plugin-ds", "name=nvidia-device-plugin-mps-control-daemon"
+MEMORY = {"aliyun.com/gpu-mem": "320", "aliyun.com/gpu-count": "8"}
+DAEMON = "name=nvidia-device-plugin-mps-control-daemon"
 UNIT, PIPE = "gpu-kubernetes-mig.service", "/run/nvidia/mps/nvidia.com/gpu/pipe"
-Run = Callable[..., tuple[int, int, str]]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def before(settings: Any) -> dict[str, str]:
-    """Nodes and cluster as they are before the first test."""
-    return prints.take(settings)
-
-
-def write_words(first: dict[str, Any], second: dict[str, Any], **more: Any) -> tuple[str, str]:
-    """Options of ansible-playbook with variables by node."""
-    hosts = {FIRST: first, SECOND: second}
-    names = {name for variables in hosts.values() for name in variables}
-    chosen = {
-        name: f"{{{{ { ({host: variables[name] for host, variables in hosts.items() if name in variables})!r}[inventory_hostname] }}}}"
-        for name in sorted(names)
-    }
-    return "-e", json.dumps({**chosen, **more})
-
-
-@pytest.fixture
-def share(playbook: Any, watch_owners: Any) -> Run:
-    """Run share_gpus with variables by node: exit code, count of changes, output in one line. At no time two plugins own the GPUs of a node."""
-
-    def run(
-        first: dict[str, Any], second: dict[str, Any], name: str = "share_gpus", **more: Any
-    ) -> tuple[int, int, str]:
-        with watch_owners(FIRST):
-            code, recap, printed = playbook(name, *write_words(first, second, **more))
-        return code, sum(counts["changed"] for counts in recap.values()), " ".join(printed.split())
-
-    return run
 
 
 @pytest.fixture
@@ -64,21 +33,7 @@ def execute(settings: Any) -> Callable[[str], str]:
     return lambda command: nodes.execute(node, "sh", "-c", command)
 
 
-def variables(
-    strategy: str, replicas: int = 0, rename: bool = False, mig: str = "", layout: Any = ()
-) -> dict[str, Any]:
-    """All that a test sets for a node."""
-    return {
-        "gpu_sharing_strategy": strategy,
-        "gpu_sharing_replicas": replicas,
-        "gpu_sharing_rename": rename,
-        "gpu_sharing_mig_strategy": mig,
-        "gpu_sharing_mig_layout": list(layout),
-    }
-
-
-WHOLE = variables("exclusive")
-SLICED, RENAMED = variables("time_slicing", 4), variables("time_slicing", 3, rename=True)
+RENAMED = variables("time_slicing", 3, rename=True)
 MPS = variables("mps", 4)
 SINGLE = variables("mig", mig="single", layout=[{"gpus": "all", "profiles": {"1g.5gb": 7}}])
 MIXED = variables(
@@ -87,12 +42,6 @@ MIXED = variables(
     layout=[{"gpus": [0], "profiles": {"3g.20gb": 2}}, {"gpus": [1, 2, 3, 4, 5, 6, 7], "profiles": {"1g.5gb": 7}}],
 )
 RESET = {"gpu_sharing_allow_gpu_reset": True}
-
-
-def list_plugins(api: Any, label: str = PLUGIN) -> dict[str, str]:
-    """The pod of the device plugin, or with *label* of another DaemonSet, on each node."""
-    pods = api.list_namespaced_pod("kube-system", label_selector=label).items
-    return {pod.spec.node_name: pod.metadata.name for pod in pods}
 
 
 def read_names(api: Any) -> tuple[list[str], list[str]]:
@@ -284,6 +233,24 @@ def test_exclusive_removes_layout_and_configurations(share: Run, read_allocatabl
     assert (read_allocatable(FIRST), read_allocatable(SECOND)) == ({GPU: "8"}, {GPU: "2"})
     assert read_names(api) == (["", ""], ["config.yaml"])
     assert read_modes(execute) == {(0, 0, 0)}
+
+
+@pytest.mark.thorough
+def test_mig_is_left_for_gpushare(share: Run, read_allocatable: Any, execute: Any) -> None:
+    code, _changed, printed = share(SINGLE, WHOLE, **RESET)
+    assert code == 0, printed
+    code, _changed, printed = share(variables("gpushare"), WHOLE, **RESET)
+    assert code == 0, printed
+    assert (read_allocatable(FIRST), read_allocatable(SECOND)) == (MEMORY, {GPU: "2"})
+    assert read_modes(execute) == {(0, 0, 0)}
+    assert execute(f"test ! -e /etc/systemd/system/{UNIT} && echo gone").strip() == "gone"
+
+
+@pytest.mark.thorough
+def test_gpushare_is_left_for_whole_gpus(share: Run, read_allocatable: Any) -> None:
+    code, _changed, printed = share(WHOLE, WHOLE)
+    assert code == 0, printed
+    assert (read_allocatable(FIRST), read_allocatable(SECOND)) == ({GPU: "8"}, {GPU: "2"})
 
 
 def test_nodes_and_cluster_are_as_before(before: dict[str, str], settings: Any) -> None:

@@ -153,12 +153,14 @@ def _check_ended(pod: Mapping[str, Any], evidence: Evidence) -> str:
 
 
 def _check_crashes(pod: Mapping[str, Any], evidence: Evidence) -> str:
+    # After a reboot, the kubelet runs init containers again and counts that as a restart.
+    finished = [each for each in (pod.get("status") or {}).get("initContainerStatuses") or [] if _is_finished(each)]
     for container in list_containers(pod):
         state = container.get("state") or {}
         waits = (state.get("waiting") or {}).get("reason")
         restarts = int(container.get("restartCount") or 0)
         down = waits == "CrashLoopBackOff" or bool(state.get("terminated"))
-        if restarts and down:
+        if restarts and down and container not in finished:
             return add_remedy(f"crashed {restarts} times: {_find_last_message(pod, evidence)}")
     return ""
 
@@ -195,8 +197,11 @@ def _check_ready(pod: Mapping[str, Any], evidence: Evidence) -> str:
 
 
 def _is_unready(container: Mapping[str, Any]) -> bool:
-    done = ((container.get("state") or {}).get("terminated") or {}).get("exitCode") == 0
-    return not container.get("ready") and not done
+    return not container.get("ready") and not _is_finished(container)
+
+
+def _is_finished(container: Mapping[str, Any]) -> bool:
+    return ((container.get("state") or {}).get("terminated") or {}).get("exitCode") == 0
 
 
 _CHECKS: Sequence[Callable[[Mapping[str, Any], Evidence], str]] = (

@@ -16,6 +16,7 @@ pytest.importorskip("ansible.module_utils.basic")
 pytest.importorskip("kubernetes")
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _kube_api as api
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _kube_error as errors
 
 SERVER = "https://api.test:6443"
 
@@ -57,7 +58,7 @@ class Wrapped(Exception):
     ],
 )
 def test_explain_error_of_each_exception(error: Exception, status: int, words: list[str]) -> None:
-    found = api.explain_error(error, SERVER)
+    found = errors.explain_error(error, SERVER)
     assert found.status == status
     for word in [*words, SERVER]:
         assert word in str(found)
@@ -255,14 +256,14 @@ def test_evict_pod_as_dry_run_sends_it_twice() -> None:
 def test_explain_error_keeps_causes_of_the_server(details: Any, causes: dict[str, str]) -> None:
     error = HttpError(429)
     error.body = json.dumps({"message": "no", "details": details})
-    assert api.explain_error(error, SERVER).causes == causes
+    assert errors.explain_error(error, SERVER).causes == causes
 
 
 def test_explain_error_with_missing_right_names_it() -> None:
     result = (
         'pods "p" is forbidden: User "u" cannot create resource "pods/eviction" in API group "" in the namespace "d"'
     )
-    assert api.explain_error(HttpError(403, result), SERVER).causes == {api.MISSING_RIGHT: "create pods/eviction"}
+    assert errors.explain_error(HttpError(403, result), SERVER).causes == {errors.MISSING_RIGHT: "create pods/eviction"}
 
 
 @pytest.mark.parametrize(
@@ -308,10 +309,10 @@ def test_answer_of_another_program_raises_one_sentence(answer: bytes, fault: str
 
 def test_explain_error_without_control_characters() -> None:
     error = HttpError(500, "\x1b[2Jbad\u202e")
-    assert "answered 500: \\x1b[2Jbad\\u202e." in str(api.explain_error(error, SERVER))
+    assert "answered 500: \\x1b[2Jbad\\u202e." in str(errors.explain_error(error, SERVER))
     deep = HttpError(500)
     deep.body = "[" * 100000
-    assert "answered 500: Reason." in str(api.explain_error(deep, SERVER))
+    assert "answered 500: Reason." in str(errors.explain_error(deep, SERVER))
 
 
 def test_namespace_contents_lists_metadata_of_all_kinds() -> None:

@@ -167,7 +167,8 @@ def run_plays(evaluate, run, tmp_path, nvml_builder):
             "gpu_kubeconfig": str(write_kubeconfig(cluster.url, tmp_path / "kubeconfig")),
             "gpu_preflight_gpus": {"ansible_facts": {}},
             "gpu_operator_wait_timeout": 20,
-            "gpu_operator_mig_timeout": 10,
+            # One attempt: the fake's MIG manager works at once.
+            "gpu_operator_mig_timeout": 4,
         }
         hosts = {name: {} for name in cluster.applied}
 
@@ -235,6 +236,21 @@ def test_failed_mig_manager_is_reported_and_refused_until_its_label_is_gone(run_
     assert failed.startswith(cause)
     assert refused.startswith(cause)
     assert "kubectl label node parted nvidia.com/mig.config-" in refused
+
+
+def test_error_of_the_api_during_the_wait_is_reported(run_plays):
+    cluster = OperatedCluster("parted")
+
+    def fail(cluster):
+        if cluster.applied["parted"] == "all-3g.40gb":
+            raise ConnectionAbortedError
+
+    cluster.before_read = fail
+    with run_plays(cluster) as run:
+        [[failed]] = run(share(SHARED)).values()
+    assert failed.startswith("Host parted (node parted): after 4 s, the node cannot be read"), failed
+    assert "the API server's client reports: " in failed
+    assert "Max retries exceeded" in failed or "Connection aborted" in failed, failed
 
 
 #: The name of a node's configuration, the configuration, the operator's default for nodes without a name, and whether the devices are known.

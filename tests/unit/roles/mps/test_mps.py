@@ -59,6 +59,10 @@ REFUSED = {
         "pods of the control daemon get the runtime of a daemon that does not answer",
     ),
     "default-runtime": ({"mps_runtime_class": "", "containerd_nvidia_set_default": True}, ""),
+    "chart": (
+        {"k8s_device_plugin_method": "helm"},
+        "NVIDIA's chart cannot start the control daemon before the device plugin",
+    ),
 }
 
 

@@ -166,6 +166,42 @@ def test_assess_nodes_with_each_failure_explains_it(
     assert not report.reason.endswith(".;")
 
 
+def restarted(**init: Any) -> dict[str, Any]:
+    """The status of a plugin pod whose node was booted: its init container has run a second time."""
+    ready = {"name": "ctr", "ready": True, "restartCount": 1, "state": {"running": {}}}
+    lost = {"terminated": {"exitCode": 255, "reason": "Unknown"}}
+    container = {"name": "init", "restartCount": 1, "lastState": {"terminated": {"exitCode": 0}}, **init}
+    return {
+        "phase": "Running",
+        "initContainerStatuses": [container],
+        "containerStatuses": [{**ready, "lastState": lost}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (restarted(ready=True, state={"terminated": {"exitCode": 0, "reason": "Completed"}}), ""),
+        (
+            restarted(ready=False, state={"terminated": {"exitCode": 1, "reason": "Error"}}),
+            "crashed 1 times: exit code 255 (Unknown)",
+        ),
+        (
+            restarted(ready=False, state={"waiting": {"reason": "CrashLoopBackOff"}}),
+            "crashed 1 times: exit code 255 (Unknown)",
+        ),
+    ],
+    ids=["completed", "failed", "crash-loop"],
+)
+def test_assess_nodes_after_a_boot_counts_only_containers_that_are_down(status: Any, reason: str) -> None:
+    query = Query(pod_annotations={"sum": "1"})
+    (report,) = assess_nodes([node("w1", 56)], [plugin(status, annotations={"sum": "1"})], query, {"w1": 56})
+    assert report.ok is (not reason)
+    assert report.reason == (
+        f"56 of 56 nvidia.com/gpu allocatable: plugin pod kube-system/plugin-x {reason}" if reason else ""
+    )
+
+
 def test_assess_nodes_with_cordon_is_ok_with_remark() -> None:
     (report,) = assess_nodes([node("w1", 8, unschedulable=True)], [plugin()], QUERY, {"w1": 8})
     assert report.ok

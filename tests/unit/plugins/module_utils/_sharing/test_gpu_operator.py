@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import pytest
+from fakes import gpu_operator as fake
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.gpu_operator import (
     PARTS,
+    PLUGIN_LABELS,
     GpuOperator,
     has_operator_label,
     read_operator,
@@ -68,3 +70,16 @@ def test_labels_of_a_node_keep_parts_off(labels, parts):
 
 def test_disabled_part_runs_on_no_node():
     assert GpuOperator(enabled=("toolkit",)).find_parts({DEPLOY + "device-plugin": "true"}) == ["toolkit"]
+
+
+def test_fake_of_the_lab_is_read_as_an_operator_with_all_parts():
+    operator = read_operator([{**fake.POLICY, **fake.STATUS}])
+    assert operator == GpuOperator(fake.NAMESPACE, config_map=fake.CONFIG_MAP, mig_strategy="single")
+    template = fake.deploy_plugin("reg/plugin:1")[-1]["spec"]["template"]
+    assert template["metadata"]["labels"] == PLUGIN_LABELS
+    assert template["spec"]["nodeSelector"] == {DEPLOY + PARTS["device_plugin"][1]: "true"}
+    assert {item["kind"] for item in fake.declare_operator()} == {
+        "Namespace",
+        "ConfigMap",
+        fake.KIND["spec"]["names"]["kind"],
+    }

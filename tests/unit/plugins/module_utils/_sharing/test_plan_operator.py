@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes whose device plugin NVIDIA's GPU Operator deploys are shared by its labels and its ConfigMap, or refused with the switch to set."""
+"""Nodes whose device plugin NVIDIA's GPU Operator deploys are shared by its labels and its ConfigMap."""
 
 from __future__ import annotations
 
@@ -9,13 +9,20 @@ import pytest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import STRATEGIES
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.gpu_operator import (
     OPERATOR_ROLE,
-    PARTS,
-    GpuOperator,
-    OperatorState,
 )
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import reason_of
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan import render_plan
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plugin_config import Request, build_config
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing.operated_nodes import (
+    ALL,
+    CONFIG,
+    MIG,
+    SLICES,
+    STATE,
+    WHERE,
+    operated,
+    policy,
+)
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing.sharing_nodes import (
     GPU,
     config_of,
@@ -26,28 +33,8 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing
     plan_one,
 )
 
-CONFIG, MIG, STATE = "nvidia.com/device-plugin.config", "nvidia.com/mig.config", "nvidia.com/mig.config.state"
-ALL = tuple(PARTS)
 NVIDIA = [name for name, row in STRATEGIES.items() if row.by_nvidia]
-SLICES = {"mig_config": "all-1g.10gb", "has_layout": False, "request": Request()}
 OWNED = {"gpu-kubernetes/managed-labels": '{"gpu_operator": {"nvidia.com/mig.config": {"set": "x", "was": null}}}'}
-CONFIGS = tuple(map(config_of, ("time_slicing", "mps")))
-WHERE = "Host h1 (node n1): "
-
-
-def policy(configs=CONFIGS, names=(), **more):
-    """Parameters of the cluster with an operator, whose ConfigMap has these configurations of this collection."""
-    read = GpuOperator(**{"config_map": "configs", "mig_strategy": "single", **more})
-    known = None if configs is None else {config.name: config.document for config in configs}
-    return {"operator": OperatorState(read, known, dict(names))}
-
-
-def operated(strategy="exclusive", parts=ALL, mig="", state="success", **more):
-    """A node of the operator with a strategy of its device plugin, and a configuration of its MIG manager."""
-    row = node("exclusive" if strategy == "mig" else strategy, **more)
-    config = {} if strategy == "mig" else row["labels"]
-    mig = mig or ("all-1g.10gb" if strategy == "mig" else "all-disabled")
-    return {**row, "gpu_operator": list(parts), "labels": {**config, MIG: mig, STATE: state}}
 
 
 def labels_after(strategy):
@@ -265,147 +252,3 @@ def test_cluster_without_device_plugins_of_the_operator_has_none_in_the_plan():
     planned = plan([host("exclusive")], [node(gpu_operator=["driver"])], **policy(enabled=("driver",)))
     assert (planned["cluster"]["operator"], planned["nodes"][0]["role"]) == ({}, "k8s_device_plugin")
     assert planned["nodes"][0]["operated"] == ["driver"]
-
-
-NO_PLUGIN = ["driver", "toolkit", "mig_manager"]
-NO_MANAGER = ["driver", "toolkit", "device_plugin", "feature_discovery"]
-#: A node, the declared strategy, the ClusterPolicy, parameters of the host, and the end of the sentence that blocks it.
-BLOCKED = {
-    "no-config-map-named": (
-        operated(),
-        "time_slicing",
-        policy(config_map=""),
-        {},
-        "set spec.devicePlugin.config.name of the ClusterPolicy",
-    ),
-    "no-config-map-for-mps": (
-        operated(),
-        "mps",
-        policy(config_map=""),
-        {},
-        "set spec.devicePlugin.config.name of the ClusterPolicy",
-    ),
-    "config-map-missing": (
-        operated(),
-        "mps",
-        policy(None),
-        {},
-        "create it (kubectl create configmap -n gpu-operator configs).",
-    ),
-    "config-map-missing-for-mig": (
-        operated(),
-        "mig",
-        policy(None, default_config="any"),
-        SLICES,
-        "create it (kubectl create configmap -n gpu-operator configs).",
-    ),
-    "mps-with-mixed-mig": (
-        operated(),
-        "mps",
-        policy(mig_strategy="mixed"),
-        {},
-        "set spec.mig.strategy of the ClusterPolicy to single,",
-    ),
-    "no-feature-discovery": (
-        operated(parts=["device_plugin"]),
-        "mps",
-        policy(enabled=["device_plugin"]),
-        {},
-        "set spec.gfd.enabled of the ClusterPolicy to true, or set",
-    ),
-    "mig-manager-disabled": (
-        operated(parts=NO_MANAGER),
-        "mig",
-        policy(enabled=NO_MANAGER),
-        SLICES,
-        "set spec.migManager.enabled of the ClusterPolicy to true",
-    ),
-    "mig-manager-off-the-node": (
-        operated(parts=NO_MANAGER),
-        "mig",
-        policy(),
-        SLICES,
-        "remove the node's label nvidia.com/gpu.deploy.mig-manager,",
-    ),
-    "mig-strategy-none": (
-        operated(),
-        "mig",
-        policy(mig_strategy="none"),
-        SLICES,
-        "is none; set it to single or mixed for all nodes",
-    ),
-    "mig-strategy-missing": (
-        operated(),
-        "mig",
-        policy(mig_strategy=""),
-        SLICES,
-        "is not set; set it to single or mixed",
-    ),
-    "mig-strategy-differs": (
-        operated(),
-        "mig",
-        policy(),
-        {**SLICES, "request": Request(mig_strategy="mixed")},
-        "spec.mig.strategy of the ClusterPolicy is single; set it to mixed for all nodes",
-    ),
-    "layout-instead-of-config": (
-        operated(),
-        "mig",
-        policy(),
-        {**SLICES, "mig_config": "", "has_layout": True},
-        "set gpu_sharing_mig_config to the name of one of its configurations, such as all-1g.10gb, instead of gpu_sharing_mig_layout,",
-    ),
-    "mig-failed": (
-        operated("mig", state="failed"),
-        "mig",
-        policy(),
-        SLICES,
-        "could not apply all-1g.10gb; read its log (kubectl logs -n gpu-operator -l app=nvidia-mig-manager), and to have it try again, remove",
-    ),
-    # Without its device plugin, its MIG manager would still undo what the role mig has done.
-    "mig-of-this-collection": (
-        node("exclusive", gpu_operator=NO_PLUGIN),
-        "mig",
-        policy(),
-        {},
-        "runs here, and would undo the MIG devices; set the node's label nvidia.com/gpu.deploy.mig-manager to false first.",
-    ),
-    "other-plugin": (
-        {**empty_node(), "gpu_operator": list(ALL)},
-        "gpushare",
-        policy(),
-        {},
-        "deploys the device plugin here; set the node's label nvidia.com/gpu.deploy.device-plugin to false first.",
-    ),
-    "second-plugin": (
-        operated(unmanaged_plugins=["gpu-operator/nvidia-device-plugin-daemonset", "kube-system/another"]),
-        "exclusive",
-        policy(),
-        {},
-        "kube-system/another registers the same GPUs as the device plugin of NVIDIA's GPU Operator; remove it first (the playbook remove_gpu_nodes",
-    ),
-    "second-plugin-with-an-undeclared-strategy": (
-        operated(unmanaged_plugins=["kube-system/another"]),
-        "",
-        policy(),
-        {},
-        "kube-system/another registers the same GPUs",
-    ),
-    "label-of-others": ({**operated(), "labels": {CONFIG: "mine"}}, "mps", policy(), {}, "remove the label first"),
-}
-
-
-@pytest.mark.parametrize(("row", "strategy", "cluster", "parameters", "words"), BLOCKED.values(), ids=BLOCKED)
-def test_strategy_that_the_operator_is_not_set_up_for_is_refused_with_its_switch(
-    row, strategy, cluster, parameters, words
-):
-    [sentence] = plan_one(row, strategy, cluster=cluster, migrate=True, **parameters)["blockers"]
-    assert words in sentence
-    assert sentence.startswith(WHERE)
-    assert sentence.endswith(".")
-    # Where its device plugin is off, all is up to this collection.
-    if "device_plugin" in row["gpu_operator"]:
-        off = plan_one(
-            {**row, "gpu_operator": ["driver", "toolkit"]}, strategy, cluster=cluster, migrate=True, **parameters
-        )
-        assert [each for each in off["blockers"] if "Operator" in each] == []

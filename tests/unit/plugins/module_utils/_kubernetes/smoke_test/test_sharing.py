@@ -4,10 +4,8 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
-from datetime import datetime, timezone
-from typing import Any, Iterator
+from typing import Any
 
 import pytest
 from fakes.kubernetes_api import FakeClock, FakeCluster, node
@@ -24,31 +22,17 @@ from fakes.sharing_cluster import (
 )
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.retries import Timing
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.pod import SmokeTest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.runner import run_smoke_test
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import SharedResource
-
-TEST = SmokeTest(image="reg/sample:1", expected_output="Test PASSED", timeout=60, shared=[MEMORY])
-NOW = datetime(2026, 1, 1, 1, tzinfo=timezone.utc)
-# Of a GPU with 16 units: two pods that share it, and one that no GPU is large enough for.
-SMALL, LARGE, TOO_MUCH = 3, 4, 17
-
-
-def make_timing(clock: FakeClock | None = None) -> Timing:
-    clock = clock or FakeClock()
-    return Timing(clock, clock.sleep, lambda: NOW)
-
-
-def run(cluster: FakeCluster, test: SmokeTest = TEST, nodes: Any = ("w1",), clock: FakeClock | None = None) -> Any:
-    """Return the result of the only node, or of all nodes; no pod of the test is left in the cluster."""
-    results = run_smoke_test(cluster, test, nodes, make_timing(clock)).results
-    assert not [item for item in cluster.store_pods if item["metadata"].get("generateName")]
-    return results[0] if len(results) == 1 else results
-
-
-def requests(cluster: FakeSharing) -> list[int]:
-    return sorted(map(cluster.request_of, cluster.created))
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._kubernetes.smoke_test.sharing_runs import (
+    LARGE,
+    SMALL,
+    TEST,
+    TOO_MUCH,
+    make_timing,
+    requests,
+    run,
+)
 
 
 def change(cluster: FakeSharing, amount: int, *path: str, to: Any) -> None:
@@ -338,89 +322,3 @@ def test_extender_that_answers_late_passes() -> None:
     cluster.on_list = recover
     result = run(cluster)
     assert (result.passed, result.pending_reason) == (True, TOO_LARGE)
-
-
-@pytest.mark.parametrize("amount", [SMALL, LARGE, TOO_MUCH])
-def test_refused_pod_fails_only_its_node(amount: int) -> None:
-    cluster = FakeSharing([shared_node("w1"), shared_node("w2")])
-    place = cluster.on_create
-
-    def reject(made: dict[str, Any]) -> None:
-        if "w1" in str(made["spec"]["affinity"]) and cluster.request_of(made) == amount:
-            raise ApiError('pod rejected: RuntimeClass "nvidia" not found', 403)
-        place(made)
-
-    cluster.on_create = reject
-    first, second = run(cluster, nodes=["w1", "w2"])
-    assert (first.passed, second.passed) == (False, True)
-    assert f"the API server refused the pod with {amount} aliyun.com/gpu-mem: pod rejected" in first.reason
-
-
-@pytest.mark.parametrize("amount", [SMALL, LARGE, TOO_MUCH])
-def test_deleted_pod_fails_the_node(amount: int) -> None:
-    cluster = FakeSharing([shared_node("w1")])
-
-    def delete_pods(_cluster: FakeCluster) -> None:
-        cluster.store_pods = [item for item in cluster.store_pods if cluster.request_of(item) != amount]
-
-    cluster.on_list = delete_pods
-    result = run(cluster)
-    assert not result.passed
-    assert "was deleted by others during the test" in result.reason
-
-
-def test_node_that_fails_does_not_affect_others() -> None:
-    cluster = FakeSharing([shared_node("w1"), shared_node("w2")])
-    cluster.refusal = lambda made: AWAY if "w1" in str(made["spec"]["affinity"]) else ""
-    first, second = run(cluster, nodes=["w1", "w2"])
-    assert (first.passed, second.passed, requests(cluster)) == (False, True, [SMALL, SMALL, LARGE, TOO_MUCH])
-
-
-@pytest.mark.parametrize("error", [ApiError("forbidden", 403), KeyboardInterrupt()], ids=["forbidden", "interrupted"])
-def test_run_that_ends_at_any_list_of_pods_leaves_no_pod(error: BaseException) -> None:
-    created: set[int] = set()
-    for last in range(1, 5):  # the fifth list is that of the deletion
-        cluster = FakeSharing([shared_node("w1")])
-        lists = itertools.count(1)
-
-        def interrupt(_cluster: FakeCluster, lists: Iterator[int] = lists, last: int = last) -> None:
-            if next(lists) == last:
-                raise error
-
-        cluster.on_list = interrupt
-        with pytest.raises(type(error)):
-            run_smoke_test(cluster, TEST, ["w1"], make_timing())
-        assert cluster.store_pods == [], f"list {last}"
-        created.add(len(cluster.created))
-    assert created == {0, 1, 3}
-
-
-@pytest.mark.parametrize("status", [0, 503])
-@pytest.mark.parametrize("last", [3, 4])
-def test_server_that_fails_during_a_wait_is_retried(status: int, last: int) -> None:
-    cluster = FakeSharing([shared_node("w1")])
-    lists: list[int] = []
-
-    def interrupt(_cluster: FakeCluster) -> None:
-        lists.append(1)
-        if len(lists) == last:
-            raise ApiError("cannot be reached", status)
-
-    cluster.on_list = interrupt
-    assert run(cluster).passed
-    assert len(lists) > last
-
-
-def test_server_that_fails_between_pods_ends_the_run_without_pods() -> None:
-    cluster = FakeSharing([shared_node("w1")])
-    place = cluster.on_create
-
-    def fail(made: dict[str, Any]) -> None:
-        if cluster.request_of(made) == LARGE:
-            raise ApiError("cannot be reached", 0)
-        place(made)
-
-    cluster.on_create = fail
-    with pytest.raises(ApiError):
-        run_smoke_test(cluster, TEST, ["w1"], make_timing())
-    assert cluster.store_pods == []

@@ -1,0 +1,146 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the plan decides for the cluster as a whole, removals, and how it is printed."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import NVIDIA_ROLE
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import reason_of
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan import render_plan
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing.sharing_nodes import (
+    GPU,
+    empty_node,
+    host,
+    label_of,
+    node,
+    plan,
+    plan_one,
+)
+
+TO_GPUSHARE = reason_of(["exclusive"], "gpushare")
+
+
+#: Hosts with their nodes, the cluster beside them, and what is planned for it: present, enters, leaves, kept, extenders, whether kube-scheduler changes.
+CLUSTERS = {
+    "nothing": ([("exclusive", node())], {}, ([], [], [], {}, [], False)),
+    "first": ([("gpushare", node())], {}, (["gpushare"], ["gpushare"], [], {}, ["gpushare"], True)),
+    "present": (
+        [("gpushare", node("gpushare"))],
+        {},
+        (["gpushare"], [], [], {"gpushare": ["n1"]}, ["gpushare"], True),
+    ),
+    "one-of-two-leaves": (
+        [("exclusive", node("gpushare"))],
+        {"labelled": {"gpushare": ["w9"]}},
+        ([], [], [], {"gpushare": ["w9"]}, ["gpushare"], False),
+    ),
+    "last-leaves": ([("exclusive", node("gpushare"))], {}, ([], [], ["gpushare"], {}, [], True)),
+    "one-leaves-one-enters": (
+        [("exclusive", node("gpushare")), ("gpushare", node(name="n2"))],
+        {},
+        (["gpushare"], [], [], {}, ["gpushare"], True),
+    ),
+    "without-the-scheduler": (
+        [("gpushare", node())],
+        {"run_tags": ["device_plugin", "sharing"]},
+        (["gpushare"], ["gpushare"], [], {}, ["gpushare"], False),
+    ),
+    "second-scheduler": (
+        [("gpushare", node()), ("nano_gpu", node(name="n2"))],
+        {"second_scheduler": "nano_gpu"},
+        (["gpushare", "nano_gpu"], ["gpushare", "nano_gpu"], [], {}, ["gpushare"], True),
+    ),
+    "second-scheduler-alone": (
+        [("nano_gpu", node())],
+        {"second_scheduler": "nano_gpu"},
+        (["nano_gpu"], ["nano_gpu"], [], {}, [], False),
+    ),
+    "elsewhere-alone": (
+        [("exclusive", node())],
+        {"labelled": {"gpushare": ["w9"]}},
+        ([], [], [], {"gpushare": ["w9"]}, ["gpushare"], False),
+    ),
+}
+
+
+@pytest.mark.parametrize(("hosts", "cluster", "expected"), CLUSTERS.values(), ids=CLUSTERS)
+def test_cluster_follows_from_all_nodes(hosts, cluster, expected):
+    requests = [host(strategy, str(number)) for number, (strategy, _node) in enumerate(hosts, 1)]
+    planned = plan(requests, [row for _strategy, row in hosts], **cluster)["cluster"]
+    assert planned["blockers"] == []
+    names = ("present", "enters", "leaves", "kept", "extenders", "scheduler_changes")
+    assert tuple(planned[name] for name in names) == expected
+
+
+def test_host_without_gpus_adds_no_strategy_to_the_cluster():
+    planned = plan([host("gpushare", gpus=0)], [node()])["cluster"]
+    assert (planned["present"], planned["scheduler_changes"]) == ([], False)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "parameters", "resources"),
+    [
+        ({}, {}, ["example.com/gpu"]),
+        ({GPU: 0, "nvidia.com/hostdev": 1}, {}, ["example.com/gpu"]),
+        ({"nvidia.com/mig-1g.5gb": 7, GPU: 1, "aliyun.com/gpu-mem": 32}, {}, [GPU, "nvidia.com/mig-1g.5gb"]),
+        ({"example.com/gpu": 2}, {}, ["example.com/gpu"]),
+        ({GPU: 2}, {"gpus": 0}, []),
+    ],
+)
+def test_nvidia_resources_are_those_in_the_capacity_of_nodes(capacity, parameters, resources):
+    hosts = [host("gpushare", resource_name="example.com/gpu", **parameters), host("exclusive", "2")]
+    planned = plan(
+        hosts, [empty_node(gpu_capacity=capacity), empty_node(name="n2", gpu_capacity={"nvidia.com/gpu.shared": 1})]
+    )
+    assert planned["cluster"]["nvidia_resources"] == resources
+
+
+#: A node, the declared strategy, and which strategies are removed from it.
+REMOVED = {
+    "plain": (node(), "", []),
+    "labelled": (node("gpushare"), "", ["gpushare"]),
+    "declared": (node(), "gpushare", ["gpushare"]),
+    "declared-another": (node("gpushare"), "mps", [NVIDIA_ROLE, "mps", "gpushare"]),
+    "named-configuration": (node("time_slicing"), "", []),
+    "control-daemon": (node("mps"), "", [NVIDIA_ROLE, "mps"]),
+    "label-of-others": (node(labels={"gpushare": "no"}), "", []),
+    "left-count": (empty_node(gpu_capacity={"aliyun.com/gpu-count": 2}), "", ["gpushare"]),
+    # The kubelet keeps the capacity for some minutes after the plugin is removed.
+    "memory-in-capacity-alone": (empty_node(gpu_capacity={"aliyun.com/gpu-mem": 32}), "", []),
+    "both": (node("nano_gpu", labels={**label_of("nano_gpu"), **label_of("gpushare")}), "", ["gpushare", "nano_gpu"]),
+    "interrupted": (node(reason=TO_GPUSHARE), "", ["gpushare"]),
+    "not-in-the-cluster": (None, "", []),
+}
+
+
+@pytest.mark.parametrize(("row", "strategy", "roles"), REMOVED.values(), ids=REMOVED)
+def test_removal_removes_present_and_declared_strategies(row, strategy, roles):
+    planned = plan_one(row, strategy, {"absent": True}, gpus=None)
+    assert (planned["node_absent"], planned["to"], planned["node_present"]) == (roles, "", [])
+    interrupted = ((row or {}).get("maintenance") or {}).get("reason", "")
+    assert (planned["cordon"], planned["reason"]) == (bool(interrupted), interrupted)
+    assert (planned["drain"], planned["blockers"]) == ("none", [])
+
+
+def test_removal_from_one_node_keeps_the_strategy_for_others():
+    planned = plan([host()], [node("gpushare")], absent=True, labelled={"gpushare": ["w9"]})["cluster"]
+    assert (planned["leaves"], planned["kept"], planned["scheduler_changes"]) == ([], {"gpushare": ["w9"]}, False)
+    planned = plan([host()], [node("gpushare")], absent=True)["cluster"]
+    assert (planned["leaves"], planned["extenders"], planned["scheduler_changes"]) == (["gpushare"], [], True)
+
+
+def test_table_names_changes_and_blockers():
+    hosts = [host("nano_gpu", migrate=True), host("exclusive", "22"), host("exclusive", "3")]
+    nodes = [node("gpushare"), node(name="n22"), node("gpushare", allocated=1, name="n3")]
+    assert render_plan(plan(hosts, nodes)) == [
+        "HOST  NODE  FROM      TO         STEPS",
+        "h1    n1    gpushare  nano_gpu   cordon, drain of gpu pods, leave gpushare, enter nano_gpu, uncordon",
+        "h22   n22   -         exclusive  none",
+        "h3    n3    gpushare  exclusive  cordon, leave gpushare, enter exclusive, uncordon",
+        "new in the cluster: nano_gpu",
+        "leave the cluster: gpushare",
+        "extenders of kube-scheduler afterwards: nano_gpu",
+        f"BLOCKED: {plan(hosts, nodes)['nodes'][2]['blockers'][0]}",
+    ]
