@@ -504,6 +504,13 @@ ansible_facts:
               type: dict
               returned: O(gather_subset) has V(health)
               sample: {corrected: 0, uncorrected: 0, pending: false, failed: false}
+            recovery_action:
+              description:
+                - What the driver requires to recover the GPU, of V(none), V(gpu_reset), V(node_reboot), V(drain_p2p) and V(drain_and_reset), as text.
+                - Null for drivers before 570.
+              type: str
+              returned: O(gather_subset) has V(health)
+              sample: none
             power:
               description: Limits of the power in watts, as set, as enforced, by default, and between which it can be set.
               type: dict
