@@ -17,7 +17,7 @@ description:
   - Each part is read in a process of its own with a time limit. A part that hangs costs the limit and no more, and is named in C(errors).
 options:
   timeout:
-    description: Seconds for each part, more than 0.
+    description: Seconds for each part, more than 0 and at most 3600.
     type: float
     default: 30.0
   library:
@@ -65,6 +65,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.sources imp
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect, driver
 
+MAX_SECONDS = 3600
 ARGUMENTS = {
     "timeout": {"type": "float", "default": 30.0},
     "library": {"type": "path"},
@@ -77,8 +78,10 @@ def main() -> None:
     """Run the module."""
     module = build_module(AnsibleModule, ARGUMENTS)
     params = module.params
-    if not params["timeout"] > 0:
-        module.fail_json(msg="timeout must be more than 0 seconds; correct gpu_doctor_timeout.")
+    if not 0 < params["timeout"] <= MAX_SECONDS:
+        module.fail_json(
+            msg=f"timeout is {params['timeout']:g} seconds; give gpu_doctor_timeout more than 0 and at most {MAX_SECONDS}."
+        )
     sources = collect.Options(library=params["library"], pci_path=params["pci_path"], kernel_log=params["kernel_log"])
     module.exit_json(changed=False, observation=gather(Options(timeout=params["timeout"], nvml=sources)))
 

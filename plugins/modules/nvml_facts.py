@@ -590,7 +590,7 @@ ansible_facts:
                 - Registration with the NVSwitch fabric, V(none) for a GPU without one. C(state) is V(not_supported), V(not_started),
                   V(in_progress) or V(completed), C(status) NVML's code for the outcome, 0 for success.
               type: dict
-              returned: O(gather_subset) has V(topology)
+              returned: O(gather_subset) has V(health) or V(topology)
               sample: {state: completed, status: 0, clique_id: 0, cluster_uuid: null}
             peers:
               description:

@@ -12,7 +12,20 @@ from typing import Any, Dict, Iterable, Mapping, Sequence
 
 from .._config.redact import mask_text
 from .._kube_error import shorten
-from .model import CLUSTER, FAIL, HOST, INFO, PASS, UNKNOWN, VERDICTS, WARN, Check, Observation, UnobservedError
+from .model import (
+    CLUSTER,
+    FAIL,
+    HOST,
+    INFO,
+    PASS,
+    UNKNOWN,
+    VERDICTS,
+    WARN,
+    Check,
+    Finding,
+    Observation,
+    UnobservedError,
+)
 from .registry import CHECKS
 
 SCHEMA = "gpu.kubernetes/doctor/v1"
@@ -177,12 +190,17 @@ class _Run:
 
 
 def _observe(check: Check, observation: Observation) -> tuple[str, list[str]]:
+    """Return (verdict, details). What was found before a part could not be read counts."""
+    found: list[Finding] = []
+    reason = ""
     try:
-        found = list(check.observe(observation))
+        found.extend(check.observe(observation))
     except UnobservedError as error:
-        return UNKNOWN, [str(error)]
+        reason = str(error)
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError):
-        return UNKNOWN, ["the observation has another form than expected"]
+        reason = "the observation has another form than expected"
+    if reason and not found:
+        return UNKNOWN, [reason]
     found.sort(key=lambda finding: -VERDICTS.index(finding[0]))
     return (found[0][0] if found else PASS), [detail for _verdict, detail in found]
 

@@ -190,6 +190,7 @@ def read_health(device: Device) -> dict[str, Any]:
             "failed": _to_bool(failed),
         },
         "recovery_action": _read_recovery_action(device),
+        "fabric": _read_fabric(device),
     }
 
 
@@ -272,7 +273,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
         "bar1",
         "gpu_instances",
     ),
-    "health": ("ecc", "retired_pages", "row_remapping", "recovery_action"),
+    "health": ("ecc", "retired_pages", "row_remapping", "recovery_action", "fabric"),
     "power": ("power",),
     "clocks": ("clocks",),
     "pcie": ("pcie",),

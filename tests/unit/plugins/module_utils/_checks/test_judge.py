@@ -393,6 +393,14 @@ def test_judge_without_any_observation_is_not_a_pass(observations: list[dict[str
     assert not is_failure(report, "never")
 
 
+def test_judge_keeps_what_was_found_before_a_missing_part() -> None:
+    host, cluster = build()
+    put(host, "nvml/gpus/0/row_remapping/failed", True)
+    for gpu in host["nvml"]["gpus"]:
+        gpu["retired_pages"] = None
+    assert select(judge([host], cluster), "fail") == ["hw.remap"]
+
+
 def test_judge_of_many_hosts_groups_causes() -> None:
     hosts = []
     for number in range(3):

@@ -107,6 +107,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "retired_pages": {"single_bit": 30, "double_bit": 31, "pending": True},
         "row_remapping": {"corrected": 4, "uncorrected": 6, "pending": False, "failed": True},
         "recovery_action": "drain_and_reset",
+        "fabric": None,
     },
     "power": {
         "power": {
