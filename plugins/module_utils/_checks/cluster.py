@@ -115,8 +115,8 @@ def _keep_pod(pod: Object) -> Object | None:
     is_plugin = bool(find_other_plugins([pod], ANY_PLUGIN))
     requests = gpu_resources({name: count_requested(pod, name) for name in list_requested_resources(pod)})
     bypassing = not requests and _has_visible_devices(pod)
-    classes = (pod.get("spec") or {}).get("runtimeClassName")
-    if not (is_plugin or requests or bypassing or classes):
+    has_class = SERVED.name in str((pod.get("spec") or {}).get("runtimeClassName"))
+    if not (is_plugin or requests or bypassing or has_class):
         return None
     return {**pod, "requests": requests, "is_plugin": is_plugin, "bypassing": bypassing and not is_plugin}
 
@@ -212,15 +212,20 @@ def _get_age(renewed: str | None, now: datetime) -> float | None:
 
 
 def _list_class_users(pods: Sequence[Object], daemon_sets: Sequence[Object]) -> dict[str, list[str]]:
+    """Return what uses GPUs or has a RuntimeClass of NVIDIA, by the name of its RuntimeClass. Other classes are not of interest."""
     users: dict[str, list[str]] = {}
-    for each in daemon_sets:
-        name = (((each.get("spec") or {}).get("template") or {}).get("spec") or {}).get("runtimeClassName")
-        if name:
-            users.setdefault(str(name), []).append(f"DaemonSet {shorten(get_full_name(each))}")
-    for pod in pods:
+    templates = [(each, (each.get("spec") or {}).get("template") or {}) for each in daemon_sets]
+    found = [
+        *(
+            (f"DaemonSet {get_full_name(each)}", template, bool(find_other_plugins([template], ANY_PLUGIN)))
+            for each, template in templates
+        ),
+        *((f"pod {get_full_name(pod)}", pod, bool(pod["requests"] or pod["is_plugin"])) for pod in pods),
+    ]
+    for user, pod, has_gpus in found:
         name = (pod.get("spec") or {}).get("runtimeClassName")
-        if name:
-            users.setdefault(str(name), []).append(f"pod {shorten(get_full_name(pod))}")
+        if name and (has_gpus or SERVED.name in name):
+            users.setdefault(str(name), []).append(shorten(user))
     return {name: listed[:MAX_EVENTS] for name, listed in sorted(users.items())[:MAX_NAMES]}
 
 

@@ -25,6 +25,8 @@ from .sources import MAX_FILES, MAX_LINES, MAX_PODS, MAX_PROCESSES, Options, fin
 
 SECONDS_BETWEEN_SAMPLES = 1.0
 TOPICS = ("hardware", "health", "clocks", "pcie", "topology", "driver")
+# No check reads these facts, and they would be most of what a fleet of hosts returns.
+UNREAD = ("peers", "cpu_affinity", "gpu_instances", "mig_devices", "bar1", "vgpu_license")
 CDI_FOLDERS = ("etc/cdi", "var/run/cdi")
 _LIBRARY_VERSION = re.compile(r"\.so\.(\d+\.\d+(?:\.\d+)*)$")
 _HOST_PATH = re.compile(r"""["']?\b(?:hostPath|path)["']?\s*:\s*["']?(/[^"',\s}]+)""")
@@ -33,6 +35,7 @@ _HOST_PATH = re.compile(r"""["']?\b(?:hostPath|path)["']?\s*:\s*["']?(/[^"',\s}]
 def gather(options: Options) -> dict[str, Any]:
     """Return the parts of the observation by name, and with ``errors`` the reason of each part that could not be read."""
     facts = collect.gather_facts(options.nvml._replace(timeout=options.timeout, subset=TOPICS)).as_dict()
+    facts["gpus"] = [_drop_unread(gpu) for gpu in facts["gpus"]]
     parts: dict[str, Any] = {"nvml": facts}
     errors: dict[str, str] = {}
     for name, read in PARTS.items():
@@ -48,6 +51,17 @@ def gather(options: Options) -> dict[str, Any]:
         except (isolation.Crashed, isolation.Failed) as error:
             errors[name] = shorten(error)
     return {**parts, "errors": errors}
+
+
+def _drop_unread(gpu: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of a GPU without UNREAD, and of its NVLinks whether they are active."""
+    kept = {name: value for name, value in gpu.items() if name not in UNREAD}
+    links = kept.get("nvlinks")
+    return (
+        kept
+        if links is None
+        else {**kept, "nvlinks": [{"link": each["link"], "active": each["active"]} for each in links]}
+    )
 
 
 # -- kernel

@@ -38,7 +38,7 @@ def read_runtime(options: Options) -> dict[str, Any] | None:
     """
     described = kubelet.describe_kubelet(kubelet.list_processes(), kubelet.read_path)
     endpoint = str(described["endpoint"] or "")
-    socket = options.socket or (endpoint.partition("://")[2] if described["running"] else _find_socket())
+    socket = options.socket or (endpoint.partition("://")[2] or _find_socket())
     daemon = kubelet.find_daemon(socket) if socket else None
     if daemon is None:
         return None

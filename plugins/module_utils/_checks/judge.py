@@ -180,13 +180,9 @@ class _Run:
         return _build_result(check, host, *_observe(check, observation))
 
     def _find_cause(self, check: Check, number: int) -> str:
-        """Return the id of the failed check below, or an empty text. The cluster depends on each host."""
-        numbers: Iterable[int] = range(len(self.observations)) if number < 0 and check.scope == HOST else [number]
-        results = (self._decide(check, each) for each in numbers)
-        return next(
-            (result["because"] or result["id"] for result in results if result["verdict"] == FAIL or result["because"]),
-            "",
-        )
+        """Return the id of the failed check below, or an empty text."""
+        result = self._decide(check, number)
+        return str(result["because"] or (result["id"] if result["verdict"] == FAIL else ""))
 
 
 def _observe(check: Check, observation: Observation) -> tuple[str, list[str]]:

@@ -31,6 +31,12 @@ LAYERS: tuple[str, ...] = (
 PASS, INFO, WARN, FAIL, UNKNOWN = "pass", "info", "warn", "fail", "unknown"
 #: From harmless to bad.
 VERDICTS: tuple[str, ...] = (PASS, INFO, UNKNOWN, WARN, FAIL)
+#: Why parts are missing that no host reports.
+MISSING: Mapping[str, str] = {
+    "cluster": "the API server was not read",
+    "kubernetes": "the API server was not read",
+    "smoke_test": "no smoke test ran in this run",
+}
 #: A check concerns each host, or the cluster as a whole.
 HOST, CLUSTER = "host", "cluster"
 
@@ -67,7 +73,7 @@ def read_part(observation: Observation, name: str) -> Any:
     found = observation.get(name)
     if found is None:
         reason = (observation.get("errors") or {}).get(name)
-        raise UnobservedError(str(reason or "not observed"))
+        raise UnobservedError(str(reason or MISSING.get(name, "not observed")))
     return found
 
 

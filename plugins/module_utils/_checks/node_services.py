@@ -72,10 +72,12 @@ def _find_no_socket(observation: Observation) -> Iterator[Finding]:
     if sockets is None:
         raise UnobservedError(f"{folder} cannot be read")
     node = observation.get("kubernetes") or {}
+    if kubelet["running"] is None and "kubelet.sock" not in sockets:
+        raise UnobservedError("the kubelet is a part of another program, and its folder is not known")
     others = [path for path in node.get("plugin_folders") or [] if path.rstrip("/") != folder.rstrip("/")]
     if "kubelet.sock" not in sockets:
         yield FAIL, f"{folder} has no kubelet.sock"
-    elif others:
+    elif others and kubelet["running"]:
         yield FAIL, f"the device plugin uses {others[0]}, and the kubelet {folder}"
     elif node.get("plugins_ready") and not any(node["capacity"].values()) and len(sockets) == 1:
         yield FAIL, f"the device plugin runs and has no socket in {folder}, so that it did not register again"

@@ -43,15 +43,18 @@ def render_text(report: Mapping[str, Any], files: Sequence[str] = ()) -> list[Li
         lines += [(f"  {detail}", "plain") for detail in cause["details"]]
         lines += [(f"  Cause:  {cause['cause']}", "plain"), (f"  Remedy: {cause['remedy']}", "plain")]
     results = [result for group in (report["cluster"], *report["hosts"]) for result in group["checks"]]
-    remarks = [
-        f"{result['host'] or 'cluster'}: {detail}"
-        for result in results
-        if result["verdict"] == INFO
-        for detail in result["details"]
-    ]
-    lines += render_section("Remarks", remarks, "plain")
+    lines += render_section("Remarks", _list_remarks(results), "plain")
     lines += render_section("Not examined", [*report["errors"], *_explain_unknown(results)], "weak")
     return [*lines, *([("", "plain")] if files else []), *((f"Written: {path}", "weak") for path in files)]
+
+
+def _list_remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return one line for each check with remarks: the first one, and its hosts."""
+    grouped: dict[str, tuple[str, list[str]]] = {}
+    for result in results:
+        if result["verdict"] == INFO:
+            grouped.setdefault(result["id"], (result["details"][0], []))[1].append(result["host"])
+    return [f"{name}: {detail}{_name_hosts(hosts)}" for name, (detail, hosts) in grouped.items()]
 
 
 def _explain_unknown(results: Iterable[Mapping[str, Any]]) -> list[str]:

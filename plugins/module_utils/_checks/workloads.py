@@ -210,7 +210,7 @@ SCHEDULER: tuple[Check, ...] = (
         ("Insufficient nvidia.com/gpu", "Insufficient aliyun.com/gpu-mem", "nodes are available: … Insufficient"),
         "all GPUs are allocated, or the free ones are on different nodes",
         "show the allocation with the playbook show_gpu_allocation; request fewer GPUs, or free a whole node",
-        ("pl.daemonset", "pl.count", "pl.log", "kl.unhealthy", "kl.ready"),
+        (),
         CLUSTER,
     ),
     Check(
@@ -221,7 +221,7 @@ SCHEDULER: tuple[Check, ...] = (
         ("had untolerated taint",),
         "the nodes with GPUs have a taint that the pod does not tolerate",
         "add the toleration to the pod, or remove the taint",
-        ("kl.ready",),
+        (),
         CLUSTER,
     ),
     Check(

@@ -237,3 +237,17 @@ def test_read_cluster_has_no_environment_and_no_credentials() -> None:
     observed = read_cluster(cluster)  # type: ignore[arg-type]
     assert "hunter22" not in str(observed)
     assert observed["events"]["quota"]
+
+
+def test_read_cluster_ignores_runtime_classes_of_others() -> None:
+    template = {"spec": {"template": {"spec": {"runtimeClassName": "gvisor"}}}}
+    sandbox = {"metadata": {"name": "sandbox", "namespace": "default"}, **template}
+    cluster = DoctorCluster(
+        [node("w1", 2)], [plugin("p1", "w1"), pod("x", on="w1", runtimeClassName="kata")], DaemonSet=[sandbox]
+    )
+    assert read_cluster(cluster)["class_users"] == {}  # type: ignore[arg-type]
+    job = pod("job", on="w1", gpus=1, runtimeClassName="gvisor")
+    cluster = DoctorCluster([node("w1", 2)], [plugin("p1", "w1"), job])
+    assert find(cluster) == [
+        ("pod.runtime_class", "", "pod default/job uses the RuntimeClass gvisor, which does not exist")
+    ]

@@ -401,6 +401,17 @@ def test_judge_keeps_what_was_found_before_a_missing_part() -> None:
     assert select(judge([host], cluster), "fail") == ["hw.remap"]
 
 
+@pytest.mark.parametrize(("sockets", "verdict"), [(["kubelet.sock"], "pass"), ([], "unknown"), (None, "unknown")])
+def test_judge_of_kubelet_within_another_program_guesses_no_folder(sockets: list[str] | None, verdict: str) -> None:
+    host, cluster = build()
+    host["kubelet"].update(running=None, sockets=sockets)
+    cluster["nodes"]["gpu1"]["plugin_folders"] = ["/var/snap/kubelet/device-plugins"]
+    report = judge([host], cluster)
+    found = {result["id"]: result["verdict"] for result in report["hosts"][0]["checks"]}
+    assert found.get("kl.socket", "pass") == verdict
+    assert report["status"] == "pass"
+
+
 def test_judge_of_many_hosts_groups_causes() -> None:
     hosts = []
     for number in range(3):
@@ -472,6 +483,8 @@ def test_checks_need_known_checks_without_a_circle() -> None:
     assert len(BY_ID) == len(CHECKS) >= 50
     for check in CHECKS:
         walk(check.id, ())
+        # One broken node of a fleet does not hide the verdicts on the cluster.
+        assert check.scope == "host" or not any(BY_ID[need].scope == "host" for need in check.needs)
         assert check.words
         assert not check.cause.endswith(".")
         assert not check.remedy.endswith(".")

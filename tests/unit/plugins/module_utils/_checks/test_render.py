@@ -42,6 +42,8 @@ def test_render_text_puts_root_causes_first() -> None:
     assert causes == ["FAIL hw.pci_alive: GPUs answer on the PCI bus on gpu1"]
     assert "  the GPU at 0000:3b:00.0 does not answer on the PCI bus" in texts
     assert any(text.startswith("  - hw.bar, hw.pci_link, ") or ": because hw.pci_alive" in text for text in texts)
+    remark = "GPU 0 at 0000:3b:00.0 has no persistence mode, so that the driver starts it for each program"
+    assert f"  - lib.persistence: {remark} on gpu1" in texts
     assert "  - The list of Leases cannot be read." in texts
     assert texts[-1] == "Written: /tmp/r.json"
 

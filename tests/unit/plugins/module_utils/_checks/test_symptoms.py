@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.model import Check
+from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.registry import CHECKS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.symptoms import find_causes
 
 # What users paste -> the checks that have to be named; the first one first.
@@ -98,3 +100,10 @@ def test_find_causes_of_xid_has_the_remedy_of_its_number() -> None:
     assert "reboot" in rows[0]["remedy"]
     assert "reset" in rows[1]["remedy"]
     assert "kernel.fallen" in [row["id"] for row in rows]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=[check.id for check in CHECKS])
+def test_find_causes_of_each_words_of_the_registry_names_their_check(check: Check) -> None:
+    for words in check.words:
+        pasted = f"kubelet[1]: {words.replace('…', ' 42 ').upper()} (exit 1)"
+        assert check.id in [row["id"] for row in find_causes(pasted)], words
