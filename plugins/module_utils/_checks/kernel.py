@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Mapping
 
-from .model import FAIL, WARN, Check, Finding, Observation, UnobservedError, is_served, read_part
-from .xids import find_bucket
+from .model import FAIL, INFO, WARN, Check, Finding, Observation, UnobservedError, is_served, read_part
+from .xids import BUCKETS, find_bucket
 
 #: What is searched in the kernel log, by name; each has a part of the lines that it collects, in lower case.
 LOG_WORDS: Mapping[str, tuple[str, ...]] = {
@@ -24,6 +24,13 @@ LOG_WORDS: Mapping[str, tuple[str, ...]] = {
     "sxid": ("sxid (pci:",),
 }
 FALLEN_XID = 79
+#: How bad Xids are while the driver reports that the GPU requires no recovery: it was reset since.
+RESET_SINCE = {
+    BUCKETS["reset_gpu"]: WARN,
+    BUCKETS["reboot"]: WARN,
+    BUCKETS["inspect"]: WARN,
+    BUCKETS["reset_when_idle"]: INFO,
+}
 _VFIO, _NOUVEAU = "vfio-pci", "nouveau"
 _COMMON = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver"
 
@@ -106,11 +113,11 @@ def _find_xids(observation: Observation) -> Iterator[Finding]:
         counted[key] = counted.get(key, 0) + 1
     for (xid, address), count in sorted(counted.items()):
         bucket = find_bucket(xid)
-        # The driver reports that it requires nothing: the GPU was reset since.
-        over = actions.get(address) == "none" and bucket.verdict == FAIL
         times = f" {count} times" if count > 1 else ""
-        verdict = WARN if over else bucket.verdict
-        state = ", and the driver requires no recovery now" if over else f"; {bucket.remedy}"
+        state = f"; {bucket.remedy}"
+        verdict = bucket.verdict
+        if actions.get(address) == "none" and bucket in RESET_SINCE:
+            verdict, state = RESET_SINCE[bucket], ", and the driver requires no recovery now"
         yield verdict, f"Xid {xid} of the GPU at {address}{times}{state}"
 
 

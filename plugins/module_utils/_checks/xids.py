@@ -30,7 +30,7 @@ def _list(*parts: int | tuple[int, int]) -> frozenset[int]:
 
 
 BUCKETS: Mapping[str, Bucket] = {
-    "reset": Bucket(
+    "reset_gpu": Bucket(
         FAIL,
         "drain the pods of this GPU, reset it (nvidia-smi --gpu-reset -i INDEX, all GPUs of an NVLink group together) and restart the device plugin's "
         "pod; replace a GPU that needs it twice in a week",
@@ -46,12 +46,17 @@ BUCKETS: Mapping[str, Bucket] = {
         "check cables, seating, power and NVLink of the GPU, run the field diagnostics, and ask the vendor's support",
         _list(48, 54, 74, 142, (144, 150)),
     ),
+    "reset_when_idle": Bucket(
+        WARN,
+        "drain the node when that is convenient, and reset the GPU, which then replaces the broken memory row",
+        _list(63, 94),
+    ),
     "software": Bucket(
         WARN,
         "update the driver; for Xid 154 read the recovery action of the GPU, for Xid 45 alone the log of the fabric manager",
         _list(45, 78, 154, 159),
     ),
-    "application": Bucket(
+    "restart_application": Bucket(
         INFO,
         "restart the program that used the GPU; the same Xid in many programs is a fault of the GPU or the driver",
         _list(
@@ -69,7 +74,6 @@ BUCKETS: Mapping[str, Bucket] = {
             (82, 86),
             88,
             89,
-            94,
             (96, 105),
             (126, 135),
             139,
@@ -77,13 +81,13 @@ BUCKETS: Mapping[str, Bucket] = {
     ),
     "ignore": Bucket(
         INFO,
-        "nothing; after Xid 63, reset the GPU when it is idle",
-        _list(37, 38, 43, 44, 63, 66, 67, 92, 93, 106, 107, 121, 137, 141, 152, 153, 157, 160, 161),
+        "nothing; it is a notice of the driver",
+        _list(37, 38, 43, 44, 66, 67, 92, 93, 106, 107, 121, 137, 141, 152, 153, 157, 160, 161),
     ),
-    "unlisted": Bucket(WARN, "look the number up in NVIDIA's catalogue of Xid errors", _list((162, 172))),
+    "unknown": Bucket(WARN, "look the number up in NVIDIA's catalogue of Xid errors", _list((162, 172))),
 }
 
 
 def find_bucket(xid: int) -> Bucket:
-    """The bucket of an Xid; of a number that the catalogue does not list, ``unlisted``."""
-    return next((bucket for bucket in BUCKETS.values() if xid in bucket.xids), BUCKETS["unlisted"])
+    """The bucket of an Xid; of a number that the catalogue does not list, ``unknown``."""
+    return next((bucket for bucket in BUCKETS.values() if xid in bucket.xids), BUCKETS["unknown"])

@@ -508,6 +508,26 @@ def test_judge_of_selected_checks_ignores_other_needs() -> None:
     assert select(judge([host], cluster, select_checks(["hw.ecc"])), "fail") == ["hw.ecc"]
 
 
+@pytest.mark.parametrize(
+    ("xid", "action", "verdict"),
+    [
+        (48, None, "fail"),
+        (48, "none", "warn"),
+        (94, None, "warn"),
+        (94, "none", "info"),
+        (13, None, "info"),
+        (165, "none", "warn"),
+    ],
+)
+def test_judge_of_xid_is_milder_once_the_driver_requires_nothing(xid: int, action: str | None, verdict: str) -> None:
+    host, cluster = build()
+    host["nvml"]["gpus"][0]["recovery_action"] = action
+    host["log"]["xids"] = [{"xid": xid, "pci_address": "0000:3b:00.0"}] * 2
+    (result,) = [each for each in judge([host], cluster)["hosts"][0]["checks"] if each["id"] == "kernel.xid"]
+    assert result["verdict"] == verdict
+    assert result["details"][0].startswith(f"Xid {xid} of the GPU at 0000:3b:00.0 2 times")
+
+
 def test_each_xid_of_the_catalogue_has_one_bucket() -> None:
     listed = [xid for bucket in BUCKETS.values() for xid in bucket.xids]
     assert len(listed) == len(set(listed))
