@@ -7,7 +7,19 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Mapping
 
-from .model import FAIL, INFO, WARN, Check, Finding, Observation, UnobservedError, name_gpu, read_gpus, read_part
+from .model import (
+    FAIL,
+    INFO,
+    WARN,
+    Check,
+    Finding,
+    Observation,
+    UnobservedError,
+    is_served,
+    name_gpu,
+    read_gpus,
+    read_part,
+)
 
 DRIVER_CONTAINER = "/run/nvidia/driver"
 _FABRIC_MANAGER = "nvidia-fabricmanager"
@@ -51,7 +63,7 @@ def _find_fabric_manager(observation: Observation) -> Iterator[Finding]:
 
 
 def _find_no_library(observation: Observation) -> Iterator[Finding]:
-    if not read_part(observation, "libraries")["versions"]:
+    if not read_part(observation, "libraries")["versions"] and not is_served(observation):
         yield FAIL, "there is no libnvidia-ml.so.1 in the folders of libraries"
 
 

@@ -14,7 +14,9 @@ SWITCHES = ("not_started", "in_progress")
 
 
 def _find_count(observation: Observation) -> Iterator[Finding]:
-    found = len(read_part(observation, "pci"))
+    # Where the bus is not visible, as in WSL, the driver still reports its GPUs.
+    served = len(observation["nvml"]["gpus"]) if is_served(observation) else 0
+    found = max(len(read_part(observation, "pci")), served)
     expected = observation.get("expected_gpus")
     if expected is not None and found < expected:
         yield FAIL, f"{found} of {expected} GPUs are on the PCI bus"

@@ -78,13 +78,15 @@ def _find_rejected(observation: Observation) -> Iterator[Finding]:
 
 def _find_unbuilt(observation: Observation) -> Iterator[Finding]:
     driver = _read_driver(observation)
+    if is_served(observation):  # by a kernel whose modules are not visible, as in WSL
+        return
     if not driver.get("module_version") and not driver.get("installed_module_version"):
         release = (observation.get("kernel") or {}).get("release") or "that runs"
         yield FAIL, f"the kernel {release} has no NVIDIA module"
 
 
 def _find_unloaded(observation: Observation) -> Iterator[Finding]:
-    if not _read_driver(observation).get("module_version"):
+    if not _read_driver(observation).get("module_version") and not is_served(observation):
         yield FAIL, "the NVIDIA kernel module is installed and not loaded"
 
 
@@ -144,6 +146,8 @@ def _find_device_files(observation: Observation) -> Iterator[Finding]:
     devices = read_part(observation, "devices")
     if not read_part(observation, "nvml").get("gpus"):
         raise UnobservedError("the driver reports no GPU")
+    if not devices["majors"]:
+        raise UnobservedError("the kernel lists no devices of the driver")
     files = {each["name"]: each for each in devices["files"]}
     minors = {gpu.get("minor_number") for gpu in observation["nvml"]["gpus"]} - {None}
     names = ["nvidiactl", *(f"nvidia{minor}" for minor in sorted(minors))]

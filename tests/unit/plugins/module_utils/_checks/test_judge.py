@@ -412,6 +412,15 @@ def test_judge_of_kubelet_within_another_program_guesses_no_folder(sockets: list
     assert report["status"] == "pass"
 
 
+def test_judge_of_node_that_hides_its_hardware_believes_the_driver() -> None:
+    host, cluster = build()
+    host["pci"], host["devices"], host["libraries"] = [], {"majors": {}, "files": []}, {"versions": []}
+    host["nvml"]["driver"] = {"module_version": None, "installed_module_version": None, "library_version": VERSION}
+    report = judge([host], cluster)
+    assert (report["status"], report["causes"]) == ("pass", [])
+    assert "hw.pci_count" in report["hosts"][0]["passed"]
+
+
 def test_judge_of_many_hosts_groups_causes() -> None:
     hosts = []
     for number in range(3):
