@@ -193,7 +193,7 @@ def _observe(check: Check, observation: Observation) -> tuple[str, list[str]]:
         found.extend(check.observe(observation))
     except UnobservedError as error:
         reason = str(error)
-    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError):
+    except (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError):
         reason = "the observation has another form than expected"
     if reason and not found:
         return UNKNOWN, [reason]

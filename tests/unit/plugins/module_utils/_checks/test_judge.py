@@ -17,6 +17,9 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.registry im
 from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.xids import BUCKETS
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._checks.healthy import VERSION, build, put
 
+DEEP: list[Any] = []
+for _level in range(3000):
+    DEEP = [DEEP]
 ERROR = "The NVIDIA driver did not answer within 30 seconds; reboot the node."
 # id of the only check that fails -> what the node (n/) or the cluster (c/) reports instead
 NO_DRIVER = {
@@ -457,7 +460,7 @@ def test_is_failure_of_warning_depends_on_fail_on(fail_on: str, code: int, fails
         "kubelet",
     ],
 )
-@pytest.mark.parametrize("value", ["text", 7, [1], {"gpus": "text"}, {"lines": 1}, None])
+@pytest.mark.parametrize("value", ["text", 7, [1], {"gpus": "text"}, {"lines": 1}, [{"command": DEEP, "pid": 1}], None])
 def test_judge_of_hostile_types_is_unknown(part: str, value: Any) -> None:
     host, cluster = build()
     host[part] = value
