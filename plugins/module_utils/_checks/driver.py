@@ -17,11 +17,11 @@ from .model import (
     UnobservedError,
     is_served,
     name_gpu,
+    offers_otherwise,
     read_gpus,
     read_part,
 )
 
-DRIVER_CONTAINER = "/run/nvidia/driver"
 _FABRIC_MANAGER = "nvidia-fabricmanager"
 
 
@@ -103,7 +103,8 @@ def _find_no_toolkit(observation: Observation) -> Iterator[Finding]:
     toolkit = read_part(observation, "toolkit")
     program, tool = toolkit["runtime"], toolkit["ctk"]
     if not program.get("path"):
-        yield FAIL, "nvidia-container-runtime is not installed"
+        verdict = INFO if offers_otherwise(observation) else FAIL
+        yield verdict, "nvidia-container-runtime is not installed"
     elif not program.get("usable"):
         yield FAIL, f"{program['path']} cannot be executed"
     elif tool.get("version") and program.get("version") and tool["version"] != program["version"]:

@@ -93,6 +93,16 @@ def name_gpu(gpu: Mapping[str, Any]) -> str:
     return " at ".join(names) or "a GPU"
 
 
+RUNTIME_NAME = "nvidia"
+
+
+def offers_otherwise(observation: Observation) -> bool:
+    """Whether the node offers GPUs without NVIDIA's runtime, as nodes of some clouds do with CDI or mounts of their own."""
+    handlers = (observation.get("runtime") or {}).get("handlers") or {}
+    capacity = (observation.get("kubernetes") or {}).get("capacity") or {}
+    return bool(handlers) and RUNTIME_NAME not in handlers and any(capacity.values())
+
+
 def is_served(observation: Observation) -> bool:
     """Whether the driver serves all GPUs, so that older lines of the kernel log describe a fault that is over."""
     nvml = observation.get("nvml") or {}

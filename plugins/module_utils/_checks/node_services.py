@@ -7,9 +7,19 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Mapping
 
-from .model import FAIL, WARN, Check, Finding, Observation, UnobservedError, read_part
+from .model import (
+    FAIL,
+    INFO,
+    RUNTIME_NAME,
+    WARN,
+    Check,
+    Finding,
+    Observation,
+    UnobservedError,
+    offers_otherwise,
+    read_part,
+)
 
-RUNTIME_NAME = "nvidia"
 #: A kubelet renews its Lease every ten seconds, and its node is NotReady after forty.
 LEASE_SECONDS = 40
 _SINGLE_NODE = ("restricted", "single-numa-node")
@@ -28,10 +38,12 @@ def _find_no_handler(observation: Observation) -> Iterator[Finding]:
     handlers = read_part(observation, "runtime")["handlers"]
     if not handlers:
         raise UnobservedError("the container runtime does not report its runtimes")
-    classes = (observation.get("cluster") or {}).get("runtime_classes")
-    needed = {RUNTIME_NAME} if classes is None else {each for each in classes.values() if RUNTIME_NAME in each}
-    for name in sorted(needed - set(handlers))[:3]:
-        yield FAIL, f"the container runtime has no runtime {name} (it has {', '.join(sorted(handlers))})"
+    cluster = observation.get("cluster") or {}
+    classes, users = cluster.get("runtime_classes") or {}, cluster.get("class_users") or {}
+    used = {classes[name] for name in users if RUNTIME_NAME in classes.get(name, "")}
+    verdict = FAIL if used or not offers_otherwise(observation) else INFO
+    for name in sorted((used or {RUNTIME_NAME}) - set(handlers))[:3]:
+        yield verdict, f"the container runtime has no runtime {name} (it has {', '.join(sorted(handlers))})"
 
 
 def _find_restart_due(observation: Observation) -> Iterator[Finding]:

@@ -40,6 +40,10 @@ LOST_GPU = {
     "c/nodes/gpu1/allocatable": {"nvidia.com/gpu": 1},
     "n/container_cli/error": "driver rpc error: timed out",
 }
+NO_TOOLKIT = {
+    "n/toolkit/runtime": {"path": None, "version": None, "usable": False},
+    "n/runtime/handlers": {"runc": {}},
+}
 FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("hw.pci_count", {"n/pci": [], **NO_DRIVER, "n/nvml/gpus": []}),
     ("hw.pci_count", {"n/expected_gpus": 3}),
@@ -147,10 +151,8 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     ),
     ("lib.serves", LOST_GPU),
     ("lib.cuda", {"c/nodes/gpu1/events": {"cuda": ["default/job: unsatisfied condition: cuda>=13.0"]}}),
-    (
-        "tk.binary",
-        {"n/toolkit/runtime": {"path": None, "version": None, "usable": False}, "n/runtime/handlers": {"runc": {}}},
-    ),
+    ("tk.binary", {"n/toolkit/runtime": {"path": None, "version": None, "usable": False}}),
+    ("tk.binary", {**NO_TOOLKIT, "c/nodes/gpu1/capacity": {}, "c/nodes/gpu1/allocatable": {}}),
     (
         "tk.root",
         {
@@ -422,6 +424,11 @@ def test_judge_of_node_that_hides_its_hardware_believes_the_driver() -> None:
     report = judge([host], cluster)
     assert (report["status"], report["causes"]) == ("pass", [])
     assert "hw.pci_count" in report["hosts"][0]["passed"]
+
+
+def test_judge_of_node_that_offers_gpus_without_the_toolkit_remarks_it() -> None:
+    report = examine({**NO_TOOLKIT, "c/class_users": {}, "c/runtime_classes": {}})
+    assert (report["status"], select(report, "info")) == ("pass", ["tk.binary", "rt.handler"])
 
 
 def test_judge_of_many_hosts_groups_causes() -> None:
