@@ -504,6 +504,13 @@ ansible_facts:
               type: dict
               returned: O(gather_subset) has V(health)
               sample: {corrected: 0, uncorrected: 0, pending: false, failed: false}
+            recovery_action:
+              description:
+                - What the driver requires to recover the GPU, of V(none), V(gpu_reset), V(node_reboot), V(drain_p2p) and V(drain_and_reset), as text.
+                - Null for drivers before 570.
+              type: str
+              returned: O(gather_subset) has V(health)
+              sample: none
             power:
               description: Limits of the power in watts, as set, as enforced, by default, and between which it can be set.
               type: dict
@@ -583,7 +590,7 @@ ansible_facts:
                 - Registration with the NVSwitch fabric, V(none) for a GPU without one. C(state) is V(not_supported), V(not_started),
                   V(in_progress) or V(completed), C(status) NVML's code for the outcome, 0 for success.
               type: dict
-              returned: O(gather_subset) has V(topology)
+              returned: O(gather_subset) has V(health) or V(topology)
               sample: {state: completed, status: 0, clique_id: 0, cluster_uuid: null}
             peers:
               description:

@@ -33,7 +33,7 @@ NO_VALUES = (
 )
 NOT_COMPARED = (
     "driver, xid_errors, nvswitches, processes except their pids, clocks.event_reasons, gpu_instances, nvlinks, peers, numa_node, memory_numa_node,"
-    " cpu_affinity, fabric except its state"
+    " cpu_affinity, fabric except its state, recovery_action"
 )
 
 

@@ -82,6 +82,15 @@ LINKS_OF: Mapping[tuple[int | None, ...], str] = {
 }
 REMOTE: Mapping[int, str] = {0: "gpu", 1: "ibmnpu", 2: "switch", 255: "unknown"}
 FABRIC_STATES: Mapping[int, str] = {0: "not_supported", 1: "not_started", 2: "in_progress", 3: "completed"}
+# NVML_FI_DEV_GET_GPU_RECOVERY_ACTION and its values, of drivers from 570 on.
+RECOVERY_FIELD = 230
+RECOVERY_ACTIONS: Mapping[int, str] = {
+    0: "none",
+    1: "gpu_reset",
+    2: "node_reboot",
+    3: "drain_p2p",
+    4: "drain_and_reset",
+}
 # As ``nvidia-smi topo`` writes them.
 LEVELS: Mapping[int, str] = {0: "internal", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
 WORDS = 64  # of a set of processors: 4096 of them
@@ -114,6 +123,21 @@ class FabricV2(ctypes.Structure):
         ("clique", ctypes.c_uint),
         ("state", ctypes.c_ubyte),
         ("health", ctypes.c_uint),
+    ]
+
+
+class FieldValue(ctypes.Structure):
+    """nvmlFieldValue_t; ``value`` is a union of eight bytes, of which this reads the unsigned int."""
+
+    _fields_ = [
+        ("field", ctypes.c_uint),
+        ("scope", ctypes.c_uint),
+        ("timestamp", ctypes.c_longlong),
+        ("latency", ctypes.c_longlong),
+        ("kind", ctypes.c_int),
+        ("code", ctypes.c_int),
+        ("value", ctypes.c_uint),
+        ("rest", ctypes.c_uint),
     ]
 
 
@@ -165,6 +189,8 @@ def read_health(device: Device) -> dict[str, Any]:
             "pending": _to_bool(waiting),
             "failed": _to_bool(failed),
         },
+        "recovery_action": _read_recovery_action(device),
+        "fabric": _read_fabric(device),
     }
 
 
@@ -247,7 +273,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
         "bar1",
         "gpu_instances",
     ),
-    "health": ("ecc", "retired_pages", "row_remapping"),
+    "health": ("ecc", "retired_pages", "row_remapping", "recovery_action", "fabric"),
     "power": ("power",),
     "clocks": ("clocks",),
     "pcie": ("pcie",),
@@ -272,6 +298,13 @@ def _to_bool(number: int | None) -> bool | None:
 
 def _to_watts(milliwatts: int | None) -> float | None:
     return None if milliwatts is None else round(milliwatts / 1000, 2)
+
+
+def _read_recovery_action(device: Device) -> str | None:
+    """What the driver requires to recover the GPU; ``None`` of drivers that do not report it."""
+    answer = FieldValue(field=RECOVERY_FIELD)
+    known = device.fill(("nvmlDeviceGetFieldValues",), (ctypes.c_int(1),), answer) and answer.code == SUCCESS
+    return RECOVERY_ACTIONS.get(answer.value, f"action {answer.value}") if known else None
 
 
 def _count_retired(device: Device, cause: int) -> int | None:

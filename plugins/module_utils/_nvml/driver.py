@@ -179,12 +179,18 @@ def read_text(root: str, path: str) -> str | None:
 
 def read_xids(path: str = KMSG) -> list[dict[str, Any]] | None:
     """Every Xid in the kernel's log, oldest first; ``None`` if the log cannot be read."""
+    text = read_kernel_log(path)
+    return None if text is None else list(parse_xids(text))
+
+
+def read_kernel_log(path: str = KMSG) -> str | None:
+    """The records of the kernel's log, one a line, oldest first; ``None`` if the log cannot be read."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return None
     try:
-        return list(parse_xids("".join(_read_records(handle))))
+        return "".join(_read_records(handle))
     except OSError:
         return None
     finally:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Mapping
 
+from .._checks.health import find_health
+from .._checks.model import WARN
 from .._mig.facts import count_profiles
 from .._sharing.catalogue import gpu_resources
 from .._text import make_printable
@@ -108,6 +110,8 @@ def _list_notes(node: Mapping[str, Any], observation: Observation) -> list[str]:
     notes = [f"{node['host']}: {remark}"] if remark and not checks.is_left_cordoned(entry) else []
     if node["smoke_test"]["result"] == "skipped":
         notes.append(f"{node['host']}: smoke test skipped, {node['smoke_test']['reason']}")
+    warnings = [cause for cause in find_health(observation["nvml"]) if cause["verdict"] == WARN]
+    notes += [f"{node['host']}: {'; '.join(cause['details'])}; {cause['remedy']}" for cause in warnings]
     unlicensed = [str(gpu["index"]) for gpu in observation["nvml"].get("gpus") or [] if _is_unlicensed(gpu)]
     if unlicensed:
         notes.append(

@@ -27,6 +27,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Tuple
 
+from .._checks.health import find_health
+from .._checks.model import FAIL
 from .._text import make_printable
 
 Observation = Mapping[str, Any]
@@ -114,6 +116,12 @@ def _check_lost_gpus(observation: Observation) -> Iterator[Finding]:
             )
 
 
+def _check_health(observation: Observation) -> Iterator[Finding]:
+    for cause in find_health(observation["nvml"]):
+        if cause["verdict"] == FAIL:
+            yield cause["id"], "; ".join(cause["details"]), cause["remedy"]
+
+
 def _check_runtime(observation: Observation) -> Iterator[Finding]:
     runtime = observation["runtime"]
     # Drift explains why a daemon that answers lacks a runtime.
@@ -182,6 +190,7 @@ def _check_smoke_test(observation: Observation) -> Iterator[Finding]:
 HOST_CHECKS: tuple[HostCheck, ...] = (
     _check_driver,
     _check_lost_gpus,
+    _check_health,
     _check_toolkit,
     _check_runtime,
     _check_configuration,

@@ -11,8 +11,8 @@ import yaml
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 from ansible_collections.gpu.kubernetes.tests.unit.playbook_files import find_included_role, iterate_tasks, read_plays
 
-NO_HOSTS = ("lint_gpu_workloads.yml", "report_gpu_fleet.yml", "show_gpu_allocation.yml")
-# These playbooks read only the API server, or files of the controller.
+# These playbooks read only the API server or files of the controller, or can do so.
+NO_HOSTS = ("diagnose_gpu_nodes.yml", "lint_gpu_workloads.yml", "report_gpu_fleet.yml", "show_gpu_allocation.yml")
 OTHER_GROUPS = {"patch_kube_scheduler.yml": "kube_control_plane"}
 PLAYBOOKS = sorted({path.name for path in (ROOT / "playbooks").glob("*.yml")} - {*NO_HOSTS})
 
@@ -22,6 +22,12 @@ def test_first_play_runs_on_a_group_that_must_have_hosts(playbook):
     first = read_plays(playbook)[0]
     group = OTHER_GROUPS.get(playbook, "gpu_nodes")
     assert (first["hosts"], first["vars_files"]) == (f"{{{{ __{group} }}}}", ["vars/hosts.yml"])
+
+
+def test_diagnosis_requires_hosts_unless_it_reads_none():
+    (play,) = read_plays("diagnose_gpu_nodes.yml")
+    assert play["hosts"] == "{{ 'localhost' if __diagnose_alone | bool else __gpu_nodes }}"
+    assert play["vars_files"] == ["vars/hosts.yml"]
 
 
 def find_cuda(name):

@@ -56,6 +56,13 @@ int nvmlDeviceGetRetiredPages(void *gpu, int cause, unsigned *count, wide *pages
 ONE(nvmlDeviceGetRetiredPagesPendingStatus, 1)
 int nvmlDeviceGetRemappedRows(void *gpu, unsigned *corrected, unsigned *uncorrected, unsigned *pending, unsigned *failed)
 { *corrected = 4; *uncorrected = 6; *pending = 0; *failed = 1; return 0; }
+struct field { unsigned id, scope; long long timestamp, latency; int kind, code; union { double d; unsigned number; wide most; } value; };
+int nvmlDeviceGetFieldValues(void *gpu, int count, struct field *fields)
+{
+    fields[0].code = count == 1 && fields[0].id == 230 && fields[0].scope == 0 ? 0 : 3;
+    fields[0].value.number = 4;
+    return 0;
+}
 
 ONE(nvmlDeviceGetPowerManagementLimit, 250500)
 ONE(nvmlDeviceGetEnforcedPowerLimit, 240000)
@@ -99,6 +106,8 @@ EXPECTED: dict[str, dict[str, Any]] = {
         },
         "retired_pages": {"single_bit": 30, "double_bit": 31, "pending": True},
         "row_remapping": {"corrected": 4, "uncorrected": 6, "pending": False, "failed": True},
+        "recovery_action": "drain_and_reset",
+        "fabric": None,
     },
     "power": {
         "power": {

@@ -54,6 +54,7 @@ def test_read_topics_of_complete_gpu_returns_all_values(nvml_builder: NvmlBuilde
         },
         "retired_pages": {"single_bit": None, "double_bit": None, "pending": False},
         "row_remapping": {"corrected": None, "uncorrected": None, "pending": None, "failed": None},
+        "recovery_action": None,
         "power": {
             "limit_watts": 700.0,
             "limit_enforced_watts": 700.0,

@@ -56,6 +56,14 @@ def test_build_report_is_plain_and_deterministic() -> None:
     assert json.dumps(build.build_report(warmer, cluster())) == first
 
 
+def test_build_report_of_lesser_fault_of_a_gpu_has_a_note() -> None:
+    lesser = gpu(pcie={"width": 8, "width_max": 16}, clocks={"event_reasons": ["hw_thermal_slowdown"]})
+    report = build.build_report([host(gpus=[lesser])], cluster())
+    remedy = "reseat the GPU and its riser, and check the bifurcation in the BIOS"
+    note = f"worker-1: the PCIe link of GPU 0 at 0000:40:00.0 has 8 of 16 lanes; {remedy}"
+    assert (report["ok"], report["notes"]) == (True, [note])
+
+
 LOST = {"gpus": [gpu(), gpu(1, lost=True)], "error": "1 of 2 GPUs are lost to the driver (0000:47:00.0); reboot."}
 
 
@@ -111,6 +119,27 @@ LOST = {"gpus": [gpu(), gpu(1, lost=True)], "error": "1 of 2 GPUs are lost to th
             host(kubelet={"cgroup_driver": "systemd"}, runtime={"runtimes": {"nvidia": {"systemd_cgroup": True}}}),
             cluster(),
             [],
+            None,
+        ),
+        (
+            host(gpus=[gpu(ecc={"uncorrected_volatile": 3}), gpu(1, row_remapping={"failed": True})]),
+            cluster(),
+            ["hw.ecc", "hw.remap"],
+            (
+                "worker-1: GPU 0 at 0000:40:00.0 has 3 uncorrectable memory errors since the driver was loaded; "
+                "drain the node and reset the GPU; if the errors return, run the field diagnostics and replace it."
+            ),
+        ),
+        (
+            host(gpus=[gpu(fabric={"state": "in_progress"}, pcie={"width": 16, "width_max": 16})]),
+            cluster(),
+            ["hw.fabric"],
+            None,
+        ),
+        (
+            host(nvml={"xid_errors": [{"xid": 119, "pci_address": "0000:40:00.0"}]}),
+            cluster(),
+            ["kernel.xid"],
             None,
         ),
         (
