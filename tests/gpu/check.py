@@ -33,7 +33,7 @@ NO_VALUES = (
 )
 NOT_COMPARED = (
     "driver, xid_errors, nvswitches, processes except their pids, clocks.event_reasons, gpu_instances, nvlinks, peers, numa_node, memory_numa_node,"
-    " cpu_affinity, fabric except its state, recovery_action"
+    " cpu_affinity, fabric except its state"
 )
 
 
@@ -87,6 +87,7 @@ QUERY: Sequence[Field] = (
     Field("serial", "serial"),
     Field("vbios_version", "vbios_version"),
     Field("persistence_mode", "persistence_mode", to_word),
+    Field("recovery_action", "gpu_recovery_action", to_word),
     Field("compute_mode", "compute_mode", to_word),
     Field("mig_mode", "mig.mode.current", to_word),
     Field("mig_mode_pending", "mig.mode.pending", to_word),
