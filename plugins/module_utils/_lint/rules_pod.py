@@ -22,6 +22,7 @@ _VISIBLE = (
     "ROCR_VISIBLE_DEVICES",
     "ZE_AFFINITY_MASK",
 )
+_KUBELET = ("/var/lib/kubelet/device-plugins", "/var/lib/kubelet/pod-resources")
 _DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dri")
 _MEMORY, _COUNT = "aliyun.com/gpu-mem", "aliyun.com/gpu-count"
 
@@ -54,6 +55,13 @@ def list_resources(workload: Workload) -> set[str]:
 def list_gpus(workload: Workload) -> set[str]:
     """Return those of list_resources that a strategy or vendor of GPUs offers."""
     return {name for name in list_resources(workload) if find_group(name)}
+
+
+def serves_gpus(workload: Workload) -> bool:
+    """Return whether the pod offers or observes GPUs: it talks to the kubelet, or has the image of a device plugin. Such pods need all GPUs."""
+    paths = [str(map_of(each, "hostPath").get("path") or "") for each in list_of(workload.spec, "volumes")]
+    images = [str(container.get("image") or "") for _pointer, container in workload.list_containers()]
+    return any(path.startswith(_KUBELET) for path in paths) or any("device-plugin" in image for image in images)
 
 
 def has_claims(workload: Workload) -> bool:
@@ -188,6 +196,8 @@ def find_several_strategies(workload: Workload, _context: Context) -> Iterator[P
 
 
 def find_own_choice(workload: Workload, _context: Context) -> Iterator[Problem]:
+    if serves_gpus(workload):
+        return
     asks = bool(list_gpus(workload)) or has_claims(workload)
     for pointer, container in workload.list_containers():
         for number, variable in enumerate(list_of(container, "env")):
@@ -214,7 +224,7 @@ def find_own_choice(workload: Workload, _context: Context) -> Iterator[Problem]:
 
 
 def find_no_resource(workload: Workload, _context: Context) -> Iterator[Problem]:
-    if list_gpus(workload) or has_claims(workload):
+    if list_gpus(workload) or has_claims(workload) or serves_gpus(workload):
         return
     runtime = workload.spec.get("runtimeClassName") == "nvidia"
     for pointer, container in workload.list_containers():
@@ -266,6 +276,8 @@ def find_gpushare_traps(workload: Workload, _context: Context) -> Iterator[Probl
 
 
 def find_bypass(workload: Workload, _context: Context) -> Iterator[Problem]:
+    if serves_gpus(workload):
+        return
     for number, volume in enumerate(list_of(workload.spec, "volumes")):
         path = str(map_of(volume, "hostPath").get("path") or "")
         if path.startswith(_DEVICES):

@@ -266,6 +266,23 @@ def test_rollout_without_room_for_its_surge(strategy, held, found):
     assert rules == ([("GPU020", "note")] if found else [])
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"volumes": [{"name": "p", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}}]},
+        {"volumes": [{"name": "p", "hostPath": {"path": "/var/lib/kubelet/pod-resources"}}]},
+        {"container": {"image": "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"}},
+    ],
+)
+def test_device_plugins_and_exporters_need_all_gpus(more):
+    container = {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}], **more.pop("container", {})}
+    devices = [{"name": "d", "hostPath": {"path": "/dev/dri"}}]
+    pod = make_pod(container=container, volumes=devices + more.pop("volumes", []))
+    assert find(pod) == []
+    pod["spec"]["volumes"], container["image"] = devices, "busybox"
+    assert find(make_pod(container=container, volumes=devices)) == [("GPU008", "error"), ("GPU017", "warning")]
+
+
 def test_admission_plugin_adds_the_toleration():
     nodes = [make_node(taints=[TAINT], nvidia_com__gpu=1)]
     assert find(GOOD, nodes=nodes, admission_plugins=("ExtendedResourceToleration",)) == []
