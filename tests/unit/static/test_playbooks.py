@@ -11,8 +11,8 @@ import yaml
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 from ansible_collections.gpu.kubernetes.tests.unit.playbook_files import find_included_role, iterate_tasks, read_plays
 
-# This playbook reads only the API server.
-NO_HOSTS = ("show_gpu_allocation.yml",)
+# These playbooks read only the API server, or Prometheus.
+NO_HOSTS = ("report_gpu_cost.yml", "show_gpu_allocation.yml")
 OTHER_GROUPS = {"patch_kube_scheduler.yml": "kube_control_plane"}
 PLAYBOOKS = sorted({path.name for path in (ROOT / "playbooks").glob("*.yml")} - {*NO_HOSTS})
 
@@ -146,6 +146,7 @@ def test_strategies_change_in_an_order_in_which_no_pod_loses_its_gpu():
         "smoke_test_gpu_nodes",
         "remove_gpu_nodes",
         "show_gpu_allocation",
+        "report_gpu_cost",
     ],
 )
 def test_kubeconfig_is_checked_first(name):
