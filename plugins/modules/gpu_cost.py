@@ -51,7 +51,7 @@ options:
     type: bool
     default: true
   prometheus_timeout:
-    description: Seconds for each query. There are five for each day of the report.
+    description: Seconds for each query. There are five for every 100 steps.
     type: int
     default: 60
   window:
@@ -150,9 +150,11 @@ RETURN = r"""
 report:
   description:
     - The hours and costs, C(gpu.kubernetes/cost/v1). It has C(source), C(start), C(end), C(window_hours), C(covered_hours), C(settings), C(currency),
-      C(totals), C(namespaces), C(nodes), C(products), C(resources) and C(notes).
+      C(totals), C(namespaces), C(nodes), C(products), C(rows), C(resources) and C(notes).
     - Each row has C(name), C(gpu_hours), C(allocated_hours), C(idle_hours), C(wasted_hours), C(unmeasured_hours), C(allocated_cost), C(idle_cost) and
       C(wasted_cost), as far as it applies. What is not known is null.
+    - Of C(rows), each has C(namespace), C(product), C(allocated_hours), C(idle_hours), C(wasted_hours) and C(cost). The idle hours of a product and their
+      cost have an empty namespace.
   returned: if state is present
   type: dict
   sample:

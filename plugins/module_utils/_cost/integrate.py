@@ -47,6 +47,15 @@ class Segment(NamedTuple):
     state: State
 
 
+class NodeState(NamedTuple):
+    """A node: its GPUs by product, None if not known; what pods hold of it; the GPUs whose load is known, and those with a load."""
+
+    name: str
+    gpus: tuple[tuple[str, float], ...] | None
+    held: tuple[Held, ...]
+    load: tuple[float, float]
+
+
 @dataclass
 class Hours:
     """GPU hours. ``unmeasured`` are allocated hours of GPUs without a known load."""
@@ -88,34 +97,47 @@ def integrate(
 ) -> Usage:
     """Return the hours from *start* to *end*. *products* are those of nodes whose GPUs are in no state."""
     usage = Usage()
+    # A node has few states and many segments.
+    durations: dict[NodeState, float] = {}
     for segment in segments:
         seconds = min(segment.end, end) - max(segment.start, start)
         if seconds > 0:
             usage.seconds += seconds
             usage.measured = usage.measured or bool(segment.state.load)
-            _add_state(usage, segment.state, seconds / HOUR, products or {})
+            for state in _list_node_states(segment.state):
+                durations[state] = durations.get(state, 0.0) + seconds
+    for state, seconds in durations.items():
+        _add_state(usage, state, seconds / HOUR, products or {})
     return usage
 
 
-def _add_state(usage: Usage, state: State, hours: float, products: Mapping[str, str]) -> None:
+def _list_node_states(state: State) -> Iterator[NodeState]:
     held: dict[str, list[Held]] = {node: [] for node in state.gpus}
     for row in state.held:
         held.setdefault(row.node, []).append(row)
+    for node, rows in held.items():
+        known = state.gpus.get(node)
+        yield NodeState(
+            node, None if known is None else tuple(known.items()), tuple(rows), state.load.get(node, (0.0, 0.0))
+        )
+
+
+def _add_state(usage: Usage, state: NodeState, hours: float, products: Mapping[str, str]) -> None:
+    node, known = state.name, state.gpus
+    usage.sized[node] = usage.sized.get(node, False) or known is not None
+    for row in state.held:
         sums = usage.resources.setdefault((row.resource, row.unit), [0.0, 0.0])
         sums[0] += row.units * hours
         sums[1] += row.gpus * hours
-    for node, rows in held.items():
-        known = state.gpus.get(node)
-        usage.sized[node] = usage.sized.get(node, False) or known is not None
-        total = _measure(known, rows, state.load.get(node, (0.0, 0.0)))
-        for product, part in _list_parts(known, products.get(node, UNKNOWN)):
-            _add_part(usage, node, product, rows, total, part * hours)
+    total = _measure(state)
+    for product, part in _list_parts(known or (), products.get(node, UNKNOWN)):
+        _add_part(usage, node, product, state.held, total, part * hours)
 
 
-def _measure(known: Mapping[str, float] | None, rows: Sequence[Held], load: tuple[float, float]) -> Hours:
+def _measure(state: NodeState) -> Hours:
     """Return the GPUs of a node by their use, at one moment."""
-    measured, busy = load
-    capacity, allocated = sum((known or {}).values()), sum(row.gpus for row in rows)
+    measured, busy = state.load
+    capacity, allocated = sum(count for _name, count in state.gpus or ()), sum(row.gpus for row in state.held)
     unmeasured = min(allocated, max(0.0, max(capacity, allocated) - measured))
     return Hours(
         gpu=capacity,
@@ -126,13 +148,13 @@ def _measure(known: Mapping[str, float] | None, rows: Sequence[Held], load: tupl
     )
 
 
-def _list_parts(known: Mapping[str, float] | None, product: str) -> Iterator[tuple[str, float]]:
+def _list_parts(known: Sequence[tuple[str, float]], product: str) -> Iterator[tuple[str, float]]:
     """Yield each product of a node with its part of the node's GPUs."""
-    total = sum((known or {}).values())
-    if not known or total <= 0:
-        yield next(iter(known or {}), product), 1.0
+    total = sum(count for _name, count in known)
+    if total <= 0:
+        yield (known[0][0] if known else product), 1.0
     else:
-        yield from ((name, count / total) for name, count in known.items() if count > 0)
+        yield from ((name, count / total) for name, count in known if count > 0)
 
 
 def _add_part(usage: Usage, node: str, product: str, rows: Sequence[Held], total: Hours, factor: float) -> None:

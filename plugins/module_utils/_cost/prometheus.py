@@ -24,6 +24,8 @@ from .times import DAY
 REQUESTS = "kube_pod_resource_request"
 # The GPUs of NVIDIA, of which pods request the resources above.
 PRESENT, LOAD = 'gpu:present{gpu_uuid=~"GPU-.*"}', "gpu:utilization:ratio"
+#: A query is of at most this many steps.
+STEPS = 100
 #: The answer to one query has at most this many bytes.
 MAX_BYTES = 256 * 1024 * 1024
 
@@ -75,16 +77,21 @@ def build_queries(step: int, threshold: float) -> dict[str, str]:
 
 
 def list_segments(read: Read, window: Window, threshold: float, timeout: int, shares: Shares) -> Iterator[Segment]:
-    """Yield the segments of the window in which Prometheus knew the pods, day by day. Raises CostError."""
+    """Yield the segments of the window in which Prometheus knew the pods. Raises CostError."""
     queries = build_queries(window.step, threshold)
-    length = max(1, DAY // window.step) * window.step
-    for start in range(window.start, window.end, length):
-        end = min(start + length, window.end)
-        found = {
-            name: query_range(read, query, Window(start + window.step, end, window.step), timeout)
-            for name, query in queries.items()
-        }
-        yield from _build_segments(found, window.step, shares)
+    for start in range(window.start, window.end, STEPS * window.step):
+        part = Window(start + window.step, min(start + STEPS * window.step, window.end), window.step)
+
+        def query(name: str, part: Window = part) -> list[Series]:
+            return query_range(read, queries[name], part, timeout)
+
+        # What an answer has is collected before the next query, since answers of large clusters fill much memory.
+        times = sorted({time for _labels, values in query("covered") for time, value in values if value})
+        held, gpus = _collect_held(query("held"), shares), _collect_gpus(query("gpus"))
+        measured, busy = _collect_by_node(query("measured")), _collect_by_node(query("busy"))
+        for time in times:
+            load = {node: (count, busy.get(time, {}).get(node, 0.0)) for node, count in measured.get(time, {}).items()}
+            yield Segment(time - window.step, time, State(gpus.get(time, {}), held.get(time, []), load))
 
 
 def query_range(read: Read, query: str, window: Window, timeout: int) -> list[Series]:
@@ -116,19 +123,14 @@ def _read_values(values: Iterable[Sequence[Any]]) -> Iterator[tuple[float, float
             yield float(time), value
 
 
-def _build_segments(found: Mapping[str, Sequence[Series]], step: int, shares: Shares) -> Iterator[Segment]:
-    """Yield a segment for each time at which kube-scheduler's metrics are known."""
-    held = _collect_held(found["held"], shares)
-    gpus: dict[float, dict[str, dict[str, float]]] = {}
-    for labels, values in found["gpus"]:
-        product = name_product(labels.get("model", ""))
+def _collect_gpus(found: Sequence[Series]) -> dict[float, dict[str, dict[str, float]]]:
+    collected: dict[float, dict[str, dict[str, float]]] = {}
+    for labels, values in found:
+        node, product = labels.get("node", ""), name_product(labels.get("model", ""))
         for time, value in values:
-            of_node = gpus.setdefault(time, {}).setdefault(labels.get("node", ""), {})
+            of_node = collected.setdefault(time, {}).setdefault(node, {})
             of_node[product] = of_node.get(product, 0.0) + value
-    measured, busy = _collect_by_node(found["measured"]), _collect_by_node(found["busy"])
-    for time in sorted({time for _labels, values in found["covered"] for time, value in values if value}):
-        load = {node: (count, busy.get(time, {}).get(node, 0.0)) for node, count in measured.get(time, {}).items()}
-        yield Segment(time - step, time, State(gpus.get(time, {}), held.get(time, []), load))
+    return collected
 
 
 def _collect_held(found: Sequence[Series], shares: Shares) -> dict[float, list[Held]]:
@@ -139,8 +141,12 @@ def _collect_held(found: Sequence[Series], shares: Shares) -> dict[float, list[H
         node = labels.get("exported_node" if is_renamed else "node", "")
         one = shares.hold(labels.get("namespace", ""), node, labels.get("resource", ""), 1.0) if node else None
         if one is not None:
+            rows = {
+                value: one._replace(units=one.units * value, gpus=one.gpus * value)
+                for value in {value for _time, value in values}
+            }
             for time, value in values:
-                collected.setdefault(time, []).append(one._replace(units=one.units * value, gpus=one.gpus * value))
+                collected.setdefault(time, []).append(rows[value])
     return collected
 
 

@@ -69,6 +69,7 @@ def build_report(usage: Usage, request: Request, notes: Iterable[str] = ()) -> R
         "namespaces": namespaces,
         "nodes": nodes,
         "products": products,
+        "rows": _list_rows(build, usage),
         "resources": [
             {
                 "name": name,
@@ -80,6 +81,22 @@ def build_report(usage: Usage, request: Request, notes: Iterable[str] = ()) -> R
         ],
         "notes": [*_build_notes(usage, request), *notes],
     }
+
+
+def _list_rows(build: _RowBuilder, usage: Usage) -> list[Row]:
+    """Return a row for each namespace and product, and for each product one without a namespace, which has the idle hours and their cost."""
+    parts: dict[tuple[str, str], Hours] = {}
+    for (namespace, _node, product), hours in usage.namespaces.items():
+        parts.setdefault((namespace, product), Hours()).add(hours)
+    for (_node, product), hours in usage.nodes.items():
+        parts.setdefault(("", product), Hours()).idle += hours.idle
+    rows = []
+    for (namespace, product), hours in sorted(parts.items()):
+        row = build.build_row("", [(product, hours)])
+        names = ("allocated_hours", "idle_hours", "wasted_hours")
+        cost = row["allocated_cost" if namespace else "idle_cost"]
+        rows.append({"namespace": namespace, "product": product, **{name: row[name] for name in names}, "cost": cost})
+    return rows
 
 
 class _RowBuilder:

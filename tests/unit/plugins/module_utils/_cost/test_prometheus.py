@@ -74,8 +74,8 @@ def test_step_changes_no_hour(url: str, step: int) -> None:
 
 
 @needs_prometheus
-def test_steps_are_counted_once_over_the_chunks(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prometheus, "DAY", 1800)
+def test_steps_are_counted_once_over_several_queries(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prometheus, "STEPS", 7)
     assert sum_nodes(read_usage(url)) == cost_samples.NODE_HOURS
 
 

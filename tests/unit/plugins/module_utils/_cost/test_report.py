@@ -81,6 +81,19 @@ def test_costs_are_hours_times_the_price_of_the_product() -> None:
     assert [row["price"] for row in found["products"]] == [2.5, 0.4]
 
 
+def test_rows_are_by_namespace_and_product() -> None:
+    found = report(prices={A100: 2.5}, held=[*HELD, hold("team-b", "n1", 2)])
+    names = ("namespace", "product", "allocated_hours", "idle_hours", "wasted_hours", "cost")
+    assert [pick(row, *names) for row in found["rows"]] == [
+        ["", A100, 0, 48, 0, 120],
+        ["", T4, 0, 0, 0, None],
+        ["team-a", A100, 96, 0, 64, 240],
+        ["team-b", A100, 48, 0, 32, 120],
+        ["team-b", T4, 24, 0, 0, None],
+    ]
+    assert sum(row["cost"] or 0 for row in found["rows"]) == 8 * 24 * 2.5
+
+
 def test_product_without_price_is_in_no_cost_and_noted() -> None:
     found = report(prices={T4: 1})
     assert [row["allocated_cost"] for row in found["nodes"]] == [None, 24]
