@@ -51,7 +51,8 @@ def build_samples(renamed: bool = False) -> dict[str, list[tuple[int, float]]]:
     samples['gpu:present{node="amd1",gpu_uuid="aa",model="MI300X"}'] = _sample(0, 240, 1)
     for index in range(8):
         series = f'gpu:utilization:ratio{{node="n1",gpu_uuid="GPU-n1-{index}"}}'
-        samples[series] = _sample(0, 240, 0.9 if index < 4 else 0)
+        # One has little load, but more than the threshold.
+        samples[series] = _sample(0, 240, (0.9, 0.9, 0.9, 0.06, 0.04, 0, 0, 0)[index])
     samples['gpu:utilization:ratio{node="w1",gpu_uuid="GPU-w1-0"}'] = _sample(0, 240, 0.01)
     return samples
 

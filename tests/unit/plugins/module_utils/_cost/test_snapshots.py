@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import multiprocessing
 import os
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lab import wait
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._cost import snapshots
 from ansible_collections.gpu.kubernetes.plugins.module_utils._cost.errors import CostError
@@ -215,21 +217,22 @@ def test_file_is_removed_once(path: Path) -> None:
     assert remove_snapshots(str(path)) is False
 
 
-def _store_several(path: str, first: int) -> None:
-    for number in range(first, first + 20):
-        store_snapshot(path, take(number), 30)
+def is_waiting(pid: int) -> bool:
+    """Whether a process waits for a lock of a file."""
+    return any("->" in line and f" {pid} " in line for line in Path("/proc/locks").read_text().splitlines())
 
 
-def test_runs_at_the_same_time_lose_no_snapshot(path: Path) -> None:
-    """The limit makes them replace the file."""
-    processes = [multiprocessing.Process(target=_store_several, args=(str(path), first)) for first in (0, 100)]
-    for process in processes:
+def test_run_that_waited_for_another_one_writes_to_its_new_file(path: Path) -> None:
+    store(path)
+    new = path.with_name("new")
+    new.write_bytes(b"".join(encode_snapshot(take(hour)) for hour in (0, 1)))
+    with path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        process = multiprocessing.Process(target=store, args=(path, 2))
         process.start()
-    for process in processes:
-        process.join()
-    lines = path.read_bytes().splitlines()
-    assert len(lines) == 30
-    assert all(decode_snapshot(line) for line in lines)
-    times = {each.time for each in map(decode_snapshot, lines) if each}
-    assert {BEGIN + 19 * HOUR, BEGIN + 119 * HOUR} & times
-    assert len(times) == 30
+        wait.until(lambda: is_waiting(process.pid or 0) or not process.is_alive(), pause=0.05)
+        new.rename(path)
+        # The process has inherited the open file, and with it the lock.
+        fcntl.flock(file, fcntl.LOCK_UN)
+    process.join()
+    assert path.read_bytes() == b"".join(encode_snapshot(take(hour)) for hour in (0, 1, 2))
