@@ -136,11 +136,14 @@ def test_report_without_hours_has_no_rows() -> None:
         ("nvidia-a100-sxm4-80gb", 2),
         ("NVIDIA-A100-PCIE-40GB", 1),
         ("Tesla-T4", 0.5),
+        ("L4", 5),
         ("NVIDIA-H100", None),
     ],
 )
 def test_find_price(product: str, price: float | None) -> None:
-    prices = parse_prices({"*A100*": 1, "*A100-SXM4*": 2, "NVIDIA A100-SXM4-40GB": 3, "Tesla T?": 0.5}, "EUR")
+    prices = parse_prices(
+        {"*A100*": 1, "*A100-SXM4*": 2, "NVIDIA A100-SXM4-40GB": 3, "Tesla T?": 0.5, "*L*4*": 6, "L4": 5}, "EUR"
+    )
     assert find_price(prices, product) == price
 
 
