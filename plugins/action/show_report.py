@@ -12,6 +12,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._cost import render as cost
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare import render as gpushare
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report import render
 from ansible_collections.gpu.kubernetes.plugins.module_utils._text import make_printable
@@ -44,12 +45,13 @@ class ActionModule(ActionBase):
                 "tested": {"type": "list", "elements": "str"},
                 "allocation": {"type": "dict"},
                 "lines": {"type": "list", "elements": "str"},
+                "cost": {"type": "dict"},
                 "format": {"type": "str", "default": "table", "choices": list(gpushare.FORMATS)},
                 "details": {"type": "bool", "default": False},
                 "bars": {"type": "bool", "default": True},
             },
-            required_one_of=[["report", "allocation", "lines"]],
-            mutually_exclusive=[["report", "allocation", "lines"]],
+            required_one_of=[["report", "allocation", "cost", "lines"]],
+            mutually_exclusive=[["report", "allocation", "cost", "lines"]],
         )
         for text, tone in _lines(arguments):
             display.display(
@@ -62,12 +64,14 @@ class ActionModule(ActionBase):
 def _lines(arguments: dict[str, Any]) -> list[render.Line]:
     if arguments["lines"] is not None:
         return [(line, "") for line in arguments["lines"]]
-    if arguments["allocation"] is None:
-        return render.render_lines(**{name: arguments[name] for name in ("report", "path", "hosts", "tested")})
     form, details, bars = (arguments[name] for name in ("format", "details", "bars"))
+    what, source = "the allocation", "what gpushare_info returns, with the pods for details"
     try:
-        return gpushare.render_lines(arguments["allocation"], form, details, bars)
+        if arguments["cost"] is not None:
+            what, source = "the hours", "the report of gpu_cost"
+            return cost.render_lines(arguments["cost"], form)
+        if arguments["allocation"] is not None:
+            return gpushare.render_lines(arguments["allocation"], form, details, bars)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise AnsibleActionFail(
-            f"show_report cannot read the allocation ({error!r}); give it what gpushare_info returns, with the pods for details."
-        ) from error
+        raise AnsibleActionFail(f"show_report cannot read {what} ({error!r}); give it {source}.") from error
+    return render.render_lines(**{name: arguments[name] for name in ("report", "path", "hosts", "tested")})

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: show_report
-short_description: Print the report on the GPUs of a cluster, or on their allocation
+short_description: Print the report on the GPUs of a cluster, on their allocation, or on their cost
 version_added: 0.1.0
 description:
   - Internal module of this collection, which can change in any release.
   - Prints the report of the filter P(gpu.kubernetes.gpu_report#filter) as a table with problems and notes, in colour if the terminal
     supports it.
-  - Or prints the result of M(gpu.kubernetes.gpushare_info), as the filter P(gpu.kubernetes.gpushare_render#filter) renders it, or lines of text.
-    One of them is required.
+  - Or prints the result of M(gpu.kubernetes.gpushare_info), as the filter P(gpu.kubernetes.gpushare_render#filter) renders it, the report of
+    M(gpu.kubernetes.gpu_cost), as P(gpu.kubernetes.gpu_cost_render#filter) renders it, or lines of text. One of them is required.
 author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 extends_documentation_fragment:
@@ -43,8 +43,11 @@ options:
     description: Lines of text, in which characters that are not printable are escaped.
     type: list
     elements: str
+  cost:
+    description: GPU hours and costs, the report of M(gpu.kubernetes.gpu_cost).
+    type: dict
   format:
-    description: The format of O(allocation). Only V(table) has colours and other lines.
+    description: The format of O(allocation) or O(cost). Only V(table) has colours and other lines.
     type: str
     choices: [table, json, csv]
     default: table
@@ -62,6 +65,8 @@ seealso:
   - plugin: gpu.kubernetes.gpu_report
     plugin_type: filter
   - plugin: gpu.kubernetes.gpushare_render
+    plugin_type: filter
+  - plugin: gpu.kubernetes.gpu_cost_render
     plugin_type: filter
 """
 

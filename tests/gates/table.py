@@ -126,12 +126,16 @@ def find_reference_programs(*containerds: str, schedulers: tuple[str, ...] = ())
             binaries.kubernetes(replace(settings, kubernetes=version), ["kube-scheduler"]) / "kube-scheduler"
         ),
     )
+    prometheus, missing = build_programs(
+        "Debian's", ("prometheus",), lambda package: binaries.debian_programs(settings, package)
+    )
     environment = {
         "PATH": os.pathsep.join([*(str(program.parent) for program in found[:1]), os.environ["PATH"]]),
+        "PROMETHEUS": os.pathsep.join(map(str, prometheus)),
         "CONTAINERDS": os.pathsep.join(map(str, found)),
         "KUBE_SCHEDULERS": os.pathsep.join(map(str, others)),
     }
-    return environment, status | failed
+    return environment, status | failed | missing
 
 
 def cluster(arguments: list[str]) -> int:
@@ -194,7 +198,7 @@ def contract(_arguments: list[str]) -> int:
 
 
 def units(arguments: list[str]) -> int:
-    """Unit tests on the Python of .venv, with real containerds and kube-schedulers"""
+    """Unit tests on the Python of .venv, with real containerds, kube-schedulers and a Prometheus"""
     more = (OTHER_CONTAINERDS, OTHER_SCHEDULERS) if thorough() else ((), ())
     environment, status = find_reference_programs(*more[0], schedulers=more[1])
     ignored = ("--ignore=tests/unit/roles", "--ignore=tests/unit/playbooks")

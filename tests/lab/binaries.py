@@ -137,26 +137,26 @@ def containerd(settings: Settings, version: str = "") -> Path:
     """Folder with containerd, its runc shim and ctr; the version ``debian`` is the one of this host's Debian."""
     version = version or settings.containerd
     if version == "debian":
-        return debian_containerd(settings)
+        return debian_programs(settings, "containerd")
     module = "github.com/containerd/containerd" + ("/v2" if version.startswith("2.") else "")
     commands = ("cmd/containerd", "cmd/containerd-shim-runc-v2", "cmd/ctr")
     return _build(settings.cache / "bin" / f"containerd-{version}", module, version, commands)
 
 
-def debian_containerd(settings: Settings) -> Path:
-    """Folder with the containerd of this host's Debian, unpacked from its package and not installed."""
-    target = settings.cache / "bin" / "containerd-debian"
+def debian_programs(settings: Settings, package: str) -> Path:
+    """Folder with the programs of a package of this host's Debian, unpacked from the package and not installed."""
+    target = settings.cache / "bin" / f"{package}-debian"
     with _lock_target(target):
         if target.is_dir():
             return target
-        with step("fetch Debian's containerd"), tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        with step(f"fetch Debian's {package}"), tempfile.TemporaryDirectory(dir=target.parent) as scratch:
             folder = Path(scratch)
             try:
-                run(["apt-get", "download", "containerd"], cwd=folder)
+                run(["apt-get", "download", package], cwd=folder)
             except LabError:  # the lists may be old or not there yet
                 run(["apt-get", "update"], retries=DOWNLOAD_TRIES)
-                run(["apt-get", "download", "containerd"], cwd=folder, retries=DOWNLOAD_TRIES)
-            run(["dpkg-deb", "--extract", next(folder.glob("containerd_*.deb")), folder / "package"])
+                run(["apt-get", "download", package], cwd=folder, retries=DOWNLOAD_TRIES)
+            run(["dpkg-deb", "--extract", next(folder.glob(f"{package}_*.deb")), folder / "package"])
             (folder / "package" / "usr" / "bin").rename(target)
     return target
 

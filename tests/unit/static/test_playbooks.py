@@ -12,7 +12,13 @@ from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 from ansible_collections.gpu.kubernetes.tests.unit.playbook_files import find_included_role, iterate_tasks, read_plays
 
 # These playbooks read only the API server or files of the controller, or can do so.
-NO_HOSTS = ("diagnose_gpu_nodes.yml", "lint_gpu_workloads.yml", "report_gpu_fleet.yml", "show_gpu_allocation.yml")
+NO_HOSTS = (
+    "diagnose_gpu_nodes.yml",
+    "lint_gpu_workloads.yml",
+    "report_gpu_cost.yml",
+    "report_gpu_fleet.yml",
+    "show_gpu_allocation.yml",
+)
 OTHER_GROUPS = {"patch_kube_scheduler.yml": "kube_control_plane"}
 PLAYBOOKS = sorted({path.name for path in (ROOT / "playbooks").glob("*.yml")} - {*NO_HOSTS})
 
@@ -152,6 +158,7 @@ def test_strategies_change_in_an_order_in_which_no_pod_loses_its_gpu():
         "smoke_test_gpu_nodes",
         "remove_gpu_nodes",
         "show_gpu_allocation",
+        "report_gpu_cost",
     ],
 )
 def test_kubeconfig_is_checked_first(name):

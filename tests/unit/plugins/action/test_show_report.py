@@ -12,6 +12,8 @@ pytest.importorskip("ansible.plugins.action")
 from ansible.errors import AnsibleActionFail
 
 from ansible_collections.gpu.kubernetes.plugins.action import show_report
+from ansible_collections.gpu.kubernetes.plugins.module_utils._cost import integrate
+from ansible_collections.gpu.kubernetes.plugins.module_utils._cost import report as cost
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare import render as gpushare
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import allocate
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import read_dump
@@ -30,7 +32,7 @@ def show(monkeypatch: pytest.MonkeyPatch) -> Any:
     def run(**arguments: Any) -> list[tuple[str, str | None]]:
         def validate(argument_spec: dict[str, Any], **rules: Any) -> tuple[None, dict[str, Any]]:
             assert set(argument_spec) == set(yaml.safe_load(show_report_module.DOCUMENTATION)["options"])
-            assert rules["required_one_of"] == rules["mutually_exclusive"] == [["report", "allocation"]]
+            assert rules["required_one_of"] == rules["mutually_exclusive"] == [["report", "allocation", "cost"]]
             return None, {**{name: option.get("default") for name, option in argument_spec.items()}, **arguments}
 
         monkeypatch.setattr(action, "validate_argument_spec", validate, raising=False)
@@ -102,3 +104,19 @@ def test_show_report_with_invalid_allocation_fails(show: Any) -> None:
         AnsibleActionFail, match=r"show_report cannot read the allocation .* give it what gpushare_info returns"
     ):
         show(allocation={"nodes": []})
+
+
+@pytest.mark.parametrize("form", ["table", "csv"])
+def test_show_report_prints_hours_without_control_characters(show: Any, form: str) -> None:
+    bad = "\x1b[2J\u202eknow"
+    held = [integrate.Held(bad, bad, bad, bad, 1, 1)]
+    usage = integrate.integrate([integrate.Segment(0, 3600, integrate.State({bad: {bad: 1}}, held))], 0, 3600)
+    report = cost.build_report(usage, cost.Request("snapshots", 0, 3600, {}, "", {}), [bad])
+    printed = [text for text, _color in show(cost=report, format=form)]
+    assert all(text.isprintable() for text in printed)
+    assert any(r"\x1b[2J\u202eknow" in text for text in printed)
+
+
+def test_show_report_with_invalid_hours_fails(show: Any) -> None:
+    with pytest.raises(AnsibleActionFail, match=r"show_report cannot read the hours .* give it the report of gpu_cost"):
+        show(cost={"nodes": []})
