@@ -32,7 +32,8 @@ def show(monkeypatch: pytest.MonkeyPatch) -> Any:
     def run(**arguments: Any) -> list[tuple[str, str | None]]:
         def validate(argument_spec: dict[str, Any], **rules: Any) -> tuple[None, dict[str, Any]]:
             assert set(argument_spec) == set(yaml.safe_load(show_report_module.DOCUMENTATION)["options"])
-            assert rules["required_one_of"] == rules["mutually_exclusive"] == [["report", "allocation", "cost"]]
+            kinds = [["report", "allocation", "cost", "lines"]]
+            assert rules["required_one_of"] == rules["mutually_exclusive"] == kinds
             return None, {**{name: option.get("default") for name, option in argument_spec.items()}, **arguments}
 
         monkeypatch.setattr(action, "validate_argument_spec", validate, raising=False)
@@ -120,3 +121,7 @@ def test_show_report_prints_hours_without_control_characters(show: Any, form: st
 def test_show_report_with_invalid_hours_fails(show: Any) -> None:
     with pytest.raises(AnsibleActionFail, match=r"show_report cannot read the hours .* give it the report of gpu_cost"):
         show(cost={"nodes": []})
+
+
+def test_show_report_prints_lines_without_control_characters(show):
+    assert show(lines=["first", "\x1b[31mred"]) == [("first", None), ("\\x1b[31mred", None)]
