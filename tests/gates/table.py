@@ -125,12 +125,14 @@ def find_reference_programs(*containerds: str, schedulers: tuple[str, ...] = ())
             binaries.kubernetes(replace(settings, kubernetes=version), ["kube-scheduler"]) / "kube-scheduler"
         ),
     )
+    prometheus, missing = build_programs("Prometheus", ("of Debian",), lambda _version: binaries.prometheus(settings))
     environment = {
+        "PROMETHEUS": os.pathsep.join(map(str, prometheus)),
         "PATH": os.pathsep.join([*(str(program.parent) for program in found[:1]), os.environ["PATH"]]),
         "CONTAINERDS": os.pathsep.join(map(str, found)),
         "KUBE_SCHEDULERS": os.pathsep.join(map(str, others)),
     }
-    return environment, status | failed
+    return environment, status | failed | missing
 
 
 def cluster(arguments: list[str]) -> int:
