@@ -1,8 +1,8 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Samples of the normalised series: three nodes in the two hours before NOW. On Python 3.8, too.
+"""Samples of the normalised series: four nodes in the two hours before NOW. On Python 3.8, too.
 
-gpu01 is busy and has each finding, gpu02 is allocated and idle, gpu03 is free and has lost one of its two GPUs half an hour ago.
+gpu01 is busy and has each finding, gpu02 and gpu04 are allocated and idle, gpu03 is free and has lost one of its two GPUs half an hour ago.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ GPUS = {
     ("gpu02", "GPU-3"): (T4, 0, 0.1, 41, 39, 11),
     ("gpu03", "GPU-4"): (T4, 0, 0, 42, 38, 10),
     ("gpu03", "GPU-5"): (T4, 0, 0, 43, 37, 10),
+    ("gpu04", "GPU-6"): (T4, 0, 0.5, 44, 36, 10),
 }
 GONE, GONE_MINUTE = ("gpu03", "GPU-5"), 90
 #: Findings by GPU, and what a GPU without one has.
@@ -33,6 +34,7 @@ FINDINGS = {
 PODS = (
     ("team-a", "train", "gpu01", "nvidia.com/gpu", 2),
     ("team-b", "notebook", "gpu02", "nvidia.com/gpu", 1),
+    ("team-c", "notebook", "gpu04", "nvidia.com/gpu", 1),
     ("team-b", "waiting", "", "nvidia.com/gpu", 4),
 )
 

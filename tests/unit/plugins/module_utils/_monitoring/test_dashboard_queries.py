@@ -135,19 +135,19 @@ def read(query):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("fleet Nodes A", 3),
-        ("fleet GPUs A", 5),
-        ("fleet Idle GPUs A", 3),
+        ("fleet Nodes A", 4),
+        ("fleet GPUs A", 6),
+        ("fleet Idle GPUs A", 4),
         ("fleet GPUs with a finding A", 2),
         ("node GPUs A", 2),
         ("node Temperature margin A", 3),
         ("node Pods A", 1),
-        ("allocation Pods with GPUs A", 2),
+        ("allocation Pods with GPUs A", 3),
         ("allocation Pending pods A", 1),
-        ("allocation Namespaces A", 2),
-        ("allocation Nodes in use A", 2),
+        ("allocation Namespaces A", 3),
+        ("allocation Nodes in use A", 3),
         ("allocation Free nodes A", 1),
-        ("allocation Allocated and idle nodes A", 1),
+        ("allocation Allocated and idle nodes A", 2),
         ("health Recovery action A", 1),
         ("health Recent Xid A", 1),
         ("health Throttled A", 1),
@@ -163,9 +163,22 @@ def test_gone_gpu_is_listed(read):
 
 def test_hours_and_costs_are_those_of_the_samples(read):
     # Prometheus 2 counts both ends of the hour: 13 samples at five minutes, where Prometheus 3 counts 12.
+    def near(value):
+        return pytest.approx(value, rel=0.09)
+
     hours = read("cost Allocated GPU hours by namespace A", "namespace")
-    assert hours == {"team-a": pytest.approx(2, rel=0.09), "team-b": pytest.approx(1, rel=0.09)}
+    assert hours == {"team-a": near(2), "team-b": near(1), "team-c": near(1)}
     costs = read("cost Cost by namespace A", "namespace")
-    assert costs == {"team-a": pytest.approx(2 * 2.5, rel=0.09), "team-b": pytest.approx(0.5, rel=0.09)}
+    assert costs == {"team-a": near(2 * 2.5), "team-b": near(0.5), "team-c": near(0.5)}
     wasted = read("cost Nodes C", "node")
-    assert wasted == {"gpu01": pytest.approx(2 * 0.2, rel=0.09), "gpu02": pytest.approx(1, rel=0.09)}
+    assert wasted == {"gpu01": near(2 * 0.2), "gpu02": near(1), "gpu04": near(1)}
+
+
+def test_findings_of_a_node_without_any_are_zero(query):
+    names = ("Recovery action", "Recent Xid", "Row remap failed", "Row remap pending", "ECC errors", "Throttled")
+    panels = {panel["title"]: panel for panel in build_dashboards(Options())[3]["panels"]}
+    for name in names:
+        expression = panels[name]["targets"][0]["expr"]
+        for node, expected in (("gpu02", ["0"]), ("gpu01", ["1"]), ("no-such-node", [])):
+            found = query("/api/v1/query", query=expression.replace("$node", node), time=NOW)
+            assert [each["value"][1] for each in found] == expected, (name, node)
