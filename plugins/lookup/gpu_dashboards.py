@@ -14,12 +14,11 @@ description:
   - Returns the dashboards of fleet, node, allocation, health and cost as JSON for Grafana 10 to 13.
   - Their data source is a variable of the dashboard. They read the normalised series C(gpu:...) that the rules of this collection record.
 options:
-  _terms:
-    description: None.
   prices:
     description:
-      - The price of a GPU hour, by shell patterns of models, for the dashboard of cost. The first pattern that matches counts.
-      - Nodes with other models have the price in a field of the dashboard.
+      - The price of a GPU hour by model, for the dashboard of cost. A name can be a shell pattern, such as V(*A100*).
+      - The name of the model itself comes before patterns, and a longer pattern before a shorter one. Case does not matter. Other models have the price of a
+        field of the dashboard.
     type: dict
     default: {}
   currency:
