@@ -126,9 +126,7 @@ def find_reference_programs(*containerds: str, schedulers: tuple[str, ...] = ())
             binaries.kubernetes(replace(settings, kubernetes=version), ["kube-scheduler"]) / "kube-scheduler"
         ),
     )
-    prometheus, missing = build_programs(
-        "Debian's", ("prometheus",), lambda package: binaries.debian_programs(settings, package)
-    )
+    prometheus, missing = build_programs("Prometheus", ("of Debian",), lambda _version: binaries.prometheus(settings))
     environment = {
         "PATH": os.pathsep.join([*(str(program.parent) for program in found[:1]), os.environ["PATH"]]),
         "PROMETHEUS": os.pathsep.join(map(str, prometheus)),

@@ -137,14 +137,28 @@ def containerd(settings: Settings, version: str = "") -> Path:
     """Folder with containerd, its runc shim and ctr; the version ``debian`` is the one of this host's Debian."""
     version = version or settings.containerd
     if version == "debian":
-        return debian_programs(settings, "containerd")
+        return debian_containerd(settings)
     module = "github.com/containerd/containerd" + ("/v2" if version.startswith("2.") else "")
     commands = ("cmd/containerd", "cmd/containerd-shim-runc-v2", "cmd/ctr")
     return _build(settings.cache / "bin" / f"containerd-{version}", module, version, commands)
 
 
-def debian_programs(settings: Settings, package: str) -> Path:
-    """Folder with the programs of a package of this host's Debian, unpacked from the package and not installed."""
+def debian_containerd(settings: Settings) -> Path:
+    """Folder with the containerd of this host's Debian, unpacked from its package and not installed."""
+    return _unpack_debian(settings, "containerd")
+
+
+def prometheus(settings: Settings) -> Path:
+    """Folder with prometheus and promtool of this host's Debian, unpacked from their packages and not installed."""
+    target = _unpack_debian(settings, "prometheus")
+    # A package of its own from Debian 13 on.
+    if not (target / "promtool").is_file():
+        (target / "promtool").symlink_to(_unpack_debian(settings, "promtool") / "promtool")
+    return target
+
+
+def _unpack_debian(settings: Settings, package: str) -> Path:
+    """Folder with the programs of a package of this host's Debian."""
     target = settings.cache / "bin" / f"{package}-debian"
     with _lock_target(target):
         if target.is_dir():
