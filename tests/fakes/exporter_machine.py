@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -200,4 +201,6 @@ class ExporterMachine:
         """End the exporter."""
         pid = self.folder / "pid"
         if pid.exists():
-            os.kill(int(pid.read_text()), signal.SIGKILL)
+            # One that has failed has ended.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid.read_text()), signal.SIGKILL)

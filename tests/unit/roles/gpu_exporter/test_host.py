@@ -28,7 +28,7 @@ VERBOSE = ("-vvv", "--diff")
 ABSENT = {"gpu_exporter_state": "absent"}
 # Of the password "metrics".
 HASH = "$2b$04$abcdefghijklmnopqrstuuWgctGDngcjsRK5o7ANJEF.bqkcSWTle"
-REMOVED = [f"stop {UNIT}", f"disable {UNIT}", "daemon-reload"]
+REMOVED = [f"disable {UNIT}", f"stop {UNIT}", "daemon-reload"]
 
 
 @pytest.fixture
