@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._exporters.catalogue import EXPORTERS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._exporters.cluster import (
     OPERATOR_LABEL,
     describe_nodes,
     find_daemon_sets,
 )
+from ansible_collections.gpu.kubernetes.plugins.module_utils._vendors import OTHERS, SERVED
 
 DCGM = "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless"
 
@@ -56,6 +58,11 @@ def daemon_set(image: str, name: str = "x", namespace: str = "n", port: int = 0,
 def test_daemon_set_is_recognized(item: dict[str, Any], expected: Any) -> None:
     found = [(each.exporter.name, each.owner, each.managed, each.port) for each in find_daemon_sets([item])]
     assert found == ([expected] if expected else [])
+
+
+def test_exporters_are_of_vendors_of_the_catalogue() -> None:
+    assert {row.vendor for row in EXPORTERS} == {row.name for row in (SERVED, *OTHERS)}
+    assert all(row.vendor == SERVED.name for row in EXPORTERS if row.methods)
 
 
 def node(name: str, **labels: str) -> dict[str, Any]:
