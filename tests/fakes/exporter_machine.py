@@ -99,6 +99,28 @@ PACKAGES = """#!/usr/bin/python
 from ansible.module_utils.basic import AnsibleModule
 AnsibleModule({}).exit_json(ansible_facts={"packages": {"another-package": []}})
 """
+# The accounts of the host, a file each: root, and those that the role creates.
+GETENT = """#!/usr/bin/python
+import pathlib
+from ansible.module_utils.basic import AnsibleModule
+module = AnsibleModule({{"database": {{}}, "key": {{}}, "fail_key": {{}}}}, supports_check_mode=True)
+key, database = module.params["key"], module.params["database"]
+known = key == "root" or pathlib.Path({folder!r}, database, key).exists()
+module.exit_json(ansible_facts={{"getent_" + database: {{key: ["x"] if known else None}}}})
+"""
+ACCOUNT = """#!/usr/bin/python
+import pathlib
+from ansible.module_utils.basic import AnsibleModule
+names = ("group", "system", "home", "create_home", "shell")
+module = AnsibleModule({{"name": {{}}, "state": {{"default": "present"}}, **dict.fromkeys(names, {{}})}}, supports_check_mode=True)
+file = pathlib.Path({folder!r}, {database!r}, module.params["name"])
+changes = file.exists() is (module.params["state"] == "absent")
+if changes and not module.check_mode:
+    file.parent.mkdir(exist_ok=True)
+    file.unlink() if module.params["state"] == "absent" else file.touch()
+module.exit_json(changed=changes)
+"""
+REPLACED = ("apt", "package_facts", "getent", "user", "group")
 
 
 class ExporterMachine:
@@ -121,13 +143,16 @@ class ExporterMachine:
         shutil.copytree(CHECKOUT / "roles" / "_cluster_api", collection / "roles" / "_cluster_api")
         for path in (role / "tasks").glob("*.yml"):
             text = path.read_text().replace("gpu.kubernetes.listening", "fake.machine.listening")
-            for module in ("apt", "package_facts"):
+            for module in REPLACED:
                 text = text.replace(f" ansible.builtin.{module}:", f" fake.machine.{module}:")
             path.write_text(text)
         modules = collection / "plugins" / "modules"
         modules.mkdir(parents=True)
         (modules / "apt.py").write_text(APT.format(folder=str(folder)))
         (modules / "package_facts.py").write_text(PACKAGES)
+        (modules / "getent.py").write_text(GETENT.format(folder=str(folder)))
+        for name, database in (("user", "passwd"), ("group", "group")):
+            (modules / f"{name}.py").write_text(ACCOUNT.format(folder=str(folder), database=database))
         module = (CHECKOUT / "plugins" / "modules" / "listening_sockets_info.py").read_text()
         (modules / "listening_sockets_info.py").write_text(
             module.replace('ROOT = "/"', f"ROOT = {str(folder / 'root')!r}")
@@ -189,6 +214,14 @@ class ExporterMachine:
                 )
                 found[str(path.relative_to(self.folder))] = (path.lstat().st_mode, content)
         return found
+
+    def list_accounts(self) -> list[str]:
+        """The users and groups that the role has created."""
+        return sorted(
+            str(path.relative_to(self.folder))
+            for name in ("passwd", "group")
+            for path in (self.folder / name).glob("*")
+        )
 
     def read_log(self) -> list[str]:
         """The actions of systemctl since the last call."""

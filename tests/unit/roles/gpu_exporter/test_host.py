@@ -146,11 +146,16 @@ def test_due_restart_is_done_and_exporter_of_others_is_used(apply, machine):
     assert "USED: Host node: nvidia-dcgm-exporter.service (pid 30) serves GPU metrics at 10.0.0.11:9400" in output
 
 
-def test_service_waits_for_the_driver(apply, machine):
+def test_service_of_an_own_user_waits_for_the_driver(apply, machine):
     (machine.folder / "driver" / "version").unlink()
-    code, [(changes, _found), (again, _target)], output = apply({}, {})
+    before = machine.read_tree()
+    user = {"gpu_exporter_user": "exporter"}
+    code, [(changes, _found), (again, _target)], output = apply(user, user)
     assert (code, changes > 0, again, machine.read_log()) == (0, True, 0, [f"enable {UNIT}"]), output
     assert "WAITS: Host node: the NVIDIA driver is not loaded" in output
+    assert machine.list_accounts() == ["group/exporter", "passwd/exporter"]
+    code, _removed, output = apply({**user, **ABSENT})
+    assert (code, machine.list_accounts(), machine.read_tree()) == (0, [], before), output
 
 
 def test_package_takes_the_place_of_the_archive_and_is_removed(apply, machine, port, tmp_path):
