@@ -47,7 +47,8 @@ def plan_exporter(params: Facts, host: Facts, cluster: Facts) -> dict[str, Any]:
         return {**plan, "in_cluster": "absent" if params["method"] == DAEMON_SET else ""}
     used = find_used(exporter, host, cluster, address)
     if used:
-        return {**plan, "notice": used["notice"], "problems": used["problems"], "target": used["target"]}
+        managed = any(found["managed"] for found in cluster.get("exporters") or [])
+        return {**plan, **used, "in_cluster": "absent" if managed else ""}
     plan["problems"] = list(find_problems(exporter, params, host, cluster, port, address))
     plan["target"] = {"address": format_address(address, port), "exporter": exporter.name, "scheme": params["scheme"]}
     if params["method"] == DAEMON_SET:

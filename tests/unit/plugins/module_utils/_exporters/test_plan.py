@@ -59,6 +59,11 @@ OWN = {**OPERATOR, "namespace": "kube-system", "name": "gpu-exporter", "owner": 
 AMD = {**OPERATOR, "name": "amd", "exporter": "amd_device_metrics_exporter", "owner": ""}
 
 
+def test_pods_of_this_role_leave_beside_those_of_others() -> None:
+    found = plan(DAEMON_SET, {"address": "10.0.0.11", "exporters": [OWN, OPERATOR]})
+    assert (found["problems"], found["in_cluster"], found["target"]["address"]) == ([], "absent", "10.244.1.7:9400")
+
+
 def listen(program: str, port: int = 9835, address: str = "::", **more: Any) -> dict[str, Any]:
     return {"address": address, "port": port, "pid": 7, "program": program, "unit": "", "container": False, **more}
 
