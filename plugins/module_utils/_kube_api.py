@@ -91,9 +91,9 @@ class Cluster:
         """Return what *keep* returns for each Lease of a node, without None."""
         return self._list("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", keep)
 
-    def daemon_sets(self, namespace: str) -> list[dict[str, Any]]:
-        """List the DaemonSets of a namespace."""
-        return self._list(f"/apis/apps/v1/namespaces/{_quote(namespace)}/daemonsets")
+    def daemon_sets(self, namespace: str = "") -> list[dict[str, Any]]:
+        """List the DaemonSets of a namespace, or of all if none is named."""
+        return self._list(f"/apis/apps/v1/{f'namespaces/{_quote(namespace)}/' if namespace else ''}daemonsets")
 
     def warning_events(self, namespace: str) -> list[dict[str, Any]]:
         """List the warnings about pods of a namespace."""

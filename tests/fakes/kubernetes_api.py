@@ -145,7 +145,7 @@ class FakeCluster:
             raise ApiError("cannot list widgets", 403)
         return copy.deepcopy(self.contents[namespace])
 
-    def daemon_sets(self, namespace: str) -> list[Object]:
+    def daemon_sets(self, namespace: str = "") -> list[Object]:
         self._record_call("daemon_sets")
         return copy.deepcopy(self.daemon_set_list)
 

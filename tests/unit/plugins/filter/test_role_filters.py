@@ -19,6 +19,7 @@ from ansible_collections.gpu.kubernetes.plugins.filter import workload_state
 WRONG = {
     "admission_policies": ([{"name": "x", "prefix": "y"}], "n"),
     "driver_works": ({},),
+    "exporter_plan": ({"provider": "other"}, {}, {}),
     "failure_messages": (7,),
     "gpushare_recounted": ([{}],),
     "host_limit": ("a few", 5),
