@@ -145,19 +145,38 @@ def containerd(settings: Settings, version: str = "") -> Path:
 
 def debian_containerd(settings: Settings) -> Path:
     """Folder with the containerd of this host's Debian, unpacked from its package and not installed."""
-    target = settings.cache / "bin" / "containerd-debian"
+    return _unpack_debian(settings, "containerd")
+
+
+def prometheus(settings: Settings) -> Path:
+    """Folder with prometheus and promtool of this host's Debian, unpacked from their packages and not installed."""
+    target = _unpack_debian(settings, "prometheus")
+    # A package of its own from Debian 13 on.
+    if not (target / "promtool").is_file():
+        (target / "promtool").symlink_to(_unpack_debian(settings, "promtool") / "promtool")
+    return target
+
+
+def alertmanager(settings: Settings) -> Path:
+    """The folder ``usr`` of the package with Debian's Alertmanager, which reads a template below ``/usr/share``."""
+    return _unpack_debian(settings, "prometheus-alertmanager", "usr")
+
+
+def _unpack_debian(settings: Settings, package: str, part: str = "usr/bin") -> Path:
+    """Folder with the programs, or another part, of a package of this host's Debian."""
+    target = settings.cache / "bin" / f"{package}-debian"
     with _lock_target(target):
         if target.is_dir():
             return target
-        with step("fetch Debian's containerd"), tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        with step(f"fetch Debian's {package}"), tempfile.TemporaryDirectory(dir=target.parent) as scratch:
             folder = Path(scratch)
             try:
-                run(["apt-get", "download", "containerd"], cwd=folder)
+                run(["apt-get", "download", package], cwd=folder)
             except LabError:  # the lists may be old or not there yet
                 run(["apt-get", "update"], retries=DOWNLOAD_TRIES)
-                run(["apt-get", "download", "containerd"], cwd=folder, retries=DOWNLOAD_TRIES)
-            run(["dpkg-deb", "--extract", next(folder.glob("containerd_*.deb")), folder / "package"])
-            (folder / "package" / "usr" / "bin").rename(target)
+                run(["apt-get", "download", package], cwd=folder, retries=DOWNLOAD_TRIES)
+            run(["dpkg-deb", "--extract", next(folder.glob(f"{package}_*.deb")), folder / "package"])
+            (folder / "package" / part).rename(target)
     return target
 
 
