@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.server
 import json
 import socket
 import subprocess
+import threading
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -117,3 +120,43 @@ class Alertmanager(_Server):
             data,
             "--cluster.listen-address=",
         ]
+
+
+class Webhook(http.server.ThreadingHTTPServer):
+    """What Alertmanager sends its alerts to, on a free port of this machine."""
+
+    def __init__(self, handler: type[WebhookHandler] | None = None) -> None:
+        super().__init__(("127.0.0.1", 0), handler or WebhookHandler)
+        self.address = f"127.0.0.1:{self.server_port}"
+        self.statuses: dict[tuple[tuple[str, str], ...], str] = {}
+
+    def read_firing(self) -> set[tuple[str, str]]:
+        """The alerts that fire: name, and node or pod."""
+        found = [dict(labels) for labels, status in list(self.statuses.items()) if status == "firing"]
+        return {(each["alertname"], each.get("node") or each.get("pod") or "") for each in found}
+
+    @contextlib.contextmanager
+    def serve(self) -> Iterator[Self]:
+        """Receive alerts in a block."""
+        thread = threading.Thread(target=self.serve_forever, daemon=True)
+        thread.start()
+        yield self
+        self.shutdown()
+        thread.join()
+        self.server_close()
+
+
+class WebhookHandler(http.server.BaseHTTPRequestHandler):
+    """Keeps the last status of each alert."""
+
+    server: Webhook
+
+    def do_POST(self) -> None:
+        """Read alerts."""
+        for each in json.loads(self.rfile.read(int(self.headers["Content-Length"])))["alerts"]:
+            self.server.statuses[tuple(sorted(each["labels"].items()))] = each["status"]
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_arguments: object) -> None:
+        """Print nothing."""

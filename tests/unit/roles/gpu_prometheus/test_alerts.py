@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,39 +18,23 @@ from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import HERE
 SECONDS = 60
 
 
-class Fakes(http.server.ThreadingHTTPServer):
+class Fakes(prometheus.Webhook):
     """A fake of the exporters of all nodes and of kube-state-metrics, each at a path of its own, and the webhook of Alertmanager."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.texts: dict[str, str] = {}
-        self.firing: dict[tuple[tuple[str, str], ...], str] = {}
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class _Handler(prometheus.WebhookHandler):
     server: Fakes
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802
         text = self.server.texts.get(self.path)
         self.send_response(503 if text is None else 200)
         self.send_header("Content-Type", "text/plain; version=0.0.4")
         self.end_headers()
         self.wfile.write((text or "").encode())
-
-    def do_POST(self) -> None:
-        for each in json.loads(self.rfile.read(int(self.headers["Content-Length"])))["alerts"]:
-            self.server.firing[tuple(sorted(each["labels"].items()))] = each["status"]
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *_arguments: object) -> None:
-        """Print nothing."""
-
-
-def read_firing(fakes: Fakes) -> set[tuple[str, str]]:
-    """The alerts that the webhook knows as firing: name, and node or pod."""
-    found = [dict(labels) for labels, status in list(fakes.firing.items()) if status == "firing"]
-    return {(each["alertname"], each.get("node") or each.get("pod") or "") for each in found}
 
 
 def describe_node(uuids: str = "ab", utilization: float = 0.5, **more: object) -> str:
@@ -106,12 +88,8 @@ HEALTHY = {node: describe_node(utilization=0 if node == "idle" else 0.5) for nod
 
 @pytest.fixture
 def fakes() -> Iterator[Fakes]:
-    server = Fakes()
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
+    with Fakes().serve() as server:
+        yield server
 
 
 def report(fakes: Fakes, texts: dict[str, str | None], cluster: str) -> None:
@@ -123,7 +101,7 @@ def report(fakes: Fakes, texts: dict[str, str | None], cluster: str) -> None:
 
 
 def test_faults_fire_their_alerts_alone_and_resolve(fakes: Fakes, run, tmp_path: Path) -> None:
-    address = f"127.0.0.1:{fakes.server_port}"
+    address = fakes.address
     report(fakes, dict(HEALTHY), describe_cluster())
     folder = tmp_path / "etc"
     folder.mkdir()
@@ -148,17 +126,17 @@ def test_faults_fire_their_alerts_alone_and_resolve(fakes: Fakes, run, tmp_path:
             wait.until(
                 lambda: json.loads(server.get(query))["data"]["result"], _counts(2 * len(FAULTS)), seconds=SECONDS
             )
-            fakes.firing.clear()
+            fakes.statuses.clear()
             report(fakes, {node: text for node, (text, _alert) in FAULTS.items()}, describe_cluster(1, 0, "idle", True))
             expected = {(alert, node) for node, (_text, alert) in FAULTS.items()} | {("GpuPodPending", "pending")}
-            wait.until(lambda: read_firing(fakes), lambda found: found >= expected, seconds=SECONDS)
+            wait.until(fakes.read_firing, lambda found: found >= expected, seconds=SECONDS)
             time.sleep(3)  # no other alert comes later
-            assert read_firing(fakes) == expected
+            assert fakes.read_firing() == expected
             report(fakes, dict(HEALTHY), describe_cluster())
-            wait.until(lambda: read_firing(fakes), lambda found: not found, seconds=SECONDS)
+            wait.until(fakes.read_firing, lambda found: not found, seconds=SECONDS)
             for target in (folder / "gpu-targets").iterdir():
                 target.unlink()
-            wait.until(lambda: read_firing(fakes), lambda found: found == {("GpuExporterAbsent", "")}, seconds=SECONDS)
+            wait.until(fakes.read_firing, lambda found: found == {("GpuExporterAbsent", "")}, seconds=SECONDS)
 
 
 def _counts(number: int):
