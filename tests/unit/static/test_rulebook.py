@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The example for ansible-rulebook, by its schema. ansible-rulebook itself needs Java, and does not run here."""
+"""The example for ansible-rulebook, by its schema; ansible-rulebook itself needs Java, and is not among the tools of the tests."""
 
 from __future__ import annotations
 
