@@ -75,12 +75,13 @@ def _read(content: t.Mapping[str, t.Any]) -> Record:
 
 @dataclass(frozen=True)
 class Observed:
-    """The files on Prometheus' host (None: no file), those of targets by name, and owner and mode for new ones."""
+    """The files on Prometheus' host (None: no file), those of the run's targets by name, names of others, and owner and mode for new ones."""
 
     path: str
     config: bytes | None
     rules: bytes | None
     targets: t.Mapping[str, bytes | None] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
     owner: tuple[int, int] | None = None
     mode: int = 0o644
 
@@ -141,8 +142,7 @@ def plan_absent(hosts: t.Iterable[str], observed: Observed, record: Record | Non
     targets: tuple[Step, ...] = ()
     for name in names:
         targets += observed.step(observed.target_path(name), observed.targets.get(name), None)
-    others = [name for name, data in observed.targets.items() if data is not None and name not in names]
-    if others or record is None:
+    if observed.others or record is None:
         return Plan(targets, record, {"needs_reload": False}, keep_record=True)
     rules = observed.step(observed.rules_path, observed.rules, None)
     if observed.config is None:  # Prometheus is gone

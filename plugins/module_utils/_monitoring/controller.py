@@ -80,6 +80,7 @@ class _Run:
                 for path, data in answer.files.items()
                 if posixpath.dirname(path) == folder
             },
+            others=tuple(reported["others"]),
             owner=None if reported["owner"] is None else tuple(reported["owner"]),
             mode=reported["mode"],
         )

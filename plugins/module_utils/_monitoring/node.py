@@ -39,19 +39,19 @@ class Reload(t.NamedTuple):
 
 
 def read(path: str, names: t.Sequence[str], state_dir: str) -> dict[str, t.Any]:
-    """Return the configuration, the record, the rules and all files of targets, those with these names among them; owner and mode for new files."""
-    path = os.path.realpath(path)
+    """Return the configuration, the record, the rules and the files of targets with these names; the names of others; owner and mode for new files."""
     folder = os.path.dirname(path)
     targets = os.path.join(folder, TARGETS_DIR)
     existing = sorted(os.listdir(targets)) if os.path.isdir(targets) else []
-    found = dict.fromkeys([*names, *(name for name in existing if name.endswith(".json") and not name.startswith("."))])
-    more = [os.path.join(folder, RULES_FILE), *(os.path.join(targets, name) for name in found)]
+    others = [name for name in existing if name.endswith(".json") and not name.startswith(".") and name not in names]
+    more = [os.path.join(folder, RULES_FILE), *(os.path.join(targets, name) for name in names)]
     try:
         status: os.stat_result | None = os.stat(path)
     except OSError:
         status = None
     return {
         **read_files(path, "prometheus", state_dir, more),
+        "others": others,
         "owner": status and [status.st_uid, status.st_gid],
         "mode": stat.S_IMODE(status.st_mode) if status else 0o644,
     }

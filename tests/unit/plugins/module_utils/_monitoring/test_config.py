@@ -109,9 +109,7 @@ def test_run_that_was_killed_before_the_reload_is_resumed_or_rolled_back() -> No
 def test_targets_of_other_hosts_keep_the_rules() -> None:
     start = Observed(PATH, CONFIG, None)
     plan = present(start)
-    both = dataclasses.replace(
-        apply(start, plan), targets={"gpu1.json": scrape.build_target_file(TARGET), "gpu2.json": b"[]"}
-    )
+    both = dataclasses.replace(apply(start, plan), others=("gpu2.json",))
     removal = config.plan_absent(["gpu1"], both, config.confirm(plan.record), SYNTAX)
     assert [step.path.rpartition("/")[2] for step in removal.steps] == ["gpu1.json"]
     assert removal.facts == {"needs_reload": False}
