@@ -10,8 +10,11 @@ import json
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring import config, node, scrape
+from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring import config, scrape
 from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring.config import Observed, Params
+
+pytest.importorskip("ruamel.yaml")
+
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
 
 SYNTAX = RoundTrip()
@@ -159,43 +162,3 @@ def test_target_that_prometheus_would_refuse_is_refused(target, labels, message:
 def test_host_with_a_slash_is_refused() -> None:
     with pytest.raises(ConfigError, match="rename it"):
         scrape.name_target_file("../gpu1")
-
-
-METRICS = "prometheus_config_last_reload_successful {}\nprometheus_config_last_reload_success_timestamp_seconds {}\n"
-
-
-def answer(*metrics: str, groups: str = '{"data": {"groups": [{"name": "a", "file": "/x/f.yml"}]}}'):
-    found = iter(metrics)
-
-    def get(url: str, method: str = "GET") -> str:
-        return "" if method == "POST" else groups if url.endswith("/rules") else next(found)
-
-    return get
-
-
-@pytest.mark.parametrize(
-    ("metrics", "groups", "refusal"),
-    [
-        ([METRICS.format(1, 10), METRICS.format(1, 10), METRICS.format(1, 11.5)], ["a"], None),
-        ([METRICS.format(0, 10), METRICS.format(0, 10), METRICS.format(1, 12)], ["a"], None),
-        ([METRICS.format(1, 10), METRICS.format(0, 10)], ["a"], "prometheus_config_last_reload_successful is 0"),
-        # A pattern of rule_files that matches nothing loads without an error.
-        (
-            [METRICS.format(1, 10), METRICS.format(1, 11)],
-            ["a", "b"],
-            "it has the groups of rules a of f.yml, and not a, b",
-        ),
-        ([METRICS.format(1, 10), METRICS.format(1, 11)], [], "it has the groups of rules a of f.yml, and not none"),
-    ],
-)
-def test_reload_is_judged_by_the_metrics_and_the_loaded_rules(metrics, groups, refusal) -> None:
-    done = node.reload(
-        "http", "p", "http://x", "f.yml", groups, get=answer(*metrics), run=lambda _: (1, "", ""), pause=lambda _: None
-    )
-    assert done == {"refusal": refusal, "log": []}
-
-
-def test_log_with_errors_has_these() -> None:
-    lines = "a\nts=1 level=error msg=bad\nts=2 level=info msg=fine\nts=3 level=warn msg=odd\n"
-    assert node.read_log("p", lambda _: (0, lines, "")) == ["ts=1 level=error msg=bad", "ts=3 level=warn msg=odd"]
-    assert node.read_log("p", lambda _: (0, "a\nb\nc\nd\n", "")) == ["b", "c", "d"]
