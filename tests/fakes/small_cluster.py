@@ -214,9 +214,11 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "/api":
             return {"kind": "APIVersions", "versions": ["v1"]}
         if path == "/apis":
-            groups = [group.split("/") for group in KINDS if "/" in group]
-            versions = [(name, {"groupVersion": f"{name}/{version}", "version": version}) for name, version in groups]
-            listed = [{"name": name, "versions": [each], "preferredVersion": each} for name, each in versions]
+            versions: dict[str, list[dict[str, str]]] = {}
+            for group in (each for each in KINDS if "/" in each):
+                name, _slash, version = group.partition("/")
+                versions.setdefault(name, []).append({"groupVersion": group, "version": version})
+            listed = [{"name": name, "versions": each, "preferredVersion": each[0]} for name, each in versions.items()]
             return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
         group = path.removeprefix("/api/").removeprefix("/apis/")
         if group not in KINDS:

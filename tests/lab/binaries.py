@@ -157,8 +157,13 @@ def prometheus(settings: Settings) -> Path:
     return target
 
 
-def _unpack_debian(settings: Settings, package: str) -> Path:
-    """Folder with the programs of a package of this host's Debian."""
+def alertmanager(settings: Settings) -> Path:
+    """The folder ``usr`` of the package with Debian's Alertmanager, which reads a template below ``/usr/share``."""
+    return _unpack_debian(settings, "prometheus-alertmanager", "usr")
+
+
+def _unpack_debian(settings: Settings, package: str, part: str = "usr/bin") -> Path:
+    """Folder with the programs, or another part, of a package of this host's Debian."""
     target = settings.cache / "bin" / f"{package}-debian"
     with _lock_target(target):
         if target.is_dir():
@@ -171,7 +176,7 @@ def _unpack_debian(settings: Settings, package: str) -> Path:
                 run(["apt-get", "update"], retries=DOWNLOAD_TRIES)
                 run(["apt-get", "download", package], cwd=folder, retries=DOWNLOAD_TRIES)
             run(["dpkg-deb", "--extract", next(folder.glob(f"{package}_*.deb")), folder / "package"])
-            (folder / "package" / "usr" / "bin").rename(target)
+            (folder / "package" / part).rename(target)
     return target
 
 

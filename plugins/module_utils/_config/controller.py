@@ -65,12 +65,13 @@ class Record(t.Protocol):
 
 @dataclass(frozen=True)
 class Step:
-    """Make the file *path* hold *after* instead of *before* (None: no file); *owner* is for a new one."""
+    """Make the file *path* hold *after* instead of *before* (None: no file); *owner* and *mode* are for a new one."""
 
     path: str
     before: bytes | None
     after: bytes | None
     owner: tuple[int, int] | None = None
+    mode: int = 0o600
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,7 @@ def list_orders(plan: Plan, answer: Answer, known: Record | None) -> list[dict[s
             "path": step.path,
             "data": record.encode_bytes(step.after),
             "owner": step.owner if step.before is None else None,
+            "mode": step.mode,
             "backup": files.sha256(step.before) not in written,
             "private": False,
         }
@@ -113,7 +115,7 @@ def list_orders(plan: Plan, answer: Answer, known: Record | None) -> list[dict[s
     if plan.keep_record:
         return orders
     data = None if plan.record is None else record.encode_bytes(record.dump(answer.path, plan.record.encode()))
-    note = {"path": answer.record_path, "data": data, "owner": None, "backup": False, "private": True}
+    note = {"path": answer.record_path, "data": data, "owner": None, "mode": 0o600, "backup": False, "private": True}
     return [*orders, note] if plan.record is None else [note, *orders]
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import typing as t
+from types import MappingProxyType
 
 from .apply import Host, Outcomes, build_result
 from .errors import ConfigError
@@ -43,12 +44,14 @@ def run(module: AnsibleModule, program: str, act: Act) -> None:
     module.exit_json(**build_result(outcomes, module._diff))
 
 
-def run_node_half(module: AnsibleModule, name: str, read: Read) -> None:
+def run_node_half(
+    module: AnsibleModule, name: str, read: Read, actions: t.Mapping[str, Read] = MappingProxyType({})
+) -> None:
     """Exit with what the action plugin *name* requests, or fail with one sentence."""
     request = module.params["_request"]
     if request is None:
         module.fail_json(msg=f"The action plugin gpu.kubernetes.{name} was not found: run this as a task of Ansible.")
     try:
-        module.exit_json(changed=False, answer=answer(request, module.check_mode, read))
+        module.exit_json(changed=False, answer=answer(request, module.check_mode, read, actions))
     except FilesError as error:
         module.fail_json(msg=str(error))

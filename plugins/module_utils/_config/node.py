@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import typing as t
+from types import MappingProxyType
 
 from . import files
 from .files import FilesError
@@ -17,11 +18,15 @@ from .record import decode_bytes, encode_bytes
 Read = t.Callable[..., t.Dict[str, t.Any]]
 
 
-def answer(request: t.Mapping[str, t.Any], check_mode: bool, read: Read) -> dict[str, t.Any]:
-    """Return what the controller requests; raises FilesError."""
+def answer(
+    request: t.Mapping[str, t.Any], check_mode: bool, read: Read, actions: t.Mapping[str, Read] = MappingProxyType({})
+) -> dict[str, t.Any]:
+    """Return what the controller requests: to read, to write, or one of the daemon's own *actions*; raises FilesError."""
     arguments = {key: value for key, value in request.items() if key != "do"}
     if request["do"] == "read":
         return read(**arguments)
+    if request["do"] in actions:
+        return actions[request["do"]](**arguments)
     return {"backups": {} if check_mode else write(**arguments)}
 
 
@@ -46,7 +51,7 @@ def write(
     state_dir: str,
     backup_dir: str,
 ) -> dict[str, str]:
-    """Follow the orders, one after the other: {path, data (base64, None: no file), owner, backup, private}; return the backups, by file.
+    """Follow the orders, one after the other: {path, data (base64, None: no file), owner, mode, backup, private}; return the backups, by file.
 
     Nothing is written if one of the files is not as it was *expected*. Once the record is removed, so are the backups of what
     the files hold again. Raises FilesError.
@@ -71,7 +76,7 @@ def _replace(order: t.Mapping[str, t.Any], expected: t.Collection[str | None]) -
         return
     if order["private"]:
         files.make_dirs(os.path.dirname(path), 0o700)
-    files.write_atomic(path, data, mode=0o600, owner=order["owner"], expected=expected)
+    files.write_atomic(path, data, mode=order.get("mode", 0o600), owner=order["owner"], expected=expected)
 
 
 def _drop_copies(paths: t.Iterable[str], backup_dir: str) -> None:

@@ -1,0 +1,167 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``deploy_gpu_monitoring`` on the nodes of the lab: faults of their GPUs reach a webhook. Each test depends on the tests before it.
+
+Prometheus and Alertmanager are Debian's and run beside the nodes. The exporter is a fake that reads the simulated NVML and a file of faults.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from lab import fingerprint as prints
+from lab import nodes, prometheus
+from lab.fakes import exporter
+from lab.wait import until
+
+FIRST, SECOND = "molecule-worker-1", "molecule-worker-2"
+FAULTS, UNIT = "/run/gpu-exporter-faults.json", "nvidia_gpu_exporter"
+CONFIG = """\
+# The administrator's own.
+global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}
+alerting: {alertmanagers: [{static_configs: [{targets: ["ALERTMANAGER"]}]}]}
+"""
+#: The alerts that hold for minutes, which no test waits for.
+QUICK = (
+    *(
+        "GpuExporterDown",
+        "GpuExporterAbsent",
+        "GpuMissing",
+        "GpuCollectionFailing",
+        "GpuRowRemapPending",
+        "GpuThrottled",
+    ),
+    "GpuTemperatureMarginLow",
+)
+
+
+class Monitor(NamedTuple):
+    """The servers beside the nodes, and the options of ansible-playbook for them."""
+
+    server: prometheus.Prometheus
+    webhook: prometheus.Webhook
+    options: tuple[str, ...]
+    start: str
+
+
+@pytest.fixture(scope="module", autouse=True)
+def before(settings: Any) -> dict[str, str]:
+    """Nodes and cluster as they are before the first test."""
+    return prints.take(settings)
+
+
+@pytest.fixture(scope="module")
+def monitor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitor]:
+    """Prometheus, Alertmanager and the webhook."""
+    folder = tmp_path_factory.mktemp("monitor")
+    (folder / "etc").mkdir()
+    with prometheus.Webhook().serve() as webhook:
+        url = f"http://{webhook.address}/"
+        with prometheus.Alertmanager(folder / "alertmanager", url) as alertmanager:
+            text = CONFIG.replace("ALERTMANAGER", alertmanager.address)
+            (folder / "etc" / "prometheus.yml").write_text(text)
+            with prometheus.Prometheus(folder / "etc") as server:
+                yield Monitor(server, webhook, write_options(folder, server), text)
+
+
+def write_options(folder: Path, server: prometheus.Prometheus) -> tuple[str, ...]:
+    """Options of ansible-playbook: the machine itself is the host of Prometheus."""
+    local = {"ansible_connection": "local", "ansible_become": False, "ansible_python_interpreter": "/usr/bin/python3"}
+    (folder / "monitor.yml").write_text(json.dumps({"all": {"hosts": {"monitor": local}}}))
+    archive = folder / "nvidia_gpu_exporter.tar.gz"
+    variables = {
+        "gpu_exporter_src": str(archive),
+        "gpu_exporter_sha256": {"x86_64": exporter.write_archive(archive)},
+        "gpu_prometheus_host": "monitor",
+        "gpu_prometheus_config_path": str(server.config),
+        "gpu_prometheus_promtool": str(prometheus.programs() / "promtool"),
+        "gpu_prometheus_reload": "http",
+        "gpu_prometheus_url": server.url,
+        "gpu_prometheus_state_dir": str(folder / "state"),
+        "gpu_prometheus_alerts": {name: {"for": "3s"} for name in QUICK},
+    }
+    return "-i", str(folder / "monitor.yml"), "--tags", "exporter,prometheus", "-e", json.dumps(variables)
+
+
+@pytest.fixture
+def execute(settings: Any) -> Callable[[str], str]:
+    """Run a shell command on the first node."""
+    node = next(each for each in settings.nodes if each.name == FIRST)
+    return lambda command: nodes.execute(node, "sh", "-c", command)
+
+
+def count_changes(recap: Any) -> int:
+    return sum(counts["changed"] for counts in recap.values())
+
+
+def test_playbook_brings_targets_of_all_nodes(playbook: Any, monitor: Monitor) -> None:
+    code, _recap, printed = playbook("deploy_gpu_monitoring", *monitor.options)
+    assert code == 0, printed
+    query = "/api/v1/query?query=count by (node) (gpu:present)".replace(" ", "%20")
+    found = until(lambda: json.loads(monitor.server.get(query))["data"]["result"], lambda rows: len(rows) == 2)
+    assert {row["metric"]["node"] for row in found} == {FIRST, SECOND}
+    code, recap, printed = playbook("deploy_gpu_monitoring", *monitor.options)
+    assert (code, count_changes(recap)) == (0, 0), printed
+    assert monitor.webhook.read_firing() == set()
+
+
+@pytest.mark.parametrize(
+    ("faults", "alert"),
+    [
+        ({"0": {"lost": True}}, "GpuMissing"),
+        ({"fails": True}, "GpuCollectionFailing"),
+        ({"0": {"xids": [79]}}, "GpuXid"),
+        ({"0": {"ecc_uncorrected": 1}}, "GpuUncorrectedEcc"),
+        ({"0": {"sram_exceeded": 1}}, "GpuSramThresholdExceeded"),
+        ({"0": {"remap_failed": 1}}, "GpuRowRemapFailed"),
+        ({"0": {"remap_pending": 1}}, "GpuRowRemapPending"),
+        ({"0": {"event_reasons": 0x40}}, "GpuThrottled"),
+        ({"0": {"temperature_margin": 3}}, "GpuTemperatureMarginLow"),
+        ({"0": {"recovery_action": 1}}, "GpuRecoveryActionNeeded"),
+    ],
+)
+def test_fault_of_a_node_fires_its_alert_alone_and_resolves(
+    monitor: Monitor, execute: Callable[[str], str], faults: dict[str, Any], alert: str
+) -> None:
+    execute(
+        f"mkdir -p /run/systemd/system/{UNIT}.service.d"
+        f" && printf '[Service]\\nEnvironment=FAKE_EXPORTER_FAULTS={FAULTS}\\n' > /run/systemd/system/{UNIT}.service.d/faults.conf"
+        f" && echo '{json.dumps(faults)}' > {FAULTS} && systemctl daemon-reload && systemctl restart {UNIT}"
+    )
+    try:
+        until(monitor.webhook.read_firing, lambda found: found == {(alert, FIRST)})
+    finally:
+        execute(f"rm {FAULTS}")
+    until(monitor.webhook.read_firing, lambda found: not found)
+
+
+def test_stopped_exporter_fires_its_alert_alone_and_resolves(monitor: Monitor, execute: Callable[[str], str]) -> None:
+    execute(f"systemctl stop {UNIT}")
+    until(monitor.webhook.read_firing, lambda found: found == {("GpuExporterDown", FIRST)})
+    execute(f"systemctl start {UNIT}")
+    until(monitor.webhook.read_firing, lambda found: not found)
+
+
+def test_targets_that_are_gone_fire_an_alert(playbook: Any, monitor: Monitor) -> None:
+    for path in (monitor.server.folder / "gpu-targets").iterdir():
+        path.unlink()
+    until(monitor.webhook.read_firing, lambda found: found == {("GpuExporterAbsent", "")})
+    code, _recap, printed = playbook("deploy_gpu_monitoring", *monitor.options)
+    assert code == 0, printed
+    until(monitor.webhook.read_firing, lambda found: not found)
+
+
+def test_removal_restores_nodes_and_prometheus(
+    playbook: Any, monitor: Monitor, execute: Callable[[str], str], settings: Any, before: dict[str, str]
+) -> None:
+    execute(f"rm -r /run/systemd/system/{UNIT}.service.d && systemctl daemon-reload")
+    code, _recap, printed = playbook("remove_gpu_monitoring", *monitor.options)
+    assert code == 0, printed
+    assert monitor.server.config.read_text() == monitor.start
+    assert not (monitor.server.folder / "gpu-targets").exists()
+    assert monitor.server.groups() == []
+    assert prints.remaining(before, settings) == []
