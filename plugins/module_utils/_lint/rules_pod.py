@@ -22,6 +22,8 @@ _VISIBLE = (
     "ROCR_VISIBLE_DEVICES",
     "ZE_AFFINITY_MASK",
 )
+# What may be requested for a pod as a whole. Source: the API server's answer, Kubernetes 1.34.
+_POD_LEVEL = ("cpu", "memory")
 _KUBELET = ("/var/lib/kubelet/device-plugins", "/var/lib/kubelet/pod-resources")
 _DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dri")
 _MEMORY, _COUNT = "aliyun.com/gpu-mem", "aliyun.com/gpu-count"
@@ -176,7 +178,7 @@ def find_zero(workload: Workload, context: Context) -> Iterator[Problem]:
 def find_pod_level(workload: Workload, _context: Context) -> Iterator[Problem]:
     for section in ("limits", "requests"):
         for name in map_of(workload.spec, "resources", section):
-            if is_extended(str(name)):
+            if str(name) not in _POD_LEVEL and not str(name).startswith("hugepages-"):
                 yield Problem(
                     f"{workload.pointer}/resources/{section}/{escape(name)}",
                     f"asks for {name} for the pod as a whole, which the API server refuses",

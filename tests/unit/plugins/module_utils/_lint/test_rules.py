@@ -78,6 +78,7 @@ ROWS = [
         make_pod({"aliyun.com/gpu-mem": 4, "aliyun.com/gpu-count": 1}),
         {},
     ),
+    ("GPU006", "error", make_pod(resources={"requests": {"gpu": 1}}), make_pod(resources={"requests": {"cpu": 1}}), {}),
     ("GPU007", "error", make_pod({**GPU, "nvidia.com/mig-1g.10gb": 1}), make_pod({"nvidia.com/mig-1g.10gb": 1}), {}),
     ("GPU007", "error", make_pod({**GPU, "amd.com/gpu": 1}), make_pod({"amd.com/gpu": 1}), {}),
     (
