@@ -22,7 +22,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from nvml import library, reader
+from nvml import library, reader  # type: ignore[import-not-found]  # packed beside it: _nvml of this collection
 
 TOPICS = ("hardware", "health", "power", "clocks", "pcie", "topology")
 MIB = 1024 * 1024
