@@ -351,6 +351,7 @@ def run_playbooks(sizes: Sequence[int], names: Sequence[str]) -> tuple[dict[str,
                 for name in names:
                     cost, end = fleet.run(PLAYBOOKS[name])
                     costs[name].append(cost)
+                    print(f"{name} with {size} hosts: {cost.wall:.0f} s", file=sys.stderr, flush=True)
                     errors += [f"{name} with {size} hosts: {end}"] if end else []
             finally:
                 fleet.close()
