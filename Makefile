@@ -71,7 +71,7 @@ bench: venv ## What a merge keeps and costs, beside nvidia-ctk on the same files
 bench-facts: venv ## How long nvml_facts takes for eight GPUs, beside ansible.builtin.ping
 	@PYTHONPATH=$(CURDIR)/.ansible/collections:$(CURDIR)/tests $(PY) -m bench.nvml_facts $(ARGS)
 
-bench-fuzz: venv ## Random changes of files for the code that edits them: what is refused, and what does not hold
+bench-fuzz: venv ## Random changes of files and annotations: what is refused, and what does not hold
 	@PYTHONPATH=$(CURDIR)/.ansible/collections:$(CURDIR)/tests $(PY) -m bench.fuzz $(ARGS)
 
 bench-gpushare: venv ## Seconds and memory of gpushare_info on 5,000 nodes and 100,000 pods

@@ -101,18 +101,26 @@ class Cluster:
         return self._list(path, field_selector="involvedObject.kind=Pod,type=Warning")
 
     def cluster_policies(self) -> list[dict[str, Any]]:
-        """List the ClusterPolicies of NVIDIA's GPU Operator; empty in a cluster without one.
+        """List the ClusterPolicies of NVIDIA's GPU Operator; empty in a cluster without one."""
+        return self._list_known("/apis/nvidia.com/v1", "clusterpolicies")
+
+    def gpu_clusters(self) -> list[dict[str, Any]]:
+        """List the GPUClusters of NVIDIA's GPU Operator, which it has since v26.7; empty in a cluster without one."""
+        return self._list_known("/apis/nvidia.com/v1alpha1", "gpuclusters")
+
+    def _list_known(self, group: str, resource: str) -> list[dict[str, Any]]:
+        """List a resource that the cluster may not have.
 
         Every account may read which resources there are. Without the right to list a resource, the server does not say whether it exists.
         """
         try:
-            known = self._call("get", "/apis/nvidia.com/v1").get("resources") or []
+            known = self._call("get", group).get("resources") or []
         except ApiError as error:
             if error.status != 404:
                 raise
             return []
-        is_known = any(isinstance(each, dict) and each.get("name") == "clusterpolicies" for each in known)
-        return self._list("/apis/nvidia.com/v1/clusterpolicies") if is_known else []
+        is_known = any(isinstance(each, dict) and each.get("name") == resource for each in known)
+        return self._list(f"{group}/{resource}") if is_known else []
 
     def patch_node(self, name: str, patch: dict[str, Any]) -> dict[str, Any]:
         """Apply a merge patch to a node; status 409 if it has a resourceVersion that is no longer current."""

@@ -130,6 +130,12 @@ def check_device_plugin(facts: Facts) -> Iterator[str]:
             f"Node {', '.join(operated)}: NVIDIA's GPU Operator deploys the device plugin here, so leave this role out, or set the node's "
             "label nvidia.com/gpu.deploy.device-plugin, or spec.devicePlugin.enabled of the ClusterPolicy, to false first."
         )
+    claimed = [node["name"] for node in facts["nodes"] if "dra_driver" in node["gpu_operator"]]
+    if claimed:
+        yield (
+            f"Node {', '.join(claimed)}: the GPUCluster of NVIDIA's GPU Operator has a DRA driver allocate the GPUs here, and two owners would "
+            "allocate the same GPUs twice, so leave this role out, or set the node's label nvidia.com/gpu.deploy.dra-driver to false first."
+        )
     conflicts = {
         node["name"]: node["unmanaged_plugins"]
         for node in facts["nodes"]

@@ -197,7 +197,7 @@ nodes:
     gpu_operator:
       description:
         - The parts that NVIDIA's GPU Operator runs on the node by its ClusterPolicy, of V(driver), V(toolkit), V(device_plugin),
-          V(feature_discovery) and V(mig_manager).
+          V(feature_discovery) and V(mig_manager); or V(dra_driver) by its GPUCluster.
         - Read if a reported node has a label C(nvidia.com/gpu.deploy.*). Empty with O(wait).
       type: list
       elements: str

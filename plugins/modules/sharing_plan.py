@@ -157,9 +157,9 @@ plan:
           evicted between.
         - C(preflight), C(node_absent) and C(node_present) are the roles whose entry points of these names run for the node, in order, C(cluster_present)
           is one such role or empty, C(pause) is whether NVIDIA's device plugin is off the node during the change, and C(steps) are all steps in words.
-        - C(operated) are the parts that NVIDIA's GPU Operator runs on the node, of C(driver), C(toolkit), C(device_plugin), C(feature_discovery) and
-          C(mig_manager), and C(labels) are the labels by which it shares the GPUs. C(mig_config) is the configuration of its MIG manager that the run waits
-          for, or empty, and C(mig_changes) is whether that is another one than before.
+        - C(operated) are the parts that NVIDIA's GPU Operator runs on the node, of C(driver), C(toolkit), C(device_plugin), C(feature_discovery),
+          C(mig_manager) and C(dra_driver), and C(labels) are the labels by which it shares the GPUs. C(mig_config) is the configuration of its MIG
+          manager that the run waits for, or empty, and C(mig_changes) is whether that is another one than before.
       type: list
       elements: dict
     cluster:

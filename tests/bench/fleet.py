@@ -8,7 +8,8 @@
 Playbooks run with stock Ansible against N fake nodes (tests/fakes/fleet), whose modules are answered from a file, and an API server on the
 loopback, in its own process. The functions of the controller (labels, plan, readiness, report) are measured over lists of nodes, also for
 thousands of them. The memory is that of ansible-playbook itself without its workers, which share most of it. It does not fail: it prints the
-cost of one more host (the slope), the cost of the most hosts relative to that of the fewest, and the errors of a run.
+cost of one more host (the slope, in milliseconds of a processor), the cost of the most hosts relative to that of the fewest, what is over its limit,
+and the errors of a run.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ from ansible_collections.gpu.kubernetes.plugins.plugin_utils._html_report import
 ROOT = Path(__file__).resolve().parents[2]
 FLEET = ROOT / "tests" / "fakes" / "fleet"
 GPUS = 8
+#: The largest memory of the controller.
+LIMIT_MB = 600
 PLUGIN = {"name": "nvidia-device-plugin-ds"}
 #: The largest resident memory of the process itself; forked workers end without atexit.
 RECORD_MEMORY = """
@@ -318,12 +321,29 @@ def find_slope(costs: Sequence[Cost], value: Callable[[Cost], float]) -> float:
     return sum((cost.hosts - hosts) * (value(cost) - values) for cost in costs) / spread if spread else 0.0
 
 
-def describe_growth(name: str, costs: Sequence[Cost]) -> str:
-    """One line: slopes, and the costs of the most hosts relative to those of the fewest."""
+def find_excess(name: str, costs: Sequence[Cost]) -> list[str]:
+    """What grows by more than a tenth above the hosts (processor time), is over LIMIT_MB (memory), or grows at all (requests)."""
     first, last = costs[0], costs[-1]
-    slopes = f"{1000 * find_slope(costs, lambda cost: cost.cpu):.1f} ms of a processor and {1024 * find_slope(costs, lambda cost: cost.mib):.0f} KiB a host"
-    times = f"{last.hosts / first.hosts:.0f} times the hosts: {last.cpu / first.cpu:.1f} times the processors, {last.mib / first.mib:.1f} times the memory"
-    return f"{name}: {slopes}; {times}, {first.requests} and {last.requests} requests"
+    return [
+        *(["time"] if last.cpu > 1.1 * first.cpu * last.hosts / first.hosts else []),
+        *(["memory"] if last.mib * 1.024**2 > LIMIT_MB else []),
+        *(["requests"] if name != "site" and last.requests != first.requests else []),
+    ]
+
+
+def add_growth(view: Table, name: str, costs: Sequence[Cost]) -> None:
+    """Add the row of one measurement: slopes, the costs of the most hosts relative to those of the fewest, and what is over its limit."""
+    first, last = costs[0], costs[-1]
+    view.add_row(
+        name,
+        f"{first.hosts} to {last.hosts}",
+        f"{1000 * find_slope(costs, lambda cost: cost.cpu):.1f}",
+        f"{1024 * find_slope(costs, lambda cost: cost.mib):.0f}",
+        f"{last.cpu / first.cpu:.1f} of {1.1 * last.hosts / first.hosts:.1f}",
+        f"{last.mib * 1.024**2:.0f} of {LIMIT_MB}",
+        f"{first.requests} to {last.requests}",
+        ", ".join(find_excess(name, costs)) or "none",
+    )
 
 
 def add_rows(view: Table, name: str, costs: Sequence[Cost]) -> None:
@@ -347,6 +367,7 @@ def run_playbooks(sizes: Sequence[int], names: Sequence[str]) -> tuple[dict[str,
                 for name in names:
                     cost, end = fleet.run(PLAYBOOKS[name])
                     costs[name].append(cost)
+                    print(f"{name} with {size} hosts: {cost.wall:.0f} s", file=sys.stderr, flush=True)
                     errors += [f"{name} with {size} hosts: {end}"] if end else []
             finally:
                 fleet.close()
@@ -367,6 +388,7 @@ def main() -> None:
         serve(arguments.serve)
         return
     view = Table("(fake nodes)", "hosts", "seconds", "of processors", "MiB", "requests")
+    growth = Table("growth", "hosts", "ms a host", "KiB a host", "times the time", "MB", "requests", "over its limit")
     costs, errors = run_playbooks(sorted(arguments.hosts), arguments.only)
     alone: dict[str, list[Cost]] = {}
     with tempfile.TemporaryDirectory() as scratch:
@@ -377,12 +399,11 @@ def main() -> None:
     rows = {name: found for name, found in {**costs, **alone}.items() if found}
     for name, found in rows.items():
         add_rows(view, name, found)
-    Console(width=None if sys.stdout.isatty() else 120).print(view)
-    for line in (
-        *(describe_growth(name, found) for name, found in rows.items()),
-        *(f"error: {each}" for each in errors),
-    ):
-        print(line)
+        add_growth(growth, name, found)
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    console.print(view, growth)
+    for each in errors:
+        print(f"error: {each}")
 
 
 if __name__ == "__main__":

@@ -5,9 +5,9 @@
     make bench-fuzz ARGS="--inputs 5000 --seed 7 toml json"
     make bench-fuzz ARGS="--seed 7 --number 1234 toml"
 
-It prints for each target the inputs, those refused with the documented error, violations and seconds, and a line for each violation with its seed
-and number. ``--number`` runs that input alone and prints it. The exit status is 1 after a violation. What nodes report is in the property tests
-of ``test_untrusted.py``.
+It prints for each target, and for all, the inputs, those refused with the documented error, tracebacks, lost comments, undo differences, other
+violations and seconds, and a line for each violation with its seed and number. ``--number`` runs that input alone and prints it. The exit status is 1
+after a violation. Answers of an API server are in the property tests of ``test_untrusted.py``.
 """
 
 from __future__ import annotations
@@ -40,13 +40,19 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtime
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import DockerNode, Node
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._scheduler import control_plane as plane
 
-from .fuzz_inputs import CONFIGS, MANIFEST, Case, make_json, make_scheduler_files, make_toml
+from .fuzz_inputs import (
+    CONFIGS,
+    MANIFEST,
+    Case,
+    LostComment,
+    UndoDifference,
+    Violation,
+    make_json,
+    make_scheduler_files,
+    make_toml,
+)
+from .fuzz_nodes import fuzz_annotations
 from .runtime_configs import read_comments
-
-
-class Violation(Exception):
-    """Something does not hold; the text says what, and where."""
-
 
 #: Raises Violation if more than a request changed between two texts; the last argument is whether nothing was managed before.
 Check = Callable[[bytes, bytes, tree.Tree, bool], None]
@@ -74,7 +80,7 @@ def undo_runtimes(case: Case, machine: Node, known: Sequence[tree.Tree], check: 
     for name in dict.fromkeys(names):
         machine.absent(runtime_name=name)
     if machine.config.read_bytes() != original:
-        raise Violation(f"the undo restores other bytes: {machine.config.read_bytes()!r}")
+        raise UndoDifference(f"the undo restores other bytes: {machine.config.read_bytes()!r}")
     return False
 
 
@@ -102,7 +108,7 @@ def check_toml(before: bytes, after: bytes, request: tree.Tree, is_first: bool) 
     trees = tomllib.loads(old), tomllib.loads(new)
     lost = Counter(read_comments([old])) - Counter(read_comments([new]))
     if lost and "'''" not in old and '"""' not in old:  # a line of a text can look like a comment
-        raise Violation(f"comments are gone: {list(lost)!r:.200}")
+        raise LostComment(f"comments are gone: {list(lost)!r:.200}")
     allowed: list[tree.Path] = [("version",)] if "version" not in trees[0] else []
     allowed += [("disabled_plugins",), ("required_plugins",)]
     for cri in (CRI_V2, CRI_V3):
@@ -179,10 +185,10 @@ def undo_extenders(control_plane: ControlPlane, params: plan.Params, is_first: b
         raise Violation("the same run again changes a file again")
     control_plane.carry_out(plan.absent, params)
     if control_plane.record:
-        raise Violation("a record is left after the undo")
+        raise UndoDifference("a record is left after the undo")
     differing = [path for path, data in control_plane.files.items() if data != before.files[path]]
     if differing and known and (not is_first or before.is_accepted(known)):
-        raise Violation(f"the undo restores other bytes of {differing}: {control_plane.files[differing[0]]!r}")
+        raise UndoDifference(f"the undo restores other bytes of {differing}: {control_plane.files[differing[0]]!r}")
     if differing:
         undo_extenders(control_plane, params, is_first=False)
 
@@ -202,7 +208,14 @@ def fuzz_scheduler(case: Case) -> bool:
 
 
 #: Each makes an input, and returns whether that was refused; an exception is a violation.
-TARGETS = {"toml": fuzz_toml, "json": fuzz_json, "scheduler": fuzz_scheduler}
+TARGETS = {"toml": fuzz_toml, "json": fuzz_json, "scheduler": fuzz_scheduler, "annotations": fuzz_annotations}
+#: Kinds of violations, as they are counted. Every other exception is a traceback.
+KINDS: dict[type[Exception], str] = {
+    LostComment: "lost comments",
+    UndoDifference: "undo differences",
+    Violation: "other violations",
+}
+FAULTS = ("tracebacks", *KINDS.values())
 
 
 def describe(error: Exception) -> str:
@@ -212,23 +225,27 @@ def describe(error: Exception) -> str:
     return f"{type(error).__name__}: {text:.300} ({Path(frame.filename).name}:{frame.lineno})"
 
 
-def run_target(name: str, seed: int, numbers: Sequence[int]) -> int:
-    """Run a target on inputs, and print its line and one for each violation; returns their number."""
-    refused, found, begin = 0, [], time.perf_counter()
+def run_target(name: str, seed: int, numbers: Sequence[int]) -> Counter[str]:
+    """Run a target on inputs, and print its line and one for each violation; returns the counts."""
+    counts, found, begin = Counter(inputs=len(numbers)), [], time.perf_counter()
     for number in numbers:
         with open_memory_folder() as folder:
             case = Case(Random(f"{seed} {number}"), Path(folder))  # noqa: S311 - not for secrets
             try:
-                refused += TARGETS[name](case)
+                counts["refused"] += TARGETS[name](case)
             except Exception as error:
+                counts[KINDS.get(type(error), "tracebacks")] += 1
                 found.append(f"  seed {seed}, number {number}: {describe(error)}")
         if len(numbers) == 1:
             pprint(case.shown)
-    seconds = time.perf_counter() - begin
-    print(
-        f"{name}: {len(numbers)} inputs, {refused} refused, {len(found)} violations, {seconds:.1f} s", *found, sep="\n"
-    )
-    return len(found)
+    counts["seconds"] = round(time.perf_counter() - begin)
+    print(format_counts(name, counts), *found, sep="\n", flush=True)
+    return counts
+
+
+def format_counts(name: str, counts: Counter[str]) -> str:
+    """One line for a target, or for all."""
+    return f"{name}: " + ", ".join(f"{counts[kind]} {kind}" for kind in ("inputs", "refused", *FAULTS, "seconds"))
 
 
 def main() -> int:
@@ -240,7 +257,9 @@ def main() -> int:
     parser.add_argument("targets", nargs="*", choices=[[], *TARGETS], help="all by default")
     arguments = parser.parse_args()
     numbers = range(arguments.inputs) if arguments.number is None else [arguments.number]
-    return 1 if sum([run_target(name, arguments.seed, numbers) for name in arguments.targets or TARGETS]) else 0
+    counts = sum((run_target(name, arguments.seed, numbers) for name in arguments.targets or TARGETS), Counter[str]())
+    print(format_counts("all", counts))
+    return 1 if any(counts[kind] for kind in FAULTS) else 0
 
 
 if __name__ == "__main__":

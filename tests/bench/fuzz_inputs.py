@@ -19,6 +19,18 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtime
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._scheduler import control_plane as plane
 
 
+class Violation(Exception):
+    """Something does not hold; the text says what, and where."""
+
+
+class LostComment(Violation):
+    """A comment is gone."""
+
+
+class UndoDifference(Violation):
+    """The undo restores something else than there was."""
+
+
 @dataclass
 class Case:
     """One input: its random numbers, an empty folder, and what ``--number`` prints."""

@@ -67,6 +67,7 @@ class FakeCluster:
         self.event_list: list[Object] = []
         self.leases: list[Object] = []
         self.policies: list[Object] = []
+        self.gpu_cluster_list: list[Object] = []
         self.contents: dict[str, list[Object]] = {}
         self.logs: dict[str, str] = {}
         self.log_error: ApiError | None = None
@@ -152,6 +153,10 @@ class FakeCluster:
     def cluster_policies(self) -> list[Object]:
         self._record_call("cluster_policies")
         return copy.deepcopy(self.policies)
+
+    def gpu_clusters(self) -> list[Object]:
+        self._record_call("gpu_clusters")
+        return copy.deepcopy(self.gpu_cluster_list)
 
     def warning_events(self, namespace: str) -> list[Object]:
         self._record_call("events")

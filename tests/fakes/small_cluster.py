@@ -122,7 +122,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         discovered = self._discovery()
         if discovered is not None:
-            self._answer(200, discovered)
+            self._answer(200 if discovered else 404, discovered)
             return
         group, kind, namespace, name, query = self._parse_path()
         with self.server.lock:
@@ -210,7 +210,7 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "/version":
             return dict(VERSION)
         if path == "/healthz":
-            return {}
+            return {"status": "ok"}
         if path == "/api":
             return {"kind": "APIVersions", "versions": ["v1"]}
         if path == "/apis":
@@ -222,7 +222,8 @@ class _Handler(BaseHTTPRequestHandler):
             return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
         group = path.removeprefix("/api/").removeprefix("/apis/")
         if group not in KINDS:
-            return None
+            # Empty for a group or version that the server does not have.
+            return {} if path.startswith("/apis/") and group.count("/") == 1 else None
         resources = [
             {"name": plural, "singularName": "", "kind": kind, "namespaced": inside, "verbs": ["get", "list", "create", "patch", "delete"]}
             for plural, (kind, inside) in KINDS[group].items()

@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any, Collection, Iterable, Mapping, NamedTuple
 
 from .._kube_error import ApiError
 from .._sharing.catalogue import IN_CLUSTER, OWN_PLUGIN, STRATEGIES, Strategy
-from .._sharing.gpu_operator import GpuOperator, OperatorState, has_operator_label, read_operator
+from .._sharing.gpu_operator import (
+    GpuOperator,
+    OperatorState,
+    has_operator_label,
+    read_gpu_cluster,
+    read_operator,
+)
 from .._sharing.node_state import is_labelled
 from .._sharing.plugin_config import CONFIG_MAP_LABELS, LABEL, read_own_config, strategy_of_name
 from .api import read_nodes, run_parallel
@@ -69,7 +75,7 @@ def survey_nodes(
     """Return the survey, once all nodes are as expected or the time is over; at once without *wait*. Raises ApiError.
 
     A server that cannot be reached is retried until then. ``explain`` reads a log for each node that is not as expected.
-    The ClusterPolicy is read if a node has a label of NVIDIA's GPU Operator, and not with *wait*: what waits has read it before.
+    The ClusterPolicy or GPUCluster is read if a node has a label of NVIDIA's GPU Operator, and not with *wait*: what waits has read it before.
     """
     while wait and not wait.over:
         try:
@@ -85,7 +91,7 @@ def survey_nodes(
     is_operated = wait is None and any(
         has_operator_label(get_labels(node)) for node in nodes if expected is None or get_name(node) in expected
     )
-    operator = read_operator(cluster.cluster_policies()) if is_operated else None
+    operator = _read_operator(cluster) if is_operated else None
     reports = assess_nodes(nodes, pods, query, expected, operator=operator)
     if explain and not all(report.ok for report in reports):
         reports = assess_nodes(
@@ -208,7 +214,7 @@ def read_sharing_state(cluster: Cluster, hosts: Mapping[str, str]) -> SharingSta
     """
     nodes = cluster.nodes()
     pods = cluster.pods(fields=UNFINISHED)
-    policy = read_operator(cluster.cluster_policies())
+    policy = _read_operator(cluster)
     operated = {get_name(node) for node in nodes if policy and "device_plugin" in policy.find_parts(get_labels(node))}
     labelled = {
         row.name: sorted(
@@ -245,6 +251,11 @@ def read_sharing_state(cluster: Cluster, hosts: Mapping[str, str]) -> SharingSta
         configs,
         operator,
     )
+
+
+def _read_operator(cluster: Cluster) -> GpuOperator | None:
+    """Return what NVIDIA's GPU Operator deploys. It rejects a GPUCluster beside a ClusterPolicy."""
+    return read_operator(cluster.cluster_policies()) or read_gpu_cluster(cluster.gpu_clusters())
 
 
 def _read_configs(cluster: Cluster) -> dict[str, Any]:

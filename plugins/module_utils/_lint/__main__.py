@@ -80,11 +80,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 known = read_baseline(json.load(file))
         result = lint(read_paths(options.paths), context, known)
     except (ReadError, OSError, ValueError, AttributeError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        sys.stderr.write(f"error: {error}\n")
         return 2
     sys.stdout.write(FORMATS[options.format](result))
     return int(result.count_grave(options.fail_on) > 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main())  # pylint: disable=ansible-bad-function  # a command and no module

@@ -9,7 +9,7 @@ from typing import Mapping, Sequence
 
 from .catalogue import IN_CLUSTER, Strategy, matching
 from .change import Change
-from .gpu_operator import LABEL_PREFIX, MIG_DISABLED, MIG_LABEL, PARTS, GpuOperator, OperatorState
+from .gpu_operator import MIG_DISABLED, MIG_LABEL, PARTS, GpuOperator, OperatorState, label_of
 from .node_state import Cluster
 from .plugin_config import LABEL, MIG_STRATEGIES, strategy_of_name
 
@@ -24,6 +24,7 @@ def find_on_node(change: Change, cluster: Cluster) -> list[str]:
         found += [
             _find_operator(change),
             _find_operator_switch(change, cluster),
+            _find_gpu_cluster(change),
             _find_claimed(change, cluster),
             _find_plugins(change, cluster),
             _find_second_plugin(change, cluster),
@@ -77,11 +78,16 @@ def _find_missing_tags(change: Change) -> str:
 def _find_operator(change: Change) -> str:
     if not change.shares or not change.node.by_operator:
         return ""
-    return f"{change.host.where}: NVIDIA's GPU Operator deploys the device plugin here; set the node's label {_label_of('device_plugin')} to false first."
+    return f"{change.host.where}: NVIDIA's GPU Operator deploys the device plugin here; set the node's label {label_of('device_plugin')} to false first."
 
 
-def _label_of(part: str) -> str:
-    return LABEL_PREFIX + PARTS[part][1]
+def _find_gpu_cluster(change: Change) -> str:
+    if not change.serves or not change.to or "dra_driver" not in change.node.operated:
+        return ""
+    return (
+        f"{change.host.where}: the GPUCluster of NVIDIA's GPU Operator has a DRA driver allocate the GPUs here, and the device plugin of {change.to.name} "
+        f"would allocate them again; set the node's label {label_of('dra_driver')} to false first, or take the host out of the group of GPU nodes."
+    )
 
 
 def _find_operator_switch(change: Change, cluster: Cluster) -> str:
@@ -91,14 +97,16 @@ def _find_operator_switch(change: Change, cluster: Cluster) -> str:
     if not change.by_operator:
         if not change.uses_host_role or not change.to.mig or "mig_manager" not in change.node.operated:
             return ""
-        cause = f"the GPU Operator's MIG manager runs here, and would undo the MIG devices; set the node's label {_label_of('mig_manager')} to false first"
+        cause = f"the GPU Operator's MIG manager runs here, and would undo the MIG devices; set the node's label {label_of('mig_manager')} to false first"
     else:
         cause = (_explain_mig if change.to.mig else _explain_config)(change, cluster.operator)
     return f"{change.host.where}: {cause}." if cause else ""
 
 
 #: How a node leaves the operator's device plugin.
-_BY_OWN_PLUGIN = f"or set the node's label {LABEL_PREFIX}{PARTS['device_plugin'][1]} to false to have this collection's device plugin there"
+_BY_OWN_PLUGIN = (
+    f"or set the node's label {label_of('device_plugin')} to false to have this collection's device plugin there"
+)
 
 
 def _explain_config(change: Change, operator: OperatorState) -> str:
@@ -135,7 +143,7 @@ def _explain_config_map(change: Change, operator: OperatorState) -> str:
 
 def _explain_enabling(part: str, policy: GpuOperator) -> str:
     if part in policy.enabled:
-        return f"remove the node's label {_label_of(part)}, {_BY_OWN_PLUGIN}"
+        return f"remove the node's label {label_of(part)}, {_BY_OWN_PLUGIN}"
     return f"set spec.{PARTS[part][0]}.enabled of the ClusterPolicy to true, {_BY_OWN_PLUGIN}"
 
 

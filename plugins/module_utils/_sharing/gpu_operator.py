@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What NVIDIA's GPU Operator deploys on nodes, as its ClusterPolicy and the labels of the nodes declare it.
+"""What NVIDIA's GPU Operator deploys on nodes, as its ClusterPolicy or GPUCluster and the labels of the nodes declare it.
 
-Source: api/nvidia/v1 and controllers of NVIDIA/gpu-operator v26.7, and k8s-driver-manager, which sets the label of the driver to pre-installed where
-the host has one.
+Source: api/nvidia/v1, api/nvidia/v1alpha1 and controllers of NVIDIA/gpu-operator v26.7, and k8s-driver-manager, which sets the label of the driver to
+pre-installed where the host has one.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ PARTS = {
     "feature_discovery": ("gfd", "gpu-feature-discovery"),
     "mig_manager": ("migManager", "mig-manager"),
 }
+#: The same of a GPUCluster, which a cluster has instead of a ClusterPolicy. Its DRA driver allocates the GPUs, and cannot be switched off there.
+DRA_PARTS = {"dra_driver": ("draDriver", "dra-driver")}
 #: The label of a pod of the device plugin, and the values of that label of all pods that read its configuration.
 PLUGIN_LABELS = {"app": "nvidia-device-plugin-daemonset"}
 CONFIGURED_PODS = ("nvidia-device-plugin-daemonset", "gpu-feature-discovery")
@@ -36,7 +38,7 @@ NAMESPACE = "gpu-operator"
 
 @dataclass(frozen=True)
 class GpuOperator:
-    """What the ClusterPolicy declares: ``enabled`` has keys of PARTS; texts are empty if the ClusterPolicy leaves them out."""
+    """What the ClusterPolicy or GPUCluster declares: ``enabled`` has keys of PARTS or DRA_PARTS; texts are empty if it leaves them out."""
 
     namespace: str = NAMESPACE
     enabled: Sequence[str] = tuple(PARTS)
@@ -49,7 +51,12 @@ class GpuOperator:
         """Return the enabled parts that the operator runs on a node with these labels, or will once it has labelled the node."""
         if labels.get(f"{LABEL_PREFIX}operands") == "false":
             return []
-        return [part for part in self.enabled if _is_admitted(labels.get(LABEL_PREFIX + PARTS[part][1], ""))]
+        return [part for part in self.enabled if _is_admitted(labels.get(label_of(part), ""))]
+
+
+def label_of(part: str) -> str:
+    """Return the label that keeps a part off a node."""
+    return LABEL_PREFIX + {**PARTS, **DRA_PARTS}[part][1]
 
 
 def _is_admitted(value: str) -> bool:
@@ -79,6 +86,11 @@ def read_operator(policies: Iterable[Mapping[str, Any]]) -> GpuOperator | None:
         default_config=str(config.get("default") or ""),
         mig_strategy=str(_section(spec, "mig").get("strategy") or ""),
     )
+
+
+def read_gpu_cluster(gpu_clusters: Iterable[Mapping[str, Any]]) -> GpuOperator | None:
+    """Return what the GPUCluster declares, of which the operator accepts one; None without one."""
+    return GpuOperator(enabled=tuple(DRA_PARTS)) if any(True for _each in gpu_clusters) else None
 
 
 def _section(parent: Mapping[str, Any], name: str) -> Mapping[str, Any]:

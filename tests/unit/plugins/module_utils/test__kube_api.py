@@ -193,6 +193,15 @@ def test_cluster_policies_are_listed_where_the_api_has_them(answers: Any, found:
     assert len(client.requested) == requests
 
 
+def test_gpu_clusters_are_listed_by_their_version() -> None:
+    client = Client({"resources": [{"name": "gpuclusters"}]}, {"items": [{"spec": {}}]})
+    assert api.Cluster(client).gpu_clusters() == [{"spec": {}}]
+    assert [each[1] for each in client.requested] == [
+        "/apis/nvidia.com/v1alpha1",
+        "/apis/nvidia.com/v1alpha1/gpuclusters",
+    ]
+
+
 def test_cluster_policies_that_may_not_be_listed_raise() -> None:
     client = Client({"resources": [{"name": "clusterpolicies"}]}, HttpError(403))
     with pytest.raises(api.ApiError):

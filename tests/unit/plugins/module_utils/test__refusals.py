@@ -209,6 +209,16 @@ def make_nodes(**plugins: list[str]) -> list[dict[str, Any]]:
         ),
         (
             "device_plugin",
+            {"nodes": [{**node, "gpu_operator": ["dra_driver"]} for node in make_nodes(w1=[])]},
+            [
+                (
+                    "Node w1: the GPUCluster of NVIDIA's GPU Operator has a DRA driver allocate the GPUs here, and two owners would allocate the same "
+                    "GPUs twice, so leave this role out, or set the node's label nvidia.com/gpu.deploy.dra-driver to false first."
+                )
+            ],
+        ),
+        (
+            "device_plugin",
             {
                 "nodes": make_nodes(w1=["a/x", "b/y"], w2=["b/y"], w3=["a/x"], w4=["kube-system/plugin"]),
                 "leaving": ["w3"],

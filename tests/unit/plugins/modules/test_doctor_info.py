@@ -57,7 +57,11 @@ def test_doctor_host_info_refuses_a_timeout_without_a_limit(observe: Any, timeou
 
 def test_doctor_cluster_info_without_nodes_of_the_api_fails(run_module: Any) -> None:
     cluster = FakeCluster()
-    cluster.on_call = lambda _call: (_ for _ in ()).throw(ApiError("The API is away.", 503))
+
+    def fail(_call: str) -> None:
+        raise ApiError("The API is away.", 503)
+
+    cluster.on_call = fail
     result = run_module(doctor_cluster_info, cluster)
     assert (result["failed"], result["msg"]) == (True, "The API is away.")
 

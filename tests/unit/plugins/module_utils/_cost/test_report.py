@@ -31,12 +31,12 @@ HELD = (hold("team-a", "n1", 4), hold("team-b", "n2", 1))
 
 def report(
     held: Any = HELD,
-    load: Any = LOADED,
+    load: Any = None,
     prices: Any = None,
     gpus: Any = None,
     seconds: int = DAY,
 ) -> Report:
-    state = State({"n1": {A100: 8}, "n2": {T4: 1}} if gpus is None else gpus, held, load)
+    state = State({"n1": {A100: 8}, "n2": {T4: 1}} if gpus is None else gpus, held, LOADED if load is None else load)
     usage = integrate([Segment(0, seconds, state)], 0, DAY)
     table = parse_prices(prices or {}, "EUR")
     return build_report(usage, Request("prometheus", 0, DAY, table, "EUR", {"step_seconds": 300}))

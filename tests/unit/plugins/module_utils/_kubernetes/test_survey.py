@@ -160,3 +160,7 @@ def test_survey_nodes_reads_the_cluster_policy_if_a_reported_node_has_a_label_of
         cluster.policies = policies
         [report], _others, operator_plugins = survey_nodes(cluster, QUERY, {"w1": 0})
         assert ("device_plugin" in report.gpu_operator, operator_plugins) == (False, False)
+    # A GPUCluster is there instead of a ClusterPolicy.
+    cluster.policies, cluster.gpu_cluster_list = [], [{"spec": {}}]
+    [report], _others, operator_plugins = survey_nodes(cluster, QUERY, {"w1": 0})
+    assert (report.gpu_operator, operator_plugins) == (["dra_driver"], False)

@@ -28,10 +28,10 @@ def slices(*names: str) -> Any:
     return lambda *_kind, fields: found if fields == "spec.driver=gpu.nvidia.com" else []
 
 
-def test_hosts_of_nvidias_plugin_require_two_lists_and_the_cluster_policy() -> None:
+def test_hosts_of_nvidias_plugin_require_two_lists_and_what_the_operator_deploys() -> None:
     cluster = FakeCluster([node("w1", 2), node("w2", labels=dict(GPUSHARE))], [pod("a", on="w1", gpus=1)])
     state = read_sharing_state(cluster, {"w1": "", "w9": "exclusive"})
-    assert cluster.calls == ["nodes", "pods", "cluster_policies"]
+    assert cluster.calls == ["nodes", "pods", "cluster_policies", "gpu_clusters"]
     assert [(row["name"], row["known"], row["gpu_allocated"]) for row in state.nodes] == [
         ("w1", True, {"nvidia.com/gpu": 1}),
         ("w9", False, {}),
@@ -117,7 +117,7 @@ def test_plugins_excluded_by_the_label_are_not_staying(declared: str, labels: di
     state = read_sharing_state(cluster, {"w1": declared})
     [row] = state.nodes
     assert row["staying_plugins"]["gpushare"] == ["x/stays"]
-    assert cluster.calls == ["nodes", "pods", "cluster_policies", "daemon_sets"]
+    assert cluster.calls == ["nodes", "pods", "cluster_policies", "gpu_clusters", "daemon_sets"]
     assert state.claimed == ["w1", "w9"]
 
 

@@ -12,6 +12,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.gpu_operat
     PLUGIN_LABELS,
     GpuOperator,
     has_operator_label,
+    read_gpu_cluster,
     read_operator,
 )
 
@@ -46,6 +47,20 @@ POLICIES = {
 @pytest.mark.parametrize(("policies", "expected"), POLICIES.values(), ids=POLICIES)
 def test_read_operator_returns_what_the_cluster_policy_in_use_declares(policies, expected):
     assert read_operator(policies) == expected
+
+
+@pytest.mark.parametrize(
+    ("gpu_clusters", "labels", "parts"),
+    [
+        ([], {DEPLOY + "dra-driver": "true"}, None),
+        ([{"spec": {}}], {}, ["dra_driver"]),
+        ([{"spec": {}}], {DEPLOY + "dra-driver": "true"}, ["dra_driver"]),
+        ([{"spec": {}}], {DEPLOY + "dra-driver": "false"}, []),
+    ],
+)
+def test_gpu_cluster_has_a_dra_driver_on_nodes_whose_label_admits_it(gpu_clusters, labels, parts):
+    operator = read_gpu_cluster(gpu_clusters)
+    assert (operator and operator.find_parts(labels)) == parts
 
 
 #: Labels of a node, and the parts that run on it if all are enabled.

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import STRATEGIES
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.gpu_operator import GpuOperator, OperatorState
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plugin_config import Request
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing.operated_nodes import (
     ALL,
@@ -163,3 +165,18 @@ def test_strategy_that_the_operator_is_not_set_up_for_is_refused_with_its_switch
             {**row, "gpu_operator": ["driver", "toolkit"]}, strategy, cluster=cluster, migrate=True, **parameters
         )
         assert [each for each in off["blockers"] if "Operator" in each] == []
+
+
+@pytest.mark.parametrize("strategy", [*STRATEGIES, ""])
+def test_node_of_a_gpu_cluster_is_refused_with_the_label_that_keeps_its_dra_driver_off(strategy):
+    cluster = {"operator": OperatorState(GpuOperator(enabled=("dra_driver",)))}
+    parameters = SLICES if strategy == "mig" else {}
+    row = {**empty_node(), "gpu_operator": ["dra_driver"]}
+    [sentence] = plan_one(row, strategy, cluster=cluster, **parameters)["blockers"]
+    assert sentence.startswith(
+        f"{WHERE}the GPUCluster of NVIDIA's GPU Operator has a DRA driver allocate the GPUs here"
+    )
+    assert "nvidia.com/gpu.deploy.dra-driver to false first" in sentence
+    assert plan_one({**row, "gpu_operator": []}, strategy, cluster=cluster, **parameters)["blockers"] == []
+    # Where no device plugin comes, nothing allocates the GPUs again.
+    assert plan_one(row, strategy, cluster=cluster, **{**parameters, "gpus": 0})["blockers"] == []
