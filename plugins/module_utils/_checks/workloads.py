@@ -241,7 +241,7 @@ SCHEDULER: tuple[Check, ...] = (
         "Scheduler extender",
         _find_extender_failure,
         ("failed to run extender", "Post … /filter … connection refused"),
-        "kube-scheduler does not reach the extender of gpushare or nano-gpu",
+        "kube-scheduler does not reach the extender of the sharing strategy",
         "run the playbook share_gpus, and check the extender's pod and Service",
         (),
         CLUSTER,

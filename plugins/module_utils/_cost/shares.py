@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How much of a GPU a unit of a resource is: a whole one, a replica, a MIG slice, a percent, or a GiB of gpushare."""
+"""How much of a GPU a unit of a resource is: a whole one, a replica, a MIG slice, a percent, or a GiB of memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Share = Tuple["float | None", str]
 
 
 class NodeGpus(NamedTuple):
-    """A node with GPUs: their product, their number, what a unit of each of its resources is, and its values for gpushare."""
+    """A node with GPUs: their product, their number, what a unit of each of its resources is, and its values for memory."""
 
     name: str
     product: str
@@ -98,7 +98,7 @@ def _compute_share(resource: str, product: str, profile: str) -> float | None:
 
 
 class Shares:
-    """Converts what pods request to GPUs, and notes what it had to assume. *unit* is that of gpushare, guessed if it is empty."""
+    """Converts what pods request to GPUs, and notes what it had to assume. *unit* is that of memory, guessed if it is empty."""
 
     def __init__(self, nodes: Iterable[NodeGpus], unit: str = "") -> None:
         self.nodes = {node.name: node for node in nodes}

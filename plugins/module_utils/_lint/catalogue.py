@@ -44,7 +44,7 @@ RULES = (
     Rule("GPU012", "error", "Unknown RuntimeClass", cluster.find_unknown_runtime_class, _CLASSES),
     Rule("GPU013", "error", "No node to run on", cluster.find_no_node, _NODES),
     Rule("GPU014", "error", "More than a node has", cluster.find_too_many, _NODES),
-    Rule("GPU015", "warning", "Memory that gpushare does not count", pod.find_gpushare_traps),
+    Rule("GPU015", "warning", "GPU memory that is not counted", pod.find_uncounted_memory),
     Rule("GPU016", "warning", "CUDA newer than the driver", cluster.find_newer_cuda, _NODES),
     Rule("GPU017", "warning", "Devices past the device plugin", pod.find_bypass),
     Rule("GPU018", "error", "Quota or default that is not counted", cluster.find_wrong_quota, of_object=True),

@@ -204,7 +204,7 @@ def find_own_choice(workload: Workload, _context: Context) -> Iterator[Problem]:
     for pointer, container in workload.list_containers():
         for number, variable in enumerate(list_of(container, "env")):
             name = variable.get("name") if isinstance(variable, dict) else None
-            # gpushare's own pods read the annotation of their GPU by the downward API.
+            # Pods that share a GPU by memory read the annotation of their GPU by the downward API.
             if (
                 name not in _VISIBLE
                 or variable.get("valueFrom")
@@ -251,7 +251,7 @@ def find_no_resource(workload: Workload, _context: Context) -> Iterator[Problem]
             return
 
 
-def find_gpushare_traps(workload: Workload, _context: Context) -> Iterator[Problem]:
+def find_uncounted_memory(workload: Workload, _context: Context) -> Iterator[Problem]:
     memory = [pointer for pointer, _container, name, _amount in list_amounts(workload, "limits") if name == _MEMORY]
     main = [pointer for pointer in memory if f"{workload.pointer}/containers/" in pointer]
     counts = [
@@ -260,7 +260,7 @@ def find_gpushare_traps(workload: Workload, _context: Context) -> Iterator[Probl
     if memory and not main:
         yield Problem(
             memory[0],
-            f"asks for {_MEMORY} in an init container only, which gpushare does not count",
+            f"asks for {_MEMORY} in an init container only, which {find_group(_MEMORY)} does not count",
             "ask in a container",
         )
     if len(main) > 1:
@@ -272,7 +272,7 @@ def find_gpushare_traps(workload: Workload, _context: Context) -> Iterator[Probl
     if memory and any((count or 0) >= 2 for count in counts):
         yield Problem(
             memory[0],
-            f"asks for {_MEMORY} with {_COUNT} of 2 or more, which gpushare does not place on several GPUs",
+            f"asks for {_MEMORY} with {_COUNT} of 2 or more, which {find_group(_MEMORY)} does not place on several GPUs",
             "leave the count out",
         )
 
