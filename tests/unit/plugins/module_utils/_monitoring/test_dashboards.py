@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring import grafana
+from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring import grafana, series
 from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring.dashboards.render import (
     Options,
     build_dashboards,
@@ -118,7 +118,6 @@ def test_expressions_read_normalised_series_alone():
 
 
 def test_samples_are_of_series_that_the_rules_record():
-    series = pytest.importorskip("ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring.series")
     assert set(dashboard_samples.list_series()) <= {each.name for each in series.SERIES}
 
 
