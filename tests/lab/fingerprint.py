@@ -21,7 +21,7 @@ GPU_RESOURCES = ("nvidia.com/", "aliyun.com/", "nano-gpu/", "elasticgpu.io/")
 # Resources that a program, and not the kubelet, writes into a node's status.
 WRITTEN_RESOURCES = ("aliyun.com/gpu-count",)
 MOST_LINES = 20
-# Backups of files stay where they are by design. Podman writes hosts, hostname and resolv.conf at each start of a node.
+# Backups of files stay where they are by design, and those of useradd. Podman writes hosts, hostname and resolv.conf at each start of a node.
 _READ_FILES = r"""
 export LC_ALL=C
 nvidia() { find /usr/bin /usr/lib/x86_64-linux-gnu -name '*nvidia*' "$@"; }
@@ -29,7 +29,7 @@ nvidia() { find /usr/bin /usr/lib/x86_64-linux-gnu -name '*nvidia*' "$@"; }
     find /etc /var/lib/gpu-kubernetes -type f
     find /var/lib/kubelet -maxdepth 1 -name config.yaml -o -name kubeadm-flags.env
     nvidia -type f
-} 2>/dev/null | grep -Ev '^/etc/(hosts|hostname|resolv\.conf|\.updated)$|\.cache$|^/var/lib/gpu-kubernetes/backups/' \
+} 2>/dev/null | grep -Ev '^/etc/(hosts|hostname|resolv\.conf|\.updated|(passwd|group|shadow|gshadow)-)$|\.cache$|^/var/lib/gpu-kubernetes/backups/' \
     | sort | xargs --no-run-if-empty --delimiter='\n' sha256sum
 {
     find /etc -type l -printf '%p -> %l\n'
