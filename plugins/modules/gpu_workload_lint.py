@@ -13,10 +13,11 @@ author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
   - Finds what the API server refuses, what stays pending, and what runs otherwise than meant, such as a request that differs from its limit, a
     misspelt resource, a taint that is not tolerated, or an image whose CUDA is newer than the driver.
-  - Reads manifests, the output of C(helm template) and C(kustomize build), and the workloads of a cluster. Pods are found in objects of any kind, custom
-    resources included.
+  - Reads manifests, the output of C(helm template) and C(kustomize build), and the workloads of a cluster. Pods are found in objects of any kind that have
+    C(containers), or an Argo C(container), custom resources included.
   - Rules that need facts of a cluster are skipped without them, and RV(skipped) names them.
-  - The rules are listed in the guide about the linter. C(python3 -m ansible_collections.gpu.kubernetes.plugins.module_utils._lint) is the same as a command.
+  - The rules are listed in the guide about the linter. C(python3 -m ansible_collections.gpu.kubernetes.plugins.module_utils._lint) is the same as a
+    command, with the folder of the collections in C(PYTHONPATH).
 options:
   paths:
     description: Files on the controller, and folders of which all C(.yaml), C(.yml) and C(.json) files are read.
@@ -27,7 +28,7 @@ options:
     description: Manifests as a text.
     type: str
   live:
-    description: Whether to read the workloads of the cluster. Pods and objects that a controller owns are left out.
+    description: Whether to read the workloads of the cluster. Of the pods of a custom resource, one is read.
     type: bool
     default: false
   namespaces:
@@ -176,6 +177,8 @@ WORKLOADS = (
     ("v1", "ResourceQuota"),
     ("v1", "LimitRange"),
 )
+# Their pods are like those of an object that is read, or of the kubelet itself.
+OWNERS = {"ReplicaSet", "Node", *(kind for _api, kind in WORKLOADS)}
 FACTS = (("v1", "Node"), ("v1", "Pod"), ("node.k8s.io/v1", "RuntimeClass"), ("resource.k8s.io/v1", "DeviceClass"))
 
 
@@ -191,14 +194,18 @@ def read_facts(cluster: Cluster) -> dict[str, list[dict[str, Any]]]:
 
 
 def read_workloads(cluster: Cluster, namespaces: list[str]) -> list[Document]:
-    """Return the objects of the cluster that have no owner. Raises ApiError."""
-    return [
-        Document(cluster.server, each)
-        for namespace in namespaces or [""]
-        for api, kind in WORKLOADS
-        for each in _list(cluster, api, kind, namespace)
-        if not (each.get("metadata") or {}).get("ownerReferences")
-    ]
+    """Return the objects of the cluster that have no owner, and of each owner of another kind one pod. Raises ApiError."""
+    found: dict[str, Document] = {}
+    for namespace in namespaces or [""]:
+        for api, kind in WORKLOADS:
+            for each in _list(cluster, api, kind, namespace):
+                metadata = each.get("metadata") or {}
+                owners = metadata.get("ownerReferences") or []
+                if any(owner.get("kind") in OWNERS for owner in owners):
+                    continue
+                identity = str(owners[0].get("uid") or owners[0].get("name")) if owners else str(metadata.get("uid"))
+                found.setdefault(f"{kind} {identity}", Document(cluster.server, each))
+    return list(found.values())
 
 
 def _list(cluster: Cluster, api: str, kind: str, namespace: str = "") -> list[dict[str, Any]]:

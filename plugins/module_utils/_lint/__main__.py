@@ -47,6 +47,11 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar="NAME",
         help="a plugin of the API server that is enabled, such as ExtendedResourceToleration",
     )
+    parser.add_argument(
+        "--device-ownership",
+        choices=["yes", "no"],
+        help="whether containerd gives devices to the user of a container",
+    )
     parser.add_argument("--baseline", metavar="FILE", help="a former result as JSON; its findings are left out")
     parser.add_argument("--format", choices=sorted(FORMATS), default="text")
     parser.add_argument("--fail-on", choices=[*SEVERITIES, "never"], default="error")
@@ -73,6 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             read_paths(options.context),
             default_runtime=options.default_runtime,
             admission_plugins=tuple(options.admission_plugin),
+            device_ownership=None if options.device_ownership is None else options.device_ownership == "yes",
         )
         known = set()
         if options.baseline:

@@ -63,12 +63,15 @@ def read_text(text: str, source: str) -> list[Document]:
         raise ReadError(YAML_MISSING)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     documents: list[Document] = []
+    others: list[int] = []
     try:
         for node in yaml.compose_all(text, Loader=loader):
             lines: dict[str, int] = {}
             _mark(node, "", lines)
-            value = yaml.constructor.SafeConstructor().construct_document(node)
+            value = _make_constructor().construct_document(node)
             documents += _split(value, lines, source)
+            if not isinstance(value, Mapping):
+                others.append(lines.get("", 1))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{source}, line {mark.line + 1}" if mark else source
@@ -80,7 +83,19 @@ def read_text(text: str, source: str) -> list[Document]:
         raise ReadError(f"{place}: {hint}.") from error
     except (RecursionError, ValueError, TypeError) as error:
         raise ReadError(f"{source} cannot be read as manifests ({type(error).__name__}: {error}).") from error
+    if others and not documents:
+        raise ReadError(f"{source}, line {others[0]}: a document is not a Kubernetes object, which is a mapping.")
     return documents
+
+
+def _make_constructor() -> Any:
+    """Return PyYAML's safe constructor, which does not know the type of a plain ``=`` by itself."""
+    constructor = yaml.constructor.SafeConstructor()
+    constructor.yaml_constructors = {
+        **constructor.yaml_constructors,
+        "tag:yaml.org,2002:value": yaml.constructor.SafeConstructor.construct_yaml_str,
+    }
+    return constructor
 
 
 def _mark(node: Any, pointer: str, lines: dict[str, int]) -> None:
@@ -100,11 +115,7 @@ def _mark(node: Any, pointer: str, lines: dict[str, int]) -> None:
 
 def _split(value: Any, lines: Mapping[str, int], source: str) -> Iterator[Document]:
     if not isinstance(value, Mapping):
-        if value is None:
-            return
-        raise ReadError(
-            f"{source}, line {lines.get('', 1)}: a document is not a Kubernetes object, which is a mapping."
-        )
+        return
     items = value.get("items")
     if str(value.get("kind") or "").endswith("List") and isinstance(items, list):
         for number, item in enumerate(items):

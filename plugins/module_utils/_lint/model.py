@@ -46,10 +46,13 @@ class Workload:
     @property
     def pod(self) -> dict[str, Any]:
         """Return the pod as an object, without a status: it counts as not finished."""
-        return {"metadata": self.metadata, "spec": self.spec}
+        containers = self.spec.get("containers") or [self.spec.get("container")]
+        return {"metadata": self.metadata, "spec": {**self.spec, "containers": containers}}
 
     def list_containers(self) -> Iterator[tuple[str, Object]]:
         """Yield the JSON pointer of each container and the container, of all kinds of containers."""
+        if isinstance(self.spec.get("container"), Mapping):
+            yield f"{self.pointer}/container", self.spec["container"]
         for kind in ("initContainers", "containers", "ephemeralContainers"):
             for number, container in enumerate(list_of(self.spec, kind)):
                 if isinstance(container, Mapping):

@@ -19,11 +19,12 @@ RETIRED = {
     "radeonopencompute.org/gpu": "amd.com/gpu",
 }
 #: Resources of other vendors and schedulers, by the group to which they belong. Source: the documentation of their device plugins.
+HAMI = "HAMi"
 _OTHER_GROUPS = {
     "amd.com/*": "AMD",
     "gpu.intel.com/*": "Intel",
-    "nvidia.com/gpumem*": "HAMi",
-    "nvidia.com/gpucores": "HAMi",
+    "nvidia.com/gpumem*": HAMI,
+    "nvidia.com/gpucores": HAMI,
     "volcano.sh/vgpu-*": "Volcano",
 }
 # What the near misses of a name are compared with.

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import re
+from fractions import Fraction
 from typing import Any, Iterator, Sequence
 
 from .._kubernetes.objects import (
@@ -19,7 +21,7 @@ from .._kubernetes.requests import count_requested
 from .images import find_cuda
 from .model import Context, Document, Object, Problem, Workload, list_of, map_of
 from .resources import find_group, is_extended, is_served
-from .rules_pod import list_gpus, parse
+from .rules_pod import list_amounts, list_gpus, list_requested, parse
 from .walker import find_workloads
 
 # Taints that the node controller sets and removes.
@@ -29,6 +31,7 @@ _CUDA_LABELS = (
     ("nvidia.com/cuda.runtime-version.major", "nvidia.com/cuda.runtime-version.minor"),
     ("nvidia.com/cuda.runtime.major", "nvidia.com/cuda.runtime.minor"),
 )
+_DATA_CENTRE = re.compile(r"^(?!.*(RTX|GeForce|Quadro|TITAN)).*\b(A|B|GB|GH|H|L|P|T|V)\d")
 _SURGE = "25%"
 
 
@@ -39,12 +42,12 @@ def offers(node: Object, names: Sequence[str]) -> bool:
 
 def find_candidates(workload: Workload, context: Context) -> list[Object]:
     """Return the nodes that the pod selects and that offer its resources, whatever their taints."""
-    names = sorted(list_gpus(workload))
+    names = sorted(list_requested(workload))
     return [node for node in context.nodes or [] if offers(node, names) and can_run_on(workload.spec, get_labels(node))]
 
 
 def find_taints(workload: Workload, context: Context) -> Iterator[Problem]:
-    nodes, names = find_candidates(workload, context), list_gpus(workload)
+    nodes, names = find_candidates(workload, context), list_requested(workload)
     tolerations = list_of(workload.spec, "tolerations")
     if "ExtendedResourceToleration" in context.admission_plugins:
         tolerations = tolerations + [
@@ -113,7 +116,7 @@ def find_unknown_runtime_class(workload: Workload, context: Context) -> Iterator
 
 
 def find_no_node(workload: Workload, context: Context) -> Iterator[Problem]:
-    nodes, names = context.nodes or [], sorted(list_gpus(workload))
+    nodes, names = context.nodes or [], sorted(list_requested(workload))
     selector = map_of(workload.spec, "nodeSelector")
     if not names or not nodes or find_candidates(workload, context):
         return
@@ -146,31 +149,40 @@ def find_no_node(workload: Workload, context: Context) -> Iterator[Problem]:
 
 def find_too_many(workload: Workload, context: Context) -> Iterator[Problem]:
     nodes = find_candidates(workload, context)
-    for name in sorted(list_gpus(workload)) if nodes else []:
+    for name in sorted(list_requested(workload)) if nodes else []:
         requested, most = count_requested(workload.pod, name), max(get_allocatable(node, name) for node in nodes)
+        shared = {get_labels(node).get("nvidia.com/gpu.sharing-strategy") for node in nodes}
         if requested > most:
             yield Problem(
                 workload.pointer,
                 f"asks for {requested} of {name}, and no node that it selects has more than {most}",
                 f"ask for at most {most}",
             )
-        elif (
-            requested > 1
-            and is_served(name)
-            and all(get_labels(node).get("nvidia.com/gpu.sharing-strategy") in _SHARED for node in nodes)
-        ):
+        elif is_served(name) and shared <= {*_SHARED} and _count_most(workload, name) > 1:
+            always = shared == {"mps"}
             yield Problem(
                 workload.pointer,
-                f"asks for {requested} of {name}, which are shares of GPUs on all nodes that it selects; the device plugin refuses more than one",
+                f"asks for more than one of {name}, which are shares of GPUs on all nodes that it selects; the device plugin refuses that"
+                + ("" if always else " with failRequestsGreaterThanOne"),
                 "ask for 1, or select nodes with whole GPUs",
+                "" if always else "warning",
             )
 
 
+def _count_most(workload: Workload, name: str) -> Fraction:
+    """Return what the container that requests most of the resource requests; the device plugin judges each by itself."""
+    amounts = [parse(amount) for *_place, each, amount in list_amounts(workload, "limits") if each == name]
+    return max((amount for amount in amounts if amount is not None), default=Fraction(0))
+
+
 def find_newer_cuda(workload: Workload, context: Context) -> Iterator[Problem]:
-    versions = [each for each in map(_read_cuda, find_candidates(workload, context)) if each]
-    if not list_gpus(workload) or not versions:
+    nodes = find_candidates(workload, context)
+    versions = [each for each in map(_read_cuda, nodes) if each]
+    if not list_requested(workload) or not versions:
         return
     newest = max(versions)
+    # Images of NVIDIA have the libraries by which drivers of data centre GPUs run a newer major version.
+    compatible = all(_DATA_CENTRE.search(get_labels(node).get("nvidia.com/gpu.product", "")) for node in nodes)
     for pointer, container in workload.list_containers():
         cuda = find_cuda(str(container.get("image") or ""))
         if cuda and cuda > newest:
@@ -178,7 +190,9 @@ def find_newer_cuda(workload: Workload, context: Context) -> Iterator[Problem]:
                 f"{pointer}/image",
                 f"uses CUDA {cuda[0]}.{cuda[1]}, and the drivers of the nodes that it selects support at most {newest[0]}.{newest[1]}",
                 "use an older image, or upgrade the driver",
-                "error" if cuda[0] > newest[0] else "warning",
+                "error"
+                if cuda[0] > newest[0] and not (compatible and "nvidia/" in str(container.get("image")))
+                else "warning",
                 str(container.get("name")),
             )
 
@@ -228,8 +242,9 @@ def find_wrong_quota(document: Document, _context: Context) -> Iterator[Problem]
             )
     for limit in list_of(map_of(document.object, "spec"), "limits") if document.kind == "LimitRange" else ():
         default, request = map_of(limit, "default"), map_of(limit, "defaultRequest")
-        for name in {*default, *request}:
-            if is_extended(str(name)) and parse(default.get(name)) != parse(request.get(name)):
+        # Without a default request, the API server uses the default limit.
+        for name in request:
+            if find_group(str(name)) and parse(default.get(name)) != parse(request.get(name)):
                 yield Problem(
                     "/spec/limits",
                     f"gives containers a default limit and another default request of {name}",
@@ -249,7 +264,7 @@ def find_stuck_surge(document: Document, context: Context) -> Iterator[Problem]:
         return
     for workload in find_workloads([document]):
         nodes = find_candidates(workload, context)
-        for name in sorted(list_gpus(workload)) if nodes else []:
+        for name in sorted(list_requested(workload)) if nodes else []:
             requested = count_requested(workload.pod, name)
             held = [pod for pod in context.pods or [] if map_of(pod, "spec").get("nodeName")]
             free = 0

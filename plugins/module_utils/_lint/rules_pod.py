@@ -9,9 +9,10 @@ from fractions import Fraction
 from typing import Any, Iterator
 
 from .._kubernetes.quantities import parse_quantity
+from .._vendors import SERVED
 from .images import uses_gpu
 from .model import Context, Problem, Workload, list_of, map_of
-from .resources import RETIRED, find_group, find_near, is_extended, is_standard
+from .resources import HAMI, RETIRED, find_group, find_near, is_extended, is_standard
 from .walker import escape
 
 _VISIBLE = (
@@ -26,6 +27,9 @@ _VISIBLE = (
 _POD_LEVEL = ("cpu", "memory")
 _KUBELET = ("/var/lib/kubelet/device-plugins", "/var/lib/kubelet/pod-resources")
 _DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dri")
+# Those that a container runtime reads, and the values by which a program sees no GPU.
+_TAKING = ("NVIDIA_VISIBLE_DEVICES", "AMD_VISIBLE_DEVICES")
+_HIDDEN = ("", "-1", "none", "void", "None", "NoDevFiles")
 _MEMORY, _COUNT = "aliyun.com/gpu-mem", "aliyun.com/gpu-count"
 
 
@@ -59,11 +63,26 @@ def list_gpus(workload: Workload) -> set[str]:
     return {name for name in list_resources(workload) if find_group(name)}
 
 
+def list_requested(workload: Workload) -> set[str]:
+    """Return those of list_gpus of which a container requests more than 0."""
+    amounts = [
+        (name, parse(amount))
+        for section in ("limits", "requests")
+        for *_place, name, amount in list_amounts(workload, section)
+    ]
+    return {name for name, amount in amounts if find_group(name) and (amount is None or amount > 0)}
+
+
 def serves_gpus(workload: Workload) -> bool:
     """Return whether the pod offers or observes GPUs: it talks to the kubelet, or has the image of a device plugin. Such pods need all GPUs."""
     paths = [str(map_of(each, "hostPath").get("path") or "") for each in list_of(workload.spec, "volumes")]
     images = [str(container.get("image") or "") for _pointer, container in workload.list_containers()]
     return any(path.startswith(_KUBELET) for path in paths) or any("device-plugin" in image for image in images)
+
+
+def _lower(severity: str, workload: Workload) -> str:
+    """Return the severity; a note for a DaemonSet, which may be the vendor's and observe all GPUs of a node."""
+    return "note" if workload.document.kind == "DaemonSet" else severity
 
 
 def has_claims(workload: Workload) -> bool:
@@ -187,7 +206,9 @@ def find_pod_level(workload: Workload, _context: Context) -> Iterator[Problem]:
 
 
 def find_several_strategies(workload: Workload, _context: Context) -> Iterator[Problem]:
-    groups = {find_group(name): name for name in sorted(list_gpus(workload))}
+    groups = {find_group(name): name for name in sorted(list_requested(workload))}
+    if HAMI in groups:
+        groups.pop(SERVED.resource, None)  # its number of GPUs
     if len(groups) > 1:
         names = " and ".join(sorted(groups.values()))
         yield Problem(
@@ -205,22 +226,19 @@ def find_own_choice(workload: Workload, _context: Context) -> Iterator[Problem]:
         for number, variable in enumerate(list_of(container, "env")):
             name = variable.get("name") if isinstance(variable, dict) else None
             # Pods that share a GPU by memory read the annotation of their GPU by the downward API.
-            if (
-                name not in _VISIBLE
-                or variable.get("valueFrom")
-                or str(variable.get("value")) in ("none", "void", "None")
-            ):
+            if name not in _VISIBLE or variable.get("valueFrom") or str(variable.get("value") or "") in _HIDDEN:
                 continue
+            takes = not asks and name in _TAKING
             yield Problem(
                 f"{pointer}/env/{number}",
                 f"sets {name} by hand, "
                 + (
-                    "which contradicts the device plugin's choice"
-                    if asks
-                    else "and takes GPUs that no scheduler counts"
+                    "and takes GPUs that no scheduler counts"
+                    if takes
+                    else "which contradicts the device plugin's choice"
                 ),
-                "remove the variable" if asks else "remove the variable, and ask for GPUs by a resource",
-                "" if asks else "error",
+                "remove the variable, and ask for GPUs by a resource" if takes else "remove the variable",
+                _lower("error", workload) if takes else "",
                 str(container.get("name")),
             )
 
@@ -246,7 +264,8 @@ def find_no_resource(workload: Workload, _context: Context) -> Iterator[Problem]
                 pointer,
                 f"{reason} and asks for no GPU",
                 "add limits with nvidia.com/gpu, or the strategy's resource",
-                container=str(container.get("name")),
+                _lower("", workload),
+                str(container.get("name")),
             )
             return
 

@@ -42,6 +42,9 @@ def _walk(document: Document, value: Any, metadata: Mapping[str, Any], pointer: 
 
 def _is_pod_spec(value: Mapping[str, Any]) -> bool:
     containers = value.get("containers")
+    single = value.get("container")  # a template of Argo Workflows
+    if containers is None and isinstance(single, Mapping):
+        return "image" in single
     return (
         isinstance(containers, list)
         and bool(containers)

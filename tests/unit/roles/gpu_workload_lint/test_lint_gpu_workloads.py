@@ -51,8 +51,13 @@ def test_manifests_without_a_cluster(lint, tmp_path, check):
 
 def test_workloads_of_a_cluster(lint, tmp_path):
     owned = {**POD, "metadata": {"name": "owned", "namespace": "team", "ownerReferences": [{"kind": "Job"}]}}
-    with serve_in_thread(small_cluster.SmallCluster(NODE, POD, owned)) as server:
+    ray = [{"kind": "RayCluster", "name": "r", "uid": "1"}]
+    workers = [
+        {**POD, "metadata": {"name": f"ray-{each}", "namespace": "team", "ownerReferences": ray}} for each in "ab"
+    ]
+    with serve_in_thread(small_cluster.SmallCluster(NODE, POD, owned, *workers)) as server:
         code, output = lint(gpu_kubeconfig=str(write_kubeconfig(server.url, tmp_path / "kubeconfig")))
     assert code == 2, output
     assert "GPU014 Pod/team/train asks for 4 of nvidia.com/gpu, and no node that it selects has more than 2" in output
     assert "owned" not in output
+    assert output.count("GPU014 Pod/team/ray-") == 1

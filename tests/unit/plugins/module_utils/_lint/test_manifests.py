@@ -76,6 +76,11 @@ def test_every_pod_is_found_at_any_depth(value):
     assert len(found) == text.count('"containers"')
 
 
+def test_documents_that_are_no_objects_are_left_out_beside_others():
+    text = "kind: A\nspec: {enum: [=]}\n---\n- 1\n---\nplain\n---\n"
+    assert [each.kind for each in read_text(text, "x.yaml")] == ["A"]
+
+
 def test_metadata_of_a_template_is_found():
     obj = {
         "kind": "CronJob",

@@ -284,6 +284,83 @@ def test_device_plugins_and_exporters_need_all_gpus(more):
     assert find(make_pod(container=container, volumes=devices)) == [("GPU008", "error"), ("GPU017", "warning")]
 
 
+SHARED = {"nvidia.com/gpu.sharing-strategy": "time-slicing"}
+DRIVER = {"nvidia.com/cuda.runtime.major": "12", "nvidia.com/cuda.runtime.minor": "4"}
+PLENTY = make_node(labels=SHARED, nvidia_com__gpu=32)
+TWO = [{"name": name, "image": "busybox", "resources": {"limits": {"nvidia.com/gpu": 1}}} for name in ("one", "two")]
+NEWER = {"image": "nvcr.io/nvidia/cuda:13.0.1-base"}
+
+
+@pytest.mark.parametrize(
+    ("obj", "context", "found"),
+    [
+        # HAMi's own manifest.
+        (make_pod({**GPU, "nvidia.com/gpumem": 3000, "nvidia.com/gpucores": 30}), {}, []),
+        # A program that hides the GPUs from itself takes none.
+        *(
+            (make_pod(container={"env": [{"name": name, "value": value}]}), {}, [])
+            for name, value in (
+                ("CUDA_VISIBLE_DEVICES", ""),
+                ("CUDA_VISIBLE_DEVICES", "-1"),
+                ("NVIDIA_VISIBLE_DEVICES", ""),
+                ("NVIDIA_VISIBLE_DEVICES", "void"),
+            )
+        ),
+        (make_pod(container={"env": [{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}]}), {}, [("GPU008", "warning")]),
+        # The device plugin judges each container, and refuses more than one share only if it is told to.
+        (make_pod(containers=TWO), {"nodes": [PLENTY]}, []),
+        (make_pod({"nvidia.com/gpu": 2}), {"nodes": [PLENTY]}, [("GPU014", "warning")]),
+        # A chart with 0 GPUs runs on a cluster without any.
+        (make_pod({"nvidia.com/gpu": 0}), {"nodes": [make_node()]}, [("GPU005", "warning")]),
+        # The API server copies the default limit.
+        ({"kind": "LimitRange", "spec": {"limits": [{"default": GPU}]}}, {}, []),
+        (
+            {"kind": "LimitRange", "spec": {"limits": [{"default": {"a.com/b": 1}, "defaultRequest": {"a.com/b": 2}}]}},
+            {},
+            [],
+        ),
+        # NVIDIA's images have the libraries for an older driver of a data centre GPU.
+        *(
+            (
+                make_pod(GPU, container=NEWER),
+                {"nodes": [make_node(labels={**DRIVER, "nvidia.com/gpu.product": product}, nvidia_com__gpu=1)]},
+                [("GPU016", severity)],
+            )
+            for product, severity in (
+                ("NVIDIA-A100-SXM4-40GB", "warning"),
+                ("Tesla-T4", "warning"),
+                ("NVIDIA-GeForce-RTX-4090", "error"),
+                ("NVIDIA-RTX-A6000", "error"),
+            )
+        ),
+        # A vendor's DaemonSet may observe all GPUs.
+        (
+            {
+                "kind": "DaemonSet",
+                "spec": {"template": make_pod(container={"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]})},
+            },
+            {},
+            [("GPU008", "note")],
+        ),
+        # A template of Argo Workflows has one container.
+        (
+            {
+                "kind": "Workflow",
+                "spec": {
+                    "templates": [
+                        {"name": "t", "container": {"image": "b", "resources": {"limits": {"nvidia.com/gpu": 8}}}}
+                    ]
+                },
+            },
+            {"nodes": [NODE]},
+            [("GPU014", "error")],
+        ),
+    ],
+)
+def test_manifests_that_work_have_no_grave_finding(obj, context, found):
+    assert find(obj, **context) == found
+
+
 def test_admission_plugin_adds_the_toleration():
     nodes = [make_node(taints=[TAINT], nvidia_com__gpu=1)]
     assert find(GOOD, nodes=nodes, admission_plugins=("ExtendedResourceToleration",)) == []
