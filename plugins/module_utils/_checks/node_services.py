@@ -105,9 +105,8 @@ def _find_stale_checkpoint(observation: Observation) -> Iterator[Finding]:
     node = read_part(observation, "kubernetes")
     gone = sorted(set(checkpoint["pods"]) - set(node["pods"]))
     # Entries of pods that ended are normal until the next allocation; an allocation that fails with devices left is not.
-    for event in (node["events"].get("allocation") or [])[-1:]:
-        suffix = f"; the kubelet still counts devices of {len(gone)} pods that are gone" if gone else ""
-        yield FAIL, f"{event}{suffix}"
+    for event in (node["events"].get("allocation") or [])[-1:] if gone else ():
+        yield FAIL, f"{event}; the kubelet still counts devices of {len(gone)} pods that are gone"
 
 
 def _find_unhealthy(observation: Observation) -> Iterator[Finding]:

@@ -303,6 +303,7 @@ WARNINGS: list[tuple[str, dict[str, Any]]] = [
             ]
         },
     ),
+    ("sc.other", {"c/pending": [{"name": "default/job", "kind": "other", "message": "1 Insufficient cpu"}]}),
     ("sc.quota", {"c/events/quota": ["default/job: exceeded quota: gpus"]}),
     ("pod.bypass", {"c/bypassing": ["default/miner"]}),
 ]
@@ -490,7 +491,19 @@ def test_judge_bounds_and_escapes_texts_of_nodes() -> None:
 def test_judge_masks_credentials() -> None:
     host, cluster = build()
     host["runtime"]["error"] = "cannot pull from https://me:hunter22@registry.invalid/x"
-    assert "hunter22" not in str(judge([host], cluster))
+    lost = {"host": "gpu2", "node": "gpu2", "unreachable": "proxy https://me:hunter22@proxy.invalid/ refused"}
+    report = judge([host, lost], cluster, errors=["https://me:hunter22@api.invalid/ is not reachable"])
+    assert len(report["errors"]) == 2
+    assert "hunter22" not in str(report)
+
+
+@pytest.mark.parametrize(("pods", "verdicts"), [(["uid-1"], []), (["uid-1", "uid-gone"], ["kl.checkpoint"])])
+def test_judge_of_failed_allocation_requires_devices_of_pods_that_are_gone(
+    pods: list[str], verdicts: list[str]
+) -> None:
+    event = "default/job: Allocate failed due to requested number of devices unavailable"
+    fault = {"c/nodes/gpu1/events": {"allocation": [event]}, "n/kubelet/checkpoint/pods": pods}
+    assert select(examine(fault), "fail") == verdicts
 
 
 def test_checks_need_known_checks_without_a_circle() -> None:
@@ -513,6 +526,7 @@ def test_select_checks_takes_ids_and_layers() -> None:
     assert {check.id for check in select_checks(["hw.ecc", "scheduler"], ["sc.free"])} == {
         "hw.ecc",
         "sc.taint",
+        "sc.other",
         "sc.quota",
         "sc.extender",
     }
