@@ -190,8 +190,8 @@ KUBELET: tuple[Check, ...] = (
         "Sockets of device plugins",
         _find_no_socket,
         ("the plugin runs and allocatable is 0", "dial unix … kubelet.sock: connect: no such file or directory"),
-        "the kubelet's --root-dir is not that of the device plugin, or the plugin did not register again after a restart of the kubelet",
-        "use the kubelet's folder as hostPath of the device plugin, and restart the plugin's pod",
+        "the device plugin's hostPath is not the kubelet's folder, or the plugin did not register again after a restart of the kubelet",
+        "use /var/lib/kubelet/device-plugins as hostPath of the device plugin, whatever the kubelet's --root-dir is, and restart the plugin's pod",
         ("kl.ready",),
     ),
     Check(
