@@ -19,6 +19,7 @@ from .._kubernetes.node_reports import find_other_plugins
 from .._kubernetes.objects import (
     UNFINISHED,
     Object,
+    find_untolerated_taints,
     get_condition,
     get_full_name,
     get_labels,
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 MAX_LOGS = 5
 MAX_EVENTS, MAX_PENDING, MAX_NAMES, LOG_LINES = 5, 50, 50, 50
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
+#: How long an event says something of the present; the API server keeps it for an hour.
+EVENT_SECONDS = 600
 #: Events by the check that reads them; each has a regular expression for the message.
 EVENTS: Mapping[str, re.Pattern[str]] = {
     "preferred": re.compile(r"GetPreferredAllocation|GPU is lost"),
@@ -101,11 +104,11 @@ def _keep_event(event: Object) -> dict[str, str] | None:
     if kind is None:
         return None
     about = event.get("involvedObject") or {}
-    source = event.get("source") or {}
+    source, series = event.get("source") or {}, event.get("series") or {}
     return {
         "kind": kind,
         "node": str(source.get("host") or event.get("reportingInstance") or ""),
-        "time": str(event.get("lastTimestamp") or event.get("eventTime") or ""),
+        "time": str(series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime") or ""),
         "text": shorten(mask_text(f"{about.get('namespace')}/{about.get('name')}: {message}")),
     }
 
@@ -143,7 +146,8 @@ def build_cluster(
 ) -> dict[str, Any]:
     """Return the observation of the cluster; *pods* are those of _keep_pod, *found* the results of the further lists, or None."""
     placed = group_by_node([pod for pod in pods if (pod.get("spec") or {}).get("nodeName")])
-    events: Sequence[Mapping[str, str]] = found.get("events") or ()
+    ready_since = {get_name(node): get_condition(node, "Ready").get("lastTransitionTime") for node in nodes}
+    events = [each for each in found.get("events") or () if _is_recent(each, ready_since.get(each["node"]), now)]
     by_node: dict[str, dict[str, list[str]]] = {}
     for event in sorted(events, key=lambda each: each["time"]):
         kinds = by_node.setdefault(event["node"], {})
@@ -157,13 +161,19 @@ def build_cluster(
         "nodes": kept,
         "runtime_classes": None if classes is None else {get_name(each): str(each.get("handler")) for each in classes},
         "class_users": _list_class_users(pods, found.get("daemon_sets") or ()),
-        "pending": [_build_pending(pod, rows) for pod in pods if _is_pending(pod)][:MAX_PENDING],
+        "pending": [_build_pending(pod, nodes, rows) for pod in pods if _is_pending(pod)][:MAX_PENDING],
         "events": {
             kind: [text for kinds in by_node.values() for text in kinds.get(kind, ())][-MAX_EVENTS:]
             for kind in ("quota", "extender")
         },
         "bypassing": sorted(shorten(get_full_name(pod)) for pod in pods if pod["bypassing"])[:MAX_NAMES],
     }
+
+
+def _is_recent(event: Mapping[str, str], ready_since: Any, now: datetime) -> bool:
+    """Whether an event is of the last EVENT_SECONDS and not from before its node became Ready; also where its time is not known."""
+    age, since = _get_age(event["time"], now), _get_age(ready_since, now)
+    return age is None or age <= (EVENT_SECONDS if since is None else min(EVENT_SECONDS, since))
 
 
 def _build_node(
@@ -202,10 +212,10 @@ def _list_plugin_folders(pods: Sequence[Object]) -> list[str]:
     return sorted(shorten(path) for path in paths if path.rstrip("/").endswith("/device-plugins"))
 
 
-def _get_age(renewed: str | None, now: datetime) -> float | None:
-    """Return how many seconds ago a Lease was renewed; None if it is not known."""
+def _get_age(time: Any, now: datetime) -> float | None:
+    """Return how many seconds ago a time of the API was, 0 if it is ahead; None if it is not known."""
     try:
-        then = datetime.strptime(str(renewed)[:19], "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc)
+        then = datetime.strptime(str(time)[:19], "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc)
     except ValueError:
         return None
     return max(0.0, (now - then).total_seconds())
@@ -234,7 +244,7 @@ def _is_pending(pod: Object) -> bool:
     return waits and bool(get_condition(pod, "PodScheduled").get("message"))
 
 
-def _build_pending(pod: Object, rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _build_pending(pod: Object, nodes: Sequence[Object], rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return a pod that waits for a node: what it requests, what is free, and the kind of its reason."""
     message = shorten(mask_text(str(get_condition(pod, "PodScheduled").get("message"))))
     free = {
@@ -252,7 +262,7 @@ def _build_pending(pod: Object, rows: Mapping[str, Mapping[str, Any]]) -> dict[s
         else "free"
         if lacks
         else "taint"
-        if "untolerated taint" in message or "didn't tolerate" in message
+        if _is_kept_off(pod, [node for node in nodes if _has_room(free.get(get_name(node)), requests)])
         else "other"
     )
     return {
@@ -266,6 +276,16 @@ def _build_pending(pod: Object, rows: Mapping[str, Mapping[str, Any]]) -> dict[s
             (shorten(name) for name, units in sorted(free.items()) if units.get(first, 0) == most[first] > 0), ""
         ),
     }
+
+
+def _has_room(free: Mapping[str, int] | None, requests: Mapping[str, int]) -> bool:
+    return free is not None and all(free.get(resource, 0) >= need for resource, need in requests.items())
+
+
+def _is_kept_off(pod: Object, nodes: Sequence[Object]) -> bool:
+    """Whether each of the nodes, which have what the pod requests, has a taint that it does not tolerate."""
+    tolerations = (pod.get("spec") or {}).get("tolerations") or []
+    return bool(nodes) and all(find_untolerated_taints(node, tolerations) for node in nodes)
 
 
 def _add_logs(cluster: Cluster, observed: Mapping[str, Any], pods: Sequence[Object], errors: dict[str, str]) -> None:

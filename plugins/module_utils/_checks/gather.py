@@ -27,6 +27,9 @@ SECONDS_BETWEEN_SAMPLES = 1.0
 TOPICS = ("hardware", "health", "clocks", "pcie", "topology", "driver")
 # No check reads these facts, and they would be most of what a fleet of hosts returns.
 UNREAD = ("peers", "cpu_affinity", "gpu_instances", "mig_devices", "bar1", "vgpu_license")
+#: Where the driver's files are: on the host, or in the driver container of NVIDIA's GPU Operator.
+DRIVER_ROOTS = ("/", "/run/nvidia/driver")
+FABRIC_MANAGER = "nvidia-fabricmanager"
 CDI_FOLDERS = ("etc/cdi", "var/run/cdi")
 _LIBRARY_VERSION = re.compile(r"\.so\.(\d+\.\d+(?:\.\d+)*)$")
 _HOST_PATH = re.compile(r"""["']?\b(?:hostPath|path)["']?\s*:\s*["']?(/[^"',\s}]+)""")
@@ -174,6 +177,17 @@ def read_devices(options: Options) -> dict[str, Any]:
 # -- driver, library, toolkit
 
 
+def read_fabric_manager(options: Options) -> dict[str, Any]:
+    """Whether the fabric manager runs, in a container too, and the state of its unit; nothing on a machine without NVSwitches."""
+    if not pci.count_switches(options.nvml.pci_path):
+        return {}
+    unit = clients.parse_show(run_program(clients.build_show_command(FABRIC_MANAGER), options)[1])
+    names = glob.glob(os.path.join(glob.escape(options.root), "proc/[0-9]*/comm"))
+    # The kernel keeps 15 characters of a name.
+    running = any((driver.read_text(*os.path.split(name)) or "").strip() == "nv-fabricmanage" for name in names)
+    return {"running": running or unit.get("ActiveState") == "active", "unit": unit.get("ActiveState") or "unknown"}
+
+
 def read_libraries(options: Options) -> dict[str, Any]:
     """The versions of libnvidia-ml in the folders of libraries."""
     versions = set()
@@ -232,24 +246,40 @@ def read_toolkit(options: Options) -> dict[str, Any]:
     def attempt(command: Sequence[str]) -> tuple[int, str]:
         return run_program(command, options)[:2]
 
-    text = driver.read_text(options.root, "etc/nvidia-container-runtime/config.toml") or ""
-    try:
-        settings: Mapping[str, Any] = loads(text + "\n")
-    except (TomlError, RecursionError):
-        settings = {}
+    settings = _read_toolkit_settings(options)
     root = clients.get_table(settings, "nvidia-container-cli").get("root")
     mode = clients.get_table(settings, "nvidia-container-runtime").get("mode")
-    folders = [os.path.join(str(root or "/"), folder.lstrip("/")) for folder in library.FOLDERS]
     return {
         "runtime": host.describe_program(find_program("nvidia-container-runtime"), attempt),
         "ctk": host.describe_program(find_program("nvidia-ctk"), attempt),
         "root": {
             "path": str(root) if root and root != "/" else None,
-            "has_library": any(os.path.exists(os.path.join(folder, library.SONAME)) for folder in folders),
+            "has_library": _has_library(str(root or "/")),
         },
         "mode": str(mode or "auto"),
         "char_links": bool(glob.glob(os.path.join(glob.escape(options.root), "dev/char/195:*"))),
     }
+
+
+def _read_toolkit_settings(options: Options) -> Mapping[str, Any]:
+    text = driver.read_text(options.root, "etc/nvidia-container-runtime/config.toml") or ""
+    try:
+        return loads(text + "\n")
+    except (TomlError, RecursionError):
+        return {}
+
+
+def _has_library(root: str, folders: Sequence[str] = library.FOLDERS) -> bool:
+    return any(os.path.exists(os.path.join(root, folder.lstrip("/"), library.SONAME)) for folder in folders)
+
+
+def _find_driver_root(options: Options) -> str | None:
+    """The driver's root by the toolkit's configuration, else the first of DRIVER_ROOTS that has the library in a usual folder."""
+    root = clients.get_table(_read_toolkit_settings(options), "nvidia-container-cli").get("root")
+    usual = [folder for folder in library.FOLDERS if folder.startswith("/usr/lib")]
+    places = {each: os.path.join(options.root, each.lstrip("/")) for each in DRIVER_ROOTS}
+    found = (place for place in places.values() if _has_library(place, usual))
+    return str(root) if root and root != "/" else next(found, None)
 
 
 def read_cdi(options: Options) -> list[dict[str, Any]]:
@@ -275,10 +305,11 @@ def read_cdi(options: Options) -> list[dict[str, Any]]:
 
 
 def read_container_cli(options: Options) -> dict[str, Any] | None:
-    """The error of ``nvidia-container-cli info``; None where it is not installed."""
-    if not find_program("nvidia-container-cli"):
+    """The error of ``nvidia-container-cli info``; None where it is not installed, or the driver's root is not known."""
+    root = _find_driver_root(options)
+    if not root or not find_program("nvidia-container-cli"):
         return None
-    status, _output, errors = run_program(["nvidia-container-cli", "info"], options)
+    status, _output, errors = run_program(["nvidia-container-cli", f"--root={root}", "info"], options)
     return {"error": shorten(errors) or f"status {status}" if status else ""}
 
 
@@ -288,6 +319,7 @@ PARTS: Mapping[str, Callable[[Options], Any]] = {
     "log": read_log,
     "blocked": read_blocked,
     "devices": read_devices,
+    "fabric_manager": read_fabric_manager,
     "libraries": read_libraries,
     "packages": read_packages,
     "toolkit": read_toolkit,

@@ -28,6 +28,8 @@ RUNTIME_FILES = (
 )
 DOCKER_SOCKET = "/run/docker.sock"
 _DAEMON_PROGRAMS = {"containerd": "containerd", "crio": "crio", "docker": "dockerd"}
+#: The kubelet's folder for sockets of device plugins, whatever its --root-dir is.
+PLUGIN_FOLDER = "/var/lib/kubelet/device-plugins"
 _TOPOLOGY = re.compile(r"""^\s*["']?topologyManagerPolicy["']?\s*:\s*["']?([a-z-]+)""", re.MULTILINE)
 
 
@@ -91,14 +93,14 @@ def read_kubelet(options: Options) -> dict[str, Any]:
     described = kubelet.describe_kubelet(processes, kubelet.read_path)
     unit = clients.parse_show(run_program(clients.build_show_command("kubelet"), options)[1])
     arguments = next((words for words in processes if words and os.path.basename(words[0]) == "kubelet"), [])
-    folder = os.path.join(kubelet.get_flag(arguments, "--root-dir") or "/var/lib/kubelet", "device-plugins")
-    place = os.path.join(options.root, folder.lstrip("/"))
+    place = os.path.join(options.root, PLUGIN_FOLDER.lstrip("/"))
     names = kubelet.read_path(place)
     return {
         "running": True if described["running"] else False if unit.get("LoadState") == "loaded" else None,
         "cgroup_driver": None if _reads_driver_from_runtime(described, options) else described["cgroup_driver"],
         "topology_policy": _find_topology_policy(processes),
-        "plugin_folder": folder,
+        "node_name": kubelet.get_flag(arguments, "--hostname-override") or "",
+        "plugin_folder": PLUGIN_FOLDER,
         "sockets": [name for name in names if name.endswith(".sock")][:MAX_FILES] if isinstance(names, list) else None,
         "checkpoint": _read_checkpoint(os.path.join(place, "kubelet_internal_checkpoint")),
     }

@@ -83,15 +83,25 @@ def _find_nvlink(observation: Observation) -> Iterator[Finding]:
         (name, sum(1 for link in links if link.get("active"))) for name, links in read_gpus(observation, "nvlinks")
     ]
     most = max(active for _name, active in counted)
+    # NVSwitches join all GPUs, and a bridge only some.
+    least = 0 if observation["nvml"].get("nvswitches") else 1
     for name, active in counted:
-        if active < most:
+        if least <= active < most:
             yield WARN, f"{name} has {active} active NVLinks, others on this host have {most}"
 
 
 def _find_fabric(observation: Observation) -> Iterator[Finding]:
+    manager = observation.get("fabric_manager") or {}
+    if manager.get("running") is False:
+        yield FAIL, f"the machine has NVSwitches, and nvidia-fabricmanager does not run (its unit is {manager['unit']})"
+        return
+    if manager and not any(gpu.get("fabric") for gpu in read_part(observation, "nvml").get("gpus") or []):
+        return  # GPUs before Hopper report no fabric
     for name, fabric in read_gpus(observation, "fabric"):
         if fabric.get("state") in SWITCHES:
             yield FAIL, f"the NVSwitch fabric of {name} is {fabric['state'].replace('_', ' ')}"
+        elif fabric.get("state") == "completed" and fabric.get("status"):
+            yield FAIL, f"{name} did not join the NVSwitch fabric (NVML status {fabric['status']})"
 
 
 def _find_pending(observation: Observation) -> Iterator[Finding]:

@@ -76,7 +76,7 @@ def judge(
         "causes": _list_causes(found),
         "cluster": _separate_passed(of_cluster),
         "hosts": hosts,
-        "errors": [shorten(error) for error in [*errors, *_list_unreachable(observations)]],
+        "errors": [shorten(mask_text(str(error))) for error in [*errors, *_list_unreachable(observations)]],
     }
 
 

@@ -22,6 +22,7 @@ LOG_WORDS: Mapping[str, tuple[str, ...]] = {
     "probe_failed": ("probe routine failed for", "no nvidia devices probed", "rminitadapter failed"),
     "fallen": ("fallen off the bus",),
     "sxid": ("sxid (pci:",),
+    "hung": ("blocked for more than",),
 }
 FALLEN_XID = 79
 #: How bad Xids are while the driver reports that the GPU requires no recovery: it was reset since.
@@ -138,8 +139,16 @@ def _find_switch_errors(observation: Observation) -> Iterator[Finding]:
 
 
 def _find_blocked(observation: Observation) -> Iterator[Finding]:
+    nvml, log = observation.get("nvml") or {}, observation.get("log") or {}
+    # A process may wait for a second while the driver works.
+    hangs = bool(nvml.get("error")) and nvml.get("source") != "nvml"
+    lines = (log.get("lines") or {}).get("hung") or []
     for process in read_part(observation, "blocked")[:3]:
-        yield FAIL, f"the process {process['command']} ({process['pid']}) waits in the driver and cannot be killed"
+        text = f"the process {process['command']} ({process['pid']}) waits in the driver"
+        if hangs or any(f":{process['pid']} blocked for more than" in line for line in lines):
+            yield FAIL, f"{text} and cannot be killed"
+        else:
+            yield WARN, f"{text}, which answers others"
 
 
 def _find_device_files(observation: Observation) -> Iterator[Finding]:
@@ -287,7 +296,7 @@ KERNEL: tuple[Check, ...] = (
             "INFO: task … blocked for more than 120 seconds",
         ),
         "the driver hangs",
-        "reboot the node; nothing else ends these processes",
+        "run the diagnosis again; if the processes still wait, reboot the node, since nothing else ends them",
         ("hw.pci_alive", "kernel.xid", "kernel.fallen"),
     ),
     Check(

@@ -105,9 +105,8 @@ def _find_stale_checkpoint(observation: Observation) -> Iterator[Finding]:
     node = read_part(observation, "kubernetes")
     gone = sorted(set(checkpoint["pods"]) - set(node["pods"]))
     # Entries of pods that ended are normal until the next allocation; an allocation that fails with devices left is not.
-    for event in (node["events"].get("allocation") or [])[-1:]:
-        suffix = f"; the kubelet still counts devices of {len(gone)} pods that are gone" if gone else ""
-        yield FAIL, f"{event}{suffix}"
+    for event in (node["events"].get("allocation") or [])[-1:] if gone else ():
+        yield FAIL, f"{event}; the kubelet still counts devices of {len(gone)} pods that are gone"
 
 
 def _find_unhealthy(observation: Observation) -> Iterator[Finding]:
@@ -191,8 +190,8 @@ KUBELET: tuple[Check, ...] = (
         "Sockets of device plugins",
         _find_no_socket,
         ("the plugin runs and allocatable is 0", "dial unix … kubelet.sock: connect: no such file or directory"),
-        "the kubelet's --root-dir is not that of the device plugin, or the plugin did not register again after a restart of the kubelet",
-        "use the kubelet's folder as hostPath of the device plugin, and restart the plugin's pod",
+        "the device plugin's hostPath is not the kubelet's folder, or the plugin did not register again after a restart of the kubelet",
+        "use /var/lib/kubelet/device-plugins as hostPath of the device plugin, whatever the kubelet's --root-dir is, and restart the plugin's pod",
         ("kl.ready",),
     ),
     Check(

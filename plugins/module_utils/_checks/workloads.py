@@ -92,6 +92,11 @@ def _find_taints(observation: Observation) -> Iterator[Finding]:
         yield WARN, f"pod {pod['name']} waits: {pod['message']}"
 
 
+def _find_other_reasons(observation: Observation) -> Iterator[Finding]:
+    for pod in _list_pending(observation, "other")[:_LIMIT]:
+        yield WARN, f"pod {pod['name']} waits: {pod['message']}"
+
+
 def _find_quotas(observation: Observation) -> Iterator[Finding]:
     for event in (read_part(observation, "cluster")["events"].get("quota") or [])[-_LIMIT:]:
         yield WARN, event
@@ -219,8 +224,19 @@ SCHEDULER: tuple[Check, ...] = (
         "Taints",
         _find_taints,
         ("had untolerated taint",),
-        "the nodes with GPUs have a taint that the pod does not tolerate",
+        "the nodes with enough free GPUs have a taint that the pod does not tolerate",
         "add the toleration to the pod, or remove the taint",
+        (),
+        CLUSTER,
+    ),
+    Check(
+        "sc.other",
+        "scheduler",
+        "Pods that wait although GPUs are free",
+        _find_other_reasons,
+        ("didn't match Pod's node affinity/selector", "nodes are available: … Insufficient cpu", "Insufficient memory"),
+        "processors, memory, nodeSelector, affinity or volumes keep the pod off the nodes with enough free GPUs",
+        "read the message, which counts the nodes of each reason; compare the pod's spec with the nodes with GPUs",
         (),
         CLUSTER,
     ),

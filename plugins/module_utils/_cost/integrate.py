@@ -79,8 +79,9 @@ class Usage:
     seconds: float = 0.0
     #: Whether the load of any GPU is known.
     measured: bool = False
-    #: Nodes whose number of GPUs is known.
-    sized: dict[str, bool] = field(default_factory=dict)
+    #: By node the hours in which its number of GPUs is known, and those in which it is not and pods held some.
+    sized: dict[str, float] = field(default_factory=dict)
+    unsized: dict[str, float] = field(default_factory=dict)
     nodes: dict[tuple[str, str], Hours] = field(default_factory=dict)
     namespaces: dict[tuple[str, str, str], Hours] = field(default_factory=dict)
     #: Hours of units and of GPUs by resource and unit.
@@ -124,7 +125,8 @@ def _list_node_states(state: State) -> Iterator[NodeState]:
 
 def _add_state(usage: Usage, state: NodeState, hours: float, products: Mapping[str, str]) -> None:
     node, known = state.name, state.gpus
-    usage.sized[node] = usage.sized.get(node, False) or known is not None
+    hours_of = usage.unsized if known is None else usage.sized
+    hours_of[node] = hours_of.get(node, 0.0) + hours
     for row in state.held:
         sums = usage.resources.setdefault((row.resource, row.unit), [0.0, 0.0])
         sums[0] += row.units * hours

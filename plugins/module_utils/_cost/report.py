@@ -142,10 +142,13 @@ def _build_notes(usage: Usage, request: Request) -> Iterable[str]:
         yield (
             f"The source covers {usage.covered:.1f} of {window:.1f} hours; nothing is known about the others, and they are in no sum."
         )
-    unsized = [name for name, known in sorted(usage.sized.items()) if not known]
-    if unsized:
+    unsized = {
+        name: hours for name, hours in usage.unsized.items() if hours > usage.sized.get(name, 0.0) * (1 - COMPLETE)
+    }
+    names = [f"{name} for {unsized[name]:.1f} hours" if usage.sized.get(name) else name for name in sorted(unsized)]
+    if names:
         yield (
-            f"The number of GPUs is not known of {', '.join(unsized[:5])}{' and others' if len(unsized) > 5 else ''}, so that their idle hours are in no"
+            f"The number of GPUs is not known of {', '.join(names[:5])}{' and others' if len(names) > 5 else ''}, so that their idle hours are in no"
             " sum; check that Prometheus has gpu:present of them."
         )
     if usage.covered and not usage.measured:

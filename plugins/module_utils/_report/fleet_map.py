@@ -14,6 +14,8 @@ from typing import Any, Iterable, Iterator, Mapping, Sequence
 FREE, USED, SHARED, SICK, UNKNOWN = STATES = ("free", "used", "shared", "sick", "unknown")
 #: Problems of a host after which no pod can use its GPUs.
 UNUSABLE = frozenset({"driver_error", "driver_missing", "unreachable"})
+#: Problems whose causes name the GPUs that they concern, by their addresses.
+FAULTS = frozenset({"hw.ecc", "hw.remap", "hw.recovery", "hw.fabric", "kernel.xid"})
 #: What a whole GPU is called in the allocation.
 WHOLE = "GPUs"
 UNNAMED = ("devices", "units")  # GPUs or parts of them, by their number
@@ -40,16 +42,17 @@ def count_offered(node: Node) -> int | None:
     return min(count, count * int(offered) // expected) if expected else 0
 
 
-def find_states(node: Node, codes: Iterable[str], rows: Sequence[Node] = ()) -> list[str]:
+def find_states(node: Node, codes: Iterable[str], rows: Sequence[Node] = (), faults: Iterable[str] = ()) -> list[str]:
     """Return the state of each GPU of a node of the report, in the order of its devices.
 
-    ``codes`` are those of the host's problems, and ``rows`` the node's rows of the allocation. A GPU is used if pods hold all of it, and shared if pods
-    hold a part of it.
+    ``codes`` are those of the host's problems, ``rows`` the node's rows of the allocation, and ``faults`` the causes of the problems in FAULTS. A GPU is
+    used if pods hold all of it, and shared if pods hold a part of it.
     """
     devices = node["gpus"]["devices"]
     if not UNUSABLE.isdisjoint(codes) or node["kubernetes"].get("ready") is False:
         return [SICK] * len(devices)
-    usable = [place for place, gpu in enumerate(devices) if not gpu.get("lost")]
+    faulty = {place for fault in faults for place in _find_named(devices, fault)}
+    usable = [place for place, gpu in enumerate(devices) if not gpu.get("lost") and place not in faulty]
     offered = count_offered(node)
     if offered is not None:
         usable = usable[: max(offered, 0)]
@@ -57,6 +60,12 @@ def find_states(node: Node, codes: Iterable[str], rows: Sequence[Node] = ()) -> 
     for place, state in _place_units(devices, usable, rows):
         found[place] = state
     return [found.get(place, SICK) for place in range(len(devices))]
+
+
+def _find_named(devices: Sequence[Node], fault: str) -> Sequence[int]:
+    """Return the places of the GPUs whose addresses a cause has, and all if it has none."""
+    addresses = [str(gpu.get("pci_address") or "") for gpu in devices]
+    return [place for place, address in enumerate(addresses) if address and address in fault] or range(len(devices))
 
 
 def _place_units(devices: Sequence[Node], usable: Sequence[int], rows: Sequence[Node]) -> Iterator[tuple[int, str]]:

@@ -29,9 +29,15 @@ def choose_detailed(hosts: Sequence[str], sick: Collection[str]) -> dict[str, st
     return {host: f"n{number}" for number, host in enumerate(chosen)}
 
 
-def build_row(node: Node, codes: Collection[str], rows: Sequence[Node], anchors: Mapping[str, str]) -> dict[str, Any]:
-    """Return the node's row of the fleet map; ``codes`` are those of its problems, ``rows`` are its rows of the allocation."""
-    states = find_states(node, codes, rows)
+def build_row(
+    node: Node,
+    codes: Collection[str],
+    rows: Sequence[Node],
+    anchors: Mapping[str, str],
+    faults: Iterable[str] = (),
+) -> dict[str, Any]:
+    """Return the node's row of the fleet map; ``codes`` are those of its problems, ``rows`` are its rows of the allocation, ``faults`` as in find_states."""
+    states = find_states(node, codes, rows, faults)
     return {
         "host": node["host"],
         "node": node["node"],

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, Iterator, Mapping, Sequence
 
 from .changes import compare_reports
-from .fleet_map import count_offered
+from .fleet_map import FAULTS, count_offered
 from .node_rows import MAX_LINES, build_details, build_row, choose_detailed, cut
 from .shares import count_shares, index_allocation, sum_namespaces
 from .versions import count_products, count_software
@@ -25,6 +25,11 @@ SEVERITY = (
     "api",
     "unreachable",
     "gpu_lost",
+    "hw.ecc",
+    "hw.remap",
+    "hw.recovery",
+    "hw.fabric",
+    "kernel.xid",
     "driver_error",
     "driver_missing",
     "no_gpu",
@@ -54,9 +59,11 @@ def build_page(
 ) -> Page:
     """Return what the page shows, as plain data. Raises AttributeError, KeyError, TypeError or ValueError for other data."""
     rows, codes = index_allocation(allocation), _index_codes(report)
+    faults = _index_faults(report)
     anchors = choose_detailed([node["host"] for node in report["nodes"]], codes)
     nodes = [
-        build_row(node, codes.get(node["host"], ()), rows.get(node["node"], ()), anchors) for node in report["nodes"]
+        build_row(node, codes.get(node["host"], ()), rows.get(node["node"], ()), anchors, faults.get(node["host"], ()))
+        for node in report["nodes"]
     ]
     return {
         "ok": report["ok"],
@@ -103,6 +110,15 @@ def _index_codes(report: Report) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for problem in report["problems"]:
         found.setdefault(problem["host"], set()).add(problem["code"])
+    return found
+
+
+def _index_faults(report: Report) -> dict[str, list[str]]:
+    """Return the causes of each host's problems of single GPUs."""
+    found: dict[str, list[str]] = {}
+    for problem in report["problems"]:
+        if problem["code"] in FAULTS:
+            found.setdefault(problem["host"], []).append(problem["cause"])
     return found
 
 

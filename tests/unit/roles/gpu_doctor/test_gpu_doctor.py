@@ -50,6 +50,20 @@ def kubeconfig(tmp_path):
     assert {method for method, _path, _query in server.requests} == {"GET"}
 
 
+def test_node_has_the_name_of_the_kubelets_flag(evaluate_role):
+    observed = {"kernel": {"nodename": "Own"}, "kubelet": {"node_name": ""}}
+    flagged = {**observed, "kubelet": {"node_name": "Flag-7"}}
+    hosts = {
+        "flag": {"__gpu_doctor_host": {"observation": flagged}},
+        "own": {"__gpu_doctor_host": {"observation": observed}},
+        "no_kubelet": {"__gpu_doctor_host": {"observation": {**observed, "kubelet": None}}},
+        "Away": {"__gpu_doctor_host": {"msg": "no route"}},
+        "given": {"__gpu_doctor_host": {"observation": flagged}, "gpu_node_name": "n1"},
+    }
+    names = evaluate_role("gpu_doctor", hosts, "__gpu_doctor_node")
+    assert names == {"flag": "flag-7", "own": "own", "no_kubelet": "own", "Away": "away", "given": "n1"}
+
+
 def test_symptom_requires_no_inventory(diagnose):
     code, output, report = diagnose(gpu_doctor_symptom="Failed to initialize NVML: Driver/library version mismatch")
     assert code == 0, output

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import stat
 
 import pytest
 
@@ -50,6 +51,7 @@ def test_page_has_what_is_given_and_templates_in_it_stay_text(write, tmp_path):
         variables[f"gpu_html_report_{name}"] = str(tmp_path / f"{name}.json")
     code, output = write(**variables)
     assert code == 0, output
+    assert stat.S_IMODE((tmp_path / "page.html").stat().st_mode) == 0o600
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert '<html lang="zh-CN">' in page
     assert "<h1>A &amp; B</h1>" in page

@@ -31,7 +31,7 @@ def _gpu(index: int) -> dict[str, Any]:
         "clocks": {"event_reasons": ["gpu_idle"]},
         "pcie": {"width": 16, "width_max": 16},
         "nvlinks": [{"link": 0, "active": True}],
-        "fabric": {"state": "completed"},
+        "fabric": {"state": "completed", "status": 0},
     }
 
 
@@ -68,6 +68,7 @@ HOST: dict[str, Any] = {
             {"name": "nvidia-uvm", "major": 508},
         ],
     },
+    "fabric_manager": {"running": True, "unit": "active"},
     "libraries": {"versions": [VERSION]},
     "packages": {
         "unattended": True,

@@ -191,10 +191,10 @@ def pending(name: str, message: str, gpus: int = 1, **parts: Any) -> Any:
         ),
         (
             1,
-            "2 node(s) had untolerated taint {a: b}",
-            "sc.taint",
+            "1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }, 2 Insufficient cpu.",
+            "sc.other",
             "warn",
-            "pod default/job waits: 2 node(s) had untolerated taint {a: b}",
+            "pod default/job waits: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }, 2 Insufficient cpu.",
         ),
         (
             1,
@@ -210,6 +210,49 @@ def test_read_cluster_of_pending_pod_says_why(gpus: int, message: str, check: st
     plugins = [plugin("p1", "w1"), plugin("p2", "w2")]
     cluster = DoctorCluster([node("w1", 2), node("w2", 2)], [*plugins, *held, pending("job", message, gpus)])
     assert find(cluster, verdict) == [(check, "", detail)]
+
+
+@pytest.mark.parametrize(
+    ("taints", "tolerations", "check"),
+    [
+        (["a", "a"], [], "sc.taint"),
+        (["a", ""], [], "sc.other"),
+        (["a", "a"], [{"key": "a", "operator": "Exists"}], "sc.other"),
+    ],
+)
+def test_read_cluster_of_pending_pod_compares_taints_of_nodes_with_room(
+    taints: list[str], tolerations: list[Any], check: str
+) -> None:
+    nodes = [
+        node(f"w{number}", 1, taints=[{"key": key, "effect": "NoSchedule"}] if key else [])
+        for number, key in enumerate(taints)
+    ]
+    full = node("w9", 1)
+    pods = [plugin(f"p{item['metadata']['name']}", item["metadata"]["name"]) for item in [*nodes, full]]
+    waiting = pending("job", "3 node(s) are not available.", tolerations=tolerations)
+    cluster = DoctorCluster([*nodes, full], [*pods, pod("holder", on="w9", gpus=1), waiting])
+    assert find(cluster, "warn") == [(check, "", "pod default/job waits: 3 node(s) are not available.")]
+
+
+@pytest.mark.parametrize(
+    ("times", "ready_since", "counts"),
+    [
+        ({"lastTimestamp": "2026-11-27T11:51:00Z"}, None, True),
+        ({"lastTimestamp": "2026-11-27T11:49:00Z"}, None, False),
+        ({"lastTimestamp": "2026-11-27T11:49:00Z", "series": {"lastObservedTime": "2026-11-27T11:58:00Z"}}, None, True),
+        ({"lastTimestamp": "2026-11-27T11:58:00Z"}, "2026-11-27T11:59:00Z", False),
+        ({"lastTimestamp": "2026-11-27T11:58:00Z"}, "2026-11-27T11:57:00Z", True),
+        ({"lastTimestamp": "2026-11-27T12:58:00Z"}, "2026-11-27T11:57:00Z", True),
+        ({"lastTimestamp": None}, "2026-11-27T11:59:00Z", True),
+        ({"lastTimestamp": "yesterday"}, None, True),
+    ],
+)
+def test_read_cluster_leaves_out_old_events(times: dict[str, Any], ready_since: str | None, counts: bool) -> None:
+    worker = node("w1", 2)
+    worker["status"]["conditions"][0]["lastTransitionTime"] = ready_since
+    old = {**event("job", "GetPreferredAllocation rpc failed: GPU is lost", "w1"), **times}
+    found = find(DoctorCluster([worker], [plugin("p1", "w1")], Event=[old]))
+    assert [check for check, _host, _detail in found] == (["pl.preferred"] if counts else [])
 
 
 def test_read_cluster_names_pods_that_bypass_kubernetes() -> None:

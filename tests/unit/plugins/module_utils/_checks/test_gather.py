@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,6 +132,7 @@ def test_read_log_collects_xids_and_known_words(tmp_path: Path) -> None:
         ),
         LINE.format(3, "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30"),
         LINE.format(4, "NVRM: RmInitAdapter failed! \x1b[2J" + "x" * 10_000),
+        LINE.format(5, "INFO: task nvidia-smi:42 blocked for more than 120 seconds."),
         *(LINE.format(9, f"NVRM: probe routine failed for {number}") for number in range(99)),
     ]
     log = write(tmp_path, "kmsg", "\n".join(lines) + "\n")
@@ -139,6 +141,7 @@ def test_read_log_collects_xids_and_known_words(tmp_path: Path) -> None:
     assert [(each["xid"], each["pci_address"]) for each in found["xids"]] == [(48, "0000:3b:00.0")]
     assert found["lines"]["fallen"][0].endswith("has NVRM: fallen off the bus")
     assert "SXid" in found["lines"]["sxid"][0]
+    assert found["lines"]["hung"] == ["INFO: task nvidia-smi:42 blocked for more than 120 seconds."]
     assert len(found["lines"]["probe_failed"]) == gather.MAX_LINES
     assert all(line.isprintable() for each in found["lines"].values() for line in each)
     assert gather.read_log(select(tmp_path)) is None
@@ -178,6 +181,52 @@ def test_read_toolkit_finds_root_without_driver(tmp_path: Path) -> None:
     assert gather.read_toolkit(select(tmp_path))["root"]["has_library"] is True
     write(tmp_path, "etc/nvidia-container-runtime/config.toml", "not = = toml")
     assert gather.read_toolkit(select(tmp_path))["root"]["path"] is None
+
+
+@pytest.mark.parametrize(
+    ("files", "config", "root"),
+    [
+        (["usr/lib64", "run/nvidia/driver/usr/lib64"], "", "."),
+        (["run/nvidia/driver/usr/lib/x86_64-linux-gnu"], "", "run/nvidia/driver"),
+        (["usr/lib64"], '[nvidia-container-cli]\nroot = "/opt/driver"\n', "/opt/driver"),
+        (["usr/lib64"], '[nvidia-container-cli]\nroot = "/"\n', "."),
+        (["home/kubernetes/bin/nvidia/lib64"], "", None),
+        ([], "", None),
+    ],
+)
+def test_read_container_cli_is_run_with_the_root_of_the_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], config: str, root: str | None
+) -> None:
+    program = write(tmp_path, "bin/nvidia-container-cli", '#!/bin/sh\necho "$@" >&2\nexit 1\n')  # a fake
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    for folder in files:
+        write(tmp_path, f"{folder}/libnvidia-ml.so.1", "")
+    write(tmp_path, "etc/nvidia-container-runtime/config.toml", config)
+    found = gather.read_container_cli(select(tmp_path))
+    if root is None:
+        assert found is None
+    else:
+        assert found is not None
+        command, _space, last = found["error"].partition(" ")
+        assert (Path(command.partition("=")[2]).resolve(), last) == ((tmp_path / root).resolve(), "info")
+
+
+@pytest.mark.parametrize(("name", "running"), [("nv-fabricmanage", True), ("nvidia-smi", False)])
+def test_read_fabric_manager_finds_its_process(tmp_path: Path, name: str, running: bool) -> None:
+    assert gather.read_fabric_manager(select(tmp_path)) == {}
+    write(tmp_path, "proc/7/comm", f"{name}\n")
+    for attribute, value in (("vendor", "0x10de"), ("class", "0x068000"), ("device", "0x22a3")):
+        write(tmp_path, f"pci/0000:c1:00.0/{attribute}", f"{value}\n")
+    nvml = NOWHERE._replace(pci_path=str(tmp_path / "pci"))
+    assert gather.read_fabric_manager(select(tmp_path, nvml))["running"] is running
+
+
+def test_read_kubelet_reads_its_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["/usr/bin/kubelet", "--root-dir=/data/kubelet", "--hostname-override", "node-7"]
+    monkeypatch.setattr(gather_services.kubelet, "list_processes", lambda: [words])
+    found = gather.read_kubelet(select(tmp_path))
+    assert (found["plugin_folder"], found["node_name"]) == ("/var/lib/kubelet/device-plugins", "node-7")
 
 
 def test_read_cdi_finds_missing_files_and_versions(tmp_path: Path) -> None:

@@ -69,6 +69,15 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     ),
     ("hw.recovery", {"n/nvml/gpus/1/recovery_action": "node_reboot"}),
     ("hw.fabric", {"n/nvml/gpus/0/fabric/state": "in_progress", "n/nvml/gpus/1/fabric/state": "in_progress"}),
+    ("hw.fabric", {"n/nvml/gpus/0/fabric/status": 15}),
+    (
+        "hw.fabric",  # of a machine whose GPUs report no fabric
+        {
+            "n/nvml/gpus/0/fabric": None,
+            "n/nvml/gpus/1/fabric": None,
+            "n/fabric_manager": {"running": False, "unit": "inactive"},
+        },
+    ),
     ("kernel.conflict", {**NO_DRIVER, "n/nvml/driver/nouveau_loaded": True}),
     ("kernel.conflict", {**NO_DRIVER, "n/pci/0/driver": "vfio-pci", "n/pci/1/driver": "vfio-pci"}),
     (
@@ -122,7 +131,19 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("kernel.sxid", {"n/log/lines": {"sxid": ["nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30"]}}),
     (
         "kernel.dstate",
-        {"n/blocked": [{"pid": "42", "command": "nvidia-smi"}], "n/nvml/error": ERROR, "n/container_cli": None},
+        {
+            "n/blocked": [{"pid": "42", "command": "nvidia-smi"}],
+            "n/nvml/error": ERROR,
+            "n/nvml/source": "pci",
+            "n/container_cli": None,
+        },
+    ),
+    (
+        "kernel.dstate",
+        {
+            "n/blocked": [{"pid": "42", "command": "python"}],
+            "n/log/lines": {"hung": ["INFO: task python:42 blocked for more than 120 seconds."]},
+        },
     ),
     ("kernel.nodes", {"n/devices/files": [{"name": "nvidiactl", "major": 195}, {"name": "nvidia0", "major": 195}]}),
     ("kernel.nodes", {"n/devices/files/3/major": 507, "c/smoke_tests/0": {"node": "gpu1", "passed": False}}),
@@ -187,7 +208,7 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     (
         "kl.socket",
         {
-            "n/kubelet/plugin_folder": "/data/kubelet/device-plugins",
+            "c/nodes/gpu1/plugin_folders": ["/data/kubelet/device-plugins"],
             "c/nodes/gpu1/capacity": {},
             "c/nodes/gpu1/allocatable": {},
         },
@@ -265,6 +286,13 @@ WARNINGS: list[tuple[str, dict[str, Any]]] = [
     ("hw.mig_pending", {"n/nvml/gpus/0/mig_mode_pending": "enabled"}),
     ("hw.mig_pending", {"n/nvml/gpus/0/ecc/mode_pending": "disabled"}),
     ("kernel.mismatch", {"n/nvml/driver/installed_module_version": "580.82.07"}),
+    (
+        "kernel.dstate",
+        {
+            "n/blocked": [{"pid": "42", "command": "python"}],
+            "n/log/lines": {"hung": ["INFO: task nfsd:7 blocked for more than 120 seconds."]},
+        },
+    ),
     ("kernel.xid", {"n/log/xids": [{"xid": 119, "pci_address": "0000:3b:00.0"}]}),
     ("kernel.xid", {"n/log/xids": [{"xid": 999, "pci_address": "0000:3b:00.0"}]}),
     ("kernel.nodes", {"n/devices/files/3": {"name": "nvidia-caps", "major": 500}}),
@@ -303,6 +331,7 @@ WARNINGS: list[tuple[str, dict[str, Any]]] = [
             ]
         },
     ),
+    ("sc.other", {"c/pending": [{"name": "default/job", "kind": "other", "message": "1 Insufficient cpu"}]}),
     ("sc.quota", {"c/events/quota": ["default/job: exceeded quota: gpus"]}),
     ("pod.bypass", {"c/bypassing": ["default/miner"]}),
 ]
@@ -346,6 +375,30 @@ def test_judge_of_lesser_fault_warns(expected: str, fault: dict[str, Any]) -> No
     report = examine(fault)
     assert (select(report, "fail"), select(report, "warn")) == ([], [expected])
     assert (report["status"], report["exit_code"]) == ("warn", 0)
+
+
+@pytest.mark.parametrize(
+    ("active", "nvswitches", "names"),
+    [
+        ([4, 4, 0], 0, []),
+        ([4, 2, 0], 0, ["GPU 1"]),
+        ([0, 0, 0], 0, []),
+        ([18, 18, 0], 4, ["GPU 2"]),
+    ],
+)
+def test_judge_of_nvlinks_compares_gpus_that_are_joined(active: list[int], nvswitches: int, names: list[str]) -> None:
+    host, cluster = build()
+    links = [[{"link": link, "active": link < count} for link in range(18)] for count in active]
+    host["nvml"]["gpus"] = [{"index": place, "nvlinks": each} for place, each in enumerate(links)]
+    host["nvml"]["nvswitches"] = nvswitches
+    report = judge([host], cluster, select_checks(["hw.nvlink"]))
+    assert [text.partition(" has ")[0] for each in report["causes"] for text in each["details"]] == names
+
+
+def test_judge_of_machine_without_fabric_reports_passes_by_its_fabric_manager() -> None:
+    healthy = {"n/nvml/gpus/0/fabric": None, "n/nvml/gpus/1/fabric": None}
+    assert "hw.fabric" in examine(healthy)["hosts"][0]["passed"]
+    assert "hw.fabric" in select(examine({**healthy, "n/fabric_manager": {}}), "unknown")
 
 
 def test_judge_of_failed_need_names_it() -> None:
@@ -490,7 +543,19 @@ def test_judge_bounds_and_escapes_texts_of_nodes() -> None:
 def test_judge_masks_credentials() -> None:
     host, cluster = build()
     host["runtime"]["error"] = "cannot pull from https://me:hunter22@registry.invalid/x"
-    assert "hunter22" not in str(judge([host], cluster))
+    lost = {"host": "gpu2", "node": "gpu2", "unreachable": "proxy https://me:hunter22@proxy.invalid/ refused"}
+    report = judge([host, lost], cluster, errors=["https://me:hunter22@api.invalid/ is not reachable"])
+    assert len(report["errors"]) == 2
+    assert "hunter22" not in str(report)
+
+
+@pytest.mark.parametrize(("pods", "verdicts"), [(["uid-1"], []), (["uid-1", "uid-gone"], ["kl.checkpoint"])])
+def test_judge_of_failed_allocation_requires_devices_of_pods_that_are_gone(
+    pods: list[str], verdicts: list[str]
+) -> None:
+    event = "default/job: Allocate failed due to requested number of devices unavailable"
+    fault = {"c/nodes/gpu1/events": {"allocation": [event]}, "n/kubelet/checkpoint/pods": pods}
+    assert select(examine(fault), "fail") == verdicts
 
 
 def test_checks_need_known_checks_without_a_circle() -> None:
@@ -513,6 +578,7 @@ def test_select_checks_takes_ids_and_layers() -> None:
     assert {check.id for check in select_checks(["hw.ecc", "scheduler"], ["sc.free"])} == {
         "hw.ecc",
         "sc.taint",
+        "sc.other",
         "sc.quota",
         "sc.extender",
     }

@@ -68,6 +68,7 @@ SYMPTOMS = [
     ("No devices found. Waiting indefinitely.", ["pl.log"]),
     ("0/3 nodes are available: 3 Insufficient nvidia.com/gpu.", ["sc.free", "pl.count"]),
     ("Warning  UnexpectedAdmissionError  GetPreferredAllocation rpc failed with error", ["pl.preferred"]),
+    ("0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.", ["sc.other"]),
     ("0/3 nodes are available: 3 node(s) had untolerated taint {nvidia.com/gpu: present}", ["sc.taint"]),
     ('pods "a" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=1', ["sc.quota"]),
     ('Post "http://10.96.0.9:32766/gpushare-scheduler/filter": dial tcp: connect: connection refused', ["sc.extender"]),

@@ -111,9 +111,17 @@ def test_products_of_a_node_share_what_is_held() -> None:
 
 def test_node_without_known_gpus_has_no_idle_hours() -> None:
     usage = add_up(Segment(0, HOUR, State({}, [hold("a", "n1", 2)])), products={"n1": T4})
-    assert usage.sized == {"n1": False}
+    assert (usage.sized, usage.unsized) == ({}, {"n1": 1})
     assert get_hours(usage.nodes[("n1", T4)]) == {"allocated": 2, "unmeasured": 2}
     assert list(add_up(Segment(0, HOUR, State({}, [hold("a", "n9", 2)]))).nodes) == [("n9", "unknown")]
+
+
+def test_node_whose_gpus_are_known_for_a_part_has_hours_of_both() -> None:
+    held = [hold("a", "n1", 8)]
+    usage = add_up(
+        Segment(0, 12 * HOUR, State({"n1": {A100: 8}}, held)), Segment(12 * HOUR, 24 * HOUR, State({}, held))
+    )
+    assert (usage.sized, usage.unsized) == ({"n1": 12}, {"n1": 12})
 
 
 def test_resources_have_hours_of_units_and_of_gpus() -> None:

@@ -121,6 +121,26 @@ def test_unknown_values_are_none_and_noted() -> None:
     assert report(load={}, gpus={})["totals"]["idle_hours"] is None
 
 
+@pytest.mark.parametrize(
+    ("missing", "notes"),
+    [
+        (0, []),
+        (60, []),
+        (
+            DAY // 2,
+            ["The number of GPUs is not known of n1 for 12.0 hours"],
+        ),
+    ],
+)
+def test_node_whose_gpus_are_known_for_a_part_is_noted(missing: int, notes: list[str]) -> None:
+    held = [hold("team-a", "n1", 8)]
+    known, unknown = (State(gpus, held, {"n1": (8, 8)}) for gpus in ({"n1": {A100: 8}}, {}))
+    usage = integrate([Segment(0, DAY - missing, known), Segment(DAY - missing, DAY, unknown)], 0, DAY, {"n1": A100})
+    found = build_report(usage, Request("prometheus", 0, DAY, {}, "", {}))
+    assert found["totals"]["allocated_hours"] == 192
+    assert [note.partition(", so that")[0] for note in found["notes"]] == notes
+
+
 def test_report_without_hours_has_no_rows() -> None:
     found = report(seconds=0)
     assert pick(found, "namespaces", "nodes", "products", "resources") == [[], [], [], []]

@@ -66,6 +66,26 @@ def test_find_states_of_each_gpu(given: Any, codes: Any, rows: Any, states: str)
     assert fleet_map.find_states(given, codes, rows) == [letters[letter] for letter in states]
 
 
+@pytest.mark.parametrize(
+    ("faults", "states"),
+    [
+        ([], "uf??"),
+        (["GPU 1 at 0000:01:00.0 has 2 uncorrectable memory errors"], "us??"),
+        (["Xid 79 of the GPU at 0000:00:00.0; r", "GPU 2 at 0000:02:00.0 has no spare rows"], "sfs?"),
+        (["GPU 1 has 2 uncorrectable memory errors"], "ssss"),
+        (["the NVSwitch fabric of GPU 9 at 0000:09:00.0 is in progress"], "ssss"),
+    ],
+)
+def test_find_states_of_faults_draws_the_named_gpus(faults: list[str], states: str) -> None:
+    given = node(4)
+    for place, gpu in enumerate(given["gpus"]["devices"]):
+        gpu["pci_address"] = f"0000:0{place}:00.0"
+    rows = [resource("n", 10, 20, "GiB", gpus=indexed((0, 10), (1, 0)))]
+    found = fleet_map.find_states(given, ["hw.ecc"], rows, faults)
+    letters = {"free": "f", "used": "u", "shared": "h", "sick": "s", "unknown": "?"}
+    assert "".join(letters[state] for state in found) == states
+
+
 def test_cells_of_one_state_are_one_path() -> None:
     assert fleet_map.draw_cells(["free", "sick", "free"]) == [
         ("free", "M2 2h12v12h-12zM34 2h12v12h-12z"),

@@ -12,8 +12,10 @@ from fakes.gpushare import share_node, share_pod
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import allocate
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import read_dump
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report import node_rows, page, shares, versions
+from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import build_report
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._report.fleet import (
     A100,
+    cards,
     make_allocation,
     make_cost,
     make_earlier,
@@ -22,6 +24,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._report.
     pod,
     resource,
 )
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._report.observations import cluster, host
 
 
 def problem(host: str, code: str, cause: str = "c", remedy: str = "r") -> dict[str, Any]:
@@ -230,6 +233,15 @@ def test_page_lists_the_changes_since_an_earlier_report() -> None:
     kinds = [change["kind"] for change in page.build_page(make_report(), earlier=make_earlier())["changes"]["entries"]]
     assert {"problem_new", "node_removed", "driver", "smoke_test"} <= set(kinds)
     assert page.build_page(make_report())["changes"] is None
+
+
+def test_gpu_with_memory_errors_is_sick_and_its_problem_comes_early() -> None:
+    broken = cards(2)
+    broken[1] = {**broken[1], "pci_address": "0000:af:00.0", "ecc": {"uncorrected_volatile": 3}}
+    report = build_report([host("gpu1", broken), host("gpu2", cards(1), toolkit={"usable": False})], cluster())
+    built = page.build_page(report)
+    assert [group["code"] for group in built["groups"]["entries"]] == ["hw.ecc", "toolkit"]
+    assert built["nodes"][0]["states"] == ["unknown", "sick"]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.health import HEALTH
+from ansible_collections.gpu.kubernetes.plugins.module_utils._report.fleet_map import FAULTS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report.page import SEVERITY
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report.texts import LANGUAGES, TEXTS, get_texts
 
@@ -49,6 +51,9 @@ def test_each_code_has_a_rank_and_a_text() -> None:
     codes = set(re.findall(r'(?:yield|(?<!get)\()\s*\(?\s*"([a-z_]+)",', CHECKS.read_text(encoding="utf-8")))
     assert {"gpu_lost", "drift", "unreachable", "runtime_class", "api"} <= codes
     assert codes - set(SEVERITY) == set()
+    # These only warn.
+    assert set(HEALTH) - {"hw.pci_link", "hw.mig_pending"} == FAULTS
+    assert set(SEVERITY) >= FAULTS
     assert {f"code_{code}" for code in SEVERITY} == {key for key in TEXTS if key.startswith("code_")}
 
 
