@@ -114,10 +114,17 @@ from ansible.module_utils.basic import AnsibleModule
 names = ("group", "system", "home", "create_home", "shell")
 module = AnsibleModule({{"name": {{}}, "state": {{"default": "present"}}, **dict.fromkeys(names, {{}})}}, supports_check_mode=True)
 file = pathlib.Path({folder!r}, {database!r}, module.params["name"])
-changes = file.exists() is (module.params["state"] == "absent")
+absent, group = module.params["state"] == "absent", module.params["group"] or ""
+changes = file.exists() if absent else not file.exists() or file.read_text() != group
 if changes and not module.check_mode:
     file.parent.mkdir(exist_ok=True)
-    file.unlink() if module.params["state"] == "absent" else file.touch()
+    if not absent:
+        file.write_text(group)
+    else:
+        # As userdel does with the primary group of the user's name.
+        if file.read_text() == file.name:
+            (file.parent.parent / "group" / file.name).unlink(missing_ok=True)
+        file.unlink()
 module.exit_json(changed=changes)
 """
 REPLACED = ("apt", "package_facts", "getent", "user", "group")

@@ -60,6 +60,12 @@ FIELDS: tuple[tuple[str, str, str, str], ...] = (
         "Uncorrected ECC errors since the driver was loaded.",
     ),
     (
+        "DCGM_FI_DEV_THRESHOLD_SRM",
+        "DCGM_FI_DEV_SRAM_EXCEEDED",
+        "gauge",
+        "Whether uncorrected SRAM errors exceed the threshold.",
+    ),
+    (
         "DCGM_FI_DEV_ROW_REMAP_FAILURE",
         "DCGM_FI_DEV_ROW_REMAP_FAILED",
         "gauge",

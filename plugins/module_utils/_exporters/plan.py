@@ -33,7 +33,10 @@ def plan_exporter(params: Facts, host: Facts, cluster: Facts) -> dict[str, Any]:
     """
     exporter = get_exporter(params["provider"])
     port = int(params["port"]) or exporter.port
-    address = params["address"] or cluster.get("address") or host["address"]
+    internal = cluster.get("address") or host["address"]
+    listen = params["address"] if params["method"] != DAEMON_SET and params["address"] else internal
+    # Where others reach the exporter.
+    address = internal if listen in ANY else listen
     plan: dict[str, Any] = {
         "problems": [],
         "notice": "",
@@ -41,7 +44,7 @@ def plan_exporter(params: Facts, host: Facts, cluster: Facts) -> dict[str, Any]:
         "replaces": False,
         "in_cluster": "",
         "target": {},
-        **_describe(exporter, params, host, port, address),
+        **_describe(exporter, params, host, port, listen),
     }
     if params["state"] == "absent":
         return {**plan, "in_cluster": "absent" if params["method"] == DAEMON_SET else ""}
@@ -197,11 +200,12 @@ def _describe(exporter: Exporter, params: Facts, host: Facts, port: int, address
     """Return what the tasks need of the exporter."""
     version = params["version"] or exporter.version
     generation = collectors.parse_generation(version) or (0, 0)
-    lines = [*(collectors.list_fields(generation) if exporter.name == "dcgm_exporter" else []), *params["collectors"]]
+    lines = [*collectors.list_fields(generation), *params["collectors"]] if exporter.name == "dcgm_exporter" else []
     return {
         "version": version,
         "port": port,
-        "url": params["url"] or _format_archive(exporter, version, host["architecture"]),
+        # Not that of the user, since output shows the plan.
+        "url": "" if params["url"] else _format_archive(exporter, version, host["architecture"]),
         "sha256": str(params["sha256"].get(host["architecture"], "")),
         "package": exporter.package,
         "registry": exporter.registry,
@@ -216,7 +220,9 @@ def _describe(exporter: Exporter, params: Facts, host: Facts, port: int, address
 
 def build_arguments(exporter: Exporter, params: Facts, port: int, address: str) -> list[str]:
     """Return the command line of the exporter. A pod reads the address of its node from the environment."""
-    place = format_address(address, port) if params["method"] != DAEMON_SET else f"$(NODE_IP):{port}"
+    place = format_address(address, port)
+    if params["method"] == DAEMON_SET:
+        place = f"[$(NODE_IP)]:{port}" if ":" in address else f"$(NODE_IP):{port}"
     web, extra = params["web_config"], [str(argument) for argument in params["arguments"]]
     if exporter.name == "dcgm_exporter":
         found = ["-a", place, "-f", "/etc/gpu-exporter/collectors.csv", "-c", str(int(params["interval"]) * 1000)]

@@ -102,13 +102,15 @@ def test_service_has_tls_and_users_and_no_secret_is_shown(apply, machine, port, 
         "gpu_exporter_tls_certificate": certificate,
         "gpu_exporter_tls_key": key,
         "gpu_exporter_basic_auth_users": {"prometheus": HASH},
+        "gpu_exporter_url": f"file://mirror-user:mirror-word@{machine.archive}",
     }
     before = machine.read_tree()
     machine.hide(variables)
     for more in (["--check"], []):
-        code, [(changes, found)], output = apply({}, options=[*more, *VERBOSE])
+        code, [(changes, found)], output = apply({"gpu_exporter_src": ""}, options=[*more, *VERBOSE])
         assert (code, changes > 0, found["scheme"]) == (0, True, "https"), output
-        assert [secret for secret in (HASH, key.splitlines()[1]) if secret in output] == []
+        secrets = (HASH, key.splitlines()[1], "mirror-user", "mirror-word")
+        assert [secret for secret in secrets if secret in output] == []
     folder = machine.folder / "etc" / "gpu-kubernetes" / "gpu_exporter"
     modes = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
     assert modes == dict.fromkeys(("web.yml", "tls.crt", "tls.key"), 0o640)
@@ -154,8 +156,15 @@ def test_service_of_an_own_user_waits_for_the_driver(apply, machine):
     assert (code, changes > 0, again, machine.read_log()) == (0, True, 0, [f"enable {UNIT}"]), output
     assert "WAITS: Host node: the NVIDIA driver is not loaded" in output
     assert machine.list_accounts() == ["group/exporter", "passwd/exporter"]
-    code, _removed, output = apply({**user, **ABSENT})
-    assert (code, machine.list_accounts(), machine.read_tree()) == (0, [], before), output
+    # The group of the second user is older. The undo without their names removes both.
+    (machine.folder / "group" / "second").write_text("")
+    code, _found, output = apply({"gpu_exporter_user": "second"})
+    assert (code, machine.list_accounts()) == (
+        0,
+        ["group/exporter", "group/second", "passwd/exporter", "passwd/second"],
+    ), output
+    code, _removed, output = apply(ABSENT)
+    assert (code, machine.list_accounts(), machine.read_tree()) == (0, ["group/second"], before), output
 
 
 def test_package_takes_the_place_of_the_archive_and_is_removed(apply, machine, port, tmp_path):
@@ -173,16 +182,19 @@ def test_package_takes_the_place_of_the_archive_and_is_removed(apply, machine, p
     drop_in = (machine.folder / "units" / f"{UNIT}.d" / "gpu-kubernetes.conf").read_text()
     assert ("\nExecStart=\nExecStart=" in drop_in, "[Install]" in drop_in) == (True, False)
     assert not (machine.folder / "usr" / "lib").exists()
-    code, [(changes, _found), _removed], output = apply(package, {**package, **ABSENT})
+    # The undo of a provider without a package removes that of the former one.
+    other = {"gpu_exporter_provider": "amd_device_metrics_exporter"}
+    code, [(changes, _found), _removed], output = apply(package, {**package, **ABSENT, **other})
     assert (code, changes, machine.read_tree()) == (0, 0, before), output
 
 
 def test_wrong_checksum_is_refused_before_installation(apply, machine):
     before = machine.read_tree()
-    code, found, output = apply({"gpu_exporter_sha256": {os.uname().machine: "0" * 64}})
+    wrong = {"gpu_exporter_sha256": {os.uname().machine: "0" * 64}, "gpu_exporter_user": "exporter"}
+    code, found, output = apply(wrong)
     assert (code != 0, found, machine.read_log()) == (True, [], []), output
     assert f"has the SHA-256 checksum {machine.sha256} and not {'0' * 64}, and is not installed" in output
-    assert {name: value for name, value in machine.read_tree().items() if name != "state"} == before
+    assert (machine.read_tree(), (machine.folder / "state").exists(), machine.list_accounts()) == (before, False, [])
 
 
 def test_exporter_that_does_not_answer_fails_with_its_log(apply, machine):

@@ -10,6 +10,7 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._exporters.plan import find_groups, plan_exporter
 
+ANY = "0.0.0.0"  # noqa: S104 - compared, not bound
 CHECKSUM = "a" * 64
 HASH = "$2y$10$" + "a" * 53
 PARAMS: dict[str, Any] = {
@@ -78,6 +79,15 @@ def plan(params: dict[str, Any] | None = None, cluster: dict[str, Any] | None = 
         ({}, {}, {}, ("archive", "", False, "192.0.2.9:9835")),
         ({}, {"address": "10.0.0.11", "exporters": []}, {}, ("archive", "", False, "10.0.0.11:9835")),
         ({"address": "fd00::1", "port": 9999}, {"address": "10.0.0.11"}, {}, ("archive", "", False, "[fd00::1]:9999")),
+        # Nobody reaches 0.0.0.0, and pods listen on the address of their node.
+        ({"address": ANY}, {"address": "10.0.0.11"}, {}, ("archive", "", False, "10.0.0.11:9835")),
+        ({"address": "::"}, {}, {"address": "fd00::9"}, ("archive", "", False, "[fd00::9]:9835")),
+        (
+            {**DAEMON_SET, "address": "127.0.0.1"},
+            {"address": "10.0.0.11"},
+            {},
+            ("", "present", False, "10.0.0.11:9835"),
+        ),
         ({}, {}, {"record": {"method": "archive"}, "unit_files": [UNIT]}, ("archive", "", False, "192.0.2.9:9835")),
         ({}, {}, {"record": {"method": "package"}}, ("archive", "", True, "192.0.2.9:9835")),
         (DAEMON_SET, {}, {}, ("", "present", False, "192.0.2.9:9835")),
@@ -228,6 +238,31 @@ def test_exporter_is_refused(params: Any, cluster: Any, host: Any, words: str) -
     assert "secret" not in problem.lower() or "Secret with web.yml" in problem
 
 
+@pytest.mark.parametrize(
+    ("params", "address", "expected"),
+    [
+        ({}, "fd00::9", "[fd00::9]:9835"),
+        ({"address": ANY}, "10.0.0.11", "0.0.0.0:9835"),
+        ({"address": "::"}, "10.0.0.11", "[::]:9835"),
+        (DAEMON_SET, "10.0.0.11", "$(NODE_IP):9835"),
+        ({**DAEMON_SET, "address": ANY}, "10.0.0.11", "$(NODE_IP):9835"),
+        (DAEMON_SET, "fd00::9", "[$(NODE_IP)]:9835"),
+    ],
+)
+def test_exporter_listens_on_its_address(params: Any, address: str, expected: str) -> None:
+    assert plan(params, {"address": address})["arguments"][0] == f"--web.listen-address={expected}"
+
+
+def test_listener_on_all_addresses_is_reached_at_the_node() -> None:
+    found = plan({"address": ANY}, {"address": "10.0.0.11"}, listeners=[listen("nvidia_gpu_exporter", unit="x")])
+    assert found["target"]["address"] == "10.0.0.11:9835"
+
+
+def test_plan_has_no_url_of_the_user() -> None:
+    assert "word" not in str(plan({"url": "https://mirror:word@192.0.2.1/x.tar.gz"}))
+    assert plan()["url"].endswith("/v2.0.0/nvidia_gpu_exporter_2.0.0_linux_x86_64.tar.gz")
+
+
 def test_arguments_of_each_provider() -> None:
     assert plan({"web_config": "/etc/w.yml", "arguments": ["--log.level=warn"]})["arguments"] == [
         "--web.listen-address=192.0.2.9:9835",
@@ -253,6 +288,8 @@ def test_profiling_fields_are_recognized() -> None:
     found = [plan({**DCGM, "collectors": lines}) for lines in ([], [line])]
     assert [each["profiling"] for each in found] == [False, True]
     assert found[1]["collectors"] == f"{found[0]['collectors']}{line}\n"
+    other = plan({**DAEMON_SET, "collectors": [line]})
+    assert (other["profiling"], other["collectors"]) == (False, "")
 
 
 @pytest.mark.parametrize(
