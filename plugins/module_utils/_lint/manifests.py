@@ -14,6 +14,14 @@ from .walker import DEEPEST, escape
 YAML_MISSING = ""
 try:
     import yaml
+
+    class _Constructor(yaml.constructor.SafeConstructor):
+        """PyYAML's own does not know the type of a plain ``=``."""
+
+    _Constructor.yaml_constructors = {
+        **yaml.constructor.SafeConstructor.yaml_constructors,
+        "tag:yaml.org,2002:value": yaml.constructor.SafeConstructor.construct_yaml_str,
+    }
 except ImportError:  # on a node; the linter runs on the controller, which has PyYAML with Ansible
     YAML_MISSING = "PyYAML is missing; install it with: python3 -m pip install PyYAML"
 
@@ -68,7 +76,7 @@ def read_text(text: str, source: str) -> list[Document]:
         for node in yaml.compose_all(text, Loader=loader):
             lines: dict[str, int] = {}
             _mark(node, "", lines)
-            value = _make_constructor().construct_document(node)
+            value = _Constructor().construct_document(node)
             documents += _split(value, lines, source)
             if not isinstance(value, Mapping):
                 others.append(lines.get("", 1))
@@ -86,16 +94,6 @@ def read_text(text: str, source: str) -> list[Document]:
     if others and not documents:
         raise ReadError(f"{source}, line {others[0]}: a document is not a Kubernetes object, which is a mapping.")
     return documents
-
-
-def _make_constructor() -> Any:
-    """Return PyYAML's safe constructor, which does not know the type of a plain ``=`` by itself."""
-    constructor = yaml.constructor.SafeConstructor()
-    constructor.yaml_constructors = {
-        **constructor.yaml_constructors,
-        "tag:yaml.org,2002:value": yaml.constructor.SafeConstructor.construct_yaml_str,
-    }
-    return constructor
 
 
 def _mark(node: Any, pointer: str, lines: dict[str, int]) -> None:
