@@ -49,7 +49,7 @@ options:
     type: dict
     default: {}
   pods:
-    description: Exporters in pods, with C(namespace), C(labels), C(port) and C(exporter). Empty without them.
+    description: Exporters in pods, with C(namespace), C(labels), C(port) and C(exporter), and C(expected_gpus) if it is known. Empty without them.
     type: dict
     default: {}
   prometheuses:
@@ -62,7 +62,8 @@ options:
 RETURN = r"""
 _value:
   description:
-    - C(owned), the objects to apply or to remove, and C(unselected), a sentence for each object that no Prometheus selects.
+    - C(owned), the objects to apply or to remove, C(stale), those of former targets and pods to remove where the others are applied, and C(unselected), a
+      sentence for each object that no Prometheus selects.
   type: dict
 """
 
@@ -78,6 +79,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring.objects
     build_objects,
     build_scrape_config,
     find_unselected,
+    name_pod_monitor,
 )
 
 
@@ -99,21 +101,23 @@ def prometheus_objects(
             [targets, labels or {}, alerts or {}, options or {}, pods or {}], "a variable of gpu_prometheus"
         )
         shared = build_objects(str(namespace), plain[1], plain[2], str(runbook_url), plain[4])
-        hosts = [
-            build_scrape_config(host, target, str(namespace), plain[1], plain[3])
+        configs = {
+            host: build_scrape_config(host, target, str(namespace), plain[1], plain[3])
             for host, target in plain[0].items()
-            if target or state == "absent"
-        ]
+        }
+        hosts = [config for host, config in configs.items() if plain[0][host] or state == "absent"]
+        unused = [] if plain[4] else [name_pod_monitor(str(namespace))]
+        stale = [*unused, *(config for config in configs.values() if config not in hosts)]
         own = {item["metadata"]["name"] for item in hosts}
         is_needed = state == "present" or all(item["metadata"]["name"] in own for item in existing)
-        owned = [*(shared if is_needed else []), *hosts]
+        owned = [*([*shared, *(unused if state == "absent" else [])] if is_needed else []), *hosts]
         unselected = find_unselected(owned, prometheuses) if prometheuses else []
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise AnsibleFilterError(f"prometheus_objects cannot read its input ({error!r}).") from error
     except ConfigError as error:
         raise AnsibleFilterError(str(error)) from error
     # The texts have placeholders of Prometheus, which look like Jinja.
-    found: dict[str, Any] = wrap_var({"owned": owned, "unselected": unselected})
+    found: dict[str, Any] = wrap_var({"owned": owned, "stale": stale, "unselected": unselected})
     return found
 
 

@@ -14,7 +14,7 @@ Series = tuple[str, str]
 #: The identity of one GPU, as each exporter writes it, and as it is normalised.
 SMI = 'node="n1",uuid="aa"'
 DCGM = 'node="n1",UUID="GPU-aa",gpu="0",Hostname="n1"'
-AMD = 'node="n1",gpu_uuid="bb",gpu_id="0",card_series="MI300X"'
+AMD = 'node="n1",serial_number="bb",gpu_id="0",card_model="MI300X"'
 INTEL = 'node="n1",pci_bdf="0000:3b:00.0"'
 NVIDIA = {"node": "n1", "gpu_uuid": "GPU-aa"}
 OTHERS = {"amd": {"node": "n1", "gpu_uuid": "bb"}, "intel": {"node": "n1", "gpu_uuid": "0000:3b:00.0"}}
@@ -159,8 +159,8 @@ def _pod(name: str, node: str, values: str = "1+0x70", scheduler: str = "a") -> 
     return f"kube_pod_resource_request{{{labels}}}", values
 
 
-def _node(kind: str, value: int) -> Series:
-    return f'kube_node_status_{kind}{{node="n1",resource="nvidia_com_gpu",unit="integer"}}', f"{value}+0x70"
+def _node(kind: str, value: int, resource: str = "nvidia_com_gpu") -> Series:
+    return f'kube_node_status_{kind}{{node="n1",resource="{resource}",unit="integer"}}', f"{value}+0x70"
 
 
 def _xid(xid: int, remedy: str) -> dict[str, str]:
@@ -199,6 +199,11 @@ CASES: tuple[Case, ...] = (
     Case("GpuMissing", (UP, _FIRST, _SECOND)),
     Case("GpuMissing", (DOWN,)),
     Case("GpuMissing", (UP, ('nvidia_smi_last_collect_success{node="n1"}', "0+0x70"))),
+    # A second target of the same exporter has no number.
+    Case(
+        "GpuMissing",
+        (UP, _FIRST, _SECOND, *((name.replace(',gpu_expected="2"', ""), of) for name, of in (_FIRST, _SECOND))),
+    ),
     # The targets of others have no number.
     Case(
         "GpuMissing",
@@ -209,6 +214,8 @@ CASES: tuple[Case, ...] = (
     Case("GpuXid", (smi("xid_last_timestamp_seconds", 700, ',xid="74"'),), (_xid(74, "inspect"),)),
     Case("GpuXid", (dcgm("DCGM_EXP_XID_ERRORS_COUNT", 2, ',xid="63"'),), (_xid(63, "reset_when_idle"),)),
     Case("GpuXid", (dcgm("DCGM_EXP_XID_ERRORS_COUNT", 1, ',xid="170"'),), (_xid(170, "unknown"),)),
+    # Not in the table: a number of a later driver.
+    Case("GpuXid", (dcgm("DCGM_EXP_XID_ERRORS_COUNT", 1, ',xid="999"'),), (_xid(999, "unknown"),)),
     # Older than the window; a counter that does not grow; an error of a program.
     Case("GpuXid", (smi("xid_last_timestamp_seconds", 300, ',xid="79"'),)),
     Case("GpuXid", (dcgm("DCGM_EXP_XID_ERRORS_TOTAL", 3, ',xid="79"'),)),
@@ -246,6 +253,19 @@ CASES: tuple[Case, ...] = (
         "GpuPluginAbsent", (_FIRST, _node("allocatable", 0), ('kube_node_info{node="n1"}', "1+0x70")), ({"node": "n1"},)
     ),
     Case("GpuPluginAbsent", (_FIRST, _node("allocatable", 2), ('kube_node_info{node="n1"}', "1+0x70"))),
+    Case(
+        "GpuPluginAbsent",
+        (_FIRST, _node("allocatable", 2, "nvidia_com_a100"), ('kube_node_info{node="n1"}', "1+0x70")),
+    ),
+    Case(
+        "GpuPluginAbsent",
+        (_FIRST, _node("allocatable", 2, "volcano_sh_vgpu_number"), ('kube_node_info{node="n1"}', "1+0x70")),
+    ),
+    Case(
+        "GpuPluginAbsent",
+        (_FIRST, _node("allocatable", 2, "nvidia_com_hostdev"), ('kube_node_info{node="n1"}', "1+0x70")),
+        ({"node": "n1"},),
+    ),
     # A machine that is not in the cluster.
     Case("GpuPluginAbsent", (_FIRST,)),
     Case("GpuPodPending", (_pod("p", ""),), ({"namespace": "ml", "pod": "p", "resource": "nvidia.com/gpu"},)),
@@ -292,6 +312,25 @@ RECORDED: tuple[Recorded, ...] = (
         {**_P, "resource": "nvidia.com/gpu"},
         2,
     ),
+    # Without honor_labels, namespace and pod are those of kube-scheduler.
+    Recorded(
+        "gpu:requested:by_pod",
+        (
+            (
+                'kube_pod_resource_request{namespace="kube-system",pod="s",exported_namespace="ml",exported_pod="p",node="n1",resource="nvidia.com/gpu"}',
+                "2+0x70",
+            ),
+        ),
+        {**_P, "resource": "nvidia.com/gpu"},
+        2,
+    ),
+    Recorded("gpu:requested:by_pod", (_ksm("c", 1, "nvidia_com_a100"),), {**_P, "resource": "nvidia.com/a100"}, 1),
+    Recorded(
+        "gpu:requested:by_pod",
+        (_ksm("c", 1, "volcano_sh_vgpu_number"),),
+        {**_P, "resource": "volcano.sh/vgpu-number"},
+        1,
+    ),
     Recorded("gpu:requested:by_pod", (_ksm("c", 2), _ksm("d", 1)), {**_P, "resource": "nvidia.com/gpu"}, 3),
     Recorded(
         "gpu:requested:by_pod", (_ksm("c", 4, "aliyun_com_gpu_mem"),), {**_P, "resource": "aliyun.com/gpu-mem"}, 4
@@ -329,6 +368,7 @@ MUTANTS: tuple[tuple[str, str, str], ...] = (
     ("DCGM_EXP_XID_ERRORS_COUNT > 0", "DCGM_FI_DEV_XID_ERRORS > 0", "GpuXid"),
     ("absent(up", "count(up", "GpuExporterAbsent"),
     (' or max by (node, gpu_expected) (up{job=\\"gpu\\", gpu_expected!=\\"\\"} == 1) * 0', "", "GpuMissing"),
+    (" (group by (node, gpu_uuid) (gpu:present))", " (gpu:present)", "GpuMissing"),
     ('gpu:requested:by_pod{node=\\"\\"} > 0', "gpu:requested:by_pod > 0", "GpuPodPending"),
     ("gpu:pcie_link_width:ratio < 1", "gpu:pcie_link_width:ratio < 0.5", "GpuPcieLinkNarrow"),
     (" and on (node) gpu:node:in_cluster", "", "GpuPluginAbsent"),

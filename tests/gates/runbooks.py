@@ -74,7 +74,12 @@ def _xids() -> Iterator[str]:
     yield ""
     head = ("Label ``remedy``", "Xids", "Cause", "Remedy")
     rows = (
-        (f"``{each.name}``", ", ".join(map(str, each.xids)), f"{each.cause}.", each.remedy)
+        (
+            f"``{each.name}``",
+            "all others" if xid.is_rest(each) else ", ".join(map(str, each.xids)),
+            f"{each.cause}.",
+            each.remedy,
+        )
         for each in xid.BUCKETS
         if each.severity
     )

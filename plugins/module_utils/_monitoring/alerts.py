@@ -15,6 +15,8 @@ SEVERITIES = ("critical", "warning", "info")
 #: Placeholders of Prometheus in the texts.
 _GPU = "GPU {{ $labels.gpu_uuid }} of node {{ $labels.node }}"
 _NODE = "Node {{ $labels.node }}"
+#: How many GPUs the node has. Two targets may report the same GPU.
+_COUNT = "count by (node) (group by (node, gpu_uuid) (gpu:present))"
 _RESET = (
     "Drain the node and reset the GPU with nvidia-smi --gpu-reset, then restart the device plugin's pod on the node."
 )
@@ -38,7 +40,7 @@ def _xid_alerts() -> tuple[Alert, ...]:
     return tuple(
         Alert(
             "GpuXid",
-            f"gpu:xid:recent{{xid=~{xid.build_selector(bucket)}}}",
+            f"gpu:xid:recent{{{xid.build_selector(bucket)}}}",
             "0s",
             bucket.severity,
             f"{_GPU}: Xid {{{{ $labels.xid }}}}",
@@ -90,9 +92,9 @@ _EXPORTERS: tuple[Alert, ...] = (
     ),
     Alert(
         "GpuMissing",
-        '(count by (node, gpu_expected) (gpu:present{gpu_expected!=""})'
+        '(count by (node, gpu_expected) (group by (node, gpu_uuid, gpu_expected) (gpu:present{gpu_expected!=""}))'
         f' or max by (node, gpu_expected) (up{{job="{JOB}", gpu_expected!=""}} == 1) * 0)'
-        ' unless on (node, gpu_expected) count_values by (node) ("gpu_expected", count by (node) (gpu:present))'
+        f' unless on (node, gpu_expected) count_values by (node) ("gpu_expected", {_COUNT})'
         # GpuCollectionFailing reports a node of which no GPU can be read.
         " unless on (node) gpu:collection:success == 0",
         "5m",
@@ -200,7 +202,7 @@ _CLUSTER: tuple[Alert, ...] = (
     ),
     Alert(
         "GpuPluginAbsent",
-        "count by (node) (gpu:present) unless on (node) (sum by (node) (gpu:allocatable:by_node) > 0) and on (node) gpu:node:in_cluster",
+        f"{_COUNT} unless on (node) (sum by (node) (gpu:allocatable:by_node) > 0) and on (node) gpu:node:in_cluster",
         "15m",
         "critical",
         f"{_NODE} has {{{{ $value }}}} GPUs, and none is allocatable",

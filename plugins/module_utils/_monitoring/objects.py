@@ -18,7 +18,6 @@ NAME = "gpu-kubernetes"
 #: Of a ScrapeConfig, to find those of all hosts.
 TARGET_LABEL = "gpu-kubernetes/target"
 _MANAGED = {"app.kubernetes.io/managed-by": "gpu.kubernetes", "app.kubernetes.io/name": "gpu-prometheus"}
-_NODE_GPUS = "__meta_kubernetes_node_label_nvidia_com_gpu_count"
 
 
 def build_objects(
@@ -28,7 +27,7 @@ def build_objects(
     runbook_url: str = "",
     pods: Mapping[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the PrometheusRule and, for exporters in pods, the PodMonitor: *pods* is {namespace, labels, port, exporter}. Raises ConfigError."""
+    """Return the PrometheusRule and, for exporters in pods, the PodMonitor: *pods* is {namespace, labels, port, exporter, [expected_gpus]}."""
     rules = _object("PrometheusRule", NAME, namespace, labels, {"groups": build_groups(alerts, runbook_url)})
     return [rules, *([_object("PodMonitor", NAME, namespace, labels, _pod_monitor(pods))] if pods else [])]
 
@@ -47,20 +46,24 @@ def build_scrape_config(
     return _object("ScrapeConfig", f"{NAME}-{name}", namespace, {**labels, TARGET_LABEL: "true"}, spec)
 
 
+def name_pod_monitor(namespace: str) -> dict[str, Any]:
+    """Return the PodMonitor without a specification, for its removal."""
+    return _object("PodMonitor", NAME, namespace, {}, {})
+
+
 def _pod_monitor(pods: Mapping[str, Any]) -> dict[str, Any]:
-    relabelings = [
+    relabelings: list[dict[str, Any]] = [
         {"targetLabel": "job", "replacement": JOB},
         {"targetLabel": "exporter", "replacement": pods["exporter"]},
         {"sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "node"},
-        # The number of GPUs, as the role gpu_node_labels and NVIDIA's feature discovery label the node.
-        {"sourceLabels": [_NODE_GPUS], "targetLabel": "gpu_expected"},
     ]
+    if pods.get("expected_gpus"):
+        relabelings.append({"targetLabel": "gpu_expected", "replacement": str(pods["expected_gpus"])})
     # The labels of a GPU's pod are the exporter's, not those of the exporter's own pod.
     endpoint = {"port": pods["port"], "honorLabels": True, "relabelings": relabelings}
     return {
         "namespaceSelector": {"matchNames": [pods["namespace"]]},
         "selector": {"matchLabels": dict(pods["labels"])},
-        "attachMetadata": {"node": True},
         "podMetricsEndpoints": [endpoint],
     }
 

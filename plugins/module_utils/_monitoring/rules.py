@@ -12,8 +12,6 @@ from .._config.errors import ConfigError
 from .alerts import ALERTS, NAMES, SEVERITIES, Alert
 from .series import CLUSTER_SERIES, GPU_SERIES, build_recording_rules
 
-#: The page with a section for each alert, of this release.
-RUNBOOK_URL = "https://example.com/gpu.kubernetes/docsite/guide_alerts.html"
 #: The names of the groups.
 GROUPS = ("gpu_series", "gpu_cluster_series", "gpu_alerts")
 
@@ -40,13 +38,12 @@ def check_overrides(overrides: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def build_groups(overrides: Mapping[str, Any] | None = None, runbook_url: str = "") -> list[dict[str, Any]]:
-    """Return the groups, with the alerts that are enabled. *runbook_url* is the page of the runbooks; empty for this release's. Raises ConfigError."""
+    """Return the groups, with the alerts that are enabled. *runbook_url* is the page of the runbooks; empty if there is none. Raises ConfigError."""
     replaced = check_overrides(overrides or {})
-    page = runbook_url or RUNBOOK_URL
     rules = (
         build_recording_rules(GPU_SERIES),
         build_recording_rules(CLUSTER_SERIES),
-        list(_build_alerts(ALERTS, replaced, page)),
+        list(_build_alerts(ALERTS, replaced, runbook_url)),
     )
     return [{"name": name, "rules": found} for name, found in zip(GROUPS, rules)]
 
@@ -67,7 +64,7 @@ def _build_alerts(
                 "summary": row.summary,
                 "description": row.cause,
                 "remedy": row.remedy,
-                "runbook_url": f"{page}#{row.name.lower()}",
+                **({"runbook_url": f"{page}#{row.name.lower()}"} if page else {}),
             },
         }
 

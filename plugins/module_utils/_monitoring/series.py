@@ -9,7 +9,7 @@ becomes the label ``gpu_uuid``. Names and units were compared with the exporters
 
 from __future__ import annotations
 
-from typing import Iterable, Mapping, NamedTuple
+from typing import Callable, Iterable, Mapping, NamedTuple
 
 from .._sharing.catalogue import STRATEGIES
 
@@ -31,7 +31,7 @@ EXPORTERS: Mapping[str, Exporter] = {
     "smi": Exporter("nvidia_gpu_exporter 1.x and 2.x", ("uuid", "GPU-$1"), "name"),
     "dcgm": Exporter("dcgm-exporter before 4.9", ("UUID", "$1"), "modelName"),
     "dcgm49": Exporter("dcgm-exporter 4.9 and newer", ("UUID", "$1"), "modelName"),
-    "amd": Exporter("AMD device-metrics-exporter", ("", ""), "card_series"),
+    "amd": Exporter("AMD device-metrics-exporter", ("serial_number", "$1"), "card_model"),
     "intel": Exporter("Intel xpumd", ("pci_bdf", "$1")),
 }
 
@@ -211,8 +211,20 @@ GPU_SERIES: tuple[Series, ...] = (
     ),
 )
 
+#: A device plugin may give its resource another name below nvidia.com.
 _PATTERNS = dict.fromkeys(
-    [*(each for row in STRATEGIES.values() for each in row.resources), "amd.com/gpu", "gpu.intel.com/*"]
+    [
+        *(each for row in STRATEGIES.values() for each in row.resources if not each.startswith("nvidia.com/")),
+        "nvidia.com/*",
+        "volcano.sh/vgpu-number",
+        "amd.com/gpu",
+        "gpu.intel.com/*",
+    ]
+)
+#: No GPUs: of NVIDIA's network operator, and what a pod of HAMi requests besides its GPUs.
+_OTHERS = (
+    *("nvidia.com/hostdev*", "nvidia.com/*rdma*", "nvidia.com/*sriov*", "nvidia.com/*nic*", "nvidia.com/mlnx*"),
+    *("nvidia.com/gpumem*", "nvidia.com/gpucores", "nvidia.com/priority"),
 )
 
 
@@ -222,6 +234,11 @@ def _regex(patterns: Iterable[str]) -> str:
     return f'"{"|".join(escaped)}"'
 
 
+def _select(write: Callable[[str], str]) -> str:
+    """Return the matchers of the resources of GPUs, with names as *write* writes them."""
+    return f"resource=~{_regex(map(write, _PATTERNS))}, resource!~{_regex(map(write, _OTHERS))}"
+
+
 def _mangle(name: str) -> str:
     """Return the name of a resource as kube-state-metrics writes it."""
     return name.translate(str.maketrans("./-", "___"))
@@ -229,17 +246,27 @@ def _mangle(name: str) -> str:
 
 def _restore_names(expression: str) -> str:
     """Return the series with the names of resources as Kubernetes has them, where kube-state-metrics replaces characters."""
-    counted = dict.fromkeys(name for row in STRATEGIES.values() for name in row.counted.values())
-    rows = [(_mangle(name), name) for name in {**_PATTERNS, **counted} if not set(name) & set("*?")]
+    known = dict.fromkeys(
+        [*_PATTERNS, *(name for row in STRATEGIES.values() for name in (*row.resources, *row.counted.values()))]
+    )
+    rows = [(_mangle(name), name) for name in known if not set(name) & set("*?")]
     rows.append(("nvidia_com_mig_([0-9]+g)_([0-9]+gb)", "nvidia.com/mig-$1.$2"))
+    rows.append(("nvidia_com_(.+)", "nvidia.com/$1"))
     for mangled, name in rows:
         expression = f'label_replace({expression}, "resource", "{name}", "resource", "{mangled}")'
     return expression
 
 
+def _restore_pods(expression: str) -> str:
+    """Return the series with the pods' names, where Prometheus kept those of kube-scheduler's own pod, without ``honor_labels``."""
+    for name in ("namespace", "pod"):
+        expression = f'label_replace({expression}, "{name}", "$1", "exported_{name}", "(.+)")'
+    return expression
+
+
 #: The resources by which pods get GPUs, as the API server, and as kube-state-metrics writes them.
-RESOURCES = _regex(_PATTERNS)
-_MANGLED = _regex(_mangle(name) for name in _PATTERNS)
+RESOURCES = _select(str)
+_MANGLED = _select(_mangle)
 _FINISHED = 'kube_pod_status_phase{phase=~"Succeeded|Failed"} == 1'
 _POD = ("namespace", "pod", "node", "resource")
 
@@ -250,11 +277,11 @@ CLUSTER_SERIES: tuple[Series, ...] = (
         "what each pod requests, in units of the resource; `node` is empty while the pod is pending",
         (
             # Each replica of kube-scheduler reports all pods.
-            ("", f"kube_pod_resource_request{{resource=~{RESOURCES}}}"),
+            ("", _restore_pods(f"kube_pod_resource_request{{{RESOURCES}}}")),
             (
                 "",
                 "sum by (namespace, pod, node, resource) (max by (namespace, pod, container, node, resource) ("
-                + _restore_names(f"kube_pod_container_resource_requests{{resource=~{_MANGLED}}}")
+                + _restore_names(f"kube_pod_container_resource_requests{{{_MANGLED}}}")
                 + f")) unless on (namespace, pod) ({_FINISHED})",
             ),
         ),
@@ -271,7 +298,7 @@ CLUSTER_SERIES: tuple[Series, ...] = (
         Series(
             f"gpu:{kind}:by_node",
             f"{kind} of the node, in units of the resource; needs kube-state-metrics",
-            (("", _restore_names(f"kube_node_status_{kind}{{resource=~{_MANGLED}}}")),),
+            (("", _restore_names(f"kube_node_status_{kind}{{{_MANGLED}}}")),),
             by=("node", "resource"),
         )
         for kind in ("capacity", "allocatable")

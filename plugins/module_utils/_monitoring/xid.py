@@ -9,9 +9,6 @@ from typing import NamedTuple
 
 from .._checks import xids
 
-#: The highest number that the table knows.
-LAST = max(xids.BUCKETS["unknown"].xids)
-
 
 class Bucket(NamedTuple):
     """Xids with the same remedy, and the severity of their alert; empty if there is no alert."""
@@ -65,11 +62,13 @@ BUCKETS: tuple[Bucket, ...] = (
 )
 
 
-def bucket_of(xid: int) -> Bucket | None:
-    """Return the bucket of the number; None if it has no remedy."""
-    return next((bucket for bucket in BUCKETS if xid in bucket.xids), None)
+def is_rest(bucket: Bucket) -> bool:
+    """Whether every number that no other bucket has belongs to the bucket, also those of later drivers."""
+    return xids.BUCKETS[bucket.name] is xids.BUCKETS["unknown"]
 
 
 def build_selector(bucket: Bucket) -> str:
-    """Return a regular expression of the numbers, in quotes, for a label of PromQL."""
-    return f'"{"|".join(map(str, bucket.xids))}"'
+    """Return the matcher of the numbers for the label ``xid`` of PromQL."""
+    known = sorted(number for each in BUCKETS if not is_rest(each) for number in each.xids)
+    operator, numbers = ("!~", known) if is_rest(bucket) else ("=~", bucket.xids)
+    return f'xid{operator}"{"|".join(map(str, numbers))}"'

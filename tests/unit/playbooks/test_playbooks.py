@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 
@@ -242,3 +243,44 @@ def test_working_driver_of_others_is_not_managed(evaluate):
         "dict(groups.all | zip(groups.all | map('extract', hostvars, 'gpu_preflight_driver_managed')))",
     )
     assert managed == {name: expected for name, (*_host, expected) in DRIVERS.items()}
+
+
+@pytest.mark.parametrize(
+    ("playbook", "tags", "message"),
+    [
+        ("deploy_gpu_monitoring", "exporter,prometheus", "set gpu_prometheus_host to the host of Prometheus"),
+        ("deploy_gpu_monitoring", "dashboards", ""),
+        ("remove_gpu_monitoring", "dashboards,prometheus", ""),
+    ],
+)
+def test_monitoring_needs_what_the_inventory_declares_before_any_change(run, playbook, tags, message):
+    path = ROOT / "playbooks" / f"{playbook}.yml"
+    code, output = run(f"[gpu_nodes]\nnode {LOCAL}\n", path, "--tags", tags)
+    assert (code != 0, message in " ".join(output.split())) == (bool(message), True), output
+    assert "changed=0" in output
+    assert not message or "TASK [gpu.kubernetes.gpu_exporter" not in output
+
+
+GOOD, BAD = ({"examined": True, "checks": [{"verdict": verdict}]} for verdict in ("warn", "fail"))
+
+
+@pytest.mark.parametrize(
+    ("hosts", "is_cordoned"),
+    [
+        ([{"node": "n1", **GOOD}, {"node": "n2", **BAD}, {"node": "n3", **GOOD, "examined": False}], False),
+        ([{"node": "n1", **BAD}, {"node": "n2", **GOOD}], True),
+        ([{"node": "n1", "examined": False, "checks": []}], True),
+        ([{"node": "n2", **GOOD}], True),
+        (None, True),
+    ],
+)
+def test_node_is_cordoned_by_its_own_row_of_the_report(run, tmp_path, hosts, is_cordoned):
+    [task] = read_plays("cordon_gpu_node.yml")[-1]["tasks"]
+    shown = {"ansible.builtin.debug": {"msg": "CORDONED"}, "vars": task["vars"], "when": task["when"]}
+    playbook = tmp_path / "play.yml"
+    playbook.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": [shown]}]))
+    report = {} if hosts is None else {"gpu_doctor_report": {"hosts": hosts}}
+    inventory = {"gpu_nodes_of_alert": {"hosts": {"gpu1": {**HERE, **report}}}}
+    code, output = run(inventory, playbook, gpu_alert_node="n1")
+    assert code == 0, output
+    assert ("CORDONED" in output) == is_cordoned

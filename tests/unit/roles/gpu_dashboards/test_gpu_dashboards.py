@@ -25,6 +25,7 @@ SYSTEMCTL = """#!/bin/sh
 # A fake of systemctl.
 case "$1" in show) echo LoadState=loaded; echo ActiveState=active; exit ;; esac
 echo "$@" >> {folder}/log
+[ ! -e {folder}/provisioning/.gpu-kubernetes-restart ] || echo "$@" >> {folder}/marked
 ! cat {folder}/provisioning/* | grep -q broken
 """
 
@@ -109,6 +110,22 @@ def test_files_are_written_once_and_undone_to_the_byte(play, host):
     (described,) = json.loads(provider.split("\n", 1)[1])["providers"]
     assert (described["folder"], described["options"]["path"]) == ("GPUs", str(host / "data" / "gpus"))
     assert read_restarts(host) == ["restart grafana-server"] * 2
+
+
+def test_restart_that_an_interrupted_run_left_due_is_made_by_the_next(play, host):
+    code, _changed, output = play(**places(host))
+    assert code == 0, output
+    mark = host / "provisioning" / ".gpu-kubernetes-restart"
+    # The mark is there before the restart, and gone after it.
+    assert (host / "marked").read_text().splitlines() == read_restarts(host) == ["restart grafana-server"]
+    assert not mark.exists()
+    for state in ("present", "absent"):
+        code, _changed, output = play(**places(host), state=state)
+        assert code == 0, output
+        before = len(read_restarts(host))
+        mark.touch()
+        code, _changed, output = play(**places(host), state=state)
+        assert (code, len(read_restarts(host)), mark.exists()) == (0, before + 1, False), output
 
 
 def test_changed_dashboards_need_no_restart_and_others_files_stay(play, host):
