@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The modules that observe a host and a cluster: parameters, results and failures."""
+"""The module that observes a host: parameters, results and failures."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from fakes.kubernetes_api import FakeCluster, node
 
 pytest.importorskip("ansible.module_utils.basic")
 
 from ansible.module_utils import basic
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._checks import gather
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
-from ansible_collections.gpu.kubernetes.plugins.modules import doctor_cluster_info, doctor_host_info
+from ansible_collections.gpu.kubernetes.plugins.modules import doctor_host_info
 
 if TYPE_CHECKING:
     from fakes.nvml.simulated import NvmlBuilder
@@ -53,22 +51,3 @@ def test_doctor_host_info_refuses_a_timeout_without_a_limit(observe: Any, timeou
     result = observe(timeout=timeout)
     assert result["failed"] is True
     assert f"timeout is {timeout} seconds; give gpu_doctor_timeout more than 0 and at most 3600" in result["msg"]
-
-
-def test_doctor_cluster_info_without_nodes_of_the_api_fails(run_module: Any) -> None:
-    cluster = FakeCluster()
-
-    def fail(_call: str) -> None:
-        raise ApiError("The API is away.", 503)
-
-    cluster.on_call = fail
-    result = run_module(doctor_cluster_info, cluster)
-    assert (result["failed"], result["msg"]) == (True, "The API is away.")
-
-
-def test_doctor_cluster_info_keeps_requested_nodes(run_module: Any) -> None:
-    cluster = FakeCluster([node("w1"), node("w2"), node("w3", 1)])
-    cluster.server_time = None  # type: ignore[attr-defined]
-    cluster.gather = lambda *_arguments: []  # type: ignore[method-assign,assignment]
-    result = run_module(doctor_cluster_info, cluster, nodes=["w1"])
-    assert (result["changed"], sorted(result["observation"]["nodes"])) == (False, ["w1", "w3"])
