@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.filter.prometheus_objects import prometheus_objects
 from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring import objects, rules
 
 TARGET = {"address": "10.0.0.11:9835", "scheme": "https", "labels": {"node": "gpu1"}}
@@ -39,37 +38,6 @@ def test_targets_of_hosts_and_of_pods_have_the_job_that_alerts_read() -> None:
     _rules, pods = objects.build_objects("monitoring", {}, {}, pods={**PODS, "expected_gpus": 8})
     [endpoint] = pods["spec"]["podMetricsEndpoints"]
     assert {"targetLabel": "gpu_expected", "replacement": "8"} in endpoint["relabelings"]
-
-
-@pytest.mark.parametrize(
-    ("targets", "options", "owned", "stale"),
-    [
-        ({"a": TARGET}, {}, ["PrometheusRule", "ScrapeConfig a"], ["PodMonitor"]),
-        (
-            {"a": TARGET, "b": {}},
-            {"pods": PODS},
-            ["PrometheusRule", "PodMonitor", "ScrapeConfig a"],
-            ["ScrapeConfig b"],
-        ),
-        ({"a": {}}, {"state": "absent"}, ["PrometheusRule", "PodMonitor", "ScrapeConfig a"], None),
-        ({"a": {}}, {"state": "absent", "pods": PODS}, ["PrometheusRule", "PodMonitor", "ScrapeConfig a"], None),
-        (
-            {"a": {}},
-            {"state": "absent", "existing": [{"metadata": {"name": "gpu-kubernetes-b"}}]},
-            ["ScrapeConfig a"],
-            None,
-        ),
-    ],
-)
-def test_objects_of_former_targets_and_pods_are_removed(targets, options, owned, stale) -> None:
-    def names(items) -> list[str]:
-        return [
-            f"{item['kind']} {item['metadata']['name'].removeprefix('gpu-kubernetes')[1:]}".strip() for item in items
-        ]
-
-    found = prometheus_objects(targets, "monitoring", **options)
-    assert names(found["owned"]) == owned
-    assert stale is None or names(found["stale"]) == stale
 
 
 @pytest.mark.parametrize(
