@@ -93,7 +93,7 @@ def change(case: Case, value: Any) -> Any:
 
 
 def make_text(case: Case, value: Any) -> str:
-    """An annotation: JSON with changed parts, seldom with another character, cut off, or deep."""
+    """An annotation: JSON with changed parts, seldom with another character, truncated, or deep."""
     if case.happens(2):
         return case.random.choice(DEEP)
     text = json.dumps(change(case, value))

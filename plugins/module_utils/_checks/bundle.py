@@ -15,7 +15,7 @@ from typing import Any, Mapping, Sequence
 from .._config.redact import mask_tree
 from .model import Observation
 
-#: Bytes of one file of the archive, of which the rest is cut off.
+#: Bytes of one file of the archive, of which the rest is left out.
 MAX_BYTES = 4 * 1024 * 1024
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 

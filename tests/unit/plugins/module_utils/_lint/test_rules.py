@@ -307,7 +307,7 @@ NEWER = {"image": "nvcr.io/nvidia/cuda:13.0.1-base"}
             )
         ),
         (make_pod(container={"env": [{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}]}), {}, [("GPU008", "warning")]),
-        # The device plugin judges each container, and refuses more than one share only if it is told to.
+        # The device plugin judges each container, and refuses more than one share only with failRequestsGreaterThanOne.
         (make_pod(containers=TWO), {"nodes": [PLENTY]}, []),
         (make_pod({"nvidia.com/gpu": 2}), {"nodes": [PLENTY]}, [("GPU014", "warning")]),
         # A chart with 0 GPUs runs on a cluster without any.
