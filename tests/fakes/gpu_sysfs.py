@@ -32,6 +32,8 @@ _INTEL_ADDRESSES = ("0000:03:00.0", "0000:04:00.0", "0000:07:00.0", "0000:08:00.
 _RENDER = 128
 # The first card of a partition in /dev/dri is after eight GPUs.
 _FIRST_PARTITION_CARD = 8
+# The number of the group render, which differs by distribution.
+RENDER_GROUP = 992
 _NULL = os.makedev(1, 3)
 
 
@@ -282,15 +284,23 @@ CASES: dict[str, t.Callable[[Path], None]] = {
 
 
 def replace_tree(root: Path, case: str) -> None:
-    """Replace ROOT/sys and ROOT/dev by the tree of a case. ROOT stays, so that mounts of its parent see the new tree."""
-    for name in ("sys", "dev"):
-        shutil.rmtree(root / name, ignore_errors=True)
-        (root / name).mkdir(parents=True)
+    """Replace what is below ROOT/sys and ROOT/dev by the tree of a case. Both folders and ROOT/dev/dri stay, since pods have them mounted."""
+    for folder in ("sys", "dev/dri", "dev"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+        for path in (root / folder).iterdir():
+            if path.is_dir() and not path.is_symlink():
+                if path.name != "dri":
+                    shutil.rmtree(path)
+            else:
+                path.unlink()
     CASES[case](root)
 
 
 def replace_devices(root: Path, folder: Path) -> None:
-    """Replace kfd and dri in *folder* by null devices, with the names and links of ROOT/dev; others in it stay."""
+    """Replace kfd and dri in *folder* by null devices with the names and links of ROOT/dev; other devices stay.
+
+    As on a real node, RENDER_GROUP may open them, and others may not.
+    """
     with contextlib.suppress(FileNotFoundError):
         (folder / "kfd").unlink()
     shutil.rmtree(folder / "dri", ignore_errors=True)
@@ -300,7 +310,10 @@ def replace_devices(root: Path, folder: Path) -> None:
         if path.is_symlink():
             target.symlink_to(os.readlink(path))
         elif path.is_file():
-            os.mknod(target, stat.S_IFCHR | 0o666, _NULL)
+            os.mknod(target, stat.S_IFCHR, _NULL)
+            for each in (path, target):
+                os.chown(each, 0, RENDER_GROUP)
+                os.chmod(each, 0o660)
 
 
 def main(arguments: t.Sequence[str] | None = None) -> int:

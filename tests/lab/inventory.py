@@ -12,10 +12,12 @@ import yaml
 from . import cluster, images, nodes
 from .fakes.archive import image_names
 from .fakes.build import (
+    AMD_DEVICE_PLUGIN,
     CUDA_SAMPLE,
     DEVICE_PLUGIN,
     GPUSHARE_DEVICE_PLUGIN,
     GPUSHARE_EXTENDER,
+    INTEL_DEVICE_PLUGIN,
     NANO_GPU_AGENT,
     NANO_GPU_EXTENDER,
 )
@@ -31,6 +33,8 @@ def path(settings: Settings) -> Path:
 # Variables of an image -> possible ends of its repository, and the fake without an archive of the user.
 _IMAGES = {
     "k8s_device_plugin_image": (("nvidia/k8s-device-plugin",), DEVICE_PLUGIN),
+    "k8s_device_plugin_amd_image": (("rocm/k8s-device-plugin",), AMD_DEVICE_PLUGIN),
+    "k8s_device_plugin_intel_image": (("intel/intel-gpu-plugin",), INTEL_DEVICE_PLUGIN),
     "gpu_smoke_test_image": (("nvidia/k8s/cuda-sample",), CUDA_SAMPLE),
     "gpushare_device_plugin_image": (("k8s-gpushare-plugin",), GPUSHARE_DEVICE_PLUGIN),
     "gpushare_extender_image": (("k8s-gpushare-schd-extender",), GPUSHARE_EXTENDER),
