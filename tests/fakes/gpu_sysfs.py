@@ -285,14 +285,15 @@ CASES: dict[str, t.Callable[[Path], None]] = {
 
 def replace_tree(root: Path, case: str) -> None:
     """Replace what is below ROOT/sys and ROOT/dev by the tree of a case. Both folders and ROOT/dev/dri stay, since pods have them mounted."""
+    # In containers, a runtime mounts cgroups below the /sys that it mounts.
+    (root / "sys/fs/cgroup").mkdir(parents=True, exist_ok=True)
     for folder in ("sys", "dev/dri", "dev"):
         (root / folder).mkdir(parents=True, exist_ok=True)
         for path in (root / folder).iterdir():
-            if path.is_dir() and not path.is_symlink():
-                if path.name != "dri":
-                    shutil.rmtree(path)
-            else:
+            if path.is_symlink() or path.is_file():
                 path.unlink()
+            elif path.name not in ("dri", "fs"):
+                shutil.rmtree(path)
     CASES[case](root)
 
 

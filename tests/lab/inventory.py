@@ -13,6 +13,7 @@ from . import cluster, images, nodes
 from .fakes.archive import image_names
 from .fakes.build import (
     AMD_DEVICE_PLUGIN,
+    CLINFO,
     CUDA_SAMPLE,
     DEVICE_PLUGIN,
     GPUSHARE_DEVICE_PLUGIN,
@@ -20,6 +21,7 @@ from .fakes.build import (
     INTEL_DEVICE_PLUGIN,
     NANO_GPU_AGENT,
     NANO_GPU_EXTENDER,
+    ROCMINFO,
 )
 from .packages import KEY
 from .settings import Node, Settings
@@ -36,6 +38,8 @@ _IMAGES = {
     "k8s_device_plugin_amd_image": (("rocm/k8s-device-plugin",), AMD_DEVICE_PLUGIN),
     "k8s_device_plugin_intel_image": (("intel/intel-gpu-plugin",), INTEL_DEVICE_PLUGIN),
     "gpu_smoke_test_image": (("nvidia/k8s/cuda-sample",), CUDA_SAMPLE),
+    "gpu_smoke_test_amd_image": (("rocm/rocm-terminal",), ROCMINFO),
+    "gpu_smoke_test_intel_image": (("intel/intel-opencl-icd",), CLINFO),
     "gpushare_device_plugin_image": (("k8s-gpushare-plugin",), GPUSHARE_DEVICE_PLUGIN),
     "gpushare_extender_image": (("k8s-gpushare-schd-extender",), GPUSHARE_EXTENDER),
     "nano_gpu_agent_image": (("nano-gpu-agent", "elastic-gpu-agent"), NANO_GPU_AGENT),

@@ -125,8 +125,7 @@ func Resources(devices []Device, naming string) (map[string][]Device, error) {
 		}
 		if others := found[name]; len(others) > 0 && others[0].Style != device.Style {
 			return nil, fmt.Errorf(
-				"Partitions of different styles on GPUs in a node is not supported with the naming strategy single: %q and %q",
-				others[0].Style, device.Style,
+				"Partitions of different styles (%q and %q) need -resource_naming_strategy=mixed", others[0].Style, device.Style,
 			)
 		}
 		found[name] = append(found[name], device)
