@@ -4,7 +4,8 @@
 """Fake sysfs and device nodes of AMD and Intel GPUs below a folder. Runs on Python 3.8.
 
 The trees have what the vendors' device plugins, AMD's node labeller and this collection read; links have the same direction as in the kernel's sysfs.
-As a program, ``gpu_sysfs.py ROOT CASE`` replaces ROOT/sys by the tree of a case, and ``--devices DEV`` creates character devices (null) in DEV.
+As a program, ``gpu_sysfs.py ROOT CASE`` replaces ROOT/sys by the tree of a case, ``--devices DEV`` creates character devices (null) in DEV, and
+``--beside PCI`` copies the PCI devices that a node has already.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ AMD_MODELS = {
     "744c": (110000, 192, 24 * GIB, ""),
 }
 _AMD_ADDRESSES = ("0000:63:00.0", "0000:83:00.0", "0000:a3:00.0", "0000:c3:00.0")
-_INTEL_ADDRESSES = ("0000:03:00.0", "0000:04:00.0", "0000:07:00.0", "0000:08:00.0")
+_INTEL_ADDRESSES = ("0000:03:00.0", "0000:04:00.0", "0000:0a:00.0", "0000:0c:00.0")
 _RENDER = 128
 # The first card of a partition in /dev/dri is after eight GPUs.
 _FIRST_PARTITION_CARD = 8
@@ -323,12 +324,15 @@ def main(arguments: t.Sequence[str] | None = None) -> int:
     parser.add_argument("root", type=Path)
     parser.add_argument("case", choices=sorted(CASES))
     parser.add_argument("--devices", type=Path, metavar="DEV", help="create null devices in this folder, such as /dev")
+    parser.add_argument("--beside", type=Path, metavar="PCI", help="copy these, such as /sys/bus/pci/devices, too")
     chosen = parser.parse_args(arguments)
     if chosen.root.resolve() == Path("/"):
         parser.error("ROOT is the root of this machine; give a folder of its own")
     replace_tree(chosen.root, chosen.case)
     if chosen.devices:
         replace_devices(chosen.root, chosen.devices)
+    for device in chosen.beside.iterdir() if chosen.beside else ():
+        shutil.copytree(device, chosen.root / "sys/bus/pci/devices" / device.name)
     print(f"{chosen.root}: {chosen.case} (fake)")
     return 0
 

@@ -14,7 +14,9 @@ def read_links(folder):
 
 def test_another_case_replaces_the_tree_and_keeps_the_mounted_folders(tmp_path):
     mounted = [tmp_path / name for name in ("sys", "dev/dri")]
-    assert gpu_sysfs.main([str(tmp_path), "mixed"]) == 0
+    (tmp_path / "pci/0000:02:00.0").mkdir(parents=True)
+    assert gpu_sysfs.main([str(tmp_path), "mixed", "--beside", str(tmp_path / "pci")]) == 0
+    assert "0000:02:00.0" in read_links(tmp_path / "sys/bus/pci/devices")
     former = [folder.stat().st_ino for folder in mounted]
     assert sorted(read_links(mounted[1])) == [
         "by-path",

@@ -38,12 +38,17 @@ _IMAGES = {
     "k8s_device_plugin_amd_image": (("rocm/k8s-device-plugin",), AMD_DEVICE_PLUGIN),
     "k8s_device_plugin_intel_image": (("intel/intel-gpu-plugin",), INTEL_DEVICE_PLUGIN),
     "gpu_smoke_test_image": (("nvidia/k8s/cuda-sample",), CUDA_SAMPLE),
-    "gpu_smoke_test_amd_image": (("rocm/rocm-terminal",), ROCMINFO),
-    "gpu_smoke_test_intel_image": (("intel/intel-opencl-icd",), CLINFO),
     "gpushare_device_plugin_image": (("k8s-gpushare-plugin",), GPUSHARE_DEVICE_PLUGIN),
     "gpushare_extender_image": (("k8s-gpushare-schd-extender",), GPUSHARE_EXTENDER),
     "nano_gpu_agent_image": (("nano-gpu-agent", "elastic-gpu-agent"), NANO_GPU_AGENT),
     "nano_gpu_extender_image": (("nano-gpu-scheduler", "elastic-gpu-scheduler"), NANO_GPU_EXTENDER),
+}
+
+
+# Vendor -> the same for the image of its smoke test, which has one variable for all vendors.
+_TEST_IMAGES = {
+    "amd": (("rocm/dev-ubuntu-24.04",), ROCMINFO),
+    "intel": (("intel/intel-opencl-icd",), CLINFO),
 }
 
 
@@ -61,9 +66,15 @@ def _split_image(prefix: str, image: str) -> dict[str, str]:
 def image_variables(settings: Settings) -> dict[str, Any]:
     """Registry, repository and tag of each image, of the user's archive or else of the fake; and further variables of the image."""
     given = [name for archive in settings.given_archives for name in image_names(archive)]
-    variables: dict[str, Any] = {}
-    for prefix, (endings, fake) in _IMAGES.items():
-        chosen = next((name for name in given if name.rsplit(":", 1)[0].endswith(endings)), fake)
+
+    def choose(endings: tuple[str, ...], fake: str) -> str:
+        return next((name for name in given if name.rsplit(":", 1)[0].endswith(endings)), fake)
+
+    variables: dict[str, Any] = {
+        "gpu_smoke_test_images": {vendor: choose(*known) for vendor, known in _TEST_IMAGES.items()}
+    }
+    for prefix, known in _IMAGES.items():
+        chosen = choose(*known)
         variables |= _split_image(prefix, chosen)
         if chosen == NANO_GPU_AGENT:
             # The nodes have no host binaries: their toolkit is CDI only.

@@ -13,6 +13,7 @@ _PROGRAM = "/srv/lab/gpu_sysfs.py"
 
 
 def set_gpus(node: Node, case: str) -> None:
-    """Give NODE the GPUs of a case of tests/fakes/gpu_sysfs.py instead of those that it had; ``none`` removes them."""
+    """Give NODE the GPUs of a case of tests/fakes/gpu_sysfs.py beside those of NVIDIA, instead of those of the last call; ``none`` removes them."""
     nodes.put(node, {_PROGRAM: (FAKES / "gpu_sysfs.py").read_bytes()})
-    nodes.execute(node, "python3", _PROGRAM, ROOT, case, "--devices", "/dev")
+    options = ("--devices", "/dev", "--beside", "/sys/bus/pci/devices")
+    nodes.execute(node, "python3", _PROGRAM, ROOT, case, *options)

@@ -44,8 +44,8 @@ NANO_GPU_AGENT = "lab.local/fake/nano-gpu-agent:0.3.0"
 AMD_DEVICE_PLUGIN = "lab.local/fake/rocm/k8s-device-plugin:1.31.0.10"
 AMD_NODE_LABELLER = "lab.local/fake/rocm/k8s-device-plugin:labeller-1.31.0.10"
 INTEL_DEVICE_PLUGIN = "lab.local/fake/intel/intel-gpu-plugin:0.36.0"
-ROCMINFO = "lab.local/fake/rocm/rocm-terminal:rocminfo"
-CLINFO = "lab.local/fake/intel/intel-opencl-icd:clinfo"
+ROCMINFO = "lab.local/fake/rocm/dev-ubuntu-24.04:6.4"
+CLINFO = "lab.local/fake/intel/intel-opencl-icd:0.36.0"
 LABEL = "gpu-kubernetes.fake"
 
 _SOURCE = Path(__file__).parent
