@@ -13,6 +13,7 @@ from . import cluster, images, nodes
 from .fakes.archive import image_names
 from .fakes.build import (
     AMD_DEVICE_PLUGIN,
+    AMD_NODE_LABELLER,
     CLINFO,
     CUDA_SAMPLE,
     DEVICE_PLUGIN,
@@ -36,6 +37,7 @@ def path(settings: Settings) -> Path:
 _IMAGES = {
     "k8s_device_plugin_image": (("nvidia/k8s-device-plugin",), DEVICE_PLUGIN),
     "k8s_device_plugin_amd_image": (("rocm/k8s-device-plugin",), AMD_DEVICE_PLUGIN),
+    "gpu_feature_discovery_amd_image": (("rocm/k8s-device-plugin",), AMD_NODE_LABELLER),
     "k8s_device_plugin_intel_image": (("intel/intel-gpu-plugin",), INTEL_DEVICE_PLUGIN),
     "gpu_smoke_test_image": (("nvidia/k8s/cuda-sample",), CUDA_SAMPLE),
     "gpushare_device_plugin_image": (("k8s-gpushare-plugin",), GPUSHARE_DEVICE_PLUGIN),
@@ -52,6 +54,7 @@ _TEST_IMAGES = {
 }
 
 
+_LABELLER = ":labeller-"
 # gpushare's published extender, which binds no pod with a runtime class (gpushare_extender_keeps_runtime_class).
 _BINDS_NO_RUNTIME_CLASS = "1.11-d170d8a"
 
@@ -68,7 +71,9 @@ def image_variables(settings: Settings) -> dict[str, Any]:
     given = [name for archive in settings.given_archives for name in image_names(archive)]
 
     def choose(endings: tuple[str, ...], fake: str) -> str:
-        return next((name for name in given if name.rsplit(":", 1)[0].endswith(endings)), fake)
+        # Two programs of AMD differ in their tags alone.
+        alike = [name for name in given if (_LABELLER in name) == (_LABELLER in fake)]
+        return next((name for name in alike if name.rsplit(":", 1)[0].endswith(endings)), fake)
 
     variables: dict[str, Any] = {
         "gpu_smoke_test_images": {vendor: choose(*known) for vendor, known in _TEST_IMAGES.items()}
