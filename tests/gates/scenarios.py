@@ -30,7 +30,12 @@ from .versions import find_deprecations
 
 FIRST = "default"
 # A guest and the variable with which molecule/default/molecule.yml runs its tests, in this order.
-GUESTS = {"sharing": "LAB_GUEST", "nvidia_sharing": "LAB_SECOND_GUEST", "monitoring": "LAB_THIRD_GUEST"}
+GUESTS = {
+    "sharing": "LAB_GUEST",
+    "nvidia_sharing": "LAB_SECOND_GUEST",
+    "monitoring": "LAB_THIRD_GUEST",
+    "vendors": "LAB_FOURTH_GUEST",
+}
 SETTINGS = ("LAB_NAME", "LAB_SUBNET")
 
 

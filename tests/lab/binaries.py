@@ -162,6 +162,11 @@ def alertmanager(settings: Settings) -> Path:
     return _unpack_debian(settings, "prometheus-alertmanager", "usr")
 
 
+def busybox(settings: Settings) -> Path:
+    """Folder with Debian's static busybox, for images with a shell."""
+    return _unpack_debian(settings, "busybox-static", "bin")
+
+
 def _unpack_debian(settings: Settings, package: str, part: str = "usr/bin") -> Path:
     """Folder with the programs, or another part, of a package of this host's Debian."""
     target = settings.cache / "bin" / f"{package}-debian"

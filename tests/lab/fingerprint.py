@@ -17,7 +17,7 @@ from . import cluster, nodes
 from .settings import Settings
 from .wait import LIMIT, poll
 
-GPU_RESOURCES = ("nvidia.com/", "aliyun.com/", "nano-gpu/", "elasticgpu.io/")
+GPU_RESOURCES = ("nvidia.com/", "aliyun.com/", "nano-gpu/", "elasticgpu.io/", "amd.com/", "gpu.intel.com/")
 # Resources that a program, and not the kubelet, writes into a node's status.
 WRITTEN_RESOURCES = ("aliyun.com/gpu-count",)
 MOST_LINES = 20

@@ -78,7 +78,9 @@ def kubernetes(settings: Settings) -> dict[str, Path]:
 def build_fakes(settings: Settings) -> dict[str, Path]:
     """Archives of the fakes of vendors' images; see fakes/."""
     with step("build the fake images"):
-        return fake_images.build(settings.cache / "images" / "fakes", settings.cache)
+        return fake_images.build(
+            settings.cache / "images" / "fakes", settings.cache, binaries.busybox(settings) / "busybox"
+        )
 
 
 def load(settings: Settings, node: Node, archives: Iterable[Path]) -> None:

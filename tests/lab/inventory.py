@@ -12,12 +12,17 @@ import yaml
 from . import cluster, images, nodes
 from .fakes.archive import image_names
 from .fakes.build import (
+    AMD_DEVICE_PLUGIN,
+    AMD_NODE_LABELLER,
+    CLINFO,
     CUDA_SAMPLE,
     DEVICE_PLUGIN,
     GPUSHARE_DEVICE_PLUGIN,
     GPUSHARE_EXTENDER,
+    INTEL_DEVICE_PLUGIN,
     NANO_GPU_AGENT,
     NANO_GPU_EXTENDER,
+    ROCMINFO,
 )
 from .packages import KEY
 from .settings import Node, Settings
@@ -31,6 +36,9 @@ def path(settings: Settings) -> Path:
 # Variables of an image -> possible ends of its repository, and the fake without an archive of the user.
 _IMAGES = {
     "k8s_device_plugin_image": (("nvidia/k8s-device-plugin",), DEVICE_PLUGIN),
+    "k8s_device_plugin_amd_image": (("rocm/k8s-device-plugin",), AMD_DEVICE_PLUGIN),
+    "gpu_feature_discovery_amd_image": (("rocm/k8s-device-plugin",), AMD_NODE_LABELLER),
+    "k8s_device_plugin_intel_image": (("intel/intel-gpu-plugin",), INTEL_DEVICE_PLUGIN),
     "gpu_smoke_test_image": (("nvidia/k8s/cuda-sample",), CUDA_SAMPLE),
     "gpushare_device_plugin_image": (("k8s-gpushare-plugin",), GPUSHARE_DEVICE_PLUGIN),
     "gpushare_extender_image": (("k8s-gpushare-schd-extender",), GPUSHARE_EXTENDER),
@@ -39,6 +47,14 @@ _IMAGES = {
 }
 
 
+# Vendor -> the same for the image of its smoke test, which has one variable for all vendors.
+_TEST_IMAGES = {
+    "amd": (("rocm/dev-ubuntu-24.04",), ROCMINFO),
+    "intel": (("intel/intel-opencl-icd",), CLINFO),
+}
+
+
+_LABELLER = ":labeller-"
 # gpushare's published extender, which binds no pod with a runtime class (gpushare_extender_keeps_runtime_class).
 _BINDS_NO_RUNTIME_CLASS = "1.11-d170d8a"
 
@@ -53,9 +69,17 @@ def _split_image(prefix: str, image: str) -> dict[str, str]:
 def image_variables(settings: Settings) -> dict[str, Any]:
     """Registry, repository and tag of each image, of the user's archive or else of the fake; and further variables of the image."""
     given = [name for archive in settings.given_archives for name in image_names(archive)]
-    variables: dict[str, Any] = {}
-    for prefix, (endings, fake) in _IMAGES.items():
-        chosen = next((name for name in given if name.rsplit(":", 1)[0].endswith(endings)), fake)
+
+    def choose(endings: tuple[str, ...], fake: str) -> str:
+        # Two programs of AMD differ in their tags alone.
+        alike = [name for name in given if (_LABELLER in name) == (_LABELLER in fake)]
+        return next((name for name in alike if name.rsplit(":", 1)[0].endswith(endings)), fake)
+
+    variables: dict[str, Any] = {
+        "gpu_smoke_test_images": {vendor: choose(*known) for vendor, known in _TEST_IMAGES.items()}
+    }
+    for prefix, known in _IMAGES.items():
+        chosen = choose(*known)
         variables |= _split_image(prefix, chosen)
         if chosen == NANO_GPU_AGENT:
             # The nodes have no host binaries: their toolkit is CDI only.

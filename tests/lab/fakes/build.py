@@ -15,13 +15,18 @@ from ..shell import LabError, run
 from .archive import Content, Directory, Link, docker_archive
 
 __all__ = [
+    "AMD_DEVICE_PLUGIN",
+    "AMD_NODE_LABELLER",
+    "CLINFO",
     "CUDA_SAMPLE",
     "DEVICE_PLUGIN",
     "GPUSHARE_DEVICE_PLUGIN",
     "GPUSHARE_EXTENDER",
+    "INTEL_DEVICE_PLUGIN",
     "LABEL",
     "NANO_GPU_AGENT",
     "NANO_GPU_EXTENDER",
+    "ROCMINFO",
     "build",
     "digest",
     "pause",
@@ -36,14 +41,23 @@ GPUSHARE_EXTENDER = "lab.local/fake/gpushare-extender:c0b6141"
 GPUSHARE_DEVICE_PLUGIN = "lab.local/fake/gpushare-device-plugin:v2-1.11-aff8a23"
 NANO_GPU_EXTENDER = "lab.local/fake/nano-gpu-scheduler:0.3.0"
 NANO_GPU_AGENT = "lab.local/fake/nano-gpu-agent:0.3.0"
+AMD_DEVICE_PLUGIN = "lab.local/fake/rocm/k8s-device-plugin:1.31.0.10"
+AMD_NODE_LABELLER = "lab.local/fake/rocm/k8s-device-plugin:labeller-1.31.0.10"
+INTEL_DEVICE_PLUGIN = "lab.local/fake/intel/intel-gpu-plugin:0.36.0"
+ROCMINFO = "lab.local/fake/rocm/dev-ubuntu-24.04:6.4"
+CLINFO = "lab.local/fake/intel/intel-opencl-icd:0.36.0"
 LABEL = "gpu-kubernetes.fake"
 
 _SOURCE = Path(__file__).parent
 # Folder of a Go program -> whether it needs C, for NVML.
 _GO_PROGRAMS = {
+    "amd-gpu-plugin": False,
+    "amd-node-labeller": False,
     "device-plugin": True,
+    "gpu-check": False,
     "gpushare-device-plugin": True,
     "gpushare-extender": False,
+    "intel-gpu-plugin": False,
     "nano-gpu-agent": False,
     "nano-gpu-scheduler": False,
 }
@@ -53,8 +67,8 @@ _CC = ("gcc", "-std=gnu11", "-O2", "-s", "-Wall", "-Wextra", "-Werror")
 _GLIBC = ("libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1")
 
 
-def build(out_dir: Path, cache: Path) -> dict[str, Path]:
-    """Image name -> docker-archive in ``out_dir``, of all fakes except the pause image.
+def build(out_dir: Path, cache: Path, busybox: Path) -> dict[str, Path]:
+    """Image name -> docker-archive in ``out_dir``, of all fakes except the pause image. ``busybox`` is a static program.
 
     Programs are compiled once for each digest of their sources, below ``cache``. Raises LabError with the output of the
     compiler, and OSError if a folder cannot be written.
@@ -80,6 +94,29 @@ def build(out_dir: Path, cache: Path) -> dict[str, Path]:
             out_dir, NANO_GPU_EXTENDER, "nano-gpu-scheduler", programs / "nano-gpu-scheduler"
         ),
         NANO_GPU_AGENT: _pack_static(out_dir, NANO_GPU_AGENT, "nano-gpu-agent", programs / "nano-gpu-agent"),
+        # As in the originals' images: the programs are in /root, and there is a shell.
+        **{
+            name: docker_archive(
+                _archive_path(out_dir, name),
+                name=name,
+                files={
+                    f"/root/{command}": program,
+                    "/bin/busybox": busybox,
+                    **{f"/bin/{applet}": Link("busybox") for applet in ("sh", "sleep")},
+                },
+                entrypoint=[f"/root/{command}"],
+                labels={LABEL: "true"},
+            )
+            for name, command, program in (
+                (AMD_DEVICE_PLUGIN, "k8s-device-plugin", programs / "amd-gpu-plugin"),
+                (AMD_NODE_LABELLER, "k8s-node-labeller", programs / "amd-node-labeller"),
+            )
+        },
+        INTEL_DEVICE_PLUGIN: _pack_static(
+            out_dir, INTEL_DEVICE_PLUGIN, "intel_gpu_device_plugin", programs / "intel-gpu-plugin"
+        ),
+        ROCMINFO: _pack_static(out_dir, ROCMINFO, "rocminfo", programs / "gpu-check"),
+        CLINFO: _pack_static(out_dir, CLINFO, "clinfo", programs / "gpu-check"),
         CUDA_SAMPLE: docker_archive(
             out_dir / "cuda-sample.tar",
             name=CUDA_SAMPLE,
@@ -99,7 +136,7 @@ def build(out_dir: Path, cache: Path) -> dict[str, Path]:
 
 def _archive_path(out_dir: Path, name: str) -> Path:
     """The path of the archive of an image."""
-    return out_dir / f"{name.rpartition('/')[2].partition(':')[0]}.tar"
+    return out_dir / f"{name.partition('/fake/')[2].replace('/', '-').replace(':', '-')}.tar"
 
 
 def _pack_static(out_dir: Path, name: str, command: str, program: Path) -> Path:

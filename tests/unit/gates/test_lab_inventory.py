@@ -21,6 +21,14 @@ EXTENDERS = {
 }
 
 
+def test_images_of_amd_are_chosen_by_their_tags(tmp_path):
+    for tag in ("labeller-1.31.0.9", "1.31.0.9"):
+        docker_archive(tmp_path / f"{tag}.tar", name=f"docker.io/rocm/k8s-device-plugin:{tag}", files={"/x": b""})
+    variables = image_variables(Settings(image_archives=tmp_path))
+    assert variables["k8s_device_plugin_amd_image_tag"] == "1.31.0.9"
+    assert variables["gpu_feature_discovery_amd_image_tag"] == "labeller-1.31.0.9"
+
+
 @pytest.mark.parametrize("case", EXTENDERS)
 def test_published_extender_sets_nvidias_runtime_as_default(tmp_path, case):
     name, repository, tag, default = EXTENDERS[case]

@@ -73,6 +73,14 @@ func untilHangup(ctx context.Context, hangup <-chan os.Signal, logger *log.Logge
 	return session(ctx)
 }
 
+// Failure is an error that ends a program with a status other than 1.
+type Failure struct {
+	Status int
+	Reason string
+}
+
+func (f Failure) Error() string { return f.Reason }
+
 // run is Main with its surroundings as arguments; it returns the exit status.
 func run(ctx context.Context, name, called string, arguments []string, output io.Writer, serve Serve) int {
 	logger := log.New(output, "FAKE "+name+": ", log.LstdFlags)
@@ -81,6 +89,9 @@ func run(ctx context.Context, name, called string, arguments []string, output io
 	case errors.Is(err, flag.ErrHelp):
 	case err != nil:
 		logger.Print(err)
+		if failure := (Failure{}); errors.As(err, &failure) {
+			return failure.Status
+		}
 		return 1
 	default:
 		logger.Print("stopped")

@@ -15,7 +15,7 @@ import (
 )
 
 func TestEachLineSaysThatTheProgramIsAFake(t *testing.T) {
-	for want, failure := range []error{nil, errors.New("no GPU")} {
+	for want, failure := range []error{nil, errors.New("no GPU"), Failure{Status: 2, Reason: "no driver"}} {
 		var output strings.Builder
 		status := run(context.Background(), "agent", "the agent", nil, &output, func(_ context.Context, _ []string, logger *log.Logger) error {
 			logger.Print("registered")
