@@ -26,6 +26,11 @@ options:
     description: More labels for nodes with GPUs. Whole numbers and booleans become text.
     type: dict
     default: {}
+  vendors:
+    description: The vendors of the node's GPUs, of which AMD and Intel add the label that their device plugin selects.
+    type: list
+    elements: str
+    default: []
 seealso:
   - plugin: gpu.kubernetes.expected_gpus
     plugin_type: filter
@@ -63,15 +68,21 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import build_gpu_labels
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import (
+    build_gpu_labels,
+    build_present_labels,
+)
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.record import LabelError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 
 def gpu_labels_filter(
-    facts: Mapping[str, Any], accelerator: str = "", extra: Mapping[str, Any] | None = None
+    facts: Mapping[str, Any],
+    accelerator: str = "",
+    extra: Mapping[str, Any] | None = None,
+    vendors: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return ``{"labels": ..., "warnings": ...}`` for a node's NVML facts."""
     if not isinstance(facts, dict):
@@ -82,7 +93,7 @@ def gpu_labels_filter(
         raise AnsibleFilterError(str(error)) from error
     except (TypeError, ValueError, AttributeError) as error:
         raise AnsibleFilterError(f"The input is not facts of nvml_facts ({error}); gather them again.") from error
-    return {"labels": labels, "warnings": warnings}
+    return {"labels": {**labels, **build_present_labels(vendors)}, "warnings": warnings}
 
 
 class FilterModule:

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Mapping
+from typing import Any, Iterable, Mapping
 
 from .._sharing.catalogue import strategy_of
-from .._vendors import SERVED
+from .._vendors import OTHERS, SERVED
 from .labels.plan import read_labels
 from .labels.record import Labels
 
@@ -62,6 +62,11 @@ def build_gpu_labels(
         labels["accelerator"] = short
     labels.update(more)
     return labels, _warn_of_mixed(working, product, memory)
+
+
+def build_present_labels(vendors: Iterable[str]) -> Labels:
+    """Return the labels by which the device plugins of other vendors than NVIDIA select the node."""
+    return {vendor.present_label: "true" for vendor in OTHERS if vendor.name in vendors}
 
 
 def _get_memory(gpu: Mapping[str, Any]) -> int:

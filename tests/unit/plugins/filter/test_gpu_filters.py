@@ -24,6 +24,24 @@ def test_gpu_labels_returns_labels_and_warnings() -> None:
     assert (result["labels"]["accelerator"], result["labels"]["a"], result["warnings"]) == ("t4", "b", [])
 
 
+@pytest.mark.parametrize(
+    ("gpus", "vendors", "present"),
+    [
+        ([], ["amd"], ["gpu-kubernetes/amd.present"]),
+        (
+            [T4],
+            ["amd", "intel", "nvidia"],
+            ["gpu-kubernetes/amd.present", "gpu-kubernetes/intel.present", "nvidia.com/gpu.present"],
+        ),
+        ([T4], ["nvidia"], ["nvidia.com/gpu.present"]),
+        ([], [], []),
+    ],
+)
+def test_gpu_labels_of_other_vendors_are_those_that_their_plugins_select(gpus: Any, vendors: Any, present: Any) -> None:
+    labels = LABELS({"gpus": gpus}, vendors=vendors)["labels"]
+    assert sorted(name for name in labels if name.endswith(".present")) == present
+
+
 def test_expected_gpus_counts_replicas() -> None:
     assert COUNT({"gpus": [T4, T4]}) == 2
 
