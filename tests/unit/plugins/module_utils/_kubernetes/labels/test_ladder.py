@@ -33,8 +33,8 @@ NVIDIA = [
 PRESENT = "nvidia.com/gpu.present"
 AMD = ["amd.com/gpu.product-name", "amd.com/gpu.vram"]
 INTEL = ["gpu.intel.com/device.count"]
-OURS = ["accelerator", "gpu-kubernetes/amd.present", "gpu-kubernetes/amd.product", "rack"]
-DESIRED = [*NVIDIA, PRESENT, *AMD, *INTEL, *OURS]
+OTHERS = ["accelerator", "gpu-kubernetes/amd.present", "gpu-kubernetes/amd.product", "rack"]
+DESIRED = [*NVIDIA, PRESENT, *AMD, *INTEL, *OTHERS]
 
 
 @pytest.mark.parametrize(
