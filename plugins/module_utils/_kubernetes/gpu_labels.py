@@ -68,7 +68,7 @@ def build_gpu_labels(
     """
     more, options = read_labels("gpu_node_labels_extra", extra), options or LabelOptions()
     labels = build_device_labels(options.devices, options.vendor_prefix)
-    products = [labels[name] for name in (f"{PREFIX}{vendor.name}.product" for vendor in OTHERS) if name in labels]
+    products = [labels.get(f"{PREFIX}{vendor.name}.product") or "" for vendor in OTHERS]
     gpus, warnings = [dict(gpu) for gpu in facts.get("gpus") or []], []
     if gpus:
         working = list_working_gpus(facts)
@@ -79,7 +79,7 @@ def build_gpu_labels(
         warnings = _warn_of_mixed(working, product, _get_memory(smallest) // MIB)
     if not labels:
         return {}, []
-    short = format_label_value(str(accelerator or "")) or (products[0] if products else "").lower()
+    short = format_label_value(str(accelerator or "")) or next(filter(None, products), "").lower()
     if short and options.accelerator_label:
         labels[options.accelerator_label] = short
     labels.update(more)

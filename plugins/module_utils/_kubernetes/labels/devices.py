@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Mapping, Sequence
 
-from ..._vendors import BY_NAME
+from ..._vendors import OTHERS
 from .gfd import MIB, format_product
 from .record import Labels
 
@@ -67,13 +67,13 @@ def build_device_labels(facts: Mapping[str, Any], vendor_prefix: bool = False) -
     ``gpu-kubernetes/VENDOR.memory`` is MiB of one GPU. A fact in which the GPUs of a vendor differ is that of the one with the least memory, and the
     number of GPUs of each product is then a label ``gpu-kubernetes/VENDOR.product.PRODUCT``.
     """
-    labels: Labels = {}
+    vendors = [vendor for vendor in OTHERS if vendor.name in (facts.get("vendors") or [])]
+    labels: Labels = {vendor.present_label: "true" for vendor in vendors}
     for vendor, own in select_devices(facts).items():
         smallest = min(own, key=lambda device: int(device.get("memory_bytes") or 0))
         values = {name: read(smallest) for name, read in FACTS.items()}
         version = ((facts.get("drivers") or {}).get(str(smallest.get("driver"))) or {}).get("version")
         values.update({"count": str(len(own)), "driver-version": format_product(str(version or ""))})
-        labels[BY_NAME[vendor].present_label] = "true"
         labels.update({f"{PREFIX}{vendor}.{name}": value for name, value in values.items() if value})
         labels.update(build_product_counts(vendor, [name_device(device) for device in own]))
         if vendor_prefix:
@@ -86,7 +86,7 @@ def build_product_counts(vendor: str, names: Sequence[str]) -> Labels:
     products = [product for product in map(format_product, names) if product]
     if len(set(products)) < 2:
         return {}
-    labels = {}
+    labels: Labels = {}
     for product in set(products):
         name = f"{vendor}.product.{product}"[:LONGEST_NAME].rstrip("-_.")
         labels[PREFIX + name] = str(products.count(product))

@@ -83,6 +83,8 @@ def test_unserved_gpus_have_no_labels() -> None:
     device = {"vendor": "intel", "device_id": "7d67", "integrated": True}
     board = {"vendor": "intel", "device_id": "e20b", "integrated": False}
     assert build_device_labels({}) == {}
+    # The vendors of a host may be declared.
+    assert build_device_labels({"devices": [], "vendors": ["nvidia", "amd"]}) == {f"{OWN}amd.present": "true"}
     assert build_device_labels({"devices": [device], "vendors": []}) == {}
     labels = build_device_labels({"devices": [device, board], "vendors": ["intel"]})
     assert (labels[f"{OWN}intel.count"], labels[f"{OWN}intel.product"]) == ("1", "intel-e20b")
