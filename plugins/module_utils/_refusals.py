@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Mapping, Sequence
 
+from ._vendors import SERVED
+
 CONTAINERD_PATH = "/etc/containerd/config.toml"
 #: How a node names its runtime in containerRuntimeVersion.
 SCHEMES = {"containerd": "containerd", "crio": "cri-o", "docker": "docker"}
@@ -63,7 +65,9 @@ def normalize_socket(address: str) -> str:
 
 
 def check_gpus(facts: Facts) -> Iterator[str]:
-    """Yield why the GPUs are not usable. The *error* of nvml_facts names cause and remedy."""
+    """Yield why the GPUs are not usable. The *error* of nvml_facts names cause and remedy. *others* is whether the host has GPUs of other vendors."""
+    if facts["others"] and not facts["found"]:
+        return  # nothing of NVIDIA is installed there
     if facts["require_gpu"] and not facts["found"] and not facts["error"]:
         yield (
             "no NVIDIA GPU was found; take the host out of the group of GPU nodes, look at its slots and its hypervisor, or set "
@@ -113,7 +117,7 @@ def check_node(facts: Facts) -> Iterator[str]:
 
 
 def check_device_plugin(facts: Facts) -> Iterator[str]:
-    """Yield why NVIDIA's device plugin cannot be deployed for these hosts. *nodes* are the rows of gpu_nodes_info.
+    """Yield why a device plugin cannot be deployed for these hosts. *nodes* are the rows of gpu_nodes_info, *owners* what it names.
 
     Nodes that are *leaving* lose the device plugin of their strategy before. Pods of the *adopted* DaemonSet lack the label until they are replaced.
     """
@@ -124,14 +128,19 @@ def check_device_plugin(facts: Facts) -> Iterator[str]:
             f"Host {', '.join(host['host'] for host in unknown)}: the cluster has no node {', '.join(host['node'] for host in unknown)}, "
             "so join the host first or set gpu_node_name to its Kubernetes name."
         )
+    if facts["owners"]:
+        yield (
+            f"{' and '.join(facts['owners'])} already offers the GPUs of {facts['vendor']}, and two owners would allocate the same GPUs twice; "
+            "remove that first, or leave the vendor out of gpu_vendors for all hosts."
+        )
     operated = [node["name"] for node in facts["nodes"] if "device_plugin" in node["gpu_operator"]]
-    if operated:
+    if operated and facts["vendor"] == SERVED.title:
         yield (
             f"Node {', '.join(operated)}: NVIDIA's GPU Operator deploys the device plugin here, so leave this role out, or set the node's "
             "label nvidia.com/gpu.deploy.device-plugin, or spec.devicePlugin.enabled of the ClusterPolicy, to false first."
         )
     claimed = [node["name"] for node in facts["nodes"] if "dra_driver" in node["gpu_operator"]]
-    if claimed:
+    if claimed and facts["vendor"] == SERVED.title:
         yield (
             f"Node {', '.join(claimed)}: the GPUCluster of NVIDIA's GPU Operator has a DRA driver allocate the GPUs here, and two owners would "
             "allocate the same GPUs twice, so leave this role out, or set the node's label nvidia.com/gpu.deploy.dra-driver to false first."

@@ -8,7 +8,17 @@ SERVED is the vendor whose GPUs this collection prepares and shares. GPUs of OTH
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Mapping
+
+
+@dataclass(frozen=True)
+class VendorTest:
+    """The smoke test of a vendor's GPUs: an image on docker.io, what runs in it, and a word that it prints only if it sees a GPU."""
+
+    image: str
+    command: tuple[str, ...]
+    expected_output: str
 
 
 @dataclass(frozen=True)
@@ -22,10 +32,16 @@ class Vendor:
     pci_classes: tuple[str, ...]
     #: Regular expression of the images of its device plugins, in any case.
     plugin_images: str
+    #: The same for the device plugins that offer its GPUs, without those of its other devices.
+    gpu_plugin_images: str = ""
     #: The domain of its extended resources, whole GPUs as one of them, and the label of nodes that have one.
     domain: str = ""
     resource: str = ""
     present_label: str = ""
+    #: The labels of its device plugin's pods, as in the vendor's own manifest.
+    plugin_labels: Mapping[str, str] = field(default_factory=dict)
+    #: How its GPUs are tested; NVIDIA's by the role gpu_smoke_test.
+    test: VendorTest | None = None
     #: The operator that deploys its device plugin by custom resources: its name, their definition, and their API version and kind.
     operator: str = ""
     operator_crd: str = ""
@@ -41,6 +57,7 @@ SERVED = Vendor(
     "0x10de",
     (DISPLAY_CLASS,),
     "nvidia|k8s-device-plugin",
+    gpu_plugin_images="nvidia|k8s-device-plugin|gpu-?share|nano-?gpu|elastic-?gpu|hami|vgpu",
     domain="nvidia.com",
     resource="nvidia.com/gpu",
     present_label="nvidia.com/gpu.present",
@@ -52,9 +69,12 @@ AMD = Vendor(
     "0x1002",
     (DISPLAY_CLASS, ACCELERATOR_CLASS),
     "rocm|amdgpu|amd-gpu|/amd/",
+    gpu_plugin_images="rocm|amdgpu|amd-gpu|/amd/",
     domain="amd.com",
     resource="amd.com/gpu",
     present_label="gpu-kubernetes/amd.present",
+    plugin_labels={"name": "amdgpu-dp-ds"},
+    test=VendorTest("rocm/dev-ubuntu-24.04:6.4", ("rocminfo",), "gfx"),
     operator="AMD's GPU operator",
     operator_crd="deviceconfigs.amd.com",
     operator_resource=("amd.com/v1alpha1", "DeviceConfig"),
@@ -65,9 +85,12 @@ INTEL = Vendor(
     "0x8086",
     (DISPLAY_CLASS,),
     "intel",
+    gpu_plugin_images="intel-gpu",
     domain="gpu.intel.com",
     resource="gpu.intel.com/i915",
     present_label="gpu-kubernetes/intel.present",
+    plugin_labels={"app": "intel-gpu-plugin"},
+    test=VendorTest("intel/intel-opencl-icd:0.36.0", ("clinfo",), "Device Name"),
     operator="Intel's device plugins operator",
     operator_crd="gpudeviceplugins.deviceplugin.intel.com",
     operator_resource=("deviceplugin.intel.com/v1", "GpuDevicePlugin"),

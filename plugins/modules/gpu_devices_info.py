@@ -30,6 +30,13 @@ options:
     description: How many pods share a GPU of Intel, in RV(expected).
     type: int
     default: 1
+  vendors:
+    description:
+      - The value of RV(vendors), for hosts where the GPUs that it would find are not those to offer.
+      - Left out, it follows from the GPUs.
+    type: list
+    elements: str
+    choices: [amd, intel, nvidia]
 extends_documentation_fragment:
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.info
@@ -160,12 +167,34 @@ error:
   sample: ""
 vendors:
   description:
-    - The vendors whose device plugin the playbooks deploy for this host.
+    - The vendors whose device plugin the playbooks deploy for this host. V(nvidia) is last, and the only one if no GPU was found.
     - A GPU in the processor counts only on a host without another GPU, and one with a driver for virtual machines does not count.
   returned: always
   type: list
   elements: str
   sample: [amd]
+plugins:
+  description: What the roles of this collection need of the device plugins of RV(vendors) except that of NVIDIA.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    vendor:
+      description: The vendor.
+      type: str
+    resource:
+      description: The first of the expected resources.
+      type: str
+    pod_labels:
+      description: The labels of the plugin's pods.
+      type: dict
+    expected:
+      description: The part of RV(expected), with 0 if there is none.
+      type: dict
+    test:
+      description: The image, the command and the expected output of the smoke test.
+      type: dict
+  sample: []
 problems:
   description: By vendor, what keeps its device plugin from offering all GPUs, as clauses with cause and remedy.
   returned: always
@@ -184,6 +213,7 @@ ARGUMENTS: dict[str, dict[str, t.Any]] = {
     "root": {"type": "path", "default": "/"},
     "naming": {"type": "str", "choices": ["single", "mixed"], "default": "single"},
     "shared_dev_num": {"type": "int", "default": 1},
+    "vendors": {"type": "list", "elements": "str", "choices": ["amd", "intel", "nvidia"]},
 }
 
 

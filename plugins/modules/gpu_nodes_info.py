@@ -20,7 +20,7 @@ options:
   expected:
     description:
       - The expected units of O(resource_name), by node name, or a dictionary of units by resource. Only these nodes are reported.
-      - By default, all nodes that have the resource, the plugin or the label C(nvidia.com/gpu.present=true) are reported, and the expected
+      - By default, all nodes that have the resource, the plugin or the label of the vendor (C(nvidia.com/gpu.present=true)) are reported, and the expected
         units are their capacity.
     type: dict
   exact:
@@ -122,6 +122,15 @@ operator_plugins:
     - V(false) unless a reported node has a label C(nvidia.com/gpu.deploy.*), and with O(wait).
   returned: always
   type: bool
+owners:
+  description:
+    - What else offers the GPUs of AMD or Intel that O(resource_name) stands for, as clauses. The vendor's operator, or a device class of
+      dynamic resource allocation with such an extended resource.
+    - Empty for NVIDIA, and with O(wait).
+  returned: always
+  type: list
+  elements: str
+  sample: []
 ok:
   description: Whether all reported nodes are as expected.
   returned: always
@@ -309,6 +318,7 @@ def main() -> None:
         "nodes": [report.as_dict() for report in survey.reports],
         "others_in_maintenance": survey.others_in_maintenance,
         "operator_plugins": survey.operator_plugins,
+        "owners": list(survey.owners),
     }
     if params["wait"] and not result["ok"]:
         wrong = "; ".join(f"node {report.name}: {report.reason}" for report in survey.reports if not report.ok)

@@ -124,7 +124,7 @@ options:
     type: str
     default: default
   tolerations:
-    description: Tolerations of the pods. The taint C(nvidia.com/gpu) is tolerated in any case.
+    description: Tolerations of the pods. The taint C(nvidia.com/gpu), or that of the resource of another vendor, is tolerated in any case.
     type: list
     elements: dict
     default: []
@@ -133,6 +133,11 @@ options:
       - User ID of the container. V(0) is root, for hosts whose GPU device files are not accessible to all users.
     type: int
     default: 65534
+  supplemental_groups:
+    description: More groups of the container, such as that of the render nodes of AMD and Intel.
+    type: list
+    elements: int
+    default: []
   memory_limit:
     description: Limit of the container's memory, as a quantity of Kubernetes. GPU memory does not count.
     type: str
@@ -310,13 +315,23 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "namespace": {"type": "str", "default": "default"},
     "tolerations": {"type": "list", "elements": "dict", "default": []},
     "run_as_user": {"type": "int", "default": 65534},
+    "supplemental_groups": {"type": "list", "elements": "int", "default": []},
     "memory_limit": {"type": "str", "default": "2Gi"},
     "timeout": {"type": "int", "default": 300},
 }
 # Parameters of the pods, which SmokeTest has under the same names.
 _SAME_NAMES = (
     *("image", "image_pull_policy", "image_pull_secrets", "command", "args", "expected_output", "runtime_class"),
-    *("shares", "scheduler_name", "namespace", "tolerations", "run_as_user", "memory_limit", "timeout"),
+    *(
+        "shares",
+        "scheduler_name",
+        "namespace",
+        "tolerations",
+        "run_as_user",
+        "supplemental_groups",
+        "memory_limit",
+        "timeout",
+    ),
 )
 
 

@@ -86,6 +86,11 @@ options:
         description: By strategy, whether it may be removed while pods hold its resources.
         type: dict
         default: {}
+      vendors:
+        description: The vendors of the host's GPUs. Without NVIDIA, the host gets no other strategy than whole GPUs.
+        type: list
+        elements: str
+        default: [nvidia]
   state:
     description: Whether hosts enter the declared strategies, or leave what they have.
     type: str
@@ -259,6 +264,7 @@ HOST: dict[str, dict[str, Any]] = {
     "gpus": {"type": "int", "default": -1},
     "kept": {"type": "list", "elements": "str", "default": []},
     "remove_used": {"type": "dict", "default": {}},
+    "vendors": {"type": "list", "elements": "str", "default": ["nvidia"]},
 }
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "hosts": {"type": "list", "elements": "dict", "required": True, "options": HOST},

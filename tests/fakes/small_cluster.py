@@ -41,7 +41,9 @@ KINDS: dict[str, dict[str, tuple[str, bool]]] = {
     "coordination.k8s.io/v1": {"leases": ("Lease", True)},
     "batch/v1": {"jobs": ("Job", True), "cronjobs": ("CronJob", True)},
     "networking.k8s.io/v1": {"ingresses": ("Ingress", True), "networkpolicies": ("NetworkPolicy", True)},
-    "resource.k8s.io/v1": {"resourceslices": ("ResourceSlice", False)},
+    "resource.k8s.io/v1": {"resourceslices": ("ResourceSlice", False), "deviceclasses": ("DeviceClass", False)},
+    # Served as in a cluster with AMD's GPU operator; Intel's is missing.
+    "amd.com/v1alpha1": {"deviceconfigs": ("DeviceConfig", True)},
     # Served as in a cluster with NVIDIA's GPU Operator.
     "nvidia.com/v1": {"clusterpolicies": ("ClusterPolicy", False)},
     "node.k8s.io/v1": {"runtimeclasses": ("RuntimeClass", False)},

@@ -25,11 +25,13 @@ SHARED = (
     "container_runtime",
     "gpu_exporter_target",
     "gpu_image_registry",
+    "gpu_devices_root",
     "gpu_kubeconfig",
     "gpu_kube_context",
     "gpu_node_name",
     "gpu_proxy_environment",
     "gpu_take_over",
+    "gpu_vendors",
 )
 PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "str": (str,),

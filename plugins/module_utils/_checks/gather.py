@@ -15,6 +15,8 @@ import time
 from functools import partial
 from typing import Any, Callable, Mapping, Sequence
 
+from .._gpus import devices as other_devices
+from .._gpus import sysfs
 from .._kube_error import shorten
 from .._nvml import collect, driver, isolation, library, pci
 from .._probe import clients, host, kubelet
@@ -313,6 +315,19 @@ def read_container_cli(options: Options) -> dict[str, Any] | None:
     return {"error": shorten(errors) or f"status {status}" if status else ""}
 
 
+def read_other_vendors(options: Options) -> dict[str, Any]:
+    """The GPUs of other vendors with their drivers, the vendors that the host serves, and the limit of inotify instances."""
+    facts = other_devices.read(options.root)
+    kept = ("vendor", "pci_address", "driver", "numa_node", "render", "partitions", "partition_style")
+    return {
+        "vendors": facts["vendors"],
+        "devices": [{name: device[name] for name in kept} for device in facts["devices"][:MAX_FILES]],
+        "drivers": facts["drivers"],
+        "error": facts["error"],
+        "inotify_instances": sysfs.read_number(options.root, "proc/sys/fs/inotify/max_user_instances"),
+    }
+
+
 PARTS: Mapping[str, Callable[[Options], Any]] = {
     "kernel": read_kernel,
     "pci": read_bus,
@@ -327,4 +342,5 @@ PARTS: Mapping[str, Callable[[Options], Any]] = {
     "container_cli": read_container_cli,
     "runtime": read_runtime,
     "kubelet": read_kubelet,
+    "others": read_other_vendors,
 }

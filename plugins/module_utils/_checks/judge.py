@@ -27,8 +27,12 @@ from .model import (
     UnobservedError,
 )
 from .registry import CHECKS
+from .vendors import VENDOR_CHECKS, serves_nvidia
 
 SCHEMA = "gpu.kubernetes/doctor/v1"
+#: The layers of what hosts need for GPUs of NVIDIA, and the check of its runtime.
+NVIDIA_LAYERS = ("hardware", "kernel", "driver", "library", "toolkit")
+HANDLER = "rt.handler"
 #: Findings of one check on one host, of which the rest is counted.
 MAX_FINDINGS = 8
 #: What an exit status of the report means.
@@ -175,6 +179,8 @@ class _Run:
         host = str(observation["host"]) if number >= 0 else ""
         causes = (self._find_cause(self._checks[need], number) for need in check.needs if need in self._checks)
         cause = next(filter(None, causes), None)
+        if number >= 0 and _concerns_nvidia(check) and not serves_nvidia(observation):
+            return _build_result(check, host, UNKNOWN, ["the host has no GPU of NVIDIA"])
         if cause:
             return _build_result(check, host, UNKNOWN, [f"because {cause}"], cause)
         return _build_result(check, host, *_observe(check, observation))
@@ -183,6 +189,11 @@ class _Run:
         """Return the id of the failed check below, or an empty text."""
         result = self._decide(check, number)
         return str(result["because"] or (result["id"] if result["verdict"] == FAIL else ""))
+
+
+def _concerns_nvidia(check: Check) -> bool:
+    """Return whether a check of a host is of what GPUs of NVIDIA alone need."""
+    return (check.layer in NVIDIA_LAYERS and check not in VENDOR_CHECKS) or check.id == HANDLER
 
 
 def _observe(check: Check, observation: Observation) -> tuple[str, list[str]]:

@@ -12,11 +12,13 @@ from .hardware import HARDWARE
 from .kernel import KERNEL
 from .model import LAYERS, Check
 from .node_services import KUBELET, RUNTIME
+from .vendors import VENDOR_CHECKS
 from .workloads import PLUGIN, POD, SCHEDULER
 
 CHECKS: tuple[Check, ...] = (
     *HARDWARE,
     *KERNEL,
+    *VENDOR_CHECKS,
     *DRIVER,
     *LIBRARY,
     *TOOLKIT,

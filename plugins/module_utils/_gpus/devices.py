@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from typing import Any, Iterable, Iterator, Mapping, Sequence
 
-from .._vendors import AMD, INTEL, OTHERS, SERVED
+from .._vendors import AMD, INTEL, OTHERS, SERVED, Vendor, vendor_of
 from . import amd, intel
 from .sysfs import list_gpus_on_bus, list_names, read_text
 
@@ -23,7 +24,9 @@ class PartitionError(ValueError):
     """The GPUs of a host are partitioned in several ways; the text is a clause with cause and remedy."""
 
 
-def read(root: str = "/", naming: str = "single", shared_dev_num: int = 1) -> dict[str, Any]:
+def read(
+    root: str = "/", naming: str = "single", shared_dev_num: int = 1, vendors: Sequence[str] | None = None
+) -> dict[str, Any]:
     """Return what the module gpu_devices_info reports of the host below *root*. A missing GPU or driver is a fact, not an error."""
     devices = [*amd.read_devices(root), *intel.read_devices(root)]
     drivers = {**amd.read_drivers(root), **intel.read_drivers(root)}
@@ -31,13 +34,15 @@ def read(root: str = "/", naming: str = "single", shared_dev_num: int = 1) -> di
         expected, error = expected_resources(devices, naming, shared_dev_num), ""
     except PartitionError as reason:
         expected, error = {}, str(reason)
+    chosen = list_vendors(devices, _has_nvidia(root)) if vendors is None else sorted(vendors)
     return {
         "devices": devices,
         "drivers": drivers,
         "render_gid": _read_render_group(root),
         "expected": expected,
         "error": error,
-        "vendors": list_vendors(devices, bool(list_gpus_on_bus(root, SERVED.pci_vendor, SERVED.pci_classes))),
+        "vendors": chosen,
+        "plugins": [_describe_plugin(vendor, expected) for vendor in OTHERS if vendor.name in chosen],
         "problems": {vendor.name: list(find_problems(devices, drivers, vendor.name, error)) for vendor in OTHERS},
     }
 
@@ -66,14 +71,15 @@ def expected_resources(devices: Iterable[Device], naming: str = "single", shared
 
 
 def list_vendors(devices: Iterable[Device], beside_nvidia: bool) -> list[str]:
-    """Return the vendors of other GPUs for which the host gets a device plugin.
+    """Return the vendors of the GPUs for which the host gets a device plugin, NVIDIA last, and if there is no other one.
 
     A GPU in the processor counts only on a host without another GPU. One with the driver of virtual machines does not count.
     """
     usable = [device for device in devices if device["driver"] in ("", *DRIVERS[device["vendor"]])]
     boards = [device for device in usable if not device["integrated"]]
     counted = boards if boards or beside_nvidia else usable
-    return [vendor.name for vendor in OTHERS if any(device["vendor"] == vendor.name for device in counted)]
+    found = [vendor.name for vendor in OTHERS if any(device["vendor"] == vendor.name for device in counted)]
+    return [*found, SERVED.name] if beside_nvidia or not found else found
 
 
 def find_problems(
@@ -99,6 +105,61 @@ def find_problems(
     hidden = _name([device for device in bound if not device["render"] and device["partitions"]])
     if hidden:
         yield f"{hidden} has no render node; search the kernel log for its address, and boot without nomodeset"
+
+
+def _describe_plugin(vendor: Vendor, expected: Mapping[str, int]) -> dict[str, Any]:
+    """Return what roles need of a vendor's device plugin: the pods, what it is expected to offer, and the test of a GPU."""
+    own = {name: units for name, units in expected.items() if vendor_of(name) is vendor}
+    return {
+        "vendor": vendor.name,
+        "resource": next(iter(own), vendor.resource),
+        "pod_labels": dict(vendor.plugin_labels),
+        "expected": own or {vendor.resource: 0},
+        "test": {**asdict(vendor.test), "command": list(vendor.test.command)} if vendor.test else {},
+    }
+
+
+def build_tests(facts: Mapping[str, Any], images: Mapping[str, str], registry: str) -> list[dict[str, Any]]:
+    """Return the smoke tests of a host's GPUs of other vendors, as the role gpu_smoke_test groups them.
+
+    *images* are by vendor; others come from *registry*, or docker.io. Pods that are not root need the group of the render nodes.
+    """
+    group = facts.get("render_gid")
+    return [
+        {
+            "image": images.get(plugin["vendor"]) or f"{registry or 'docker.io'}/{plugin['test']['image']}",
+            "command": plugin["test"]["command"],
+            "args": [],
+            "expected_output": plugin["test"]["expected_output"],
+            "groups": [] if group is None else [group],
+            "resource_name": plugin["resource"],
+            "shared_resources": [],
+            "runtime_class": "",
+            "scheduler_name": "",
+        }
+        for plugin in facts.get("plugins") or []
+    ]
+
+
+def build_queries(facts: Mapping[str, Any], namespace: str) -> list[dict[str, Any]]:
+    """Return the device plugins of other vendors that a host's node is to have: resource, pods, and the expected units by resource."""
+    pods = {"apiVersion": "v1", "kind": "Pod"}
+    return [
+        {
+            "plugin": {
+                "resource_name": plugin["resource"],
+                "pods": {**pods, "metadata": {"namespace": namespace, "labels": plugin["pod_labels"]}},
+            },
+            "expected": plugin["expected"],
+        }
+        for plugin in facts.get("plugins") or []
+    ]
+
+
+def _has_nvidia(root: str) -> bool:
+    """Return whether the host has GPUs of NVIDIA, or its driver for GPUs that are not on the PCI bus."""
+    on_bus = list_gpus_on_bus(root, SERVED.pci_vendor, SERVED.pci_classes)
+    return bool(on_bus) or os.path.exists(os.path.join(root, "dev/nvidiactl"))
 
 
 def _name(devices: list[Device]) -> str:

@@ -16,7 +16,7 @@ from .._kube_error import shorten
 from .._sharing.catalogue import OWN_PLUGIN
 from .._sharing.gpu_operator import GpuOperator
 from .._text import make_printable
-from .._vendors import OTHERS, SERVED
+from .._vendors import OTHERS, SERVED, Vendor
 from .drain.plan import describe_maintenance
 from .extended_resources import count_gpu_resources
 from .objects import (
@@ -33,10 +33,8 @@ from .pod_failures import Evidence, find_newest
 from .readiness import NodeState, Query, Units, explain_difference, find_note
 from .requests import count_allocated
 
-PRESENT_LABEL = SERVED.present_label
 OWN_ANNOTATIONS = "gpu-kubernetes/"
 _PLUGIN_FOLDER = re.compile(r"/device-plugins/?$")
-_GPU_PLUGIN = re.compile(SERVED.plugin_images + "|gpu-?share|nano-?gpu|elastic-?gpu|hami|vgpu", re.IGNORECASE)
 _OTHER_VENDOR = re.compile("|".join(vendor.plugin_images for vendor in OTHERS), re.IGNORECASE)
 
 
@@ -154,25 +152,25 @@ def find_other_plugins(on_node: Iterable[Object], query: Query) -> list[str]:
     """Return ``namespace/owner`` of other GPU device plugins on a node, which would register the same GPUs again."""
     found = set()
     for pod in on_node:
-        if not _is_plugin(pod, query) and _is_gpu_plugin(pod):
+        if not _is_plugin(pod, query) and _is_gpu_plugin(pod, query.vendor):
             metadata = pod.get("metadata") or {}
             owners = metadata.get("ownerReferences") or [{}]
             found.add(f"{metadata.get('namespace')}/{owners[0].get('name') or get_name(pod)}")
     return sorted(found)
 
 
-def _is_gpu_plugin(pod: Object) -> bool:
+def _is_gpu_plugin(pod: Object, vendor: Vendor) -> bool:
+    """Return whether the pod offers GPUs of the vendor as a device plugin."""
     spec = pod.get("spec") or {}
     folders = [str((volume.get("hostPath") or {}).get("path") or "") for volume in spec.get("volumes") or []]
     images = " ".join(str(container.get("image")) for container in spec.get("containers") or [])
-    return (
-        any(_PLUGIN_FOLDER.search(folder) for folder in folders)
-        and (
-            bool(_GPU_PLUGIN.search(images))
-            or any(matches_selector(row.plugin_labels, get_labels(pod)) for row in OWN_PLUGIN)
-        )
-        and not _OTHER_VENDOR.search(images)
-    )
+    if not any(_PLUGIN_FOLDER.search(folder) for folder in folders):
+        return False
+    named = bool(re.search(vendor.gpu_plugin_images, images, re.IGNORECASE))
+    if vendor is not SERVED:
+        return named
+    labelled = any(matches_selector(row.plugin_labels, get_labels(pod)) for row in OWN_PLUGIN)
+    return (named or labelled) and not _OTHER_VENDOR.search(images)
 
 
 def _is_plugin(pod: Object, query: Query) -> bool:
@@ -192,6 +190,6 @@ def _find_nodes(by_name: Mapping[str, Object], placed: Mapping[str, Sequence[Obj
         name: None
         for name, node in by_name.items()
         if query.resource in ((node.get("status") or {}).get("capacity") or {})
-        or get_labels(node).get(PRESENT_LABEL) == "true"
+        or get_labels(node).get(query.vendor.present_label) == "true"
         or any(_is_plugin(pod, query) for pod in placed.get(name, []))
     }

@@ -10,7 +10,7 @@ from typing import Callable, Mapping, Sequence, Union
 
 from .._kube_error import shorten
 from .._sharing.catalogue import Strategy, strategy_of
-from .._vendors import SERVED
+from .._vendors import SERVED, Vendor, vendor_of
 from .drain.plan import describe_maintenance
 from .objects import (
     Object,
@@ -67,6 +67,11 @@ class Query:
     def strategy(self) -> Strategy:
         """Return the sharing strategy whose device plugin registers the resource."""
         return strategy_of(self.resource)
+
+    @property
+    def vendor(self) -> Vendor:
+        """Return the vendor of the GPUs that are the resource."""
+        return vendor_of(self.resource)
 
 
 @dataclass(frozen=True)
@@ -251,9 +256,10 @@ def _check_healthy(state: NodeState) -> str:
     line = find_error_line(state.evidence.log)
     detail = f" ({line})" if line else ""
     lost = state.capacity - state.allocatable
+    errors = "Xid errors" if state.query.vendor is SERVED else "errors of their driver"
     return (
         f"{state.shortage}: {lost} of {state.capacity} unhealthy as {state.plugin_name} reports{detail}; "
-        "search the node's kernel log for Xid errors"
+        f"search the node's kernel log for {errors}"
     )
 
 

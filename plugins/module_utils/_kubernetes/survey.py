@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Collection, Iterable, Mapping, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Collection, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from .._kube_error import ApiError
 from .._sharing.catalogue import IN_CLUSTER, OWN_PLUGIN, STRATEGIES, Strategy
@@ -25,6 +25,7 @@ from .._sharing.gpu_operator import (
 )
 from .._sharing.node_state import is_labelled
 from .._sharing.plugin_config import CONFIG_MAP_LABELS, LABEL, read_own_config, strategy_of_name
+from .._vendors import SERVED, Vendor, vendor_of
 from .api import read_nodes, run_parallel
 from .drain.plan import MIRROR, describe_maintenance
 from .node_reports import NodeReport, assess_nodes
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 LOG_LINES = 30
 
 SLICES = ("resource.k8s.io/v1", "ResourceSlice")
+DEVICE_CLASSES = ("resource.k8s.io/v1", "DeviceClass")
 DRA_DRIVER = "gpu.nvidia.com"
 #: All device plugins of GPUs on a node are of interest, whoever deployed them.
 ANY_PLUGIN = Query(plugin_labels={})
@@ -58,11 +60,13 @@ class Survey(NamedTuple):
     """Reports on the nodes, and ``{name, schedulable, maintenance}`` of other nodes that were read and are in maintenance.
 
     ``operator_plugins`` is whether NVIDIA's GPU Operator deploys device plugins in the cluster, and false where its ClusterPolicy is not read.
+    ``owners`` are objects by which others offer the GPUs of another vendor than NVIDIA; without *wait* alone.
     """
 
     reports: list[NodeReport]
     others_in_maintenance: list[dict[str, Any]]
     operator_plugins: bool = False
+    owners: tuple[str, ...] = ()
 
 
 def survey_nodes(
@@ -104,7 +108,31 @@ def survey_nodes(
             operator=operator,
         )
     others = _find_others_in_maintenance(nodes, {report.name for report in reports})
-    return Survey(reports, others, operator is not None and "device_plugin" in operator.enabled)
+    owners = () if wait else tuple(_find_owners(cluster, query.vendor))
+    return Survey(reports, others, operator is not None and "device_plugin" in operator.enabled, owners)
+
+
+def _find_owners(cluster: Cluster, vendor: Vendor) -> Iterator[str]:
+    """Yield what offers GPUs of the vendor: custom resources of its operator, and device classes that stand for its extended resources."""
+    if vendor is SERVED:
+        return
+    for found in _list_known(cluster, *vendor.operator_resource):
+        is_namespaced = bool((found.get("metadata") or {}).get("namespace"))
+        yield f"{vendor.operator} ({found['kind']} {get_full_name(found) if is_namespaced else get_name(found)})"
+    for found in _list_known(cluster, *DEVICE_CLASSES):
+        resource = str((found.get("spec") or {}).get("extendedResourceName") or "")
+        if vendor_of(resource) is vendor:
+            yield f"the DeviceClass {get_name(found)} (dynamic resource allocation of {resource})"
+
+
+def _list_known(cluster: Cluster, api_version: str, kind: str) -> list[Object]:
+    """Return all objects of a kind; none if the API does not have it. Raises ApiError."""
+    try:
+        return cluster.objects(api_version, kind)
+    except ApiError as error:
+        if error.status == 404:
+            return []
+        raise
 
 
 def _find_others_in_maintenance(nodes: Iterable[Object], reported: Collection[str]) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from .._checks.model import WARN
 from .._mig.facts import count_profiles
 from .._sharing.catalogue import gpu_resources
 from .._text import make_printable
+from .._vendors import BY_NAME, SERVED
 from . import checks
 
 if TYPE_CHECKING:
@@ -108,6 +109,11 @@ def _list_notes(node: Mapping[str, Any], observation: Observation) -> list[str]:
     entry = observation["kubernetes"]
     remark = entry.get("reason") if entry.get("ok") else (entry.get("maintenance") or {}).get("message")
     notes = [f"{node['host']}: {remark}"] if remark and not checks.is_left_cordoned(entry) else []
+    if not checks.serves_nvidia(observation):
+        titles = " and ".join(BY_NAME[name].title for name in observation["devices"]["vendors"])
+        notes.append(
+            f"{node['host']}: its GPUs are of {titles}, so it gets no driver, toolkit and runtime of {SERVED.title}"
+        )
     if node["smoke_test"]["result"] == "skipped":
         notes.append(f"{node['host']}: smoke test skipped, {node['smoke_test']['reason']}")
     warnings = [cause for cause in find_health(observation["nvml"]) if cause["verdict"] == WARN]
@@ -129,11 +135,23 @@ def _is_unlicensed(gpu: Mapping[str, Any]) -> bool:
 def _build_node(observation: Observation) -> dict[str, Any]:
     nvml, runtime, entry = observation["nvml"], observation["runtime"], observation["kubernetes"]
     gpus = nvml.get("gpus") or []
+    others = [
+        {
+            "name": gpu["model"] or f"{BY_NAME[gpu['vendor']].title} {gpu['device_id']}",
+            "memory_total_bytes": gpu["memory_bytes"] or None,
+        }
+        for gpu in (observation.get("devices") or {}).get("devices") or []
+        if gpu["vendor"] in observation["devices"]["vendors"]
+    ]
     return {
         "host": observation["host"],
         "node": observation["node"],
         "ok": False,  # _examine sets it
-        "gpus": {"count": len(gpus), "products": count_products(gpus), "devices": [_build_device(gpu) for gpu in gpus]},
+        "gpus": {
+            "count": len(gpus) + len(others),
+            "products": count_products([*gpus, *others]),
+            "devices": [_build_device(gpu) for gpu in gpus],
+        },
         "driver": {
             "source": nvml.get("source"),
             "version": nvml.get("driver_version"),

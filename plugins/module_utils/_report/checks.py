@@ -8,11 +8,13 @@ An observation is of one host::
     {host, node, require_gpu, nvml: facts of nvml_facts, runtime: result of container_runtime_probe,
      daemon: "containerd", "crio" or "docker", toolkit and kubelet: of the result of container_runtime_info,
      runtime_name: name of the NVIDIA runtime, or empty,
-     configuration: result of containerd_config, crio_config or docker_daemon_config in check mode}
+     configuration: result of containerd_config, crio_config or docker_daemon_config in check mode,
+     devices: result of gpu_devices_info, or empty}
 
 ``index_cluster`` adds what the API server reports on its node, for the checks::
 
-    {kubernetes: entry of gpu_nodes_info, or empty,
+    {kubernetes: entry of gpu_nodes_info, or empty; of several device plugins, the first one that the node is to have,
+     other_plugins: the entries of the others,
      smoke_test: {result: passed, failed, skipped or "not run", reason unless passed, log_tail if failed,
                   image if one was tried}}
 
@@ -30,6 +32,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Tuple
 from .._checks.health import find_health
 from .._checks.model import FAIL
 from .._text import make_printable
+from .._vendors import SERVED
 
 Observation = Mapping[str, Any]
 Cluster = Mapping[str, Any]
@@ -53,23 +56,39 @@ def split_reason(reason: str) -> tuple[str, str]:
 
 
 def index_cluster(cluster: Cluster) -> Callable[[Observation], Observation]:
-    """Return a function that adds to an observation the cluster's entries on the host's node. Of two entries, the first counts."""
-    entries: dict[str, Mapping[str, Any]] = {}
+    """Return a function that adds to an observation the cluster's entries on the host's node. Of several tests, the worst counts."""
+    entries: dict[str, list[Mapping[str, Any]]] = {}
     tests: dict[str, Mapping[str, Any]] = {}
     for node in cluster.get("nodes") or []:
-        entries.setdefault(node["name"], node)
+        entries.setdefault(node["name"], []).append(node)
     for test in cluster.get("smoke") or []:
-        tests.setdefault(test["node"], test)
+        known = tests.setdefault(test["node"], test)
+        if _rank_test(test) > _rank_test(known):
+            tests[test["node"]] = test
 
     def join(observation: Observation) -> Observation:
         test = tests.get(observation["node"])
+        own = entries.get(observation["node"], [])
+        # Without GPUs of NVIDIA, the first entry is on a plugin that the node is not to have.
+        first = next((entry for entry in own if entry.get("expected") or serves_nvidia(observation)), (own or [{}])[0])
         return {
             **observation,
-            "kubernetes": entries.get(observation["node"], {}),
+            "kubernetes": first,
+            "other_plugins": [entry for entry in own if entry is not first],
             "smoke_test": _build_smoke_test(test) if test else {"result": "not run"},
         }
 
     return join
+
+
+def serves_nvidia(observation: Observation) -> bool:
+    """Return whether the host is prepared for GPUs of NVIDIA; hosts without any known GPU are."""
+    return SERVED.name in ((observation.get("devices") or {}).get("vendors") or [SERVED.name])
+
+
+def _rank_test(test: Mapping[str, Any]) -> int:
+    """Return 2 for a failed test, 1 for a skipped one, 0 for a passed one."""
+    return 0 if test.get("passed") else 1 if test.get("skipped") else 2
 
 
 def is_left_cordoned(entry: Mapping[str, Any]) -> bool:
@@ -97,9 +116,17 @@ def _check_driver(observation: Observation) -> Iterator[Finding]:
         yield "driver_error", cause, remedy or "reinstall the driver and reboot"
     elif gpus and nvml.get("source") == "pci":
         yield "driver_missing", f"{len(gpus)} GPUs on the PCI bus but no NVIDIA driver", "install the driver"
-    elif not gpus and observation.get("require_gpu", True):
+    elif not gpus and observation.get("require_gpu", True) and serves_nvidia(observation):
         remedy = "remove the host from the group of GPU nodes, or check its slots and its hypervisor"
         yield "no_gpu", "no NVIDIA GPU", remedy
+
+
+def _check_devices(observation: Observation) -> Iterator[Finding]:
+    """Yield what keeps the GPUs of other vendors from being offered: driver, KFD, NUMA node, render node."""
+    found = observation.get("devices") or {}
+    for vendor in found.get("vendors") or []:
+        for clause in (found.get("problems") or {}).get(vendor) or []:
+            yield ("driver_error", *split_reason(clause))
 
 
 def _check_lost_gpus(observation: Observation) -> Iterator[Finding]:
@@ -167,10 +194,10 @@ def _check_cgroup_driver(observation: Observation) -> Iterator[Finding]:
 
 
 def _check_node(observation: Observation) -> Iterator[Finding]:
-    entry = observation["kubernetes"]
-    if entry and not entry.get("ok"):
-        cause, remedy = split_reason(str(entry.get("reason") or "not every GPU is allocatable"))
-        yield "node", cause, remedy or "check the node and the device plugin's pod"
+    for entry in (observation["kubernetes"], *(observation.get("other_plugins") or [])):
+        if entry and not entry.get("ok"):
+            cause, remedy = split_reason(str(entry.get("reason") or "not every GPU is allocatable"))
+            yield "node", cause, remedy or "check the node and the device plugin's pod"
 
 
 def _check_maintenance(observation: Observation) -> Iterator[Finding]:
@@ -189,6 +216,7 @@ def _check_smoke_test(observation: Observation) -> Iterator[Finding]:
 
 HOST_CHECKS: tuple[HostCheck, ...] = (
     _check_driver,
+    _check_devices,
     _check_lost_gpus,
     _check_health,
     _check_toolkit,
@@ -201,6 +229,10 @@ HOST_CHECKS: tuple[HostCheck, ...] = (
 )
 
 
+#: Those of what hosts need for GPUs of NVIDIA alone.
+NVIDIA_CHECKS: tuple[HostCheck, ...] = (_check_toolkit, _check_runtime, _check_configuration, _check_cgroup_driver)
+
+
 def _build_problem(host: str, finding: Finding) -> Problem:
     code, cause, remedy = (make_printable(" ".join(part.split())).rstrip(".") for part in finding)
     sentence = f"{host or 'cluster'}: {cause}; {remedy}."
@@ -209,7 +241,8 @@ def _build_problem(host: str, finding: Finding) -> Problem:
 
 def find_host_problems(observation: Observation) -> list[Problem]:
     """Return the problems of one host with a joined observation, those of its hardware first."""
-    return [_build_problem(observation["host"], finding) for check in HOST_CHECKS for finding in check(observation)]
+    checks = [check for check in HOST_CHECKS if serves_nvidia(observation) or check not in NVIDIA_CHECKS]
+    return [_build_problem(observation["host"], finding) for check in checks for finding in check(observation)]
 
 
 def find_unreachable(hosts: Iterable[str]) -> list[Problem]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Mapping, Sequence
 
-from .catalogue import IN_CLUSTER, Strategy, matching
+from .._vendors import BY_NAME, SERVED
+from .catalogue import IN_CLUSTER, STRATEGIES, Strategy, matching
 from .change import Change
 from .gpu_operator import MIG_DISABLED, MIG_LABEL, PARTS, GpuOperator, OperatorState, label_of
 from .node_state import Cluster
@@ -18,7 +19,7 @@ def find_on_node(change: Change, cluster: Cluster) -> list[str]:
     """Return the blockers of one node. Without tags of the plan, only contradictory parameters block a run."""
     if cluster.absent:
         return _find_used(change) if "sharing" in cluster.run_tags else []
-    found = [_find_contradiction(change)]
+    found = [_find_contradiction(change), _find_other_vendor(change)]
     if cluster.run_tags:
         found += [_find_unknown(change), _find_foreign_name(change), _find_held(change), _find_missing_tags(change)]
         found += [
@@ -34,6 +35,18 @@ def find_on_node(change: Change, cluster: Cluster) -> list[str]:
 
 def _find_contradiction(change: Change) -> str:
     return f"Host {change.host.host}: {change.config.problem}." if change.config.problem else ""
+
+
+def _find_other_vendor(change: Change) -> str:
+    """Return the blocker of a strategy on a host whose GPUs are all of other vendors: their device plugins offer whole GPUs."""
+    host = change.host
+    if SERVED.name in host.vendors or host.strategy in ("", next(iter(STRATEGIES))):
+        return ""
+    titles = " and ".join(BY_NAME[name].title for name in host.vendors if name in BY_NAME)
+    return (
+        f"Host {host.host}: gpu_sharing_strategy is {host.strategy}, which shares GPUs of {SERVED.title}, and its GPUs are of {titles}; leave "
+        "gpu_sharing_strategy empty for this host."
+    )
 
 
 def _find_foreign_name(change: Change) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Iterable, Mapping, Sequence
 
+from .._vendors import SERVED
 from .catalogue import NVIDIA_ROLE, WITH_NODE_ROLE, Strategy, matching
 from .gpu_operator import MIG_DISABLED, MIG_LABEL, MIG_STATE_LABEL, OPERATOR_ROLE, OperatorState
 from .plugin_config import LABEL, Request, strategy_of_name
@@ -45,6 +46,8 @@ class Host:
     # Strategies that keep files of this host, and those that may be removed while pods hold their resources.
     kept: Sequence[str] = ()
     remove_used: Sequence[str] = ()
+    # The vendors of the host's GPUs, by name.
+    vendors: Sequence[str] = (SERVED.name,)
 
     @property
     def where(self) -> str:

@@ -20,7 +20,12 @@ NO_HOSTS = (
     "report_gpu_fleet.yml",
     "show_gpu_allocation.yml",
 )
-OTHER_GROUPS = {"patch_kube_scheduler.yml": "kube_control_plane"}
+OTHER_GROUPS = {
+    "patch_kube_scheduler.yml": "kube_control_plane",
+    # Those of the GPU nodes that do not have GPUs of other vendors alone.
+    "prepare_gpu_nodes.yml": "nvidia_nodes",
+    "upgrade_nvidia_driver.yml": "nvidia_nodes",
+}
 PLAYBOOKS = sorted({path.name for path in (ROOT / "playbooks").glob("*.yml")} - {*NO_HOSTS})
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Mapping, Sequence
 
 from ..._sharing.catalogue import CONTAINER, SharedResource
+from ..._vendors import SERVED, vendor_of
 from ..objects import Object
 
 NAME = "gpu-smoke-test"
@@ -18,7 +19,6 @@ RUN_LABEL = "gpu-kubernetes/smoke-test-run"
 # The pod outlives the wait by this many seconds, so that its state can be read; then the kubelet ends it.
 GRACE_SECONDS = 60
 
-GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists"}
 CORDON_TOLERATION = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
 
 
@@ -40,6 +40,7 @@ class SmokeTest:
     count: int = 1
     timeout: int = 300
     run_as_user: int = 65534
+    supplemental_groups: Sequence[int] = ()
     memory_limit: str = "2Gi"
     image_pull_policy: str = "IfNotPresent"
     image_pull_secrets: Sequence[str] = ()
@@ -52,8 +53,10 @@ class SmokeTest:
 
     @property
     def all_tolerations(self) -> list[Object]:
-        """The GPU taint is always tolerated, a cordon if cordoned nodes are tested; the caller's tolerations follow."""
-        own = [dict(GPU_TOLERATION), *([dict(CORDON_TOLERATION)] if self.cordoned else [])]
+        """The vendor's taint is always tolerated, a cordon if cordoned nodes are tested; the caller's tolerations follow."""
+        vendor = vendor_of(self.resource)
+        taint = {"key": SERVED.resource if vendor is SERVED else self.resource, "operator": "Exists"}
+        own: list[Object] = [taint, *([dict(CORDON_TOLERATION)] if self.cordoned else [])]
         return [*own, *(dict(toleration) for toleration in self.tolerations)]
 
 
@@ -71,7 +74,7 @@ def build_manifest(test: SmokeTest, node: str, run: str) -> Object:
         "automountServiceAccountToken": False,
         "affinity": {"nodeAffinity": _only_on(node)},
         "tolerations": test.all_tolerations,
-        "securityContext": _user(test.run_as_user),
+        "securityContext": _user(test),
         "containers": [_container(test)],
     }
     if not test.shared:
@@ -97,8 +100,10 @@ def _only_on(node: str) -> Object:
     return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
 
 
-def _user(uid: int) -> Object:
-    return {"runAsNonRoot": True, "runAsUser": uid, "runAsGroup": uid} if uid else {"runAsUser": 0}
+def _user(test: SmokeTest) -> Object:
+    uid = test.run_as_user
+    groups = {"supplementalGroups": list(test.supplemental_groups)} if test.supplemental_groups else {}
+    return {"runAsNonRoot": True, "runAsUser": uid, "runAsGroup": uid, **groups} if uid else {"runAsUser": 0, **groups}
 
 
 def _container(test: SmokeTest) -> Object:

@@ -56,6 +56,24 @@ def test_feature_tools_decides_on_what_was_found() -> None:
         call([], ["gfd"], "nfd", "tools")
 
 
+@pytest.mark.parametrize(
+    ("gpus", "vendors", "present"),
+    [
+        ([], ["amd"], ["gpu-kubernetes/amd.present"]),
+        (
+            [T4],
+            ["amd", "intel", "nvidia"],
+            ["gpu-kubernetes/amd.present", "gpu-kubernetes/intel.present", "nvidia.com/gpu.present"],
+        ),
+        ([T4], ["nvidia"], ["nvidia.com/gpu.present"]),
+        ([], [], []),
+    ],
+)
+def test_gpu_labels_of_other_vendors_are_those_that_their_plugins_select(gpus: Any, vendors: Any, present: Any) -> None:
+    labels = LABELS({"gpus": gpus}, devices={"vendors": vendors})["labels"]
+    assert sorted(name for name in labels if name.endswith(".present")) == present
+
+
 def test_expected_gpus_counts_replicas() -> None:
     assert COUNT({"gpus": [T4, T4]}) == 2
 

@@ -30,6 +30,8 @@ WRONG = {
     "matching_versions": ("570", "570"),
     "may_be_image": ("a/b", "a/b:v1"),
     "network_peers": ("text",),
+    "vendor_queries": ({"plugins": [{}]}, "n"),
+    "vendor_tests": ({"plugins": [{}]}, {}, ""),
     "node_condition": ("text",),
     "node_names": (["a"], {}),
     "object_references": ("name",),

@@ -29,7 +29,14 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "config_path": "/etc/containerd/config.toml",
         "socket": "/run/containerd/containerd.sock",
     },
-    "gpus": {"found": True, "error": "", "driver_works": True, "require_gpu": True, "require_driver": True},
+    "gpus": {
+        "found": True,
+        "others": False,
+        "error": "",
+        "driver_works": True,
+        "require_gpu": True,
+        "require_driver": True,
+    },
     "vgpu_unlock": {"path": ""},
     "vgpu_license": {"token": True, "daemon": True},
     "node": {
@@ -43,6 +50,8 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     "device_plugin": {
         "hosts": [{"host": "h1", "node": "w1"}],
         "nodes": [{"name": "w1", "known": True, "gpu_operator": [], "unmanaged_plugins": []}],
+        "vendor": "NVIDIA",
+        "owners": [],
         "leaving": [],
         "adopted": ["kube-system/plugin"],
     },
@@ -134,6 +143,8 @@ def make_nodes(**plugins: list[str]) -> list[dict[str, Any]]:
             ],
         ),
         ("gpus", {"found": False, "require_gpu": False, "driver_works": False}, []),
+        ("gpus", {**BROKEN, "found": False, "others": True}, []),
+        ("gpus", {**BROKEN, "others": True}, [BROKEN["error"]]),
         ("gpus", BROKEN, [BROKEN["error"]]),
         ("gpus", {**BROKEN, "require_gpu": False}, [BROKEN["error"]]),
         ("gpus", {**BROKEN, "found": False}, [BROKEN["error"]]),
@@ -204,6 +215,21 @@ def make_nodes(**plugins: list[str]) -> list[dict[str, Any]]:
                 (
                     "Node w1, w2: NVIDIA's GPU Operator deploys the device plugin here, so leave this role out, or set the node's label "
                     "nvidia.com/gpu.deploy.device-plugin, or spec.devicePlugin.enabled of the ClusterPolicy, to false first."
+                )
+            ],
+        ),
+        (
+            "device_plugin",
+            {
+                "vendor": "AMD",
+                "owners": ["AMD's GPU operator (DeviceConfig kube-amd-gpu/default)"],
+                # A mixed node, whose other GPUs NVIDIA's GPU Operator offers.
+                "nodes": [{**node, "gpu_operator": ["device_plugin", "dra_driver"]} for node in make_nodes(w1=[])],
+            },
+            [
+                (
+                    "AMD's GPU operator (DeviceConfig kube-amd-gpu/default) already offers the GPUs of AMD, and two owners would allocate the same "
+                    "GPUs twice; remove that first, or leave the vendor out of gpu_vendors for all hosts."
                 )
             ],
         ),

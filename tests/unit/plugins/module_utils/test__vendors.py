@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._vendors import OTHERS, SERVED
+from ansible_collections.gpu.kubernetes.plugins.module_utils._vendors import OTHERS, SERVED, vendor_of
 
 ROOT = Path(__file__).resolve().parents[4]
 VENDORS = (SERVED, *OTHERS)
@@ -38,13 +38,40 @@ def test_pci_vendors_are_unique_and_have_classes() -> None:
         assert row.pci_classes
 
 
+@pytest.mark.parametrize(
+    ("resource", "name"),
+    [
+        ("nvidia.com/gpu", "nvidia"),
+        ("aliyun.com/gpu-mem", "nvidia"),
+        ("amd.com/gpu", "amd"),
+        ("amd.com/cpx_nps4", "amd"),
+        ("gpu.intel.com/xe", "intel"),
+        ("intel.com/gpu", "nvidia"),
+    ],
+)
+def test_vendor_of_a_resource_is_that_of_its_domain(resource: str, name: str) -> None:
+    assert vendor_of(resource).name == name
+
+
+def test_other_vendors_have_all_that_their_device_plugins_need() -> None:
+    for row in OTHERS:
+        assert row.resource.startswith(f"{row.domain}/")
+        # Labels of the PCI class do not match all GPUs of a vendor.
+        assert row.present_label == f"gpu-kubernetes/{row.name}.present"
+        assert row.test
+        assert row.plugin_labels
+        assert row.operator_crd.startswith(row.operator_resource[1].lower())
+        assert re.search(row.gpu_plugin_images, row.plugin_images, re.IGNORECASE) or row.name == "intel"
+
+
 def test_no_other_code_names_another_vendor() -> None:
     names = re.compile(r"\b(amd|amdgpu|rocm|intel)\b", re.IGNORECASE)
     utils = ROOT / "plugins" / "module_utils"
     paths = [*utils.rglob("*.py"), *(ROOT / "roles").rglob("*.yml"), *(ROOT / "playbooks").rglob("*.yml")]
     found = {path.relative_to(ROOT).as_posix() for path in paths if names.search(path.read_text(encoding="utf-8"))}
-    # The linter reads what users write for any vendor.
-    found = {name for name in found if not name.startswith("plugins/module_utils/_lint/")}
+    # The linter reads what users write for any vendor; the GPUs and the device plugins of the vendors are there.
+    owners = ("plugins/module_utils/_lint/", "plugins/module_utils/_gpus/", "roles/k8s_device_plugin/")
+    found = {name for name in found if not name.startswith(owners) and not name.endswith("/argument_specs.yml")}
     # Kernel drivers' files with the memory of a GPU, the vendors' exporters and the series of these, a row each.
-    rows = ("_vendors", "_nvml/pci", "_exporters/catalogue", "_monitoring/series")
+    rows = ("_vendors", "_nvml/pci", "_exporters/catalogue", "_monitoring/series", "_checks/vendors")
     assert found == {f"plugins/module_utils/{name}.py" for name in rows}

@@ -69,13 +69,17 @@ def test_hosts_of_later_batches_do_not_break_earlier_ones(evaluate):
     plugin = find_task("k8s_device_plugin", "facts", "Collect the expected devices")["ansible.builtin.set_fact"]
     labels = find_task("gpu_node_labels", "main", "Set the labels")["vars"]["__gpu_node_labels_all"]
     names = {"__gpu_node_labels_desired": {"node": "{{ inventory_hostname }}", "labels": {}}}
-    names["__k8s_device_plugin_host"] = names["__gpu_node_labels_desired"]
+    names["__k8s_device_plugin_host"] = {**names["__gpu_node_labels_desired"], "provider": "nvidia"}
     result = "{{ [labels | map(attribute='node') | list, plugin | map(attribute='node') | list] }}"
     play = {
         "hosts": "all",
         "gather_facts": False,
         "serial": 1,
-        "vars": {"labels": labels, "plugin": plugin["__k8s_device_plugin_hosts"]},
+        "vars": {
+            "labels": labels,
+            "plugin": plugin["__k8s_device_plugin_hosts"],
+            "k8s_device_plugin_provider": "nvidia",
+        },
         "tasks": [{"ansible.builtin.set_fact": names}, {"ansible.builtin.set_fact": {"result": result}}],
     }
     results = evaluate({"a": {}, "b": {}}, [play], "groups.all | map('extract', hostvars, 'result')")
@@ -97,8 +101,10 @@ def test_nodes_with_an_unmanaged_plugin_are_refused_unless_it_leaves_or_is_adopt
     row = {"name": "w1", "known": True, "gpu_operator": [], "unmanaged_plugins": ["kube-system/other"]}
     common = {
         "__k8s_device_plugin_hosts": [{"host": "h1", "node": "w1"}],
-        "__k8s_device_plugin_before": {"nodes": [row]},
+        "__k8s_device_plugin_before": {"nodes": [row], "owners": []},
         "__k8s_device_plugin_daemon_set": "plugin",
+        "__k8s_device_plugin_vendor": "NVIDIA",
+        "__k8s_device_plugin_by_manifest": True,
     }
     hosts = {
         "unmanaged": common,
@@ -107,7 +113,7 @@ def test_nodes_with_an_unmanaged_plugin_are_refused_unless_it_leaves_or_is_adopt
         "adopted-with-helm": {
             **common,
             "__k8s_device_plugin_daemon_set": "other",
-            "k8s_device_plugin_method": "helm",
+            "__k8s_device_plugin_by_manifest": False,
         },
     }
     found = evaluate_role("k8s_device_plugin", hosts, "__k8s_device_plugin_refusals")

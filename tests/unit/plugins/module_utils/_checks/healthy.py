@@ -92,6 +92,13 @@ HOST: dict[str, Any] = {
         "handlers": {"nvidia": {"systemd_cgroup": True}, "runc": {"systemd_cgroup": True}},
         "changed_files": [],
     },
+    "others": {
+        "vendors": ["nvidia"],
+        "devices": [],
+        "drivers": {"amdgpu": {"loaded": False, "version": "", "kfd": False}},
+        "error": "",
+        "inotify_instances": 128,
+    },
     "kubelet": {
         "running": True,
         "cgroup_driver": "systemd",

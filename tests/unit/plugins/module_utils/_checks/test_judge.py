@@ -337,6 +337,94 @@ WARNINGS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+OTHER_DEVICE = {
+    "vendor": "amd",
+    "pci_address": "0000:63:00.0",
+    "driver": "amdgpu",
+    "numa_node": 0,
+    "render": "renderD128",
+    "partitions": 1,
+    "partition_style": "spx_nps1",
+}
+#: Of a host with GPUs of AMD alone.
+OTHERS = {
+    "vendors": ["amd"],
+    "devices": [OTHER_DEVICE],
+    "drivers": {
+        "amdgpu": {"loaded": True, "version": "", "kfd": True},
+        "i915": {"loaded": False, "version": ""},
+        "xe": {"loaded": False, "version": ""},
+    },
+    "error": "",
+    "inotify_instances": 8192,
+}
+#: Nothing of NVIDIA is there.
+OTHERS_ALONE = {
+    **NO_DRIVER,
+    **NO_TOOLKIT,
+    "n/pci": [],
+    "n/nvml/gpus": [],
+    "n/nvml/error": None,
+    "n/nvml/source": "none",
+    "n/nvml/driver/installed_module_version": None,
+    "n/cdi": [],
+    "n/others": OTHERS,
+    "c/nodes/gpu1/plugin_problems": [],
+    "c/nodes/gpu1/labelled": False,
+    "c/smoke_tests": [],
+    "c/runtime_classes": {},
+    "c/class_users": {},
+}
+
+
+def change_device(**values: Any) -> dict[str, Any]:
+    return {**OTHERS, "devices": [{**OTHER_DEVICE, **values}]}
+
+
+def test_judge_of_a_host_with_other_gpus_alone_finds_nothing_of_nvidia_missing() -> None:
+    report = examine(OTHERS_ALONE)
+    assert (select(report, "fail"), select(report, "warn")) == ([], [])
+    details = {result["id"]: result["details"] for result in report["hosts"][0]["checks"]}
+    assert details["hw.pci_count"] == details["rt.handler"] == ["the host has no GPU of NVIDIA"]
+    assert {"kernel.other_driver", "kernel.other_files", "rt.answers"} <= set(report["hosts"][0]["passed"])
+
+
+@pytest.mark.parametrize(
+    ("expected", "others", "verdict"),
+    [
+        ("kernel.other_driver", change_device(driver=""), "fail"),
+        ("kernel.other_files", change_device(numa_node=None), "fail"),
+        ("kernel.other_files", change_device(render=""), "fail"),
+        (
+            "kernel.other_files",
+            {**OTHERS, "drivers": {**OTHERS["drivers"], "amdgpu": {"loaded": True, "version": "", "kfd": False}}},
+            "fail",
+        ),
+        (
+            "kernel.partitions",
+            {
+                **OTHERS,
+                "error": "different",
+                "devices": [OTHER_DEVICE, {**OTHER_DEVICE, "partition_style": "cpx_nps4"}],
+            },
+            "fail",
+        ),
+        ("kernel.inotify", {**OTHERS, "inotify_instances": 128}, "warn"),
+    ],
+)
+def test_judge_of_a_fault_of_other_gpus_names_its_check(expected: str, others: dict[str, Any], verdict: str) -> None:
+    assert select(examine({**OTHERS_ALONE, "n/others": others}), verdict) == [expected]
+    # On a mixed host, and not if its device plugin is left out.
+    mixed = {**others, "vendors": ["amd", "nvidia"]}
+    assert select(examine({"n/others": mixed}), verdict) == [expected]
+    assert select(examine({"n/others": {**others, "vendors": ["nvidia"]}}), verdict) == []
+
+
+@pytest.mark.parametrize("part", [None, [], {"vendors": "amd"}, {"vendors": ["amd"], "devices": 3}])
+def test_judge_of_unreadable_other_gpus_is_unknown(part: Any) -> None:
+    assert "kernel.other_driver" in select(examine({"n/others": part}), "unknown")
+
+
 def examine(fault: dict[str, Any]) -> dict[str, Any]:
     host, cluster = build()
     for path, value in fault.items():

@@ -74,6 +74,10 @@ SYMPTOMS = [
     ('Post "http://10.96.0.9:32766/gpushare-scheduler/filter": dial tcp: connect: connection refused', ["sc.extender"]),
     ('pod rejected: RuntimeClass "nvidia" not found', ["pod.runtime_class"]),
     ("Failed to initialize NVML: Unknown Error", ["pod.daemon_reload", "lib.answers"]),
+    ("ROCk module is NOT loaded, possibly no GPU devices", ["kernel.other_driver"]),
+    ("Unable to open /dev/kfd read-write: No such file or directory", ["kernel.other_files"]),
+    ("E0512 Partitions of different styles across GPUs in a node is not supported", ["kernel.partitions"]),
+    ("unable to create inotify watcher: too many open files", ["kernel.inotify"]),
     # Spaces, lines and case of a terminal, and a part of the words.
     ("failed to initialize nvml:\n   driver/library\tVERSION mismatch", ["kernel.mismatch"]),
     ("version mismatch", ["kernel.mismatch", "lib.twice"]),

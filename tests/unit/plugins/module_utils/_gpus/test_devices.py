@@ -11,7 +11,7 @@ import pytest
 from fakes import gpu_sysfs
 from fakes.gpu_sysfs import AmdGpu, amd_gpus, amd_tree, intel_cards, intel_tree
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpus.devices import read
+from ansible_collections.gpu.kubernetes.plugins.module_utils._gpus.devices import build_queries, build_tests, read
 from ansible_collections.gpu.kubernetes.plugins.module_utils._vendors import OTHERS
 
 GIB = 1 << 30
@@ -26,14 +26,14 @@ def write_case(root: Path, name: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("case", "expected", "vendors"),
     [
-        ("none", {}, []),
+        ("none", {}, ["nvidia"]),
         ("amd", {AMD: 2}, ["amd"]),
         ("amd-cpx", {AMD: 4}, ["amd"]),
         ("amd-invalid-partition", {AMD: 4}, ["amd"]),
         # AMD's plugin leaves out further partitions without a NUMA node.
         ("amd-numa-unknown", {AMD: 2}, ["amd"]),
         ("amd-no-driver", {}, ["amd"]),
-        ("amd-no-gpu", {}, []),
+        ("amd-no-gpu", {}, ["nvidia"]),
         ("intel-i915", {I915: 1}, ["intel"]),
         ("intel-xe", {XE: 1}, ["intel"]),
         ("intel", {I915: 1, XE: 1}, ["intel"]),
@@ -178,9 +178,13 @@ def add_pci(root: Path, address: str, vendor: str, device_class: str = "0x030000
     ("others", "vendors"),
     [
         ([], ["intel"]),
-        ([("0000:41:00.0", "0x10de", "0x030200", "nvidia")], []),
+        ([("0000:41:00.0", "0x10de", "0x030200", "nvidia")], ["nvidia"]),
         ([("0000:41:00.0", "0x1002", "0x120000", "")], ["amd"]),
-        # Another vendor's GPU of a virtual machine.
+        (
+            [("0000:41:00.0", "0x10de", "0x030200", "nvidia"), ("0000:43:00.0", "0x1002", "0x120000", "amdgpu")],
+            ["amd", "nvidia"],
+        ),
+        # The GPU of a virtual machine.
         ([("0000:41:00.0", "0x1002", "0x120000", "vfio-pci")], ["intel"]),
     ],
 )
@@ -200,3 +204,34 @@ def test_render_group_is_that_of_the_device_node_or_of_the_name(tmp_path: Path) 
     assert read(str(tmp_path))["render_gid"] == 993
     intel_tree(tmp_path, intel_cards("xe"))
     assert read(str(tmp_path))["render_gid"] == (tmp_path / "dev/dri/renderD128").stat().st_gid
+
+
+def test_plugins_of_a_mixed_host_have_pods_expected_units_and_a_test(tmp_path: Path) -> None:
+    gpu_sysfs.replace_tree(tmp_path, "mixed")
+    facts = read(str(tmp_path))
+    rows = {
+        query["plugin"]["resource_name"]: (query["plugin"]["pods"]["metadata"], query["expected"])
+        for query in build_queries(facts, "gpu")
+    }
+    assert rows == {
+        AMD: ({"namespace": "gpu", "labels": {"name": "amdgpu-dp-ds"}}, {AMD: 2}),
+        I915: ({"namespace": "gpu", "labels": {"app": "intel-gpu-plugin"}}, {I915: 1}),
+    }
+    first, second = build_tests({**facts, "render_gid": 993}, {"intel": "example.com/clinfo:1"}, "mirror.example.com")
+    assert first["image"].startswith("mirror.example.com/rocm/")
+    assert (first["resource_name"], first["command"], first["groups"]) == (AMD, ["rocminfo"], [993])
+    assert (second["image"], second["resource_name"]) == ("example.com/clinfo:1", I915)
+    assert build_tests({}, {}, "") == build_queries({}, "") == []
+    assert build_tests({**facts, "render_gid": None}, {}, "")[0]["groups"] == []
+
+
+def test_declared_vendors_replace_those_that_were_found(tmp_path: Path) -> None:
+    gpu_sysfs.replace_tree(tmp_path, "mixed")
+    facts = read(str(tmp_path), vendors=["nvidia", "intel"])
+    assert facts["vendors"] == ["intel", "nvidia"]
+    assert [plugin["vendor"] for plugin in facts["plugins"]] == ["intel"]
+
+
+def test_plugin_of_a_host_without_the_driver_is_expected_to_offer_nothing(tmp_path: Path) -> None:
+    gpu_sysfs.replace_tree(tmp_path, "amd-no-driver")
+    assert build_queries(read(str(tmp_path)), "gpu")[0]["expected"] == {AMD: 0}

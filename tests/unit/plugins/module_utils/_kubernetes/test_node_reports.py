@@ -82,6 +82,29 @@ def test_find_other_plugins_by_image(other_plugin: Any, found: list[str]) -> Non
     assert report.unmanaged_plugins == found
 
 
+@pytest.mark.parametrize(
+    ("image", "resource", "found"),
+    [
+        ("docker.io/rocm/k8s-device-plugin:1", "amd.com/gpu", ["gpu/other"]),
+        ("docker.io/rocm/k8s-device-plugin:1", "amd.com/cpx_nps4", ["gpu/other"]),
+        ("docker.io/rocm/k8s-device-plugin:1", "gpu.intel.com/xe", []),
+        ("nvcr.io/nvidia/k8s-device-plugin:v1", "amd.com/gpu", []),
+        ("intel/intel-gpu-plugin:0.35.0", "gpu.intel.com/i915", ["gpu/other"]),
+        # It offers other devices of the vendor.
+        ("intel/intel-qat-plugin:0.35.0", "gpu.intel.com/i915", []),
+    ],
+)
+def test_find_other_plugins_of_the_vendor_of_the_resource(image: str, resource: str, found: list[str]) -> None:
+    other = pod("o", on="w1", namespace="gpu", image=image, volumes=FOLDER, owner="other")
+    (report,) = assess_nodes([node("w1")], [other], Query(resource), {"w1": {resource: 0}})
+    assert report.unmanaged_plugins == found
+
+
+def test_assess_nodes_without_expectation_finds_those_with_the_label_of_the_vendor() -> None:
+    nodes = [node("amd", labels={"gpu-kubernetes/amd.present": "true"}), node("nvidia", labels=GPU_LABEL)]
+    assert [report.name for report in assess_nodes(nodes, [], Query("amd.com/gpu"))] == ["amd"]
+
+
 def test_assess_nodes_without_the_pod_of_the_mps_daemon() -> None:
     """The pods of NVIDIA's chart have the same labels."""
     daemon = pod(

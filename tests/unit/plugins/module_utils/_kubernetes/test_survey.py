@@ -140,7 +140,7 @@ def test_survey_nodes_reads_the_cluster_policy_if_a_reported_node_has_a_label_of
     label = "nvidia.com/gpu.deploy.device-plugin"
     cluster = FakeCluster([node("w1", labels={label: "true"}), node("w2", labels={label: "false"}), node("w3")])
     cluster.policies = [{"spec": {"driver": {"enabled": False}}}]
-    reports, _others, operator_plugins = survey_nodes(cluster, QUERY, {"w1": 0, "w2": 0})
+    reports, _others, operator_plugins = survey_nodes(cluster, QUERY, {"w1": 0, "w2": 0})[:3]
     assert operator_plugins
     # Also for a node without the operator's device plugin.
     assert survey_nodes(cluster, QUERY, {"w2": 0}).operator_plugins
@@ -158,9 +158,65 @@ def test_survey_nodes_reads_the_cluster_policy_if_a_reported_node_has_a_label_of
     # An operator that was removed has left its labels, and one without device plugins sets them.
     for policies in ([], [{"spec": {"devicePlugin": {"enabled": False}}}]):
         cluster.policies = policies
-        [report], _others, operator_plugins = survey_nodes(cluster, QUERY, {"w1": 0})
+        [report], _others, operator_plugins = survey_nodes(cluster, QUERY, {"w1": 0})[:3]
         assert ("device_plugin" in report.gpu_operator, operator_plugins) == (False, False)
     # A GPUCluster is there instead of a ClusterPolicy.
     cluster.policies, cluster.gpu_cluster_list = [], [{"spec": {}}]
-    [report], _others, operator_plugins = survey_nodes(cluster, QUERY, {"w1": 0})
+    [report], _others, operator_plugins = survey_nodes(cluster, QUERY, {"w1": 0})[:3]
     assert (report.gpu_operator, operator_plugins) == (["dra_driver"], False)
+
+
+class OwnedCluster(FakeCluster):
+    """A cluster with objects of other kinds; a kind that is missing is unknown to its API."""
+
+    others: dict[tuple[str, str], list[dict[str, Any]]]
+
+    def objects(self, api_version: str, kind: str, *_args: Any, **_options: Any) -> list[dict[str, Any]]:
+        if (api_version, kind) not in self.others:
+            raise ApiError(f"The API has no {kind}.", 404)
+        return self.others[api_version, kind]
+
+
+DEVICE_CLASS = ("resource.k8s.io/v1", "DeviceClass")
+
+
+@pytest.mark.parametrize(
+    ("resource", "others", "owners"),
+    [
+        ("amd.com/gpu", {}, ()),
+        (
+            "amd.com/cpx_nps4",
+            {("amd.com/v1alpha1", "DeviceConfig"): [{"metadata": {"name": "default", "namespace": "kube-amd-gpu"}}]},
+            ("AMD's GPU operator (DeviceConfig kube-amd-gpu/default)",),
+        ),
+        (
+            "gpu.intel.com/xe",
+            {("deviceplugin.intel.com/v1", "GpuDevicePlugin"): [{"metadata": {"name": "gpu"}}]},
+            ("Intel's device plugins operator (GpuDevicePlugin gpu)",),
+        ),
+        (
+            "amd.com/gpu",
+            {
+                DEVICE_CLASS: [
+                    {"metadata": {"name": "spx"}, "spec": {"extendedResourceName": "amd.com/gpu"}},
+                    {"metadata": {"name": "gpu.nvidia.com"}, "spec": {"extendedResourceName": "nvidia.com/gpu"}},
+                    {"metadata": {"name": "plain"}, "spec": {}},
+                ]
+            },
+            ("the DeviceClass spx (dynamic resource allocation of amd.com/gpu)",),
+        ),
+        (
+            "nvidia.com/gpu",
+            {DEVICE_CLASS: [{"metadata": {"name": "x"}, "spec": {"extendedResourceName": "nvidia.com/gpu"}}]},
+            (),
+        ),
+    ],
+)
+def test_survey_nodes_of_another_vendor_names_what_else_offers_its_gpus(
+    resource: str, others: dict[tuple[str, str], list[dict[str, Any]]], owners: tuple[str, ...]
+) -> None:
+    cluster = OwnedCluster([node("w1")])
+    cluster.others = {key: [{"kind": key[1], **item} for item in items] for key, items in others.items()}
+    assert survey_nodes(cluster, Query(resource), {"w1": {resource: 0}}).owners == owners
+    # What waits has read it before.
+    assert survey_nodes(cluster, Query(resource), {"w1": {resource: 0}}, start_wait(1)[0]).owners == ()

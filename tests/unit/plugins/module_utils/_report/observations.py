@@ -31,6 +31,7 @@ def host(name: str = "worker-1", gpus: list[dict[str, Any]] | None = None, **val
         "host": name,
         "node": name,
         "require_gpu": True,
+        "devices": {},
         "nvml": {
             "source": "nvml",
             "driver_version": "570.124.06",

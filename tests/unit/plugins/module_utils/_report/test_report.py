@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import Any
+from typing import Any, Sequence
 
 import pytest
 
@@ -41,10 +41,57 @@ def test_build_report_with_hosts_left_out_lists_them_and_is_ok() -> None:
     assert "  - worker-2: unreachable; restore its connection, and run again." in rendered
 
 
-def test_build_report_of_node_with_two_entries_uses_the_first() -> None:
+def devices(*vendors: str, problems: Sequence[str] = ()) -> dict[str, Any]:
+    """The result of gpu_devices_info on a host with a GPU of AMD."""
+    row = {"vendor": "amd", "model": "AMD Instinct MI210", "device_id": "740f", "memory_bytes": 64 << 30}
+    return {"vendors": list(vendors), "devices": [row], "problems": {"amd": list(problems)}}
+
+
+NO_GPU = {"source": "none", "gpus": [], "error": None}
+AMD_ENTRY = {"expected": 1, "allocatable": 1, "gpu_resources": {}}
+
+
+def test_build_report_of_a_mixed_node_has_the_problems_of_both_plugins() -> None:
     entries = cluster()["nodes"]
-    again = [*entries, {**entries[0], "ok": False, "reason": "another query"}]
-    assert build.build_report([host()], cluster(nodes=again))["ok"] is True
+    other = {**entries[0], "ok": False, "reason": "0 of 1 amd.com/gpu allocatable: no plugin pod; deploy it"}
+    report = build.build_report([host(devices=devices("amd", "nvidia"))], cluster(nodes=[*entries, other]))
+    assert [problem["code"] for problem in report["problems"]] == ["node"]
+    [node] = report["nodes"]
+    assert node["gpus"]["count"] == 1 + len(node["gpus"]["devices"])
+    assert node["gpus"]["products"][-1] == {"name": "AMD Instinct MI210", "count": 1, "memory_total_bytes": 64 << 30}
+    assert node["kubernetes"]["expected"] == entries[0]["expected"]
+
+
+def test_build_report_of_a_host_with_other_gpus_alone_needs_nothing_of_nvidia() -> None:
+    entries = cluster()["nodes"]
+    nodes = [{**entries[0], "expected": 0, "allocatable": 0}, {**entries[0], **AMD_ENTRY}]
+    bare = {"nvml": NO_GPU, "toolkit": {"usable": False}, "runtime": {"ok": False}, "configuration": {}}
+    report = build.build_report([host(devices=devices("amd"), **bare)], cluster(nodes=nodes))
+    assert report["problems"] == []
+    assert report["nodes"][0]["kubernetes"]["expected"] == 1
+    assert report["notes"] == ["worker-1: its GPUs are of AMD, so it gets no driver, toolkit and runtime of NVIDIA"]
+    broken = devices(
+        "amd", problems=["GPU 0000:63:00.0 has no driver, because amdgpu is not loaded; load it (modprobe)"]
+    )
+    report = build.build_report([host(devices=broken, **bare)], cluster(nodes=nodes))
+    assert [problem["sentence"] for problem in report["problems"]] == [
+        "worker-1: GPU 0000:63:00.0 has no driver, because amdgpu is not loaded; load it (modprobe)."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tests", "result"),
+    [
+        ([{"passed": True}, {"passed": False, "reason": "no GPU"}], "failed"),
+        ([{"passed": False, "reason": "no GPU"}, {"passed": True}], "failed"),
+        ([{"passed": True}, {"skipped": True, "reason": "busy"}], "skipped"),
+        ([{"passed": True}, {"passed": True}], "passed"),
+    ],
+)
+def test_build_report_of_several_tests_of_a_node_has_the_worst(tests: list[dict[str, Any]], result: str) -> None:
+    smoke = [{"node": "worker-1", **test} for test in tests]
+    [node] = build.build_report([host()], cluster(smoke=smoke))["nodes"]
+    assert node["smoke_test"]["result"] == result
 
 
 def test_build_report_is_plain_and_deterministic() -> None:

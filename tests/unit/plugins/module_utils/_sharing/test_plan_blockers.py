@@ -31,6 +31,14 @@ def staying_plugins(strategy, *plugins):
 
 #: A node, the declared strategy, the parameters, and parts of the one sentence that blocks the host.
 BLOCKED = {
+    "other-vendor": (
+        empty_node(),
+        "time_slicing",
+        {"vendors": ["amd"]},
+        [
+            "Host h1: gpu_sharing_strategy is time_slicing, which shares GPUs of NVIDIA, and its GPUs are of AMD; leave gpu_sharing_strategy empty"
+        ],
+    ),
     "leaves-allocated": (
         node("gpushare", allocated=3),
         "exclusive",

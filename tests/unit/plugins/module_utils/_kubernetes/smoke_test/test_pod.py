@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import pytest
 from fakes.kubernetes_api import GPU
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.pod import SmokeTest, build_manifest
@@ -58,6 +60,16 @@ def test_manifest_with_options_has_them() -> None:
     assert spec["securityContext"]["runAsUser"] == 0
     assert "runAsNonRoot" not in spec["securityContext"]
     assert {"key": "t"} in spec["tolerations"]
+
+
+@pytest.mark.parametrize(("user", "rest"), [(65534, {"runAsNonRoot": True, "runAsGroup": 65534}), (0, {})])
+def test_manifest_of_another_vendor_tolerates_its_taint_and_has_the_group(user: int, rest: dict[str, Any]) -> None:
+    test = replace(TEST, resource="amd.com/gpu", run_as_user=user, supplemental_groups=[993])
+    spec = build_manifest(test, "w1", "r")["spec"]
+    assert spec["tolerations"] == [{"key": "amd.com/gpu", "operator": "Exists"}]
+    assert spec["securityContext"].pop("seccompProfile")
+    assert spec["securityContext"] == {"runAsUser": user, "supplementalGroups": [993], **rest}
+    assert spec["containers"][0]["resources"]["limits"]["amd.com/gpu"] == "1"
 
 
 def test_manifest_of_cordoned_test_tolerates_a_cordon() -> None:
