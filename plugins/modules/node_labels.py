@@ -72,12 +72,32 @@ options:
         description: Shell patterns of labels. A node with a matching unmanaged label belongs to the other tool.
         type: list
         elements: str
-        required: true
+        default: []
+      published:
+        description: The same for the labels that node feature discovery has recorded on the node.
+        type: list
+        elements: str
+        default: []
       labels:
         description: Shell patterns of the labels that are left to the tool on such a node.
         type: list
         elements: str
         required: true
+      compare:
+        description: Shell patterns of labels that are left to others. The module warns if one of them has another value than in O(nodes).
+        type: list
+        elements: str
+        default: []
+      tool:
+        description: What the warning calls the tool.
+        type: str
+        default: another tool
+  yield_to_nfd:
+    description:
+      - Whether to leave labels that node feature discovery has recorded in the node's annotation C(nfd.node.kubernetes.io/feature-labels) to it. They
+        are neither set nor removed, also if they were managed before, because it overwrites them and removes them itself.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - gpu.kubernetes.k8s_auth
   - gpu.kubernetes.attributes
@@ -167,13 +187,17 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.
     explain_failures,
     label_nodes,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.plan import YieldRule, read_labels
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.ladder import YieldRule
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.plan import read_labels
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.record import LabelError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 
 YIELD_SPEC = {
-    "when": {"type": "list", "elements": "str", "required": True},
+    "when": {"type": "list", "elements": "str", "default": []},
+    "published": {"type": "list", "elements": "str", "default": []},
     "labels": {"type": "list", "elements": "str", "required": True},
+    "compare": {"type": "list", "elements": "str", "default": []},
+    "tool": {"type": "str", "default": "another tool"},
 }
 
 
@@ -189,6 +213,7 @@ def main() -> None:
             "named": {"type": "dict", "default": {}},
             "adopt": {"type": "bool", "default": False},
             "yield_to": {"type": "list", "elements": "dict", "default": [], "options": YIELD_SPEC},
+            "yield_to_nfd": {"type": "bool", "default": False},
         },
     )
     try:
@@ -217,7 +242,8 @@ def _read_params(params: dict[str, Any]) -> LabelRun:
     return LabelRun(
         desired={node: read_labels(f"Node {node}", labels if present else None) for node, labels in given.items()},
         owner=params["owner"],
-        yield_to=[YieldRule(rule["when"], rule["labels"]) for rule in params["yield_to"]],
+        yield_to=[YieldRule(**rule) for rule in params["yield_to"]],
+        yield_to_nfd=params["yield_to_nfd"],
         adopted={node: read_labels(f"Node {node}", labels) for node, labels in given.items() if params["adopt"]},
         owner_labels=params["owner_labels"],
         named={node: [*_list_names(labels), *_list_names(params["named"].get(node))] for node, labels in given.items()},

@@ -297,6 +297,11 @@ ansible_facts:
               type: str
               returned: always
               sample: 20b0
+            pci_class:
+              description: The class on the PCI bus, V(0x030000) with a display output and V(0x030200) without.
+              type: str
+              returned: always
+              sample: "0x030200"
             minor_number:
               description: Number of the device file, C(/dev/nvidiaN). It may differ from the index. Known from NVML only.
               type: int

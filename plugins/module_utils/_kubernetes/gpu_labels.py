@@ -6,10 +6,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Mapping
 
-from .._sharing.catalogue import strategy_of
+from .._sharing.catalogue import STRATEGIES, strategy_of
+from .._sharing.plugin_config import Request, build_config
 from .._vendors import OTHERS, SERVED
+from .labels.devices import PREFIX, build_device_labels, build_product_counts
+from .labels.gfd import build_gfd_labels, build_version_labels, format_product, get_profile
 from .labels.plan import read_labels
 from .labels.record import Labels
 
@@ -36,37 +40,82 @@ def list_working_gpus(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [dict(gpu) for gpu in facts.get("gpus") or [] if not gpu.get("lost")]
 
 
+@dataclass(frozen=True)
+class LabelOptions:
+    """What the labels say beside the GPUs of NVIDIA.
+
+    *config* is the configuration of NVIDIA's device plugin on the node, None if another device plugin offers the GPUs. *devices* is the fact
+    ``gpu_devices``; *vendor_prefix* also sets labels below the prefixes of other vendors. Without *accelerator_label*, there is no such label.
+    """
+
+    config: Mapping[str, Any] | None = field(default_factory=dict)
+    accelerator_label: str = "accelerator"
+    devices: Mapping[str, Any] = field(default_factory=dict)
+    vendor_prefix: bool = False
+
+
 def build_gpu_labels(
-    facts: Mapping[str, Any], accelerator: str = "", extra: Mapping[str, Any] | None = None
+    facts: Mapping[str, Any],
+    accelerator: str = "",
+    extra: Mapping[str, Any] | None = None,
+    options: LabelOptions | None = None,
 ) -> tuple[Labels, list[str]]:
     """Build a node's labels from its facts; return (labels, warnings).
 
     A node without GPUs gets no labels. ``nvidia.com/gpu.memory`` is MiB of one GPU. If the GPUs differ, product and memory are
-    those of the working GPU with the least memory, and a warning says so. Raises LabelError for invalid extra labels.
+    those of the working GPU with the least memory, a warning says so, and each product has a label with its number of GPUs.
+    Raises LabelError for invalid extra labels.
     """
-    more = read_labels("gpu_node_labels_extra", extra)
-    gpus = [dict(gpu) for gpu in facts.get("gpus") or []]
-    if not gpus:
+    more, options = read_labels("gpu_node_labels_extra", extra), options or LabelOptions()
+    labels = build_device_labels(options.devices, options.vendor_prefix)
+    products = [labels.get(f"{PREFIX}{vendor.name}.product") or "" for vendor in OTHERS]
+    gpus, warnings = [dict(gpu) for gpu in facts.get("gpus") or []], []
+    if gpus:
+        working = list_working_gpus(facts)
+        smallest = min(working or gpus, key=_get_memory)
+        labels.update(_build_nvidia_labels(facts, working, smallest, options.config))
+        product = format_product(str(smallest.get("name") or ""))
+        products = [product, *products]
+        warnings = _warn_of_mixed(working, product, _get_memory(smallest) // MIB)
+    if not labels:
         return {}, []
-    working = list_working_gpus(facts)
-    smallest = min(working or gpus, key=_get_memory)
-    product = format_label_value(str(smallest.get("name") or ""))
-    memory = _get_memory(smallest) // MIB
-    labels: Labels = {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": str(len(working))}
-    if product:
-        labels["nvidia.com/gpu.product"] = product
-    if memory:
-        labels["nvidia.com/gpu.memory"] = str(memory)
-    short = format_label_value(str(accelerator or "")) or product.lower()
-    if short:
-        labels["accelerator"] = short
+    short = format_label_value(str(accelerator or "")) or next(filter(None, products), "").lower()
+    if short and options.accelerator_label:
+        labels[options.accelerator_label] = short
     labels.update(more)
-    return labels, _warn_of_mixed(working, product, memory)
+    return labels, warnings
 
 
-def build_present_labels(vendors: Iterable[str]) -> Labels:
-    """Return the labels by which the device plugins of other vendors than NVIDIA select the node."""
-    return {vendor.present_label: "true" for vendor in OTHERS if vendor.name in vendors}
+def _build_nvidia_labels(
+    facts: Mapping[str, Any],
+    working: list[dict[str, Any]],
+    smallest: Mapping[str, Any],
+    config: Mapping[str, Any] | None,
+) -> Labels:
+    labels = {
+        "nvidia.com/gpu.present": "true",
+        **build_version_labels(facts.get("driver_version"), facts.get("cuda_driver_version")),
+    }
+    if not working:
+        return {**labels, "nvidia.com/gpu.count": "0"}
+    return {
+        **labels,
+        **build_gfd_labels(working, smallest, config, facts.get("source") == "nvml"),
+        **build_product_counts("nvidia", [str(gpu.get("name") or "") for gpu in working]),
+    }
+
+
+def choose_config(
+    strategy: str, planned: Mapping[str, Any], base: Mapping[str, Any], request: Request
+) -> Mapping[str, Any] | None:
+    """Return the configuration of NVIDIA's device plugin on a node: the one that was *planned* for it, or *base* with the declared *strategy*.
+
+    None for a strategy with a device plugin of its own. Without a strategy, it is *base*, the configuration of all nodes.
+    """
+    row = STRATEGIES.get(strategy)
+    if planned or row is None:
+        return planned or base
+    return (build_config(base, row, request).document or base) if row.by_nvidia else None
 
 
 def _get_memory(gpu: Mapping[str, Any]) -> int:
@@ -126,7 +175,7 @@ def count_expected(
                 "set k8s_device_plugin_expected_gpus for this host"
             )
         devices = [device for gpu in sliced for device in gpu.get("mig_devices") or []]
-        counted += sum(profile is None or _get_profile(device) == profile for device in devices)
+        counted += sum(profile is None or get_profile(device) == profile for device in devices)
     return counted * count_replicas(settings, resource)
 
 
@@ -136,7 +185,7 @@ def count_resources(facts: Mapping[str, Any], config: Mapping[str, Any] | None =
     Raises GpuFactsError as ``count_expected`` does.
     """
     gpus = list_working_gpus(facts) if ((config or {}).get("flags") or {}).get("migStrategy") == "mixed" else []
-    profiles = {MIG_RESOURCE + _get_profile(device) for gpu in gpus for device in gpu.get("mig_devices") or []}
+    profiles = {MIG_RESOURCE + get_profile(device) for gpu in gpus for device in gpu.get("mig_devices") or []}
     names = [name + suffix for name in (GPU_RESOURCE, *sorted(profiles)) for suffix in ("", SHARED)]
     counted = {name: count_expected(facts, config, name) for name in names}
     return {name: units for name, units in counted.items() if units or name == GPU_RESOURCE}
@@ -146,11 +195,6 @@ def _find_profile(resource: str) -> str | None:
     """Return the profile of MIG devices in the name of their resource, None if it is another one."""
     name = resource[: -len(SHARED)] if resource.endswith(SHARED) else resource
     return name[len(MIG_RESOURCE) :] if name.startswith(MIG_RESOURCE) else None
-
-
-def _get_profile(device: Mapping[str, Any]) -> str:
-    """Return the profile of a MIG device as the plugin's resource names it, from a name such as ``NVIDIA A100 MIG 1g.10gb+me``."""
-    return str(device.get("name") or "").rpartition(" ")[2].replace("+", ".")
 
 
 def count_replicas(config: Mapping[str, Any], resource: str) -> int:

@@ -61,7 +61,10 @@ def gather_facts(options: Options) -> Facts:
         facts = _add_driver(facts, options, max(options.timeout - (time.monotonic() - begin), MIN_SECONDS))
     keys = [key for name in options.subset for key in KEYS.get(name, ())]
     gpus = (
-        gpu._replace(details={**dict.fromkeys(keys), **gpu.details, **_find_numa_node(gpu, keys, options)})
+        gpu._replace(
+            pci_class=pci.read_class(options.pci_path, gpu.pci_address),
+            details={**dict.fromkeys(keys), **gpu.details, **_find_numa_node(gpu, keys, options)},
+        )
         for gpu in _add_device_ids(facts.gpus, options)
     )
     return facts._replace(gpus=tuple(gpus), nvswitches=pci.count_switches(options.pci_path))

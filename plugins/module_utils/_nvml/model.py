@@ -31,6 +31,7 @@ class Gpu(NamedTuple):
     name: str | None = None
     pci_address: str | None = None
     pci_device_id: str | None = None  # four hexadecimal digits in lower case
+    pci_class: str | None = None  # 0x030000 with a display output, 0x030200 without
     minor_number: int | None = None
     memory_total_bytes: int | None = None
     memory_used_bytes: int | None = None

@@ -90,6 +90,11 @@ def read_numa_node(path: str, address: str) -> int | None:
     return number if number >= 0 else None
 
 
+def read_class(path: str, address: str | None) -> str | None:
+    """The class of a device, such as ``0x030200``; ``None`` if it cannot be read."""
+    return _read_value(os.path.join(path, address), "class") if address else None
+
+
 def count_switches(path: str) -> int:
     """How many NVSwitches are below ``path``."""
     addresses = _list_devices(path, [SERVED.pci_vendor], (BRIDGE_CLASS,))

@@ -140,7 +140,12 @@ CHANGE = [
     ("kube_scheduler_extender", "main"),
     (LEFT_ROLE, "cluster_absent"),
 ]
-ENTER = [("k8s_device_plugin", "main"), (ENTERED_ROLE, "node_present"), ("gpu_node_maintenance", "end")]
+ENTER = [
+    ("k8s_device_plugin", "main"),
+    (ENTERED_ROLE, "node_present"),
+    ("gpu_node_labels", "main"),
+    ("gpu_node_maintenance", "end"),
+]
 TEST = [("gpu_smoke_test", "main")]
 
 

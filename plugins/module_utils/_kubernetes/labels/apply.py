@@ -13,7 +13,8 @@ from ..._kube_error import ApiError, SentenceError
 from ..api import read_nodes, run_parallel
 from ..objects import Object, get_name
 from ..retries import Timing, Wait, retry, share_limit
-from .plan import Plan, YieldRule, check_labels, plan_labels
+from .ladder import YieldRule
+from .plan import Plan, check_labels, plan_labels
 from .record import LabelError, Ownership
 
 if TYPE_CHECKING:
@@ -36,13 +37,16 @@ class LabelRun:
     owner_labels: Sequence[str] = ("*",)
     # Labels by node that the administrator has named without desiring them.
     named: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    yield_to_nfd: bool = False
 
     def plan(self, node: Object) -> Plan:
         """Return the plan of one node. Raises LabelError."""
         name = get_name(node)
         desired, named = self.desired[name], self.named.get(name, ())
         ownership = Ownership(self.owner_labels, frozenset((*desired, *named)))
-        return plan_labels(node, desired, self.owner, self.yield_to, self.adopted.get(name), ownership)
+        return plan_labels(
+            node, desired, self.owner, self.yield_to, self.adopted.get(name), ownership, self.yield_to_nfd
+        )
 
 
 @dataclass

@@ -12,11 +12,11 @@ import copy
 import json
 import re
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any, Iterable, Mapping, Sequence
 
 from ..._kube_error import shorten
 from ..objects import Object, get_labels, get_name
+from .ladder import YieldRule, find_differences, find_publishers, read_published
 from .record import RECORD_ANNOTATION, LabelError, Labels, Ownership, Record, read_record
 
 LONGEST_PREFIX = 253
@@ -27,19 +27,11 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 _PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 
 
-@dataclass(frozen=True)
-class YieldRule:
-    """Leave ``labels`` to another tool on nodes with a label that matches ``when`` (shell patterns)."""
-
-    when: Sequence[str]
-    labels: Sequence[str]
-
-
 @dataclass
 class Plan:
     """The change of one node: ``patch`` is a merge patch or None, before and after have the changed labels.
 
-    ``warnings`` are sentences on labels of the record that do not get their former value.
+    ``warnings`` are sentences on labels of the record that do not get their former value, and on other tools' labels that differ.
     """
 
     node: str
@@ -107,12 +99,14 @@ def plan_labels(
     yield_to: Iterable[YieldRule] = (),
     adopted: Mapping[str, str | None] | None = None,
     ownership: Ownership | None = None,
+    yield_to_nfd: bool = False,
 ) -> Plan:
     """Return the plan after which the owner's labels on the node are exactly the desired ones.
 
     A desired value of None removes the label. Labels that the owner has set and that are no longer desired get their former
     value. A label that is left to another tool stays in the record while it has our value, so that an undo removes it if that
-    tool never writes it. The owner takes over labels that are *adopted*, if the node has that value and no owner has set it.
+    tool never writes it. With *yield_to_nfd*, a label that node feature discovery has recorded is its own: it is neither set nor removed.
+    The owner takes over labels that are *adopted*, if the node has that value and no owner has set it.
     The *ownership* limits what the record can change, because the node's kubelet can write it.
     Raises LabelError for a record that cannot be read, for a conflict of owners, and for a former value that is not valid.
     """
@@ -122,18 +116,22 @@ def plan_labels(
     steps = _Steps(get_name(node), owner, current, record, ownership or Ownership())
     for label, value in (adopted or {}).items():
         steps.adopt(label, value)
-    rules = list(yield_to)
-    unmanaged = [label for label in current if label not in own]
-    result = Plan(get_name(node))
+    rules, published = list(yield_to), read_published(node) if yield_to_nfd else frozenset()
+    for label in published:
+        own.pop(label, None)
+    publishers = find_publishers(desired, [label for label in current if label not in own], published, rules)
+    # A label of the record has the value of an earlier run.
+    observed = {label: value for label, value in current.items() if label not in own or own[label]["set"] != value}
+    result = Plan(get_name(node), yielded=sorted(publishers))
     for label in sorted(set(own) | set(desired)):
         if label not in desired:
             steps.release(label)
-        elif _is_yielded(label, unmanaged, rules):
+        elif label in publishers:
             steps.leave(label)
-            result.yielded.append(label)
         else:
             steps.claim(label, desired[label])
-    result.warnings = steps.explain_refused()
+    differences = find_differences(result.node, publishers, desired, observed, rules)
+    result.warnings = [*steps.explain_refused(), *differences]
     _fill_patch(result, node, current, {name: kept for name, kept in record.items() if kept})
     check_labels(result.node, result.after)
     return result
@@ -221,14 +219,6 @@ class _Steps:
             self.current.pop(label, None)
         else:
             self.current[label] = value
-
-
-def _is_yielded(label: str, unmanaged: Iterable[str], rules: Iterable[YieldRule]) -> bool:
-    return any(
-        any(fnmatchcase(label, pattern) for pattern in rule.labels)
-        and any(fnmatchcase(present, pattern) for present in unmanaged for pattern in rule.when)
-        for rule in rules
-    )
 
 
 def _list_first(labels: Sequence[str]) -> str:

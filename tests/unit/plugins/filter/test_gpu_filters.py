@@ -12,7 +12,12 @@ pytest.importorskip("ansible.errors")
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.filter import expected_gpus, gpu_labels
+from ansible_collections.gpu.kubernetes.plugins.filter import (
+    expected_gpus,
+    feature_tools,
+    gpu_labels,
+    gpu_node_selectors,
+)
 
 LABELS = gpu_labels.FilterModule().filters()["gpu_labels"]
 COUNT = expected_gpus.FilterModule().filters()["expected_gpus"]
@@ -22,6 +27,33 @@ T4 = {"name": "Tesla T4", "memory_total_bytes": 16106127360, "lost": False, "mig
 def test_gpu_labels_returns_labels_and_warnings() -> None:
     result = LABELS({"gpus": [T4]}, accelerator="t4", extra={"a": "b"})
     assert (result["labels"]["accelerator"], result["labels"]["a"], result["warnings"]) == ("t4", "b", [])
+
+
+def test_gpu_labels_by_declared_sharing_strategy() -> None:
+    sharing = {"strategy": "time_slicing", "replicas": "4", "config": {"version": "v1"}}
+    labels = LABELS({"gpus": [T4]}, accelerator_label="", sharing=sharing)["labels"]
+    assert (labels["nvidia.com/gpu.product"], labels["nvidia.com/gpu.replicas"]) == ("Tesla-T4-SHARED", "4")
+    assert "accelerator" not in labels
+    own = LABELS({"gpus": [T4]}, sharing={"strategy": "gpushare"})
+    assert "nvidia.com/gpu.replicas" not in own["labels"]
+    assert "gpu-kubernetes/nvidia.product=Tesla-T4\n" in own["features"]
+
+
+def test_gpu_node_selectors_needs_nodes() -> None:
+    call = gpu_node_selectors.FilterModule().filters()["gpu_node_selectors"]
+    node = {"metadata": {"name": "w1", "labels": {"nvidia.com/gpu.product": "Tesla-T4"}}}
+    assert [row["nodes"] for row in call([node])] == [["w1"]]
+    for invalid in (7, ["text"]):
+        with pytest.raises(AnsibleFilterError, match="needs a list of nodes"):
+            call(invalid)
+
+
+def test_feature_tools_decides_on_what_was_found() -> None:
+    call = feature_tools.FilterModule().filters()["feature_tools"]
+    decided = call([[], [], []], ["gfd"], "nfd", "tools")
+    assert [len(decided[name]) for name in ("conflicts", "stale", "leftovers")] == [1, 0, 0]
+    with pytest.raises(AnsibleFilterError, match="cannot read its input"):
+        call([], ["gfd"], "nfd", "tools")
 
 
 @pytest.mark.parametrize(
@@ -38,7 +70,7 @@ def test_gpu_labels_returns_labels_and_warnings() -> None:
     ],
 )
 def test_gpu_labels_of_other_vendors_are_those_that_their_plugins_select(gpus: Any, vendors: Any, present: Any) -> None:
-    labels = LABELS({"gpus": gpus}, vendors=vendors)["labels"]
+    labels = LABELS({"gpus": gpus}, devices={"vendors": vendors})["labels"]
     assert sorted(name for name in labels if name.endswith(".present")) == present
 
 

@@ -83,6 +83,19 @@ def test_yield_to_leaves_labels_to_the_tool(run: Any) -> None:
     assert (result["changed"], result["nodes"]["w1"]["yielded"]) == (False, ["nvidia.com/gpu.count"])
 
 
+def test_yield_to_nfd_leaves_recorded_labels(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    warnings: list[str] = []
+    monkeypatch.setattr("ansible.module_utils.basic.AnsibleModule.warn", lambda _self, text: warnings.append(text))
+    annotations = {"nfd.node.kubernetes.io/feature-labels": "nvidia.com/gpu.count"}
+    cluster = FakeCluster([node("w1", labels={"nvidia.com/gpu.count": "2"}, annotations=annotations)])
+    rule = {"published": ["nvidia.com/gpu.count"], "labels": ["nvidia.com/*"], "compare": ["nvidia.com/gpu.count"]}
+    desired = {"w1": {"nvidia.com/gpu.count": "1"}}
+    result = run(cluster, nodes=desired, yield_to_nfd=True, yield_to=[{**rule, "tool": "A tool"}])
+    assert (result["changed"], result["nodes"]["w1"]["yielded"]) == (False, ["nvidia.com/gpu.count"])
+    assert [warning.partition(",")[0] for warning in warnings] == ["Node w1: A tool publishes nvidia.com/gpu.count=2"]
+    assert run(cluster, nodes=desired)["changed"] is True
+
+
 def test_node_with_damaged_record_fails_without_the_others(run: Any) -> None:
     bad = {RECORD_ANNOTATION: "[" * 100000}
     cluster = FakeCluster([node("w1"), node("w2", annotations=bad), node("w3")])

@@ -162,3 +162,69 @@ def test_labels_of_each_host_are_set_and_restored(evaluate, tmp_path):
                 {name: {key: own[key] for key in ("team", "rack", TENANT) if key in own} for name, own in found.items()}
             )
     assert observed == [{name: {**labels[name], **extras[name]} for name in extras}, labels]
+
+
+AMD = {"devices": [{"vendor": "amd", "model": "AMD Instinct MI210", "driver": "amdgpu"}], "vendors": ["amd"]}
+
+
+def test_features_are_written_and_removed_without_the_api_server(evaluate, tmp_path):
+    """No kubeconfig is given, and the API server of the fake address does not answer."""
+    folder = tmp_path / "features.d"
+    play = {"hosts": "all", "gather_facts": False, "become": False, "roles": ["gpu.kubernetes.gpu_node_labels"]}
+    observed = []
+    for variables in ({}, {"gpu_devices": AMD, "gpu_node_labels_extra": {"rack": 7}}, {"host_nvml": NONE}):
+        evaluate(
+            {"node": {"host_nvml": WORKING, **variables}},
+            [play],
+            "''",
+            facts={"nvml": "{{ host_nvml }}"},
+            gpu_preflight_gpus={"ansible_facts": {}},
+            gpu_node_labels_publish="nfd",
+            gpu_node_labels_nfd_dir=str(folder),
+            gpu_kubeconfig=str(write_kubeconfig("http://127.0.0.1:1", tmp_path / "kubeconfig")),
+        )
+        observed.append({path.name: path.read_text().splitlines()[1:] for path in folder.iterdir()})
+    first, second, third = observed
+    assert third == {}
+    assert list(first) == list(second) == ["gpu-kubernetes"]
+    assert {"gpu-kubernetes/nvidia.present=true", "gpu-kubernetes/accelerator=tesla-t4"} <= set(first["gpu-kubernetes"])
+    added = set(second["gpu-kubernetes"]) - set(first["gpu-kubernetes"])
+    assert {"gpu-kubernetes/rack=7", "gpu-kubernetes/amd.product=AMD-Instinct-MI210"} <= added
+    assert all(line.startswith("gpu-kubernetes/") for line in second["gpu-kubernetes"])
+
+
+NFD = "nfd.node.kubernetes.io/feature-labels"
+
+
+def test_labels_of_other_tools_stay_and_the_undo_removes_the_features(evaluate, tmp_path):
+    nodes = {
+        "nobody": node("nobody"),
+        "nfd": node("nfd", labels={"nvidia.com/gpu.present": "no"}, annotations={NFD: "nvidia.com/gpu.present"}),
+        "gfd": node("gfd", labels={"nvidia.com/gpu.count": "7"}, annotations={NFD: "nvidia.com/gpu.product"}),
+    }
+    features = tmp_path / "gpu-kubernetes"
+    features.write_text("gpu-kubernetes/nvidia.present=true")
+    play = {"hosts": "all", "gather_facts": False, "become": False, "roles": ["gpu.kubernetes.gpu_node_labels"]}
+    absent = {**play, "vars": {"gpu_node_labels_state": "absent"}}
+    observed = []
+    with serve_in_thread(
+        SmallCluster(*({"apiVersion": "v1", "kind": "Node", **each} for each in nodes.values()))
+    ) as server:
+        for plays in ([play], [absent]):
+            evaluate(
+                {name: {} for name in nodes},
+                plays,
+                "''",
+                facts={"nvml": WORKING},
+                gpu_preflight_gpus={"ansible_facts": {}},
+                gpu_node_labels_nfd_dir=str(tmp_path),
+                gpu_kubeconfig=str(write_kubeconfig(server.url, tmp_path / "kubeconfig")),
+            )
+            observed.append({item["metadata"]["name"]: item["metadata"]["labels"] for item in server.all("Node")})
+    present, undone = observed
+    assert present["nobody"]["nvidia.com/gpu.present"] == "true"
+    assert present["nobody"]["nvidia.com/gpu.replicas"] == "1"
+    assert (present["nfd"]["nvidia.com/gpu.present"], present["nfd"]["nvidia.com/gpu.count"]) == ("no", "1")
+    assert present["gfd"] == {"nvidia.com/gpu.count": "7", "nvidia.com/gpu.present": "true", "accelerator": "tesla-t4"}
+    assert undone == {name: each["metadata"].get("labels") or {} for name, each in nodes.items()}
+    assert not features.exists()

@@ -11,11 +11,14 @@ import pytest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import (
     MIB,
     GpuFactsError,
+    LabelOptions,
     build_gpu_labels,
+    choose_config,
     count_expected,
     count_resources,
     format_label_value,
 )
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plugin_config import Request
 
 
 def gpu(name: Any = "Tesla T4", mib: int = 15360, lost: bool = False, mig: Any = None) -> dict[str, Any]:
@@ -32,7 +35,31 @@ BASE = {
     "nvidia.com/gpu.count": "1",
     "nvidia.com/gpu.product": "Tesla-T4",
     "nvidia.com/gpu.memory": "15360",
+    "nvidia.com/gpu.mode": "unknown",
+    "nvidia.com/gpu.replicas": "1",
+    "nvidia.com/gpu.sharing-strategy": "none",
+    "nvidia.com/mig.capable": "false",
     "accelerator": "tesla-t4",
+}
+UNNAMED = {
+    name: value
+    for name, value in BASE.items()
+    if name not in ("nvidia.com/gpu.product", "nvidia.com/gpu.memory", "accelerator")
+}
+MIXED = {
+    **BASE,
+    "nvidia.com/gpu.count": "2",
+    "nvidia.com/mig.capable": "true",
+    "gpu-kubernetes/nvidia.product.Tesla-T4": "1",
+    "gpu-kubernetes/nvidia.product.NVIDIA-A100-PCIE-40GB": "1",
+}
+MI210 = {"vendor": "amd", "device_id": "740f", "model": "AMD Instinct MI210"}
+AMD = {"devices": [MI210], "vendors": ["amd"]}
+AMD_LABELS = {
+    "gpu-kubernetes/amd.present": "true",
+    "gpu-kubernetes/amd.count": "1",
+    "gpu-kubernetes/amd.device-id": "740f",
+    "gpu-kubernetes/amd.product": "AMD-Instinct-MI210",
 }
 
 
@@ -48,15 +75,52 @@ BASE = {
         (
             [{"name": None, "memory_total_bytes": None}],
             {},
-            {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "1"},
+            UNNAMED,
         ),
-        ([A100, T4], {}, {**BASE, "nvidia.com/gpu.count": "2"}),
+        ([A100, T4], {}, MIXED),
+        ([], {"options": LabelOptions(devices=AMD)}, {**AMD_LABELS, "accelerator": "amd-instinct-mi210"}),
+        ([T4], {"options": LabelOptions(devices=AMD)}, {**BASE, **AMD_LABELS}),
+        (
+            [],
+            {"options": LabelOptions(devices=AMD, accelerator_label=""), "extra": {"rack": 7}},
+            {**AMD_LABELS, "rack": "7"},
+        ),
+        (
+            [T4],
+            {"accelerator": "t4", "options": LabelOptions(accelerator_label="example.com/gpu")},
+            {**{name: value for name, value in BASE.items() if name != "accelerator"}, "example.com/gpu": "t4"},
+        ),
     ],
 )
 def test_build_gpu_labels_from_facts(
     gpus: list[dict[str, Any]], options: dict[str, Any], labels: dict[str, str]
 ) -> None:
     assert build_gpu_labels({"gpus": gpus}, **options)[0] == labels
+
+
+TWO = {"version": "v1", "sharing": {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 2}]}}}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "planned", "request_", "replicas"),
+    [
+        ("", {}, Request(), 2),
+        ("", {}, Request(replicas=4), 2),
+        ("time_slicing", {}, Request(), 2),
+        ("time_slicing", {}, Request(replicas=4), 4),
+        ("exclusive", {}, Request(), 0),
+        ("time_slicing", {"version": "v1"}, Request(), 0),
+        # An invalid request is refused elsewhere, and gpushare has its own device plugin.
+        ("mps", {}, Request(), 2),
+        ("gpushare", {}, Request(), None),
+    ],
+)
+def test_choose_config_by_plan_or_declared_strategy(
+    strategy: str, planned: Any, request_: Request, replicas: int | None
+) -> None:
+    config = choose_config(strategy, planned, TWO, request_)
+    sections = list(((config or {}).get("sharing") or {}).values())
+    assert (config if config is None else sections[0]["resources"][0]["replicas"] if sections else 0) == replicas
 
 
 def test_build_gpu_labels_of_mixed_gpus_warns() -> None:
