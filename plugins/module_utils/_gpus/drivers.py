@@ -33,8 +33,12 @@ class Driver:
 
 
 DRIVERS: dict[str, Driver] = {
-    "amd": Driver("amd", "AMD", "amdgpu_driver", ("amdgpu",), "firmware-amd-graphics on Debian, else linux-firmware", kfd=True),
-    "intel": Driver("intel", "Intel", "intel_gpu_driver", ("i915", "xe"), "firmware-misc-nonfree on Debian, else linux-firmware"),
+    "amd": Driver(
+        "amd", "AMD", "amdgpu_driver", ("amdgpu",), "firmware-amd-graphics on Debian, else linux-firmware", kfd=True
+    ),
+    "intel": Driver(
+        "intel", "Intel", "intel_gpu_driver", ("i915", "xe"), "firmware-misc-nonfree on Debian, else linux-firmware"
+    ),
 }
 
 
@@ -52,7 +56,9 @@ class Support:
 #: GPUs that are newer than the kernels of distributions in use. Distributions also add newer drivers to older kernels.
 SUPPORT: tuple[Support, ...] = (
     Support("Instinct MI350P", "amd", ("75a8",), "6.19", "https://github.com/ROCm/amdgpu-docs (driver 6.19)"),
-    Support("Arc A-Series", "intel", ("569", "56a", "56b"), "6.2", "https://github.com/intel-gpu/intel-gpu-i915-backports"),
+    Support(
+        "Arc A-Series", "intel", ("569", "56a", "56b"), "6.2", "https://github.com/intel-gpu/intel-gpu-i915-backports"
+    ),
     Support(
         "Lunar Lake",
         "intel",
@@ -121,9 +127,7 @@ def _read_gpus(root: str, driver: Driver) -> list[dict[str, str]]:
         if bound in ("", *driver.modules):
             card, render = sysfs.find_nodes(folder)
             device = sysfs.read_text(folder, "device").lower()[2:]
-            found.append(
-                {"pci_address": address, "device_id": device, "driver": bound, "card": card, "render": render}
-            )
+            found.append({"pci_address": address, "device_id": device, "driver": bound, "card": card, "render": render})
     return found
 
 
@@ -163,8 +167,13 @@ def _find_blockers(root: str, modules: Sequence[str]) -> list[str]:
             and set(word.partition("=")[2].split(",")) & set(modules)
         )
     ]
-    pattern = re.compile(rf"^\s*(blacklist\s+({'|'.join(modules)})|install\s+({'|'.join(modules)})\s+/\S*bin/(true|false))\b", re.MULTILINE)
-    return found + [f"/{os.path.relpath(path, root)}" for path in _list_modprobe(root) if pattern.search(sysfs.read_text(path))]
+    pattern = re.compile(
+        rf"^\s*(blacklist\s+({'|'.join(modules)})|install\s+({'|'.join(modules)})\s+/\S*bin/(true|false))\b",
+        re.MULTILINE,
+    )
+    return found + [
+        f"/{os.path.relpath(path, root)}" for path in _list_modprobe(root) if pattern.search(sysfs.read_text(path))
+    ]
 
 
 def _allows_unsupported(root: str) -> bool:
@@ -205,26 +214,10 @@ def _check_unbound(driver: Driver, state: Facts) -> Iterator[str]:
 def _explain_unbound(driver: Driver, state: Facts, gpu: Facts) -> str:
     """Return the most probable cause and its remedy, as a clause."""
     modules, kernel = " or ".join(driver.modules), state["kernel"]
-    for blocker in state["blockers"]:
-        if blocker == OPERATOR_FILE:
-            return (
-                f"{modules} is blacklisted by {blocker}, the file of AMD's GPU operator; let the operator deploy the driver, or set spec.driver.blacklist of "
-                "its DeviceConfig to false, and reboot"
-            )
-        if blocker.startswith("/"):
-            return f"{modules} is blacklisted by {blocker}; remove the line, rebuild the initial RAM disk, and reboot"
-        return f"the kernel was booted with {blocker}; remove that parameter from the boot loader, and reboot"
-    support = find_support(driver.vendor, gpu["device_id"])
+    known = [*_explain_blockers(state["blockers"], modules), *_explain_support(driver, state, gpu["device_id"])]
+    if known:
+        return known[0]
     firmware = [each["file"] for each in state["missing_firmware"] or [] if each["pci_address"] == gpu["pci_address"]]
-    if support and not support.kernel and not _is_packaged(state):
-        return (
-            f"{driver.title} supports {support.name} only with its own driver packages; set {driver.role}_source to vendor ({support.source})"
-        )
-    if support and support.kernel and parse_kernel(kernel) < (*map(int, support.kernel.split(".")), 0):
-        return (
-            f"the driver of Linux supports {support.name} from {support.kernel} on, and {kernel} runs; boot a newer kernel of the distribution, or set "
-            f"{driver.role}_source to vendor ({support.source})"
-        )
     if not any(module["file"] for module in state["modules"].values()):
         return (
             f"the kernel {kernel} has no module {modules}; install the distribution's package that has it (linux-modules-extra-{kernel} on Ubuntu, "
@@ -233,13 +226,39 @@ def _explain_unbound(driver: Driver, state: Facts, gpu: Facts) -> str:
     if not any(module["loaded"] for module in state["modules"].values()):
         return f"{modules} is not loaded; load it (modprobe), and read the kernel's log (dmesg) if that fails"
     if firmware:
-        return f"the kernel has not found {' and '.join(firmware)}; install the firmware ({driver.firmware}), and reboot"
+        return (
+            f"the kernel has not found {' and '.join(firmware)}; install the firmware ({driver.firmware}), and reboot"
+        )
     return f"{modules} is loaded and has not accepted it; read the kernel's log (dmesg) for its address"
 
 
-def _is_packaged(state: Facts) -> bool:
-    """Return whether a module to be loaded was built by DKMS."""
-    return any(re.search(r"/(updates|extra|weak-updates)/", module["file"]) for module in state["modules"].values())
+def _explain_blockers(blockers: Iterable[str], modules: str) -> Iterator[str]:
+    """Yield what keeps the kernel from loading the modules, with the remedy."""
+    for blocker in blockers:
+        if blocker == OPERATOR_FILE:
+            yield (
+                f"{modules} is blacklisted by {blocker}, the file of AMD's GPU operator; let the operator deploy the driver, or set spec.driver.blacklist of "
+                "its DeviceConfig to false, and reboot"
+            )
+        elif blocker.startswith("/"):
+            yield f"{modules} is blacklisted by {blocker}; remove the line, rebuild the initial RAM disk, and reboot"
+        else:
+            yield f"the kernel was booted with {blocker}; remove that parameter from the boot loader, and reboot"
+
+
+def _explain_support(driver: Driver, state: Facts, device: str) -> Iterator[str]:
+    """Yield why the driver of the running kernel does not support a GPU; nothing for a driver that DKMS has built."""
+    support, kernel = find_support(driver.vendor, device), state["kernel"]
+    built = any(re.search(r"/(updates|extra|weak-updates)/", module["file"]) for module in state["modules"].values())
+    if support is None or built:
+        return
+    if not support.kernel:
+        yield f"{driver.title} supports {support.name} only with its own driver packages; set {driver.role}_source to vendor ({support.source})"
+    elif parse_kernel(kernel) < (*map(int, support.kernel.split(".")), 0):
+        yield (
+            f"the driver of Linux supports {support.name} from {support.kernel} on, and {kernel} runs; boot a newer kernel of the distribution, or set "
+            f"{driver.role}_source to vendor ({support.source})"
+        )
 
 
 def _check_bound(driver: Driver, state: Facts) -> Iterator[str]:

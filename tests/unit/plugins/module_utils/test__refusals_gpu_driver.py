@@ -30,12 +30,24 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "vendor": ({}, []),
     "distribution": ({"source": "distribution", "recorded": False, "plan": {"problem": "none."}}, []),
     "no-gpu": ({"found": 0, "problems": ["no AMD GPU was found."]}, ["no AMD GPU was found."]),
-    "recorded": ({"source": "distribution"}, ["this role installed the AMD GPU driver from the vendor's packages, and amdgpu_driver_source is"]),
+    "recorded": (
+        {"source": "distribution"},
+        ["this role installed the AMD GPU driver from the vendor's packages, and amdgpu_driver_source is"],
+    ),
     "no-packages": ({"plan": {"problem": "AMD has none."}, "named_headers": False}, ["AMD has none."]),
-    "headers": ({"named_headers": False}, ["the package name of the headers for the running kernel 6.8.0-60-generic is not known"]),
-    "unsupported": ({"plan": {**PLAN, "unsupported_modules": True}}, ["modprobe of this distribution does not load the modules"]),
+    "headers": (
+        {"named_headers": False},
+        ["the package name of the headers for the running kernel 6.8.0-60-generic is not known"],
+    ),
+    "unsupported": (
+        {"plan": {**PLAN, "unsupported_modules": True}},
+        ["modprobe of this distribution does not load the modules"],
+    ),
     "allowed": ({"plan": {**PLAN, "unsupported_modules": True}, "unsupported_modules": True}, []),
-    "local": ({"reboot": "if_needed", "connection": "local"}, ["amdgpu_driver_reboot is if_needed, and the connection is local"]),
+    "local": (
+        {"reboot": "if_needed", "connection": "local"},
+        ["amdgpu_driver_reboot is if_needed, and the connection is local"],
+    ),
     "local-without-reboot": ({"connection": "local"}, []),
     "remote": ({"reboot": "if_needed"}, []),
 }

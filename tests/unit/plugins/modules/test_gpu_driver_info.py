@@ -26,7 +26,9 @@ def test_driver_and_verdict_are_returned_in_check_mode_too(tmp_path: Path) -> No
     assert (answer["changed"], answer["reboot_required"], answer["users"]) == (False, False, [])
     assert [gpu["driver"] for gpu in answer["state"]["gpus"]] == ["i915", ""]
     (problem,) = answer["problems"]
-    assert problem.startswith("GPU 0000:04:00.0 (56a0) has no driver: the driver of Linux supports Arc A-Series from 6.2 on")
+    assert problem.startswith(
+        "GPU 0000:04:00.0 (56a0) has no driver: the driver of Linux supports Arc A-Series from 6.2 on"
+    )
 
 
 def test_unreadable_kernel_release_fails_with_one_sentence(tmp_path: Path) -> None:

@@ -93,7 +93,13 @@ class Machine:
         for name in names[:2]:
             shutil.copytree(ROOT / "roles" / name, collection / "roles" / name)
         tasks = {
-            "vendor_packages": {"check": "[]", "removable": "[]", "available": PLAN, "present": PRESENT, "absent": ABSENT},
+            "vendor_packages": {
+                "check": "[]",
+                "removable": "[]",
+                "available": PLAN,
+                "present": PRESENT,
+                "absent": ABSENT,
+            },
             "gpu_node_maintenance": {"begin": LOG, "end": LOG},
         }
         for role, files in tasks.items():
@@ -104,7 +110,9 @@ class Machine:
                 path.write_text((text + more).format(folder=self.folder, line=f"{role} {name}"))
         for path in collection.glob("roles/*gpu_driver/tasks/*.yml"):
             text = path.read_text().replace(" ansible.builtin.reboot:", " fake.machine.reboot:")
-            path.write_text(re.sub(rf"gpu[.]kubernetes[.]({'|'.join(names)})$", r"fake.machine.\1", text, flags=re.MULTILINE))
+            path.write_text(
+                re.sub(rf"gpu[.]kubernetes[.]({'|'.join(names)})$", r"fake.machine.\1", text, flags=re.MULTILINE)
+            )
 
     def use_gpu(self) -> None:
         """Let a process use a GPU."""

@@ -35,11 +35,16 @@ def test_reboot_follows_a_drain_and_loads_the_driver_which_is_removed_again(mach
     assert (code, changes, machine.read_log()) == (0, 0, ["vendor_packages present"]), output
     code, _changes, output = apply(amdgpu_driver_state="absent", **VENDOR)
     assert (code, machine.read_log(), machine.has_packages()) == (0, ["vendor_packages absent"], False), output
-    assert "REBOOT REQUIRED: node: the AMD GPU driver is removed and stays loaded until the next boot, because" in output
+    assert (
+        "REBOOT REQUIRED: node: the AMD GPU driver is removed and stays loaded until the next boot, because" in output
+    )
 
 
 def test_boot_into_the_former_driver_leaves_the_node_drained(machine, apply):
     (machine.folder / "stale").touch()
     code, _changes, output = apply(**REBOOTED, **OVER_SSH)
     assert (code, machine.read_log()) == (2, [BEGIN, "vendor_packages present", BEGIN, "reboot"]), output
-    assert "node: the AMD GPU driver is not loaded even after a reboot, because the loaded module amdgpu is that of" in output
+    assert (
+        "node: the AMD GPU driver is not loaded even after a reboot, because the loaded module amdgpu is that of"
+        in output
+    )

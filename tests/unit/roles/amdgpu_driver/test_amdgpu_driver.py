@@ -14,22 +14,42 @@ VENDOR = {"amdgpu_driver_source": "vendor"}
 #: The tree of a host, variables, and the beginning of the message, or the exported verdict.
 HOSTS = {
     "works": ("amd", {}, "[] False"),
-    "no-driver": ("amd-no-driver", {}, "no-driver: GPU 0000:63:00.0 (74a1) and 0000:83:00.0 (74a1) has no driver: amdgpu is"),
-    "no-gpu": ("none", {}, "no-gpu: no AMD GPU was found on the PCI bus; leave the role amdgpu_driver out for this host"),
+    "no-driver": (
+        "amd-no-driver",
+        {},
+        "no-driver: GPU 0000:63:00.0 (74a1) and 0000:83:00.0 (74a1) has no driver: amdgpu is",
+    ),
+    "no-gpu": (
+        "none",
+        {},
+        "no-gpu: no AMD GPU was found on the PCI bus; leave the role amdgpu_driver out for this host",
+    ),
     "operated": ("amd-no-driver", {"amdgpu_driver_operator": "deviceconfigs.amd.com"}, "[] False"),
-    "no-packages": ("amd", {**VENDOR, "place": "Fedora"}, "no-packages: AMD has no driver packages for Fedora 12.15 on x86_64"),
+    "no-packages": (
+        "amd",
+        {**VENDOR, "place": "Fedora"},
+        "no-packages: AMD has no driver packages for Fedora 12.15 on x86_64",
+    ),
     "own-kernel": (
         "amd",
         {**VENDOR, "place": "RedHat", "version": "9.6", "family": "RedHat", "running": "6.18.1"},
         "own-kernel: the package name of the headers for the running kernel 6.18.1 is not known",
     ),
-    "reboot": ("amd", {**VENDOR, "amdgpu_driver_reboot": "if_needed"}, "reboot: amdgpu_driver_reboot is if_needed, and the"),
+    "reboot": (
+        "amd",
+        {**VENDOR, "amdgpu_driver_reboot": "if_needed"},
+        "reboot: amdgpu_driver_reboot is if_needed, and the",
+    ),
     "key": (
         "amd",
         {**VENDOR, "amdgpu_driver_repository": {"key_url": "https://x.example.com/y"}},
         "key: the signing key of the repository for AMD GPU driver comes from a key_url of your own without a checksum",
     ),
-    "secure-boot": ("amd", VENDOR, "secure-boot: Secure Boot is on, and mokutil is not installed, so that it is unknown whether"),
+    "secure-boot": (
+        "amd",
+        VENDOR,
+        "secure-boot: Secure Boot is on, and mokutil is not installed, so that it is unknown whether",
+    ),
     "recorded": ("amd", {}, "recorded: this role installed the AMD GPU driver from the vendor's packages"),
     "unknown": ("amd", {"amdgpu_driver_source": "floppy"}, "Validation of arguments failed"),
 }

@@ -16,10 +16,25 @@ SLES = {"place": "SLES", "version": "15.5", "family": "Suse"}
 #: The driver and the device id of a card, variables, and the beginning of the message, or the exported verdict.
 HOSTS = {
     "works": ("xe", "e20b", {}, "[] False"),
-    "flex": ("", "56c0", UBUNTU, "flex: GPU 0000:03:00.0 (56c0) has no driver: Intel supports Data Center GPU Flex only with its own"),
+    "flex": (
+        "",
+        "56c0",
+        UBUNTU,
+        "flex: GPU 0000:03:00.0 (56c0) has no driver: Intel supports Data Center GPU Flex only with its own",
+    ),
     "flex-by-packages": ("", "56c0", {**UBUNTU, **VENDOR}, "[] False"),
-    "debian": ("i915", "56a0", VENDOR, "debian: Intel has no driver packages for Debian 12.15 on x86_64, only for RHEL 8, 9; SLES"),
-    "sles": ("i915", "56c0", {**SLES, **VENDOR}, "sles: modprobe of this distribution does not load the modules of the Intel GPU"),
+    "debian": (
+        "i915",
+        "56a0",
+        VENDOR,
+        "debian: Intel has no driver packages for Debian 12.15 on x86_64, only for RHEL 8, 9; SLES",
+    ),
+    "sles": (
+        "i915",
+        "56c0",
+        {**SLES, **VENDOR},
+        "sles: modprobe of this distribution does not load the modules of the Intel GPU",
+    ),
     "operated": ("", "56c0", {"intel_gpu_driver_operator": "kmm"}, "[] False"),
 }
 

@@ -64,12 +64,22 @@ def test_every_row_has_a_case() -> None:
 
 #: A host without packages, and what the sentence contains.
 REFUSED = {
-    ("amd", "Fedora", "43", "x86_64"): "AMD has no driver packages for Fedora 43 on x86_64, only for Debian 12, 13; Oracle Linux 8, 9, 10; "
+    (
+        "amd",
+        "Fedora",
+        "43",
+        "x86_64",
+    ): "AMD has no driver packages for Fedora 43 on x86_64, only for Debian 12, 13; Oracle Linux 8, 9, 10; "
     "RHEL 8, 9, 10; Rocky Linux 9; SLES 15.7; Ubuntu 22.04, 24.04 on x86_64; set amdgpu_driver_source to distribution",
     ("amd", "Rocky", "8.10", "x86_64"): "AMD has no driver packages for Rocky Linux 8.10 on x86_64",
     ("amd", "Debian", "11.3", "x86_64"): "AMD has no driver packages for Debian 11.3",
     ("amd", "Ubuntu", "24.04", "aarch64"): "AMD has no driver packages for Ubuntu 24.04 on aarch64",
-    ("intel", "Debian", "12.5", "x86_64"): "Intel has no driver packages for Debian 12.5 on x86_64, only for RHEL 8, 9; SLES 15.4, 15.5; Ubuntu "
+    (
+        "intel",
+        "Debian",
+        "12.5",
+        "x86_64",
+    ): "Intel has no driver packages for Debian 12.5 on x86_64, only for RHEL 8, 9; SLES 15.4, 15.5; Ubuntu "
     "22.04, 24.04 on x86_64; set intel_gpu_driver_source to distribution",
     ("intel", "Ubuntu", "26.04", "x86_64"): "Intel has no driver packages for Ubuntu 26.04",
     ("intel", "RedHat", "10.0", "x86_64"): "Intel has no driver packages for RHEL 10.0",
@@ -86,7 +96,11 @@ def test_platform_without_packages_names_those_with_them(key: tuple[str, str, st
     ("device", "release", "refused"),
     [
         ("75a8", "30.10.2", "GPU 75a8 (Instinct MI350P) needs AMD's driver packages of release 31.40 or newer"),
-        ("7551", "31.9", "GPU 7551 needs AMD's driver packages of release 31.40 or newer, and amdgpu_driver_release is 31.9"),
+        (
+            "7551",
+            "31.9",
+            "GPU 7551 needs AMD's driver packages of release 31.40 or newer, and amdgpu_driver_release is 31.9",
+        ),
         ("75a8", "31.40", ""),
         ("75a8", "latest", ""),
         ("74a1", "30.10.2", ""),

@@ -62,7 +62,15 @@ def test_working_drivers_have_no_problem(tmp_path: Path, case: str) -> None:
 
 #: A fake tree, its vendor, files beside it, the log, the kernel, modinfo, and what the only sentence contains.
 PROBLEMS = {
-    "no-gpu": ("none", "amd", {}, "", KERNEL, IN_TREE, "no AMD GPU was found on the PCI bus; leave the role amdgpu_driver out"),
+    "no-gpu": (
+        "none",
+        "amd",
+        {},
+        "",
+        KERNEL,
+        IN_TREE,
+        "no AMD GPU was found on the PCI bus; leave the role amdgpu_driver out",
+    ),
     "not-loaded": ("amd-no-driver", "amd", {}, "", KERNEL, IN_TREE, "has no driver: amdgpu is not loaded; load it"),
     "no-module": (
         "amd-no-driver",
@@ -131,7 +139,10 @@ SUPPORT = {
     ("56a0", "5.15.0-60-generic"): "supports Arc A-Series from 6.2 on, and 5.15.0-60-generic runs; boot a newer kernel",
     ("56a0", "6.2.0-60-generic"): "is not loaded; load it",
     ("e20b", KERNEL): "supports Arc B-Series from 6.12 on",
-    ("56c0", "6.12.1-1"): "Intel supports Data Center GPU Flex only with its own driver packages; set intel_gpu_driver_source to vendor",
+    (
+        "56c0",
+        "6.12.1-1",
+    ): "Intel supports Data Center GPU Flex only with its own driver packages; set intel_gpu_driver_source to vendor",
     ("0bda", KERNEL): "Intel supports Data Center GPU Max only with",
     ("4680", KERNEL): "is not loaded; load it",
 }
@@ -175,7 +186,11 @@ def test_missing_nodes_and_users_are_reported(tmp_path: Path) -> None:
             {"filename": f"{DKMS}/amdgpu.ko", "version": "6.14.14"},
             "the loaded module amdgpu is that of the kernel, and the installed one is 6.14.14",
         ),
-        ({"version": "6.14.14", "srcversion": "A"}, {"filename": f"{DKMS}/amdgpu.ko", "version": "6.14.14", "srcversion": "A"}, ""),
+        (
+            {"version": "6.14.14", "srcversion": "A"},
+            {"filename": f"{DKMS}/amdgpu.ko", "version": "6.14.14", "srcversion": "A"},
+            "",
+        ),
         (
             {"version": "6.14.14", "srcversion": "A"},
             {"filename": f"{DKMS}/amdgpu.ko", "version": "6.16.6", "srcversion": "B"},
