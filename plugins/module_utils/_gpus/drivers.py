@@ -249,8 +249,7 @@ def _explain_blockers(blockers: Iterable[str], modules: str) -> Iterator[str]:
 def _explain_support(driver: Driver, state: Facts, device: str) -> Iterator[str]:
     """Yield why the driver of the running kernel does not support a GPU; nothing for a driver that DKMS has built."""
     support, kernel = find_support(driver.vendor, device), state["kernel"]
-    built = any(re.search(r"/(updates|extra|weak-updates)/", module["file"]) for module in state["modules"].values())
-    if support is None or built:
+    if support is None or any(map(_is_built, state["modules"].values())):
         return
     if not support.kernel:
         yield f"{driver.title} supports {support.name} only with its own driver packages; set {driver.role}_source to vendor ({support.source})"
@@ -294,7 +293,13 @@ def find_reboot_reasons(state: Facts) -> list[str]:
 
     The kernel shows both numbers of a loaded module if the file has them.
     """
-    return [
+    unbound = any(not gpu["driver"] for gpu in state["gpus"])
+    missing = [
+        f"the installed module {name} is not loaded"
+        for name, module in state["modules"].items()
+        if unbound and not module["loaded"] and _is_built(module)
+    ]
+    return missing + [
         f"the loaded module {name} is {module['version'] or module['srcversion'] or 'that of the kernel'}, and the installed one is "
         f"{module['installed_version'] or module['installed_srcversion'] or 'that of the kernel'}"
         for name, module in state["modules"].items()
@@ -302,6 +307,11 @@ def find_reboot_reasons(state: Facts) -> list[str]:
         and module["file"].startswith("/")
         and (module["version"], module["srcversion"]) != (module["installed_version"], module["installed_srcversion"])
     ]
+
+
+def _is_built(module: Facts) -> bool:
+    """Return whether a module to be loaded was built by DKMS."""
+    return bool(re.search(r"/(updates|extra|weak-updates)/", module["file"]))
 
 
 def _name(gpus: Sequence[Facts]) -> str:

@@ -209,6 +209,13 @@ def test_other_installed_module_requires_a_reboot(
     assert drivers.find_reboot_reasons(state) == ([reason] if reason else [])
 
 
+def test_installed_module_of_a_gpu_without_driver_is_loaded_by_a_reboot(tmp_path: Path) -> None:
+    intel_tree(tmp_path, intel_cards("", device="56c0"))
+    run = modinfo(i915={"filename": f"{DKMS}/i915.ko"}, xe={"filename": f"{MODULE}/xe/xe.ko"})
+    assert drivers.find_reboot_reasons(read(tmp_path, "intel", run=run)) == ["the installed module i915 is not loaded"]
+    assert drivers.find_reboot_reasons(read(tmp_path, "intel")) == []
+
+
 def test_unreadable_log_is_no_problem_and_no_statement(tmp_path: Path) -> None:
     amd_tree(tmp_path, 1)
     state = read(tmp_path, "amd", None)
