@@ -235,6 +235,38 @@ def check_mig_manager(facts: Facts) -> Iterator[str]:
         )
 
 
+def check_gpu_driver(facts: Facts) -> Iterator[str]:
+    """Yield why the driver of AMD's or Intel's GPUs cannot be managed. *plan* is that of plan_packages, *problems* those of gpu_driver_info."""
+    role, title, vendor = facts["role"], facts["title"], facts["source"] == "vendor"
+    if not facts["found"]:
+        yield from facts["problems"]
+    if facts["recorded"] and not vendor:
+        yield (
+            f"this role installed the {title} from the vendor's packages, and {role}_source is distribution; remove these first ({role}_state: absent), "
+            "or set it to vendor."
+        )
+    if not vendor:
+        return
+    if facts["plan"]["problem"]:
+        yield facts["plan"]["problem"]
+        return
+    if not facts["named_headers"]:
+        yield (
+            f"the package name of the headers for the running kernel {facts['kernel']} is not known; install them yourself and set {role}_headers to false, "
+            "or boot a standard kernel of the distribution."
+        )
+    if facts["plan"]["unsupported_modules"] and not facts["unsupported_modules"]:
+        yield (
+            f"modprobe of this distribution does not load the modules of the {title}; write allow_unsupported_modules 1 to "
+            "/etc/modprobe.d/10-unsupported-modules.conf, and rebuild the initial RAM disk (dracut -f)."
+        )
+    if facts["reboot"] == "if_needed" and facts["connection"] == "local":
+        yield (
+            f"{role}_reboot is if_needed, and the connection is local, so that a reboot would end this run; run from another machine, or set "
+            f"{role}_reboot to never."
+        )
+
+
 #: By model, the number of clients on one GPU that has worked.
 WORKING_CLIENTS = {"A16": 5, "T4": 21, "A30": 30}
 
@@ -284,4 +316,5 @@ CHECKS = {
     "client_failures": check_client_failures,
     "gpu_users": check_gpu_users,
     "mig_manager": check_mig_manager,
+    "gpu_driver": check_gpu_driver,
 }

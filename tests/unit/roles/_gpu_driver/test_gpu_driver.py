@@ -1,0 +1,50 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Steps of the internal role on a fake machine: packages, drain, reboot and their undo, in this order."""
+
+from __future__ import annotations
+
+VENDOR = {"amdgpu_driver_source": "vendor"}
+REBOOTED = {**VENDOR, "amdgpu_driver_reboot": "if_needed"}
+BEGIN, END = "gpu_node_maintenance begin", "gpu_node_maintenance end"
+# The connection of the fake machine is local, with which a reboot is refused.
+OVER_SSH = {"__gpu_driver_refusals": []}
+
+
+def test_driver_of_the_vendor_needs_a_reboot_that_is_not_allowed(machine, apply):
+    code, changes, output = apply("--check", **VENDOR)
+    assert (code, changes > 0, machine.read_log(), machine.has_packages()) == (0, True, [], False), output
+    assert "REQUIRED=True" in output
+    code, _changes, output = apply(**VENDOR)
+    assert (code, machine.read_log()) == (2, ["vendor_packages present"]), output
+    assert (
+        "node: the AMD GPU driver is installed and needs a reboot, because the loaded module amdgpu is that of the kernel, and the installed one is "
+        "6.14.14; reboot the host and run again, or set amdgpu_driver_reboot."
+    ) in output
+
+
+def test_reboot_follows_a_drain_and_loads_the_driver_which_is_removed_again(machine, apply):
+    machine.use_gpu()
+    code, _changes, output = apply(**VENDOR)
+    assert (code, machine.read_log()) == (2, []), output
+    assert "node: the AMD GPU driver would be replaced, and train (pid 7) uses the GPUs; drain the node" in output
+    code, _changes, output = apply(**REBOOTED, **OVER_SSH)
+    assert (code, machine.read_log()) == (0, [BEGIN, "vendor_packages present", BEGIN, "reboot", END]), output
+    assert "REQUIRED=False" in output
+    code, changes, output = apply(**VENDOR)
+    assert (code, changes, machine.read_log()) == (0, 0, ["vendor_packages present"]), output
+    code, _changes, output = apply(amdgpu_driver_state="absent", **VENDOR)
+    assert (code, machine.read_log(), machine.has_packages()) == (0, ["vendor_packages absent"], False), output
+    assert (
+        "REBOOT REQUIRED: node: the AMD GPU driver is removed and stays loaded until the next boot, because" in output
+    )
+
+
+def test_boot_into_the_former_driver_leaves_the_node_drained(machine, apply):
+    (machine.folder / "stale").touch()
+    code, _changes, output = apply(**REBOOTED, **OVER_SSH)
+    assert (code, machine.read_log()) == (2, [BEGIN, "vendor_packages present", BEGIN, "reboot"]), output
+    assert (
+        "node: the AMD GPU driver is not loaded even after a reboot, because the loaded module amdgpu is that of"
+        in output
+    )
