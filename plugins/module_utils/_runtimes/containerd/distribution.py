@@ -285,10 +285,10 @@ def read_unit(place: Place, execute: Run) -> Unit:
     return parse_unit(output, _read_text, place.own.default_key)
 
 
-def parse_unit(shown: str, read_text: t.Callable[[str], str], key: str) -> Unit:
+def parse_unit(shown: str, read_text: t.Callable[[str], str], flag: str) -> Unit:
     """Return what `systemctl show` prints of a unit.
 
-    *read_text* returns the text of an environment file, and *key* is the name of the flag for the default runtime.
+    *read_text* returns the text of an environment file, and *flag* is the name of the flag for the default runtime.
     """
     words: list[str] = []
     later: list[str] = []
@@ -301,7 +301,7 @@ def parse_unit(shown: str, read_text: t.Callable[[str], str], key: str) -> Unit:
             # A file's variables override those of the unit.
             later += [word for each in read_text(value.partition(" (")[0]).splitlines() for word in _split(each)]
         elif key == "ExecStart":
-            found = re.search(rf"\s--{re.escape(key)}[= ](\S+)", value)
+            found = re.search(rf"\s--{re.escape(flag)}[= ](\S+)", value)
             default = found.group(1).strip("\"'") if found else None
     found_path = [word[len("PATH=") :] for word in [*words, *later] if word.startswith("PATH=")]
     return Unit(tuple((found_path or [SERVICE_PATH])[-1].split(":")), default)
