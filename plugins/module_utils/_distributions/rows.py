@@ -46,6 +46,24 @@ class OwnContainerd:
 
 
 @dataclass(frozen=True)
+class OwnScheduler:
+    """The kube-scheduler that a distribution starts itself, and how it gets arguments.
+
+    ``way`` is `settings` (a drop-in of the distribution's own configuration) or `arguments` (a file with one argument on each line).
+    """
+
+    way: str
+    #: Where the argument is written, and the key of the list of arguments in `settings`.
+    file: str
+    #: The configuration that is written, and the kubeconfig in it.
+    config: str
+    kubeconfig: str
+    #: The systemd unit that runs it, which is restarted.
+    unit: str
+    key: str = ""
+
+
+@dataclass(frozen=True)
 class Distribution:
     """One Kubernetes distribution. An empty field does not apply to it.
 
@@ -69,9 +87,12 @@ class Distribution:
     kubelet_flags: str = ""
     kubelet_config: str = ""
     static_pods: str = ""
-    #: Where it takes the kubelet's settings from, instead of a file.
+    #: Where it takes the kubelet's settings from, instead of a file, and in which form: `arguments`, `flags` or `profile`.
     kubelet_hint: str = ""
+    kubelet_form: str = ""
     kubelet_variables: str = ""
+    #: The kube-scheduler that it starts itself, None if that is a static pod of which the manifest is edited.
+    own_scheduler: OwnScheduler | None = None
     #: Why kube-scheduler's manifest is not edited, and what to do instead.
     scheduler_hint: str = ""
     scheduler_variables: str = ""
@@ -104,7 +125,16 @@ def _rancher(
             default_key="default-runtime",
             program_folders=("/usr/local/nvidia/toolkit",),
         ),
-        kubelet_hint=f"kubelet-arg in {config}, as in kubelet-arg: ['kube-reserved=cpu=500m,memory=1Gi']",
+        kubelet_hint=f"kubelet-arg+ in a file of {config}.d",
+        kubelet_form="arguments",
+        own_scheduler=OwnScheduler(
+            "settings",
+            file=f"{config}.d/50-gpu-kubernetes-scheduler.yaml",
+            config=f"/etc/rancher/{name}/gpu-kubernetes/scheduler.yaml",
+            kubeconfig=f"{data}/server/cred/scheduler.kubeconfig",
+            unit=server,
+            key="kube-scheduler-arg",
+        ),
         scheduler_hint=f"{scheduler_hint} in {config}",
     )
 
@@ -153,9 +183,12 @@ DISTRIBUTIONS: tuple[Distribution, ...] = (
             edited="/etc/k0s/containerd.d/50-gpu-kubernetes.toml",
             reloads=True,
         ),
-        kubelet_hint="a profile among spec.workerProfiles of k0s.yaml, with which the worker is started (--profile)",
-        scheduler_hint=f"kube-scheduler is run by k0s: {_SECOND_SCHEDULER}, or give k0s its configuration with spec.scheduler.extraArgs in"
-        " k0s.yaml",
+        kubelet_hint="a profile among spec.workerProfiles of k0s.yaml, with which the worker is installed (--profile)",
+        kubelet_form="profile",
+        scheduler_hint=f"kube-scheduler is run by k0s: {_SECOND_SCHEDULER}, or write a configuration with the extenders and"
+        " clientConnection.kubeconfig: /var/lib/k0s/pki/scheduler.conf, without leaderElection, to a file that the user kube-scheduler can read,"
+        " add `spec: {scheduler: {extraArgs: {config: FILE}}}` to k0s.yaml on each controller, and restart them one after another; without kube-proxy"
+        " on the controllers, the extender needs the address of a node or of a load balancer",
     ),
     Distribution(
         "MicroK8s",
@@ -173,7 +206,15 @@ DISTRIBUTIONS: tuple[Distribution, ...] = (
             edited="/var/snap/microk8s/current/args/containerd-template.toml",
             variables=(("${RUNTIME}", "runc"), ("${RUNTIME_TYPE}", "io.containerd.runc.v2")),
         ),
-        kubelet_hint="flags in /var/snap/microk8s/current/args/kubelet, as in --kube-reserved=cpu=500m,memory=1Gi",
+        own_scheduler=OwnScheduler(
+            "arguments",
+            file="/var/snap/microk8s/current/args/kube-scheduler",
+            config="/var/snap/microk8s/current/args/gpu-kubernetes-scheduler.yaml",
+            kubeconfig="/var/snap/microk8s/current/credentials/scheduler.config",
+            unit="snap.microk8s.daemon-kubelite",
+        ),
+        kubelet_hint="lines in /var/snap/microk8s/current/args/kubelet",
+        kubelet_form="flags",
         scheduler_hint=f"kube-scheduler is a part of MicroK8s: {_SECOND_SCHEDULER}, or give it its configuration in"
         " /var/snap/microk8s/current/args/kube-scheduler",
     ),
