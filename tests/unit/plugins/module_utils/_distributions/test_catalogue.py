@@ -101,6 +101,11 @@ def test_describe_own_of_a_host_with_its_own_containerd_is_empty() -> None:
     assert describe_own("kubeadm") == describe_own(None) == {}
 
 
+@pytest.mark.parametrize("row", OTHERS, ids=lambda row: row.name)
+def test_row_with_a_hint_for_the_kubelet_has_its_form(row: Distribution) -> None:
+    assert bool(row.kubelet_hint) == (row.kubelet_form in ("arguments", "flags", "profile"))
+
+
 def test_names_and_markers_are_unique() -> None:
     for field in ("name", "marker"):
         values = [getattr(row, field) for row in DISTRIBUTIONS if getattr(row, field)]
