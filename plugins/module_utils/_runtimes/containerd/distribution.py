@@ -24,8 +24,7 @@ from ..._config.formats import JSON, TOML
 from ..._config.schema_checks import check_types
 from ..._config.tree import MISSING, Path, Tree, get, merge, table
 from ..._config.validate import Run, Verdict
-from ..._distributions import OwnContainerd, find_program, find_unit
-from .. import owners
+from ..._distributions import OwnContainerd, find_program, find_unit, named
 from ..runtime import build_rules
 from . import drop_in
 from .daemon import Containerd, read_release, validate_file
@@ -226,7 +225,7 @@ class DefaultRuntime:
 
     def has_entry(self, tree: Tree) -> bool:
         """Whether the setting is in *tree*."""
-        return get(tree, self.key) == self.entry
+        return bool(get(tree, self.key) == self.entry)
 
     def facts(self, tree: Tree) -> dict[str, t.Any]:
         """What the module returns: of the rendered file, with the default runtime of its next rendering."""
@@ -264,7 +263,7 @@ def _refuse_settings(place: Place, request: Request) -> None:
         if value is not None
     ]
     if given:
-        hint = next(row.containerd_hint for row in owners.DISTRIBUTIONS if row.name == place.name)
+        hint = named(place.name).containerd_hint
         raise ConfigError(
             f"{' and '.join(given)} cannot be set here, since {place.name} renders {place.own.config}: {hint}."
         )
