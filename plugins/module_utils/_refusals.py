@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Mapping, Sequence
 
+from ._distributions import USUAL_SOCKET
 from ._vendors import SERVED
 
-CONTAINERD_PATH = "/etc/containerd/config.toml"
 #: How a node names its runtime in containerRuntimeVersion.
 SCHEMES = {"containerd": "containerd", "crio": "cri-o", "docker": "docker"}
 
@@ -36,20 +36,16 @@ def check_platform(facts: Facts) -> Iterator[str]:
 
 
 def check_runtime(facts: Facts) -> Iterator[str]:
-    """Yield why pods would not get the NVIDIA runtime of this container runtime. *kubelet* is what container_runtime_info reports."""
+    """Yield why pods would not get the NVIDIA runtime of this container runtime. *kubelet* and *own* are what container_runtime_info reports."""
     name, daemon, endpoint = facts["name"], facts["kubelet"]["daemon"], facts["kubelet"]["endpoint"] or ""
-    # The kubelet of these distributions uses their own containerd, even where another one is installed.
-    if name == "containerd" and facts["hint"] and facts["config_path"] == CONTAINERD_PATH:
-        yield (
-            f"{facts['distribution']} brings its own containerd; {facts['hint']}, or set containerd_nvidia_config_path and "
-            "containerd_nvidia_service to the containerd that the kubelet uses."
-        )
     if daemon not in (None, name):
         yield (
             f"container_runtime is {name}, but the kubelet uses {endpoint}, so that pods would not get the NVIDIA runtime; "
             "leave container_runtime out."
         )
     used, socket = normalize_socket(endpoint), normalize_socket(facts["socket"])
+    if name == "containerd" and socket == USUAL_SOCKET:
+        socket = facts["own"].get("socket", socket)
     # With cri-dockerd, the kubelet's socket is not Docker's.
     if daemon == name != "docker" and used != socket:
         yield (

@@ -179,11 +179,33 @@ kubernetes_distribution:
   returned: success
   type: str
   sample: kubeadm
-runtime_hint:
-  description: How the containerd that this distribution brings gets the NVIDIA runtime; empty if it brings none.
+own_containerd:
+  description:
+    - The containerd that this distribution brings; empty if it brings none, or if O(service) or O(config_path) are those of another one.
+    - RV(program) and RV(service) are then its program and the unit that runs it.
   returned: success
-  type: str
-  sample: it finds an installed nvidia-container-runtime by itself when it starts
+  type: dict
+  contains:
+    config:
+      description: What it reads. The distribution renders it.
+      type: str
+      sample: /var/lib/example/etc/containerd/config.toml
+    socket:
+      description: Its socket.
+      type: str
+      sample: /run/example/containerd.sock
+    service:
+      description: The systemd unit that runs it.
+      type: str
+      sample: example-agent
+    program:
+      description: Its program; V(none) before the distribution has unpacked it.
+      type: str
+      sample: /var/lib/example/bin/containerd
+    reloads:
+      description: Whether it reads changed drop-ins by itself.
+      type: bool
+      sample: false
 """
 
 import os
@@ -220,6 +242,17 @@ def describe_kubelet(version: str | None, runtime: str | None) -> dict[str, t.An
     return {**facts, "version": version}
 
 
+def find_own(distribution: str | None, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Return the containerd that the *distribution* brings, empty if the parameters mean another one."""
+    own = _distributions.describe_own(distribution) if params["daemon"] == "containerd" else {}
+    is_meant = (
+        own
+        and params["service"] in (None, _distributions.USUAL_SERVICE, own["service"])
+        and params["config_path"] in (None, _distributions.USUAL_CONFIG, own["config"])
+    )
+    return own if is_meant else {}
+
+
 def main() -> None:
     """Run the module."""
     module = build_module(AnsibleModule, ARGUMENTS)
@@ -238,9 +271,10 @@ def main() -> None:
             return 126, ""
 
     manager = params["package_manager"] or host.find_package_manager(find)
-    service = params["service"] or params["daemon"]
     distribution = _distributions.detect(os.path.exists)
-    program = host.describe_program(find(PROGRAMS[params["daemon"]]), attempt)
+    own = find_own(distribution, params)
+    service = own.get("service") or params["service"] or params["daemon"]
+    program = host.describe_program(own["program"] if own else find(PROGRAMS[params["daemon"]]), attempt)
     shown = clients.parse_show(attempt(clients.build_show_command(service))[1])
     module.exit_json(
         changed=False,
@@ -257,7 +291,7 @@ def main() -> None:
         files_found=host.filter_existing(params["files"]),
         kubelet=describe_kubelet(host.describe_program(find("kubelet"), attempt)["version"], program["version"]),
         kubernetes_distribution=distribution,
-        runtime_hint=_distributions.named(distribution).runtime_hint,
+        own_containerd=own,
     )
 
 

@@ -34,6 +34,8 @@ options:
     description:
       - The daemon's socket.
       - Left out, V(/run/containerd/containerd.sock), V(/run/crio/crio.sock) or V(/run/docker.sock).
+      - The first of them means the socket of the containerd that the host's Kubernetes distribution brings, if it brings one, unless
+        O(service) is that of another.
     type: path
   service:
     description: The daemon's systemd unit. The default is the daemon's name. With an empty string, systemd is not queried.
@@ -187,11 +189,13 @@ waited_seconds:
   sample: 0.1
 """
 
+import os
 import time
+import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands, _distributions
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import clients, kubelet, verdict
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.errors import QueryError
@@ -222,11 +226,21 @@ def output_of(module: AnsibleModule, command: list[str]) -> str:
     return _commands.run([path, *command[1:]])[1] if path else ""
 
 
-def find_program(module: AnsibleModule, name: str) -> str | None:
+def find_program(module: AnsibleModule, name: str, folders: list[str]) -> str | None:
     """Return the path of the program, None if the host does not have it."""
     # Folders that are given to get_bin_path would come before PATH.
-    path: str | None = module.get_bin_path(name) or module.get_bin_path(name, opt_dirs=PROGRAM_FOLDERS)
+    path: str | None = module.get_bin_path(name) or module.get_bin_path(name, opt_dirs=folders)
     return path
+
+
+def find_own(params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Return the containerd that the host's Kubernetes distribution brings, empty if another one is meant, or there is none."""
+    own = _distributions.describe_own(_distributions.detect(os.path.exists)) if params["daemon"] == "containerd" else {}
+    is_meant = own and all(
+        params[name] in (None, usual, own[name])
+        for name, usual in (("socket", _distributions.USUAL_SOCKET), ("service", _distributions.USUAL_SERVICE))
+    )
+    return own if is_meant else {}
 
 
 def read_arguments(pid: str) -> list[str]:
@@ -234,18 +248,22 @@ def read_arguments(pid: str) -> list[str]:
     return (kubelet.read_path(f"/proc/{pid}/cmdline") or "").split("\0")[:-1] if pid.isdigit() else []
 
 
-def observe(module: AnsibleModule, service: str) -> verdict.Observation:
+def observe(module: AnsibleModule, service: str, own: t.Mapping[str, t.Any]) -> verdict.Observation:
     """Look at the daemon once."""
     daemon = module.params["daemon"]
     api = "the API" if daemon == "docker" else "the CRI"
     shown = clients.parse_show(output_of(module, clients.build_show_command(service))) if service else {}
+    program = own.get("program")
+    folders = [*PROGRAM_FOLDERS, *([os.path.dirname(program)] if program else [])]
+    # The unit's process is that of the distribution, of which containerd is a child.
+    started = [program, "--config", own["config"]] if program else None
     node = Node(
-        find=lambda name: find_program(module, name),
+        find=lambda name: find_program(module, name, folders),
         run=lambda command, seconds: _commands.run(command, seconds=seconds),
-        arguments_of=read_arguments,
+        arguments_of=lambda pid: started or read_arguments(pid),
     )
     try:
-        answer, effective = query(daemon, module.params["socket"] or SOCKETS[daemon], shown, node)
+        answer, effective = query(daemon, own.get("socket") or module.params["socket"] or SOCKETS[daemon], shown, node)
     except QueryError as error:
         return verdict.Observation(service or daemon, shown, failure=error, api=api)
     return verdict.Observation(service or daemon, shown, answer, effective, api=api)
@@ -256,10 +274,11 @@ def main() -> None:
     module = build_module(AnsibleModule, ARGUMENTS, required_by={"runtime_path": ("runtime",)})
     params = module.params
     wanted = verdict.Desired(params["runtime"], params["default_runtime"], params["runtime_path"], params["reloaded"])
-    service = params["daemon"] if params["service"] is None else params["service"]
+    own = find_own(params)
+    service = own.get("service") or (params["daemon"] if params["service"] is None else params["service"])
     begin = time.monotonic()
     observation, judged = verdict.wait_for_verdict(
-        lambda: observe(module, service), wanted, params["wait_timeout"], time.monotonic, time.sleep
+        lambda: observe(module, service, own), wanted, params["wait_timeout"], time.monotonic, time.sleep
     )
     log: list[str] = []
     if not judged.ok and observation.answer is None and service:

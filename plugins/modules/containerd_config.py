@@ -32,7 +32,10 @@ options:
   path:
     description:
       - The configuration file. A missing or empty one is created with what is needed and nothing else.
-      - Files that a Kubernetes distribution renders, and templates, are refused, and the error names what the distribution offers instead.
+      - On a host whose Kubernetes distribution brings its own containerd, the default means that one, and the module writes what the
+        distribution offers instead of the file that it renders, which is a drop-in, its template, or its own configuration.
+        RV(files) names it.
+      - Other files that a Kubernetes distribution renders, and templates, are refused, and the error names what the distribution offers instead.
         A file that the cluster's installer overwrites is changed, with a warning that names the variables of its inventory.
     type: path
     default: /etc/containerd/config.toml
@@ -173,16 +176,19 @@ files:
   sample: [/etc/containerd/config.toml]
 """
 
+import os
 import typing as t
+from dataclasses import replace
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _distributions
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.apply import Host, Outcomes
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import run
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.arguments import ARGUMENTS as COMMON_ARGUMENTS
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import drop_in
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import distribution, drop_in
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.daemon import read_release
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.plan import Request
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.schema import Release, parse_release
@@ -210,9 +216,28 @@ def find_release(given: str | None, binary: str | None) -> Release | None:
 
 def act(params: t.Mapping[str, t.Any], host: Host) -> Outcomes:
     """Bring the files to what the parameters request; raises ConfigError or FilesError."""
+    name = _distributions.detect(os.path.exists)
+    own = _distributions.named(name).own_containerd
+    if own and params["path"] in (_distributions.USUAL_CONFIG, own.config, own.edited):
+        return _act_for_distribution(distribution.Place(str(name), own), params, host)
     release = find_release(params["containerd_version"], host.binary)
     request = Request(release=release, **{name: params[name] for name in REQUESTED})
     return drop_in.apply(request, params["drop_in"], params["state"], host)
+
+
+def _act_for_distribution(place: distribution.Place, params: t.Mapping[str, t.Any], host: Host) -> Outcomes:
+    """Bring the containerd that a distribution brings to what the parameters request, in the distribution's way."""
+    if params["drop_in"] not in (None, place.own.edited):
+        raise ConfigError(
+            f"drop_in {params['drop_in']}: leave it out, since {place.name} has its own place for the runtime."
+        )
+    # The host may have another containerd in PATH.
+    host = replace(host, binary=params["containerd_binary"])
+    given = params["containerd_version"]
+    request = Request(
+        release=find_release(given, None) if given else None, **{name: params[name] for name in REQUESTED}
+    )
+    return distribution.apply(place, request, params["state"], host)
 
 
 def main() -> None:

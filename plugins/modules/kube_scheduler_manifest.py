@@ -47,6 +47,8 @@ options:
         since the kubelet reads every file there.
       - Left out, it is C(kube-scheduler.yaml) in the C(staticPodPath) of the kubelet's configuration, which is what the running kubelet was given by
         C(--config) and C(--config-dir), or else kubeadm's C(/var/lib/kubelet/config.yaml); where none names it, in C(/etc/kubernetes/manifests).
+      - Left out on a node whose Kubernetes distribution starts kube-scheduler itself, the distribution's own settings name a configuration that is
+        written, and RV(unit) has to be restarted. RV(path) is then the file of these settings.
     type: path
   config_path:
     description:
@@ -175,6 +177,18 @@ other_manifests:
   type: list
   elements: str
   sample: [/etc/kubernetes/manifests/kube-scheduler.yaml.bak]
+unit:
+  description:
+    - The systemd unit that has to be restarted after a change, since the Kubernetes distribution starts kube-scheduler itself.
+    - Empty for a static pod, which the kubelet restarts.
+  returned: success
+  type: str
+  sample: ""
+argument:
+  description: The argument with which RV(unit) starts kube-scheduler if it has extenders; empty without RV(unit).
+  returned: success
+  type: str
+  sample: ""
 checksums:
   description: SHA-256 of each of RV(files) as it is afterwards, null for one that is removed.
   returned: success

@@ -116,6 +116,12 @@ def percentage(text: str) -> float | None:
     return number
 
 
+def to_flag(name: str) -> str:
+    """Return the name of the kubelet's flag for the setting *name* at the top of its configuration."""
+    other = next((flag for flag, path in _OTHER_NAMES.items() if path == (name,)), None)
+    return other or re.sub(r"(?<=[a-z0-9])([A-Z])", r"-\1", name).lower()
+
+
 def _check_name(name: str) -> None:
     if name in IDENTITY:
         raise ConfigError(f"values: {name} states what the file is, and stays as it is: leave it out.")

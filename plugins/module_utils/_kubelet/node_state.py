@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import typing as t
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ from .._config.errors import ConfigError
 from .._config.yaml_nodes import Syntax
 from .._distributions import DISTRIBUTIONS, named
 from .command import Flag
+from .configuration import THRESHOLDS, to_flag
 
 
 @dataclass(frozen=True)
@@ -35,12 +37,16 @@ class NodeState:
         return {path: syntax.read(data, path) for path, data in self.drop_ins.items()}
 
 
-def require_config(node: NodeState, given: bool) -> bytes:
-    """Return the configuration; raises ConfigError where the kubelet reads none, or another one. *given*: the path was given."""
-    hint = named(node.distribution).kubelet_hint
-    if hint and not given:
+def require_config(node: NodeState, given: bool, values: t.Mapping[str, t.Any]) -> bytes:
+    """Return the configuration; raises ConfigError where the kubelet reads none, or another one.
+
+    *given*: the path was given. *values* are the requested settings, for the error.
+    """
+    row = named(node.distribution)
+    if row.kubelet_hint and not given:
         raise ConfigError(
-            f"The kubelet is a part of {node.distribution}, which gives it its configuration: use {hint}."
+            f"The kubelet is a part of {node.distribution}, which gives it its configuration: use {row.kubelet_hint}:"
+            f" {format_settings(row.kubelet_form, values)}"
         )
     if node.flags is not None and node.named is None:
         raise ConfigError(
@@ -54,6 +60,21 @@ def require_config(node: NodeState, given: bool) -> bytes:
             f"There is no configuration of the kubelet at {node.path}: join the node to its cluster first, or give path where it is elsewhere."
         )
     return node.config
+
+
+def format_settings(form: str, values: t.Mapping[str, t.Any]) -> str:
+    """Return the settings as a distribution reads them: a list of `arguments`, lines of `flags`, or a `profile`."""
+    if form == "profile":
+        return json.dumps({"spec": {"workerProfiles": [{"name": "gpu", "values": values}]}})
+    words = [f"{to_flag(name)}={_to_value(name, value)}" for name, value in values.items()]
+    return json.dumps({"kubelet-arg+": words}) if form == "arguments" else " ".join(f"--{word}" for word in words)
+
+
+def _to_value(name: str, value: t.Any) -> str:
+    """Return a setting as the kubelet's flag has it."""
+    if isinstance(value, dict):
+        return ",".join(f"{key}{'<' if name in THRESHOLDS[:2] else '='}{each}" for key, each in value.items())
+    return ",".join(map(str, value)) if isinstance(value, list) else json.dumps(value).strip('"')
 
 
 def warn_rewritten(node: NodeState) -> list[str]:

@@ -40,7 +40,7 @@ def present(params: Params, node: NodeState, record: Record | None, syntax: Synt
     values = configuration.check_values(params.values)
     if not values:
         return absent(params, node, record, syntax)
-    now = require_config(node, params.path_given)
+    now = require_config(node, params.path_given, values)
     tree = syntax.read(now, node.path)
     configuration.check_kind(tree, node.path)
     drop_ins = node.trees(syntax)

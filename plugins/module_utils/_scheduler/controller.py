@@ -16,8 +16,8 @@ from .._config.errors import ConfigError
 from .._config.record import decode_bytes
 from .._config.redact import mask_tree
 from .._config.yaml_nodes import Syntax, text_of
-from .._distributions import DEFAULT, HIDDEN, named
-from . import plan
+from .._distributions import DEFAULT, HIDDEN, OwnScheduler, named
+from . import own, plan
 from .node_state import NodeState, Unread, find_duplicates
 from .record import Record
 
@@ -50,6 +50,9 @@ def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, send: Send, check_mode
     duplicates, warnings = find_duplicates(_node_state(answer, reported), syntax)
     result["changed"] = bool(orders)
     result["other_manifests"] = duplicates
+    started = reported.get("own") or {}
+    result["unit"] = started.get("unit", "")
+    result["argument"] = f"--config={started['config']}" if started else ""
     result["warnings"] += [*warnings, *_warn_overwritten(arguments, reported, decided)]
     result["checksums"] = {order["path"]: files.sha256(decode_bytes(order["data"])) for order in orders}
     if orders and not check_mode:
@@ -68,6 +71,8 @@ def _decide(
         reported = send({"do": "read", "path": path, "more": more, "state_dir": arguments["state_dir"]})
         path = _manifest_path(path, reported, syntax)
         answer = Answer.parse(reported)
+        if reported.get("own"):
+            return reported, _decide_own(arguments, params, reported, syntax)
         node, record = _node_state(answer, reported), Record.decode(answer.record, answer.record_path)
         if path != node.path:
             continue
@@ -83,6 +88,19 @@ def _decide(
         except Unread as unread:
             more = [*more, unread.args[0]]
     raise ConfigError(f"{path}: the files of kube-scheduler change while they are read: run again.")
+
+
+def _decide_own(
+    arguments: t.Mapping[str, t.Any], params: plan.Params, reported: t.Mapping[str, t.Any], syntax: Syntax
+) -> controller.Plan:
+    """Plan the change of a kube-scheduler that the distribution starts itself."""
+    row, answer = OwnScheduler(**reported["own"]), Answer.parse(reported)
+    record = Record.decode(answer.record, answer.record_path)
+    settings = {path: decode_bytes(data) or b"" for path, data in reported["settings"]}
+    state = own.OwnState(answer.content, answer.files[row.config], settings, str(reported["command"]))
+    if arguments["state"] == "present":
+        return own.present(row, params, state, record, syntax)
+    return own.absent(row, state, record, syntax)
 
 
 def _manifest_path(given: str | None, reported: t.Mapping[str, t.Any], syntax: Syntax) -> str:

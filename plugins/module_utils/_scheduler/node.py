@@ -14,12 +14,14 @@ import posixpath
 import re
 import stat
 import typing as t
+from dataclasses import asdict
 
 from .._config import files
 from .._config.node import read_files
 from .._config.paths import StatePaths
 from .._config.record import DAMAGED, encode_bytes
-from .._distributions import DEFAULT, detect
+from .._config.validate import Run, run
+from .._distributions import DEFAULT, OwnScheduler, detect, named
 from .._probe.kubelet import list_configurations, list_processes, read_path
 
 MANIFEST = "kube-scheduler.yaml"
@@ -40,6 +42,9 @@ def read(path: str | None, more: t.Sequence[str], state_dir: str) -> dict[str, t
     *path* is the manifest, None for the one that the kubelet's configuration names. *more* are files that the controller requests.
     Raises FilesError.
     """
+    own = None if path else find_own()
+    if own:
+        return read_own(own, state_dir)
     kubelet = _kubelet() if path is None else {}
     folder = static_pods(kubelet.values())
     place = path or (folder if os.path.isfile(folder) else os.path.join(folder, MANIFEST))
@@ -51,6 +56,37 @@ def read(path: str | None, more: t.Sequence[str], state_dir: str) -> dict[str, t
         "neighbours": _neighbours(place),
         "distribution": detect(os.path.exists),
     }
+
+
+def find_own() -> OwnScheduler | None:
+    """Return the kube-scheduler that this node's distribution starts itself, None if it is a static pod."""
+    return named(detect(os.path.exists)).own_scheduler
+
+
+def read_own(own: OwnScheduler, state_dir: str, execute: Run = run) -> dict[str, t.Any]:
+    """Return what the controller needs of a kube-scheduler that the distribution starts itself. Raises FilesError or ConfigError."""
+    _status, shown, _errors = execute(["systemctl", "show", "--property=ExecStart", "--", own.unit])
+    settings = _list_settings(own.file) if own.way == "settings" else []
+    return {
+        **read_files(own.file, _KIND, state_dir, [own.config]),
+        "kubelet": [],
+        "neighbours": {},
+        "distribution": detect(os.path.exists),
+        "own": asdict(own),
+        "settings": [[path, encode_bytes(files.read_bytes(path))] for path in settings],
+        "command": shown,
+    }
+
+
+def _list_settings(file: str) -> list[str]:
+    """Return the distribution's files of settings that are there: the main one, and those in the folder of *file*, by name."""
+    folder = os.path.dirname(file)
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith((".yaml", ".yml")))
+    except OSError:
+        names = []
+    found = [folder[: -len(".d")], *(os.path.join(folder, name) for name in names)]
+    return [path for path in found if os.path.isfile(path)]
 
 
 def _kubelet() -> dict[str, bytes]:

@@ -19,6 +19,7 @@ NO_HOSTS = (
     "report_gpu_cost.yml",
     "report_gpu_fleet.yml",
     "show_gpu_allocation.yml",
+    "verify_managed_cluster.yml",
 )
 OTHER_GROUPS = {
     "patch_kube_scheduler.yml": "kube_control_plane",

@@ -43,6 +43,11 @@ class Import(Containerd):
         """The drop-in, links resolved; it is there for all of its runtimes."""
         return os.path.realpath(self.drop_in)
 
+    def check_owner(self, text: str) -> list[str]:
+        """Nothing for a file that imports the drop-in already, since it is not edited; else as for the file itself."""
+        tree = parse_or_none(text.encode("utf-8"), TOML) or {}
+        return [] if schema_of(tree) and self.is_imported(tree) else super().check_owner(text)
+
     def plan(self, file: ConfigFile, _managed: t.Mapping[Path, Managed]) -> ContainerdPlan:
         """Decide how the file imports the drop-in."""
         decision = plan_import(file.tree, self.request, self.drop_in, self.is_imported(file.tree))

@@ -24,9 +24,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     "runtime": {
         "name": "containerd",
         "kubelet": {"daemon": "containerd", "endpoint": "unix:///run/containerd/containerd.sock"},
-        "distribution": None,
-        "hint": "",
-        "config_path": "/etc/containerd/config.toml",
+        "own": {},
         "socket": "/run/containerd/containerd.sock",
     },
     "gpus": {
@@ -57,7 +55,8 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     },
 }
 BROKEN = {"error": "the driver does not answer; install it again.", "driver_works": False}
-K3S = {"distribution": "k3s", "hint": "put a drop-in into its folder"}
+#: The containerd that a Kubernetes distribution brings.
+OWN = {"socket": "/run/second.sock"}
 DOCKERD = {"daemon": "docker", "endpoint": "unix:///run/cri-dockerd.sock"}
 SECOND = {"daemon": "containerd", "endpoint": "unix:///var/run/second.sock"}
 NONE = {"daemon": None, "endpoint": None}
@@ -87,18 +86,19 @@ def make_nodes(**plugins: list[str]) -> list[dict[str, Any]]:
         ),
         ("platform", {"major_version": "3", "allow_unsupported": True}, []),
         ("platform", {"major_version": "n/a", "releases": ["*"]}, []),
+        ("runtime", {"own": OWN, "kubelet": NONE}, []),
+        ("runtime", {"own": OWN, "kubelet": SECOND}, []),
+        ("runtime", {"own": OWN, "name": "docker", "kubelet": DOCKERD, "socket": "/run/docker/docker.sock"}, []),
         (
             "runtime",
-            K3S,
+            {"own": OWN},
             [
                 (
-                    "k3s brings its own containerd; put a drop-in into its folder, or set containerd_nvidia_config_path and "
-                    "containerd_nvidia_service to the containerd that the kubelet uses."
+                    "the kubelet uses /run/containerd/containerd.sock, and not /run/second.sock, whose daemon would get the NVIDIA runtime; set "
+                    "containerd_nvidia_socket, _service and _config_path to the daemon that the kubelet uses."
                 )
             ],
         ),
-        ("runtime", {**K3S, "config_path": "/etc/other.toml"}, []),
-        ("runtime", {**K3S, "name": "docker", "kubelet": DOCKERD, "socket": "/run/docker/docker.sock"}, []),
         (
             "runtime",
             {"name": "docker"},
@@ -276,8 +276,8 @@ def test_find_refusals_returns_the_sentences_on_a_subject(
 
 def test_find_refusals_returns_the_sentences_in_the_order_of_the_subjects() -> None:
     platform = {**ACCEPTED["platform"], "architecture": "riscv64"}
-    runtime = {**ACCEPTED["runtime"], **K3S}
+    runtime = {**ACCEPTED["runtime"], "name": "docker"}
     found = find_refusals({"runtime": runtime, "platform": platform})
-    assert [sentence.split()[0] for sentence in found] == ["k3s", "the"]
+    assert [sentence.split()[0] for sentence in found] == ["container_runtime", "the"]
     with pytest.raises(KeyError):
         find_refusals({"weather": {}})

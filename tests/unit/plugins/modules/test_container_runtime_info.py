@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("ansible.module_utils.basic")
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions import named
+from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions import describe_own
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules import node_module
 
 PROGRAMS = {
@@ -43,7 +43,7 @@ def test_bare_host_returns_none(tmp_path: Path) -> None:
     assert answer["packages"] == {}
     # the values depend on this machine
     assert set(answer["kubelet"]) == {"running", "endpoint", "daemon", "version", "cgroup_driver"}
-    assert answer["runtime_hint"] == named(answer["kubernetes_distribution"]).runtime_hint
+    assert answer["own_containerd"] == describe_own(answer["kubernetes_distribution"])
 
 
 def test_files_found_lists_existing_paths(tmp_path: Path) -> None:

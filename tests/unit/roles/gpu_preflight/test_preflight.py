@@ -23,12 +23,12 @@ FACTS = {
 
 def kubelet(endpoint=None, daemon=None, distribution=None):
     service = {"running": endpoint is not None, "endpoint": endpoint, "daemon": daemon}
-    hint = "put a drop-in into its folder" if distribution else ""
+    own = {"socket": "/run/k0s/containerd.sock"} if distribution else {}
     return {
         "observed": {
             "kubelet": service,
             "kubernetes_distribution": distribution,
-            "runtime_hint": hint,
+            "own_containerd": own,
             "files_found": [],
         }
     }
@@ -71,11 +71,12 @@ RUNTIMES = {
         "forged: the kubelet uses unix:///run/odd.sock, whose name does not identify the container runtime; set ",
     ),
     "odd-socket-requested": ({**ODD, "container_runtime": "containerd"}, "containerd"),
-    "k0s": (
-        kubelet("unix:///run/k0s/containerd.sock", "containerd", "k0s"),
-        "k0s: k0s brings its own containerd; put a drop-in",
+    "own": (kubelet("unix:///run/k0s/containerd.sock", "containerd", "k0s"), "containerd"),
+    "own-beside-another": (
+        kubelet("unix:///run/containerd/containerd.sock", "containerd", "k0s"),
+        "own-beside-another: the kubelet uses /run/containerd/containerd.sock, and not /run/k0s/containerd.sock, whose",
     ),
-    "k3s-path": ({**kubelet(distribution="k3s"), "containerd_nvidia_config_path": "/etc/other.toml"}, "containerd"),
+    "kubelet-inside": (kubelet(distribution="k3s"), "containerd"),
     # k3s does not use Docker's configuration
     "k3s-docker": ({**kubelet(distribution="k3s"), "container_runtime": "docker"}, "docker"),
 }

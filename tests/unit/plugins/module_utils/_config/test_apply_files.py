@@ -143,7 +143,7 @@ class TestFile:
             (b"version = 3\nversion = 3\n", "line 2, column 1"),
             (b"version = {{ .Version }}\n", "is a template"),
             (b"{{- range .Runtimes }}\n", "is a template"),
-            (b"# k0s_managed=true\n", "containerd.d/nvidia.toml"),
+            (b"# k0s_managed=true\n", "a drop-in in /etc/k0s/containerd.d"),
             (b"version = 3\nx = \xff\n", "line 2"),
         ],
     )
@@ -163,8 +163,8 @@ class TestFile:
         node.absent()
         assert node.config.read_bytes() == content
 
-    def test_template_in_snap_is_refused_before_it_is_read(self, tmp_path: Path) -> None:
+    def test_rendered_file_in_snap_is_refused_before_it_is_read(self, tmp_path: Path) -> None:
         node = Node(tmp_path, None)
-        node.config = tmp_path / "microk8s" / "containerd-template.toml"
+        node.config = tmp_path / "microk8s" / "args" / "containerd.toml"
         with pytest.raises(ConfigError, match="MicroK8s"):
             node.present()

@@ -215,6 +215,38 @@ def test_distributions_with_own_kubelet_name_the_remedy(
     assert not node.run(state="absent")["changed"]
 
 
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        (
+            "arguments",
+            '{"kubelet-arg+": ["kube-reserved=cpu=500m,memory=1Gi", "eviction-hard=memory.available<500Mi", "max-pods=50", "registry-qps=3"]}',
+        ),
+        (
+            "flags",
+            "--kube-reserved=cpu=500m,memory=1Gi --eviction-hard=memory.available<500Mi --max-pods=50 --registry-qps=3",
+        ),
+        (
+            "profile",
+            (
+                '{"spec": {"workerProfiles": [{"name": "gpu", "values": {"kubeReserved": {"cpu": "500m", "memory": "1Gi"}, '
+                '"evictionHard": {"memory.available": "500Mi"}, "maxPods": 50, "registryPullQPS": 3}}]}}'
+            ),
+        ),
+    ],
+)
+def test_format_settings_is_what_the_distribution_reads(form: str, text: str) -> None:
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.node_state import format_settings
+
+    values = {
+        "kubeReserved": {"cpu": "500m", "memory": "1Gi"},
+        "evictionHard": {"memory.available": "500Mi"},
+        "maxPods": 50,
+        "registryPullQPS": 3,
+    }
+    assert format_settings(form, values) == text
+
+
 def test_kubesprays_file_is_edited_with_a_warning(node: Node) -> None:
     from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.node_state import NodeState, warn_rewritten
 

@@ -12,10 +12,11 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtime
 @pytest.mark.parametrize(
     ("path", "name", "words"),
     [
-        ("/var/lib/rancher/k3s/agent/etc/containerd/config.toml", "k3s", "default-runtime: nvidia"),
-        ("/var/lib/rancher/rke2/agent/etc/containerd/config.toml", "rke2", "/etc/rancher/rke2/config.yaml"),
+        ("/var/lib/rancher/k3s/agent/etc/containerd/config.toml", "k3s", "adds the runtime by itself"),
+        ("/var/lib/rancher/rke2/agent/etc/containerd/config.toml", "rke2", "leave path out"),
         ("/var/lib/rancher/k3s/agent/etc/containerd/config-v3.toml.tmpl", "k3s", '{{ template "base" . }}'),
-        ("/var/snap/microk8s/current/args/containerd-template.toml", "MicroK8s", "microk8s enable nvidia"),
+        ("/var/snap/microk8s/current/args/containerd.toml", "MicroK8s", "containerd-template.toml"),
+        ("/var/snap/microk8s/current/args/containerd-template.toml", None, ""),
         ("/etc/containerd/config.toml.tmpl", "template", "give path"),
         ("/etc/containerd/config.toml", None, ""),
         ("/var/lib/rancher/k3s/agent/etc/containerd/config-v3.toml.d/nvidia.toml", None, ""),

@@ -248,23 +248,14 @@ def test_missing_manifest_names_the_remedy(plane: ControlPlane) -> None:
     assert not plane.run(state="absent")["changed"]
 
 
-@pytest.mark.parametrize(
-    ("distribution", "remedy"),
-    [
-        ("k3s", "/etc/rancher/k3s/config.yaml"),
-        ("rke2", "kube-scheduler-extra-mount"),
-        ("k0s", "k0s.yaml"),
-        ("MicroK8s", "args/kube-scheduler"),
-    ],
-)
-def test_distributions_without_a_static_pod_name_the_remedy(
-    plane: ControlPlane, monkeypatch: pytest.MonkeyPatch, distribution: str, remedy: str
+def test_distribution_whose_scheduler_is_not_configured_names_the_remedy(
+    plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    distribution, remedy = "k0s", "k0s.yaml"
     kubelet = plane.folder / "kubelet.yaml"
     kubelet.write_text(f"staticPodPath: {plane.manifest.parent}\n")
     monkeypatch.setattr(node, "list_configurations", lambda *_arguments: [str(kubelet)])
     monkeypatch.setattr(node, "detect", lambda _exists: distribution)
-    # RKE2 has one, and rewrites it.
     with pytest.raises(ConfigError, match=f"is not edited: .*second scheduler with a schedulerName.*{remedy}"):
         plane.run(path=None)
     assert plane.run()["changed"]

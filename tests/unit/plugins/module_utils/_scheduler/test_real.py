@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 import typing as t
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._schedul
     OWN_EXTENDER,
     ControlPlane,
 )
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._scheduler.test_own import ARGUMENTS, Server
 
 PROGRAMS = [path for path in os.environ.get("KUBE_SCHEDULERS", "").split(os.pathsep) if path]
 
@@ -110,3 +112,25 @@ def test_kube_scheduler_reads_the_configuration_and_its_undo(tmp_path: Path, pro
             each.get("managedResources") for each in tree.get("extenders") or []
         ]
         assert tree["profiles"][0].get("percentageOfNodesToScore") == (None if config == "" else 50)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("name", ["k3s", "MicroK8s"])
+def test_kube_scheduler_reads_the_configuration_of_a_distribution(tmp_path: Path, program: str, name: str) -> None:
+    server = Server(tmp_path, name)
+    kubeconfig, out = tmp_path / "kubeconfig", tmp_path / "effective.yaml"
+    kubeconfig.write_text(KUBECONFIG)
+    server.row = replace(server.row, kubeconfig=str(kubeconfig))
+    if name == "MicroK8s":
+        server.file.parent.mkdir(exist_ok=True)
+        server.file.write_text(ARGUMENTS)
+    argument = server.run()["argument"]
+    # As the distributions start it: a flag that is ignored, and one that decides.
+    flags = [argument, "--kubeconfig=/nonexistent", "--leader-elect=false", "--profiling=false"]
+    more = [f"--write-config-to={out}", "--authentication-skip-lookup", "--secure-port=0"]
+    done = subprocess.run([program, *flags, *more], check=False, capture_output=True, text=True, timeout=wait.LIMIT)
+    assert out.exists(), done.stderr
+    effective = yaml.safe_load(out.read_text())
+    assert effective["clientConnection"]["kubeconfig"] == str(kubeconfig)
+    assert not effective["leaderElection"].get("leaderElect")
+    assert [each["urlPrefix"] for each in effective["extenders"]] == [GPUSHARE["urlPrefix"]]

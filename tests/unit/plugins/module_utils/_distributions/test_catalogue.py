@@ -15,13 +15,16 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions impo
     DISTRIBUTIONS,
     HIDDEN,
     Distribution,
+    describe_own,
     detect,
     named,
 )
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[5]
 #: The tool whose cluster is the default is named where its own files are edited; the last row has a common word for a name.
 OTHERS = [row for row in DISTRIBUTIONS if row not in (DEFAULT, HIDDEN)]
+#: They are named after the tool whose variables they return.
+FILTERS = ("plugins/filter/kubespray_missing.py", "plugins/filter/kubespray_vars.py")
 KUBEADM = "/var/lib/kubelet/kubeadm-flags.env"
 
 
@@ -57,8 +60,50 @@ def test_row_of_each_daemon_has_either_hint_or_variables(row: Distribution, daem
 
 @pytest.mark.parametrize("row", OTHERS, ids=lambda row: row.name)
 def test_row_with_own_containerd_refuses_its_files(row: Distribution) -> None:
-    assert bool(row.runtime_hint) == bool(row.containerd_hint)
+    assert bool(row.own_containerd) == bool(row.containerd_hint)
     assert row.containerd_path or row.containerd_mark
+
+
+@pytest.mark.parametrize("row", [row for row in OTHERS if row.own_containerd], ids=lambda row: row.name)
+def test_own_containerd_has_what_its_way_needs(row: Distribution) -> None:
+    own = row.own_containerd
+    assert own is not None
+    assert own.units[-1][1] == ""
+    assert all(marker for _unit, marker in own.units[:-1])
+    assert all(path.startswith("/") for path in (own.config, own.socket, *own.programs))
+    needed = {"automatic": (own.settings_folder, own.default_key), "drop_in": (own.edited,), "template": (own.edited,)}
+    assert all(needed[own.way])
+
+
+@pytest.mark.parametrize(
+    ("name", "paths", "service", "program"),
+    [
+        ("k3s", {"/var/lib/rancher/k3s/server"}, "k3s", "/var/lib/rancher/k3s/data/b/bin/containerd"),
+        ("k3s", set(), "k3s-agent", "/var/lib/rancher/k3s/data/b/bin/containerd"),
+        ("rke2", set(), "rke2-agent", None),
+        ("k0s", {"/etc/systemd/system/k0sworker.service"}, "k0sworker", "/var/lib/k0s/bin/containerd"),
+        ("k0s", set(), "k0scontroller", "/var/lib/k0s/bin/containerd"),
+        ("MicroK8s", set(), "snap.microk8s.daemon-containerd", None),
+    ],
+)
+def test_describe_own_names_unit_and_program_of_the_host(
+    name: str, paths: set[str], service: str, program: str | None
+) -> None:
+    found = {
+        "/var/lib/rancher/k3s/data/*/bin/containerd": ["/var/lib/rancher/k3s/data/b/bin/containerd"],
+        "/var/lib/k0s/bin/containerd": ["/var/lib/k0s/bin/containerd"],
+    }
+    own = describe_own(name, paths.__contains__, lambda pattern: found.get(pattern, []))
+    assert (own["service"], own["program"]) == (service, program)
+
+
+def test_describe_own_of_a_host_with_its_own_containerd_is_empty() -> None:
+    assert describe_own("kubeadm") == describe_own(None) == {}
+
+
+@pytest.mark.parametrize("row", OTHERS, ids=lambda row: row.name)
+def test_row_with_a_hint_for_the_kubelet_has_its_form(row: Distribution) -> None:
+    assert bool(row.kubelet_hint) == (row.kubelet_form in ("arguments", "flags", "profile"))
 
 
 def test_names_and_markers_are_unique() -> None:
@@ -78,4 +123,4 @@ def sources() -> t.Iterator[Path]:
 def test_no_other_file_names_a_distribution() -> None:
     names = re.compile("|".join(re.escape(row.name) for row in OTHERS), re.IGNORECASE)
     found = {path.relative_to(ROOT).as_posix() for path in sources() if names.search(path.read_text(encoding="utf-8"))}
-    assert found == {"plugins/module_utils/_distributions.py"}
+    assert found == {"plugins/module_utils/_distributions/rows.py", *FILTERS}

@@ -1,0 +1,183 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The catalogue of managed clusters: how the API shows whose a node is, and who owns which part of its GPUs there.
+
+A row is data, and nodes of no row are of clusters whose hosts the administrator manages. Sources: the providers' documentation of GPU nodes.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+from dataclasses import dataclass
+
+Object = t.Mapping[str, t.Any]
+
+#: What a container mounts that advertises devices.
+DEVICE_PLUGINS = "/var/lib/kubelet/device-plugins"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A managed cluster or a kind of its nodes, which all the non-empty marks show, and who owns what.
+
+    ``kubelet`` is a regular expression for the kubelet's version, ``image`` is a part of the name of the operating system, ``label`` is a label's
+    name with or without a value, and ``api_group`` is a group of the API server.
+    """
+
+    name: str
+    driver: str
+    plugin: str
+    kubelet: str = ""
+    image: str = ""
+    label: str = ""
+    api_group: str = ""
+    #: Whether the user installs the device plugin. Otherwise the provider has one.
+    is_plugin_open: bool = False
+    #: A label of nodes on which the provider installs no device plugin.
+    opt_out: str = ""
+
+
+_AWS = r"-eks-"
+OWNERS: tuple[Owner, ...] = (
+    Owner("EKS Auto Mode", "AWS", "AWS", kubelet=_AWS, label="eks.amazonaws.com/compute-type=auto"),
+    Owner("EKS with Bottlerocket", "AWS, in the image", "AWS, in the image", kubelet=_AWS, image="Bottlerocket"),
+    Owner("EKS", "the image of the nodes", "you", kubelet=_AWS, is_plugin_open=True),
+    Owner(
+        "GKE",
+        "GKE's installer (gpu-driver-version)",
+        "GKE",
+        kubelet=r"-gke\.",
+        opt_out="gke-no-default-nvidia-gpu-device-plugin=true",
+    ),
+    Owner(
+        "AKS",
+        "AKS, unless the pool has --gpu-driver none",
+        "you",
+        label="kubernetes.azure.com/cluster",
+        is_plugin_open=True,
+    ),
+    Owner("OpenShift", "NVIDIA's GPU Operator, by OLM", "NVIDIA's GPU Operator", api_group="config.openshift.io"),
+)
+
+
+def find_owner(node: Object, api_groups: t.Collection[str]) -> Owner | None:
+    """Return whose the *node* is, None if no row shows it."""
+    return next((row for row in OWNERS if _is_of(row, node, api_groups)), None)
+
+
+def _is_of(row: Owner, node: Object, api_groups: t.Collection[str]) -> bool:
+    info = (node.get("status") or {}).get("nodeInfo") or {}
+    return all(
+        (
+            not row.kubelet or re.search(row.kubelet, str(info.get("kubeletVersion"))),
+            not row.image or row.image in str(info.get("osImage")),
+            not row.label or has_label(node, row.label),
+            not row.api_group or row.api_group in api_groups,
+        )
+    )
+
+
+def has_label(node: Object, label: str) -> bool:
+    """Return whether the *node* has the *label*, of any value if none is given."""
+    name, equals, value = label.partition("=")
+    labels = node["metadata"].get("labels") or {}
+    return name in labels and (not equals or labels[name] == value)
+
+
+def list_api_groups(services: t.Iterable[Object]) -> set[str]:
+    """Return the groups of the API server, as its APIServices name them."""
+    return {str(each["spec"].get("group") or "") for each in services}
+
+
+def find_plugins(daemon_sets: t.Iterable[Object]) -> list[str]:
+    """Return the names, with their namespaces, of DaemonSets that mount the kubelet's folder for device plugins."""
+    return sorted(
+        f"{each['metadata'].get('namespace', '')}/{each['metadata']['name']}"
+        for each in daemon_sets
+        if any(
+            ((volume.get("hostPath") or {}).get("path") or "").rstrip("/") == DEVICE_PLUGINS
+            for volume in each["spec"]["template"]["spec"].get("volumes") or []
+        )
+    )
+
+
+def describe_cluster(
+    nodes: t.Sequence[Object], services: t.Sequence[Object], daemon_sets: t.Sequence[Object], resource: str
+) -> dict[str, t.Any]:
+    """Return {gpu_nodes, owners, plugins, notes, problems}.
+
+    *gpu_nodes* are the names of nodes that offer the *resource*. *owners* are the rows that nodes have, as {name, nodes, driver, plugin}. Of
+    *notes* and *problems*, each is a sentence.
+    """
+    groups = list_api_groups(services)
+    plugins = find_plugins(daemon_sets)
+    by_owner: dict[Owner, list[Object]] = {}
+    for node in nodes:
+        owner = find_owner(node, groups)
+        if owner:
+            by_owner.setdefault(owner, []).append(node)
+    offering = [node for node in nodes if _count(node, "capacity", resource) > 0]
+    notes = [sentence for owner, members in by_owner.items() for sentence in _note(owner, members, plugins)]
+    if not by_owner:
+        notes.append(
+            "No node is of a managed cluster that is known here: manage its hosts with gpu_cluster_scope: hosts, if you can."
+        )
+    return {
+        "gpu_nodes": [node["metadata"]["name"] for node in offering],
+        "owners": [
+            {"name": row.name, "nodes": len(members), "driver": row.driver, "plugin": row.plugin}
+            for row, members in by_owner.items()
+        ],
+        "plugins": plugins,
+        "notes": notes,
+        "problems": _find_problems(nodes, offering, resource),
+    }
+
+
+def add_test(cluster: t.Mapping[str, t.Any], test: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Return the description of a *cluster* with the problems of a smoke test, and in *untested* a sentence for each node without a verdict.
+
+    *test* is the result of the task, also of one that was skipped or failed.
+    """
+    results = test.get("results") or []
+    failed = [each for each in results if not each["passed"] and not each["skipped"]]
+    skipped = [each for each in results if each["skipped"]]
+    problems = [f"Node {each['node']} did not pass the test: {each['reason']}." for each in failed]
+    if "results" not in test and test.get("msg"):
+        problems.append(f"The test could not run: {str(test['msg']).rstrip('.')}.")
+    return {
+        **cluster,
+        "problems": [*cluster["problems"], *problems],
+        "untested": [f"Node {each['node']} was not tested: {each['reason']}." for each in skipped],
+    }
+
+
+def _note(owner: Owner, nodes: t.Sequence[Object], plugins: t.Sequence[str]) -> t.Iterator[str]:
+    yield f"{owner.name} ({len(nodes)} nodes): driver and toolkit are owned by {owner.driver}, the device plugin by {owner.plugin}."
+    refused = [node for node in nodes if owner.opt_out and has_label(node, owner.opt_out)]
+    is_open = owner.is_plugin_open or len(refused) == len(nodes)
+    if is_open and not plugins:
+        yield f"{owner.name}: no DaemonSet mounts {DEVICE_PLUGINS}, so install a device plugin, unless the image of the nodes has one."
+    elif refused:
+        names = ", ".join(node["metadata"]["name"] for node in refused)
+        yield f"{owner.name}: {names} has the label {owner.opt_out}, so that {owner.plugin} installs no device plugin there."
+
+
+def _find_problems(nodes: t.Sequence[Object], offering: t.Sequence[Object], resource: str) -> list[str]:
+    found = []
+    if not offering:
+        found.append(f"None of the {len(nodes)} nodes offers {resource}.")
+    for node in offering:
+        capacity, allocatable = (_count(node, kind, resource) for kind in ("capacity", "allocatable"))
+        if allocatable < capacity:
+            found.append(
+                f"Node {node['metadata']['name']}: {capacity - allocatable} of {capacity} {resource} are unhealthy."
+            )
+    return found
+
+
+def _count(node: Object, kind: str, resource: str) -> int:
+    value = str(((node.get("status") or {}).get(kind) or {}).get(resource) or "0")
+    return int(value) if value.isdigit() else 0
