@@ -184,6 +184,13 @@ runtime_hint:
   returned: success
   type: str
   sample: it finds an installed nvidia-container-runtime by itself when it starts
+edge_framework:
+  description:
+    - The edge framework that the host shows, by the local proxy that its kubelet uses as API server or by an agent that replaces the kubelet.
+    - V(superedge), V(openyurt) or V(kubeedge); empty for none.
+  returned: success
+  type: str
+  sample: ""
 """
 
 import os
@@ -191,7 +198,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands, _distributions
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands, _distributions, _edge
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.change_log import list_changed_files
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files import STATE_DIR
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
@@ -218,6 +225,12 @@ def describe_kubelet(version: str | None, runtime: str | None) -> dict[str, t.An
     if kubelet.reads_driver_from_runtime(version, facts["daemon"], runtime):
         facts["cgroup_driver"] = None
     return {**facts, "version": version}
+
+
+def find_edge_framework() -> str:
+    """Return the name of the edge framework that this host shows; empty for none."""
+    server = kubelet.find_server(kubelet.list_processes(), kubelet.read_path)
+    return _edge.find_framework({}, server=server) or _edge.find_agent(os.path.exists)
 
 
 def main() -> None:
@@ -258,6 +271,7 @@ def main() -> None:
         kubelet=describe_kubelet(host.describe_program(find("kubelet"), attempt)["version"], program["version"]),
         kubernetes_distribution=distribution,
         runtime_hint=_distributions.named(distribution).runtime_hint,
+        edge_framework=find_edge_framework(),
     )
 
 

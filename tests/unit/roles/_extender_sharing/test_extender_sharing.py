@@ -60,6 +60,46 @@ def test_address_that_is_not_a_url_is_refused(evaluate_role, strategy, url, is_a
         assert f"Host h: {strategy}_extender_url is {url}, which is not a URL; give one such as" in found["h"]
 
 
+def test_api_servers_proxy_requires_https_and_a_certificate(evaluate_role):
+    """What manuals write is refused with the right form, which becomes the setting of kube-scheduler."""
+    check = find_task(ROLE, "preflight", "Require an address that kube-scheduler can call")
+    proxy = "10.0.0.1:6443/api/v1/namespaces/kube-system/services/{}/proxy/scheduler"
+    right = "https://" + proxy.format("http:nano-gpu-scheduler:39999")
+    files = {"caFile": "/etc/kubernetes/pki/ca.crt", "certFile": "/tls/crt", "keyFile": "/tls/key"}
+    hosts = {
+        "by-hand": {"nano_gpu_extender_url": "http://" + proxy.format("nano-gpu-scheduler")},
+        "anonymous": {"nano_gpu_extender_url": right},
+        "right": {"nano_gpu_extender_url": right, "nano_gpu_extender_tls_config": files},
+    }
+    found = evaluate_role("nano_gpu", hosts, "''", check)
+    assert {name for name, message in found.items() if not message} == {"right"}
+    assert all(
+        f"and at {right}; set that with nano_gpu_extender_tls_config" in found[name]
+        for name in ("by-hand", "anonymous")
+    )
+    task = find_task(ROLE, "settings", "Export the scheduler")
+    expression = task["ansible.builtin.set_fact"]["gpu_sharing_extender"]["settings"].strip()[2:-2]
+    settings = evaluate_role("nano_gpu", {"right": hosts["right"], "plain": {}}, expression)
+    assert settings["right"]["tlsConfig"] == files
+    assert (settings["right"]["urlPrefix"], settings["right"]["enableHTTPS"]) == (right, True)
+    assert "tlsConfig" not in settings["plain"]
+
+
+@STRATEGIES
+def test_edge_tolerations_and_cloud_nodes(evaluate_role, strategy):
+    """The device plugin tolerates the taint of edge nodes, and the extender stays on the cloud side."""
+    toleration = {"key": "node-role.kubernetes.io/edge", "operator": "Exists"}
+    host = {
+        "gpu_edge_tolerations": [toleration],
+        f"{strategy}_extender_node_selector": {"superedge.io/node-cloud": "enable"},
+    }
+    pods = "[(_extender_sharing_plugin_objects | last).spec.template.spec, _extender_sharing_extender_workload.spec.template.spec]"
+    [plugin, extender] = evaluate_role(strategy, {"h": host}, pods)["h"]
+    assert toleration in plugin["tolerations"]
+    assert toleration not in extender["tolerations"]
+    assert extender["nodeSelector"] == {"superedge.io/node-cloud": "enable"}
+
+
 def make_control_plane(address):
     return {"metadata": {"name": "cp"}, "status": {"addresses": [{"type": "InternalIP", "address": address}]}}
 
