@@ -65,24 +65,17 @@ def test_api_servers_proxy_requires_https_and_a_certificate(evaluate_role):
     check = find_task(ROLE, "preflight", "Require an address that kube-scheduler can call")
     proxy = "10.0.0.1:6443/api/v1/namespaces/kube-system/services/{}/proxy/scheduler"
     right = "https://" + proxy.format("http:nano-gpu-scheduler:39999")
+    by_hand = {"nano_gpu_extender_url": "http://" + proxy.format("nano-gpu-scheduler")}
+    found = evaluate_role("nano_gpu", {"h": by_hand}, "''", check)
+    assert f"and at {right}; set that with nano_gpu_extender_tls_config" in found["h"]
     files = {"caFile": "/etc/kubernetes/pki/ca.crt", "certFile": "/tls/crt", "keyFile": "/tls/key"}
-    hosts = {
-        "by-hand": {"nano_gpu_extender_url": "http://" + proxy.format("nano-gpu-scheduler")},
-        "anonymous": {"nano_gpu_extender_url": right},
-        "right": {"nano_gpu_extender_url": right, "nano_gpu_extender_tls_config": files},
-    }
-    found = evaluate_role("nano_gpu", hosts, "''", check)
-    assert {name for name, message in found.items() if not message} == {"right"}
-    assert all(
-        f"and at {right}; set that with nano_gpu_extender_tls_config" in found[name]
-        for name in ("by-hand", "anonymous")
-    )
+    host = {"nano_gpu_extender_url": right, "nano_gpu_extender_tls_config": files}
     task = find_task(ROLE, "settings", "Export the scheduler")
     expression = task["ansible.builtin.set_fact"]["gpu_sharing_extender"]["settings"].strip()[2:-2]
-    settings = evaluate_role("nano_gpu", {"right": hosts["right"], "plain": {}}, expression)
-    assert settings["right"]["tlsConfig"] == files
-    assert (settings["right"]["urlPrefix"], settings["right"]["enableHTTPS"]) == (right, True)
-    assert "tlsConfig" not in settings["plain"]
+    settings = evaluate_role("nano_gpu", {"h": host}, expression, check)["h"]
+    assert settings["tlsConfig"] == files
+    assert (settings["urlPrefix"], settings["enableHTTPS"]) == (right, True)
+    assert "tlsConfig" not in evaluate_role("nano_gpu", {"h": {}}, expression)["h"]
 
 
 @STRATEGIES
