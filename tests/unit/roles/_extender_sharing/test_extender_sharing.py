@@ -310,13 +310,15 @@ def test_node_that_reports_no_shares_fails_its_own_host(evaluate_role):
     bad, uncounted = (
         {"name": name, "ok": False, "reason": f"has 0 of {amount}"} for name, amount in (("bad", 16), ("odd", 2))
     )
-    hosts = {name: {"gpu_node_name": name} for name in ("good", "bad", "odd")}
+    # An edge node that is offline is not at fault.
+    offline = {"name": "offline", "ok": False, "judged": False, "reason": "is not judged"}
+    hosts = {name: {"gpu_node_name": name} for name in ("good", "bad", "odd", "offline")}
     more = {
         "bad-accepted": {"gpu_node_name": "bad", "gpushare_wait_fail": False},
         "odd-reported": {"gpu_node_name": "odd", "_extender_sharing_report_follows": True},
     }
     rows = {
-        "__extender_sharing_after": {"nodes": [good, bad, {**good, "name": "odd"}]},
+        "__extender_sharing_after": {"nodes": [good, bad, {**good, "name": "odd"}, offline]},
         "__extender_sharing_counted": {"nodes": [good, uncounted]},
     }
     found = evaluate_role(
@@ -334,6 +336,7 @@ def test_node_that_reports_no_shares_fails_its_own_host(evaluate_role):
         "good": "",
         "bad": words.format("bad", 16),
         "odd": words.format("odd", 2),
+        "offline": "",
         "bad-accepted": "",
         "odd-reported": "",
     }
