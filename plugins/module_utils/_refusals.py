@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Iterator, Mapping, Sequence
 
 from ._distributions import USUAL_SOCKET
+from ._edge import list_notes
+from ._report.build import count_products
 from ._vendors import SERVED
 
 #: How a node names its runtime in containerRuntimeVersion.
@@ -152,6 +155,65 @@ def check_device_plugin(facts: Facts) -> Iterator[str]:
             f"Node {', '.join(conflicts)}: its GPUs are already advertised by {', '.join(plugins)}, and two device plugins would allocate the "
             "same GPUs twice, so remove that one first."
         )
+
+
+def check_edge(facts: Facts) -> Iterator[str]:
+    """Yield what is different on nodes of the edge frameworks *names*, for a warning."""
+    for name in sorted(set(facts["names"])):
+        yield from list_notes(name)
+
+
+def check_extender_url(facts: Facts) -> Iterator[str]:
+    """Yield why kube-scheduler cannot call the extender of the *strategy* at *url*, which is empty for its own address.
+
+    kube-scheduler sends no ServiceAccount token to extenders, so that the API server's proxy requires a client certificate.
+    """
+    name, url = f"{facts['strategy']}_extender_url", facts["url"]
+    if not url:
+        return
+    if not _URL.match(url):
+        yield (
+            f"{name} is {url}, which is not a URL; give one such as http://10.96.0.20:{facts['port']}{facts['path']}, or leave it out for the present "
+            "extender's."
+        )
+        return
+    proxied = _API_PROXY.match(url)
+    if not proxied:
+        return
+    service = f"services/http:{facts['service']}:{facts['port']}"
+    right = f"https://{proxied.group(1)}/api/v1/namespaces/{facts['namespace']}/{service}/proxy{facts['path']}"
+    if facts["on_host"]:
+        yield (
+            f"{name} leads through the API server's proxy to a Service, and the extender has none; set {facts['strategy']}_extender_topology to service, or "
+            f"leave {name} out."
+        )
+    if url.rstrip("/") != right or not facts["has_certificate"]:
+        yield (
+            f"{name} is {url}, and the API server's proxy answers over https alone, to a client certificate of a user that may create services/proxy, and at "
+            f"{right}; set that with {facts['strategy']}_extender_tls_config, or leave {name} out for the Service's address."
+        )
+
+
+_URL = re.compile(r"https?://[^/\s]+(/\S*)?\Z")
+_API_PROXY = re.compile(r"https?://([^/\s]+)/api/v1/(?:namespaces|proxy)/\S*(?:/proxy|services/)")
+
+
+def check_unequal_gpus(facts: Facts) -> Iterator[str]:
+    """Yield what to do on a host whose *gpus*, those of nvml_facts, differ in product or memory; nothing where all are equal or lost."""
+    products = count_products(gpu for gpu in facts["gpus"] if not gpu.get("lost"))
+    if len(products) > 1:
+        named = ", ".join(
+            f"{each['count']} x {each['name'] or 'GPU'}{_name_size(each['memory_total_bytes'])}" for each in products
+        )
+        yield (
+            f"has GPUs of different kinds ({named}), and a pod that requests one gets any of them, because node labels, node selectors and "
+            "CUDA_VISIBLE_DEVICES do not select among the GPUs of a node; use nodes with GPUs of one kind, or a DRA driver, whose claims name product "
+            "and memory."
+        )
+
+
+def _name_size(memory: int | None) -> str:
+    return f" with {round(memory / 2**30)} GiB" if memory else ""
 
 
 def check_mps(facts: Facts) -> Iterator[str]:
@@ -308,6 +370,9 @@ CHECKS = {
     "vgpu_license": check_vgpu_license,
     "node": check_node,
     "device_plugin": check_device_plugin,
+    "edge": check_edge,
+    "extender_url": check_extender_url,
+    "unequal_gpus": check_unequal_gpus,
     "mps": check_mps,
     "client_failures": check_client_failures,
     "gpu_users": check_gpu_users,

@@ -206,6 +206,13 @@ own_containerd:
       description: Whether it reads changed drop-ins by itself.
       type: bool
       sample: false
+edge_framework:
+  description:
+    - The edge framework that the host shows, by the local proxy that its kubelet uses as API server or by an agent that replaces the kubelet.
+    - V(superedge), V(openyurt) or V(kubeedge); empty for none.
+  returned: success
+  type: str
+  sample: ""
 """
 
 import os
@@ -213,7 +220,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands, _distributions
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands, _distributions, _edge
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.change_log import list_changed_files
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.files import STATE_DIR
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
@@ -251,6 +258,12 @@ def find_own(distribution: str | None, params: t.Mapping[str, t.Any]) -> dict[st
         and params["config_path"] in (None, _distributions.USUAL_CONFIG, own["config"])
     )
     return own if is_meant else {}
+
+
+def find_edge_framework() -> str:
+    """Return the name of the edge framework that this host shows; empty for none."""
+    server = kubelet.find_server(kubelet.list_processes(), kubelet.read_path)
+    return _edge.find_framework({}, server=server) or _edge.find_agent(os.path.exists)
 
 
 def main() -> None:
@@ -292,6 +305,7 @@ def main() -> None:
         kubelet=describe_kubelet(host.describe_program(find("kubelet"), attempt)["version"], program["version"]),
         kubernetes_distribution=distribution,
         own_containerd=own,
+        edge_framework=find_edge_framework(),
     )
 
 

@@ -219,6 +219,14 @@ nodes:
     annotations:
       description: Those of the node's annotations that this collection writes.
       type: dict
+    edge:
+      description: The edge framework that manages the node, V(superedge), V(openyurt) or V(kubeedge); empty for none.
+      type: str
+    judged:
+      description:
+        - Whether the API server can judge the node. V(false) if its Ready condition is Unknown and its edge framework keeps its pods while it is offline.
+        - Such a node is not RV(nodes[].ok), and not at fault either.
+      type: bool
   sample:
     - name: worker-1
       known: true
@@ -245,6 +253,8 @@ nodes:
         nvidia.com/gpu.present: "true"
       annotations: {}
       maintenance: null
+      edge: ""
+      judged: true
 """
 
 from typing import Any

@@ -23,6 +23,7 @@ from ._common import FQCN, ROOT, finish, roles
 # Options of the whole collection, which each role that reads them documents; they have no default of their own in a role.
 SHARED = (
     "container_runtime",
+    "gpu_edge_tolerations",
     "gpu_exporter_target",
     "gpu_image_registry",
     "gpu_devices_root",

@@ -65,4 +65,5 @@ def _node_state(answer: Answer, reported: t.Mapping[str, t.Any]) -> NodeState:
         drop_ins={path: base64.b64decode(data) for path, data in reported["drop_ins"]},
         processes=reported["processes"],
         distribution=reported["distribution"],
+        agent=reported["agent"],
     )

@@ -12,6 +12,7 @@ from .._config import files
 from .._config.node import read_files
 from .._config.record import encode_bytes
 from .._distributions import DEFAULT, detect
+from .._edge import find_agent
 from .._probe.host import Runner
 from .._probe.kubelet import Reader, list_processes, read_path
 from . import command
@@ -46,6 +47,7 @@ def read(
         "drop_ins": _drop_ins(os.path.join("/", folder)) if folder else [],
         "processes": _limit(look_at),
         "distribution": detect(os.path.exists),
+        "agent": find_agent(os.path.exists),
     }
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from .._config.errors import ConfigError
 from .._config.yaml_nodes import Syntax
 from .._distributions import DISTRIBUTIONS, named
+from .._edge import get_framework
 from .command import Flag
 from .configuration import THRESHOLDS, to_flag
 
@@ -21,6 +22,7 @@ class NodeState:
     """The configuration (None: no file), the kubelet's flags (None: no kubelet was found), and drop-ins by path, in the kubelet's order.
 
     *named* is the file that --config names, *is_named* whether that is the one at *path*. *processes* is how many the node can have.
+    *agent* is the edge framework whose agent replaces the kubelet.
     """
 
     path: str
@@ -31,6 +33,7 @@ class NodeState:
     drop_ins: t.Mapping[str, bytes] = field(default_factory=dict)
     processes: int | None = None
     distribution: str | None = None
+    agent: str = ""
 
     def trees(self, syntax: Syntax) -> dict[str, t.Any]:
         """Return the drop-ins as trees; raises ConfigError for one that cannot be read."""
@@ -42,6 +45,9 @@ def require_config(node: NodeState, given: bool, values: t.Mapping[str, t.Any]) 
 
     *given*: the path was given. *values* are the requested settings, for the error.
     """
+    edge = get_framework(node.agent)
+    if edge.kubelet_hint and not given:
+        raise ConfigError(f"{edge.title} replaces the kubelet by an agent of its own: use {edge.kubelet_hint}.")
     row = named(node.distribution)
     if row.kubelet_hint and not given:
         raise ConfigError(

@@ -21,10 +21,12 @@ from .drain.plan import describe_maintenance
 from .extended_resources import count_gpu_resources
 from .objects import (
     Object,
+    find_edge_framework,
     get_annotations,
     get_labels,
     get_name,
     group_by_node,
+    is_judged,
     is_ready,
     is_schedulable,
     matches_selector,
@@ -43,6 +45,7 @@ class NodeReport:
     """The state of one node. Amounts are units of the resource, or of all expected ones; ``reason`` is empty if nothing is wrong.
 
     ``maintenance`` is that of ``describe_maintenance``: since when and why the node is in maintenance, and what to do.
+    ``edge`` is the name of its edge framework. A node that is not ``judged`` is not ``ok``, and not at fault either.
     """
 
     name: str
@@ -65,6 +68,8 @@ class NodeReport:
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
     maintenance: Object | None = None
+    edge: str = ""
+    judged: bool = True
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON types."""
@@ -140,6 +145,8 @@ def _build_report(state: NodeState, on_node: Sequence[Object], operator: GpuOper
         labels=get_labels(node),
         annotations={key: value for key, value in get_annotations(node).items() if key.startswith(OWN_ANNOTATIONS)},
         maintenance=describe_maintenance(node) if state.node is not None else None,
+        edge=find_edge_framework(node),
+        judged=is_judged(node),
     )
 
 

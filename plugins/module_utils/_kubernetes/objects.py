@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, Iterable, Mapping
 
+from .._edge import find_framework, keeps_pods
 from .quantities import parse_quantity
 
 Object = Dict[str, Any]
@@ -75,6 +76,20 @@ def get_condition(obj: Mapping[str, Any], kind: str) -> Object:
         if condition.get("type") == kind:
             return dict(condition)
     return {}
+
+
+def find_edge_framework(node: Mapping[str, Any]) -> str:
+    """Return the name of the edge framework that manages the node; empty for none."""
+    taints = [str(taint.get("key")) for taint in (node.get("spec") or {}).get("taints") or []]
+    information = (node.get("status") or {}).get("nodeInfo") or {}
+    return find_framework(get_labels(node), taints, str(information.get("kubeletVersion") or ""))
+
+
+def is_judged(node: Mapping[str, Any]) -> bool:
+    """Return whether the API server can judge the node: pods of some edge frameworks keep running while it does not hear from the node."""
+    if get_condition(node, "Ready").get("status") != "Unknown":
+        return True
+    return not keeps_pods(find_edge_framework(node), get_annotations(node))
 
 
 def is_ready(node: Mapping[str, Any]) -> bool:

@@ -22,6 +22,7 @@ from .objects import (
     get_condition,
     get_labels,
     get_name,
+    is_judged,
     is_ready,
     is_schedulable,
     matches_selector,
@@ -188,6 +189,8 @@ def _check_ready(state: NodeState) -> str:
     if is_ready(node):
         return ""
     message = shorten(get_condition(node, "Ready").get("message")) or "its kubelet has not reported"
+    if not is_judged(node):
+        return f"is not judged, because its edge framework keeps its pods while it is offline ({message}); run again when it is connected"
     return f"is not Ready: {message}; check the kubelet and the container runtime on the node"
 
 

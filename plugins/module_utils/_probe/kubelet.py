@@ -23,6 +23,10 @@ Reader = Callable[[str], Any]
 # The default of the flag and of the file, and the default before Kubernetes 1.24 with Docker.
 DEFAULT_ENDPOINT, DOCKERSHIM = "unix:///run/containerd/containerd.sock", "unix:///var/run/dockershim.sock"
 
+# Where kubeadm writes the kubelet's kubeconfig; only this line of it is read.
+KUBECONFIG = "/etc/kubernetes/kubelet.conf"
+_SERVER = re.compile(r"^\s*server:\s*[\"']?([^\s\"']+)", re.MULTILINE)
+
 # A setting as a flag and in the file.
 _ENDPOINT = ("--container-runtime-endpoint", "containerRuntimeEndpoint")
 _CGROUP_DRIVER = ("--cgroup-driver", "cgroupDriver")
@@ -69,6 +73,13 @@ def list_configurations(processes: Sequence[Sequence[str]], read: Reader) -> lis
     """Return the files of the kubelet's configuration, of which the last one with a setting counts; empty without a kubelet."""
     arguments = _find_running(processes)
     return list(_list_files(_read_written(read) or () if arguments is None else arguments, read))
+
+
+def find_server(processes: Sequence[Sequence[str]], read: Reader) -> str:
+    """Return the URL of the API server as the kubelet's kubeconfig has it, which is that of a local proxy on some edge nodes; empty without one."""
+    path = get_flag(_find_running(processes) or (), "--kubeconfig") or KUBECONFIG
+    found = _SERVER.search(read(path) or "")
+    return found.group(1) if found else ""
 
 
 def find_daemon(endpoint: str) -> str | None:

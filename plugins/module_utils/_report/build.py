@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, Mapping
 
 from .._checks.health import find_health
 from .._checks.model import WARN
+from .._edge import list_notes
 from .._mig.facts import count_profiles
 from .._sharing.catalogue import gpu_resources
 from .._text import make_printable
@@ -80,7 +81,12 @@ def _assemble(nodes: list[dict[str, Any]], found: list[Any], cluster: Cluster, n
         # Those of the cluster first; sorted() is stable, so that the order within a host stays.
         "problems": sorted(found, key=lambda problem: str(problem["host"])),
         "left_out": sorted(cluster.get("left_out") or []),
-        "notes": [*notes, *(note for node in nodes for note in node["notes"]), *_list_left_cordoned(cluster)],
+        "notes": [
+            *notes,
+            *(note for node in nodes for note in node["notes"]),
+            *_list_left_cordoned(cluster),
+            *_list_edge_notes(cluster),
+        ],
         "fakes": sorted(image for image in used if FAKE in image),
     }
 
@@ -96,6 +102,12 @@ def _list_left_cordoned(cluster: Cluster) -> list[str]:
     ]
 
 
+def _list_edge_notes(cluster: Cluster) -> list[str]:
+    """Return what is different on the nodes of edge frameworks, once for each framework."""
+    names = {entry.get("edge") or "" for entry in cluster.get("nodes") or []}
+    return [note for name in sorted(names) for note in list_notes(name)]
+
+
 def _examine(observation: Observation, before: Mapping[str, Any]) -> tuple[dict[str, Any], list[checks.Problem]]:
     """Return (node, problems) of one host; ``before`` is its node in the earlier report, or empty."""
     node = _build_node(observation)
@@ -107,7 +119,8 @@ def _examine(observation: Observation, before: Mapping[str, Any]) -> tuple[dict[
 
 def _list_notes(node: Mapping[str, Any], observation: Observation) -> list[str]:
     entry = observation["kubernetes"]
-    remark = entry.get("reason") if entry.get("ok") else (entry.get("maintenance") or {}).get("message")
+    reasoned = entry.get("ok") or not entry.get("judged", True)
+    remark = entry.get("reason") if reasoned else (entry.get("maintenance") or {}).get("message")
     notes = [f"{node['host']}: {remark}"] if remark and not checks.is_left_cordoned(entry) else []
     if not checks.serves_nvidia(observation):
         titles = " and ".join(BY_NAME[name].title for name in observation["devices"]["vendors"])

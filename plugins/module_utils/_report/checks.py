@@ -195,7 +195,7 @@ def _check_cgroup_driver(observation: Observation) -> Iterator[Finding]:
 
 def _check_node(observation: Observation) -> Iterator[Finding]:
     for entry in (observation["kubernetes"], *(observation.get("other_plugins") or [])):
-        if entry and not entry.get("ok"):
+        if entry and not entry.get("ok") and entry.get("judged", True):
             cause, remedy = split_reason(str(entry.get("reason") or "not every GPU is allocatable"))
             yield "node", cause, remedy or "check the node and the device plugin's pod"
 

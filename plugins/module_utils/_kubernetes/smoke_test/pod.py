@@ -28,6 +28,7 @@ class SmokeTest:
 
     With ``shared`` resources, each of several pods requests one of the ``shares``, in per cent of a GPU, instead of ``count``.
     Without ``scheduler_name`` the cluster's default scheduler places the pods. ``subject`` is how messages name a pod.
+    Without ``needs_log``, a pod that has succeeded and whose log cannot be read has passed.
     """
 
     image: str
@@ -50,6 +51,7 @@ class SmokeTest:
     shared: Sequence[SharedResource] = ()
     shares: Sequence[int] = (20, 30)
     subject: str = "the pod"
+    needs_log: bool = True
 
     @property
     def all_tolerations(self) -> list[Object]:

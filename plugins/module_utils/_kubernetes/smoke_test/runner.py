@@ -23,6 +23,7 @@ from .verdict import (
     choose_test,
     explain_deletion,
     find_leftovers,
+    fit_to_edge,
     is_decided,
     is_too_early,
     judge_pod,
@@ -87,7 +88,10 @@ def _plan(
     known = {get_name(node): node for node in cluster.nodes()}
     placed = group_by_node(cluster.pods(fields=UNFINISHED))
     plan = plan_shares if test.shared else _plan_one_pod
-    return {name: plan(name, known.get(name), placed.get(name, []), test, check_mode) for name in nodes}
+    return {
+        name: plan(name, known.get(name), placed.get(name, []), fit_to_edge(test, known.get(name)), check_mode)
+        for name in nodes
+    }
 
 
 def _plan_one_pod(

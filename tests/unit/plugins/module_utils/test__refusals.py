@@ -53,7 +53,25 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "leaving": [],
         "adopted": ["kube-system/plugin"],
     },
+    "edge": {"names": ["", ""]},
+    "extender_url": {
+        "strategy": "nano_gpu",
+        "url": "",
+        "port": 39999,
+        "path": "/scheduler",
+        "namespace": "kube-system",
+        "service": "nano-gpu-scheduler",
+        "on_host": False,
+        "has_certificate": False,
+    },
+    "unequal_gpus": {"gpus": []},
 }
+PROXIED = "https://10.0.0.1:6443/api/v1/namespaces/kube-system/services/http:nano-gpu-scheduler:39999/proxy/scheduler"
+#: What manuals write.
+BY_HAND = "http://10.0.0.1:6443/api/v1/namespaces/kube-system/services/nano-gpu-scheduler/proxy/scheduler"
+K80, P100 = (
+    {"name": name, "memory_total_bytes": size * 2**30} for name, size in (("Tesla K80", 12), ("Tesla P100", 16))
+)
 BROKEN = {"error": "the driver does not answer; install it again.", "driver_works": False}
 #: The containerd that a Kubernetes distribution brings.
 OWN = {"socket": "/run/second.sock"}
@@ -281,3 +299,57 @@ def test_find_refusals_returns_the_sentences_in_the_order_of_the_subjects() -> N
     assert [sentence.split()[0] for sentence in found] == ["container_runtime", "the"]
     with pytest.raises(KeyError):
         find_refusals({"weather": {}})
+
+
+def refuse(subject: str, **facts: Any) -> list[str]:
+    return find_refusals({subject: {**ACCEPTED[subject], **facts}})
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"url": "http://10.96.0.20:39999/scheduler"}, ""),
+        ({"url": PROXIED, "has_certificate": True}, ""),
+        ({"url": f"{PROXIED}/", "has_certificate": True}, ""),
+        # kube-scheduler would be anonymous.
+        ({"url": PROXIED}, "nano_gpu_extender_tls_config"),
+        ({"url": BY_HAND}, f"and at {PROXIED}; set that"),
+        ({"url": BY_HAND, "has_certificate": True}, f"and at {PROXIED}; set that"),
+        # Without the port's name or number, the proxy finds no endpoint of a port that has a name.
+        ({"url": BY_HAND.replace("http:", "https:", 1), "has_certificate": True}, f"and at {PROXIED}; set that"),
+        ({"url": PROXIED, "has_certificate": True, "on_host": True}, "set nano_gpu_extender_topology to service"),
+        ({"url": "10.96.0.20/scheduler"}, "which is not a URL; give one such as http://10.96.0.20:39999/scheduler"),
+        ({"url": "http://"}, "which is not a URL"),
+        # A path that only looks like the API server's is another server's affair.
+        ({"url": "https://lb.example.com/proxy/scheduler"}, ""),
+    ],
+)
+def test_check_extender_url_offers_the_right_form(facts: dict[str, Any], words: str) -> None:
+    sentences = refuse("extender_url", **facts)
+    assert bool(sentences) is bool(words)
+    assert words in "".join(sentences)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "named"),
+    [
+        ([K80, K80], ""),
+        ([K80, {**K80, "memory_total_bytes": 24 * 2**30}], "1 x Tesla K80 with 12 GiB, 1 x Tesla K80 with 24 GiB"),
+        ([K80, P100, K80], "2 x Tesla K80 with 12 GiB, 1 x Tesla P100 with 16 GiB"),
+        ([K80, {**P100, "lost": True}], ""),
+        ([{}, {}], ""),
+    ],
+)
+def test_check_unequal_gpus_names_kinds_and_remedies(gpus: list[dict[str, Any]], named: str) -> None:
+    sentences = refuse("unequal_gpus", gpus=gpus)
+    assert len(sentences) == bool(named)
+    for sentence in sentences:
+        assert f"({named})" in sentence
+        assert "CUDA_VISIBLE_DEVICES" in sentence
+        assert "DRA driver" in sentence
+
+
+def test_check_edge_returns_each_note_once() -> None:
+    once = refuse("edge", names=["superedge", "", "superedge"])
+    assert once == refuse("edge", names=["superedge"])
+    assert all(sentence.startswith("SuperEdge: ") for sentence in once)

@@ -60,6 +60,39 @@ def test_address_that_is_not_a_url_is_refused(evaluate_role, strategy, url, is_a
         assert f"Host h: {strategy}_extender_url is {url}, which is not a URL; give one such as" in found["h"]
 
 
+def test_api_servers_proxy_requires_https_and_a_certificate(evaluate_role):
+    """What manuals write is refused with the right form, which becomes the setting of kube-scheduler."""
+    check = find_task(ROLE, "preflight", "Require an address that kube-scheduler can call")
+    proxy = "10.0.0.1:6443/api/v1/namespaces/kube-system/services/{}/proxy/scheduler"
+    right = "https://" + proxy.format("http:nano-gpu-scheduler:39999")
+    by_hand = {"nano_gpu_extender_url": "http://" + proxy.format("nano-gpu-scheduler")}
+    found = evaluate_role("nano_gpu", {"h": by_hand}, "''", check)
+    assert f"and at {right}; set that with nano_gpu_extender_tls_config" in found["h"]
+    files = {"caFile": "/etc/kubernetes/pki/ca.crt", "certFile": "/tls/crt", "keyFile": "/tls/key"}
+    host = {"nano_gpu_extender_url": right, "nano_gpu_extender_tls_config": files}
+    task = find_task(ROLE, "settings", "Export the scheduler")
+    expression = task["ansible.builtin.set_fact"]["gpu_sharing_extender"]["settings"].strip()[2:-2]
+    settings = evaluate_role("nano_gpu", {"h": host}, expression, check)["h"]
+    assert settings["tlsConfig"] == files
+    assert (settings["urlPrefix"], settings["enableHTTPS"]) == (right, True)
+    assert "tlsConfig" not in evaluate_role("nano_gpu", {"h": {}}, expression)["h"]
+
+
+@STRATEGIES
+def test_edge_tolerations_and_cloud_nodes(evaluate_role, strategy):
+    """The device plugin tolerates the taint of edge nodes, and the extender stays on the cloud side."""
+    toleration = {"key": "node-role.kubernetes.io/edge", "operator": "Exists"}
+    host = {
+        "gpu_edge_tolerations": [toleration],
+        f"{strategy}_extender_node_selector": {"superedge.io/node-cloud": "enable"},
+    }
+    pods = "[(_extender_sharing_plugin_objects | last).spec.template.spec, _extender_sharing_extender_workload.spec.template.spec]"
+    [plugin, extender] = evaluate_role(strategy, {"h": host}, pods)["h"]
+    assert toleration in plugin["tolerations"]
+    assert toleration not in extender["tolerations"]
+    assert extender["nodeSelector"] == {"superedge.io/node-cloud": "enable"}
+
+
 def make_control_plane(address):
     return {"metadata": {"name": "cp"}, "status": {"addresses": [{"type": "InternalIP", "address": address}]}}
 
@@ -277,13 +310,15 @@ def test_node_that_reports_no_shares_fails_its_own_host(evaluate_role):
     bad, uncounted = (
         {"name": name, "ok": False, "reason": f"has 0 of {amount}"} for name, amount in (("bad", 16), ("odd", 2))
     )
-    hosts = {name: {"gpu_node_name": name} for name in ("good", "bad", "odd")}
+    # An edge node that is offline is not at fault.
+    offline = {"name": "offline", "ok": False, "judged": False, "reason": "is not judged"}
+    hosts = {name: {"gpu_node_name": name} for name in ("good", "bad", "odd", "offline")}
     more = {
         "bad-accepted": {"gpu_node_name": "bad", "gpushare_wait_fail": False},
         "odd-reported": {"gpu_node_name": "odd", "_extender_sharing_report_follows": True},
     }
     rows = {
-        "__extender_sharing_after": {"nodes": [good, bad, {**good, "name": "odd"}]},
+        "__extender_sharing_after": {"nodes": [good, bad, {**good, "name": "odd"}, offline]},
         "__extender_sharing_counted": {"nodes": [good, uncounted]},
     }
     found = evaluate_role(
@@ -301,6 +336,7 @@ def test_node_that_reports_no_shares_fails_its_own_host(evaluate_role):
         "good": "",
         "bad": words.format("bad", 16),
         "odd": words.format("odd", 2),
+        "offline": "",
         "bad-accepted": "",
         "odd-reported": "",
     }

@@ -90,3 +90,18 @@ def test_driver_and_toolkit_are_left_to_the_gpu_operator(evaluate, tmp_path):
             },
         )
     assert found == [{name: [parts, managed] for name, (_labels, parts, managed) in OPERATED.items()}, True, False]
+
+
+def test_notes_on_edge_nodes_come_from_hosts_and_nodes(evaluate_role):
+    """A node without its framework's label is known by the host's kubeconfig."""
+    hosts = {
+        name: {
+            "__gpu_preflight_member": {"host": name, "node": name, "edge": edge},
+            "__gpu_preflight_cluster": {"nodes": [{"edge": "superedge"}, {"edge": "superedge"}, {"edge": ""}]},
+        }
+        for name, edge in {"plain": "", "without-label": "openyurt"}.items()
+    }
+    found = evaluate_role("gpu_preflight", hosts, "__gpu_preflight_edge_notes")
+    for notes in found.values():
+        assert {note.partition(":")[0] for note in notes} == {"OpenYurt", "SuperEdge"}
+        assert len(notes) == len(set(notes))

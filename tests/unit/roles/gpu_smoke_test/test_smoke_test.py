@@ -52,11 +52,19 @@ STRATEGIES = {
     "w3": {"gpu_sharing_strategy": "exclusive"},
     "w4": {"gpu_sharing_strategy": "gpushare", "gpu_sharing_second_scheduler": "gpushare"},
     "w5": {"gpu_sharing_strategy": "exclusive", "gpus": []},
+    "w6": {"gpu_sharing_strategy": "exclusive", "gpus": [{"name": "Tesla K80"}, {"name": "Tesla P100"}]},
 }
 
 
+def offline_node(name):
+    """A node of SuperEdge that does not report to the API server."""
+    item = node(name, 1, ready=False, labels={"superedge.io/node-edge": "enable"})
+    item["status"]["conditions"][0].update(status="Unknown", message="Kubelet stopped posting node status.")
+    return item
+
+
 def test_each_host_is_tested_by_its_own_strategy(smoke_test):
-    nodes = [shared_node("w1"), node("w2"), node("w3", 1), node("w4"), node("w5")]
+    nodes = [shared_node("w1"), node("w2"), node("w3", 1), node("w4"), node("w5"), offline_node("w6")]
     code, output = smoke_test(STRATEGIES, nodes, [holder("a", 10, 0), pod("b", on="w3", gpus=1)])
     assert code != 0
     assert "SKIPPED: node w1: busy: 10 of 16 aliyun.com/gpu-mem are in use by default/a." in output
@@ -68,6 +76,9 @@ def test_each_host_is_tested_by_its_own_strategy(smoke_test):
     assert "NOT VERIFIED: w4: a second scheduler places the pods that share GPUs" in output
     assert "SKIPPED: host w5 has no GPU, so it is not tested." in output
     assert "Host w1 " not in output
+    assert "UNEQUAL GPUS: host w6 has GPUs of different kinds (1 x Tesla K80, 1 x Tesla P100)" in output
+    assert "SKIPPED: node w6: not judged: its edge framework keeps its pods while it is offline" in output
+    assert "UNEQUAL GPUS: host w1" not in output
 
 
 def test_check_mode_tests_no_gpu_and_does_not_fail(smoke_test):

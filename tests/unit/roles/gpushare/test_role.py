@@ -149,7 +149,7 @@ FACTS = {
     "different": (
         gpus(1, 6) + gpus(1, 4),
         OWN,
-        "Host different has GPUs with 6.00 GB, 4.00 GB, and gpushare counts the memory of the first GPU for each",
+        "Host different has GPUs with 6.00 GB, 4.00 GB, and gpushare counts the memory of the first GPU for each; leave this host out, or",
     ),
     "different-allowed": (gpus(1, 4) + gpus(1, 6), {**OWN, "gpushare_allow_unequal_gpus": True}, "[8192, 2]"),
 }

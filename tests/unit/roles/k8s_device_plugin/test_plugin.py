@@ -90,11 +90,13 @@ def test_wait_with_unready_node_fails_unless_wait_fail_is_false(evaluate_role):
     task = find_task("k8s_device_plugin", "main", "Require that this node's GPUs are allocatable")
     node_state = {"name": "node", "ok": False, "reason": "has 0 of 1"}
     host = {"gpu_node_name": "node", "__k8s_device_plugin_by_node": {"node": node_state}}
-    failures = evaluate_role(
-        "k8s_device_plugin", {"fails": host, "accepted": {**host, "k8s_device_plugin_wait_fail": False}}, "''", task
-    )
+    # An edge node that is offline is not at fault.
+    offline = {**host, "__k8s_device_plugin_by_node": {"node": {**node_state, "judged": False}}}
+    hosts = {"fails": host, "accepted": {**host, "k8s_device_plugin_wait_fail": False}, "offline": offline}
+    failures = evaluate_role("k8s_device_plugin", hosts, "''", task)
     assert "is not as expected after 300 s: has 0 of 1." in failures["fails"]
     assert not failures["accepted"]
+    assert not failures["offline"]
 
 
 def test_nodes_with_an_unmanaged_plugin_are_refused_unless_it_leaves_or_is_adopted(evaluate_role):

@@ -247,6 +247,16 @@ def test_format_settings_is_what_the_distribution_reads(form: str, text: str) ->
     assert format_settings(form, values) == text
 
 
+def test_agent_that_replaces_the_kubelet_is_refused_with_its_section(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.started_with = None
+    monkeypatch.setattr(node_half, "find_agent", lambda _exists: "kubeedge")
+    with pytest.raises(ConfigError, match=r"tailoredKubeletConfig in /etc/kubeedge/config/edgecore\.yaml"):
+        node.run()
+    assert not node.run(state="absent")["changed"]
+
+
 def test_kubesprays_file_is_edited_with_a_warning(node: Node) -> None:
     from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.node_state import NodeState, warn_rewritten
 

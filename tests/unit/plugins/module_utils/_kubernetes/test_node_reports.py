@@ -54,6 +54,24 @@ def test_assess_nodes_without_control_characters_in_texts() -> None:
     assert report.container_runtime_version.isprintable()
 
 
+def test_assess_nodes_that_are_offline_at_the_edge_are_not_judged() -> None:
+    offline = node("w1", 2, ready=False, labels={"superedge.io/node-edge": "enable"})
+    offline["status"]["conditions"][0].update(status="Unknown", message="Kubelet stopped posting node status.")
+    [report] = assess_nodes([offline], [plugin()], QUERY, {"w1": 2})
+    assert (report.ok, report.judged, report.edge) == (False, False, "superedge")
+    assert report.reason.startswith("is not judged, ")
+    offline["metadata"]["labels"] = {}
+    [report] = assess_nodes([offline], [plugin()], QUERY, {"w1": 2})
+    assert (report.ok, report.judged, report.edge) == (False, True, "")
+
+
+def test_assess_nodes_reads_the_version_of_edgecore() -> None:
+    shown = node("w1", 2)
+    shown["status"]["nodeInfo"] = {"kubeletVersion": "v1.32.10-kubeedge-v1.23.1"}
+    [report] = assess_nodes([shown], [plugin()], QUERY, {"w1": 2})
+    assert (report.ok, report.judged, report.edge) == (True, True, "kubeedge")
+
+
 def test_assess_nodes_without_expectation_compares_capacity() -> None:
     nodes = [node("cpu"), node("full", 2), node("ill", 2, 1), node("bare", labels=GPU_LABEL)]
     reports = assess_nodes(nodes, [], QUERY)

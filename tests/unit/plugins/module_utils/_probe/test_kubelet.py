@@ -12,6 +12,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.kubelet impo
     DEFAULT_ENDPOINT,
     describe_kubelet,
     find_daemon,
+    find_server,
     list_configurations,
     list_processes,
     read_path,
@@ -165,3 +166,20 @@ def test_list_processes_ignores_containers(tmp_path: t.Any) -> None:
         folder.joinpath("cmdline").write_bytes(f"kubelet\0--number={name}\0".encode())
     # a process with an unreadable namespace is listed
     assert sorted(list_processes(str(tmp_path))) == [["kubelet", "--number=7"], ["kubelet", "--number=9"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "files", "server"),
+    [
+        (
+            [],
+            {"/etc/kubernetes/kubelet.conf": "clusters:\n- cluster:\n    server: https://10.0.0.1:6443\n"},
+            "https://10.0.0.1:6443",
+        ),
+        (["--kubeconfig=/k"], {"/k": "  server: 'http://127.0.0.1:10261'\n"}, "http://127.0.0.1:10261"),
+        (["--kubeconfig=/k"], {"/k": "clusters: []\n", "/etc/kubernetes/kubelet.conf": "server: a\n"}, ""),
+        ([], {}, ""),
+    ],
+)
+def test_find_server_returns_the_url_of_the_kubeconfig(words: list[str], files: dict[str, str], server: str) -> None:
+    assert find_server([["/usr/bin/kubelet", *words]], files.get) == server

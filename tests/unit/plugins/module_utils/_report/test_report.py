@@ -103,6 +103,24 @@ def test_build_report_is_plain_and_deterministic() -> None:
     assert json.dumps(build.build_report(warmer, cluster())) == first
 
 
+def test_build_report_of_offline_edge_node_has_notes_and_no_problem() -> None:
+    [entry] = cluster()["nodes"]
+    offline = {
+        **entry,
+        "ok": False,
+        "judged": False,
+        "edge": "superedge",
+        "reason": "is not judged, because it is offline",
+    }
+    report = build.build_report([host()], cluster(nodes=[offline]))
+    assert (report["ok"], report["problems"]) == (True, [])
+    assert report["notes"][0] == "worker-1: is not judged, because it is offline"
+    assert all(note.startswith("SuperEdge: ") for note in report["notes"][1:])
+    assert len(report["notes"]) > 1
+    judged = build.build_report([host()], cluster(nodes=[{**offline, "judged": True}]))
+    assert [problem["code"] for problem in judged["problems"]] == ["node"]
+
+
 def test_build_report_of_lesser_fault_of_a_gpu_has_a_note() -> None:
     lesser = gpu(pcie={"width": 8, "width_max": 16}, clocks={"event_reasons": ["hw_thermal_slowdown"]})
     report = build.build_report([host(gpus=[lesser])], cluster())

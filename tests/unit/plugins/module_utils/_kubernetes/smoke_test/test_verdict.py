@@ -16,6 +16,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_t
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.verdict import (
     check_node,
     find_leftovers,
+    fit_to_edge,
     judge_pod,
 )
 
@@ -108,6 +109,62 @@ def test_judge_pod_without_readable_log_reports_the_missing_right(status: Any, w
 def test_judge_pod_without_expected_output_needs_no_log() -> None:
     test = SmokeTest(image="i", expected_output="")
     assert judge_pod("w1", pod("p", status={"phase": "Succeeded"}), test, Evidence(log_error=NO_RIGHT)).passed
+
+
+EDGE_NODE = node("w1", 1, labels={"superedge.io/node-edge": "enable"})
+EDGE_TEST = fit_to_edge(TEST, EDGE_NODE)
+
+
+def test_fit_to_edge_of_another_node_changes_nothing() -> None:
+    assert fit_to_edge(TEST, node("w1", 1)) == fit_to_edge(TEST, None) == TEST
+
+
+def ended(phase: str, message: str) -> dict[str, Any]:
+    """The status of a pod whose container has left a termination message."""
+    terminated = {"exitCode": int(phase == "Failed"), "message": message}
+    return {"phase": phase, "containerStatuses": [{"name": "c", "state": {"terminated": terminated}}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "evidence", "passed", "word"),
+    [
+        (ended("Succeeded", ""), Evidence(log_error="no route to host"), True, ""),
+        # Where the log can be read, it counts.
+        (ended("Succeeded", ""), Evidence("no GPU here\n"), False, "never printed 'Test PASSED'"),
+        (ended("Failed", "no CUDA-capable device"), Evidence(log_error="no route to host"), False, "no CUDA-capable"),
+        ({"phase": "Running"}, Evidence(log_error="no route to host"), False, "log cannot be read: no route to host"),
+    ],
+)
+def test_judge_pod_at_the_edge_needs_phase_and_termination_message(
+    status: Any, evidence: Evidence, passed: bool, word: str
+) -> None:
+    result = judge_pod("w1", pod("p", on="w1", status=status), EDGE_TEST, evidence)
+    assert (result.passed, result.skipped) == (passed, False)
+    assert word in result.reason
+    assert bool(result.reason) is not passed
+
+
+def test_judge_pod_at_the_edge_without_log_says_so_and_shows_the_termination_message() -> None:
+    status = ended("Succeeded", "3 GPUs\npassword=secret\n")
+    result = judge_pod("w1", pod("p", on="w1", status=status), EDGE_TEST, Evidence(log_error="no tunnel"))
+    assert result.log_tail[:2] == ["not read (no tunnel); the pod has succeeded", "3 GPUs"]
+    assert "secret" not in str(result.log_tail)
+
+
+def test_check_node_that_is_offline_at_the_edge_is_not_judged() -> None:
+    offline = node("w1", 1, ready=False, labels={"superedge.io/node-edge": "enable"})
+    offline["status"]["conditions"][0].update(status="Unknown", message="Kubelet stopped posting node status.")
+    result = check_node("w1", offline, [], EDGE_TEST)
+    assert result is not None
+    assert result.skipped
+    assert result.reason.startswith("not judged: ")
+    # One whose kubelet reports a fault is judged, and so is a node that no edge framework manages.
+    failing = node("w1", 1, ready=False, labels={"superedge.io/node-edge": "enable"})
+    other = {**offline, "metadata": {"name": "w1"}}
+    for judged in (failing, other):
+        result = check_node("w1", judged, [], EDGE_TEST)
+        assert result is not None
+        assert not result.skipped
 
 
 def test_judge_pod_returns_visible_devices() -> None:

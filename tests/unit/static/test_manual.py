@@ -1,0 +1,71 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The guide from the manual to the collection in both languages, and the example inventories: they name what exists."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring.alerts import ALERTS
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
+
+GUIDES = ("guide_from_manual", "guide_from_manual_zh")
+EXAMPLES = sorted(path.name for path in ROOT.glob("inventory*.example.yml"))
+#: Variables of Ansible and of the playbooks, which no argument spec has.
+OTHERS = {"ansible_ssh_common_args", "gpu_nodes_max_unreachable"}
+#: Groups of the inventory, and strategies, which the second column of the guide names too.
+WORDS = {"kube_control_plane"}
+
+
+def read_rows(guide):
+    """The rows of all tables of a guide: a list of cells each, without the headings."""
+    text = (ROOT / "docs" / "docsite" / "rst" / f"{guide}.rst").read_text(encoding="utf-8")
+    rows = re.split(r"^    \* - ", text, flags=re.MULTILINE)[1:]
+    cells = [re.split(r"^      - ", row.split("\n\n")[0], flags=re.MULTILINE) for row in rows]
+    return [row for row in cells if "``" in row[1] or "``" in row[0]]
+
+
+def list_options():
+    found = set()
+    for path in (ROOT / "roles").glob("*/meta/argument_specs.yml"):
+        for spec in yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"].values():
+            found |= set(spec.get("options") or {})
+    return found
+
+
+def names_of(cell):
+    return re.findall(r"``([A-Za-z0-9_]+)``", cell)
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_second_column_names_options_playbooks_roles_and_alerts(guide):
+    known = list_options() | WORDS | {alert.name for alert in ALERTS}
+    known |= {path.stem for path in (ROOT / "playbooks").glob("*.yml")} | {
+        path.name for path in (ROOT / "roles").iterdir()
+    }
+    rows = read_rows(guide)
+    assert len(rows) > 50
+    assert {name for row in rows for name in names_of(row[1])} - known == set()
+
+
+def test_both_languages_have_the_same_steps_and_names():
+    english, chinese = map(read_rows, GUIDES)
+    assert [names_of(row[1]) for row in english] == [names_of(row[1]) for row in chinese]
+    assert [len(row) for row in english + chinese] == [3] * len(english) * 2
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example_inventory_has_only_variables_that_exist(name):
+    def find_variables(group):
+        found = set(group.get("vars") or {})
+        for host in (group.get("hosts") or {}).values():
+            found |= set(host or {})
+        for child in (group.get("children") or {}).values():
+            found |= find_variables(child or {})
+        return found
+
+    inventory = yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+    assert find_variables(inventory["all"]) - list_options() - OTHERS == set()
