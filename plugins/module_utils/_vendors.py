@@ -25,6 +25,10 @@ class Vendor:
     #: Whole GPUs as an extended resource of nodes, and the label of nodes that have one.
     resource: str = ""
     present_label: str = ""
+    #: The label of nodes with the name of their GPUs, and the resources of device plugins that are no row of the
+    #: catalogue of sharing strategies.
+    product_label: str = ""
+    plugin_resources: tuple[str, ...] = ()
 
 
 DISPLAY_CLASS = "0x03"  # 0x0300 with display output, 0x0302 without
@@ -38,9 +42,26 @@ SERVED = Vendor(
     "nvidia|k8s-device-plugin",
     resource="nvidia.com/gpu",
     present_label="nvidia.com/gpu.present",
+    product_label="nvidia.com/gpu.product",
 )
 OTHERS: tuple[Vendor, ...] = (
     # The newer GPUs of AMD are accelerators, and so are the NPUs of Intel.
-    Vendor("amd", "AMD", "0x1002", (DISPLAY_CLASS, ACCELERATOR_CLASS), "rocm|amdgpu|amd-gpu|/amd/"),
-    Vendor("intel", "Intel", "0x8086", (DISPLAY_CLASS,), "intel"),
+    Vendor(
+        "amd",
+        "AMD",
+        "0x1002",
+        (DISPLAY_CLASS, ACCELERATOR_CLASS),
+        "rocm|amdgpu|amd-gpu|/amd/",
+        product_label="amd.com/gpu.product-name",
+        plugin_resources=("amd.com/gpu",),
+    ),
+    Vendor(
+        "intel",
+        "Intel",
+        "0x8086",
+        (DISPLAY_CLASS,),
+        "intel",
+        product_label="gpu.intel.com/product",
+        plugin_resources=("gpu.intel.com/i915", "gpu.intel.com/xe"),
+    ),
 )

@@ -132,7 +132,11 @@ def list_other_plugins() -> list[Path]:
 def problems_of_other_plugins() -> Iterator[str]:
     """Imports of other plugins beyond Ansible, its libraries and module_utils."""
     for path in list_other_plugins():
-        yield from problems_of_file(path, OTHER_PLUGINS, "a plugin uses Ansible and module_utils")
+        # An inventory plugin reads the API on the controller.
+        on_controller = path.parent.name == "inventory"
+        yield from problems_of_file(
+            path, OTHER_PLUGINS, "a plugin uses Ansible and module_utils", on_controller=on_controller
+        )
 
 
 def problems_of_roles() -> Iterator[str]:
