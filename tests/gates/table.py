@@ -27,6 +27,7 @@ from . import (
     argument_specs,
     artifact,
     changelog,
+    codes,
     docs,
     go_tests,
     layers,
@@ -179,7 +180,7 @@ def types(_arguments: list[str]) -> int:
 
 
 def contract(_arguments: list[str]) -> int:
-    """Argument specs = defaults, licences, action groups, data of all hosts, layers, private variables, words, age of tables, tests/scenarios.yml, changelog"""
+    """Argument specs, licences, action groups, data of all hosts, layers, private variables, words, age of tables, scenarios.yml, changelog, codes"""
     status = (
         argument_specs.main()
         | licences.main()
@@ -190,6 +191,7 @@ def contract(_arguments: list[str]) -> int:
         | words.main()
         | tables.main()
         | changelog.main([])
+        | codes.main([])
     )
     status |= finish("scenarios.yml", selection.problems(), f"{len(selection.table())} scenarios")
     return status | call("antsibull-changelog", "lint")
