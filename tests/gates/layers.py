@@ -26,7 +26,7 @@ MODULE_UTILS: tuple[str, ...] = (UTILS,)
 NODE = ("ansible.module_utils", *MODULE_UTILS)
 API = ("ansible_collections.kubernetes.core", "kubernetes", *NODE)
 # Files of module_utils that run on the controller only, with what they may import.
-ON_CONTROLLER = {"_kube_api": API, "_lint.manifests": ("yaml", *MODULE_UTILS), "_lint.__main__": MODULE_UTILS}
+ON_CONTROLLER = {"_kube_api": API, "_lint.manifests": ("yaml", *MODULE_UTILS), "_lint.command": MODULE_UTILS}
 OTHER_PLUGINS = ("ansible", "jinja2", "ruamel.yaml", "yaml", f"{COLLECTION}.plugins.plugin_utils", *MODULE_UTILS)
 # The variable, not a method of that name or a key; `groups.get(…)` names a group, `groups.items()` reads all.
 GROUP = re.compile(r"(?<![\w.])groups\s*(\[|\.\w|\|)|['\"]\s+(not\s+)?in\s+groups\b|\bgroup_names\b")
