@@ -8,13 +8,15 @@ import sys
 
 from ._common import ROOT, finish, lines, source_files
 
+# REUSE-IgnoreStart
 COPYRIGHT = "Copyright (c) 2026, the gpu.kubernetes authors"
 LICENCE = "SPDX-License-Identifier: GPL-3.0-or-later"
+# REUSE-IgnoreEnd
 FULL = "GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)"
 # Files without comments, or whose bytes a test needs. Templates begin with ansible_managed: their output
 # belongs to the user.
 NO_COMMENT = {".json", ".md", ".png", ".svg", ".gz", ".tar", ".asc", ".gpg", ".sum", ".golden", ".j2"}
-WITHOUT = {"LICENSE", "changelogs/changelog.yaml", "go.sum"}
+WITHOUT = {"LICENSE", "LICENSES/GPL-3.0-or-later.txt", "changelogs/changelog.yaml", "go.sum"}
 DATA = ("fixtures", "testdata", "captures")
 HEAD_LINES = 12  # lines from the top
 

@@ -29,6 +29,7 @@ from . import (
     changelog,
     codes,
     docs,
+    galaxy,
     go_tests,
     layers,
     licences,
@@ -265,6 +266,12 @@ def built(_arguments: list[str]) -> int:
     return artifact.main()
 
 
+def published(_arguments: list[str]) -> int:
+    """Make a release twice, install and upgrade it, import it as Galaxy does; licences by REUSE"""
+    choice = read_selection()
+    return galaxy.main(choice is None or choice.concerns(*galaxy.READ))
+
+
 def sanity(core: str) -> Callable[[list[str]], int]:
     """The gate that runs ansible-test sanity under one ansible-core."""
 
@@ -304,6 +311,7 @@ GATES = {
         Gate("contract", contract),
         Gate("docs", documentation),
         Gate("artifact", built),
+        Gate("galaxy", published),
         Gate(f"sanity-{OWN}", sanity(OWN)),
         Gate("roles", roles),
         Gate("units", units),
