@@ -21,9 +21,9 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 # Without compiled files, each of the hundreds of starts of Ansible takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-GATES := cluster lint types contract docs artifact nodes roles units toml-suite browser fakes
+GATES := cluster lint types contract docs artifact galaxy nodes roles units toml-suite browser fakes
 
-.PHONY: help venv lab lab-down test test-all quick gates $(GATES) bench bench-facts bench-fleet bench-fuzz bench-gpushare build format clean
+.PHONY: help venv pythons lab lab-down test test-all quick gates $(GATES) bench bench-facts bench-fleet bench-fuzz bench-gpushare build release format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ $(VENV)/.ready: requirements-dev.txt
 	  retry $(VENV)/bin/uv pip install --quiet --python $(PY) --requirement requirements-dev.txt
 	@mkdir -p $(LINK)/gpu && touch $(LINK)/__init__.py && ln -sfn ../../../.. $(LINK)/gpu/kubernetes
 	@touch $@
+
+pythons: venv ## Let uv install the Pythons that the gates need and the machine lacks
+	@$(PY) -m gates pythons
 
 lab: venv ## Build and start the lab cluster, deploy to it, verify it
 	@$(PY) -m lab site $(ARGS)
@@ -82,6 +85,9 @@ bench-fleet: venv ## Seconds, memory and requests of the controller for 50 to 50
 
 build: venv ## Build the artifact into dist/
 	@$(VENV)/bin/ansible-galaxy collection build --force --output-path dist
+
+release: venv ## Make the release of HEAD in dist/: archive, checksums, SBOM (ARGS="--key KEY" signs, ARGS=notes writes the changelog)
+	@$(PY) -m gates.release $(ARGS)
 
 format: venv ## Let ruff format the code and fix what it can
 	@$(VENV)/bin/ruff check --fix . ; $(VENV)/bin/ruff format .

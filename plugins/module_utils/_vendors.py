@@ -46,6 +46,10 @@ class Vendor:
     operator: str = ""
     operator_crd: str = ""
     operator_resource: tuple[str, str] = ("", "")
+    #: The label of nodes with the name of their GPUs, and the resources of device plugins that are no row of the
+    #: catalogue of sharing strategies.
+    product_label: str = ""
+    plugin_resources: tuple[str, ...] = ()
 
 
 DISPLAY_CLASS = "0x03"  # 0x0300 with display output, 0x0302 without
@@ -61,6 +65,7 @@ SERVED = Vendor(
     domain="nvidia.com",
     resource="nvidia.com/gpu",
     present_label="nvidia.com/gpu.present",
+    product_label="nvidia.com/gpu.product",
 )
 # The newer GPUs of AMD are accelerators, and so are the NPUs of Intel.
 AMD = Vendor(
@@ -74,6 +79,8 @@ AMD = Vendor(
     resource="amd.com/gpu",
     present_label="gpu-kubernetes/amd.present",
     plugin_labels={"name": "amdgpu-dp-ds"},
+    product_label="amd.com/gpu.product-name",
+    plugin_resources=("amd.com/gpu",),
     test=VendorTest("rocm/dev-ubuntu-24.04:6.4", ("rocminfo",), "gfx"),
     operator="AMD's GPU operator",
     operator_crd="deviceconfigs.amd.com",
@@ -90,6 +97,8 @@ INTEL = Vendor(
     resource="gpu.intel.com/i915",
     present_label="gpu-kubernetes/intel.present",
     plugin_labels={"app": "intel-gpu-plugin"},
+    product_label="gpu.intel.com/product",
+    plugin_resources=("gpu.intel.com/i915", "gpu.intel.com/xe"),
     test=VendorTest("intel/intel-opencl-icd:0.36.0", ("clinfo",), "Device Name"),
     operator="Intel's device plugins operator",
     operator_crd="gpudeviceplugins.deviceplugin.intel.com",

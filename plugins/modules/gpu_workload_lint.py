@@ -16,7 +16,7 @@ description:
   - Reads manifests, the output of C(helm template) and C(kustomize build), and the workloads of a cluster. Pods are found in objects of any kind that have
     C(containers), or an Argo C(container), custom resources included.
   - Rules that need facts of a cluster are skipped without them, and RV(skipped) names them.
-  - The rules are listed in the guide about the linter. C(python3 -m ansible_collections.gpu.kubernetes.plugins.module_utils._lint) is the same as a
+  - The rules are listed in the guide about the linter. C(python3 -m ansible_collections.gpu.kubernetes.plugins.module_utils._lint.command) is the same as a
     command, with the folder of the collections in C(PYTHONPATH).
 options:
   paths:

@@ -151,6 +151,9 @@ plan:
   returned: success
   type: dict
   contains:
+    schema:
+      description: The name and version of the format, which C(docs/schemas/gpu-plan-v1.json) describes.
+      type: str
     nodes:
       description:
         - One entry for each host, in their order, with C(host) and C(node). C(from) are the strategies that leave the node, C(to) is the one that it has
@@ -179,6 +182,7 @@ plan:
           keys of this collection that no node names afterwards.
       type: dict
   sample:
+    schema: gpu.kubernetes/plan/v1
     nodes:
       - host: gpu1
         node: gpu1

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one runner of all gates: ``python -m gates test|test-all [GATE ...]``, ``quick``, ``list``, ``selection`` or ``GATE [ARGUMENTS]``."""
+"""The one runner of all gates: ``python -m gates test|test-all [GATE ...]``, ``quick``, ``list``, ``selection``, ``pythons`` or ``GATE [ARGUMENTS]``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-from . import _report, machine, selection, table
+from . import _report, machine, selection, table, versions
 from ._common import NOT_RUN, REPORTS
 from .runner import LIMITS, Runner
 
@@ -46,6 +46,8 @@ def main(words: list[str]) -> int:
     if name == "selection":
         print(selection.report(selection.select()))
         return 0
+    if name == "pythons":
+        return versions.install_pythons()
     if name == "quick":
         return table.quick()
     if name not in table.GATES:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,8 @@ REQUIRED = (
     "meta/runtime.yml",
     "meta/execution-environment.yml",
 )
+# The import of Galaxy fails for another name of a file of plugins/.
+CONTENT_NAME = re.compile(r"(?!.*__)[a-z_][0-9a-z_]*")
 TYPES = {"modules": "module", "filter": "filter", "lookup": "lookup", "test": "test", "inventory": "inventory"}
 
 
@@ -80,6 +83,9 @@ def problems_of_content(names: list[str], expected_roles: list[str]) -> list[str
         beside = name.startswith("plugins/") and name.endswith((".yml", ".yaml"))
         if top or beside or any(part in FORBIDDEN_ANYWHERE for part in name.split("/")):
             found.append(f"{name}: does not belong into the artifact")
+        path = Path(name)
+        if path.parts[0] == "plugins" and path.stem != "__init__" and not CONTENT_NAME.fullmatch(path.stem):
+            found.append(f"{name}: Galaxy refuses this name")
     required = [*REQUIRED, *(f"roles/{role}/meta/argument_specs.yml" for role in expected_roles)]
     return found + [f"{name}: missing from the artifact" for name in required if name not in names]
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Does CHANGELOG.md have the notes of the next release? ``python -m gates.changelog``, with ``--write`` to write it.
 
-The built collection has no fragments. Without this file, it has no notes before ``antsibull-changelog release`` writes them.
+A checkout before the first release has no other notes. From then on, antsibull-changelog writes the file for each release (``gates.release``).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ._common import ROOT, finish
 
 FRAGMENTS = ROOT / "changelogs" / "fragments"
 CHANGELOG = ROOT / "CHANGELOG.md"
+RELEASES = ROOT / "changelogs" / "changelog.yaml"
 SUMMARY = "release_summary"
 
 
@@ -40,10 +41,10 @@ def render(fragments: Iterable[Mapping[str, Any]], config: Mapping[str, Any], ve
 
 
 def main(arguments: list[str]) -> int:
-    """Compare CHANGELOG.md with the fragments, or write it. Without fragments, a release has written it."""
+    """Compare CHANGELOG.md with the fragments, or write it. After the first release, a release writes it."""
     paths = sorted([*FRAGMENTS.glob("*.yml"), *FRAGMENTS.glob("*.yaml")])
-    if not paths:
-        return finish("changelog", [], "no fragments")
+    if RELEASES.exists():
+        return finish("changelog", [], f"{len(paths)} fragments for the next release")
     config = yaml.safe_load((ROOT / "changelogs" / "config.yaml").read_text(encoding="utf-8"))
     version = yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))["version"]
     text = render((yaml.safe_load(path.read_text(encoding="utf-8")) for path in paths), config, version)

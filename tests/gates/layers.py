@@ -26,7 +26,7 @@ MODULE_UTILS: tuple[str, ...] = (UTILS,)
 NODE = ("ansible.module_utils", *MODULE_UTILS)
 API = ("ansible_collections.kubernetes.core", "kubernetes", *NODE)
 # Files of module_utils that run on the controller only, with what they may import.
-ON_CONTROLLER = {"_kube_api": API, "_lint.manifests": ("yaml", *MODULE_UTILS), "_lint.__main__": MODULE_UTILS}
+ON_CONTROLLER = {"_kube_api": API, "_lint.manifests": ("yaml", *MODULE_UTILS), "_lint.command": MODULE_UTILS}
 OTHER_PLUGINS = ("ansible", "jinja2", "ruamel.yaml", "yaml", f"{COLLECTION}.plugins.plugin_utils", *MODULE_UTILS)
 # The variable, not a method of that name or a key; `groups.get(…)` names a group, `groups.items()` reads all.
 GROUP = re.compile(r"(?<![\w.])groups\s*(\[|\.\w|\|)|['\"]\s+(not\s+)?in\s+groups\b|\bgroup_names\b")
@@ -132,7 +132,11 @@ def list_other_plugins() -> list[Path]:
 def problems_of_other_plugins() -> Iterator[str]:
     """Imports of other plugins beyond Ansible, its libraries and module_utils."""
     for path in list_other_plugins():
-        yield from problems_of_file(path, OTHER_PLUGINS, "a plugin uses Ansible and module_utils")
+        # An inventory plugin reads the API on the controller.
+        on_controller = path.parent.name == "inventory"
+        yield from problems_of_file(
+            path, OTHER_PLUGINS, "a plugin uses Ansible and module_utils", on_controller=on_controller
+        )
 
 
 def problems_of_roles() -> Iterator[str]:

@@ -8,13 +8,16 @@ import sys
 
 from ._common import ROOT, finish, lines, source_files
 
+# REUSE-IgnoreStart
 COPYRIGHT = "Copyright (c) 2026, the gpu.kubernetes authors"
 LICENCE = "SPDX-License-Identifier: GPL-3.0-or-later"
+# REUSE-IgnoreEnd
 FULL = "GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)"
 # Files without comments, or whose bytes a test needs. Templates begin with ansible_managed: their output
 # belongs to the user.
 NO_COMMENT = {".json", ".md", ".png", ".svg", ".gz", ".tar", ".asc", ".gpg", ".sum", ".golden", ".j2"}
-WITHOUT = {"LICENSE", "changelogs/changelog.yaml", "go.sum"}
+COPY = "LICENSES/GPL-3.0-or-later.txt"  # where REUSE finds it
+WITHOUT = {"LICENSE", COPY, "changelogs/changelog.yaml", "go.sum"}
 DATA = ("fixtures", "testdata", "captures")
 HEAD_LINES = 12  # lines from the top
 
@@ -40,7 +43,8 @@ def problems(name: str, head: list[str]) -> list[str]:
 
 def main() -> int:
     """Check the top of every source file."""
-    found, count = [], 0
+    same = (ROOT / "LICENSE").read_bytes() == (ROOT / COPY).read_bytes()
+    found, count = [] if same else [f"{COPY}: differs from LICENSE"], 0
     for path in source_files():
         full = ROOT / path
         if full.is_symlink() or full.stat().st_size == 0 or is_exempt(path.as_posix()):

@@ -29,7 +29,7 @@ SHARED = (
     *(f"roles/{role}" for role in ("gpu_node_maintenance", "gpu_preflight", "kube_objects", "vendor_packages")),
 )
 # Of plugins/; each of their files is on a line of scenarios.yml.
-FOLDERS = ("action", "filter", "lookup", "modules", "plugin_utils")
+FOLDERS = ("action", "filter", "inventory", "lookup", "modules", "plugin_utils")
 ALTERNATIVES = re.compile(r"\{([^}]*)\}")
 
 

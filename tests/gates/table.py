@@ -27,7 +27,9 @@ from . import (
     argument_specs,
     artifact,
     changelog,
+    codes,
     docs,
+    galaxy,
     go_tests,
     layers,
     licences,
@@ -179,7 +181,7 @@ def types(_arguments: list[str]) -> int:
 
 
 def contract(_arguments: list[str]) -> int:
-    """Argument specs = defaults, licences, action groups, data of all hosts, layers, private variables, words, age of tables, tests/scenarios.yml, changelog"""
+    """Argument specs, licences, action groups, data of all hosts, layers, private variables, words, age of tables, scenarios.yml, changelog, codes"""
     status = (
         argument_specs.main()
         | licences.main()
@@ -190,6 +192,7 @@ def contract(_arguments: list[str]) -> int:
         | words.main()
         | tables.main()
         | changelog.main([])
+        | codes.main([])
     )
     status |= finish("scenarios.yml", selection.problems(), f"{len(selection.table())} scenarios")
     return status | call("antsibull-changelog", "lint")
@@ -263,6 +266,12 @@ def built(_arguments: list[str]) -> int:
     return artifact.main()
 
 
+def published(_arguments: list[str]) -> int:
+    """Make a release twice, install and upgrade it, import it as Galaxy does; licences by REUSE"""
+    choice = read_selection()
+    return galaxy.main(choice is None or choice.concerns(*galaxy.READ))
+
+
 def sanity(core: str) -> Callable[[list[str]], int]:
     """The gate that runs ansible-test sanity under one ansible-core."""
 
@@ -302,6 +311,7 @@ GATES = {
         Gate("contract", contract),
         Gate("docs", documentation),
         Gate("artifact", built),
+        Gate("galaxy", published),
         Gate(f"sanity-{OWN}", sanity(OWN)),
         Gate("roles", roles),
         Gate("units", units),

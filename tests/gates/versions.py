@@ -114,6 +114,15 @@ def find_python(version: str) -> Path | None:
     return None
 
 
+def install_pythons() -> int:
+    """Let uv install those of NEEDED that the machine lacks; exit status. Without them, gates are not run."""
+    missing = [version for version in NEEDED if find_python(version) is None]
+    if missing:
+        shell([Path(sys.executable).parent / "uv", "python", "install", *missing], retries=DOWNLOAD_TRIES)
+    print(f"Pythons {', '.join(NEEDED)}: {len(missing)} installed")
+    return 0
+
+
 def own_core() -> str:
     """The ansible-core of .venv, as ``2.19``."""
     return ".".join(installed("ansible-core").split(".")[:2])
@@ -125,24 +134,29 @@ def _report_missing(what: str, pythons: Iterable[str]) -> int | None:
     return not_run(f"{what}: no Python {', '.join(missing)} on this machine") if missing else None
 
 
-def _uv(folder: Path, python: str, *packages: str) -> Path:
-    """The bin folder of an environment on Python *python* with these packages, created or refreshed."""
+def install_tools(folder: Path, python: Path | None, *packages: str) -> Path:
+    """The bin folder of an environment of the interpreter *python* with these packages, created or refreshed."""
     interpreter = folder / "bin" / "python"
     uv = Path(sys.executable).parent / "uv"
     if not interpreter.exists():
-        shell([uv, "venv", "--quiet", "--clear", "--python", str(find_python(python)), folder])
+        shell([uv, "venv", "--quiet", "--clear", "--python", str(python), folder])
     shell([uv, "pip", "install", "--quiet", "--python", interpreter, *packages], retries=DOWNLOAD_TRIES)
     return interpreter.parent
+
+
+def read_pins() -> dict[str, str]:
+    """Package -> version, from requirements-dev.txt."""
+    return dict(PIN.findall((ROOT / "requirements-dev.txt").read_text(encoding="utf-8")))
 
 
 def core_environment(core: str) -> Path:
     """The bin folder of the environment for an ansible-core. Raises LabError with the output of uv."""
     if core == own_core():
         return Path(sys.executable).parent
-    pins = dict(PIN.findall((ROOT / "requirements-dev.txt").read_text(encoding="utf-8")))
+    pins = read_pins()
     # The newest patch release of the series, whose deprecations show here first.
     packages = [f"ansible-core=={core}.*", *(f"{name}=={pins[name]}" for name in TOOLS)]
-    bin_folder = _uv(CACHE / f"core-{core}", CONTROLLERS[core], *packages)
+    bin_folder = install_tools(CACHE / f"core-{core}", find_python(CONTROLLERS[core]), *packages)
     library = shell([bin_folder / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]).strip()
     link_dependencies(Path(library) / "ansible_collections")
     return bin_folder
@@ -212,7 +226,7 @@ def node_python(version: str, report: Path, **environment: str) -> int:
     """
     if (status := _report_missing("unit tests of what runs on nodes", [version])) is not None:
         return status
-    bin_folder = _uv(CACHE / f"node-{version}", version, *NODE_TOOLS)
+    bin_folder = install_tools(CACHE / f"node-{version}", find_python(version), *NODE_TOOLS)
     ansible = CACHE / "node-python" / "ansible"
     ansible.mkdir(parents=True, exist_ok=True)
     (ansible / "__init__.py").touch()

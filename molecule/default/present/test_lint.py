@@ -15,7 +15,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 ROOT = Path(__file__).resolve().parents[3]
-COMMAND = [sys.executable, "-m", "ansible_collections.gpu.kubernetes.plugins.module_utils._lint"]
+COMMAND = [sys.executable, "-m", "ansible_collections.gpu.kubernetes.plugins.module_utils._lint.command"]
 GPU = "nvidia.com/gpu"
 # What the linter says of a mistake that the API server refuses.
 REFUSED = ("refuses", "is not a whole number", "is no resource of Kubernetes")

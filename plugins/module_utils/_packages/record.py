@@ -12,6 +12,8 @@ from typing import Iterable, Mapping
 from .._config import files as _files
 from .request import PackageError, Request, get_upstream_version
 
+VERSION = 1
+
 
 @dataclass(frozen=True)
 class Record:
@@ -49,6 +51,8 @@ def read(path: str) -> Record:
     try:
         data = _files.read_bytes(path)
         found = {} if data is None else json.loads(data.decode("utf-8"))
+        if found.pop("version", VERSION) != VERSION:
+            raise PackageError(f"{path} is of another version than {VERSION}: run the collection that wrote it")
         return Record(**{key: tuple(map(str, value)) for key, value in found.items()})
     except (_files.FilesError, ValueError, TypeError, AttributeError) as error:
         raise PackageError(f"Cannot read the record of packages {path} ({error}): repair it, or remove it") from error
@@ -62,7 +66,10 @@ def write(path: str, record: Record) -> None:
         else:
             known = {key: value for key, value in asdict(record).items() if value is not None}
             _files.write_atomic(
-                path, json.dumps(known, sort_keys=True).encode("ascii") + b"\n", mode=0o600, dir_mode=0o700
+                path,
+                json.dumps({"version": VERSION, **known}, sort_keys=True).encode("ascii") + b"\n",
+                mode=0o600,
+                dir_mode=0o700,
             )
     except _files.FilesError as error:
         raise PackageError(str(error).rstrip(".")) from error

@@ -14,6 +14,9 @@ from .gpu_operator import CONFIGURED_PODS, OPERATOR_ROLE, PLUGIN_LABELS
 from .node_state import Cluster, Host, NodeState, reason_of
 from .plugin_config import LABEL, name_resource
 
+#: Its JSON Schema is docs/schemas/gpu-plan-v1.json.
+SCHEMA = "gpu.kubernetes/plan/v1"
+
 
 def plan_sharing(
     hosts: Iterable[Mapping[str, Any]], nodes: Iterable[Mapping[str, Any]], cluster: Cluster
@@ -22,7 +25,7 @@ def plan_sharing(
 
     ``hosts`` are fields of Host, ``nodes`` rows of read_sharing_state for their nodes.
 
-    Returns ``nodes``, a row for each host, and ``cluster``. A row has ``host``, ``node``, ``from`` (strategies that leave), ``to`` (the strategy
+    Returns ``schema``, ``nodes``, a row for each host, and ``cluster``. A row has ``host``, ``node``, ``from`` (strategies that leave), ``to`` (the strategy
     afterwards, or empty), ``role`` (that deploys its device plugin), ``config_name`` and ``config`` (the node's own configuration of NVIDIA's device
     plugin), ``resource`` (by which pods get GPUs with it), ``pause`` (whether that plugin is off the node during the change), ``blockers`` (sentences),
     ``cordon``, ``reason`` (noted with the cordon), ``drain`` (of DRAINS), ``preflight``, ``node_absent`` and ``node_present`` (the roles whose entry
@@ -43,7 +46,7 @@ def plan_sharing(
         for host in (Host(**each) for each in hosts)
     ]
     rows = [_describe(change, find_on_node(change, cluster), cluster) for change in changes]
-    return {"nodes": rows, "cluster": _plan_cluster(changes, cluster)}
+    return {"schema": SCHEMA, "nodes": rows, "cluster": _plan_cluster(changes, cluster)}
 
 
 def _describe(change: Change, blockers: Sequence[str], cluster: Cluster) -> dict[str, Any]:

@@ -110,7 +110,12 @@ def test_private_variable_of_another_owner_or_undefined_is_rejected(tmp_path, mo
 
 
 def test_artifact_content():
-    good = [*artifact.REQUIRED, "roles/a/meta/argument_specs.yml", "docs/docsite/links.yml"]
+    good = [
+        *artifact.REQUIRED,
+        "roles/a/meta/argument_specs.yml",
+        "docs/docsite/links.yml",
+        "plugins/module_utils/_a/__init__.py",
+    ]
     assert artifact.problems_of_content(good, ["a"]) == []
     wrong = [
         "tests/unit/x.py",
@@ -119,6 +124,7 @@ def test_artifact_content():
         ".lab/key",
         "plugins/__pycache__/x.pyc",
         "plugins/filter/x.yml",
+        "plugins/module_utils/_a/__main__.py",
     ]
     bad = artifact.problems_of_content([*good, *wrong], ["a", "b"])
     assert [problem.split(":")[0] for problem in bad] == [*wrong, "roles/b/meta/argument_specs.yml"]

@@ -130,3 +130,14 @@ def test_node_has_to_offer_what_the_layout_of_its_gpus_has(evaluate_role):
     assert {name: units if isinstance(units, dict) else int(units) for name, units in found.items()} == {
         name: expected for name, (_variables, expected) in EXPECTED.items()
     }
+
+
+def test_report_as_json_is_one_line_and_no_table(run, tmp_path):
+    playbook, path = tmp_path / "play.yml", tmp_path / "report.json"
+    playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": VERIFY}]))
+    settings = {**NO_OBSERVATIONS, "gpu_verify_report_path": str(path), "gpu_verify_fail": False}
+    _code, output = run(f"nöde {LOCAL}\n", playbook, **settings, gpu_verify_format="json")
+    [line] = [line for line in output.splitlines() if line.startswith('{"schema"')]
+    assert json.loads(line) == json.loads(path.read_text())
+    assert "nöde" in json.dumps(json.loads(line), ensure_ascii=False)
+    assert "GPU report:" not in output

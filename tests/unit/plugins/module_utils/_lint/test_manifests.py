@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._lint import __main__ as command
+from ansible_collections.gpu.kubernetes.plugins.module_utils._lint import command
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.manifests import ReadError, read_text
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.model import Document
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.walker import find_workloads

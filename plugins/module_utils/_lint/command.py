@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The linter as a command, which needs no Ansible: ``python -m ansible_collections.gpu.kubernetes.plugins.module_utils._lint PATH ...``.
+"""The linter as a command, which needs no Ansible: ``python -m ansible_collections.gpu.kubernetes.plugins.module_utils._lint.command PATH ...``.
 
 It exits with 0 without a finding as grave as --fail-on, with 1 with one, and with 2 for input that cannot be read.
 """

@@ -1,0 +1,150 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A release is reproducible, and its parts say what is in it; what the importer reports is judged."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+from gates import galaxy, release
+
+SECONDS = 1_790_000_000
+
+
+def pack(names: list[str], seconds: int, owner: str) -> bytes:
+    """An archive as ansible-galaxy makes it, with files in this order."""
+    files = {name: name.encode() for name in names}
+    listing = [
+        {"name": name, "ftype": "file", "chksum_sha256": hashlib.sha256(files[name]).hexdigest()} for name in names
+    ]
+    files["FILES.json"] = json.dumps({"files": listing, "format": 1}).encode()
+    digest = hashlib.sha256(files["FILES.json"]).hexdigest()
+    manifest = {"collection_info": {"version": "1.0.0"}, "file_manifest_file": {"chksum_sha256": digest}}
+    files["MANIFEST.json"] = json.dumps(manifest).encode()
+    output = io.BytesIO()
+    with tarfile.open(fileobj=output, mode="w:gz") as content:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mtime, member.uname = len(data), seconds, owner
+            content.addfile(member, io.BytesIO(data))
+    return output.getvalue()
+
+
+def test_archives_of_the_same_files_are_equal_and_their_sums_are_right() -> None:
+    first = release.normalize(pack(["b", "a"], 1, "one"), SECONDS)
+    assert first == release.normalize(pack(["a", "b"], 2, "two"), SECONDS)
+    assert first != release.normalize(pack(["a", "c"], 1, "one"), SECONDS)
+    with tarfile.open(fileobj=io.BytesIO(first)) as content:
+        assert content.getnames() == ["FILES.json", "MANIFEST.json", "a", "b"]
+        files = content.extractfile("FILES.json").read()  # type: ignore[union-attr]
+        manifest = json.load(content.extractfile("MANIFEST.json"))  # type: ignore[arg-type]
+        assert {(member.mtime, member.uid, member.uname) for member in content.getmembers()} == {(SECONDS, 0, "")}
+    assert manifest["file_manifest_file"]["chksum_sha256"] == hashlib.sha256(files).hexdigest()
+    assert [entry["name"] for entry in json.loads(files)["files"]] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "absolute"),
+    [
+        ("[a](docs/a.md)", "[a](https://r/blob/v1/docs/a.md)"),
+        ("![p](./p.svg) [b](B.md#c)", "![p](https://r/blob/v1/p.svg) [b](https://r/blob/v1/B.md#c)"),
+        ("[w](https://x.org) [h](#here) [m](mailto:a@b)", "[w](https://x.org) [h](#here) [m](mailto:a@b)"),
+    ],
+)
+def test_links_to_files_become_absolute(text: str, absolute: str) -> None:
+    assert release.make_links_absolute(text, "https://r/blob/v1") == absolute
+
+
+def write_collection(folder: Path, repository: str) -> Path:
+    defaults = folder / "roles" / "r" / "defaults"
+    defaults.mkdir(parents=True)
+    (folder / "galaxy.yml").write_text(
+        f"version: 1.2.3\nlicense: [GPL-3.0-or-later]\nrepository: {repository}\ndependencies: {{kubernetes.core: '>=5.0.0'}}\n"
+    )
+    (folder / "requirements.txt").write_text("# text\nkubernetes >= 24.2.0\nPyYAML\n")
+    (folder / "README.md").write_text("[a](A.md)\n")
+    (defaults / "main.yml").write_text(
+        "a_image_registry: \"{{ b | default('reg.example.org', true) }}\"\na_image_repository: x/y\na_image_tag: v1\n"
+        'c_image_registry: "{{ d }}"\nc_image_repository: ""\nc_image_tag: ""\n'
+    )
+    return folder
+
+
+def test_sbom_lists_packages_collections_and_images(tmp_path: Path) -> None:
+    sbom = release.build_sbom(write_collection(tmp_path, "https://example.com/x"), "ab" * 32, SECONDS)
+    assert [(each["name"], each.get("version"), each["scope"]) for each in sbom["components"]] == [
+        ("kubernetes", None, "required"),
+        ("PyYAML", None, "required"),
+        ("kubernetes.core", None, "required"),
+        ("reg.example.org/x/y", "v1", "optional"),
+    ]
+    assert sbom["metadata"]["component"]["version"] == "1.2.3"
+    assert sbom["metadata"]["timestamp"] == "2026-09-21T14:13:20Z"
+    assert sbom == release.build_sbom(tmp_path, "ab" * 32, SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("repository", "text"),
+    [
+        ("https://example.com/x", "[a](A.md)\n"),
+        ("https://git.example.org/x/", "[a](https://git.example.org/x/blob/v1.2.3/A.md)\n"),
+    ],
+)
+def test_links_stay_relative_without_a_repository(tmp_path: Path, repository: str, text: str) -> None:
+    folder = write_collection(tmp_path, repository)
+    release.write_links(folder)
+    assert (folder / "README.md").read_text() == text
+
+
+def test_checksums_are_those_of_all_files(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a")
+    release.write_checksums(tmp_path)
+    subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=tmp_path, check=True, capture_output=True)
+    (tmp_path / "a").write_text("b")
+    assert subprocess.run(
+        ["sha256sum", "--check", "SHA256SUMS"], cwd=tmp_path, check=False, capture_output=True
+    ).returncode
+
+
+def test_signature_is_that_of_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which("gpg") is None:
+        pytest.skip("gpg is missing")
+    (tmp_path / "keys").mkdir(mode=0o700)
+    monkeypatch.setenv("GNUPGHOME", str(tmp_path / "keys"))
+    options = ["--batch", "--passphrase", "", "--quick-generate-key", "test@example.org", "ed25519", "sign", "1d"]
+    subprocess.run(["gpg", *options], check=True, capture_output=True)
+    path = tmp_path / "MANIFEST.json"
+    path.write_text("{}")
+    signature = release.sign(path, "test@example.org")
+    subprocess.run(["gpg", "--verify", str(signature), str(path)], check=True, capture_output=True)
+    path.write_text("[]")
+    assert subprocess.run(["gpg", "--verify", str(signature), str(path)], check=False, capture_output=True).returncode
+    subprocess.run(["gpgconf", "--kill", "all"], check=False)
+
+
+def test_importer_reports_errors_and_plugins_without_documentation() -> None:
+    contents = [
+        {"content_type": "module", "content_name": "a", "doc_strings": {"doc": {"options": []}}},
+        {"content_type": "module", "content_name": "b", "doc_strings": {}},
+        {"content_type": "filter", "content_name": "a", "doc_strings": None},
+    ]
+    printed = ["Importing", "WARNING: no changelog", galaxy.ACCEPTED, "ERROR: bad"]
+    result = {"docs_blob": {"contents": contents}}
+    assert galaxy.find_problems(printed, result, {"module": ["a", "b"], "filter": ["a"]}) == [
+        "WARNING: no changelog",
+        "ERROR: bad",
+        "module b: Galaxy shows no documentation",
+        "filter a: Galaxy shows no documentation",
+    ]
+
+
+@pytest.mark.parametrize(("version", "following"), [("0.1.0", "0.1.1"), ("1.2.9", "1.2.10"), ("1.0.0-rc1", "1.0.1")])
+def test_next_version(version: str, following: str) -> None:
+    assert galaxy.name_next(version) == following
