@@ -25,7 +25,7 @@ from ansible_collections.kubernetes.core.plugins.module_utils.args_common import
 
 from ._kube_error import EXPIRED, ApiError, explain_error, find_cause
 
-__all__ = ["AUTH_ARG_SPEC", "Cluster", "connect"]
+__all__ = ["AUTH_ARG_SPEC", "Cluster", "connect", "open_cluster"]
 
 if TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -357,10 +357,18 @@ def connect(module: AnsibleModule) -> Cluster:
         )
     options = {name: module.params[name] for name in AUTH_ARG_SPEC if module.params.get(name) is not None}
     try:
+        return open_cluster(options)
+    except ApiError as error:
+        module.fail_json(msg=str(error))
+        raise
+
+
+def open_cluster(options: Mapping[str, Any]) -> Cluster:
+    """Return the cluster that these options of AUTH_ARG_SPEC point to. Raises ApiError."""
+    try:
         return Cluster(_call_with_timeout(CONNECT_SECONDS, lambda: get_api_client(**options).client))
     except Exception as error:
-        module.fail_json(msg=str(_explain_connection(error, options)))
-        raise
+        raise _explain_connection(error, options) from error
 
 
 def _explain_connection(error: BaseException, options: Mapping[str, Any]) -> ApiError:
