@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The catalogue of GPU vendors: how their GPUs are found on a host, and what they are called in a cluster.
 
-SERVED is the vendor whose GPUs this collection offers to pods. GPUs of OTHERS are reported, and their device plugins are left alone.
+SERVED is the vendor whose GPUs this collection prepares and shares. GPUs of OTHERS are offered whole, by the device plugins of their vendors.
 """
 
 from __future__ import annotations
@@ -22,9 +22,14 @@ class Vendor:
     pci_classes: tuple[str, ...]
     #: Regular expression of the images of its device plugins, in any case.
     plugin_images: str
-    #: Whole GPUs as an extended resource of nodes, and the label of nodes that have one.
+    #: The domain of its extended resources, whole GPUs as one of them, and the label of nodes that have one.
+    domain: str = ""
     resource: str = ""
     present_label: str = ""
+    #: The operator that deploys its device plugin by custom resources: its name, their definition, and their API version and kind.
+    operator: str = ""
+    operator_crd: str = ""
+    operator_resource: tuple[str, str] = ("", "")
 
 
 DISPLAY_CLASS = "0x03"  # 0x0300 with display output, 0x0302 without
@@ -36,11 +41,42 @@ SERVED = Vendor(
     "0x10de",
     (DISPLAY_CLASS,),
     "nvidia|k8s-device-plugin",
+    domain="nvidia.com",
     resource="nvidia.com/gpu",
     present_label="nvidia.com/gpu.present",
 )
-OTHERS: tuple[Vendor, ...] = (
-    # The newer GPUs of AMD are accelerators, and so are the NPUs of Intel.
-    Vendor("amd", "AMD", "0x1002", (DISPLAY_CLASS, ACCELERATOR_CLASS), "rocm|amdgpu|amd-gpu|/amd/"),
-    Vendor("intel", "Intel", "0x8086", (DISPLAY_CLASS,), "intel"),
+# The newer GPUs of AMD are accelerators, and so are the NPUs of Intel.
+AMD = Vendor(
+    "amd",
+    "AMD",
+    "0x1002",
+    (DISPLAY_CLASS, ACCELERATOR_CLASS),
+    "rocm|amdgpu|amd-gpu|/amd/",
+    domain="amd.com",
+    resource="amd.com/gpu",
+    present_label="gpu-kubernetes/amd.present",
+    operator="AMD's GPU operator",
+    operator_crd="deviceconfigs.amd.com",
+    operator_resource=("amd.com/v1alpha1", "DeviceConfig"),
 )
+INTEL = Vendor(
+    "intel",
+    "Intel",
+    "0x8086",
+    (DISPLAY_CLASS,),
+    "intel",
+    domain="gpu.intel.com",
+    resource="gpu.intel.com/i915",
+    present_label="gpu-kubernetes/intel.present",
+    operator="Intel's device plugins operator",
+    operator_crd="gpudeviceplugins.deviceplugin.intel.com",
+    operator_resource=("deviceplugin.intel.com/v1", "GpuDevicePlugin"),
+)
+OTHERS: tuple[Vendor, ...] = (AMD, INTEL)
+BY_NAME: dict[str, Vendor] = {vendor.name: vendor for vendor in (SERVED, *OTHERS)}
+
+
+def vendor_of(resource: str) -> Vendor:
+    """Return the vendor whose device plugin offers the extended resource; NVIDIA for one of no vendor, such as aliyun.com/gpu-mem."""
+    domain = resource.partition("/")[0]
+    return next((vendor for vendor in OTHERS if domain == vendor.domain), SERVED)

@@ -1,0 +1,118 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads the GPUs of AMD and Intel on a host, and decides what their device plugins offer and what keeps them from it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Iterable, Iterator, Mapping
+
+from .._vendors import AMD, INTEL, OTHERS, SERVED
+from . import amd, intel
+from .sysfs import list_gpus_on_bus, list_names, read_text
+
+#: The kernel drivers with which the device plugin of a vendor offers a GPU.
+DRIVERS: dict[str, tuple[str, ...]] = {AMD.name: (amd.DRIVER,), INTEL.name: intel.DRIVERS}
+INOTIFY_INSTANCES = 8192  # as AMD's documentation requires for its device plugin
+
+Device = Mapping[str, Any]
+
+
+class PartitionError(ValueError):
+    """The GPUs of a host are partitioned in several ways; the text is a clause with cause and remedy."""
+
+
+def read(root: str = "/", naming: str = "single", shared_dev_num: int = 1) -> dict[str, Any]:
+    """Return what the module gpu_devices_info reports of the host below *root*. A missing GPU or driver is a fact, not an error."""
+    devices = [*amd.read_devices(root), *intel.read_devices(root)]
+    drivers = {**amd.read_drivers(root), **intel.read_drivers(root)}
+    try:
+        expected, error = expected_resources(devices, naming, shared_dev_num), ""
+    except PartitionError as reason:
+        expected, error = {}, str(reason)
+    return {
+        "devices": devices,
+        "drivers": drivers,
+        "render_gid": _read_render_group(root),
+        "expected": expected,
+        "error": error,
+        "vendors": list_vendors(devices, bool(list_gpus_on_bus(root, SERVED.pci_vendor, SERVED.pci_classes))),
+        "problems": {vendor.name: list(find_problems(devices, drivers, vendor.name, error)) for vendor in OTHERS},
+    }
+
+
+def expected_resources(devices: Iterable[Device], naming: str = "single", shared_dev_num: int = 1) -> dict[str, int]:
+    """Return the units of each resource that the device plugins will offer; without GPUs that have their driver, none.
+
+    With the *naming* ``single``, all partitions of AMD are amd.com/gpu, and with ``mixed`` the partitioned ones have names such as
+    amd.com/cpx_nps4. Each GPU of Intel counts *shared_dev_num* times. Raises PartitionError for what makes AMD's plugin exit.
+    """
+    offered = [device for device in devices if device["driver"] in DRIVERS[device["vendor"]]]
+    styles = {each["partition_style"]: None for each in offered if each["partition_style"]}
+    if naming == "single" and len(styles) > 1:
+        raise PartitionError(
+            f"its AMD GPUs are partitioned in different ways ({' and '.join(sorted(styles))}), with which the device plugin ends; partition them "
+            "alike, or set k8s_device_plugin_amd_naming to mixed"
+        )
+    counted: dict[str, int] = {}
+    for device in offered:
+        resource = device["resource"]
+        if device["vendor"] == AMD.name and naming == "mixed" and device["partition_style"]:
+            resource = f"{AMD.domain}/{device['partition_style']}"
+        units = device["partitions"] * (shared_dev_num if device["vendor"] == INTEL.name else 1)
+        counted[resource] = counted.get(resource, 0) + units
+    return {resource: units for resource, units in counted.items() if units}
+
+
+def list_vendors(devices: Iterable[Device], beside_nvidia: bool) -> list[str]:
+    """Return the vendors of other GPUs for which the host gets a device plugin.
+
+    A GPU in the processor counts only on a host without another GPU. One with the driver of virtual machines does not count.
+    """
+    usable = [device for device in devices if device["driver"] in ("", *DRIVERS[device["vendor"]])]
+    boards = [device for device in usable if not device["integrated"]]
+    counted = boards if boards or beside_nvidia else usable
+    return [vendor.name for vendor in OTHERS if any(device["vendor"] == vendor.name for device in counted)]
+
+
+def find_problems(
+    devices: Iterable[Device], drivers: Mapping[str, Mapping[str, Any]], vendor: str, error: str = ""
+) -> Iterator[str]:
+    """Yield what keeps the device plugin of a vendor from offering all GPUs of the host: clauses with cause and remedy."""
+    own = [device for device in devices if device["vendor"] == vendor and device["driver"] in ("", *DRIVERS[vendor])]
+    unbound = _name([device for device in own if not device["driver"]])
+    bound = [device for device in own if device["driver"]]
+    modules = " or ".join(DRIVERS[vendor])
+    if unbound and not any(drivers[name]["loaded"] for name in DRIVERS[vendor]):
+        yield f"{unbound} has no driver, because {modules} is not loaded; load it (modprobe), or install a kernel that has it"
+    elif unbound:
+        yield f"{unbound} has no driver although {modules} is loaded; search the kernel log for its address"
+    if vendor == AMD.name:
+        if bound and not drivers[amd.DRIVER]["kfd"]:
+            yield "/sys/class/kfd is missing, for which AMD's device plugin waits; use a kernel or a driver with KFD (CONFIG_HSA_AMD)"
+        blind = _name([device for device in bound if device["numa_node"] is None])
+        if blind:
+            yield f"numa_node of {blind} cannot be read, so that AMD's device plugin leaves it out; check /sys on the host"
+        if error:
+            yield error
+    hidden = _name([device for device in bound if not device["render"] and device["partitions"]])
+    if hidden:
+        yield f"{hidden} has no render node; search the kernel log for its address, and boot without nomodeset"
+
+
+def _name(devices: list[Device]) -> str:
+    """Return the addresses of GPUs as the subject of a clause; empty without one."""
+    return "GPU " + " and GPU ".join(device["pci_address"] for device in devices) if devices else ""
+
+
+def _read_render_group(root: str) -> int | None:
+    """Return the number of the group that may use render nodes: of the first one, else of the group render; None without both."""
+    folder = os.path.join(root, "dev/dri")
+    for name in list_names(folder, r"renderD[0-9]+"):
+        try:
+            return os.stat(os.path.join(folder, name)).st_gid
+        except OSError:
+            continue
+    groups = [line.split(":") for line in read_text(root, "etc/group").splitlines()]
+    return next((int(row[2]) for row in groups if len(row) > 2 and row[0] == "render" and row[2].isdigit()), None)
