@@ -46,12 +46,14 @@ def _walk(document: Document, value: Any, metadata: Mapping[str, Any], pointer: 
             yield from _walk(document, item, {}, f"{pointer}/{number}", depth + 1)
     if not isinstance(value, Mapping):
         return
-    if _is_pod_spec(value):
-        yield Workload(document, metadata, value, pointer)
-        return
     own = value.get("metadata")
+    own = own if isinstance(own, Mapping) else {}
+    if _is_pod_spec(value):
+        # A template of Argo Workflows has its metadata beside the container.
+        yield Workload(document, own or metadata, value, pointer)
+        return
     for key, item in value.items():
-        yield from _walk(document, item, own if isinstance(own, Mapping) else {}, f"{pointer}/{escape(key)}", depth + 1)
+        yield from _walk(document, item, own, f"{pointer}/{escape(key)}", depth + 1)
 
 
 def _is_pod_spec(value: Mapping[str, Any]) -> bool:
