@@ -5,25 +5,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from typing import Any
 
-from ansible import constants
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
-from ansible.utils.display import Display
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._checks import judge, render, symptoms
 from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.bundle import build_bundle
 from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.registry import UnknownCheckError, select_checks
-from ansible_collections.gpu.kubernetes.plugins.module_utils._text import make_printable
+from ansible_collections.gpu.kubernetes.plugins.plugin_utils._show import show_lines
 
-display = Display()
-
-SETTINGS = {"strong": "COLOR_HIGHLIGHT", "good": "COLOR_OK", "bad": "COLOR_ERROR", "weak": "COLOR_VERBOSE"}
-FORMATS = ("text", "json", "junit")
 ARGUMENTS: dict[str, Any] = {
     "observations": {"type": "list", "elements": "dict", "default": []},
     "cluster": {"type": "dict", "default": {}},
@@ -51,7 +44,7 @@ class ActionModule(ActionBase):
         _unused, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)
         if arguments["symptom"]:
             found = symptoms.find_causes(arguments["symptom"])
-            _show(render.render_symptoms(found), arguments["show"])
+            show_lines(render.render_symptoms(found) if arguments["show"] else [])
             return {**result, "changed": False, "symptoms": found}
         report = _judge(arguments)
         files = _build_files(report, arguments)
@@ -59,7 +52,7 @@ class ActionModule(ActionBase):
         written = [] if self._task.check_mode else list(files)
         for path in [] if self._task.check_mode else changed:
             _write(path, files[path])
-        _show(render.render_text(report, written), arguments["show"])
+        show_lines(render.render_text(report, written) if arguments["show"] else [])
         failure = _explain_failure(report) if judge.is_failure(report, arguments["fail_on"]) else ""
         return {**result, "changed": bool(changed), "report": report, "failure": failure}
 
@@ -81,14 +74,10 @@ def _judge(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def _build_files(report: dict[str, Any], arguments: dict[str, Any]) -> dict[str, bytes]:
     """Return the contents of the files to write, by path."""
-    unknown = sorted(set(arguments["outputs"]) - set(FORMATS))
+    unknown = sorted(set(arguments["outputs"]) - set(render.FORMATS))
     if unknown:
-        raise AnsibleActionFail(f"gpu_doctor_outputs has the format {unknown[0]}; use {', '.join(FORMATS)}.")
-    texts = {
-        "text": "".join(f"{make_printable(text)}\n" for text, _tone in render.render_text(report)),
-        "json": json.dumps(report, indent=2, ensure_ascii=False) + "\n",
-        "junit": render.render_junit(report),
-    }
+        raise AnsibleActionFail(f"gpu_doctor_outputs has the format {unknown[0]}; use {', '.join(render.FORMATS)}.")
+    texts = {form: write(report) for form, write in render.FORMATS.items()}
     files = {
         _expand(path): texts[form].encode("utf-8", "replace") for form, path in arguments["outputs"].items() if path
     }
@@ -134,8 +123,3 @@ def _explain_failure(report: dict[str, Any]) -> str:
     more = f" {rest} more {'cause is' if rest == 1 else 'causes are'} in the report." if rest else ""
     where = next(filter(None, first["hosts"]), "the cluster")
     return f"{where}: {first['details'][0]} ({first['id']}); {first['remedy']}.{more}"
-
-
-def _show(lines: list[tuple[str, str]], show: bool) -> None:
-    for text, tone in lines if show else []:
-        display.display(make_printable(text), color=getattr(constants, SETTINGS[tone]) if tone in SETTINGS else None)

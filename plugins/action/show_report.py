@@ -7,24 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible import constants
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
-from ansible.utils.display import Display
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._cost import render as cost
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare import render as gpushare
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report import render
-from ansible_collections.gpu.kubernetes.plugins.module_utils._text import make_printable
-
-display = Display()
-
-SETTINGS = {
-    "strong": "COLOR_HIGHLIGHT",
-    "good": "COLOR_OK",
-    "bad": "COLOR_ERROR",
-    "weak": "COLOR_VERBOSE",
-}
+from ansible_collections.gpu.kubernetes.plugins.plugin_utils._show import show_lines
 
 
 class ActionModule(ActionBase):
@@ -53,10 +42,7 @@ class ActionModule(ActionBase):
             required_one_of=[["report", "allocation", "cost", "lines"]],
             mutually_exclusive=[["report", "allocation", "cost", "lines"]],
         )
-        for text, tone in _lines(arguments):
-            display.display(
-                make_printable(text), color=getattr(constants, SETTINGS[tone]) if tone in SETTINGS else None
-            )
+        show_lines(_lines(arguments))
         result["changed"] = False
         return result
 

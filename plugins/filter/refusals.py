@@ -15,8 +15,8 @@ description:
 positional: _input
 options:
   _input:
-    description: Facts and parameters of each subject, of V(platform), V(runtime), V(gpus), V(vgpu_unlock), V(vgpu_license), V(node),
-      V(device_plugin), V(mps), V(client_failures), V(gpu_users) and V(gpu_driver).
+    description: Facts and parameters of each subject, of V(platform), V(runtime), V(gpus), V(health), V(vgpu_unlock), V(vgpu_license),
+      V(node), V(device_plugin), V(mps), V(client_failures), V(gpu_users) and V(gpu_driver).
     type: dict
     required: true
 """

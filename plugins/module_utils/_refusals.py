@@ -1,13 +1,14 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What roles refuse before any change: a sentence with cause and remedy for each reason."""
+"""What roles refuse or warn of before any change: a sentence with cause and remedy for each reason."""
 
 from __future__ import annotations
 
 import re
 from typing import Any, Iterator, Mapping, Sequence
 
+from ._checks.health import find_health
 from ._distributions import USUAL_SOCKET
 from ._edge import list_notes
 from ._report.build import count_products
@@ -74,6 +75,12 @@ def check_gpus(facts: Facts) -> Iterator[str]:
         )
     elif facts["require_driver"] and (facts["require_gpu"] or facts["found"]) and not facts["driver_works"]:
         yield facts["error"]
+
+
+def check_health(facts: Facts) -> Iterator[str]:
+    """Yield what the doctor's checks find in the facts *nvml* of GPUs that the driver serves. A change may be what mends it, so it is a warning."""
+    for cause in find_health(facts["nvml"]):
+        yield f"{'; '.join(cause['details'])} ({cause['id']}); {cause['remedy']}."
 
 
 def check_vgpu_unlock(facts: Facts) -> Iterator[str]:
@@ -366,6 +373,7 @@ CHECKS = {
     "platform": check_platform,
     "runtime": check_runtime,
     "gpus": check_gpus,
+    "health": check_health,
     "vgpu_unlock": check_vgpu_unlock,
     "vgpu_license": check_vgpu_license,
     "node": check_node,

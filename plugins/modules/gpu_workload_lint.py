@@ -150,71 +150,21 @@ report:
 """
 
 import json
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, Cluster, connect
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.lint import build_context, lint, read_baseline
+from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.live import read_facts, read_workloads
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.manifests import (
     ReadError,
     find_files,
     read_file,
     read_text,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.model import Document
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.writers import FORMATS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
-
-WORKLOADS = (
-    ("v1", "Pod"),
-    ("apps/v1", "Deployment"),
-    ("apps/v1", "StatefulSet"),
-    ("apps/v1", "DaemonSet"),
-    ("batch/v1", "Job"),
-    ("batch/v1", "CronJob"),
-    ("v1", "ResourceQuota"),
-    ("v1", "LimitRange"),
-)
-# Their pods are like those of an object that is read, or of the kubelet itself.
-OWNERS = {"ReplicaSet", "Node", *(kind for _api, kind in WORKLOADS)}
-FACTS = (("v1", "Node"), ("v1", "Pod"), ("node.k8s.io/v1", "RuntimeClass"), ("resource.k8s.io/v1", "DeviceClass"))
-
-
-def read_facts(cluster: Cluster) -> dict[str, list[dict[str, Any]]]:
-    """Return the facts of a cluster as fields of a context. Raises ApiError."""
-    found = {kind: _list(cluster, api, kind) for api, kind in FACTS}
-    return {
-        "nodes": found["Node"],
-        "pods": [pod for pod in found["Pod"] if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")],
-        "runtime_classes": found["RuntimeClass"],
-        "device_classes": found["DeviceClass"],
-    }
-
-
-def read_workloads(cluster: Cluster, namespaces: list[str]) -> list[Document]:
-    """Return the objects of the cluster that have no owner, and of each owner of another kind one pod. Raises ApiError."""
-    found: dict[str, Document] = {}
-    for namespace in namespaces or [""]:
-        for api, kind in WORKLOADS:
-            for each in _list(cluster, api, kind, namespace):
-                metadata = each.get("metadata") or {}
-                owners = metadata.get("ownerReferences") or []
-                if any(owner.get("kind") in OWNERS for owner in owners):
-                    continue
-                identity = str(owners[0].get("uid") or owners[0].get("name")) if owners else str(metadata.get("uid"))
-                found.setdefault(f"{kind} {identity}", Document(cluster.server, each))
-    return list(found.values())
-
-
-def _list(cluster: Cluster, api: str, kind: str, namespace: str = "") -> list[dict[str, Any]]:
-    try:
-        return cluster.objects(api, kind, namespace=namespace)
-    except ApiError as error:
-        if error.status == 404:  # a kind that this Kubernetes does not have
-            return []
-        raise
 
 
 def main() -> None:

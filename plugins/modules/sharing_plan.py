@@ -61,6 +61,10 @@ options:
         description: Whether the host declares MIG devices. Without, those that users have made stay as they are.
         type: bool
         default: false
+      has_whole:
+        description: Whether these leave GPUs of the host without MIG.
+        type: bool
+        default: true
       differs:
         description: Whether its GPUs differ from these MIG devices.
         type: bool
@@ -192,6 +196,8 @@ plan:
         config_name: time_slicing-4-16b73af3
         config: {version: v1, sharing: {timeSlicing: {failRequestsGreaterThanOne: true, resources: [{name: nvidia.com/gpu, replicas: 4}]}}}
         resource: nvidia.com/gpu
+        offered: [nvidia.com/gpu]
+        most: 1
         pause: false
         blockers: []
         cordon: false
@@ -224,8 +230,21 @@ blockers:
   type: list
   elements: str
   sample: []
+stranded:
+  description:
+    - Owners of pods that a node can run now, and that no node can run after the change, with C(kind), C(namespace), C(name), C(resources) and
+      C(sentence). What nodes offer is compared, not what is free. They block nothing.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - kind: Deployment
+      namespace: team
+      name: train
+      resources: [nvidia.com/gpu]
+      sentence: Deployment team/train requests 2 of nvidia.com/gpu, of which a container gets at most one after this change.
 table:
-  description: The plan as the lines of a table.
+  description: The plan as the lines of a table, with RV(stranded) and RV(blockers).
   returned: success
   type: list
   elements: str
@@ -242,6 +261,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import read_sharing_state
+from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.migration import find_stranded, render_stranded
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import STRATEGIES
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import TAGS, Cluster
@@ -262,6 +282,7 @@ HOST: dict[str, dict[str, Any]] = {
     "rename": {"type": "bool", "default": False},
     "mig_strategy": {"type": "str", "choices": ["", *MIG_STRATEGIES], "default": ""},
     "has_layout": {"type": "bool", "default": False},
+    "has_whole": {"type": "bool", "default": True},
     "differs": {"type": "bool", "default": False},
     "mig_config": {"type": "str", "default": ""},
     "resource_name": {"type": "str", "default": "nvidia.com/gpu"},
@@ -318,7 +339,9 @@ def main() -> None:
         module.fail_json(
             msg=f"hosts names the unknown sharing strategy {error}; choose one of {', '.join(STRATEGIES)}."
         )
-    module.exit_json(changed=False, plan=plan, blockers=list_blockers(plan), table=render_plan(plan))
+    stranded = find_stranded(state.node_objects, state.pods, plan["nodes"])
+    table = render_plan(plan, render_stranded(stranded))
+    module.exit_json(changed=False, plan=plan, blockers=list_blockers(plan), stranded=stranded, table=table)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ from .model import Observation
 
 #: Bytes of one file of the archive, of which the rest is left out.
 MAX_BYTES = 4 * 1024 * 1024
+#: Files of an archive that are read.
+MAX_FILES = 100_000
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -42,6 +44,32 @@ def build_bundle(
             member.size, member.mode = min(len(data), MAX_BYTES), 0o600
             archive.addfile(member, io.BytesIO(data[:MAX_BYTES]))
     return packed.getvalue()
+
+
+class BundleError(ValueError):
+    """A file is not a support bundle; the message is one sentence."""
+
+
+def read_bundle(path: str) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    """Return the observations of a bundle, and that of the cluster or None. Raises BundleError. Nothing is unpacked."""
+    hosts: dict[str, dict[str, Any]] = {}
+    cluster = None
+    try:
+        with tarfile.open(path, "r:gz") as archive:
+            for member, _number in zip(archive, range(MAX_FILES)):
+                file = archive.extractfile(member) if member.name.endswith(".json") else None
+                name = member.name.partition("/")[2]
+                if file and name.startswith("hosts/"):
+                    hosts[name] = dict(json.loads(file.read(MAX_BYTES)))
+                elif file and name == "cluster.json":
+                    cluster = json.loads(file.read(MAX_BYTES))
+    except (OSError, EOFError, tarfile.TarError, ValueError, TypeError, RecursionError) as error:
+        raise BundleError(
+            f"{path} cannot be read as a support bundle ({error}); use one of gpu_doctor_bundle."
+        ) from error
+    if not hosts and not cluster:
+        raise BundleError(f"{path} has no observation; use a support bundle of gpu_doctor_bundle.")
+    return [hosts[name] for name in sorted(hosts)], cluster if isinstance(cluster, dict) else None
 
 
 def _dump(data: Any) -> bytes:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Iterable, Mapping, Sequence
 from xml.etree import ElementTree
 
@@ -46,6 +47,16 @@ def render_text(report: Mapping[str, Any], files: Sequence[str] = ()) -> list[Li
     lines += render_section("Remarks", _list_remarks(results), "plain")
     lines += render_section("Not examined", [*report["errors"], *_explain_unknown(results)], "weak")
     return [*lines, *([("", "plain")] if files else []), *((f"Written: {path}", "weak") for path in files)]
+
+
+def write_text(report: Mapping[str, Any]) -> str:
+    """Return the report as a text for a file or a terminal."""
+    return "".join(f"{make_printable(text)}\n" for text, _tone in render_text(report))
+
+
+def write_json(report: Mapping[str, Any]) -> str:
+    """Return the report as JSON."""
+    return json.dumps(report, indent=2, ensure_ascii=False) + "\n"
 
 
 def _list_remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -122,6 +133,9 @@ def render_junit(report: Mapping[str, Any]) -> str:
                 ElementTree.SubElement(case, "system-out").text = f"{result['verdict']}: {text}"
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
+
+#: The report in each format.
+FORMATS = {"text": write_text, "json": write_json, "junit": render_junit}
 
 # -- the guide
 

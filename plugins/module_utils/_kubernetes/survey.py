@@ -224,6 +224,7 @@ class SharingState:
     ResourceSlices of NVIDIA's DRA driver, and those whose kube-scheduler is a static pod. ``config_names`` is the name of the configuration of
     NVIDIA's device plugin by node, where it has its own, and ``configs`` are the configurations by their names. ``operator`` is NVIDIA's GPU
     Operator, whose nodes are neither in ``labelled`` for a strategy of NVIDIA's device plugin nor in ``config_names``; None without one.
+    ``node_objects`` and ``pods`` are all nodes, and the pods that have not finished, as the API server sends them.
     """
 
     nodes: Sequence[Mapping[str, Any]]
@@ -233,6 +234,8 @@ class SharingState:
     config_names: Mapping[str, str]
     configs: Mapping[str, Any]
     operator: OperatorState | None = None
+    node_objects: Sequence[Object] = ()
+    pods: Sequence[Object] = ()
 
 
 def read_sharing_state(cluster: Cluster, hosts: Mapping[str, str]) -> SharingState:
@@ -278,6 +281,8 @@ def read_sharing_state(cluster: Cluster, hosts: Mapping[str, str]) -> SharingSta
         own_names,
         configs,
         operator,
+        nodes,
+        pods,
     )
 
 

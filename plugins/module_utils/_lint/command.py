@@ -1,9 +1,10 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The linter as a command, which needs no Ansible: ``python -m ansible_collections.gpu.kubernetes.plugins.module_utils._lint.command PATH ...``.
+"""The linter as a command: ``python -m ansible_collections.gpu.kubernetes.plugins.module_utils._lint.command PATH ...``.
 
-It exits with 0 without a finding as grave as --fail-on, with 1 with one, and with 2 for input that cannot be read.
+It needs no Ansible, except for --live and --kubeconfig, which use its API client. It exits with 0 without a finding as grave as --fail-on, with 1 with
+one, with 2 for input that cannot be read, and with 3 for a cluster that cannot be read.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from typing import Sequence
+from typing import TYPE_CHECKING, Sequence
 
-from .lint import build_context, lint, read_baseline
+from .._kube_error import ApiError
+from .lint import Result, build_context, lint, read_baseline
+from .live import read_facts, read_workloads
 from .manifests import ReadError, find_files, read_file, read_text
 from .model import SEVERITIES, Document
 from .writers import FORMATS
+
+if TYPE_CHECKING:
+    from .._kube_api import Cluster
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -25,8 +31,18 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="gpu.kubernetes lint", description="Find mistakes in workloads that request GPUs."
     )
     parser.add_argument(
-        "paths", nargs="+", metavar="PATH", help="file or folder with manifests as YAML or JSON, - for standard input"
+        "paths", nargs="*", metavar="PATH", help="file or folder with manifests as YAML or JSON, - for standard input"
     )
+    parser.add_argument("--live", action="store_true", help="check the workloads of the cluster")
+    parser.add_argument(
+        "--namespace", action="append", default=[], metavar="NAME", help="only the workloads of this namespace"
+    )
+    parser.add_argument(
+        "--kubeconfig",
+        metavar="FILE",
+        help="compare with the nodes, pods and classes of this cluster, as --live does with the one of KUBECONFIG",
+    )
+    parser.add_argument("--kube-context", metavar="NAME", help="the context in the kubeconfig")
     parser.add_argument(
         "--context",
         action="append",
@@ -55,7 +71,10 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--baseline", metavar="FILE", help="a former result as JSON; its findings are left out")
     parser.add_argument("--format", choices=sorted(FORMATS), default="text")
     parser.add_argument("--fail-on", choices=[*SEVERITIES, "never"], default="error")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if not options.paths and not options.live:
+        parser.error("name a PATH, or set --live")
+    return options
 
 
 def read_paths(paths: Sequence[str]) -> list[Document]:
@@ -70,21 +89,49 @@ def read_paths(paths: Sequence[str]) -> list[Document]:
     return found
 
 
+def connect(options: argparse.Namespace) -> Cluster | None:
+    """Return the cluster of the options; None if they name none. Raises ApiError, and ImportError if the API client is not installed."""
+    if not (options.live or options.kubeconfig or options.kube_context):
+        return None
+    # It imports Ansible, which is not needed without a cluster.
+    from .._kube_api import IMPORT_ERROR, open_cluster  # noqa: PLC0415
+
+    if IMPORT_ERROR:
+        raise ImportError("the Python package kubernetes and the collection kubernetes.core")
+    named = {"kubeconfig": options.kubeconfig, "context": options.kube_context}
+    return open_cluster({name: value for name, value in named.items() if value})
+
+
+def run(options: argparse.Namespace) -> Result:
+    """Return the result. Raises ReadError, ApiError, ImportError, OSError and ValueError."""
+    known = set()
+    if options.baseline:
+        with open(options.baseline, encoding="utf-8") as file:
+            known = read_baseline(json.load(file))
+    documents, saved = read_paths(options.paths), read_paths(options.context)
+    cluster = connect(options)
+    documents += read_workloads(cluster, options.namespace) if cluster and options.live else []
+    context = build_context(
+        saved,
+        default_runtime=options.default_runtime,
+        admission_plugins=tuple(options.admission_plugin),
+        device_ownership=None if options.device_ownership is None else options.device_ownership == "yes",
+        **(read_facts(cluster) if cluster else {}),
+    )
+    return lint(documents, context, known)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the findings; returns an exit status."""
     options = parse_arguments(arguments)
     try:
-        context = build_context(
-            read_paths(options.context),
-            default_runtime=options.default_runtime,
-            admission_plugins=tuple(options.admission_plugin),
-            device_ownership=None if options.device_ownership is None else options.device_ownership == "yes",
-        )
-        known = set()
-        if options.baseline:
-            with open(options.baseline, encoding="utf-8") as file:
-                known = read_baseline(json.load(file))
-        result = lint(read_paths(options.paths), context, known)
+        result = run(options)
+    except ApiError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 3
+    except ImportError as error:
+        sys.stderr.write(f"error: A cluster is read with ansible-core and kubernetes.core ({error}); install them.\n")
+        return 2
     except (ReadError, OSError, ValueError, AttributeError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2

@@ -1,16 +1,23 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the name of an image says of GPUs. Source: the tags that NVIDIA, PyTorch and TensorFlow publish."""
+"""What the name of an image says of GPUs. Source: the tags that the vendors, PyTorch and TensorFlow publish."""
 
 from __future__ import annotations
 
 import re
 
-#: Regular expressions of repositories whose images use GPUs.
-_GPU_IMAGES = re.compile(
-    r"(^|/)(nvidia/cuda|rocm/[^/]+|nvidia/(k8s/)?cuda-sample|nvidia/(pytorch|tensorflow|tritonserver|nemo)|vllm/vllm-openai)(:|@|$)|cuda[-_.]?\d|:.*\bcu1\d\d\b"
-)
+from .._vendors import AMD, INTEL, SERVED, Vendor
+
+#: Regular expressions of images that use GPUs, by vendor.
+_GPU_IMAGES = {
+    AMD: re.compile(r"(^|/)rocm/[^/]+(:|@|$)"),
+    INTEL: re.compile(r"(^|/)intel/intel-opencl-icd(:|@|$)"),
+    SERVED: re.compile(
+        r"(^|/)(nvidia/cuda|nvidia/(k8s/)?cuda-sample|nvidia/(pytorch|tensorflow|tritonserver|nemo)|vllm/vllm-openai)(:|@|$)"
+        r"|cuda[-_.]?\d|:.*\bcu1\d\d\b"
+    ),
+}
 # The first number that fits, in this order.
 _VERSIONS = (
     re.compile(r"(?:^|/)nvidia/cuda:(\d+)\.(\d+)"),
@@ -31,9 +38,9 @@ _MONTHS = {
 _MONTH = re.compile(r"(?:^|/)nvidia/(?:pytorch|tensorflow|tritonserver|jax):(\d\d\.\d\d)")
 
 
-def uses_gpu(image: str) -> bool:
-    """Return whether the image is known to use GPUs."""
-    return bool(_GPU_IMAGES.search(image))
+def find_vendor(image: str) -> Vendor | None:
+    """Return the vendor whose GPUs the image is known to use; None for an image that is not known to use any."""
+    return next((vendor for vendor, pattern in _GPU_IMAGES.items() if pattern.search(image)), None)
 
 
 def find_cuda(image: str) -> tuple[int, int] | None:

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Iterator, Mapping
+from typing import Any, Mapping
 
 from .model import Document
-from .walker import DEEPEST, escape
+from .walker import DEEPEST, escape, split_list
 
 YAML_MISSING = ""
 try:
@@ -77,7 +77,7 @@ def read_text(text: str, source: str) -> list[Document]:
             lines: dict[str, int] = {}
             _mark(node, "", lines)
             value = _Constructor().construct_document(node)
-            documents += _split(value, lines, source)
+            documents += split_list(value, source, lines)
             if not isinstance(value, Mapping):
                 others.append(lines.get("", 1))
     except yaml.YAMLError as error:
@@ -109,16 +109,3 @@ def _mark(node: Any, pointer: str, lines: dict[str, int]) -> None:
     elif isinstance(node, yaml.SequenceNode):
         for number, value in enumerate(node.value):
             _mark(value, f"{pointer}/{number}", lines)
-
-
-def _split(value: Any, lines: Mapping[str, int], source: str) -> Iterator[Document]:
-    if not isinstance(value, Mapping):
-        return
-    items = value.get("items")
-    if str(value.get("kind") or "").endswith("List") and isinstance(items, list):
-        for number, item in enumerate(items):
-            prefix = f"/items/{number}"
-            kept = {key[len(prefix) :]: line for key, line in lines.items() if key.startswith(prefix)}
-            yield from _split(item, kept, source)
-        return
-    yield Document(source, value, lines)

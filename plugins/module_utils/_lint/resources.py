@@ -8,27 +8,32 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import Iterable
 
+from .._gpus.intel import DRIVERS
 from .._sharing.catalogue import STRATEGIES
-from .._vendors import SERVED
+from .._vendors import AMD, INTEL, SERVED
 
 _STANDARD = ("cpu", "memory", "ephemeral-storage", "storage")
 _NATIVE_DOMAIN = "kubernetes.io"
 #: Retired names, and what replaced them.
 RETIRED = {
     "alpha.kubernetes.io/nvidia-gpu": SERVED.resource,
-    "radeonopencompute.org/gpu": "amd.com/gpu",
+    "radeonopencompute.org/gpu": AMD.resource,
 }
+#: Whole GPUs of AMD, and partitions by compute and memory mode. Source: the README of its device plugin.
+AMD_NAMES = (AMD.resource, *(f"{AMD.domain}/{mode}px_nps{memory}" for mode in "sdtqc" for memory in (1, 2, 4, 8)))
+#: GPUs of Intel, by the driver of the node.
+INTEL_NAMES = tuple(f"{INTEL.domain}/{driver}" for driver in DRIVERS)
 #: Resources of other vendors and schedulers, by the group to which they belong. Source: the documentation of their device plugins.
 HAMI = "HAMi"
 _OTHER_GROUPS = {
-    "amd.com/*": "AMD",
-    "gpu.intel.com/*": "Intel",
+    **dict.fromkeys(AMD_NAMES, AMD.title),
+    f"{INTEL.domain}/*": INTEL.title,
     "nvidia.com/gpumem*": HAMI,
     "nvidia.com/gpucores": HAMI,
     "volcano.sh/vgpu-*": "Volcano",
 }
 # What the near misses of a name are compared with.
-_NAMES = ("amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe", "aliyun.com/gpu-count")
+_NAMES = (*AMD_NAMES, *INTEL_NAMES, "aliyun.com/gpu-count")
 _NEAR = 2
 
 
@@ -63,14 +68,16 @@ def is_served(name: str) -> bool:
 
 
 def find_near(name: str, offered: Iterable[str]) -> str:
-    """Return the known or offered name that differs by at most two letters; empty if there is none."""
+    """Return the known or offered name that differs by at most two letters and in case; empty for a known name, and if there is none."""
     plain = [
         pattern for row in STRATEGIES.values() for pattern in row.resources if "*" not in pattern and "?" not in pattern
     ]
     known = sorted({*plain, *(each.name for row in STRATEGIES.values() for each in row.shared), *_NAMES, *offered})
-    distances = [(_measure(name, each), each) for each in known if abs(len(name) - len(each)) <= _NEAR]
-    distance, nearest = min(distances, default=(_NEAR + 1, ""))
-    return nearest if 0 < distance <= _NEAR else ""
+    if name in known:
+        return ""
+    near = [each for each in known if abs(len(name) - len(each)) <= _NEAR]
+    distance, nearest = min(((_measure(name.lower(), each.lower()), each) for each in near), default=(_NEAR + 1, ""))
+    return nearest if distance <= _NEAR else ""
 
 
 def _measure(one: str, other: str) -> int:

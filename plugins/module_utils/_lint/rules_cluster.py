@@ -18,9 +18,10 @@ from .._kubernetes.objects import (
     is_schedulable,
 )
 from .._kubernetes.requests import count_requested
+from .._vendors import OTHERS, vendor_of
 from .images import find_cuda
 from .model import Context, Document, Object, Problem, Workload, list_of, map_of
-from .resources import find_group, is_extended, is_served
+from .resources import INTEL_NAMES, find_group, is_extended, is_served
 from .rules_pod import list_amounts, list_gpus, list_requested, parse
 from .walker import find_workloads
 
@@ -206,18 +207,17 @@ def _read_cuda(node: Object) -> tuple[int, int] | None:
 
 
 def find_other_driver(workload: Workload, context: Context) -> Iterator[Problem]:
-    names, nodes = list_gpus(workload), context.nodes or []
-    old, new = "gpu.intel.com/i915", "gpu.intel.com/xe"
-    if (
-        old in names
-        and any(get_allocatable(node, new) for node in nodes)
-        and not any(get_allocatable(node, old) for node in nodes)
-    ):
-        yield Problem(workload.pointer, f"asks for {old}, and the nodes offer {new} only", f"ask for {new}")
+    """The resource has the name of the node's driver, which another kernel can replace."""
+    offered = [name for name in INTEL_NAMES if any(get_allocatable(node, name) for node in context.nodes or [])]
+    for name in sorted(list_gpus(workload).intersection(INTEL_NAMES)):
+        if offered and name not in offered:
+            yield Problem(
+                workload.pointer, f"asks for {name}, and the nodes offer {offered[0]} only", f"ask for {offered[0]}"
+            )
 
 
 def find_no_group(workload: Workload, context: Context) -> Iterator[Problem]:
-    names = [name for name in list_gpus(workload) if name.startswith(("amd.com/", "gpu.intel.com/"))]
+    names = sorted(name for name in list_gpus(workload) if vendor_of(name) in OTHERS)
     security = map_of(workload.spec, "securityContext")
     is_root = not security.get("runAsNonRoot") and not security.get("runAsUser")
     if names and context.device_ownership is False and not is_root and not list_of(security, "supplementalGroups"):

@@ -10,7 +10,7 @@ from typing import Any, Iterator
 
 from .._kubernetes.quantities import parse_quantity
 from .._vendors import SERVED
-from .images import uses_gpu
+from .images import find_vendor
 from .model import Context, Problem, Workload, list_of, map_of
 from .resources import HAMI, RETIRED, find_group, find_near, is_extended, is_standard
 from .walker import escape
@@ -250,9 +250,10 @@ def find_no_resource(workload: Workload, _context: Context) -> Iterator[Problem]
     for pointer, container in workload.list_containers():
         image = str(container.get("image") or "")
         variables = {each.get("name") for each in list_of(container, "env") if isinstance(each, dict)}
+        vendor = find_vendor(image)
         reason = (
             f"uses the image {image}"
-            if uses_gpu(image)
+            if vendor
             else "sets NVIDIA_DRIVER_CAPABILITIES"
             if "NVIDIA_DRIVER_CAPABILITIES" in variables
             else "has the RuntimeClass nvidia"
@@ -263,7 +264,7 @@ def find_no_resource(workload: Workload, _context: Context) -> Iterator[Problem]
             yield Problem(
                 pointer,
                 f"{reason} and asks for no GPU",
-                "add limits with nvidia.com/gpu, or the strategy's resource",
+                f"add limits with {(vendor or SERVED).resource}, or the strategy's resource",
                 _lower("", workload),
                 str(container.get("name")),
             )
@@ -272,7 +273,7 @@ def find_no_resource(workload: Workload, _context: Context) -> Iterator[Problem]
 
 def find_uncounted_memory(workload: Workload, _context: Context) -> Iterator[Problem]:
     memory = [pointer for pointer, _container, name, _amount in list_amounts(workload, "limits") if name == _MEMORY]
-    main = [pointer for pointer in memory if f"{workload.pointer}/containers/" in pointer]
+    main = [pointer for pointer in memory if not pointer.startswith(f"{workload.pointer}/initContainers/")]
     counts = [
         parse(amount) for _pointer, _container, name, amount in list_amounts(workload, "limits") if name == _COUNT
     ]
@@ -308,7 +309,7 @@ def find_bypass(workload: Workload, _context: Context) -> Iterator[Problem]:
                 "ask for GPUs by a resource",
             )
     for pointer, container in workload.list_containers():
-        if map_of(container, "securityContext").get("privileged") is True and uses_gpu(
+        if map_of(container, "securityContext").get("privileged") is True and find_vendor(
             str(container.get("image") or "")
         ):
             yield Problem(

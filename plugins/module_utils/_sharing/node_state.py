@@ -41,6 +41,8 @@ class Host:
     # Whether the host declares MIG devices, and whether its GPUs differ from these. Without, those that users have made stay as they are.
     has_layout: bool = False
     differs: bool = False
+    # Whether that leaves GPUs without MIG.
+    has_whole: bool = True
     # The configuration of the GPU Operator's MIG manager that the host declares.
     mig_config: str = ""
     # Strategies that keep files of this host, and those that may be removed while pods hold their resources.

@@ -12,7 +12,7 @@ from .catalogue import IN_CLUSTER, NVIDIA_ROLE, matching, nvidia_resources
 from .change import Change, plan_change
 from .gpu_operator import CONFIGURED_PODS, OPERATOR_ROLE, PLUGIN_LABELS
 from .node_state import Cluster, Host, NodeState, reason_of
-from .plugin_config import LABEL, name_resource
+from .plugin_config import LABEL, is_limited_to_one, list_offered, name_resource
 
 #: Its JSON Schema is docs/schemas/gpu-plan-v1.json.
 SCHEMA = "gpu.kubernetes/plan/v1"
@@ -27,7 +27,8 @@ def plan_sharing(
 
     Returns ``schema``, ``nodes``, a row for each host, and ``cluster``. A row has ``host``, ``node``, ``from`` (strategies that leave), ``to`` (the strategy
     afterwards, or empty), ``role`` (that deploys its device plugin), ``config_name`` and ``config`` (the node's own configuration of NVIDIA's device
-    plugin), ``resource`` (by which pods get GPUs with it), ``pause`` (whether that plugin is off the node during the change), ``blockers`` (sentences),
+    plugin), ``resource`` (by which pods get GPUs with it), ``offered`` (shell patterns of the resources that the node offers afterwards), ``most`` (how
+    many of them a container may request, 0 without a limit), ``pause`` (whether that plugin is off the node during the change), ``blockers`` (sentences),
     ``cordon``, ``reason`` (noted with the cordon), ``drain`` (of DRAINS), ``preflight``, ``node_absent`` and ``node_present`` (the roles whose entry
     points of these names run for the node), ``cluster_present`` (the same, of one role or empty) and ``steps`` (for people). With NVIDIA's GPU
     Operator, ``operated`` are the parts that it runs on the node, ``labels`` the node's labels for it, and ``mig_config`` the configuration of its
@@ -63,6 +64,8 @@ def _describe(change: Change, blockers: Sequence[str], cluster: Cluster) -> dict
         "config_name": change.config.name,
         "config": config,
         "resource": name_resource(config, change.host.resource_name) if config else "",
+        "offered": _list_offered(change, config),
+        "most": int(bool(change.to and change.to.by_nvidia) and is_limited_to_one(config or change.host.config)),
         "pause": change.pauses,
         "blockers": list(blockers),
         "cordon": change.cordons,
@@ -86,6 +89,14 @@ def _describe(change: Change, blockers: Sequence[str], cluster: Cluster) -> dict
         "mig_changes": change.awaits_mig and change.mig_config != node.mig_config,
     }
     return {**row, "steps": _list_steps(change, row)}
+
+
+def _list_offered(change: Change, config: Mapping[str, Any]) -> list[str]:
+    if not change.to or not change.serves:
+        return []
+    if not change.to.by_nvidia:
+        return list(change.to.resources)
+    return list_offered(config or change.host.config, change.host.resource_name, change.host.has_whole)
 
 
 def _list_steps(change: Change, row: Mapping[str, Any]) -> list[str]:
@@ -185,8 +196,8 @@ def list_blockers(plan: Mapping[str, Any]) -> list[str]:
     return [*(sentence for row in plan["nodes"] for sentence in row["blockers"]), *plan["cluster"]["blockers"]]
 
 
-def render_plan(plan: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a table for people: who goes from where to where, by which steps, and why a node is blocked."""
+def render_plan(plan: Mapping[str, Any], notes: Iterable[str] = ()) -> list[str]:
+    """Return the lines of a table for people: who goes from where to where, by which steps, *notes*, and why a node is blocked."""
     head = ("HOST", "NODE", "FROM", "TO", "STEPS")
     rows = [
         (row["host"], row["node"], " ".join(row["from"]) or "-", row["to"] or "-", ", ".join(row["steps"]) or "none")
@@ -202,4 +213,4 @@ def render_plan(plan: Mapping[str, Any]) -> list[str]:
         [("extenders of kube-scheduler afterwards", cluster["extenders"])] if cluster["scheduler_changes"] else []
     )
     lines += [f"{title}: {', '.join(names) or 'none'}" for title, names in changes if names or title.startswith("ext")]
-    return [*lines, *(f"BLOCKED: {sentence}" for sentence in list_blockers(plan))]
+    return [*lines, *notes, *(f"BLOCKED: {sentence}" for sentence in list_blockers(plan))]

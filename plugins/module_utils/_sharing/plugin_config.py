@@ -11,13 +11,14 @@ Source: api/config/v1 and cmd/config-manager of NVIDIA/k8s-device-plugin v0.20.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import re
 from dataclasses import dataclass, field
 from typing import Any, Iterable, Mapping
 
-from .catalogue import STRATEGIES, Strategy
+from .catalogue import SLICES, STRATEGIES, Strategy
 
 LABEL = "nvidia.com/device-plugin.config"
 #: The labels of the ConfigMap of the role that deploys the plugin.
@@ -109,6 +110,23 @@ def name_resource(config: Any, resource: str = "nvidia.com/gpu") -> str:
     sharing = _section(config, "sharing")
     renamed = any(_section(sharing, name).get("renameByDefault") for name in _SECTIONS)
     return f"{resource}.shared" if renamed and not resource.endswith(".shared") else resource
+
+
+def list_offered(config: Any, resource: str = "nvidia.com/gpu", whole: bool = True) -> list[str]:
+    """Return shell patterns of the resources that a node with this configuration offers; *whole* is whether it has GPUs without MIG."""
+    found = [glob.escape(name_resource(config, resource))]
+    if _section(config, "flags").get("migStrategy") != MIG_STRATEGIES[1]:
+        return found
+    return [SLICES, *(found if whole else [])]
+
+
+def is_limited_to_one(config: Any) -> bool:
+    """Return whether the plugin refuses a container that requests more than one share of GPUs."""
+    sharing = _section(config, "sharing")
+    # For MPS, the plugin sets failRequestsGreaterThanOne itself.
+    return bool(sharing.get("mps")) or any(
+        _section(sharing, name).get("failRequestsGreaterThanOne") for name in _SECTIONS
+    )
 
 
 def list_uses(configs: Iterable[Any]) -> list[str]:

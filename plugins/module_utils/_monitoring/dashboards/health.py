@@ -11,6 +11,7 @@ from .rows import (
     CELSIUS,
     COUNT,
     GPU,
+    GPUS,
     MARGIN,
     MARGIN_WORDS,
     NODE,
@@ -31,7 +32,7 @@ _XID = f"gpu:xid:recent{{{NODE}}}"
 _REMAP_FAILED = f"gpu:row_remap_failed{{{NODE}}}"
 _REMAP_PENDING = f"gpu:row_remap_pending{{{NODE}}}"
 _ECC = f"gpu:ecc_uncorrected:since_load{{{NODE}}}"
-_COUNT = f"count by (node) ({PRESENT})"
+_COUNT = f"count by (node) ({GPUS})"
 _THROTTLED = f"gpu:throttled{{{NODE}}}"
 
 HEALTH = Dashboard(

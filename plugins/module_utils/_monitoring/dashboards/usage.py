@@ -11,6 +11,7 @@ from typing import Mapping
 from .rows import (
     BY_NODE,
     COUNT,
+    GPU,
     GPU_HOURS,
     MONEY,
     RATIO,
@@ -25,6 +26,8 @@ from .rows import (
     table,
 )
 
+# Each GPU of all nodes once; two jobs may report it.
+_GPUS = f"group by ({GPU}) (gpu:present)"
 _REQUESTED = 'gpu:requested:by_pod{namespace=~"$namespace",resource=~"$resource"'
 _PLACED, _PENDING = f'{_REQUESTED},node!=""}}', f'{_REQUESTED},node=""}}'
 _BY_NAMESPACE = "${__field.labels.namespace}"
@@ -101,7 +104,7 @@ ALLOCATION = Dashboard(
             "Requested units divided by the GPUs of the node, of twenty nodes. Of a resource that counts GPUs, more than 1 means sharing.",
             COUNT,
             Query(
-                f"topk(20, sum by (node, resource) ({_PLACED}) / on (node) group_left () count by (node) (gpu:present))",
+                f"topk(20, sum by (node, resource) ({_PLACED}) / on (node) group_left () count by (node) ({_GPUS}))",
                 f"{BY_NODE} {_RESOURCE}",
             ),
         ),
@@ -127,7 +130,7 @@ ALLOCATION = Dashboard(
 )
 
 _ALLOCATED = 'gpu:requested:by_pod{node!="",resource="$resource"}'
-_TOTAL_HOURS = "sum_over_time(count(gpu:present)[$__range:5m]) / 12"
+_TOTAL_HOURS = f"sum_over_time(count({_GPUS})[$__range:5m]) / 12"
 _ALLOCATED_HOURS = f"(sum_over_time(sum({_ALLOCATED})[$__range:5m]) / 12 / $units or count(gpu:present) * 0)"
 _UNUSED = "on (node) group_left () (1 - avg by (node) (gpu:utilization:ratio))"
 _HOURS_WORDS = "in the shown time, one hour of one GPU"
@@ -162,7 +165,7 @@ def build_cost(prices: Mapping[str, float]) -> Dashboard:
     """Return the dashboard of cost; *prices* are those of a GPU hour, by shell patterns of models."""
     price = f"on (node) group_left () ({_build_price(prices)})"
     hours = f"sum_over_time(sum by (namespace, node) ({_ALLOCATED})[$__range:5m]) / 12 / $units"
-    total = "sum_over_time(count by (node) (gpu:present)[$__range:5m]) / 12"
+    total = f"sum_over_time(count by (node) ({_GPUS})[$__range:5m]) / 12"
     node_hours = f"sum_over_time(sum by (node) ({_ALLOCATED})[$__range:5m]) / 12 / $units"
     wasted = f"sum_over_time((sum by (node) ({_ALLOCATED}) * {_UNUSED})[$__range:5m]) / 12 / $units"
     return Dashboard(
@@ -207,7 +210,7 @@ def build_cost(prices: Mapping[str, float]) -> Dashboard:
                 "Allocated and existing GPUs",
                 "GPUs that exporters report, and those that pods on nodes request. What lies between them is idle.",
                 COUNT,
-                Query("count(gpu:present)", "existing"),
+                Query(f"count({_GPUS})", "existing"),
                 Query(f"sum({_ALLOCATED}) / $units", "allocated"),
             ),
             lines(

@@ -16,6 +16,7 @@ from ansible.errors import AnsibleActionFail
 
 from ansible_collections.gpu.kubernetes.plugins.action import doctor_report
 from ansible_collections.gpu.kubernetes.plugins.modules import doctor_report as doctor_report_module
+from ansible_collections.gpu.kubernetes.plugins.plugin_utils import _show
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._checks.healthy import build, put
 
 
@@ -23,7 +24,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._checks.
 def report(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return report(check_mode, **arguments): the result, with the printed lines as ``printed``."""
     printed: list[str] = []
-    monkeypatch.setattr(doctor_report.display, "display", lambda text, **_tone: printed.append(text))
+    monkeypatch.setattr(_show.display, "display", lambda text, **_tone: printed.append(text))
     action = doctor_report.ActionModule.__new__(doctor_report.ActionModule)
     monkeypatch.setattr(doctor_report.ActionBase, "run", lambda *_arguments: {})
 

@@ -19,13 +19,14 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocatio
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import read_dump
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import build_report
 from ansible_collections.gpu.kubernetes.plugins.modules import show_report as show_report_module
+from ansible_collections.gpu.kubernetes.plugins.plugin_utils import _show
 
 
 @pytest.fixture
 def show(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return show(**arguments): the lines printed with their colours."""
     printed: list[tuple[str, str | None]] = []
-    monkeypatch.setattr(show_report.display, "display", lambda text, color=None: printed.append((text, color)))
+    monkeypatch.setattr(_show.display, "display", lambda text, color=None: printed.append((text, color)))
     action = show_report.ActionModule.__new__(show_report.ActionModule)
     monkeypatch.setattr(show_report.ActionBase, "run", lambda *_arguments: {})
 

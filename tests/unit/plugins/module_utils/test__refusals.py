@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.registry import BY_ID
 from ansible_collections.gpu.kubernetes.plugins.module_utils._refusals import find_refusals
 
 #: Facts and parameters of each subject with which nothing is refused.
@@ -35,6 +36,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "require_gpu": True,
         "require_driver": True,
     },
+    "health": {"nvml": {"source": "nvml", "gpus": [{"index": 0, "recovery_action": "none"}]}},
     "vgpu_unlock": {"path": ""},
     "vgpu_license": {"token": True, "daemon": True},
     "node": {
@@ -167,6 +169,13 @@ def make_nodes(**plugins: list[str]) -> list[dict[str, Any]]:
         ("gpus", {**BROKEN, "require_gpu": False}, [BROKEN["error"]]),
         ("gpus", {**BROKEN, "found": False}, [BROKEN["error"]]),
         ("gpus", {**BROKEN, "require_driver": False}, []),
+        # Without a driver, nothing is known of the health.
+        ("health", {"nvml": {"source": "pci", "error": BROKEN["error"], "gpus": []}}, []),
+        (
+            "health",
+            {"nvml": {"source": "nvml", "gpus": [{"index": 0, "recovery_action": "gpu_reset"}]}},
+            [f"the driver requires of GPU 0: gpu reset (hw.recovery); {BY_ID['hw.recovery'].remedy}."],
+        ),
         # Some GPUs are lost, and the others work.
         ("gpus", {**BROKEN, "driver_works": True}, []),
         (

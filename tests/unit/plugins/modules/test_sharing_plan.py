@@ -35,6 +35,15 @@ def test_plan_blockers_and_table_are_returned(run: Any) -> None:
     assert result["changed"] is False
 
 
+def test_workloads_that_no_node_can_run_afterwards_are_in_the_table_and_block_nothing(run: Any) -> None:
+    cluster = FakeCluster([node("w1", 2)], [pod("a", gpus=1, owner="train", owner_kind="Job")])
+    result = run(cluster, hosts=[request()], control_planes=["cp"])
+    assert [(each["kind"], each["name"]) for each in result["stranded"]] == [("Job", "train")]
+    sentence = "Job default/train requests 1 of nvidia.com/gpu, which no node that it selects offers after this change."
+    assert f"WARNING: {sentence}" in result["table"]
+    assert result["blockers"] == []
+
+
 def test_all_options_reach_the_plan(run: Any) -> None:
     cluster = FakeCluster([node("w1", labels={"gpushare": "true"}), node("w2", labels={"gpushare": "true"})])
     result = run(cluster, hosts=[request("")], state="absent")

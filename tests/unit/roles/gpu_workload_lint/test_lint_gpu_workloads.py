@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import socket
 
 import pytest
 from fakes import small_cluster
@@ -61,3 +62,14 @@ def test_workloads_of_a_cluster(lint, tmp_path):
     assert "GPU014 Pod/team/train asks for 4 of nvidia.com/gpu, and no node that it selects has more than 2" in output
     assert "owned" not in output
     assert output.count("GPU014 Pod/team/ray-") == 1
+
+
+def test_cluster_that_does_not_answer_fails_the_run_with_the_cause(lint, tmp_path):
+    with socket.socket() as closed:  # bound and not listening: connections are refused
+        closed.bind(("127.0.0.1", 0))
+        kubeconfig = write_kubeconfig(f"http://127.0.0.1:{closed.getsockname()[1]}", tmp_path / "kubeconfig")
+        code, output = lint(gpu_kubeconfig=str(kubeconfig))
+    assert code == 2, output
+    assert "cannot be reached (" in output
+    assert "check that it is up" in output
+    assert "findings are" not in output

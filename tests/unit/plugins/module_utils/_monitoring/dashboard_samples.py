@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Samples of the normalised series: four nodes in the two hours before NOW. On Python 3.8, too.
 
-gpu01 is busy and has each finding, gpu02 and gpu04 are allocated and idle, gpu03 is free and has lost one of its two GPUs half an hour ago.
+gpu01 is busy and has each finding, gpu02 and gpu04 are allocated and idle, gpu03 is free and has lost one of its two GPUs half an hour ago. A second
+job, which is not the inventory's, reports GPU-0 as well.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ def list_series() -> dict[str, dict[str, float]]:
         _add(found, "gpu:pcie_link_width:ratio", labels, 0.5 if uuid == "GPU-0" else 1)
         for name, (sick, value) in FINDINGS.items():
             _add(found, name, labels, value if uuid == sick else 0)
+    _add(found, "gpu:present", {"node": "gpu01", "gpu_uuid": "GPU-0", "model": "A100-SXM4-80GB"}, 1)
     _add(found, "gpu:xid:recent", {"node": "gpu01", "gpu_uuid": "GPU-0", "xid": "79"}, 1)
     for namespace, pod, node, resource, units in PODS:
         labels = {"namespace": namespace, "pod": pod, "node": node, "resource": resource}
@@ -68,12 +70,11 @@ def list_series() -> dict[str, dict[str, float]]:
     return found
 
 
-def write_openmetrics() -> str:
-    """Return the samples, one a minute, as promtool reads them."""
-    lines = []
-    for name, series in sorted(list_series().items()):
-        lines.append(f"# TYPE {name} gauge")
+def list_samples() -> dict[str, list[tuple[int, float]]]:
+    """Return of each series, by its name with labels, the second and the value of one sample a minute."""
+    found = {}
+    for series in list_series().values():
         for labels, value in series.items():
             last = GONE_MINUTE if f'gpu_uuid="{GONE[1]}"' in labels else MINUTES
-            lines += [f"{labels} {value} {NOW - 60 * (MINUTES - minute)}" for minute in range(last + 1)]
-    return "\n".join([*lines, "# EOF", ""])
+            found[labels] = [(NOW - 60 * (MINUTES - minute), value) for minute in range(last + 1)]
+    return found

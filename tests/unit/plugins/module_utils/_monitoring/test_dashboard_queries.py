@@ -8,31 +8,25 @@ PROMETHEUS, set by the gates, is a folder with prometheus and promtool.
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import socket
 import subprocess
 import urllib.error
 import urllib.parse
 import urllib.request
-from pathlib import Path
 
 import pytest
-from lab.wait import until
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring.dashboards.render import (
     Options,
     build_dashboards,
 )
+from ansible_collections.gpu.kubernetes.tests.unit import prometheus_server
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._monitoring.dashboard_samples import (
     MINUTES,
     NOW,
-    write_openmetrics,
+    list_samples,
 )
 
-PATH = os.pathsep.join([os.environ.get("PROMETHEUS", ""), os.environ["PATH"]])
-PROGRAMS = {name: shutil.which(name, path=PATH) for name in ("prometheus", "promtool")}
-pytestmark = pytest.mark.skipif(not all(PROGRAMS.values()), reason="no Prometheus is installed")
+pytestmark = prometheus_server.needs_prometheus
 
 #: What Grafana writes for the variables, in the order of their replacement.
 VALUES = {"$__range": "1h", "$node": ".*", "$namespace": ".*", "$units": "1", "$price": "0.5"}
@@ -57,46 +51,19 @@ TARGETS = [
 @pytest.fixture(scope="module")
 def query(tmp_path_factory):
     """Query a Prometheus with the samples: a function of path and parameters that returns the result."""
-    folder = tmp_path_factory.mktemp("prometheus")
-    samples, config, data = folder / "samples.txt", folder / "prometheus.yml", folder / "data"
-    samples.write_text(write_openmetrics())
-    config.write_text("scrape_configs: []\n")
-    blocks = ["tsdb", "create-blocks-from", "openmetrics", "--quiet", str(samples), str(data)]
-    subprocess.run([PROGRAMS["promtool"], *blocks], check=True, stdout=subprocess.DEVNULL)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    options = {
-        "config.file": config,
-        "storage.tsdb.path": data,
-        "storage.tsdb.retention.time": "100y",
-        "web.listen-address": address,
-    }
-    command = [PROGRAMS["prometheus"], *(f"--{name}={value}" for name, value in options.items())]
+    with prometheus_server.serve(tmp_path_factory.mktemp("prometheus"), list_samples()) as address:
 
-    def answer(path, **parameters):
-        url = f"http://{address}{path}?{urllib.parse.urlencode(parameters)}"
-        try:
-            with urllib.request.urlopen(url) as reply:
-                return reply.read()
-        except urllib.error.HTTPError as error:
-            return error.read()
-        except OSError:
-            return b""
+        def find(path, **parameters):
+            url = f"{address}{path}?{urllib.parse.urlencode(parameters)}"
+            try:
+                with urllib.request.urlopen(url) as reply:  # noqa: S310 - of the loopback
+                    answer = json.load(reply)
+            except urllib.error.HTTPError as error:
+                answer = json.load(error)
+            assert answer["status"] == "success", answer
+            return answer["data"]["result"]
 
-    with open(folder / "log", "wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
-        try:
-            until(lambda: b"Ready" in answer("/-/ready") or process.poll() is not None)
-            assert process.poll() is None, Path(log.name).read_text()
-
-            def find(path, **parameters):
-                found = json.loads(answer(path, **parameters))
-                assert found["status"] == "success", found
-                return found["data"]["result"]
-
-            yield find
-        finally:
-            process.terminate()
+        yield find
 
 
 def test_expressions_are_valid_in_rules(tmp_path):
@@ -104,7 +71,10 @@ def test_expressions_are_valid_in_rules(tmp_path):
     path = tmp_path / "rules.yml"
     path.write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}))
     done = subprocess.run(
-        [PROGRAMS["promtool"], "check", "rules", str(path)], check=False, capture_output=True, text=True
+        [f"{prometheus_server.FOLDER}/promtool", "check", "rules", str(path)],
+        check=False,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(TARGETS)} rules found" in done.stdout
@@ -140,6 +110,7 @@ def read(query):
         ("fleet Idle GPUs A", 4),
         ("fleet GPUs with a finding A", 2),
         ("node GPUs A", 2),
+        ("cost Allocated and existing GPUs A", 6),
         ("node Temperature margin A", 3),
         ("node Pods A", 1),
         ("allocation Pods with GPUs A", 3),
@@ -155,6 +126,25 @@ def read(query):
 )
 def test_number_is_that_of_the_samples(read, name, value):
     assert read(name) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "values"),
+    [
+        ("fleet Nodes and models A", "node", {"gpu01": 2, "gpu02": 2, "gpu03": 1, "gpu04": 1}),
+        ("cost Nodes A", "node", {"gpu01": 2, "gpu02": 2, "gpu03": 1.5, "gpu04": 1}),
+    ],
+)
+def test_gpu_that_two_jobs_report_counts_once(read, name, label, values):
+    assert read(name, label) == {key: pytest.approx(value, rel=0.09) for key, value in values.items()}
+
+
+def test_gpu_that_two_jobs_report_has_one_row_and_one_model(query):
+    expressions = {each[0]: each[-1] for each in TARGETS}
+    rows = query("/api/v1/query", query=expressions["gpu-kubernetes-node GPUs of the node A"], time=NOW)
+    assert sorted(each["metric"]["gpu_uuid"] for each in rows) == ["GPU-0", "GPU-1"]
+    by_model = query("/api/v1/query", query=expressions["gpu-kubernetes-fleet GPUs by model A"], time=NOW)
+    assert sum(float(each["value"][1]) for each in by_model) == 6
 
 
 def test_gone_gpu_is_listed(read):
