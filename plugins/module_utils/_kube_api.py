@@ -368,15 +368,6 @@ def open_cluster(params: Mapping[str, Any]) -> Cluster:
         raise ApiError(missing_required_lib("kubernetes, and the collection kubernetes.core"))
     options = {name: params[name] for name in AUTH_ARG_SPEC if params.get(name) is not None}
     try:
-        return open_cluster(options)
-    except ApiError as error:
-        module.fail_json(msg=str(error))
-        raise
-
-
-def open_cluster(options: Mapping[str, Any]) -> Cluster:
-    """Return the cluster that these options of AUTH_ARG_SPEC point to. Raises ApiError."""
-    try:
         return Cluster(_call_with_timeout(CONNECT_SECONDS, lambda: get_api_client(**options).client))
     except Exception as error:
         raise _explain_connection(error, options) from error

@@ -39,17 +39,15 @@ class Vendor:
     resource: str = ""
     present_label: str = ""
     #: The labels of its device plugin's pods, as in the vendor's own manifest.
-    plugin_labels: Mapping[str, str] = field(default_factory=dict)
+    plugin_labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     #: How its GPUs are tested; NVIDIA's by the role gpu_smoke_test.
     test: VendorTest | None = None
     #: The operator that deploys its device plugin by custom resources: its name, their definition, and their API version and kind.
     operator: str = ""
     operator_crd: str = ""
     operator_resource: tuple[str, str] = ("", "")
-    #: The label of nodes with the name of their GPUs, and the resources of device plugins that are no row of the
-    #: catalogue of sharing strategies.
+    #: The label of nodes with the name of their GPUs.
     product_label: str = ""
-    plugin_resources: tuple[str, ...] = ()
 
 
 DISPLAY_CLASS = "0x03"  # 0x0300 with display output, 0x0302 without
@@ -80,7 +78,6 @@ AMD = Vendor(
     present_label="gpu-kubernetes/amd.present",
     plugin_labels={"name": "amdgpu-dp-ds"},
     product_label="amd.com/gpu.product-name",
-    plugin_resources=("amd.com/gpu",),
     test=VendorTest("rocm/dev-ubuntu-24.04:6.4", ("rocminfo",), "gfx"),
     operator="AMD's GPU operator",
     operator_crd="deviceconfigs.amd.com",
@@ -98,7 +95,6 @@ INTEL = Vendor(
     present_label="gpu-kubernetes/intel.present",
     plugin_labels={"app": "intel-gpu-plugin"},
     product_label="gpu.intel.com/product",
-    plugin_resources=("gpu.intel.com/i915", "gpu.intel.com/xe"),
     test=VendorTest("intel/intel-opencl-icd:0.36.0", ("clinfo",), "Device Name"),
     operator="Intel's device plugins operator",
     operator_crd="gpudeviceplugins.deviceplugin.intel.com",

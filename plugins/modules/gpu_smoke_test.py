@@ -18,7 +18,8 @@ description:
   - The GPUs come from the device plugin alone. The pods set no variables of the NVIDIA runtime, and have no rights that they do not need.
   - A node whose GPUs are in use is reported as skipped with the reason, never as passed, and so is one that is cordoned unless
     O(cordoned=test).
-  - On a node of an edge framework, a pod that has succeeded and whose log cannot be read has passed. A node that is offline there, and keeps its pods, is skipped.
+  - On a node of an edge framework, a pod that has succeeded and whose log cannot be read has passed. A node that is offline there, and keeps
+    its pods, is skipped.
   - If the kubelet rejects a pod that shares no GPU because the device plugin has just stopped or started, another pod follows until O(timeout).
   - The module itself succeeds if pods fail, so that the results of all nodes can be used; check RV(ok).
 options:

@@ -195,13 +195,17 @@ def _list_groups(facts: Mapping[str, Any]) -> list[str]:
 def _read_resources(amounts: Any) -> dict[str, int]:
     """Return the units of all GPU resources of any vendor and strategy, without those that are 0."""
     units = {str(name): parse_units(amount) for name, amount in (amounts or {}).items() if "/" in str(name)}
-    known = {*gpu_resources(units), *(name for row in OTHERS for name in row.plugin_resources)}
+    known = {*gpu_resources(units), *(name for row in OTHERS for name in _resources_of(row, units))}
     return {name: number for name, number in sorted(units.items()) if number and name in known}
+
+
+def _resources_of(row: Vendor, amounts: Mapping[str, int]) -> set[str]:
+    return {name for name in amounts if name.startswith(f"{row.domain}/")}
 
 
 def _is_vendor_of(row: Vendor, labels: Mapping[str, str], capacity: Mapping[str, int]) -> bool:
     """Return whether a node has GPUs of the vendor: by a resource, a label of the vendor's programs, or the PCI bus."""
-    if gpu_resources(capacity) if row is SERVED else capacity.keys() & set(row.plugin_resources):
+    if gpu_resources(capacity) if row is SERVED else _resources_of(row, capacity):
         return True
     if (row.product_label and labels.get(row.product_label)) or labels.get(row.present_label) == "true":
         return True

@@ -137,7 +137,11 @@ HOSTS = {
     "no-gpu": ([], {}, "0"),
     "own-agent": ([gpu(), gpu(), gpu(lost=True)], READY, "200"),
     "mig": ([gpu(mig_mode="enabled")], READY, "has GPUs in MIG mode, which nano_gpu does not support"),
-    "mig-that-the-run-leaves": ([gpu(mig_mode="enabled")], {**READY, "gpu_sharing_node_plan": {"node_absent": ["mig"]}}, "100"),
+    "mig-that-the-run-leaves": (
+        [gpu(mig_mode="enabled")],
+        {**READY, "gpu_sharing_node_plan": {"node_absent": ["mig"]}},
+        "100",
+    ),
     "percents-count-no-memory": ([gpu(180)] * 8, READY, "800"),
     "memory": ([gpu(80)] * 2, {**READY, "nano_gpu_api": "elasticgpu"}, "200"),
     "too-much-memory": (
