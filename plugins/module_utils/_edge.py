@@ -78,7 +78,7 @@ FRAMEWORKS: tuple[Framework, ...] = (
         notes=(
             "edgecore replaces the kubelet, whose settings are modules.edged.tailoredKubeletConfig in /etc/kubeedge/config/edgecore.yaml",
             "its nodes have the taint node-role.kubernetes.io/edge, so set gpu_edge_tolerations",
-            "pods that call the API server, such as gpushare's device plugin, need KubeEdge's metaServer",
+            "pods that call the API server, such as some device plugins, need KubeEdge's metaServer",
             _NO_LOGS,
         ),
     ),

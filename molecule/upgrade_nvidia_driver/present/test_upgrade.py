@@ -136,7 +136,10 @@ def start_work(api: Any, workers: dict[str, Any]) -> Iterator[Callable[[str, str
 
 @pytest.fixture
 def let_pod_end(settings: Any, workers: dict[str, Any]) -> Callable[[str, str], Callable[[Any], None]]:
-    """Let the pod of a name end as soon as the maintenance of its node has listed the pods of all namespaces."""
+    """Let the pod of a name end when the maintenance of its node waits for it.
+
+    It lists the pods of all namespaces then, again and again. The maintenance of another node, which waits for no pod, lists them less often.
+    """
 
     def count_lists() -> float:
         metrics = kubectl(settings, "get", "--raw=/metrics")
@@ -145,7 +148,7 @@ def let_pod_end(settings: Any, workers: dict[str, Any]) -> Callable[[str, str], 
 
     def act(process: subprocess.Popen[str], node: str, name: str) -> None:
         before = count_lists()
-        until(count_lists, lambda now: now > before or process.poll() is not None)
+        until(count_lists, lambda now: now > before + 5 or process.poll() is not None)
         workers[node].check_output(f"touch /root/{name}-may-end")
 
     return lambda node, name: lambda process: act(process, node, name)

@@ -11,12 +11,16 @@ import jsonschema
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.lint import lint
-from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.model import Context, Document
+from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.model import Document
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.writers import write_json
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import build_report
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import STRATEGIES
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
-from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._lint.test_rules import ROWS
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._lint.test_table import (
+    ROWS,
+    make_context,
+    make_objects,
+)
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._report.observations import (
     MISMATCH,
     cluster,
@@ -46,7 +50,9 @@ PLANS = {
     "operator": plan([shared_host("time_slicing")], [operated()]),
 }
 LINTS = {
-    str(number): json.loads(write_json(lint([Document("-", row[2])], Context(**row[4]))))
+    str(number): json.loads(
+        write_json(lint([Document("-", make_objects(row)["Pod"])], make_context(row.get("context"))))
+    )
     for number, row in enumerate(ROWS)
 }
 

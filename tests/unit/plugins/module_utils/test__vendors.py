@@ -69,8 +69,14 @@ def test_no_other_code_names_another_vendor() -> None:
     utils = ROOT / "plugins" / "module_utils"
     paths = [*utils.rglob("*.py"), *(ROOT / "roles").rglob("*.yml"), *(ROOT / "playbooks").rglob("*.yml")]
     found = {path.relative_to(ROOT).as_posix() for path in paths if names.search(path.read_text(encoding="utf-8"))}
-    # The linter reads what users write for any vendor; the GPUs and the device plugins of the vendors are there.
-    owners = ("plugins/module_utils/_lint/", "plugins/module_utils/_gpus/", "roles/k8s_device_plugin/")
+    # The linter reads what users write for any vendor; GPUs, device plugins, drivers and labels of the vendors are there.
+    owners = (
+        *("plugins/module_utils/_lint/", "plugins/module_utils/_gpus/", "plugins/module_utils/_kubernetes/labels/"),
+        *("roles/k8s_device_plugin/", "roles/amdgpu_driver/", "roles/intel_gpu_driver/"),
+        *("roles/gpu_node_labels/", "roles/gpu_feature_discovery/"),
+        # They list the roles of the drivers.
+        *("playbooks/tasks/prepare_host.yml", "playbooks/tasks/remove_host.yml"),
+    )
     found = {name for name in found if not name.startswith(owners) and not name.endswith("/argument_specs.yml")}
     # Kernel drivers' files with the memory of a GPU, the vendors' exporters and the series of these, a row each.
     rows = ("_vendors", "_nvml/pci", "_exporters/catalogue", "_monitoring/series", "_checks/vendors")

@@ -67,6 +67,7 @@ def test_read_gpus_of_busy_gpu_returns_all_values(nvml_builder: NvmlBuilder) -> 
         "name": "NVIDIA A100-PCIE-40GB",
         "pci_address": "0000:3b:00.0",
         "pci_device_id": "20f1",
+        "pci_class": None,
         "minor_number": 1,
         "memory_total_bytes": 40960 * MIB,
         "memory_used_bytes": 10240 * MIB,
