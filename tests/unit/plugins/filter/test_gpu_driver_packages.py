@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 import pytest
+
+pytest.importorskip("ansible.errors")
+
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.gpu.kubernetes.plugins.filter.gpu_driver_packages import FilterModule
