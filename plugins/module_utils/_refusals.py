@@ -227,7 +227,7 @@ def check_mig_manager(facts: Facts) -> Iterator[str]:
 
 
 def check_gpu_driver(facts: Facts) -> Iterator[str]:
-    """Yield why the driver of AMD's or Intel's GPUs cannot be managed. *plan* is that of plan_packages, *problems* those of gpu_driver_info."""
+    """Yield why the driver of another vendor's GPUs cannot be managed. *plan* is that of plan_packages, *problems* those of gpu_driver_info."""
     role, title, vendor = facts["role"], facts["title"], facts["source"] == "vendor"
     if not facts["found"]:
         yield from facts["problems"]
