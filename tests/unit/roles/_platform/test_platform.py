@@ -78,16 +78,18 @@ def test_keys_of_nvidias_releases_are_known():
 
 #: Keys without a published full fingerprint.
 UNKNOWN = {"CDF6BA43", "1940C73E"}
+#: Files that are not named after their key.
+UNNAMED = {"gpgkey", "rocm.gpg.key"}
 
 
 def test_fingerprint_of_each_key_ends_with_the_name_of_its_file():
     """The name is the key's ID; a fingerprint of another length or key would refuse every host of the release."""
     known = FILES["common"]["platform_key_fingerprints"]
-    assert {f"{key}.pub" for key in KEYS.values() if key not in UNKNOWN} | {"gpgkey"} == set(known)
+    assert {f"{key}.pub" for key in KEYS.values() if key not in UNKNOWN} | UNNAMED == set(known)
     for name, key in known.items():
         text = key["fingerprint"].replace(" ", "")
         assert re.fullmatch("[0-9A-F]{40}", text)
-        assert name == "gpgkey" or text.endswith(name.removesuffix(".pub").upper())
+        assert name in UNNAMED or text.endswith(name.removesuffix(".pub").upper())
         assert key["source"]
 
 
