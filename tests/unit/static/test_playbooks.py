@@ -144,8 +144,8 @@ CHANGE = [
 ENTER = [
     ("k8s_device_plugin", "main"),
     (ENTERED_ROLE, "node_present"),
-    ("gpu_node_labels", "main"),
     ("gpu_node_maintenance", "end"),
+    ("gpu_node_labels", "main"),
 ]
 TEST = [("gpu_smoke_test", "main")]
 
