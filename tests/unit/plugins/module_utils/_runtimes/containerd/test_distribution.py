@@ -9,13 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import tomllib
 import yaml
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.apply import Host, build_result
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.validate import run
 from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions import named
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import distribution
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import automatic, distribution
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.daemon import (
     read_release,
     validate_file,
@@ -27,6 +28,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtime
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import load_file
 
 V2, V3 = "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"
+CRUN = {"plugins": {V3: {"containerd": {"runtimes": {"crun": {"runtime_type": "x"}}}}}}
 NVIDIA = {"runtime_type": "io.containerd.runc.v2", "options": {"BinaryName": "/usr/bin/nvidia-container-runtime"}}
 SHOWN = "Environment=\nExecStart={ path=/usr/local/bin/k3s ; argv[]=/usr/local/bin/k3s agent ; ignore_errors=no }\n"
 
@@ -142,7 +144,10 @@ class TestAutomatic:
         ("requested", "words"),
         [
             ({"runtime_name": "gpu"}, "declares the NVIDIA runtime as nvidia"),
-            ({"settings": {"oom_score": 1}}, r"settings cannot be set here, since k3s renders .*config-v3\.toml\.tmpl"),
+            (
+                {"settings": {"oom_score": 1}},
+                r"settings\.oom_score cannot be set here, since k3s renders .*config-v3\.toml\.tmpl",
+            ),
             ({"enable_cdi": True, "systemd_cgroup": True}, "enable_cdi and systemd_cgroup cannot be set here"),
             (
                 {"runtime_path": "/opt/nvidia/nvidia-container-runtime"},
@@ -168,6 +173,63 @@ class TestAutomatic:
         with pytest.raises(ConfigError, match="is started with --default-runtime=crun"):
             machine.run("present", set_default=True)
 
+    @pytest.mark.parametrize(
+        ("content", "file"),
+        [
+            (rendered.RANCHER_V2, "config.toml.tmpl"),
+            (rendered.RANCHER_V3, "config-v3.toml.tmpl"),
+            (rendered.RANCHER_V3_IMPORTS, "config-v3.toml.d/50-gpu-kubernetes.toml"),
+        ],
+    )
+    def test_further_settings_are_in_a_drop_in_or_a_template(self, tmp_path: Path, content: str, file: str) -> None:
+        folder = tmp_path / named("k3s").own_containerd.config[1:]  # type: ignore[union-attr]
+        machine = Machine(tmp_path, "k3s", content.replace("{folder}", f"{folder.parent}/config-v3.toml.d"))
+        machine.try_quartet(settings=CRUN, set_default=True)
+        written = machine.written[str((machine.config.parent / file).relative_to(tmp_path))].decode()
+        assert written.startswith('{{ template "base" . }}\n\n# BEGIN managed') == file.endswith(".tmpl")
+        body = "".join(line for line in written.splitlines(keepends=True) if "{{" not in line)
+        assert tomllib.loads(body)["plugins"][V3]["containerd"]["runtimes"] == {"crun": {"runtime_type": "x"}}
+
+    def test_template_of_others_keeps_its_lines(self, tmp_path: Path) -> None:
+        machine = Machine(tmp_path, "k3s", rendered.RANCHER_V3)
+        template = machine.config.with_name("config-v3.toml.tmpl")
+        template.write_text('{{ template "base" . }}\n[debug]\nlevel = "debug"\n', encoding="utf-8")
+        machine.try_quartet(settings=CRUN)
+        machine.run("present", settings=CRUN)
+        template.write_text(template.read_text(encoding="utf-8") + "# later\n", encoding="utf-8")
+        machine.run("absent")
+        assert template.read_text(encoding="utf-8") == '{{ template "base" . }}\n[debug]\nlevel = "debug"\n# later\n'
+
+    def test_template_without_a_last_line_break_is_refused(self, tmp_path: Path) -> None:
+        machine = Machine(tmp_path, "k3s", rendered.RANCHER_V3)
+        machine.config.with_name("config-v3.toml.tmpl").write_text("# ours", encoding="utf-8")
+        with pytest.raises(ConfigError, match="its last line has no end"):
+            machine.run("present", settings=CRUN)
+
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {"enable_selinux": True},
+            {"containerd": {"runtimes": {"runc": {"pod_annotations": ["x"]}}}},
+        ],
+    )
+    def test_table_that_is_rendered_is_not_restated(self, tmp_path: Path, settings: dict[str, t.Any]) -> None:
+        machine = Machine(tmp_path, "k3s", rendered.RANCHER_V3)
+        before = machine.files()
+        with pytest.raises(ConfigError, match="would have a table or setting twice"):
+            machine.run("present", settings={"plugins": {V3: settings}})
+        assert machine.files() == before
+
+    def test_second_run_compares_with_the_rendered_block(self, tmp_path: Path) -> None:
+        machine = Machine(tmp_path, "k3s", rendered.RANCHER_V3)
+        machine.run("present", settings=CRUN)
+        template = machine.config.with_name("config-v3.toml.tmpl").read_text(encoding="utf-8")
+        # As it is after the restart.
+        machine.config.write_text(template.replace('{{ template "base" . }}\n', rendered.RANCHER_V3), encoding="utf-8")
+        assert not machine.run("present", settings=CRUN)["changed"]
+        more = {"plugins": {V3: {"containerd": {"runtimes": {"crun": {"runtime_type": "y"}}}}}}
+        assert machine.run("present", settings=more)["changed"]
+
     def test_containerd_not_unpacked_yet_is_refused(self, tmp_path: Path) -> None:
         machine = Machine(tmp_path, "k3s", rendered.RANCHER_V3)
         (tmp_path / "bin" / "containerd").unlink()
@@ -178,20 +240,20 @@ class TestAutomatic:
 @pytest.mark.parametrize(
     ("shown", "file", "path", "default"),
     [
-        ("Environment=\n", "", distribution.SERVICE_PATH, None),
+        ("Environment=\n", "", automatic.SERVICE_PATH, None),
         ('Environment=PATH=/a:/b "NAME=x y"\n', "", "/a:/b", None),
         ("EnvironmentFiles=/e (ignore_errors=yes)\nEnvironment=PATH=/a\n", "# PATH=/no\nPATH='/c:/d'\n", "/c:/d", None),
         (
             "ExecStart={ path=/k3s ; argv[]=/k3s server --default-runtime nvidia ; }\n",
             "",
-            distribution.SERVICE_PATH,
+            automatic.SERVICE_PATH,
             "nvidia",
         ),
     ],
 )
 def test_parse_unit_reads_path_and_default(shown: str, file: str, path: str, default: str | None) -> None:
-    unit = distribution.parse_unit(shown, lambda name: {"/e": file}[name], "default-runtime")
-    assert unit == distribution.Unit(tuple(path.split(":")), default)
+    unit = automatic.parse_unit(shown, lambda name: {"/e": file}[name], "default-runtime")
+    assert unit == automatic.Unit(tuple(path.split(":")), default)
 
 
 @pytest.mark.parametrize(
@@ -208,10 +270,10 @@ def test_check_program_searches_as_the_distribution_does(
 ) -> None:
     place = Machine(tmp_path, "k3s", "").place
     if is_found:
-        distribution.check_program(place, program, path)
+        automatic.check_program(place, program, path)
     else:
         with pytest.raises(ConfigError, match="is in none of the folders of"):
-            distribution.check_program(place, program, path)
+            automatic.check_program(place, program, path)
 
 
 class TestDropIn:
@@ -353,3 +415,20 @@ class TestRealContainerd:
         runtimes = self.dump(machine, program, machine.edited)["runtimes"]
         assert sorted(runtimes) == ["nvidia-container-runtime", "runc"]
         assert [bool(each["options"].get("SystemdCgroup")) for each in runtimes.values()] == [False, False]
+
+    def test_further_settings_are_accepted_in_drop_in_and_template(self, tmp_path: Path, program: str) -> None:
+        release = read_release(program)
+        assert release is not None
+        content = rendered.RANCHER_V3 if release.merges_imports else rendered.RANCHER_V2
+        machine = Machine(tmp_path, "k3s", content)
+        machine.use(program)
+        plugin = V3 if release.merges_imports else V2
+        runtime = {"runtime_type": "io.containerd.runc.v2", "options": {"BinaryName": "/usr/bin/crun"}}
+        settings = {"plugins": {plugin: {"containerd": {"runtimes": {"crun": runtime}}}}}
+        machine.try_quartet(settings=settings)
+        if release.merges_imports:
+            folder = machine.config.parent / "config-v3.toml.d"
+            machine.config.write_text(rendered.RANCHER_V3_IMPORTS.replace("{folder}", str(folder)), encoding="utf-8")
+            machine.try_quartet(settings=settings)
+            machine.run("present", settings=settings)
+            assert sorted(self.dump(machine, program, machine.config)["runtimes"]) == ["crun", "runc"]
