@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 ROOT = Path(__file__).resolve().parents[3]
+LAB = ROOT / ".lab" / os.environ.get("LAB_NAME", "molecule")
 COMMAND = [sys.executable, "-m", "ansible_collections.gpu.kubernetes.plugins.module_utils._lint.command"]
 GPU = "nvidia.com/gpu"
 # What the linter says of a mistake that the API server refuses.
@@ -67,6 +69,20 @@ def test_verdicts_are_those_of_the_api_server(api):
     refused = {each["name"] for each in findings if any(words in each["message"] for words in REFUSED)}
     assert refused == {name for name, (_obj, expected) in objects.items() if expected}
     assert refused == {name for name, (obj, _expected) in objects.items() if is_refused(api, obj)}
+
+
+def test_live_cluster_is_read_and_a_closed_port_is_reported(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / ".ansible" / "collections")}
+    live = [*COMMAND, "--live", "--format", "json", "--fail-on", "never", "--kubeconfig"]
+    done = subprocess.run([*live, str(LAB / "kubeconfig")], env=environment, capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout)
+    assert report["summary"]["workloads"] > 0
+    assert not {"GPU010", "GPU013", "GPU014"} & set(report["skipped"])
+    closed = tmp_path / "kubeconfig"
+    text = re.sub(r"server: https://\S+", "server: https://127.0.0.1:9", (LAB / "kubeconfig").read_text())
+    closed.write_text(text)
+    done = subprocess.run([*live, str(closed)], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, "cannot be reached" in done.stderr) == (3, "", True), done.stderr
 
 
 def is_refused(api: Any, obj: dict[str, Any]) -> bool:

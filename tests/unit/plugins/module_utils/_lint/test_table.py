@@ -27,7 +27,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.writers impor
 FOLDER = Path(__file__).parent
 TABLE = yaml.safe_load((FOLDER / "manifests.yml").read_text(encoding="utf-8"))
 ROWS = TABLE["rows"]
-#: A folder with manifests of others, and the schema of SARIF 2.1.0 as OASIS publishes it; neither is in this repository.
+#: A folder with manifests of others, and the schema of SARIF 2.1.0 as OASIS publishes it, where they are at hand; neither is in this repository.
 EXAMPLES, SCHEMA = os.environ.get("LINT_EXAMPLES"), os.environ.get("LINT_SARIF_SCHEMA")
 # Found in objects that are no pods, or in a Deployment alone.
 ELSEWHERE = {"GPU018", "GPU020"}
@@ -143,6 +143,8 @@ def test_sarif_of_all_manifests_has_the_shape_that_readers_require():
     schema = json.loads((FOLDER / "sarif_subset.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(report, schema)
+    if SCHEMA:
+        jsonschema.validate(report, json.loads(Path(SCHEMA).read_text(encoding="utf-8")))
     rules = {rule["id"] for rule in report["runs"][0]["tool"]["driver"]["rules"]}
     assert {result["ruleId"] for result in report["runs"][0]["results"]} <= rules
     report["runs"][0]["results"][0]["level"] = "fatal"
@@ -150,18 +152,11 @@ def test_sarif_of_all_manifests_has_the_shape_that_readers_require():
         jsonschema.validate(report, schema)
 
 
-@pytest.mark.skipif(not SCHEMA, reason="LINT_SARIF_SCHEMA does not name the schema of SARIF 2.1.0")
-def test_sarif_has_the_published_schema():
-    text = "---\n".join(yaml.safe_dump(make_objects(row)["Job"]) for row in ROWS)
-    report = json.loads(FORMATS["sarif"](lint(read_text(text, "deploy/train.yaml"), Context())))
-    jsonschema.validate(report, json.loads(Path(SCHEMA).read_text(encoding="utf-8")))
-
-
-@pytest.mark.skipif(not EXAMPLES, reason="LINT_EXAMPLES does not name a folder with manifests of others")
-def test_manifests_of_others_are_read_and_well_formed():
-    """Each file is read, or is a template; what the linter finds in it, it can say of a line. A field of a wrong type would be the linter's own error."""
-    documents, refused = [], []
-    for path in find_files(EXAMPLES):
+def test_manifests_of_others_are_read_and_well_formed(tmp_path):
+    """Each file is read, or is a template. A field of a wrong type would be an error of the linter, because clusters have accepted these manifests."""
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(make_objects(ROWS[0])["Job"]))
+    files, documents, refused = find_files(EXAMPLES or str(tmp_path)), [], []
+    for path in files:
         try:
             documents += read_file(path)
         except ReadError as error:
@@ -171,4 +166,4 @@ def test_manifests_of_others_are_read_and_well_formed():
     assert result.workloads > 0
     assert [each.source for each in result.findings if each.rule == "GPU000"] == []
     assert all(each.line > 0 for each in result.findings)
-    assert len(refused) < len(find_files(EXAMPLES))
+    assert len(refused) < len(files)
