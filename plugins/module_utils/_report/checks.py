@@ -230,7 +230,7 @@ HOST_CHECKS: tuple[HostCheck, ...] = (
 
 
 #: Those of what hosts need for GPUs of NVIDIA alone.
-NVIDIA_CHECKS: tuple[HostCheck, ...] = (_check_toolkit, _check_runtime, _check_configuration, _check_cgroup_driver)
+NVIDIA_CHECKS: tuple[HostCheck, ...] = (_check_toolkit, _check_configuration, _check_cgroup_driver)
 
 
 def _build_problem(host: str, finding: Finding) -> Problem:

@@ -65,7 +65,7 @@ def test_build_report_of_a_mixed_node_has_the_problems_of_both_plugins() -> None
 def test_build_report_of_a_host_with_other_gpus_alone_needs_nothing_of_nvidia() -> None:
     entries = cluster()["nodes"]
     nodes = [{**entries[0], "expected": 0, "allocatable": 0}, {**entries[0], **AMD_ENTRY}]
-    bare = {"nvml": NO_GPU, "toolkit": {"usable": False}, "runtime": {"ok": False}, "configuration": {}}
+    bare = {"nvml": NO_GPU, "toolkit": {"usable": False}, "configuration": {}}
     report = build.build_report([host(devices=devices("amd"), **bare)], cluster(nodes=nodes))
     assert report["problems"] == []
     assert report["nodes"][0]["kubernetes"]["expected"] == 1
