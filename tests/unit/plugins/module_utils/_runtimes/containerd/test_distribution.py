@@ -276,6 +276,16 @@ def test_check_program_searches_as_the_distribution_does(
             automatic.check_program(place, program, path)
 
 
+def test_describe_search_names_the_folders_of_the_unit(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "k3s", "")
+    machine.shown = "Environment=PATH=/a:/b\n"
+    text = automatic.describe_search(machine.place, machine.execute)
+    assert text.startswith("when it starts, k3s")
+    assert "in /usr/local/nvidia/toolkit, /a, /b; " in text
+    other = replace(machine.place, own=replace(machine.place.own, way="drop_in"))
+    assert automatic.describe_search(other, machine.execute) == ""
+
+
 class TestDropIn:
     def test_version_3_has_only_the_runtime(self, tmp_path: Path) -> None:
         machine = Machine(tmp_path, "k0s", rendered.K0S_V3)
