@@ -192,14 +192,17 @@ waited_seconds:
 import os
 import time
 import typing as t
+from dataclasses import replace
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands, _distributions
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.validate import run
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import clients, kubelet, verdict
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.errors import QueryError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.query import Node, query
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import automatic
 
 SOCKETS = {
     "containerd": "/run/containerd/containerd.sock",
@@ -231,6 +234,14 @@ def find_program(module: AnsibleModule, name: str, folders: list[str]) -> str | 
     # Folders that are given to get_bin_path would come before PATH.
     path: str | None = module.get_bin_path(name) or module.get_bin_path(name, opt_dirs=folders)
     return path
+
+
+def explain(judged: verdict.Verdict) -> verdict.Verdict:
+    """Return the verdict on a distribution's containerd without the runtime, with where the distribution searches for it."""
+    name = _distributions.detect(os.path.exists)
+    own = _distributions.named(name).own_containerd
+    remedy = automatic.describe_search(automatic.Place(str(name), own), run) if own else ""
+    return replace(judged, remedy=remedy or judged.remedy)
 
 
 def find_own(params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -280,6 +291,9 @@ def main() -> None:
     observation, judged = verdict.wait_for_verdict(
         lambda: observe(module, service, own), wanted, params["wait_timeout"], time.monotonic, time.sleep
     )
+    if not judged.ok and params["runtime"] and own and observation.answer:
+        known = params["runtime"] in verdict.list_handlers(observation)
+        judged = judged if known else explain(judged)
     log: list[str] = []
     if not judged.ok and observation.answer is None and service:
         command = clients.build_journal_command(service, observation.unit)

@@ -330,6 +330,17 @@ def read_unit(place: Place, execute: Run) -> Unit:
     return parse_unit(output, _read_text, place.own.default_key)
 
 
+def describe_search(place: Place, execute: Run) -> str:
+    """Return what to do if the unit of *place* has started without the runtime; empty if the distribution does not search for it."""
+    if place.own.way != "automatic":
+        return ""
+    folders = [*place.own.program_folders, *read_unit(place, execute).path]
+    return (
+        f"when it starts, {place.unit} searches for the runtime's program in {', '.join(folders)}; install it there, or add its folder to PATH"
+        f" in the environment of {place.unit}"
+    )
+
+
 def parse_unit(shown: str, read_text: t.Callable[[str], str], flag: str) -> Unit:
     """Return what `systemctl show` prints of a unit.
 

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import typing as t
 
-import jinja2
 import pytest
-import tomllib
-from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.filter.kubespray_missing import kubespray_missing
-from ansible_collections.gpu.kubernetes.plugins.filter.kubespray_vars import kubespray_vars
 from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions.inventory import (
     InventoryError,
     build_variables,
@@ -26,17 +21,6 @@ RUNTIME = {
     "options": {"BinaryName": "/usr/bin/nvidia-container-runtime", "SystemdCgroup": "true"},
 }
 EXTENDER = {"urlPrefix": "http://10.0.0.1:32766/gpushare-scheduler", "filterVerb": "filter"}
-#: What the installer makes of a runtime in containerd's file.
-TEMPLATE = """\
-{% for runtime in runtimes %}
-[{{ runtime.name }}]
-runtime_type = "{{ runtime.type }}"
-[{{ runtime.name }}.options]
-{% for key, value in runtime.options.items() %}
-{{ key }} = {{ value if value | string in ("true", "false") else '"%s"' % value }}
-{% endfor %}
-{% endfor %}
-"""
 
 
 @pytest.mark.parametrize(
@@ -108,14 +92,6 @@ def test_build_variables_says_the_same_as_those_of_the_collection(
     assert find_missing(expected, expected) == []
 
 
-def test_runtime_is_valid_toml_in_a_template_of_that_kind() -> None:
-    text = jinja2.Template(TEMPLATE).render(runtimes=build_variables({})["containerd_additional_runtimes"])
-    assert tomllib.loads(text)["nvidia"]["options"] == {
-        "BinaryName": "/usr/bin/nvidia-container-runtime",
-        "SystemdCgroup": True,
-    }
-
-
 @pytest.mark.parametrize(
     ("managed", "words"),
     [
@@ -130,8 +106,6 @@ def test_runtime_is_valid_toml_in_a_template_of_that_kind() -> None:
 def test_build_variables_refuses_what_the_installer_cannot_keep(managed: dict[str, t.Any], words: str) -> None:
     with pytest.raises(InventoryError, match=words):
         build_variables(managed)
-    with pytest.raises(AnsibleFilterError, match=words):
-        kubespray_vars(managed)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +146,7 @@ def test_build_variables_refuses_what_the_installer_cannot_keep(managed: dict[st
 )
 def test_find_missing_names_each_variable(inventory: dict[str, t.Any], sentences: list[str]) -> None:
     managed = {"containerd_nvidia_set_default": True, "gpu_node_labels_extra": {"pool": "gpu"}}
-    assert kubespray_missing(kubespray_vars(managed), inventory) == sentences
+    assert find_missing(build_variables(managed), inventory) == sentences
 
 
 @pytest.mark.parametrize(
@@ -181,11 +155,3 @@ def test_find_missing_names_each_variable(inventory: dict[str, t.Any], sentences
 def test_find_missing_searches_the_line_of_the_import(text: str | None, count: int) -> None:
     needed = build_variables({"containerd_nvidia_drop_in": "/etc/containerd/conf.d/99-nvidia.toml"})
     assert len(find_missing(needed, {"containerd_extra_args": text})) == count
-
-
-@pytest.mark.parametrize("value", [None, "text", [{}]])
-def test_filters_refuse_what_is_not_a_dictionary(value: t.Any) -> None:
-    with pytest.raises(AnsibleFilterError, match="needs a dictionary"):
-        kubespray_vars(value)
-    with pytest.raises(AnsibleFilterError, match="needs two dictionaries"):
-        kubespray_missing({}, value)

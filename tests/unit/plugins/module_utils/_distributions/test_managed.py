@@ -5,10 +5,7 @@ from __future__ import annotations
 import typing as t
 
 import pytest
-from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.filter.managed_cluster import managed_cluster
-from ansible_collections.gpu.kubernetes.plugins.filter.managed_cluster_result import managed_cluster_result
 from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions.managed import (
     OWNERS,
     add_test,
@@ -112,11 +109,11 @@ def test_describe_cluster_notes_who_installs_the_plugin(nodes: t.Any, daemon_set
 def test_describe_cluster_finds_unhealthy_and_missing_gpus() -> None:
     nodes = [node(name="a", gpus=(8, 7)), node(name="b", gpus=(2, 2)), node(name="c")]
     services = [{"spec": {"group": "config.openshift.io"}}, {"spec": {}}]
-    found = managed_cluster(nodes, services, [])
+    found = describe_cluster(nodes, services, [], GPU)
     assert found["gpu_nodes"] == ["a", "b"]
     assert found["owners"][0]["name"] == "OpenShift"
     assert found["problems"] == ["Node a: 1 of 8 nvidia.com/gpu are unhealthy."]
-    assert managed_cluster(nodes[2:], [], [])["problems"] == ["None of the 1 nodes offers nvidia.com/gpu."]
+    assert describe_cluster(nodes[2:], [], [], GPU)["problems"] == ["None of the 1 nodes offers nvidia.com/gpu."]
 
 
 def test_add_test_separates_failed_and_skipped_nodes() -> None:
@@ -126,15 +123,8 @@ def test_add_test_separates_failed_and_skipped_nodes() -> None:
         {"node": "b", "passed": False, "skipped": False, "reason": "no GPU"},
         {"node": "c", "passed": False, "skipped": True, "reason": "cordoned"},
     ]
-    found = managed_cluster_result(cluster, {"results": results})
+    found = add_test(cluster, {"results": results})
     assert found["problems"] == ["one.", "Node b did not pass the test: no GPU."]
     assert found["untested"] == ["Node c was not tested: cordoned."]
     assert add_test(cluster, {"msg": "no access."})["problems"] == ["one.", "The test could not run: no access."]
     assert add_test(cluster, {"skipped": True, "changed": False})["problems"] == ["one."]
-
-
-def test_filters_refuse_input_of_another_form() -> None:
-    with pytest.raises(AnsibleFilterError, match="cannot read its input"):
-        managed_cluster([{}], [], [])
-    with pytest.raises(AnsibleFilterError, match="cannot read its input"):
-        managed_cluster_result({}, {"results": []})

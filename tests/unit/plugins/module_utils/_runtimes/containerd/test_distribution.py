@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import tomllib
 import yaml
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.apply import Host, build_result
@@ -23,6 +22,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.container
 )
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.plan import Request
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.schema import Release
+from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import loads
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes import distribution_files as rendered
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.containerd.test_real import PROGRAMS
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._runtimes.node import load_file
@@ -188,7 +188,7 @@ class TestAutomatic:
         written = machine.written[str((machine.config.parent / file).relative_to(tmp_path))].decode()
         assert written.startswith('{{ template "base" . }}\n\n# BEGIN managed') == file.endswith(".tmpl")
         body = "".join(line for line in written.splitlines(keepends=True) if "{{" not in line)
-        assert tomllib.loads(body)["plugins"][V3]["containerd"]["runtimes"] == {"crun": {"runtime_type": "x"}}
+        assert loads(body)["plugins"][V3]["containerd"]["runtimes"] == {"crun": {"runtime_type": "x"}}
 
     def test_template_of_others_keeps_its_lines(self, tmp_path: Path) -> None:
         machine = Machine(tmp_path, "k3s", rendered.RANCHER_V3)
@@ -274,6 +274,16 @@ def test_check_program_searches_as_the_distribution_does(
     else:
         with pytest.raises(ConfigError, match="is in none of the folders of"):
             automatic.check_program(place, program, path)
+
+
+def test_describe_search_names_the_folders_of_the_unit(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "k3s", "")
+    machine.shown = "Environment=PATH=/a:/b\n"
+    text = automatic.describe_search(machine.place, machine.execute)
+    assert text.startswith("when it starts, k3s")
+    assert "in /usr/local/nvidia/toolkit, /a, /b; " in text
+    other = replace(machine.place, own=replace(machine.place.own, way="drop_in"))
+    assert automatic.describe_search(other, machine.execute) == ""
 
 
 class TestDropIn:
@@ -384,7 +394,7 @@ class TestTemplate:
 
 
 @pytest.mark.skipif(not PROGRAMS, reason="no containerd is installed")
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: Path(path).parent.name)
+@pytest.mark.parametrize("program", PROGRAMS or [""], ids=lambda path: Path(path).parent.name)
 class TestRealContainerd:
     def dump(self, machine: Machine, program: str, file: Path) -> dict[str, t.Any]:
         verdict = validate_file(program, str(file), file.read_bytes(), str(machine.root))

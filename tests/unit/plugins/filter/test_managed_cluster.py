@@ -1,0 +1,23 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import pytest
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.gpu.kubernetes.plugins.filter.managed_cluster import managed_cluster
+from ansible_collections.gpu.kubernetes.plugins.filter.managed_cluster_result import managed_cluster_result
+
+
+def test_filters_return_problems_of_cluster_and_test() -> None:
+    cluster = managed_cluster([{"metadata": {"name": "a"}}], [], [])
+    found = managed_cluster_result(cluster, {"msg": "no access."})
+    assert found["problems"] == ["None of the 1 nodes offers nvidia.com/gpu.", "The test could not run: no access."]
+    assert found["untested"] == []
+
+
+def test_filters_refuse_input_of_another_form() -> None:
+    with pytest.raises(AnsibleFilterError, match="cannot read its input"):
+        managed_cluster([{}], [], [])
+    with pytest.raises(AnsibleFilterError, match="cannot read its input"):
+        managed_cluster_result({}, {"results": []})
