@@ -89,8 +89,6 @@ def test_change_names_the_workload_that_it_strands(before, after, parameters, of
         ({"nodeSelector": {"pool": "a"}}, True),
         ({"nodeSelector": {"pool": "b"}}, False),
         ({}, False),
-        # The label of the strategy comes with it.
-        ({"nodeSelector": {"gpushare": "true"}}, False),
     ],
 )
 def test_nodes_that_the_pods_do_not_select_do_not_count(spec, stranded):
@@ -99,11 +97,18 @@ def test_nodes_that_the_pods_do_not_select_do_not_count(spec, stranded):
     assert bool(found) is stranded
 
 
-def test_selector_of_the_strategy_that_leaves_finds_no_node():
-    nodes = [make_node("n1", sharing_nodes.label_of("gpushare"), **{MEMORY: "32"}), make_node("n2", **WHOLE)]
-    pod = make_pod(requested={MEMORY: "4"}, nodeSelector={"gpushare": "true"})
-    (found,) = find_stranded(nodes, [pod], plan_rows("gpushare", "exclusive"))
-    assert found["sentence"] == f"Pod team/train requests 4 of {MEMORY}, {NONE} after this change."
+def test_label_of_a_strategy_leaves_with_it_and_comes_with_it():
+    own = sharing_nodes.label_of("gpushare")
+    nodes = [make_node("n1", own, **{GPU: "8", MEMORY: "32"}), make_node("n2", **WHOLE)]
+    pod = make_pod(nodeSelector=own)
+    leaving = plan_rows("gpushare", "exclusive")
+    (found,) = find_stranded(nodes, [pod], leaving)
+    assert found["sentence"] == f"Pod team/train requests 1 of {GPU}, {NONE} after this change."
+    # Another node takes the strategy over.
+    pod = make_pod(requested={MEMORY: "4"}, nodeSelector=own)
+    entering = [{**row, "node": "n2"} for row in plan_rows("exclusive", "gpushare")]
+    assert find_stranded(nodes, [pod], [*leaving, *entering]) == []
+    assert len(find_stranded(nodes, [pod], leaving)) == 1
 
 
 def test_owners_are_named_once():
