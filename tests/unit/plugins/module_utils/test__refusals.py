@@ -329,7 +329,7 @@ def refuse(subject: str, **facts: Any) -> list[str]:
         ({"url": PROXIED, "has_certificate": True, "on_host": True}, "set nano_gpu_extender_topology to service"),
         ({"url": "10.96.0.20/scheduler"}, "which is not a URL; give one such as http://10.96.0.20:39999/scheduler"),
         ({"url": "http://"}, "which is not a URL"),
-        # A path that only looks like the API server's is another server's affair.
+        # This path belongs to another server.
         ({"url": "https://lb.example.com/proxy/scheduler"}, ""),
     ],
 )

@@ -306,9 +306,10 @@ def test_pods_that_hold_shares_block_a_removal(evaluate_role):
 
 
 def test_node_that_reports_no_shares_fails_its_own_host(evaluate_role):
-    good = {"name": "good", "ok": True, "reason": ""}
+    good = {"name": "good", "ok": True, "judged": True, "reason": ""}
     bad, uncounted = (
-        {"name": name, "ok": False, "reason": f"has 0 of {amount}"} for name, amount in (("bad", 16), ("odd", 2))
+        {**good, "name": name, "ok": False, "reason": f"has 0 of {amount}"}
+        for name, amount in (("bad", 16), ("odd", 2))
     )
     # An edge node that is offline is not at fault.
     offline = {"name": "offline", "ok": False, "judged": False, "reason": "is not judged"}
