@@ -84,7 +84,8 @@ def problems_of_content(names: list[str], expected_roles: list[str]) -> list[str
         if top or beside or any(part in FORBIDDEN_ANYWHERE for part in name.split("/")):
             found.append(f"{name}: does not belong into the artifact")
         path = Path(name)
-        if path.parts[0] == "plugins" and path.stem != "__init__" and not CONTENT_NAME.fullmatch(path.stem):
+        is_content = path.parts[0] == "plugins" and path.suffix == ".py" and path.stem != "__init__"
+        if is_content and not CONTENT_NAME.fullmatch(path.stem):
             found.append(f"{name}: Galaxy refuses this name")
     required = [*REQUIRED, *(f"roles/{role}/meta/argument_specs.yml" for role in expected_roles)]
     return found + [f"{name}: missing from the artifact" for name in required if name not in names]

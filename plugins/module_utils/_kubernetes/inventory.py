@@ -17,6 +17,7 @@ from .._sharing.catalogue import OWN_PLUGIN, STRATEGIES, gpu_resources, strategy
 from .._sharing.plugin_config import LABEL, read_configured, strategy_of_name
 from .._text import make_printable
 from .._vendors import OTHERS, SERVED, Vendor
+from .labels.devices import PREFIX
 from .objects import (
     Object,
     format_taint,
@@ -39,7 +40,9 @@ NODE_NAME, ANNOTATION = "name", "annotation:"
 _CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 # GPU feature discovery writes the strategy of NVIDIA's device plugin, with its own spelling.
 _SHARING_LABEL, _MIG_LABEL = "nvidia.com/gpu.sharing-strategy", "nvidia.com/mig.strategy"
-_COUNT_LABEL = "nvidia.com/gpu.count"
+_COUNT_LABELS = ("nvidia.com/gpu.count", *(f"{PREFIX}{row.name}.count" for row in OTHERS))
+# Names of resources below the domain of a vendor that are no GPUs: network cards, and the access of monitoring programs.
+_NO_GPUS = ("nic", "_monitoring")
 # Node Feature Discovery has the PCI class in its label unless it is configured to leave it out, as the GPU Operator does.
 _PCI_LABEL = re.compile(r"feature\.node\.kubernetes\.io/pci-(?:([0-9a-f]{4})_)?([0-9a-f]{4})\.present")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -138,8 +141,8 @@ def describe_node(node: Object) -> dict[str, Any]:
     return {
         "name": get_name(node),
         "vendors": [row.name for row in vendors],
-        "products": [labels[row.product_label] for row in vendors if labels.get(row.product_label)],
-        "gpus": parse_units(labels.get(_COUNT_LABEL)),
+        "products": [product for row in vendors if (product := _find_product(row, labels))],
+        "gpus": sum(parse_units(labels.get(label)) for label in _COUNT_LABELS),
         "strategy": find_strategy(labels, allocatable),
         "capacity": capacity,
         "allocatable": allocatable,
@@ -200,7 +203,12 @@ def _read_resources(amounts: Any) -> dict[str, int]:
 
 
 def _resources_of(row: Vendor, amounts: Mapping[str, int]) -> set[str]:
-    return {name for name in amounts if name.startswith(f"{row.domain}/")}
+    return {name for name in amounts if name.startswith(f"{row.domain}/") and not name.endswith(_NO_GPUS)}
+
+
+def _find_product(row: Vendor, labels: Mapping[str, str]) -> str:
+    """Return the product by the label of the vendor's program, or by that of this collection."""
+    return labels.get(row.product_label) or labels.get(f"{PREFIX}{row.name}.product") or ""
 
 
 def _is_vendor_of(row: Vendor, labels: Mapping[str, str], capacity: Mapping[str, int]) -> bool:

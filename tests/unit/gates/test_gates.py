@@ -115,6 +115,7 @@ def test_artifact_content():
         "roles/a/meta/argument_specs.yml",
         "docs/docsite/links.yml",
         "plugins/module_utils/_a/__init__.py",
+        "plugins/plugin_utils/_a/a.html.j2",
     ]
     assert artifact.problems_of_content(good, ["a"]) == []
     wrong = [

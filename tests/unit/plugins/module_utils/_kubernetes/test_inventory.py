@@ -65,6 +65,11 @@ def offer(*names: str, **options: Any) -> dict[str, Any]:
             offer("amd.com/gpu", labels={"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM"}),
             "gpu_nodes gpu_product_amd_instinct_mi300x_oam gpu_vendor_amd",
         ),
+        (
+            offer("amd.com/gpu", labels={"gpu-kubernetes/amd.present": "true", "gpu-kubernetes/amd.product": "MI300X"}),
+            "gpu_nodes gpu_product_mi300x gpu_vendor_amd",
+        ),
+        (offer("amd.com/nic"), ""),
         # Nodes without a device plugin.
         (node("n", labels={f"{PCI}10de.present": "true"}), "gpu_nodes gpu_vendor_nvidia gpu_state_not_allocatable"),
         (
@@ -177,6 +182,11 @@ def test_unknown_source_of_addresses_is_found(source: str) -> None:
 )
 def test_group_names_have_letters_digits_and_underscores(name: Any, group: str) -> None:
     assert sanitize_group_name(name) == group
+
+
+def test_gpus_of_all_vendors_are_counted() -> None:
+    labels = {"nvidia.com/gpu.count": "2", "gpu-kubernetes/amd.count": "4", "gpu-kubernetes/intel.count": "x"}
+    assert describe_node(node("w1", labels=labels))["gpus"] == 6
 
 
 def test_facts_of_a_node_are_amounts_taints_and_versions() -> None:
