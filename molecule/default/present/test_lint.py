@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,13 @@ def test_verdicts_are_those_of_the_api_server(api):
 
 
 def test_live_cluster_is_read_and_a_closed_port_is_reported(tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / ".ansible" / "collections")}
+    # As users have it: this collection and the one with the API client in one folder.
+    installed = Path(sysconfig.get_path("purelib")) / "ansible_collections" / "kubernetes"
+    for name, path in {"gpu/kubernetes": ROOT, "kubernetes": installed}.items():
+        link = tmp_path / "ansible_collections" / name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(path)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     live = [*COMMAND, "--live", "--format", "json", "--fail-on", "never", "--kubeconfig"]
     done = subprocess.run([*live, str(LAB / "kubeconfig")], env=environment, capture_output=True, text=True, check=True)
     report = json.loads(done.stdout)
