@@ -82,7 +82,6 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.versions import CompatibilityError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpus import drivers
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml.driver import KMSG, read_kernel_log, run_program
@@ -99,11 +98,7 @@ def main() -> None:
     module = build_module(AnsibleModule, ARGUMENTS)
     params = module.params
     state = drivers.read_state(params["root"], params["vendor"], read_kernel_log(params["kernel_log"]), run_program)
-    try:
-        problems, reasons = drivers.find_problems(state), drivers.find_reboot_reasons(state)
-    except CompatibilityError as error:
-        module.fail_json(msg=f"{error}.")
-        return
+    problems, reasons = drivers.find_problems(state), drivers.find_reboot_reasons(state)
     users = state.pop("users")
     module.exit_json(
         changed=False,

@@ -14,7 +14,7 @@ from typing import Any, Iterable, Iterator, Mapping, Sequence
 from .._compatibility.versions import parse_kernel
 from .._driver.users import format_users, read_device_users
 from .._nvml.driver import Build, Run, read_driver, read_modinfo
-from .._vendors import OTHERS
+from .._vendors import BY_NAME
 from . import sysfs
 
 
@@ -104,7 +104,7 @@ def read_state(root: str, vendor: str, log: str | None, run: Run) -> dict[str, A
     devices = [*nodes, *(["/dev/kfd"] if driver.kfd else [])]
     return {
         "vendor": vendor,
-        "kernel": sysfs.read_text(root, "proc/sys/kernel/osrelease"),
+        "kernel": sysfs.read_text(root, "proc/sys/kernel/osrelease") or os.uname().release,
         "gpus": gpus,
         "modules": {name: _read_module(root, name, run) for name in driver.modules},
         "kfd": os.path.isdir(os.path.join(root, "sys/class/kfd")),
@@ -119,7 +119,7 @@ def read_state(root: str, vendor: str, log: str | None, run: Run) -> dict[str, A
 
 def _read_gpus(root: str, driver: Driver) -> list[dict[str, str]]:
     """Return the vendor's GPUs with its driver or none; not those of a virtual machine."""
-    row = next(each for each in OTHERS if each.name == driver.vendor)
+    row = BY_NAME[driver.vendor]
     found = []
     for address in sysfs.list_gpus_on_bus(root, row.pci_vendor, row.pci_classes):
         folder = os.path.join(root, sysfs.BUS, address)

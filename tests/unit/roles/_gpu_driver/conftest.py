@@ -147,7 +147,7 @@ def apply(run, machine):
 
     def play(*options, **variables):
         playbook = machine.folder / "play.yml"
-        defaults = {"root": str(machine.root), "kernel_log": str(machine.folder / "kmsg")}
+        defaults = {"kernel_log": str(machine.folder / "kmsg")}
         role = {"name": "fake.machine.amdgpu_driver"}
         tasks = [
             {"ansible.builtin.set_fact": {**FACTS, "cacheable": True}},
@@ -161,6 +161,7 @@ def apply(run, machine):
             playbook,
             *options,
             environment={"PATH": f"{programs}:{os.environ['PATH']}"},
+            gpu_devices_root=str(machine.root),
             amdgpu_driver_state_dir=str(machine.folder / "state"),
             **variables,
         )

@@ -62,7 +62,11 @@ def write_hosts(folder, cases):
         CASES[case](folder / name)
         (folder / name / "proc/sys/kernel").mkdir(parents=True)
         (folder / name / "proc/sys/kernel/osrelease").write_text("6.1.0-56-amd64\n")
-        hosts[name] = {"tree": str(folder / name), "amdgpu_driver_state_dir": str(folder / name / "state"), **variables}
+        hosts[name] = {
+            "gpu_devices_root": str(folder / name),
+            "amdgpu_driver_state_dir": str(folder / name / "state"),
+            **variables,
+        }
     return hosts
 
 
@@ -91,7 +95,7 @@ def test_driver_is_verified_and_mistakes_are_refused(refusals, tmp_path):
             "os_family": "{{ family | default('Debian') }}",
             "kernel": "{{ running | default('6.1.0-56-amd64') }}",
         },
-        module_defaults={"gpu.kubernetes.gpu_driver_info": {"root": "{{ tree }}", "kernel_log": "/dev/null"}},
+        module_defaults={"gpu.kubernetes.gpu_driver_info": {"kernel_log": "/dev/null"}},
         environment={"PATH": f"{programs}:{os.environ['PATH']}"},
     )
     assert sorted(messages) == sorted(HOSTS)

@@ -46,7 +46,7 @@ def test_driver_is_verified_and_mistakes_are_refused(refusals, tmp_path):
         (tmp_path / name / "proc/sys/kernel").mkdir(parents=True)
         (tmp_path / name / "proc/sys/kernel/osrelease").write_text("6.12.0-56-generic\n")
         state = {"intel_gpu_driver_state_dir": str(tmp_path / name / "state")}
-        hosts[name] = {"tree": str(tmp_path / name), **state, **variables}
+        hosts[name] = {"gpu_devices_root": str(tmp_path / name), **state, **variables}
     programs = tmp_path / "programs"
     programs.mkdir()
     # A fake of modinfo, for the module of the kernel.
@@ -65,7 +65,7 @@ def test_driver_is_verified_and_mistakes_are_refused(refusals, tmp_path):
         hosts,
         fact="intel_gpu_driver_problems ~ ' ' ~ intel_gpu_driver_reboot_required if intel_gpu_driver_source | default('') != 'vendor' else '[] False'",
         facts=facts,
-        module_defaults={"gpu.kubernetes.gpu_driver_info": {"root": "{{ tree }}", "kernel_log": "/dev/null"}},
+        module_defaults={"gpu.kubernetes.gpu_driver_info": {"kernel_log": "/dev/null"}},
         environment={"PATH": f"{programs}:{os.environ['PATH']}"},
     )
     assert sorted(messages) == sorted(HOSTS)
