@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from ._common import ROOT, finish
+from ._common import ROOT, AnsibleLoader, finish
 
 OBJECTS = ROOT / "roles" / "awx_objects" / "vars" / "controller.yml"
 QUESTIONS = ROOT / "tests" / "gates" / "awx_questions.yml"
@@ -33,10 +33,6 @@ MARKUP = re.compile(r"\b[VOCMPIB]\(([^()]*)\)")
 Json = dict[str, Any]
 
 
-class Loader(yaml.SafeLoader):
-    """Reads Ansible's ``!unsafe`` as a text."""
-
-
 class Dumper(yaml.SafeDumper):
     """Indents lists as yamllint requires, and writes texts of several lines in one."""
 
@@ -45,7 +41,6 @@ class Dumper(yaml.SafeDumper):
         super().increase_indent(flow, False)
 
 
-Loader.add_constructor("!unsafe", lambda loader, node: loader.construct_scalar(node))
 Dumper.add_representer(
     str,
     lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, '"' if "\n" in text else None),
@@ -148,7 +143,7 @@ def read_options() -> dict[str, Mapping[str, Any]]:
 
 def read_objects() -> dict[str, Any]:
     """The objects that the role declares."""
-    content: dict[str, Any] = yaml.load(OBJECTS.read_text(encoding="utf-8"), Loader)  # noqa: S506 - a subclass of SafeLoader
+    content: dict[str, Any] = yaml.load(OBJECTS.read_text(encoding="utf-8"), AnsibleLoader)  # noqa: S506 - a subclass of SafeLoader
     return content
 
 
