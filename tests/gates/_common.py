@@ -25,6 +25,13 @@ SITE_PACKAGES = Path(sysconfig.get_path("purelib"))
 PARALLEL = ("--numprocesses=auto", "--dist=worksteal")
 
 
+class AnsibleLoader(yaml.SafeLoader):
+    """Reads Ansible's ``!unsafe`` as a text."""
+
+
+AnsibleLoader.add_constructor("!unsafe", lambda loader, node: loader.construct_scalar(node))
+
+
 def source_files(root: Path = ROOT) -> list[Path]:
     """Paths relative to *root* of every file that git tracks or would track; sorted; links count as files."""
     listing = subprocess.run(

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from ._common import ROOT, finish
+from ._common import ROOT, AnsibleLoader, finish
 
 WALK = re.compile(r"\bhostvars\b(?!\[inventory_hostname\])")
 #: A variable, but not an attribute or a text in quotes.
@@ -129,7 +129,7 @@ def find_problems(places: list[Place], used: Mapping[str, set[str]]) -> Iterator
 
 def load(path: Path) -> Any:
     """The content of a YAML file."""
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    return yaml.load(path.read_text(encoding="utf-8"), AnsibleLoader)  # noqa: S506 - a subclass of SafeLoader
 
 
 def problems(root: Path) -> tuple[list[str], int]:

@@ -13,6 +13,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.playbook_files import find_in
 
 # These playbooks read only the API server or files of the controller, or can do so.
 NO_HOSTS = (
+    "configure_awx.yml",
     "cordon_gpu_node.yml",
     "diagnose_gpu_nodes.yml",
     "lint_gpu_workloads.yml",

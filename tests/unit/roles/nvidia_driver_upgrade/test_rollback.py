@@ -253,7 +253,7 @@ def test_report_lists_hosts_that_the_run_has_left_out(run, tmp_path):
     # AWX passes the artifacts of a workflow's earlier jobs as extra variables.
     stale = [{**result, "host": "earlier", "state": "failed"}]
     environment = {"ANSIBLE_SHOW_CUSTOM_STATS": "1"}
-    code, output = run(inventory, playbook, environment=environment, nvidia_driver_upgrade_report=stale)
+    code, output = run(inventory, playbook, environment=environment, gpu_upgrade_report=stale)
     assert code == 0, output
     artifact = output.partition("CUSTOM STATS")[2]
     assert ("left_out" in artifact, "earlier" in artifact) == (True, False), output
