@@ -137,8 +137,8 @@ def as_json(content: Any) -> bytes:
 
 
 def list_images(folder: Path) -> list[dict[str, Any]]:
-    """SBOM components of the container images that roles deploy by default; those that a variable computes are left out."""
-    found = []
+    """SBOM components of the container images that roles deploy by default, each once; those that a variable computes are left out."""
+    found: dict[str, dict[str, Any]] = {}
     for path in sorted((folder / "roles").glob("*/defaults/main.yml")):
         values = {name: str(value) for name, value in (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).items()}
         for name, registry in values.items():
@@ -154,8 +154,8 @@ def list_images(folder: Path) -> list[dict[str, Any]]:
             if all(parts) and not any("{{" in part for part in parts):
                 place, repository, tag = parts
                 purl = f"pkg:oci/{repository.rpartition('/')[2]}?repository_url={place}/{repository}&tag={tag}"
-                found.append(component("container", f"{place}/{repository}", tag, purl, optional=True))
-    return found
+                found[purl] = component("container", f"{place}/{repository}", tag, purl, optional=True)
+    return list(found.values())
 
 
 def list_packages(folder: Path) -> list[dict[str, Any]]:

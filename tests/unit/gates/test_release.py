@@ -16,6 +16,14 @@ import pytest
 from gates import galaxy, release
 
 SECONDS = 1_790_000_000
+DEFAULTS = """
+a_image_registry: "{{ b | default('reg.example.org', true) }}"
+a_image_repository: x/y
+a_image_tag: v1
+c_image_registry: "{{ d }}"
+c_image_repository: ""
+c_image_tag: ""
+"""
 
 
 def pack(names: list[str], seconds: int, owner: str) -> bytes:
@@ -63,17 +71,15 @@ def test_links_to_files_become_absolute(text: str, absolute: str) -> None:
 
 
 def write_collection(folder: Path, repository: str) -> Path:
-    defaults = folder / "roles" / "r" / "defaults"
-    defaults.mkdir(parents=True)
+    """A collection with two roles that deploy the same image."""
     (folder / "galaxy.yml").write_text(
         f"version: 1.2.3\nlicense: [GPL-3.0-or-later]\nrepository: {repository}\ndependencies: {{kubernetes.core: '>=5.0.0'}}\n"
     )
     (folder / "requirements.txt").write_text("# text\nkubernetes >= 24.2.0\nPyYAML\n")
     (folder / "README.md").write_text("[a](A.md)\n")
-    (defaults / "main.yml").write_text(
-        "a_image_registry: \"{{ b | default('reg.example.org', true) }}\"\na_image_repository: x/y\na_image_tag: v1\n"
-        'c_image_registry: "{{ d }}"\nc_image_repository: ""\nc_image_tag: ""\n'
-    )
+    for role in ("r", "s"):
+        (folder / "roles" / role / "defaults").mkdir(parents=True)
+        (folder / "roles" / role / "defaults" / "main.yml").write_text(DEFAULTS)
     return folder
 
 
