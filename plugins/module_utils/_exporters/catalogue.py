@@ -85,6 +85,11 @@ EXPORTERS: tuple[Exporter, ...] = (
         5000,
         r"device-metrics-exporter|amd-metrics-exporter",
         ("amd-metrics-exporter",),
+        methods=(DAEMON_SET,),
+        version="1.5.1",
+        registry="docker.io",
+        repository="rocm/device-metrics-exporter",
+        tag="v{version}",
     ),
     Exporter("intel_xpumd", "Intel's xpumd", "intel", 8080, r"\bxpumd\b|xpumanager", ("xpumd",)),
 )

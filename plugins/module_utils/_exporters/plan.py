@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, Iterator, Mapping, Sequence
 
+from .._vendors import BY_NAME
 from . import collectors
 from .catalogue import ARCHITECTURES, ARCHIVE, DAEMON_SET, PACKAGE, Exporter, find_by_program, get_exporter
 from .cluster import format_address
@@ -18,6 +19,7 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 BCRYPT = re.compile(r"\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}")
 LOOPBACK = ("127.", "::1")
 ANY = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
+AMD_EXPORTER = "amd_device_metrics_exporter"
 #: The package managers that install a file.
 PACKAGE_FILES = ("apt", "dnf", "dnf5")
 
@@ -50,14 +52,19 @@ def plan_exporter(params: Facts, host: Facts, cluster: Facts) -> dict[str, Any]:
         return {**plan, "in_cluster": "absent" if params["method"] == DAEMON_SET else ""}
     used = find_used(exporter, host, cluster, address)
     if used:
-        managed = any(found["managed"] for found in cluster.get("exporters") or [])
-        return {**plan, **used, "in_cluster": "absent" if managed else ""}
+        return {**plan, **used, "in_cluster": "absent" if find_managed(exporter, cluster) else ""}
     plan["problems"] = list(find_problems(exporter, params, host, cluster, port, address))
     plan["target"] = {"address": format_address(address, port), "exporter": exporter.name, "scheme": params["scheme"]}
     if params["method"] == DAEMON_SET:
         return {**plan, "in_cluster": "present"}
     former = host["record"].get("method", params["method"])
     return {**plan, "on_host": params["method"], "replaces": former != params["method"]}
+
+
+def find_managed(exporter: Exporter, cluster: Facts) -> list[Facts]:
+    """Return the DaemonSets of this role on the node, for GPUs of the same vendor."""
+    found: list[Facts] = list(cluster.get("exporters") or [])
+    return [each for each in found if each["managed"] and get_exporter(each["exporter"]).vendor == exporter.vendor]
 
 
 def find_used(exporter: Exporter, host: Facts, cluster: Facts, address: str) -> dict[str, Any] | None:
@@ -111,7 +118,7 @@ def find_problems(
         )
     if not address:
         yield "the node's internal address is unknown; set gpu_exporter_listen_address."
-    yield from _find_port_problems(params, host, cluster, port)
+    yield from _find_port_problems(params, host, find_managed(exporter, cluster), port)
     if params["method"] == ARCHIVE:
         yield from _find_archive_problems(exporter, params, host)
     if params["method"] == PACKAGE:
@@ -121,6 +128,8 @@ def find_problems(
             "gpu_exporter_tls_certificate, gpu_exporter_tls_key and gpu_exporter_basic_auth_users concern services of hosts; for pods, set "
             "gpu_exporter_web_secret to the name of a Secret with web.yml."
         )
+    if exporter.name == AMD_EXPORTER and (params["web_config"] or params["scheme"] != "http"):
+        yield f"{exporter.title} serves plain HTTP alone; leave out gpu_exporter_scheme and the web configuration of the pods."
     yield from find_web_problems(params)
     generation = collectors.parse_generation(params["version"] or exporter.version)
     if exporter.name == "dcgm_exporter" and generation is None:
@@ -129,8 +138,7 @@ def find_problems(
         yield from collectors.find_problems(params["collectors"], generation)
 
 
-def _find_port_problems(params: Facts, host: Facts, cluster: Facts, port: int) -> Iterator[str]:
-    pods = [found for found in cluster.get("exporters") or [] if found["managed"]]
+def _find_port_problems(params: Facts, host: Facts, pods: Sequence[Facts], port: int) -> Iterator[str]:
     for listener in host["listeners"]:
         if listener["port"] != port or _is_managed(listener, host) or (pods and listener["container"]):
             continue
@@ -208,6 +216,8 @@ def _describe(exporter: Exporter, params: Facts, host: Facts, port: int, address
         "url": "" if params["url"] else _format_archive(exporter, version, host["architecture"]),
         "sha256": str(params["sha256"].get(host["architecture"], "")),
         "package": exporter.package,
+        "resource": BY_NAME[exporter.vendor].resource,
+        "present_label": BY_NAME[exporter.vendor].present_label,
         "registry": exporter.registry,
         "repository": exporter.repository,
         "tag": exporter.tag.format(version=version),
@@ -224,6 +234,15 @@ def build_arguments(exporter: Exporter, params: Facts, port: int, address: str) 
     if params["method"] == DAEMON_SET:
         place = f"[$(NODE_IP)]:{port}" if ":" in address else f"$(NODE_IP):{port}"
     web, extra = params["web_config"], [str(argument) for argument in params["arguments"]]
+    if exporter.name == AMD_EXPORTER:
+        # It reads its port from the environment, and without the API server it writes nothing into it.
+        return [
+            "-monitor-gpu=true",
+            "-monitor-nic=false",
+            "-enable-k8s=false",
+            f"-bind={place.rpartition(':')[0]}",
+            *extra,
+        ]
     if exporter.name == "dcgm_exporter":
         found = ["-a", place, "-f", "/etc/gpu-exporter/collectors.csv", "-c", str(int(params["interval"]) * 1000)]
         return [*found, *(["--web-config-file", web] if web else []), *extra]

@@ -149,6 +149,62 @@ def test_pods_of_nvidia_gpu_exporter_have_no_rights(apply, cluster):
     assert read_container(cluster)["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["SYS_ADMIN"]}
 
 
+def test_exporter_of_amd_is_deployed_beside_that_of_nvidia_and_removed_alone(apply, cluster):
+    amd = {"gpu_exporter_provider": "amd_device_metrics_exporter", "gpu_exporter_port": 15000}
+    key = (*KEY[:2], "gpu-exporter-amd")
+    code, _changes, _found, output = apply("--limit", "w1", **DCGM)
+    assert code == 0, output
+    cluster.react = run_amd_pod
+    code, _changes, found, output = apply("--limit", "w2", **amd)
+    assert (code, found) == (0, {"w2": "10.0.0.12:15000"}), output
+    code, changes, _found, output = apply("--limit", "w2", **amd)
+    assert (code, changes) == (0, 0), output
+    spec = cluster.objects[key]["spec"]["template"]["spec"]
+    [container], [waiting] = spec["containers"], spec["initContainers"]
+    assert container["image"] == waiting["image"] == "docker.io/rocm/device-metrics-exporter:v1.5.1"
+    assert container["args"][-1] == "-bind=$(NODE_IP)"
+    assert {"name": "METRICS_EXPORTER_PORT", "value": "15000"} in container["env"]
+    assert not any(each["name"].startswith("NVIDIA") for each in container["env"])
+    assert (container["securityContext"], "runtimeClassName" in spec) == ({"privileged": True}, False)
+    assert spec["nodeSelector"] == {"gpu-kubernetes/amd.present": "true"}
+    assert spec["tolerations"] == [{"key": "amd.com/gpu", "operator": "Exists"}]
+    assert [each["hostPath"]["path"] for each in spec["volumes"]] == [
+        "/dev",
+        "/sys",
+        "/var/lib/kubelet/pod-resources",
+        "/var/lib/amd-metrics-exporter",
+    ]
+    # The undo leaves the other vendor's objects.
+    code, _changes, _found, output = apply(gpu_exporter_state="absent", **amd)
+    assert (code, key in cluster.objects, KEY in cluster.objects) == (0, False, True), output
+    assert ("ConfigMap", "kube-system", "gpu-exporter-collectors") in cluster.objects
+
+
+def run_amd_pod(cluster):
+    """The DaemonSet for AMD has a ready pod on w2."""
+    daemon_set = cluster.objects.get((*KEY[:2], "gpu-exporter-amd"))
+    if daemon_set is None:
+        cluster.objects.pop(("Pod", "kube-system", "amd-w2"), None)
+        return
+    counts = ("desiredNumberScheduled", "updatedNumberScheduled", "numberAvailable", "numberReady")
+    daemon_set["status"] = {
+        "observedGeneration": daemon_set["metadata"]["generation"],
+        **dict.fromkeys(counts, 1),
+    }
+    cluster.objects["Pod", "kube-system", "amd-w2"] = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "amd-w2",
+            "namespace": "kube-system",
+            "labels": daemon_set["spec"]["template"]["metadata"]["labels"],
+            "uid": "amd-w2",
+        },
+        "spec": {"nodeName": "w2", "containers": []},
+        "status": {"phase": "Running", "podIP": "10.0.0.12"},
+    }
+
+
 def test_exporter_of_the_gpu_operator_is_used(apply, cluster):
     labels = {"app": "nvidia-dcgm-exporter"}
     containers = [{"name": "exporter", "image": "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless"}]

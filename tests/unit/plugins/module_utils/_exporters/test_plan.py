@@ -57,6 +57,7 @@ OPERATOR = {
     "address": "10.244.1.7:9400",
 }
 OWN = {**OPERATOR, "namespace": "kube-system", "name": "gpu-exporter", "owner": "", "managed": True}
+AMD_PODS = {"provider": "amd_device_metrics_exporter", "method": "daemonset"}
 AMD = {**OPERATOR, "name": "amd", "exporter": "amd_device_metrics_exporter", "owner": ""}
 
 
@@ -207,6 +208,8 @@ def test_exporter_of_others_is_used(cluster: Any, listeners: Any, words: str, ta
             "dcgm-exporter is not deployed by the method archive; set gpu_exporter_method to daemonset",
         ),
         ({"provider": "intel_xpumd"}, [], {}, "this role does not deploy Intel's xpumd"),
+        ({**AMD_PODS, "method": "archive"}, [], {}, "is not deployed by the method archive"),
+        ({**AMD_PODS, "scheme": "https"}, [], {}, "AMD's device-metrics-exporter serves plain HTTP alone"),
         (PACKAGE, [], {}, "no distribution has the package nvidia-gpu-exporter; set gpu_exporter_src"),
         (
             {"method": "package", "url": "https://x/y.rpm"},
@@ -251,6 +254,29 @@ def test_exporter_is_refused(params: Any, cluster: Any, host: Any, words: str) -
 )
 def test_exporter_listens_on_its_address(params: Any, address: str, expected: str) -> None:
     assert plan(params, {"address": address})["arguments"][0] == f"--web.listen-address={expected}"
+
+
+@pytest.mark.parametrize(("address", "bind"), [("10.0.0.11", "$(NODE_IP)"), ("fd00::9", "[$(NODE_IP)]")])
+def test_exporter_of_amd_is_a_row(address: str, bind: str) -> None:
+    found = plan({**AMD_PODS, "arguments": ["-x"]}, {"address": address, "exporters": [OWN]})
+    assert (found["problems"], found["in_cluster"], found["port"]) == ([], "present", 5000)
+    assert found["arguments"] == ["-monitor-gpu=true", "-monitor-nic=false", "-enable-k8s=false", f"-bind={bind}", "-x"]
+    assert (found["registry"], found["repository"], found["tag"]) == (
+        "docker.io",
+        "rocm/device-metrics-exporter",
+        "v1.5.1",
+    )
+    assert (found["resource"], found["present_label"]) == ("amd.com/gpu", "gpu-kubernetes/amd.present")
+    assert found["target"]["exporter"] == "amd_device_metrics_exporter"
+
+
+def test_pods_for_another_vendor_keep_nothing_off_a_mixed_node() -> None:
+    own = {**AMD, "namespace": "kube-system", "name": "gpu-exporter-amd", "managed": True, "address": "10.0.0.11:5000"}
+    place = {"address": "10.0.0.11", "exporters": [own]}
+    assert plan({}, place)["problems"] == []
+    assert "remove it first" in plan({}, {**place, "exporters": [OWN]})["problems"][0]
+    # An exporter of NVIDIA's operator replaces those of NVIDIA alone.
+    assert plan(DAEMON_SET, {**place, "exporters": [own, OPERATOR]})["in_cluster"] == ""
 
 
 def test_listener_on_all_addresses_is_reached_at_the_node() -> None:
