@@ -73,8 +73,7 @@ class FakeAwx(ThreadingHTTPServer):
         item |= {"_kind": kind, "id": number, "url": url, "type": SINGULAR.get(kind, kind[:-1])}
         item |= {"summary_fields": {}, "related": {"survey_spec": f"{url}survey_spec/"}, "_survey": {}}
         item |= {f"_{name}": [] for name in RELATIONS.get(kind, ())}
-        if kind == "projects":
-            item["scm_revision"] = "0" * 40
+        item |= {"projects": {"scm_revision": "0" * 40}, "credential_types": {"managed": False}}.get(kind, {})
         self.objects[number] = item
         return item
 

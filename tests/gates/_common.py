@@ -11,6 +11,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -29,7 +30,11 @@ class AnsibleLoader(yaml.SafeLoader):
     """Reads Ansible's ``!unsafe`` as a text."""
 
 
-AnsibleLoader.add_constructor("!unsafe", lambda loader, node: loader.construct_scalar(node))
+def _read_text(loader: AnsibleLoader, node: yaml.ScalarNode) -> Any:
+    return loader.construct_scalar(node)
+
+
+AnsibleLoader.add_constructor("!unsafe", _read_text)
 
 
 def source_files(root: Path = ROOT) -> list[Path]:

@@ -20,6 +20,7 @@ import pytest
 from awx_plugins.interfaces._temporary_private_credential_api import Credential
 from awx_plugins.interfaces._temporary_private_inject_api import inject_credential
 from fakes.gpushare import share_node, share_pod
+from fakes.kubernetes_api import node
 from fakes.loopback_api import LoopbackApi, encode_list, serve_in_thread, write_kubeconfig
 from gates.awx import read_objects
 
@@ -39,13 +40,10 @@ def write_answers(folder: Path, answers: dict[str, object]) -> None:
     (folder / "env" / "extravars").write_text("\n".join(lines) + "\n")
 
 
-def write_inventory(folder: Path, hosts: list[str]) -> None:
+def write_inventory(folder: Path, hosts: dict[str, dict[str, object]]) -> None:
     """Write the inventory as AWX does: a program that prints all hosts with their variables."""
-    content = {
-        "all": {"hosts": hosts},
-        "gpu_nodes": {"hosts": hosts},
-        "_meta": {"hostvars": {name: {} for name in hosts}},
-    }
+    groups = {name: {"hosts": list(hosts)} for name in ("all", "gpu_nodes")}
+    content = {**groups, "_meta": {"hostvars": hosts}}
     path = folder / "inventory" / "hosts"
     path.write_text(f"#!{sys.executable}\nprint({json.dumps(json.dumps(content))})\n")
     path.chmod(0o700)
@@ -72,14 +70,14 @@ def inject(folder: Path, worker: Path, kubeconfig: str) -> tuple[dict[str, str],
 def run_job(tmp_path):
     """Run a job of a playbook of the example project: status and output."""
 
-    def run(playbook, answers, kubeconfig="none"):
+    def run(playbook, answers, kubeconfig="none", **hosts):
         folder, worker, results = (tmp_path / name for name in ("private", "worker", "results"))
         for name in ("env", "inventory"):
             (folder / name).mkdir(parents=True)
         results.mkdir()
         shutil.copytree(EXAMPLES / "awx", folder / "project")
         write_answers(folder, answers)
-        write_inventory(folder, ["unreachable.invalid"])
+        write_inventory(folder, hosts or {"unreachable.invalid": {}})
         environment, arguments = inject(folder, worker, kubeconfig)
         environment |= {
             "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".ansible" / "collections"),
@@ -125,6 +123,23 @@ def test_job_reads_the_cluster_with_the_injected_kubeconfig_and_the_answers(run_
     assert "Allocated : 3 (18%)" in output
     assert "w2" not in output
     assert kubeconfig not in output
+
+
+def test_plan_has_the_strategy_of_the_answers(run_job, tmp_path):
+    local = {
+        "ansible_connection": "local",
+        "ansible_become": False,
+        "gpu_node_name": "w1",
+        "ansible_python_interpreter": sys.executable,
+    }
+    with serve_in_thread(
+        LoopbackApi({"/api/v1/nodes": encode_list([node("w1", 2)]), "/api/v1/pods": encode_list([])})
+    ) as server:
+        kubeconfig = write_kubeconfig(server.url, tmp_path / "kubeconfig").read_text()
+        answers = {"gpu_sharing_strategy": "time_slicing", "gpu_sharing_replicas": 4, "gpu_sharing_rename": "true"}
+        status, output = run_job("plan.yml", answers, kubeconfig, w1=local)
+    assert status == "successful", output
+    assert any({"w1", "time_slicing"} <= set(line.replace("'", " ").split()) for line in output.splitlines()), output
 
 
 def test_removal_without_the_confirmation_word_is_refused(run_job):

@@ -53,6 +53,7 @@ def configure(run, awx, tmp_path):
         code, output = run("", playbook, *options, environment=environment, **{**VARIABLES, **variables})
         assert code == 0, output
         assert TOKEN not in output
+        assert "duplicate" not in output
         return int(re.search(r"changed=(\d+)", output)[1]), " ".join(output.split())
 
     return play
