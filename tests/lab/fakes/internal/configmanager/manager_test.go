@@ -160,7 +160,7 @@ func TestSignalReachesTheProcessOfExactlyThatName(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = child.Process.Kill() }()
-	manager := Manager{Settings: Settings{Signal: syscall.SIGHUP, Process: "/usr/bin/" + child.Args[0]}, Proc: "/proc", Log: log.New(io.Discard, "", 0)}
+	manager := Manager{Settings: Settings{Signal: syscall.SIGTERM, Process: "/usr/bin/" + child.Args[0]}, Proc: "/proc", Log: log.New(io.Discard, "", 0)}
 	if err := manager.signal(); err == nil {
 		t.Error("a name with a path matched a name without one")
 	}
@@ -169,7 +169,7 @@ func TestSignalReachesTheProcessOfExactlyThatName(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = child.Wait()
-	if status, _ := child.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGHUP {
+	if status, _ := child.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGTERM {
 		t.Errorf("the process ended with %v", child.ProcessState)
 	}
 }
