@@ -67,7 +67,7 @@ class Template(Containerd):
         """Decide what the template should mean."""
         decision = super().plan(file, managed)
         decision.warnings[:] = [
-            each for each in decision.warnings if not any(name in each for name, _ in self.variables)
+            each for each in decision.warnings if not any(name in each for name, _value in self.variables)
         ]
         return decision
 
