@@ -34,8 +34,9 @@ EXAMPLES = r"""
 - name: Write the variables for kubespray's inventory
   ansible.builtin.copy:
     content: "{{ hostvars[inventory_hostname] | gpu.kubernetes.kubespray_vars | ansible.builtin.to_nice_yaml }}"
-    dest: inventory/group_vars/gpu_nodes.yml
+    dest: inventory/group_vars/gpu_nodes/gpu-kubernetes.yml
     mode: "0644"
+    backup: true
   delegate_to: localhost
   run_once: true
 """

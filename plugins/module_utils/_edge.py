@@ -13,8 +13,6 @@ import typing as t
 from dataclasses import dataclass
 
 _PORT = re.compile(r"\Ahttps?://[^/\s]*:(\d+)(?:/|\Z)")
-#: Stands for any value of a label.
-ANY = None
 
 
 @dataclass(frozen=True)
@@ -23,9 +21,8 @@ class Framework:
 
     name: str
     title: str
-    #: Marks of a node: a label with its value, the key of a taint, and a part of the kubelet's version.
-    labels: tuple[tuple[str, str | None], ...] = ()
-    taint: str = ""
+    #: Marks of a node: a label with its value, and a part of the kubelet's version.
+    labels: tuple[tuple[str, str], ...] = ()
     kubelet_version: str = ""
     #: Marks of a host: ports of the local proxy that the kubelet's kubeconfig names instead of the API server, and a file.
     ports: tuple[int, ...] = ()
@@ -69,8 +66,7 @@ FRAMEWORKS: tuple[Framework, ...] = (
     Framework(
         "kubeedge",
         "KubeEdge",
-        labels=(("node-role.kubernetes.io/edge", ANY),),
-        taint="node-role.kubernetes.io/edge",
+        # Its label and taint node-role.kubernetes.io/edge are those of other clusters, too.
         kubelet_version="-kubeedge-",
         marker="/etc/kubeedge/config/edgecore.yaml",
         kubelet_hint="modules.edged.tailoredKubeletConfig in /etc/kubeedge/config/edgecore.yaml, and restart edgecore",
@@ -85,18 +81,16 @@ FRAMEWORKS: tuple[Framework, ...] = (
 )
 
 
-def find_framework(
-    labels: t.Mapping[str, str], taints: t.Iterable[str] = (), kubelet_version: str = "", server: str = ""
-) -> str:
+def find_framework(labels: t.Mapping[str, str], kubelet_version: str = "", server: str = "") -> str:
     """Return the name of the framework that manages a node; empty for none.
 
-    ``taints`` are keys. ``server`` is the URL of the API server in the kubelet's kubeconfig, if the host was read.
+    ``server`` is the URL of the API server in the kubelet's kubeconfig, if the host was read.
     """
-    keys, port = set(taints), _find_port(server)
+    port = _find_port(server)
     for row in FRAMEWORKS:
-        labelled = any(key in labels and value in (ANY, labels[key]) for key, value in row.labels)
+        labelled = any(labels.get(key) == value for key, value in row.labels)
         reported = bool(row.kubelet_version) and row.kubelet_version in kubelet_version
-        if labelled or reported or row.taint in keys or port in row.ports:
+        if labelled or reported or port in row.ports:
             return row.name
     return ""
 

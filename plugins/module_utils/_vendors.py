@@ -46,6 +46,8 @@ class Vendor:
     operator: str = ""
     operator_crd: str = ""
     operator_resource: tuple[str, str] = ("", "")
+    #: The name of the driver for dynamic resource allocation, with which the names of its device classes begin.
+    dra_driver: str = ""
     #: The label of nodes with the name of their GPUs.
     product_label: str = ""
 
@@ -82,6 +84,7 @@ AMD = Vendor(
     operator="AMD's GPU operator",
     operator_crd="deviceconfigs.amd.com",
     operator_resource=("amd.com/v1alpha1", "DeviceConfig"),
+    dra_driver="gpu.amd.com",
 )
 INTEL = Vendor(
     "intel",
@@ -99,6 +102,7 @@ INTEL = Vendor(
     operator="Intel's device plugins operator",
     operator_crd="gpudeviceplugins.deviceplugin.intel.com",
     operator_resource=("deviceplugin.intel.com/v1", "GpuDevicePlugin"),
+    dra_driver="gpu.intel.com",
 )
 OTHERS: tuple[Vendor, ...] = (AMD, INTEL)
 BY_NAME: dict[str, Vendor] = {vendor.name: vendor for vendor in (SERVED, *OTHERS)}

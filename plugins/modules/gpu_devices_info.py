@@ -168,7 +168,7 @@ error:
 vendors:
   description:
     - The vendors whose device plugin the playbooks deploy for this host. V(nvidia) is last, and the only one if no GPU was found.
-    - A GPU in the processor counts only on a host without another GPU, and one with a driver for virtual machines does not count.
+    - A GPU in the processor, and one with a driver for virtual machines, do not count. Beside GPUs of NVIDIA, one without a driver does not count.
   returned: always
   type: list
   elements: str

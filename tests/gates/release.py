@@ -88,7 +88,13 @@ def write_links(folder: Path) -> bool:
 
 def make_links_absolute(text: str, base: str) -> str:
     """Markdown with links to files of the repository as links below *base*."""
-    return RELATIVE_LINK.sub(lambda match: f"{match[1]}{base}/{match[2].removeprefix('./')}{match[3]}", text)
+    # A server of files shows a page instead of a picture without this.
+    return RELATIVE_LINK.sub(
+        lambda match: (
+            f"{match[1]}{base}/{match[2].removeprefix('./')}{'?raw=true' if match[2].endswith(('.svg', '.png')) else ''}{match[3]}"
+        ),
+        text,
+    )
 
 
 def build_archive(folder: Path, target: Path, seconds: int) -> Path:

@@ -12,6 +12,8 @@ from __future__ import annotations
 import os.path
 import typing as t
 
+from .._sharing.catalogue import STRATEGIES
+
 Variables = t.Mapping[str, t.Any]
 
 #: What an entry of a list is recognised by.
@@ -43,6 +45,13 @@ def build_variables(managed: Variables) -> dict[str, t.Any]:
         found["node_labels"] = labels
     if managed.get("kube_scheduler_extender_extenders"):
         found["kube_scheduler_extenders"] = [dict(each) for each in managed["kube_scheduler_extender_extenders"]]
+    elif managed.get("gpu_sharing_strategy") in {
+        name for name, row in STRATEGIES.items() if row.scheduler == "extender"
+    }:
+        raise InventoryError(
+            f"the sharing strategy {managed['gpu_sharing_strategy']} adds a scheduler extender, whose address only a run knows; set "
+            "kube_scheduler_extender_extenders to the extender that the warning of patch_kube_scheduler prints."
+        )
     for name in ("kube", "system"):
         found.update(_build_reserved(name, managed.get(f"kubelet_reserved_{name}_reserved") or {}))
     if managed.get("kubelet_reserved_eviction_hard"):

@@ -119,7 +119,7 @@ def _rancher(
             # The same for both.
             socket="/run/k3s/containerd/containerd.sock",
             programs=programs,
-            units=((server, f"{data}/server"), (agent, "")),
+            units=((server, f"{data}/server/tls"), (agent, "")),
             handler="nvidia",
             settings_folder=f"{config}.d",
             default_key="default-runtime",

@@ -73,12 +73,12 @@ def expected_resources(devices: Iterable[Device], naming: str = "single", shared
 def list_vendors(devices: Iterable[Device], beside_nvidia: bool) -> list[str]:
     """Return the vendors of the GPUs for which the host gets a device plugin, NVIDIA last, and if there is no other one.
 
-    A GPU in the processor counts only on a host without another GPU. One with the driver of virtual machines does not count.
+    A GPU in the processor does not count, nor one with the driver of virtual machines. Beside GPUs of NVIDIA, one without a driver is the display of
+    the board as a rule, and does not count either.
     """
     usable = [device for device in devices if device["driver"] in ("", *DRIVERS[device["vendor"]])]
-    boards = [device for device in usable if not device["integrated"]]
-    counted = boards if boards or beside_nvidia else usable
-    found = [vendor.name for vendor in OTHERS if any(device["vendor"] == vendor.name for device in counted)]
+    boards = [device for device in usable if not device["integrated"] and (device["driver"] or not beside_nvidia)]
+    found = [vendor.name for vendor in OTHERS if any(device["vendor"] == vendor.name for device in boards)]
     return [*found, SERVED.name] if beside_nvidia or not found else found
 
 

@@ -48,7 +48,7 @@ _PCI_LABEL = re.compile(r"feature\.node\.kubernetes\.io/pci-(?:([0-9a-f]{4})_)?(
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 # Names of hosts that mean another host, or all hosts, to Ansible.
-_RESERVED = frozenset({"all", "localhost", "ungrouped"})
+_RESERVED = frozenset({"all", "localhost", "127.0.0.1", "ungrouped"})
 _GROUP = re.compile(r"[^A-Za-z0-9_]")
 
 
@@ -265,9 +265,7 @@ def _is_within(address: str, network: ipaddress.IPv4Network | ipaddress.IPv6Netw
 
 def _is_address(text: str) -> bool:
     """Return whether the text is an IP address or the name of a host; one that begins with a hyphen would be an option of ssh."""
-    if _HOST.fullmatch(text):
-        return text.lower() != "localhost"
     try:
-        return "%" not in text and bool(ipaddress.ip_address(text))
+        return "%" not in text and not ipaddress.ip_address(text).is_loopback
     except ValueError:
-        return False
+        return bool(_HOST.fullmatch(text)) and text.lower() != "localhost"

@@ -80,9 +80,8 @@ def get_condition(obj: Mapping[str, Any], kind: str) -> Object:
 
 def find_edge_framework(node: Mapping[str, Any]) -> str:
     """Return the name of the edge framework that manages the node; empty for none."""
-    taints = [str(taint.get("key")) for taint in (node.get("spec") or {}).get("taints") or []]
     information = (node.get("status") or {}).get("nodeInfo") or {}
-    return find_framework(get_labels(node), taints, str(information.get("kubeletVersion") or ""))
+    return find_framework(get_labels(node), str(information.get("kubeletVersion") or ""))
 
 
 def is_judged(node: Mapping[str, Any]) -> bool:

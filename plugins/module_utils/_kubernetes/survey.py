@@ -120,9 +120,9 @@ def _find_owners(cluster: Cluster, vendor: Vendor) -> Iterator[str]:
         is_namespaced = bool((found.get("metadata") or {}).get("namespace"))
         yield f"{vendor.operator} ({found['kind']} {get_full_name(found) if is_namespaced else get_name(found)})"
     for found in _list_known(cluster, *DEVICE_CLASSES):
-        resource = str((found.get("spec") or {}).get("extendedResourceName") or "")
-        if vendor_of(resource) is vendor:
-            yield f"the DeviceClass {get_name(found)} (dynamic resource allocation of {resource})"
+        name, resource = get_name(found), str((found.get("spec") or {}).get("extendedResourceName") or "")
+        if vendor_of(resource) is vendor or name == vendor.dra_driver or name.startswith(f"{vendor.dra_driver}-"):
+            yield f"the DeviceClass {name} (dynamic resource allocation{f' of {resource}' if resource else ''})"
 
 
 def _list_known(cluster: Cluster, api_version: str, kind: str) -> list[Object]:

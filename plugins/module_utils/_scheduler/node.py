@@ -59,7 +59,12 @@ def read(path: str | None, more: t.Sequence[str], state_dir: str) -> dict[str, t
 
 
 def find_own() -> OwnScheduler | None:
-    """Return the kube-scheduler that this node's distribution starts itself, None if it is a static pod."""
+    """Return the kube-scheduler that this node's distribution starts itself, None if it is a static pod.
+
+    Where kubeadm's kubelet is, the marker of another distribution is a leftover of it.
+    """
+    if os.path.exists(DEFAULT.kubelet_flags):
+        return None
     return named(detect(os.path.exists)).own_scheduler
 
 

@@ -62,7 +62,7 @@ def test_archives_of_the_same_files_are_equal_and_their_sums_are_right() -> None
     ("text", "absolute"),
     [
         ("[a](docs/a.md)", "[a](https://r/blob/v1/docs/a.md)"),
-        ("![p](./p.svg) [b](B.md#c)", "![p](https://r/blob/v1/p.svg) [b](https://r/blob/v1/B.md#c)"),
+        ("![p](./p.svg) [b](B.md#c)", "![p](https://r/blob/v1/p.svg?raw=true) [b](https://r/blob/v1/B.md#c)"),
         ("[w](https://x.org) [h](#here) [m](mailto:a@b)", "[w](https://x.org) [h](#here) [m](mailto:a@b)"),
     ],
 )

@@ -133,6 +133,7 @@ ENTERED_ROLE, ROLE, LEFT_ROLE = (
 CHANGE = [
     ("gpu_sharing", "main"),
     (ENTERED_ROLE, "preflight"),
+    ("k8s_device_plugin", "check"),
     ("kube_scheduler_extender", "preflight"),
     ("kube_scheduler_extender", "restore"),
     ("gpu_node_maintenance", "begin"),

@@ -27,16 +27,16 @@ Device = Mapping[str, Any]
 FACTS: Mapping[str, Callable[[Device], str]] = {
     "product": lambda device: format_product(name_device(device)),
     "memory": lambda device: _show(int(device.get("memory_bytes") or 0) // MIB),
-    "device-id": lambda device: str(device.get("device_id") or ""),
-    "driver": lambda device: str(device.get("driver") or ""),
+    "device-id": lambda device: format_product(str(device.get("device_id") or "")),
+    "driver": lambda device: format_product(str(device.get("driver") or "")),
     "family": lambda device: format_product(str(device.get("family") or "")),
     "gfx": lambda device: format_product(str(device.get("gfx") or "")),
     "compute-units": lambda device: _show(device.get("compute_units")),
-    "partition-style": lambda device: str(device.get("partition_style") or ""),
+    "partition-style": lambda device: format_product(str(device.get("partition_style") or "")),
 }
 AMD_FACTS: Mapping[str, Callable[[Device], str]] = {
     "cu-count": lambda device: _show(device.get("compute_units")),
-    "device-id": lambda device: str(device.get("device_id") or ""),
+    "device-id": lambda device: format_product(str(device.get("device_id") or "")),
     "family": lambda device: format_product(str(device.get("family") or "")),
     "product-name": lambda device: format_product(str(device.get("model") or "")).replace("-", "_"),
     "simd-count": lambda device: _show(device.get("simd_count")),

@@ -35,13 +35,13 @@ ROOT = Path(__file__).resolve().parents[4]
         ({"labels": {"openyurt.io/is-edge-worker": "false", "apps.openyurt.io/nodepool": "cloud"}}, ""),
         ({"server": "http://127.0.0.1:10261"}, "openyurt"),
         ({"server": "https://127.0.0.1:10268"}, "openyurt"),
-        ({"labels": {"node-role.kubernetes.io/edge": ""}}, "kubeedge"),
-        ({"taints": ["node-role.kubernetes.io/edge"]}, "kubeedge"),
+        # Ingress nodes of other clusters have it, too.
+        ({"labels": {"node-role.kubernetes.io/edge": ""}, "kubelet_version": "v1.34.4"}, ""),
         ({"kubelet_version": "v1.32.10-kubeedge-v1.23.1"}, "kubeedge"),
         # A framework's own label says more than the role of the node.
         ({"labels": {"node-role.kubernetes.io/edge": "", "superedge.io/node-edge": "enable"}}, "superedge"),
         (
-            {"labels": {"nvidia.com/gpu.present": "true"}, "taints": ["nvidia.com/gpu"], "kubelet_version": "v1.34.4"},
+            {"labels": {"nvidia.com/gpu.present": "true"}, "kubelet_version": "v1.34.4"},
             "",
         ),
         # The load balancer of k3s, and API servers whose address only looks like a port.

@@ -78,7 +78,9 @@ def test_own_containerd_has_what_its_way_needs(row: Distribution) -> None:
 @pytest.mark.parametrize(
     ("name", "paths", "service", "program"),
     [
-        ("k3s", {"/var/lib/rancher/k3s/server"}, "k3s", "/var/lib/rancher/k3s/data/b/bin/containerd"),
+        ("k3s", {"/var/lib/rancher/k3s/server/tls"}, "k3s", "/var/lib/rancher/k3s/data/b/bin/containerd"),
+        # Early releases have made this folder on agents, too.
+        ("k3s", {"/var/lib/rancher/k3s/server"}, "k3s-agent", "/var/lib/rancher/k3s/data/b/bin/containerd"),
         ("k3s", set(), "k3s-agent", "/var/lib/rancher/k3s/data/b/bin/containerd"),
         ("rke2", set(), "rke2-agent", None),
         ("k0s", {"/etc/systemd/system/k0sworker.service"}, "k0sworker", "/var/lib/k0s/bin/containerd"),

@@ -177,7 +177,8 @@ def add_pci(root: Path, address: str, vendor: str, device_class: str = "0x030000
 @pytest.mark.parametrize(
     ("others", "vendors"),
     [
-        ([], ["intel"]),
+        # As on a host whose only card is gone.
+        ([], ["nvidia"]),
         ([("0000:41:00.0", "0x10de", "0x030200", "nvidia")], ["nvidia"]),
         ([("0000:41:00.0", "0x1002", "0x120000", "")], ["amd"]),
         (
@@ -185,10 +186,12 @@ def add_pci(root: Path, address: str, vendor: str, device_class: str = "0x030000
             ["amd", "nvidia"],
         ),
         # The GPU of a virtual machine.
-        ([("0000:41:00.0", "0x1002", "0x120000", "vfio-pci")], ["intel"]),
+        ([("0000:41:00.0", "0x1002", "0x120000", "vfio-pci")], ["nvidia"]),
+        # The display of a board, whose module is not loaded.
+        ([("0000:41:00.0", "0x10de", "0x030200", "nvidia"), ("0000:0d:00.0", "0x1002", "0x030000", "")], ["nvidia"]),
     ],
 )
-def test_gpu_in_the_processor_counts_only_without_another(
+def test_gpu_in_the_processor_and_a_display_without_a_driver_do_not_count(
     tmp_path: Path, others: list[tuple[str, str, str, str]], vendors: list[str]
 ) -> None:
     add_pci(tmp_path, "0000:00:02.0", "0x8086")

@@ -25,7 +25,8 @@ OWN = ("role", "labelling_role", "tolerations", "counted", "measure", "daemon_se
 #: Files that may name one: its role, and the report on memory allocated by gpushare.
 NAMING = re.compile(
     r"plugins/(module_utils/(_sharing/catalogue|_gpushare/)|(filter|modules)/gpushare_|modules/gpu_cost|(action|modules)/show_report)"
-    r"|roles/(gpushare_report|gpu_cost)/|playbooks/show_gpu_allocation"
+    # Surveys are generated from the argument specs.
+    r"|roles/(gpushare_report|gpu_cost)/|roles/awx_objects/vars/controller|playbooks/show_gpu_allocation"
 )
 ENTRY_POINTS = {"preflight", "cluster_present", "node_absent", "node_present", "cluster_absent", "verify"}
 
