@@ -31,6 +31,16 @@ options:
     description: The kernel log.
     type: path
     default: /dev/kmsg
+  vendors:
+    description: The vendors of the GPUs that the host offers. When left out, those that are found.
+    type: list
+    elements: str
+    choices: [amd, intel, nvidia]
+  naming:
+    description: How AMD's device plugin names partitions.
+    type: str
+    choices: [single, mixed]
+    default: single
 extends_documentation_fragment:
   - gpu.kubernetes.attributes
   - gpu.kubernetes.attributes.info
@@ -64,6 +74,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.gather impo
 from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.sources import Options
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect, driver
+from ansible_collections.gpu.kubernetes.plugins.module_utils._vendors import BY_NAME
 
 MAX_SECONDS = 3600
 ARGUMENTS = {
@@ -71,6 +82,8 @@ ARGUMENTS = {
     "library": {"type": "path"},
     "pci_path": {"type": "path", "default": collect.DEFAULT_PCI_PATH},
     "kernel_log": {"type": "path", "default": driver.KMSG},
+    "vendors": {"type": "list", "elements": "str", "choices": sorted(BY_NAME)},
+    "naming": {"type": "str", "choices": ["single", "mixed"], "default": "single"},
 }
 
 
@@ -83,7 +96,8 @@ def main() -> None:
             msg=f"timeout is {params['timeout']:g} seconds; give gpu_doctor_timeout more than 0 and at most {MAX_SECONDS}."
         )
     sources = collect.Options(library=params["library"], pci_path=params["pci_path"], kernel_log=params["kernel_log"])
-    module.exit_json(changed=False, observation=gather(Options(timeout=params["timeout"], nvml=sources)))
+    options = Options(timeout=params["timeout"], nvml=sources, vendors=params["vendors"], naming=params["naming"])
+    module.exit_json(changed=False, observation=gather(options))
 
 
 if __name__ == "__main__":

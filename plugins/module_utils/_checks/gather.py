@@ -317,7 +317,7 @@ def read_container_cli(options: Options) -> dict[str, Any] | None:
 
 def read_other_vendors(options: Options) -> dict[str, Any]:
     """The GPUs of other vendors with their drivers, the vendors that the host serves, and the limit of inotify instances."""
-    facts = other_devices.read(options.root)
+    facts = other_devices.read(options.root, naming=options.naming, vendors=options.vendors)
     kept = ("vendor", "pci_address", "driver", "numa_node", "render", "partitions", "partition_style")
     return {
         "vendors": facts["vendors"],
