@@ -10,6 +10,8 @@ import json
 import shutil
 import subprocess
 import tarfile
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -119,11 +121,19 @@ def test_checksums_are_those_of_all_files(tmp_path: Path) -> None:
     ).returncode
 
 
-def test_signature_is_that_of_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A keyring. The path of its agent's socket has to be short."""
     if shutil.which("gpg") is None:
         pytest.skip("gpg is missing")
-    (tmp_path / "keys").mkdir(mode=0o700)
-    monkeypatch.setenv("GNUPGHOME", str(tmp_path / "keys"))
+    with tempfile.TemporaryDirectory(prefix="gpg-", dir="/tmp") as folder:
+        monkeypatch.setenv("GNUPGHOME", folder)
+        yield
+        subprocess.run(["gpgconf", "--kill", "all"], check=False)
+
+
+@pytest.mark.usefixtures("keys")
+def test_signature_is_that_of_the_key(tmp_path: Path) -> None:
     options = ["--batch", "--passphrase", "", "--quick-generate-key", "test@example.org", "ed25519", "sign", "1d"]
     subprocess.run(["gpg", *options], check=True, capture_output=True)
     path = tmp_path / "MANIFEST.json"
@@ -132,7 +142,6 @@ def test_signature_is_that_of_the_key(tmp_path: Path, monkeypatch: pytest.Monkey
     subprocess.run(["gpg", "--verify", str(signature), str(path)], check=True, capture_output=True)
     path.write_text("[]")
     assert subprocess.run(["gpg", "--verify", str(signature), str(path)], check=False, capture_output=True).returncode
-    subprocess.run(["gpgconf", "--kill", "all"], check=False)
 
 
 def test_importer_reports_errors_and_plugins_without_documentation() -> None:

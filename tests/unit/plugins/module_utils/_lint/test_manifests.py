@@ -6,12 +6,9 @@
 from __future__ import annotations
 
 import json
-import socket
 from xml.etree import ElementTree
 
 import pytest
-from fakes import small_cluster
-from fakes.loopback_api import serve_in_thread, write_kubeconfig
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -135,28 +132,6 @@ def test_command_reads_the_cluster_from_a_file(capsys, tmp_path):
         status,
         "GPU014 Pod/train asks for 2 of nvidia.com/gpu, and no node that it selects has more than 1" in text,
     ) == (1, True)
-
-
-def test_command_reads_a_live_cluster(capsys, tmp_path):
-    node = {"kind": "Node", "metadata": {"name": "a"}, "status": {"allocatable": {"nvidia.com/gpu": "1"}}}
-    container = {"name": "main", "image": "busybox", "resources": {"limits": {"nvidia.com/gpu": "2"}}}
-    pod = {"kind": "Pod", "metadata": {"name": "train", "namespace": "team"}, "spec": {"containers": [container]}}
-    path = tmp_path / "pod.yaml"
-    path.write_text(BAD.replace("500m", "3"))
-    with serve_in_thread(small_cluster.SmallCluster(node, pod)) as server:
-        kubeconfig = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
-        status, text, _errors = run(capsys, "--live", "--kubeconfig", kubeconfig)
-        assert (status, f"{server.url}:1: error GPU014 Pod/team/train asks for 2" in text) == (1, True)
-        status, text, _errors = run(capsys, path, "--kubeconfig", kubeconfig)
-        assert (status, "asks for 3" in text, "asks for 2" in text) == (1, True, False)
-
-
-def test_command_exits_with_3_for_a_cluster_that_does_not_answer(capsys, tmp_path):
-    with socket.socket() as closed:  # bound and not listening: connections are refused
-        closed.bind(("127.0.0.1", 0))
-        kubeconfig = write_kubeconfig(f"http://127.0.0.1:{closed.getsockname()[1]}", tmp_path / "kubeconfig")
-        status, text, errors = run(capsys, "--live", "--kubeconfig", kubeconfig)
-    assert (status, text, "cannot be reached" in errors) == (3, "", True)
 
 
 def test_command_without_path_and_cluster_is_refused(capsys):

@@ -9,9 +9,12 @@ import json
 import os
 from pathlib import Path
 
-import jsonschema
 import pytest
 import yaml
+
+pytest.importorskip("jsonschema")
+
+import jsonschema
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.catalogue import RULES
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.lint import lint
