@@ -127,7 +127,7 @@ def rmmod(*words: str) -> None:
     if name == "nvidia":
         shutil.rmtree(DRIVER)
         for device in Path("/dev").glob("nvidia*"):
-            device.unlink()
+            shutil.rmtree(device) if device.is_dir() else device.unlink()
 
 
 def modinfo(_option: str, field: str, name: str) -> None:
