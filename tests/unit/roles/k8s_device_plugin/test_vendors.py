@@ -86,6 +86,7 @@ def find_names(server):
     return [item["metadata"]["name"] for item in server.all("DaemonSet")]
 
 
+@pytest.mark.thorough  # the scenario vendors does the same on a cluster
 def test_plugins_of_a_mixed_node_are_deployed_verified_and_removed(deploy, tmp_path):
     cluster = make_cluster()
     cluster.react = run_plugins
