@@ -20,7 +20,7 @@ MAX_LINES, MAX_FILES, MAX_PROCESSES, MAX_PODS = 5, 20, 20, 1000
 class Options(NamedTuple):
     """``timeout`` is in seconds and limits each part. Paths other than the defaults are for tests.
 
-    ``vendors`` are those of the GPUs that the host offers, None for those that are found; ``naming`` is how AMD's device plugin names partitions.
+    ``vendors`` are those of the GPUs that the host offers, None for those that are found; ``naming`` is how a device plugin names partitions.
     """
 
     timeout: float = 30.0
