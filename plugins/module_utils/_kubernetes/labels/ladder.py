@@ -53,7 +53,7 @@ def read_published(node: Object) -> frozenset[str]:
 def find_publishers(
     labels: Iterable[str], unmanaged: Collection[str], published: Collection[str], rules: Iterable[YieldRule]
 ) -> dict[str, str]:
-    """Return the tool that publishes each of *labels*; a label that nobody else publishes is left out.
+    """Return the tool that publishes each of *labels*; a label that no other tool publishes is left out.
 
     *unmanaged* are the names of the node's labels that are not managed, *published* those that NFD has recorded.
     """
