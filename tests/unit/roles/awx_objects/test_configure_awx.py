@@ -85,10 +85,10 @@ def test_second_run_changes_nothing_and_undo_leaves_what_was_there(awx, configur
     assert list_workflow(awx) == {
         "check": ("GPU: upgrade driver", "check", "", ["approve-first"], []),
         "approve-first": ("GPU: upgrade the first node", "", "", ["first"], []),
-        "first": ("GPU: upgrade driver", "run", "gpu_nodes[0]", ["verify-first"], ["report"]),
-        "verify-first": ("GPU: verify", "", "gpu_nodes[0]", ["approve-others"], ["report"]),
+        "first": ("GPU: upgrade driver", "run", "gpu_nodes[0]", ["verify-first"], []),
+        "verify-first": ("GPU: verify", "", "gpu_nodes[0]", ["approve-others"], []),
         "approve-others": ("GPU: upgrade the other nodes", "", "", ["others"], []),
-        "others": ("GPU: upgrade driver", "run", "", ["report"], ["report"]),
+        "others": ("GPU: upgrade driver", "run", "", ["report"], []),
         "report": ("GPU: verify", "", "", [], []),
     }
 
