@@ -43,8 +43,6 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.admission import build_policies, read_accounts
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -53,6 +51,11 @@ def admission_policies(
     accounts: Sequence[Mapping[str, Any]], namespace: str, labels: Mapping[str, str] | None = None
 ) -> list[dict[str, Any]]:
     """Return the objects; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.admission import (
+        build_policies,
+        read_accounts,
+    )
+
     try:
         return build_policies(read_accounts(accounts), namespace, labels or {})
     except TypeError as error:

@@ -71,14 +71,14 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.apt import find_repositories
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 def apt_places(targets: str, files: dict[str, str], origin: str, suites: list[str]) -> list[dict[str, Any]]:
     """Return the repositories of the distribution with the options of their entries."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.apt import find_repositories
+
     try:
         return find_repositories(targets, files, origin, suites)
     except (KeyError, IndexError, TypeError, AttributeError) as error:

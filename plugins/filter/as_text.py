@@ -45,14 +45,14 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._text import NotTextError, read_text
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 def as_text(value: Any, name: str, decimal: bool = False) -> str:
     """Return the text; a value that has lost it raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._text import NotTextError, read_text
+
     try:
         return read_text(value, name, decimal)
     except NotTextError as error:

@@ -139,15 +139,15 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.check import check_compatibility
-from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.versions import CompatibilityError
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
 def compatibility(situation: Mapping[str, Any], tables: Mapping[str, Any], today: str = "") -> dict[str, Any]:
     """Return the findings on a host, and the drivers for its GPUs."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.check import check_compatibility
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility.versions import CompatibilityError
+
     if not isinstance(situation, dict) or not isinstance(tables, dict):
         raise AnsibleFilterError("compatibility needs the host and the tables as dictionaries; see its documentation.")
     try:

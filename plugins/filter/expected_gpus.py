@@ -55,12 +55,6 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import (
-    GPU_RESOURCE,
-    GpuFactsError,
-    count_units,
-)
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -68,16 +62,22 @@ if TYPE_CHECKING:
 def expected_gpus_filter(
     facts: Mapping[str, Any],
     config: Mapping[str, Any] | None = None,
-    resource: str = GPU_RESOURCE,
+    resource: str = "",
     unit: str = "GiB",
 ) -> int:
     """Return the number of units of the resource for a node's NVML facts."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import (
+        GPU_RESOURCE,
+        GpuFactsError,
+        count_units,
+    )
+
     if not isinstance(facts, dict):
         raise AnsibleFilterError(
             f"expected_gpus needs ansible_facts['nvml'], not {type(facts).__name__}; run nvml_facts."
         )
     try:
-        return count_units(facts, resource, config, unit)
+        return count_units(facts, resource or GPU_RESOURCE, config, unit)
     except GpuFactsError as error:
         raise AnsibleFilterError(f"The number of devices is unknown: {error}.") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -42,17 +42,17 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import (
-    GpuFactsError,
-    count_resources,
-)
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
 def expected_resources_filter(facts: Mapping[str, Any], config: Mapping[str, Any] | None = None) -> dict[str, int]:
     """Return the units by resource for a node's NVML facts."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import (
+        GpuFactsError,
+        count_resources,
+    )
+
     if not isinstance(facts, dict):
         raise AnsibleFilterError(
             f"expected_resources needs ansible_facts['nvml'], not {type(facts).__name__}; run nvml_facts."

@@ -39,14 +39,14 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._exporters.plan import plan_exporter
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
 def exporter_plan(params: Mapping[str, Any], host: Mapping[str, Any], cluster: Mapping[str, Any]) -> dict[str, Any]:
     """Return the plan; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._exporters.plan import plan_exporter
+
     try:
         return plan_exporter(params, host, cluster)
     except (AttributeError, KeyError, TypeError, ValueError) as error:

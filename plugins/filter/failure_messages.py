@@ -34,14 +34,14 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.redact import mask_text
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
 def failure_messages(results: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the messages; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._config.redact import mask_text
+
     try:
         given = [results] if isinstance(results, Mapping) else list(results)
         flat = [item for result in given for item in _list_items(result)]

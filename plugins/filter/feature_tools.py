@@ -50,13 +50,6 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.tools import (
-    find_conflicts,
-    find_stale_nodes,
-    find_tools,
-    list_leftovers,
-)
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -69,6 +62,13 @@ def feature_tools(
     devices: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the decisions; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.tools import (
+        find_conflicts,
+        find_stale_nodes,
+        find_tools,
+        list_leftovers,
+    )
+
     try:
         daemon_sets, nodes, config_maps = found
         keys = [key for each in config_maps for key in each.get("data") or {}]

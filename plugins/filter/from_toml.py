@@ -47,14 +47,14 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import TomlError, loads
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 def from_toml(text: Any, version: str = "1.0") -> dict[str, Any]:
     """Read a TOML text into plain data. Raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import TomlError, loads
+
     if not isinstance(text, str):
         raise AnsibleFilterError(
             f"gpu.kubernetes.from_toml reads a string and was given a value of type {type(text).__name__}; "

@@ -49,14 +49,14 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._cost.render import FORMATS, render_text
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
 def gpu_cost_render(report: Mapping[str, Any], format: str = "table") -> str:  # noqa: A002 - the option's name
     """Return the report as text; a shape that does not fit is named."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._cost.render import FORMATS, render_text
+
     if format not in FORMATS:
         raise AnsibleFilterError(f"gpu_cost_render has no format {format}; choose one of {', '.join(FORMATS)}.")
     try:

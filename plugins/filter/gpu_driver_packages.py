@@ -46,8 +46,6 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpus.driver_packages import plan_packages
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -56,6 +54,8 @@ def gpu_driver_packages(
     vendor: str, host: Mapping[str, str], release: str = "", devices: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Return the packages; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._gpus.driver_packages import plan_packages
+
     try:
         return plan_packages(vendor, host, release, devices)
     except (AttributeError, KeyError, TypeError) as error:

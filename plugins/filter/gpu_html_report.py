@@ -76,11 +76,6 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import SCHEMA
-from ansible_collections.gpu.kubernetes.plugins.module_utils._report.page import build_page
-from ansible_collections.gpu.kubernetes.plugins.module_utils._report.texts import LANGUAGES
-from ansible_collections.gpu.kubernetes.plugins.plugin_utils._html_report import render_html
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -96,6 +91,9 @@ def gpu_html_report(
     written: float = 0,
 ) -> str:
     """Return the page; input that cannot be read is named."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._report.texts import LANGUAGES
+    from ansible_collections.gpu.kubernetes.plugins.plugin_utils._html_report import render_html
+
     if language not in LANGUAGES:
         raise AnsibleFilterError(f"gpu_html_report has no language {language}; choose one of {', '.join(LANGUAGES)}.")
     page = _build(
@@ -108,6 +106,8 @@ def gpu_html_report(
 
 
 def _build(**given: Any) -> dict[str, Any]:
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._report.page import build_page
+
     try:
         return build_page(**given)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -132,6 +132,8 @@ def _read(given: Any, what: str) -> dict[str, Any] | None:
 
 
 def _read_report(given: Any, what: str) -> dict[str, Any]:
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import SCHEMA
+
     read = _read(given, what) or {}
     if read.get("schema") != SCHEMA:
         raise AnsibleFilterError(

@@ -104,15 +104,6 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import (
-    LabelOptions,
-    build_gpu_labels,
-    choose_config,
-)
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.features import render_features
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.record import LabelError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plugin_config import Request
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -127,6 +118,13 @@ def gpu_labels_filter(
     vendor_prefix: bool = False,
 ) -> dict[str, Any]:
     """Return ``{"labels": ..., "warnings": ..., "features": ...}`` for the facts of a node's GPUs."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import (
+        LabelOptions,
+        build_gpu_labels,
+    )
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.features import render_features
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.record import LabelError
+
     if not isinstance(facts, dict):
         raise AnsibleFilterError(f"gpu_labels needs ansible_facts['nvml'], not {type(facts).__name__}; run nvml_facts.")
     try:
@@ -140,6 +138,9 @@ def gpu_labels_filter(
 
 
 def _choose_config(sharing: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.gpu_labels import choose_config
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plugin_config import Request
+
     request = Request(
         int(sharing.get("replicas") or 0), bool(sharing.get("rename")), str(sharing.get("mig_strategy") or "")
     )

@@ -48,23 +48,22 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.lint import lint
-from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.model import Context
-from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.walker import split_list
-
-KNOWN = [each.name for each in fields(Context)]
-
 
 def gpu_lint(objects: Any, context: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the result for objects."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.lint import lint
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.model import Context
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.walker import split_list
+
     given = [objects] if isinstance(objects, Mapping) else list(objects) if isinstance(objects, Iterable) else [objects]
     if not all(isinstance(each, Mapping) for each in given):
         raise AnsibleFilterError(
             "gpu_lint needs a list of Kubernetes objects as dictionaries; read a text with from_yaml_all."
         )
-    unknown = sorted(set(context or {}).difference(KNOWN))
+    known = [each.name for each in fields(Context)]
+    unknown = sorted(set(context or {}).difference(known))
     if unknown:
-        raise AnsibleFilterError(f"gpu_lint does not know {unknown[0]} of its context; use {', '.join(KNOWN)}.")
+        raise AnsibleFilterError(f"gpu_lint does not know {unknown[0]} of its context; use {', '.join(known)}.")
     documents = [document for each in given for document in split_list(each, "-", {})]
     return lint(documents, Context(**(context or {}))).as_dict()
 

@@ -65,14 +65,14 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.selectors import list_selectors
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 
 def gpu_node_selectors(nodes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows; anything else than a list of nodes raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.selectors import list_selectors
+
     try:
         return list_selectors(nodes)
     except (AttributeError, KeyError, TypeError) as error:

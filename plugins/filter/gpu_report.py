@@ -70,11 +70,10 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import Report, build_report
-from ansible_collections.gpu.kubernetes.plugins.module_utils._report.checks import choose_runtime_class
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import Report
 
 
 def gpu_report(
@@ -84,6 +83,9 @@ def gpu_report(
     earlier: Any = "",
 ) -> Report:
     """Build the report; a shape that does not fit is named."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import build_report
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._report.checks import choose_runtime_class
+
     try:
         classes = cluster.get("runtime_classes") or {}
         chosen = choose_runtime_class(classes.get("needed") or (), classes.get("found") or ())

@@ -59,8 +59,6 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.render import FORMATS, render_text
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -72,6 +70,8 @@ def gpushare_render(
     bars: bool = False,
 ) -> str:
     """Return the allocation as text; a shape that does not fit is named."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.render import FORMATS, render_text
+
     if format not in FORMATS:
         raise AnsibleFilterError(f"gpushare_render has no format {format}; choose one of {', '.join(FORMATS)}.")
     try:

@@ -33,8 +33,6 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._image import split_tag
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -43,6 +41,8 @@ DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 def image_reference(parts: Sequence[str]) -> str:
     """Return the name; a missing part or a malformed digest raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._image import split_tag
+
     words = [] if isinstance(parts, str) else [str(part).strip("/ ") for part in parts]
     if len(words) != 3 or not all(words):
         raise AnsibleFilterError(

@@ -37,14 +37,14 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.openpgp import find_key_problem
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
 def key_problem(content: str, expected: Sequence[str]) -> str:
     """Return the clause; content that is not base64 raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.openpgp import find_key_problem
+
     try:
         return find_key_problem(base64.b64decode(content, validate=True), expected)
     except (TypeError, ValueError) as error:

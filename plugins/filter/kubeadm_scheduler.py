@@ -56,14 +56,14 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.controller import to_plain
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.manifest import with_config, without_config
-from ansible_collections.gpu.kubernetes.plugins.plugin_utils import _yaml
-
 
 def kubeadm_scheduler(text: str, config_path: str = "", state: str = "present") -> str:
     """Return the ClusterConfiguration with the configuration of kube-scheduler, or without."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._config.controller import to_plain
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.manifest import with_config, without_config
+    from ansible_collections.gpu.kubernetes.plugins.plugin_utils import _yaml
+
     if _yaml.MISSING_LIBRARY is not None:
         raise AnsibleFilterError(
             f"kubeadm_scheduler needs ruamel.yaml where Ansible runs ({_yaml.MISSING_LIBRARY}): install it there."

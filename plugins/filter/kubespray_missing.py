@@ -52,14 +52,14 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions.inventory import find_missing
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 def kubespray_missing(needed: Mapping[str, Any], inventory: Mapping[str, Any]) -> list[str]:
     """Return the sentences; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions.inventory import find_missing
+
     if not isinstance(needed, Mapping) or not isinstance(inventory, Mapping):
         raise AnsibleFilterError("kubespray_missing needs two dictionaries of variables; see its documentation.")
     try:

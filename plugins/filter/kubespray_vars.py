@@ -54,17 +54,17 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions.inventory import (
-    InventoryError,
-    build_variables,
-)
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 def kubespray_vars(managed: Mapping[str, Any]) -> dict[str, Any]:
     """Return the variables; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions.inventory import (
+        InventoryError,
+        build_variables,
+    )
+
     if not isinstance(managed, Mapping):
         raise AnsibleFilterError(
             "kubespray_vars needs a dictionary of variables, such as hostvars[inventory_hostname]."

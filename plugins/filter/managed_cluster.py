@@ -53,8 +53,6 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions.managed import describe_cluster
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -66,6 +64,8 @@ def managed_cluster(
     resource: str = "nvidia.com/gpu",
 ) -> dict[str, Any]:
     """Return the description; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions.managed import describe_cluster
+
     try:
         return describe_cluster(nodes, services, daemon_sets, resource)
     except (AttributeError, KeyError, TypeError) as error:

@@ -41,14 +41,14 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions.managed import add_test
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
 def managed_cluster_result(cluster: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
     """Return the description; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions.managed import add_test
+
     try:
         return add_test(cluster, test)
     except (AttributeError, KeyError, TypeError) as error:

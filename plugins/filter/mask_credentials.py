@@ -33,14 +33,14 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.redact import mask_text
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
 def mask_credentials(lines: Iterable[str]) -> list[str]:
     """Return the lines; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._config.redact import mask_text
+
     try:
         return [mask_text(line) for line in lines]
     except (AttributeError, TypeError) as error:

@@ -36,14 +36,14 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._image import may_be_image as may_be
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
 def may_be_image(parts: Sequence[str], published: str) -> bool:
     """Return whether it may be; anything else than two parts raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._image import may_be_image as may_be
+
     if isinstance(parts, str) or len(parts) != 2:
         raise AnsibleFilterError(f"may_be_image cannot read {parts!r}; see its documentation.")
     repository, tag = map(str, parts)

@@ -34,10 +34,15 @@ _value:
 
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._mig.facts import differs
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+
+def mig_differs(facts: Mapping[str, Any], layout: Any) -> bool:
+    """Return whether the GPUs have other MIG devices than the layout."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._mig.facts import differs
+
+    return differs(facts, layout)
 
 
 class FilterModule:
@@ -45,4 +50,4 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filter by name."""
-        return {"mig_differs": differs}
+        return {"mig_differs": mig_differs}

@@ -34,14 +34,14 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.network import build_peers
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
 def network_peers(nodes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the peers; anything else than a list of nodes raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.network import build_peers
+
     try:
         return build_peers(nodes)
     except (AttributeError, TypeError) as error:

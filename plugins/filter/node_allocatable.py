@@ -70,19 +70,19 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import allocatable
-
 
 def node_allocatable(
     node: Mapping[str, Any],
     reserved: Mapping[str, Mapping[str, str]],
-    resources: Sequence[str] = allocatable.RESOURCES,
+    resources: Sequence[str] | None = None,
     pods: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return the expected allocatable resources of a node, and problems."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import allocatable
+
     if not isinstance(node, Mapping) or not isinstance(reserved, Mapping):
         raise AnsibleFilterError("node_allocatable needs a Node, and what kubelet_config returns as reserved.")
-    known = allocatable.parts(node, reserved, resources)
+    known = allocatable.parts(node, reserved, allocatable.RESOURCES if resources is None else resources)
     return {
         "expected": {part.resource: part.format(part.expected) for part in known},
         "excess": allocatable.find_excess(known),

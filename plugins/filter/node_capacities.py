@@ -48,8 +48,6 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.extender import find_capacities
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -58,6 +56,8 @@ def node_capacities(
     nodes: Iterable[Mapping[str, Any]], resources: Sequence[str], planned: Mapping[str, Sequence[int]] | None = None
 ) -> dict[str, list[int]]:
     """Return the capacities by node; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.extender import find_capacities
+
     try:
         return find_capacities(nodes, resources, planned)
     except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -35,15 +35,15 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import shorten
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import get_condition
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
 def node_condition(node: Mapping[str, Any], condition: str = "Ready") -> dict[str, Any]:
     """Return the condition, or an empty dictionary; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import shorten
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import get_condition
+
     try:
         found = get_condition(node, condition)
         return {**found, "message": shorten(found["message"])} if "message" in found else found

@@ -43,8 +43,6 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import MANAGER_LABEL
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -55,6 +53,8 @@ def object_states(
     known: Iterable[bool] | None = None,
 ) -> dict[str, list[Mapping[str, Any]]]:
     """Return the objects by state; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import MANAGER_LABEL
+
     states: dict[str, list[Mapping[str, Any]]] = {"missing": [], "managed": [], "unmanaged": [], "unsupported": []}
     try:
         kinds = [True] * len(desired) if known is None else known

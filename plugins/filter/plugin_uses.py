@@ -33,14 +33,14 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plugin_config import list_uses
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
 def plugin_uses(configs: Iterable[Any]) -> list[str]:
     """Return the uses; anything else than a list raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plugin_config import list_uses
+
     try:
         return list_uses(configs)
     except TypeError as error:

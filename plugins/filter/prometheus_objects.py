@@ -73,15 +73,6 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.controller import to_plain
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring.objects import (
-    build_objects,
-    build_scrape_config,
-    find_unselected,
-    name_pod_monitor,
-)
-
 
 def prometheus_objects(
     targets: Mapping[str, Any],
@@ -96,6 +87,15 @@ def prometheus_objects(
     existing: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return the objects; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._config.controller import to_plain
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring.objects import (
+        build_objects,
+        build_scrape_config,
+        find_unselected,
+        name_pod_monitor,
+    )
+
     try:
         plain = to_plain(
             [targets, labels or {}, alerts or {}, options or {}, pods or {}], "a variable of gpu_prometheus"

@@ -47,14 +47,14 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring.scrape import build_target
-
 
 def prometheus_target(
     target: Mapping[str, Any], host: str, node: str, expected: str = "", labels: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return the target; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring.scrape import build_target
+
     try:
         count = int(expected) if str(expected) else None
         return build_target(str(host), target, str(node), count, labels or {})

@@ -32,14 +32,14 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._refusals import find_refusals
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
 def refusals(subjects: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the sentences; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._refusals import find_refusals
+
     try:
         return find_refusals(subjects)
     except (AttributeError, KeyError, TypeError) as error:

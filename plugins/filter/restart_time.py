@@ -47,14 +47,14 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.extender import find_restart
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 
 def restart_time(found: Sequence[Sequence[Mapping[str, Any]]], days: int, now: str) -> str:
     """Return the value of the annotation; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.extender import find_restart
+
     try:
         return find_restart(found, int(days), now)
     except (AttributeError, KeyError, TypeError, ValueError) as error:

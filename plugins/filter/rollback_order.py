@@ -41,14 +41,14 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.rollout import order_rollback
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 
 def rollback_order(pending: Sequence[Mapping[str, Any]], leader: str, host: str) -> list[Mapping[str, Any]]:
     """Return the control planes; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.rollout import order_rollback
+
     try:
         return order_rollback(pending, leader, host)
     except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -51,8 +51,6 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.extender import merge_extenders
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -64,6 +62,8 @@ def scheduler_extenders(
     address: str = "",
 ) -> list[dict[str, Any]]:
     """Return the extenders; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.extender import merge_extenders
+
     try:
         extenders, leaves = plan["cluster"]["extenders"], plan["cluster"]["leaves"]
         planned = {name: dict(settings.get(name) or {}) for name in extenders}

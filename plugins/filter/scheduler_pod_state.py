@@ -42,8 +42,6 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.rollout import judge_pod
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -52,6 +50,8 @@ def scheduler_pod_state(
     pod: Mapping[str, Any], record: Mapping[str, Any], manifest: Mapping[str, Any], checksum: str | None = None
 ) -> dict[str, Any]:
     """Return the state; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.rollout import judge_pod
+
     try:
         return judge_pod(pod, record, manifest, checksum)
     except (AttributeError, KeyError, TypeError, ValueError) as error:

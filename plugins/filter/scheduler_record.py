@@ -49,8 +49,6 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.rollout import build_record
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -63,6 +61,8 @@ def scheduler_record(
     pod_hash: str,
 ) -> dict[str, Any]:
     """Return the record; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.rollout import build_record
+
     try:
         return build_record(stats, contents, checksums, record, pod_hash)
     except (AttributeError, KeyError, TypeError, ValueError) as error:

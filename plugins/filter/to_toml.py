@@ -42,14 +42,14 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import TomlError, dumps
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 def to_toml(data: Any) -> str:
     """Write plain data as TOML 1.0. Raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._toml import TomlError, dumps
+
     if not isinstance(data, Mapping):
         raise AnsibleFilterError(
             f"gpu.kubernetes.to_toml writes a mapping and was given a value of type {type(data).__name__}; "

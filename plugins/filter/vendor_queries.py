@@ -35,14 +35,14 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpus.devices import build_queries
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
 def vendor_queries(facts: Mapping[str, Any], namespace: str) -> list[dict[str, Any]]:
     """Return the queries; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._gpus.devices import build_queries
+
     try:
         return build_queries(facts, namespace)
     except (AttributeError, KeyError, TypeError) as error:

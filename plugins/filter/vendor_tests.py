@@ -39,14 +39,14 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpus.devices import build_tests
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
 def vendor_tests(facts: Mapping[str, Any], images: Mapping[str, str], registry: str) -> list[dict[str, Any]]:
     """Return the tests; input of another form raises AnsibleFilterError."""
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._gpus.devices import build_tests
+
     try:
         return build_tests(facts, images, registry)
     except (AttributeError, KeyError, TypeError) as error:

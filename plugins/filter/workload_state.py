@@ -38,10 +38,10 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import Object
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import Object
 
 
 #: Fields of the status that have to be equal and above 0.

@@ -5,7 +5,7 @@
 playbooks -> roles -> modules -> module_utils -> nothing. module_utils imports the standard library and itself; only the API client
 (``_kube_api``) imports Ansible and the kubernetes client, and only the linter's reader YAML; modules that run on the controller use them. A module
 that runs on a node imports the standard library, ``ansible.module_utils`` and module_utils. Other plugins use module_utils, too, and share in
-plugin_utils what needs a library of the controller. A role names no inventory group: it gets its hosts from the play. Tests of scenarios, and
+plugin_utils what needs a library of the controller. Filters import this collection in their functions. A role names no inventory group: it gets its hosts from the play. Tests of scenarios, and
 what they import from tests/, import no collection: Molecule runs them without one on their path.
 """
 
@@ -139,6 +139,14 @@ def problems_of_other_plugins() -> Iterator[str]:
         )
 
 
+def problems_of_filters() -> Iterator[str]:
+    """Imports of this collection at the top of a filter's file, which each process of Ansible pays that uses any filter."""
+    for path in sorted((ROOT / "plugins" / "filter").glob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if any(is_below(name, (COLLECTION,)) for name in read_node_imports(node, package_of(path))):
+                yield f"{path.relative_to(ROOT)}:{node.lineno}: imports this collection at its top; Ansible loads all filters to find one, import in the function"
+
+
 def problems_of_roles() -> Iterator[str]:
     """Roles that name an inventory group."""
     for path in sorted((ROOT / "roles").rglob("*.y*ml")) + sorted((ROOT / "roles").rglob("*.j2")):
@@ -172,7 +180,7 @@ def problems_of_scenarios() -> Iterator[str]:
 def main() -> int:
     """Check all layers; prints the numbers."""
     found = [*problems_of_module_utils(), *problems_of_modules(), *problems_of_other_plugins()]
-    found += [*problems_of_roles(), *problems_of_scenarios()]
+    found += [*problems_of_filters(), *problems_of_roles(), *problems_of_scenarios()]
     counts = f"{len(module_utils())} files of module_utils, {len(plugin_names('modules'))} modules, {len(list_other_plugins())} other plugins"
     return finish("layers", found, f"{counts}, the roles, tests of scenarios")
 

@@ -73,6 +73,21 @@ def test_layers_report_forbidden_imports(file, allowed, on_controller, source, g
 
 
 @pytest.mark.parametrize(
+    ("source", "good"),
+    [
+        (f"from {PLUGINS}.module_utils._text import read_text\n", False),
+        ("from ..module_utils import _text\n", False),
+        (f"def f():\n    from {PLUGINS}.module_utils._text import read_text\n", True),
+        (f"if TYPE_CHECKING:\n    from {PLUGINS}.module_utils._text import Text\n", True),
+        ("from ansible.errors import AnsibleFilterError\n", True),
+    ],
+)
+def test_layers_report_a_filter_that_imports_the_collection_at_its_top(file, source, good):
+    file("filter/x.py", source)
+    assert (list(layers.problems_of_filters()) == []) is good
+
+
+@pytest.mark.parametrize(
     ("text", "named"),
     [
         ("when: inventory_hostname in groups['gpu_nodes']", True),
