@@ -106,7 +106,7 @@ def load_driver(fields: dict[str, list[str]]) -> None:
     values = {parameter.partition(":")[0]: "0" for parameter in fields["parm"]}
     options = (option.partition("=") for option in read_config_words("options", "nvidia"))
     values.update({key: value for key, _, value in options if key in values})
-    DRIVER.mkdir()
+    DRIVER.mkdir(exist_ok=True)  # the simulated NVML library may have written capabilities there
     (DRIVER / "version").write_text(f"NVRM version: NVIDIA UNIX {kind}  {fields['version'][0]}  fake\n")
     (DRIVER / "params").write_text("".join(f"{key[len('NVreg_') :]}: {value}\n" for key, value in values.items()))
     subprocess.run(["systemd-tmpfiles", "--create", "/etc/tmpfiles.d/nvidia.conf"], check=True)

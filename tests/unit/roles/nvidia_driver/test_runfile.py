@@ -107,6 +107,7 @@ def test_former_driver_is_loaded_again_if_a_failed_installer_kept_it(machine, ap
     assert sorted(machine.node.loaded()) == ([] if removed else before)
     assert machine.has_state("running") is not removed
     assert machine.read_actions()[-1] == f"{'stop' if removed else 'start'} {DAEMON}"
+    assert ("No driver is loaded until then." in output) is removed
 
 
 def test_check_mode_accepts_an_unknown_package_manager(machine, apply):
