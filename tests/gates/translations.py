@@ -3,7 +3,7 @@
 """Are the Chinese pages as new as the English ones? ``python -m gates.translations``, with ``--write PAGE ...`` after a comparison.
 
 A Chinese page has a comment line for each page that it was written against, with the beginning of that page's SHA-256:
-``.. Written against guide_sharing.rst at 0123456789ab``. Its code blocks and names are those of these pages.
+``.. Written against guide_sharing.rst at 0123456789ab``. Its lines of code and its names are those of these pages.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def digest_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
 
-def read_blocks(path: Path) -> list[str]:
-    """The code blocks of a page, without their common indentation."""
+def read_code(path: Path) -> list[str]:
+    """The lines of the code blocks of a page, without the indentation of a block."""
     found = BLOCKS[path.suffix].finditer(path.read_text(encoding="utf-8"))
-    return [dedent(match["code"]).strip("\n") for match in found]
+    return [line for match in found for line in dedent(match["code"]).splitlines() if line]
 
 
 def read_names(path: Path) -> list[str]:
@@ -62,10 +62,8 @@ def problems(page: Path) -> Iterator[str]:
         if mark["digest"] != digest_of(source):
             yield f"{page.name}: stale, because {source.name} has changed since; translate the change, then run `{WRITE} {page.name}`"
     where = " or ".join(source.name for source in sources)
-    blocks = {block for source in sources for block in read_blocks(source)}
-    yield from (
-        f"{page.name}: code block is not in {where}: {block}" for block in read_blocks(page) if block not in blocks
-    )
+    code = {line for source in sources for line in read_code(source)}
+    yield from (f"{page.name}: code is not in {where}: {line}" for line in read_code(page) if line not in code)
     text = " ".join(" ".join(source.read_text(encoding="utf-8").split()) for source in sources)
     yield from (
         f"{page.name}: {name} is not in {where}" for name in dict.fromkeys(read_names(page)) if name not in text

@@ -86,7 +86,7 @@ def test_changed_source_is_stale_until_its_page_is_named(pages, capsys):
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("a: {b: 1}", "a: {b: 2}", "code block is not in guide.rst: a: {b: 2}"),
+        ("a: {b: 1}", "a: {b: 2}", "code is not in guide.rst: a: {b: 2}"),
         ("``gpu_sharing_strategy``", "``gpu_sharing_way``", "gpu_sharing_way is not in guide.rst"),
         ("guide.rst", "guides.rst", "there is no guides.rst; correct the line `Written against`"),
         ("Written", "Made", "names no source; add the comment `Written against PAGE at 000000000000`"),
@@ -109,7 +109,7 @@ def test_readme_in_markdown_is_compared(tmp_path, capsys):
     assert translations.main(["--write", page.name], tmp_path) == 0
     replace(page, "$ make `x`", "$ make y")
     assert translations.main([], tmp_path) == 1
-    assert "README.zh-CN.md: code block is not in README.md: $ make y" in capsys.readouterr().err
+    assert "README.zh-CN.md: code is not in README.md: $ make y" in capsys.readouterr().err
 
 
 def test_two_sources_are_compared_separately(pages):
