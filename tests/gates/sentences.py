@@ -91,7 +91,8 @@ def read_sentences(text: str) -> Iterator[Sentence]:
 
 def compare(texts: dict[str, str], pending: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """Problems, and the long sentences that are tolerated, by the text of each guide."""
-    problems, tolerated = [], []
+    problems: list[str] = []
+    tolerated: list[str] = []
     for name, text in sorted(texts.items()):
         found = [each.describe(name) for each in read_sentences(text) if each.words > LIMIT]
         (tolerated if name in pending else problems).extend(found)
