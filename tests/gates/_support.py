@@ -38,7 +38,7 @@ HEAD = f"""..
 Versions and platforms
 ======================
 
-The tables that the code reads, as they are. :ref:`The guide on support <{DOCSITE}.guide_support>` says what is tested, expected and refused.
+The tables that the code reads, as they are. :ref:`The guide on support <{DOCSITE}.guide_support>` describes what is tested, expected and refused.
 The sources of the versions are in ``roles/gpu_preflight/vars/compatibility``; they were compared on {{day}} or later.
 
 .. contents::

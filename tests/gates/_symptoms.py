@@ -66,13 +66,13 @@ SYMPTOMS: tuple[Symptom, ...] = (
         ("pod.smoke", "pod.daemon_reload", "kernel.nodes", "hw.fabric"),
     ),
     Symptom(
-        "A node offers 0 GPUs",
+        "A node has 0 allocatable GPUs",
         "``nvidia-smi`` works on the host, and ``Allocatable`` of the node has no GPU.",
         (_NODE, _PLUGIN),
         ("pl.daemonset", "pl.log", "kl.socket", "kernel.other_files", "kernel.inotify", "kernel.partitions"),
     ),
     Symptom(
-        "A node offers fewer GPUs than it has",
+        "A node has too few allocatable GPUs",
         "``Allocatable`` has some of the GPUs. One is broken or unhealthy, or the device plugin counts in another way.",
         (_NODE, "# nvidia-smi --list-gpus"),
         ("pl.count", "kl.unhealthy", "lib.serves"),
@@ -91,7 +91,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
     ),
     Symptom(
         "The driver is not loaded",
-        "``nvidia-smi`` is missing, or says that it cannot communicate with the driver.",
+        "``nvidia-smi`` is missing, or reports that it cannot communicate with the driver.",
         ("# nvidia-smi", "# modprobe nvidia", _LOG),
         (
             "kernel.module_built",
@@ -110,7 +110,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
     ),
     Symptom(
         "The driver finds no GPU",
-        "``nvidia-smi`` says ``No devices were found``, or ``lspci`` does not show the GPU.",
+        "``nvidia-smi`` reports ``No devices were found``, or ``lspci`` does not show the GPU.",
         ("# lspci -nn -d 10de:", _LOG),
         ("hw.pci_count", "kernel.flavour", "kernel.legacy", "kernel.probe_failed", "hw.bar"),
     ),
@@ -176,7 +176,7 @@ A run that stops before any change has found a reason, and names the host, the c
 A run that stops later rolls back the step in which it failed; repeat it after the correction, and it resumes.
 :ref:`The guide on inventories <{DOCSITE}.guide_inventory>` explains tags, check mode and the report.
 
-* ``ansible-playbook`` ends with the status 2 if a GPU is lost or a node does not offer its GPUs. The report names them.
+* ``ansible-playbook`` ends with the status 2 if a GPU is lost or GPUs of a node are not allocatable. The report names them.
 * A run that meets the lease of another run names it, and the time at which it expires.
 """
 
