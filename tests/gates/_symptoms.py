@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +23,8 @@ class Symptom(NamedTuple):
     checks: tuple[str, ...]
 
 
+#: A remedy names a playbook like this.
+PLAYBOOK = re.compile(r"(?<=the playbook )(\w+)")
 _EVENTS = "$ kubectl describe pod POD"
 _SHOW = "$ ansible-playbook gpu.kubernetes.show_gpu_allocation -i inventory.yml"
 _NODE = "$ kubectl describe node NODE"
@@ -198,7 +201,8 @@ def _render_checks(checks: Iterable[Any]) -> Iterator[str]:
     for check in checks:
         yield f"    * - {', '.join(f'``{words}``' for words in check.words)}"
         yield f"      - {check.cause}"
-        yield f"      - {check.remedy}"
+        remedy = PLAYBOOK.sub(r"``\1``", check.remedy)
+        yield f"      - {remedy}"
         yield f"      - :ref:`{check.id} <{DOCSITE}.{check.anchor}>`"
     yield ""
 

@@ -57,8 +57,15 @@ def test_find_misplaced_of_a_check_under_two_symptoms_names_it(monkeypatch: pyte
 def test_troubleshooting_has_words_cause_and_remedy_of_each_check() -> None:
     text = _symptoms.render(CHECKS)
     for check in CHECKS:
-        assert f"- {check.cause}\n      - {check.remedy}\n      - :ref:`{check.id} " in text
+        assert f"- {check.cause}\n      - {check.remedy}\n      - :ref:{check.id} " in text.replace("`", "")
         assert all(f"``{words}``" in text for words in check.words)
+    assert "run the playbook ``label_gpu_nodes``, and check" in text
+
+
+def test_remedies_name_playbooks_that_exist() -> None:
+    named = {name for check in CHECKS for name in _symptoms.PLAYBOOK.findall(check.remedy)}
+    assert {"label_gpu_nodes", "show_gpu_allocation"} <= named
+    assert named <= {path.stem for path in (codes.ROOT / "playbooks").glob("*.yml")}
 
 
 def test_platforms_take_from_their_family_what_they_leave_out() -> None:
