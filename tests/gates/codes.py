@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Does docs/codes.md have all codes? ``python -m gates.codes``, with ``--write`` to write it.
+"""Are the pages those of the catalogues? ``python -m gates.codes``, with ``--write`` to write them: docs/codes.md, troubleshooting, and versions.
 
 The codes of problems, checks, rules and refusals are rows of the collection's catalogues; those of exit statuses are here.
 """
@@ -11,8 +11,10 @@ import importlib
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
+from . import _support, _symptoms
 from ._common import ROOT, finish
 
 PAGE = ROOT / "docs" / "codes.md"
@@ -122,14 +124,30 @@ def render() -> str:
     return HEAD + "\n" + "\n".join(render_table(*section) for section in sections)
 
 
+def render_pages() -> dict[Path, str]:
+    """The text of each page that is generated here, by its path."""
+    return {
+        PAGE: render(),
+        _symptoms.PAGE: _symptoms.render(load("_checks.registry").CHECKS),
+        _support.PAGE: _support.render(load),
+    }
+
+
 def main(arguments: list[str]) -> int:
-    """Compare the page with the catalogues, or write it."""
-    text = render()
+    """Compare the pages with the catalogues, or write them."""
+    pages = render_pages()
     if "--write" in arguments:
-        PAGE.write_text(text, encoding="utf-8")
-    same = PAGE.exists() and PAGE.read_text(encoding="utf-8") == text
-    found = [] if same else [f"{PAGE.relative_to(ROOT)} differs from the code: run `python -m gates.codes --write`"]
-    return finish("codes", found, f"{sum(line.startswith('| `') for line in text.splitlines())} codes")
+        for path, text in pages.items():
+            path.write_text(text, encoding="utf-8")
+    found = [
+        f"{path.relative_to(ROOT)} differs from the code: run `python -m gates.codes --write`"
+        for path, text in pages.items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
+    found += _symptoms.find_misplaced(check.id for check in load("_checks.registry").CHECKS)
+    return finish(
+        "codes", found, f"{sum(line.startswith('| `') for line in pages[PAGE].splitlines())} codes, {len(pages)} pages"
+    )
 
 
 if __name__ == "__main__":

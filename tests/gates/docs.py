@@ -3,7 +3,7 @@
 """Guides and reference as HTML: ``python -m gates.docs`` leaves them in build/docs/html.
 
 The reference is generated from the plugins and argument specs by antsibull-docs and never committed; the guides are in
-docs/docsite/rst. Warnings of Sphinx are errors, and so is a Chinese page whose source has changed.
+docs/docsite/rst. Warnings of Sphinx are errors, and so are long sentences of guides and Chinese pages whose source has changed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 
-from . import translations
+from . import sentences, translations
 from ._common import CACHE, FQCN, ROOT, collection_tree, write_empty_config
 
 WORK = ROOT / "build" / "docs"
@@ -39,8 +39,11 @@ def main() -> int:
     generate = ("--use-current", "--squash-hierarchy", "--fail-on-error", "--dest-dir", str(source), FQCN)
     succeeded &= tool("antsibull-docs", "collection", *generate, **collections)
     shutil.copy(ROOT / "docs" / "conf.py", source / "conf.py")
+    # Guides name a picture by its place in the repository, ../../images, from the copies in rst/docsite as well.
+    shutil.copytree(ROOT / "docs" / "images", WORK / "images")
     sphinx = ("--fail-on-warning", "--keep-going", "--quiet", "--jobs", "auto")
     succeeded = succeeded and tool(sys.executable, "-m", "sphinx", *sphinx, str(source), str(WORK / "html"))
+    succeeded &= sentences.main() == 0
     if succeeded:
         print(f"docs: {sum(1 for _ in (WORK / 'html').rglob('*.html'))} pages in {(WORK / 'html').relative_to(ROOT)}")
     return 0 if succeeded else 1

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The guide from the manual to the collection in both languages, and the example inventories: they name what exists."""
+"""The guides that lead here from manuals and other projects, the commands of all guides, and the example inventories: they name what exists."""
 
 from __future__ import annotations
 
@@ -13,9 +13,16 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring.alerts 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
 GUIDES = ("guide_from_manual", "guide_from_manual_zh")
+#: Guides from other projects, and the least number of their steps.
+OTHER_PROJECTS = {"guide_from_deepops": 15, "guide_from_gpu_operator": 20, "guide_from_kubespray": 14}
+PAGES = sorted((ROOT / "docs" / "docsite" / "rst").glob("guide_*.rst"))
+#: Tags of plays that are not those of site.
+MORE_TAGS = {"dashboards", "exporter", "prometheus"}
 EXAMPLES = sorted(path.name for path in ROOT.glob("inventory*.example.yml"))
 #: Variables of Ansible and of the playbooks, which no argument spec has.
 OTHERS = {"ansible_ssh_common_args", "gpu_nodes_max_unreachable"}
+#: The same in the second column of a guide.
+OF_PLAYBOOKS = {"container_runtime", "gpu_nodes_group", "nvidia_driver_upgrade_max_unavailable"}
 #: Groups of the inventory, and strategies, which the second column of the guide names too.
 WORDS = {"kube_control_plane"}
 
@@ -40,15 +47,33 @@ def names_of(cell):
     return re.findall(r"``([A-Za-z0-9_]+)``", cell)
 
 
-@pytest.mark.parametrize("guide", GUIDES)
-def test_second_column_names_options_playbooks_roles_and_alerts(guide):
-    known = list_options() | WORDS | {alert.name for alert in ALERTS}
+@pytest.mark.parametrize(("guide", "least"), [*((guide, 50) for guide in GUIDES), *OTHER_PROJECTS.items()])
+def test_second_column_names_options_playbooks_roles_and_alerts(guide, least):
+    known = list_options() | WORDS | OF_PLAYBOOKS | {alert.name for alert in ALERTS}
     known |= {path.stem for path in (ROOT / "playbooks").glob("*.yml")} | {
         path.name for path in (ROOT / "roles").iterdir()
     }
     rows = read_rows(guide)
-    assert len(rows) > 50
+    assert len(rows) >= least
+    assert {len(row) for row in rows} == {3}
     assert {name for row in rows for name in names_of(row[1])} - known == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_of_guides_name_playbooks_and_tags_that_exist(page):
+    text = page.read_text(encoding="utf-8").replace("\\\n", "")
+    commands = re.findall(r"ansible-playbook (gpu\.kubernetes\.\w+.*)", text)
+    tags = yaml.safe_load((ROOT / "playbooks" / "vars" / "hosts.yml").read_text(encoding="utf-8"))["__gpu_tags"]
+    for command in commands:
+        assert (ROOT / "playbooks" / f"{command.split()[0].split('.')[2]}.yml").is_file()
+        named = {tag for found in re.findall(r"--(?:skip-)?tags[ =](\S+)", command) for tag in found.split(",")}
+        assert named <= {*tags, *MORE_TAGS}
+
+
+def test_pages_are_all_in_the_table_of_contents():
+    contents = yaml.safe_load((ROOT / "docs" / "docsite" / "extra-docs.yml").read_text(encoding="utf-8"))
+    listed = [name for section in contents["sections"] for name in section["toctree"]]
+    assert sorted(listed) == [page.stem for page in PAGES]
 
 
 def test_both_languages_have_the_same_steps_and_names():

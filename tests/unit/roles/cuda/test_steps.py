@@ -197,21 +197,6 @@ def test_killed_run_can_be_undone(machine, apply, kill):
 
 
 @pytest.mark.thorough
-def test_failed_installer_without_a_former_toolkit_stays_incomplete(machine, install_runfile):
-    code, _changes, output = install_runfile(machine.write_installer(1))
-    assert code == 0, output
-    (machine.local / "cuda-12.8").rename(machine.folder / "elsewhere")
-    (machine.folder / "dies").touch()
-    for _attempt in range(2):
-        code, _changes, output = install_runfile(machine.write_installer(2))
-        assert (code != 0, machine.read_record()["complete"]) == (True, False), output
-    (machine.folder / "dies").unlink()
-    machine.read_actions()
-    code, _changes, output = install_runfile(machine.write_installer(1))
-    assert (code, machine.read_actions()[0]) == (0, "run 1"), output
-
-
-@pytest.mark.thorough
 def test_changed_options_reinstall_the_toolkit(machine, install_runfile):
     code, _changes, output = install_runfile(machine.write_installer(1))
     assert code == 0, output

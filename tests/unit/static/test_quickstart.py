@@ -1,0 +1,40 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The quick start shows what the programs print for its two hosts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import indent
+
+import pytest
+
+from ansible_collections.gpu.kubernetes.plugins.module_utils._report import build, render
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan import render_plan
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._report import observations
+from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing import sharing_nodes
+
+PAGE = Path(__file__).parents[3] / "docs" / "docsite" / "rst" / "guide_quickstart.rst"
+HOSTS = {"gpu1.example.com": "gpu1", "gpu2.example.com": "gpu2"}
+
+
+def plan_of_new_nodes() -> list[str]:
+    hosts = [{**sharing_nodes.host("exclusive"), "host": host, "node": node} for host, node in HOSTS.items()]
+    return render_plan(sharing_nodes.plan(hosts, [sharing_nodes.empty_node(name=node) for node in HOSTS.values()]))
+
+
+def report_without_problems() -> list[str]:
+    hosts = [observations.host(host, node=node) for host, node in HOSTS.items()]
+    cluster = observations.cluster()
+    nodes, smoke = (
+        [{**cluster[key][0], name: node} for node in HOSTS.values()]
+        for key, name in (("nodes", "name"), ("smoke", "node"))
+    )
+    report = build.build_report(hosts, {**cluster, "nodes": nodes, "smoke": smoke})
+    return [text for text, _tone in render.render_lines(report, "gpu-report.json")]
+
+
+@pytest.mark.parametrize("lines", [plan_of_new_nodes, report_without_problems])
+def test_quickstart_shows_printed_lines(lines) -> None:
+    block = indent("\n".join(lines()), " " * 7)
+    assert block in PAGE.read_text(encoding="utf-8"), f"docs/docsite/rst/guide_quickstart.rst needs:\n{block}"
