@@ -3,7 +3,7 @@
 """Guides and reference as HTML: ``python -m gates.docs`` leaves them in build/docs/html.
 
 The reference is generated from the plugins and argument specs by antsibull-docs and never committed; the guides are in
-docs/docsite/rst. Warnings of Sphinx are errors, and so are long sentences of guides.
+docs/docsite/rst. Warnings of Sphinx are errors, and so are long sentences of guides and Chinese pages whose source has changed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 
-from . import sentences
+from . import sentences, translations
 from ._common import CACHE, FQCN, ROOT, collection_tree, write_empty_config
 
 WORK = ROOT / "build" / "docs"
@@ -34,7 +34,8 @@ def main() -> int:
     copy = collection_tree(CACHE / "docs", lambda path: path.parts[0] not in {"tests", "molecule"})
     collections = {"ANSIBLE_COLLECTIONS_PATH": str(CACHE / "docs"), "ANSIBLE_CONFIG": write_empty_config(WORK)}
     lint = ("--plugin-docs", "--check-extra-docs-refs", "--validate-collection-refs", "self", "--skip-rstcheck")
-    succeeded = tool("antsibull-docs", "lint-collection-docs", *lint, str(copy), **collections)
+    succeeded = translations.main([]) == 0
+    succeeded &= tool("antsibull-docs", "lint-collection-docs", *lint, str(copy), **collections)
     generate = ("--use-current", "--squash-hierarchy", "--fail-on-error", "--dest-dir", str(source), FQCN)
     succeeded &= tool("antsibull-docs", "collection", *generate, **collections)
     shutil.copy(ROOT / "docs" / "conf.py", source / "conf.py")
