@@ -5,8 +5,8 @@
 playbooks -> roles -> modules -> module_utils -> nothing. module_utils imports the standard library and itself; only the API client
 (``_kube_api``) imports Ansible and the kubernetes client, and only the linter's reader YAML; modules that run on the controller use them. A module
 that runs on a node imports the standard library, ``ansible.module_utils`` and module_utils. Other plugins use module_utils, too, and share in
-plugin_utils what needs a library of the controller. Filters import this collection in their functions. A role names no inventory group: it gets its hosts from the play. Tests of scenarios, and
-what they import from tests/, import no collection: Molecule runs them without one on their path.
+plugin_utils what needs a library of the controller. Filters import this collection in their functions. A role names no inventory group: it gets its
+hosts from the play. Tests of scenarios, and what they import from tests/, import no collection: Molecule runs them without one on their path.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def problems_of_filters() -> Iterator[str]:
     for path in sorted((ROOT / "plugins" / "filter").glob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if any(is_below(name, (COLLECTION,)) for name in read_node_imports(node, package_of(path))):
-                yield f"{path.relative_to(ROOT)}:{node.lineno}: imports this collection at its top; Ansible loads all filters to find one, import in the function"
+                yield f"{path.relative_to(ROOT)}:{node.lineno}: imports this collection at its top, for each task with any filter; import in the function"
 
 
 def problems_of_roles() -> Iterator[str]:
