@@ -34,10 +34,13 @@ class Vendor:
     plugin_images: str
     #: The same for the device plugins that offer its GPUs, without those of its other devices.
     gpu_plugin_images: str = ""
-    #: The domain of its extended resources, whole GPUs as one of them, and the label of nodes that have one.
+    #: The domain of its extended resources, and those of its GPUs: whole GPUs, and shell patterns of partitions. NVIDIA's depend on the sharing strategy.
     domain: str = ""
-    resource: str = ""
+    resources: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    #: The labels of nodes that have one of its GPUs, and with their number.
     present_label: str = ""
+    count_label: str = ""
     #: The labels of its device plugin's pods, as in the vendor's own manifest.
     plugin_labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     #: How its GPUs are tested; NVIDIA's by the role gpu_smoke_test.
@@ -50,6 +53,13 @@ class Vendor:
     dra_driver: str = ""
     #: The label of nodes with the name of their GPUs.
     product_label: str = ""
+    #: The role that verifies or installs the driver of its GPUs.
+    driver_role: str = ""
+
+    @property
+    def resource(self) -> str:
+        """Return the extended resource of whole GPUs, the first of several."""
+        return self.resources[0]
 
 
 DISPLAY_CLASS = "0x03"  # 0x0300 with display output, 0x0302 without
@@ -63,9 +73,11 @@ SERVED = Vendor(
     "nvidia|k8s-device-plugin",
     gpu_plugin_images="nvidia|k8s-device-plugin|gpu-?share|nano-?gpu|elastic-?gpu|hami|vgpu",
     domain="nvidia.com",
-    resource="nvidia.com/gpu",
+    resources=("nvidia.com/gpu",),
     present_label="nvidia.com/gpu.present",
+    count_label="nvidia.com/gpu.count",
     product_label="nvidia.com/gpu.product",
+    driver_role="nvidia_driver",
 )
 # The newer GPUs of AMD are accelerators, and so are the NPUs of Intel.
 AMD = Vendor(
@@ -76,8 +88,11 @@ AMD = Vendor(
     "rocm|amdgpu|amd-gpu|/amd/",
     gpu_plugin_images="rocm|amdgpu|amd-gpu|/amd/",
     domain="amd.com",
-    resource="amd.com/gpu",
+    resources=("amd.com/gpu",),
+    # By compute and memory mode, such as cpx_nps4.
+    partitions=("amd.com/?px_nps?",),
     present_label="gpu-kubernetes/amd.present",
+    count_label="gpu-kubernetes/amd.count",
     plugin_labels={"name": "amdgpu-dp-ds"},
     product_label="amd.com/gpu.product-name",
     test=VendorTest("rocm/dev-ubuntu-24.04:6.4", ("rocminfo",), "gfx"),
@@ -85,6 +100,7 @@ AMD = Vendor(
     operator_crd="deviceconfigs.amd.com",
     operator_resource=("amd.com/v1alpha1", "DeviceConfig"),
     dra_driver="gpu.amd.com",
+    driver_role="amdgpu_driver",
 )
 INTEL = Vendor(
     "intel",
@@ -94,8 +110,10 @@ INTEL = Vendor(
     "intel",
     gpu_plugin_images="intel-gpu",
     domain="gpu.intel.com",
-    resource="gpu.intel.com/i915",
+    # By the driver of the node.
+    resources=("gpu.intel.com/i915", "gpu.intel.com/xe"),
     present_label="gpu-kubernetes/intel.present",
+    count_label="gpu-kubernetes/intel.count",
     plugin_labels={"app": "intel-gpu-plugin"},
     product_label="gpu.intel.com/product",
     test=VendorTest("intel/intel-opencl-icd:0.36.0", ("clinfo",), "Device Name"),
@@ -103,9 +121,14 @@ INTEL = Vendor(
     operator_crd="gpudeviceplugins.deviceplugin.intel.com",
     operator_resource=("deviceplugin.intel.com/v1", "GpuDevicePlugin"),
     dra_driver="gpu.intel.com",
+    driver_role="intel_gpu_driver",
 )
 OTHERS: tuple[Vendor, ...] = (AMD, INTEL)
 BY_NAME: dict[str, Vendor] = {vendor.name: vendor for vendor in (SERVED, *OTHERS)}
+#: The resources of whole GPUs.
+WHOLE_RESOURCES = frozenset(name for vendor in BY_NAME.values() for name in vendor.resources)
+#: Shell patterns of the resources of the GPUs of OTHERS.
+OTHER_RESOURCES: tuple[str, ...] = tuple(name for vendor in OTHERS for name in (*vendor.resources, *vendor.partitions))
 
 
 def vendor_of(resource: str) -> Vendor:

@@ -174,7 +174,7 @@ vendors:
   elements: str
   sample: [amd]
 plugins:
-  description: What the roles of this collection need of the device plugins of RV(vendors) except that of NVIDIA.
+  description: What the roles of this collection need of the device plugins and drivers of RV(vendors) except NVIDIA.
   returned: always
   type: list
   elements: dict
@@ -194,6 +194,9 @@ plugins:
     test:
       description: The image, the command and the expected output of the smoke test.
       type: dict
+    driver_role:
+      description: The role that verifies or installs the driver.
+      type: str
   sample: []
 problems:
   description: By vendor, what keeps its device plugin from offering all GPUs, as clauses with cause and remedy.

@@ -52,7 +52,8 @@ options:
   resources:
     description:
       - Shell patterns of the extended resources that make a pod a GPU pod.
-      - Left out, the resources below C(nvidia.com), of all sharing strategies of this collection, and of Tencent's and Volcano's device plugins.
+      - Left out, the resources below C(nvidia.com), of all sharing strategies of this collection, of GPUs of AMD and Intel, and of Tencent's and Volcano's
+        device plugins.
     type: list
     elements: str
   jobs_timeout:

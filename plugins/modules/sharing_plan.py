@@ -172,6 +172,7 @@ plan:
         - C(operated) are the parts that NVIDIA's GPU Operator runs on the node, of C(driver), C(toolkit), C(device_plugin), C(feature_discovery),
           C(mig_manager) and C(dra_driver), and C(labels) are the labels by which it shares the GPUs. C(mig_config) is the configuration of its MIG
           manager that the run waits for, or empty, and C(mig_changes) is whether that is another one than before.
+        - C(vendors) are the vendors of the host's GPUs. Only GPUs of NVIDIA are shared.
       type: list
       elements: dict
     cluster:
@@ -211,6 +212,7 @@ plan:
         labels: {}
         mig_config: ""
         mig_changes: false
+        vendors: [nvidia]
         steps: []
     cluster:
       present: []

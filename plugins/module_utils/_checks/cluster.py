@@ -33,6 +33,7 @@ from .._kubernetes.requests import count_requested, list_requested_resources
 from .._kubernetes.survey import ANY_PLUGIN
 from .._sharing.catalogue import gpu_resources
 from .._vendors import SERVED
+from .vendors import offers_nvidia
 
 if TYPE_CHECKING:
     from .._kube_api import Cluster
@@ -289,8 +290,8 @@ def _is_kept_off(pod: Object, nodes: Sequence[Object]) -> bool:
 
 
 def _add_logs(cluster: Cluster, observed: Mapping[str, Any], pods: Sequence[Object], errors: dict[str, str]) -> None:
-    """Add the line of the device plugin's log that explains a failure, to at most MAX_LOGS nodes without a resource."""
-    suspects = [name for name, row in observed["nodes"].items() if row["plugins_ready"] and not row["capacity"]][
+    """Add the line of the log of NVIDIA's device plugin that explains a failure, to at most MAX_LOGS nodes without its resource."""
+    suspects = [name for name, row in observed["nodes"].items() if row["plugins_ready"] and not offers_nvidia(row)][
         :MAX_LOGS
     ]
     for pod in pods:

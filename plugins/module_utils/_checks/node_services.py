@@ -19,6 +19,7 @@ from .model import (
     offers_otherwise,
     read_part,
 )
+from .vendors import offers_nvidia
 
 #: A kubelet renews its Lease every ten seconds, and its node is NotReady after forty.
 LEASE_SECONDS = 40
@@ -91,7 +92,7 @@ def _find_no_socket(observation: Observation) -> Iterator[Finding]:
         yield FAIL, f"{folder} has no kubelet.sock"
     elif others and kubelet["running"]:
         yield FAIL, f"the device plugin uses {others[0]}, and the kubelet {folder}"
-    elif node.get("plugins_ready") and not any(node["capacity"].values()) and len(sockets) == 1:
+    elif node.get("plugins_ready") and not offers_nvidia(node) and len(sockets) == 1:
         yield FAIL, f"the device plugin runs and has no socket in {folder}, so that it did not register again"
 
 

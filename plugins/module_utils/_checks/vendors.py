@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Iterator, Mapping
 
 from .._gpus.devices import DRIVERS, INOTIFY_INSTANCES
-from .._vendors import AMD, OTHERS, SERVED
+from .._vendors import AMD, OTHERS, SERVED, vendor_of
 from .model import FAIL, WARN, Check, Finding, Observation, read_part
 
 
@@ -17,6 +17,11 @@ def serves_nvidia(observation: Observation) -> bool:
     part = observation.get("others")
     vendors = part.get("vendors") if isinstance(part, Mapping) else None
     return not isinstance(vendors, list) or not vendors or SERVED.name in vendors
+
+
+def offers_nvidia(node: Mapping[str, Any]) -> bool:
+    """Return whether a node reports GPUs of NVIDIA, whole ones or shares of them."""
+    return any(units for name, units in node["capacity"].items() if vendor_of(name) is SERVED)
 
 
 def _read_devices(observation: Observation) -> list[Mapping[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any, Iterator, Mapping
 
 from .._vendors import SERVED
 from .model import CLUSTER, FAIL, INFO, WARN, Check, Finding, Observation, UnobservedError, read_part
+from .vendors import offers_nvidia
 
 _LIMIT = 5
 
@@ -18,7 +19,7 @@ _LIMIT = 5
 
 def _has_gpus(observation: Observation, node: Mapping[str, Any]) -> bool:
     gpus = (observation.get("nvml") or {}).get("gpus")
-    return bool(gpus) if gpus is not None else node["labelled"] or bool(node["capacity"])
+    return bool(gpus) if gpus is not None else node["labelled"] or offers_nvidia(node)
 
 
 def _find_no_plugin(observation: Observation) -> Iterator[Finding]:
@@ -49,7 +50,7 @@ def _find_missing_devices(observation: Observation) -> Iterator[Finding]:
     node = read_part(observation, "kubernetes")
     if not _has_gpus(observation, node):
         raise UnobservedError("the node has no GPU")
-    if not any(node["capacity"].values()):
+    if not offers_nvidia(node):
         yield FAIL, "the node reports no GPU as a resource"
         return
     gpus = (observation.get("nvml") or {}).get("gpus")

@@ -15,7 +15,7 @@ import math
 from typing import Any, Callable, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 from urllib.parse import urlencode
 
-from .._sharing.catalogue import STRATEGIES
+from .._sharing.catalogue import GPU_PATTERNS
 from .errors import CostError
 from .integrate import Held, Segment, State
 from .shares import Shares, name_product
@@ -56,8 +56,7 @@ def align_window(start: int, end: int, step: int) -> Window:
 def _build_pattern() -> str:
     """Return a regular expression of the resources that pods request for GPUs."""
     special = {"*": ".*", "?": ".", ".": "[.]"}
-    patterns = dict.fromkeys(pattern for row in STRATEGIES.values() for pattern in row.resources)
-    return "|".join("".join(special.get(char, char) for char in pattern) for pattern in patterns)
+    return "|".join("".join(special.get(char, char) for char in pattern) for pattern in GPU_PATTERNS)
 
 
 def build_queries(step: int, threshold: float) -> dict[str, str]:

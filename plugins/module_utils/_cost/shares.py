@@ -14,9 +14,10 @@ from .._gpushare.allocation import guess_unit
 from .._gpushare.extract import NodeShare, PodShare, extract_node
 from .._gpushare.resources import COUNT_LABEL, MAX_GPUS
 from .._kubernetes.gpu_labels import MIG_RESOURCE, format_label_value
+from .._kubernetes.labels.selectors import PRODUCT_LABELS
 from .._kubernetes.objects import get_labels, parse_units
 from .._sharing.catalogue import OWN_PLUGIN, SLICES
-from .._vendors import SERVED
+from .._vendors import SERVED, WHOLE_RESOURCES
 from .integrate import UNKNOWN, Held, State
 
 PRODUCT_LABEL = "nvidia.com/gpu.product"
@@ -54,6 +55,11 @@ def _split_product(text: str) -> tuple[str, str]:
     return (found.group("product"), found.group("profile") or "") if found else ("", "")
 
 
+def _find_product(labels: Mapping[str, str]) -> str:
+    """Return the product of a node's GPUs; that of NVIDIA's if it has GPUs of several vendors."""
+    return next((labels[name] for names in PRODUCT_LABELS.values() for name in names if labels.get(name)), "")
+
+
 def compute_slice(profile: str, product: str) -> float | None:
     """Return the part of a GPU's compute slices that a MIG profile such as ``3g.20gb`` has; None for another text."""
     found = _SLICES.match(profile)
@@ -66,7 +72,7 @@ def compute_slice(profile: str, product: str) -> float | None:
 def extract_gpus(node: Mapping[str, Any]) -> NodeGpus | None:
     """Return what a node's GPUs are; None for a node without GPUs."""
     labels, memory = get_labels(node), extract_node(node)
-    product, profile = _split_product(str(labels.get(PRODUCT_LABEL) or ""))
+    product, profile = _split_product(_find_product(labels))
     capacity = (node.get("status") or {}).get("capacity") or {}
     labelled = parse_units(labels.get(COUNT_LABEL))
     gpus, shares = float(labelled if labelled <= MAX_GPUS and not profile else 0), {}
@@ -76,7 +82,7 @@ def extract_gpus(node: Mapping[str, Any]) -> NodeGpus | None:
         share = _compute_share(offer.resource, product, profile)
         if share is None and offer.gpus:
             share = min(1.0, offer.gpus / units)
-        elif share is None and offer.resource == SERVED.resource:
+        elif share is None and offer.resource in WHOLE_RESOURCES:
             share = 1.0
         shares[offer.resource] = (share, offer.unit)
         offered += (share or 0.0) * units
@@ -125,7 +131,7 @@ class Shares:
         if not known:
             self._gone.add(node)
         share = _compute_share(resource, known.product if known else "", "")
-        if share is None and resource == SERVED.resource:
+        if share is None and resource in WHOLE_RESOURCES:
             share = 1.0
         return share, "percent" if resource in _UNITS_PER_GPU else "slices" if fnmatchcase(resource, SLICES) else "GPUs"
 

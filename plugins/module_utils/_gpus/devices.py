@@ -108,7 +108,7 @@ def find_problems(
 
 
 def _describe_plugin(vendor: Vendor, expected: Mapping[str, int]) -> dict[str, Any]:
-    """Return what roles need of a vendor's device plugin: the pods, what it is expected to offer, and the test of a GPU."""
+    """Return what roles need of a vendor: the pods of its device plugin, what that is expected to offer, the test of a GPU, and the driver's role."""
     own = {name: units for name, units in expected.items() if vendor_of(name) is vendor}
     return {
         "vendor": vendor.name,
@@ -116,6 +116,7 @@ def _describe_plugin(vendor: Vendor, expected: Mapping[str, int]) -> dict[str, A
         "pod_labels": dict(vendor.plugin_labels),
         "expected": own or {vendor.resource: 0},
         "test": {**asdict(vendor.test), "command": list(vendor.test.command)} if vendor.test else {},
+        "driver_role": vendor.driver_role,
     }
 
 

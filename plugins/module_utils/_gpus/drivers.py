@@ -24,21 +24,20 @@ class Driver:
 
     vendor: str
     title: str
-    #: The role that manages it.
-    role: str
     modules: tuple[str, ...]
     firmware: str
     #: Whether GPUs compute through /dev/kfd.
     kfd: bool = False
 
+    @property
+    def role(self) -> str:
+        """Return the role that manages it."""
+        return BY_NAME[self.vendor].driver_role
+
 
 DRIVERS: dict[str, Driver] = {
-    "amd": Driver(
-        "amd", "AMD", "amdgpu_driver", ("amdgpu",), "firmware-amd-graphics on Debian, else linux-firmware", kfd=True
-    ),
-    "intel": Driver(
-        "intel", "Intel", "intel_gpu_driver", ("i915", "xe"), "firmware-misc-nonfree on Debian, else linux-firmware"
-    ),
+    "amd": Driver("amd", "AMD", ("amdgpu",), "firmware-amd-graphics on Debian, else linux-firmware", kfd=True),
+    "intel": Driver("intel", "Intel", ("i915", "xe"), "firmware-misc-nonfree on Debian, else linux-firmware"),
 }
 
 

@@ -19,13 +19,14 @@ from .._kubernetes.objects import parse_units
 from .._kubernetes.requests import count_requested, list_resources
 from .._sharing.catalogue import NVIDIA_RESOURCES, OWN_PLUGIN, SLICES, SharedResource, gpu_resources
 from .._sharing.plugin_config import LABEL, strategy_of_name
+from .._vendors import OTHERS, SERVED, vendor_of
 from . import names
 
 # The index of amounts without a known GPU.
 PENDING = -1
 # A node with more GPUs than this has a wrong count: tables and lists have an entry for each GPU.
 MAX_GPUS = 128
-COUNT_LABEL = "nvidia.com/gpu.count"
+COUNT_LABEL = SERVED.count_label
 
 _SHARED = {each.name: each for row in OWN_PLUGIN for each in row.shared}
 _INDEXES = re.compile(r"[0-9]{1,9}(?:,[0-9]{1,9})*")
@@ -53,7 +54,7 @@ class Holding(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def is_listed(resource: str) -> bool:
-    """Return whether pods request the resource for GPUs, by another strategy than gpushare."""
+    """Return whether pods request the resource for GPUs of any vendor, by another strategy than gpushare."""
     return resource != names.GPU_MEM and bool(gpu_resources({resource: 1}))
 
 
@@ -82,6 +83,10 @@ def extract_offers(node: Mapping[str, Any]) -> tuple[Offer, ...]:
 
 def _describe(resource: str, units: int, labels: Mapping[str, Any], sliced: bool) -> tuple[str, int]:
     """Return what the units of a resource are, and of how many GPUs; ``sliced`` nodes have MIG slices beside whole GPUs."""
+    vendor = vendor_of(resource)
+    if vendor in OTHERS:
+        gpus = _limit(parse_units(labels.get(vendor.count_label)))
+        return "GPUs" if units <= gpus else "devices", gpus
     if not is_nvidia(resource):
         shared = _SHARED.get(resource)
         per_gpu = shared.units_per_gpu if shared else 0

@@ -13,10 +13,10 @@ import re
 from dataclasses import dataclass
 from typing import Any, Iterable, Mapping, Sequence
 
-from .._sharing.catalogue import OWN_PLUGIN, STRATEGIES, gpu_resources, strategy_of
+from .._sharing.catalogue import OWN_PLUGIN, STRATEGIES, gpu_resources, matching, strategy_of, strategy_resources
 from .._sharing.plugin_config import LABEL, read_configured, strategy_of_name
 from .._text import make_printable
-from .._vendors import OTHERS, SERVED, Vendor
+from .._vendors import BY_NAME, SERVED, Vendor
 from .labels.devices import PREFIX
 from .objects import (
     Object,
@@ -40,9 +40,6 @@ NODE_NAME, ANNOTATION = "name", "annotation:"
 _CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 # GPU feature discovery writes the strategy of NVIDIA's device plugin, with its own spelling.
 _SHARING_LABEL, _MIG_LABEL = "nvidia.com/gpu.sharing-strategy", "nvidia.com/mig.strategy"
-_COUNT_LABELS = ("nvidia.com/gpu.count", *(f"{PREFIX}{row.name}.count" for row in OTHERS))
-# Names of resources below the domain of a vendor that are no GPUs: network cards, and the access of monitoring programs.
-_NO_GPUS = ("nic", "_monitoring")
 # Node Feature Discovery has the PCI class in its label unless it is configured to leave it out, as the GPU Operator does.
 _PCI_LABEL = re.compile(r"feature\.node\.kubernetes\.io/pci-(?:([0-9a-f]{4})_)?([0-9a-f]{4})\.present")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -136,13 +133,13 @@ def describe_node(node: Object) -> dict[str, Any]:
     """Return the variable ``gpu_node``; amounts are units of each resource."""
     labels, status = get_labels(node), node.get("status") or {}
     capacity, allocatable = (_read_resources(status.get(field)) for field in ("capacity", "allocatable"))
-    vendors = [row for row in (SERVED, *OTHERS) if _is_vendor_of(row, labels, capacity)]
+    vendors = [row for row in BY_NAME.values() if _is_vendor_of(row, labels, capacity)]
     info = status.get("nodeInfo") or {}
     return {
         "name": get_name(node),
         "vendors": [row.name for row in vendors],
         "products": [product for row in vendors if (product := _find_product(row, labels))],
-        "gpus": sum(parse_units(labels.get(label)) for label in _COUNT_LABELS),
+        "gpus": sum(parse_units(labels.get(row.count_label)) for row in BY_NAME.values()),
         "strategy": find_strategy(labels, allocatable),
         "capacity": capacity,
         "allocatable": allocatable,
@@ -165,7 +162,7 @@ def find_strategy(labels: Mapping[str, str], allocatable: Mapping[str, int]) -> 
     reported = STRATEGIES.get(labels.get(_SHARING_LABEL, "").replace("-", "_"))
     if own or named or reported:
         return (own or named or reported).name  # type: ignore[union-attr]
-    offered = [name for name, units in gpu_resources(allocatable).items() if units > 0]
+    offered = [name for name, units in strategy_resources(allocatable).items() if units > 0]
     if not offered:
         return ""
     first = strategy_of(offered[0])
@@ -198,12 +195,7 @@ def _list_groups(facts: Mapping[str, Any]) -> list[str]:
 def _read_resources(amounts: Any) -> dict[str, int]:
     """Return the units of all GPU resources of any vendor and strategy, without those that are 0."""
     units = {str(name): parse_units(amount) for name, amount in (amounts or {}).items() if "/" in str(name)}
-    known = {*gpu_resources(units), *(name for row in OTHERS for name in _resources_of(row, units))}
-    return {name: number for name, number in sorted(units.items()) if number and name in known}
-
-
-def _resources_of(row: Vendor, amounts: Mapping[str, int]) -> set[str]:
-    return {name for name in amounts if name.startswith(f"{row.domain}/") and not name.endswith(_NO_GPUS)}
+    return {name: number for name, number in sorted(gpu_resources(units).items()) if number}
 
 
 def _find_product(row: Vendor, labels: Mapping[str, str]) -> str:
@@ -213,7 +205,7 @@ def _find_product(row: Vendor, labels: Mapping[str, str]) -> str:
 
 def _is_vendor_of(row: Vendor, labels: Mapping[str, str], capacity: Mapping[str, int]) -> bool:
     """Return whether a node has GPUs of the vendor: by a resource, a label of the vendor's programs, or the PCI bus."""
-    if gpu_resources(capacity) if row is SERVED else _resources_of(row, capacity):
+    if strategy_resources(capacity) if row is SERVED else matching(capacity, (*row.resources, *row.partitions)):
         return True
     if (row.product_label and labels.get(row.product_label)) or labels.get(row.present_label) == "true":
         return True

@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Seque
 
 from .._kubernetes.objects import Object, can_run_on, get_labels, get_name, parse_units
 from .._kubernetes.requests import count_requested, list_resources
-from .._sharing.catalogue import STRATEGIES, gpu_resources
+from .._sharing.catalogue import STRATEGIES, strategy_resources
 from .._text import make_printable
 
 #: How many workloads a printed plan names.
@@ -74,9 +74,11 @@ def render_stranded(stranded: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _list_demands(pods: Iterable[Object]) -> Iterator[Demand]:
-    """Yield the demand of each pod that requests GPUs."""
+    """Yield the demand of each pod that requests GPUs by a strategy: those of other vendors stay as they are."""
     for pod in pods:
-        amounts = {name: count_requested(pod, name) for name in gpu_resources(dict.fromkeys(list_resources(pod), 1))}
+        amounts = {
+            name: count_requested(pod, name) for name in strategy_resources(dict.fromkeys(list_resources(pod), 1))
+        }
         requested = {name: amounts[name] for name in sorted(amounts) if amounts[name]}
         if requested:
             kind, name = _find_owner(pod)
@@ -108,7 +110,7 @@ def _find_largest(pod: Object, resource: str) -> int:
 
 def _read_amounts(node: Object) -> dict[str, int]:
     allocatable = (node.get("status") or {}).get("allocatable") or {}
-    amounts = gpu_resources({name: parse_units(amount) for name, amount in allocatable.items()})
+    amounts = strategy_resources({name: parse_units(amount) for name, amount in allocatable.items()})
     return {name: units for name, units in amounts.items() if units}
 
 

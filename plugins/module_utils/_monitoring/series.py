@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Callable, Iterable, Mapping, NamedTuple
 
 from .._sharing.catalogue import STRATEGIES
+from .._vendors import OTHER_RESOURCES
 
 #: The job that scrapes the exporters. Alerts name it.
 JOB = "gpu"
@@ -217,8 +218,7 @@ _PATTERNS = dict.fromkeys(
         *(each for row in STRATEGIES.values() for each in row.resources if not each.startswith("nvidia.com/")),
         "nvidia.com/*",
         "volcano.sh/vgpu-number",
-        "amd.com/gpu",
-        "gpu.intel.com/*",
+        *OTHER_RESOURCES,
     ]
 )
 #: No GPUs: of NVIDIA's network operator, and what a pod of HAMi requests besides its GPUs.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Collection, Iterable, Iterator, Mapping, Sequence, Tuple
 
-from .._vendors import SERVED
+from .._vendors import WHOLE_RESOURCES
 
 GIB = 1024**3
 STAR = "*"
@@ -121,7 +121,7 @@ def _build_share_rows(node: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], 
             state = (slices or "no slices") if gpu.get("mig_mode") == "enabled" else "whole"
             yield (node["node"], f"GPU{gpu['index']}", state), "plain"
     count, offered = node["gpus"]["count"], node["kubernetes"]["resources"]
-    if set(offered) - {SERVED.resource} or sum(offered.values()) > count:
+    if set(offered) - WHOLE_RESOURCES or sum(offered.values()) > count:
         units = ", ".join(f"{units} {name}" for name, units in offered.items())
         yield (node["node"], "", f"{units} allocatable of {_format_count(count, 'GPU')}"), "plain"
 

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Iterable, Mapping
 
+from .._vendors import OTHER_RESOURCES
+
 #: Shell pattern of MIG slices that have the name of their profile.
 SLICES = "nvidia.com/mig-?*"
 #: Those of all resources of NVIDIA's device plugin: whole GPUs, shared GPUs and these slices. Its network operator has other names below nvidia.com.
@@ -182,6 +184,8 @@ STRATEGIES = {
 }
 #: The strategies with a device plugin of their own.
 OWN_PLUGIN = tuple(row for row in STRATEGIES.values() if not row.by_nvidia)
+#: Shell patterns of all resources that pods request for GPUs.
+GPU_PATTERNS = (*dict.fromkeys(pattern for row in STRATEGIES.values() for pattern in row.resources), *OTHER_RESOURCES)
 #: The strategies of which a role changes nodes, and those of them with objects in the cluster.
 WITH_NODE_ROLE = tuple(row for row in STRATEGIES.values() if row.node_role)
 IN_CLUSTER = tuple(row for row in WITH_NODE_ROLE if row.in_cluster)
@@ -198,9 +202,14 @@ def matching(amounts: Mapping[str, int], patterns: Iterable[str]) -> dict[str, i
     return {name: amount for name, amount in amounts.items() if any(fnmatchcase(name, each) for each in wanted)}
 
 
-def gpu_resources(amounts: Mapping[str, int]) -> dict[str, int]:
+def strategy_resources(amounts: Mapping[str, int]) -> dict[str, int]:
     """Return those of the amounts by resource that pods request for GPUs, by any strategy."""
     return matching(amounts, (pattern for row in STRATEGIES.values() for pattern in row.resources))
+
+
+def gpu_resources(amounts: Mapping[str, int]) -> dict[str, int]:
+    """Return those of the amounts by resource that pods request for GPUs, by any strategy and of any vendor."""
+    return matching(amounts, GPU_PATTERNS)
 
 
 def strategy_of(resource: str) -> Strategy:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Iterable, Mapping, Sequence
 
+from .._vendors import OTHERS
 from .blockers import describe_beyond, find_in_cluster, find_in_control_planes, find_on_node
 from .catalogue import IN_CLUSTER, NVIDIA_ROLE, matching, nvidia_resources
 from .change import Change, plan_change
@@ -32,7 +33,7 @@ def plan_sharing(
     ``cordon``, ``reason`` (noted with the cordon), ``drain`` (of DRAINS), ``preflight``, ``node_absent`` and ``node_present`` (the roles whose entry
     points of these names run for the node), ``cluster_present`` (the same, of one role or empty) and ``steps`` (for people). With NVIDIA's GPU
     Operator, ``operated`` are the parts that it runs on the node, ``labels`` the node's labels for it, and ``mig_config`` the configuration of its
-    MIG manager that the run waits for, or empty, and ``mig_changes`` whether that is another one than before.
+    MIG manager that the run waits for, or empty, and ``mig_changes`` whether that is another one than before. ``vendors`` are those of the host's GPUs.
     ``cluster`` has ``present`` (strategies with objects in the cluster that nodes of this run have afterwards), ``enters`` (those of them that are new
     there), ``leaves`` (those that leave it), ``kept`` (by strategy, the nodes that keep it), ``extenders`` (strategies whose extenders kube-scheduler
     has afterwards), ``scheduler_changes`` (whether this run sets them), ``plugin_configs`` (the nodes' own configurations, by name),
@@ -87,6 +88,7 @@ def _describe(change: Change, blockers: Sequence[str], cluster: Cluster) -> dict
         "labels": change.operator_labels,
         "mig_config": change.mig_config if change.awaits_mig else "",
         "mig_changes": change.awaits_mig and change.mig_config != node.mig_config,
+        "vendors": list(change.host.vendors),
     }
     return {**row, "steps": _list_steps(change, row)}
 
@@ -213,4 +215,7 @@ def render_plan(plan: Mapping[str, Any], notes: Iterable[str] = ()) -> list[str]
         [("extenders of kube-scheduler afterwards", cluster["extenders"])] if cluster["scheduler_changes"] else []
     )
     lines += [f"{title}: {', '.join(names) or 'none'}" for title, names in changes if names or title.startswith("ext")]
+    for vendor in OTHERS:
+        names = [row["node"] for row in plan["nodes"] if vendor.name in row["vendors"]]
+        lines += [f"GPUs of {vendor.title}, which its device plugin offers: {', '.join(names)}"] if names else []
     return [*lines, *notes, *(f"BLOCKED: {sentence}" for sentence in list_blockers(plan))]

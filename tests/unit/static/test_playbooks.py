@@ -56,7 +56,7 @@ def find_cuda(name):
 
 
 def test_cuda_is_checked_before_any_change_installed_and_removed_with_the_rest():
-    check, change = read_plays("prepare_gpu_nodes.yml")[:2]
+    check, _other_drivers, change = read_plays("prepare_gpu_nodes.yml")[:3]
     assert find_cuda("prepare_gpu_nodes.yml") == {"preflight": check, "prepare": change}
     assert "cuda" in check["tags"]
     assert find_cuda("remove_gpu_nodes.yml")["main"]["vars"]["cuda_state"] == "absent"

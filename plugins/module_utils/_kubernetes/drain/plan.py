@@ -17,14 +17,17 @@ from typing import Any, Iterable, Mapping, Sequence
 
 from ..._kube_error import MISSING_RIGHT, ApiError, SentenceError, shorten
 from ..._sharing.catalogue import OWN_PLUGIN
+from ..._vendors import OTHER_RESOURCES
 from ..objects import FINISHED_PHASES, Object, get_annotations, get_full_name, get_name, is_schedulable, is_tolerated
 from ..requests import list_requested_resources
 
 ANNOTATION = "gpu-kubernetes/maintenance"
-#: Resources of NVIDIA, of the sharing strategies with a device plugin of their own, and of device plugins that this collection does not deploy.
+#: Resources of NVIDIA, of the sharing strategies with a device plugin of their own, of the GPUs of other vendors, and of device plugins that this
+#: collection does not deploy.
 GPU_RESOURCES = (
     "nvidia.com/*",
     *(pattern for row in OWN_PLUGIN for pattern in row.resources),
+    *OTHER_RESOURCES,
     "aliyun.com/gpu-*",
     "tencent.com/vcuda-*",
     "volcano.sh/*gpu*",

@@ -59,6 +59,7 @@ def test_other_vendors_have_all_that_their_device_plugins_need() -> None:
         # Labels of the PCI class do not match all GPUs of a vendor.
         assert row.present_label == f"gpu-kubernetes/{row.name}.present"
         assert row.test
+        assert (ROOT / "roles" / row.driver_role / "tasks" / "preflight.yml").is_file()
         assert row.plugin_labels
         assert row.operator_crd.startswith(row.operator_resource[1].lower())
         assert re.search(row.gpu_plugin_images, row.plugin_images, re.IGNORECASE) or row.name == "intel"
@@ -75,7 +76,7 @@ def test_no_other_code_names_another_vendor() -> None:
         *("roles/k8s_device_plugin/", "roles/amdgpu_driver/", "roles/intel_gpu_driver/"),
         *("roles/gpu_node_labels/", "roles/gpu_feature_discovery/", "roles/gpu_exporter/vars/main/daemon_set.yml"),
         # They list the roles of the drivers, and the providers of which a plugin may be left.
-        *("playbooks/tasks/prepare_host.yml", "playbooks/tasks/remove_host.yml", "playbooks/remove_gpu_nodes.yml"),
+        *("playbooks/tasks/remove_host.yml", "playbooks/remove_gpu_nodes.yml"),
         # The fingerprint of a vendor's key, by the name of its file.
         "roles/_platform/platforms/common.yml",
     )

@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from fakes.gpu_sysfs import amd_tree
+from fakes.gpu_sysfs import CASES, amd_tree
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
@@ -100,7 +100,7 @@ class Machine:
                 "present": PRESENT,
                 "absent": ABSENT,
             },
-            "gpu_node_maintenance": {"begin": LOG, "end": LOG},
+            "gpu_node_maintenance": {"begin": LOG, "wait": LOG, "end": LOG},
         }
         for role, files in tasks.items():
             for name, text in files.items():
@@ -119,6 +119,11 @@ class Machine:
         (self.root / "proc/7/fd").mkdir(parents=True)
         (self.root / "proc/7/fd/3").symlink_to("/dev/kfd")
         (self.root / "proc/7/comm").write_text("train\n")
+
+    def lose_driver(self) -> None:
+        """Replace the tree by one without a driver."""
+        shutil.rmtree(self.root / "sys")
+        CASES["amd-no-driver"](self.root)
 
     def has_packages(self) -> bool:
         """Whether the fake packages are installed."""
@@ -152,7 +157,11 @@ def apply(run, machine):
         tasks = [
             {"ansible.builtin.set_fact": {**FACTS, "cacheable": True}},
             {"ansible.builtin.include_role": role},
-            {"ansible.builtin.debug": {"msg": "REQUIRED={{ amdgpu_driver_reboot_required }}"}},
+            {
+                "ansible.builtin.debug": {
+                    "msg": "REQUIRED={{ amdgpu_driver_reboot_required }} AWAITED={{ gpu_driver_awaited | default(false) }}"
+                }
+            },
         ]
         where = {"hosts": "all", "gather_facts": False, "module_defaults": {"gpu.kubernetes.gpu_driver_info": defaults}}
         playbook.write_text(json.dumps([{**where, "tasks": tasks}]))

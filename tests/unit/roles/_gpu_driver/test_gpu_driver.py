@@ -6,7 +6,7 @@ from __future__ import annotations
 
 VENDOR = {"amdgpu_driver_source": "vendor"}
 REBOOTED = {**VENDOR, "amdgpu_driver_reboot": "if_needed"}
-BEGIN, END = "gpu_node_maintenance begin", "gpu_node_maintenance end"
+BEGIN, WAIT, END = (f"gpu_node_maintenance {step}" for step in ("begin", "wait", "end"))
 # The connection of the fake machine is local, with which a reboot is refused.
 OVER_SSH = {"__gpu_driver_refusals": []}
 
@@ -14,7 +14,8 @@ OVER_SSH = {"__gpu_driver_refusals": []}
 def test_driver_of_the_vendor_needs_a_reboot_that_is_not_allowed(machine, apply):
     code, changes, output = apply("--check", **VENDOR)
     assert (code, changes > 0, machine.read_log(), machine.has_packages()) == (0, True, [], False), output
-    assert "REQUIRED=True" in output
+    # The driver of the kernel works, so that the GPUs are known.
+    assert "REQUIRED=True AWAITED=False" in output
     code, _changes, output = apply(**VENDOR)
     assert (code, machine.read_log()) == (2, ["vendor_packages present"]), output
     assert (
@@ -23,13 +24,24 @@ def test_driver_of_the_vendor_needs_a_reboot_that_is_not_allowed(machine, apply)
     ) in output
 
 
+def test_check_of_a_host_without_a_driver_predicts_its_installation(machine, apply):
+    machine.lose_driver()
+    code, changes, output = apply("--check", **VENDOR)
+    assert (code, changes > 0, machine.read_log(), machine.has_packages()) == (0, True, [], False), output
+    assert "REQUIRED=True AWAITED=True" in output
+    assert (
+        "UNKNOWN IN CHECK MODE: node: changes of labels, device plugin and smoke test depend on the AMD GPU driver"
+        in output
+    )
+
+
 def test_reboot_follows_a_drain_and_loads_the_driver_which_is_removed_again(machine, apply):
     machine.use_gpu()
     code, _changes, output = apply(**VENDOR)
     assert (code, machine.read_log()) == (2, []), output
     assert "node: the AMD GPU driver would be replaced, and train (pid 7) uses the GPUs; drain the node" in output
     code, _changes, output = apply(**REBOOTED, **OVER_SSH)
-    assert (code, machine.read_log()) == (0, [BEGIN, "vendor_packages present", BEGIN, "reboot", END]), output
+    assert (code, machine.read_log()) == (0, [BEGIN, "vendor_packages present", BEGIN, "reboot", WAIT, END]), output
     assert "REQUIRED=False" in output
     code, changes, output = apply(**VENDOR)
     assert (code, changes, machine.read_log()) == (0, 0, ["vendor_packages present"]), output

@@ -102,6 +102,15 @@ def test_read_cluster_reads_at_most_five_logs() -> None:
     assert ("pl.log", "w0", "the device plugin reports: No devices found. Waiting indefinitely.") in found
 
 
+def test_node_with_gpus_of_another_vendor_needs_no_plugin_of_nvidia() -> None:
+    other = node("w1")
+    other["status"].update(capacity={"amd.com/gpu": "2"}, allocatable={"amd.com/gpu": "1"})
+    limits = [{"name": "c", "resources": {"limits": {"amd.com/gpu": "1"}}}]
+    cluster = DoctorCluster([other], [pod("job", on="w1", containers=limits)])
+    assert read_cluster(cluster)["nodes"]["w1"]["pods"] == ["uid-job"]  # type: ignore[arg-type]
+    assert find(cluster) == [("kl.unhealthy", "w1", "1 of 2 amd.com/gpu are healthy")]
+
+
 FAULTS = [
     ("pl.daemonset", "w1", "no device plugin of GPUs runs on the node", {"pods": []}),
     ("kl.unhealthy", "w1", "1 of 2 nvidia.com/gpu are healthy", {"nodes": [node("w1", 2, allocatable=1)]}),

@@ -90,7 +90,16 @@ def test_pattern_selects_the_resources_of_all_strategies() -> None:
     pattern = re.search(r'resource=~"([^"]+)"', prometheus.build_queries(300, 0.05)["held"])
     assert pattern
     names = [each.replace("?", "x").replace("*", "y") for row in STRATEGIES.values() for each in row.resources]
-    others = ["cpu", "memory", "nvidia.com/gpux", "nvidiaxcom/gpu", "nvidia.com/mig-", "amd.com/gpu"]
+    names += ["amd.com/gpu", "amd.com/cpx_nps4", "gpu.intel.com/i915", "gpu.intel.com/xe"]
+    others = [
+        "cpu",
+        "memory",
+        "nvidia.com/gpux",
+        "nvidiaxcom/gpu",
+        "nvidia.com/mig-",
+        "amd.com/nic",
+        "gpu.intel.com/xe_monitoring",
+    ]
     for name in (*names, *others):
         assert bool(re.fullmatch(pattern.group(1), name)) is bool(gpu_resources({name: 1})), name
 

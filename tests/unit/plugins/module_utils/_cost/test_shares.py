@@ -86,6 +86,14 @@ def test_units_of_a_node(node: dict[str, Any], gpus: float, shares: dict[str, fl
     assert {name: share for name, (share, _unit) in found.shares.items()} == pytest.approx(shares)
 
 
+def test_partitions_of_another_vendor_are_parts_of_its_product() -> None:
+    node = build_node(product="", count=None, amd_com__gpu=16)
+    node["metadata"]["labels"] = {"gpu-kubernetes/amd.product": "MI300X", "gpu-kubernetes/amd.count": "2"}
+    found = extract_gpus(node)
+    assert found is not None
+    assert (found.product, found.gpus, found.shares["amd.com/gpu"][0]) == ("MI300X", 2, 1 / 8)
+
+
 def test_unhealthy_gpu_still_counts() -> None:
     node = build_node(nvidia_com__gpu=8)
     node["status"]["allocatable"][GPU] = "7"

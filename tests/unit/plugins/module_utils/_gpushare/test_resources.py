@@ -33,10 +33,12 @@ def config(strategy: str, **request: Any) -> str:
 def node(name: str, amounts: dict[str, int], gpus: Any = None, label: str = "", **more: Any) -> dict[str, Any]:
     """A node with these allocatable amounts, which are its capacity too unless given."""
     given = {resource: str(units) for resource, units in amounts.items()}
+    labels = more.pop("labels", {})
     made = share_node(name, None, None, allocatable=given, capacity=more.pop("capacity", given), **more)
     made["metadata"]["labels"] = {
         **({COUNT: str(gpus)} if gpus is not None else {}),
         **({LABEL: label} if label else {}),
+        **labels,
     }
     return made
 
@@ -113,6 +115,28 @@ CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[tuple[str, str
         [(CORE, "0/100", "percent", 1), (MEMORY, "256/16000", "units", 0)],
     ),
 }
+
+
+#: The same of GPUs of other vendors.
+CASES.update(
+    {
+        "amd": (
+            node("w1", {"amd.com/gpu": 8, "amd.com/nic": 2}, labels={"gpu-kubernetes/amd.count": "8"}),
+            [pod("a", {"amd.com/gpu": 3})],
+            [("amd.com/gpu", "3/8", "GPUs", 8)],
+        ),
+        "amd-partitions": (
+            node("w1", {"amd.com/cpx_nps4": 16}, labels={"gpu-kubernetes/amd.count": "2"}),
+            [pod("a", {"amd.com/cpx_nps4": 1})],
+            [("amd.com/cpx_nps4", "1/16", "devices", 2)],
+        ),
+        "intel-beside-nvidia": (
+            node("w1", {GPU: 1, "gpu.intel.com/xe": 2}, 1, labels={"gpu-kubernetes/intel.count": "1"}),
+            [pod("a", {"gpu.intel.com/xe": 1})],
+            [("gpu.intel.com/xe", "1/2", "devices", 1), (GPU, "0/1", "GPUs", 1)],
+        ),
+    }
+)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -204,7 +228,7 @@ def test_allocate_counts_pods_as_the_scheduler_does() -> None:
         pod("elsewhere", {GPU: 1}, on="gone"),
         pod("zero", {GPU: 0}),
         pod("none", {"cpu": 1}),
-        pod("other", {"nvidia.com/hostdev": 1, "amd.com/gpu": 1}),
+        pod("other", {"nvidia.com/hostdev": 1, "amd.com/nic": 1}),
         pod("init", {GPU: 1}, init=[{"name": "i", "resources": {"requests": {GPU: "3"}}}]),
         pod("terminating", {GPU: 1}, deleted=True),
     ]

@@ -51,6 +51,9 @@ def test_count_gpu_resources_by_name() -> None:
             "nvidia.com/mig-1g.5gb": 0,
         },
     }
+    others = {"amd.com/gpu": "2", "amd.com/nic": "4", "gpu.intel.com/xe": "1", "gpu.intel.com/xe_monitoring": "1"}
+    found = count_gpu_resources({"status": {"allocatable": others}}, [scheduled_pod(amd_com__gpu="1")])
+    assert found["gpu_resources"] == {"amd.com/gpu": 2, "gpu.intel.com/xe": 1}
     assert count_gpu_resources({}, []) == {"gpu_resources": {}, "gpu_capacity": {}, "gpu_allocated": {}}
 
 

@@ -70,6 +70,7 @@ def offer(*names: str, **options: Any) -> dict[str, Any]:
             "gpu_nodes gpu_product_mi300x gpu_vendor_amd",
         ),
         (offer("amd.com/nic"), ""),
+        (offer("gpu.intel.com/i915_monitoring"), ""),
         # Nodes without a device plugin.
         (node("n", labels={f"{PCI}10de.present": "true"}), "gpu_nodes gpu_vendor_nvidia gpu_state_not_allocatable"),
         (

@@ -144,3 +144,20 @@ def test_table_names_changes_and_blockers():
         "extenders of kube-scheduler afterwards: nano_gpu",
         f"BLOCKED: {plan(hosts, nodes)['nodes'][2]['blockers'][0]}",
     ]
+
+
+def test_table_names_the_nodes_with_gpus_of_other_vendors():
+    vendors = {"1": ["nvidia"], "2": ["amd"], "3": ["amd", "intel", "nvidia"]}
+    hosts = [host(name=name, vendors=found, gpus=2 if "nvidia" in found else 0) for name, found in vendors.items()]
+    planned = plan(hosts, [node(name=each["node"]) for each in hosts])
+    assert [row["vendors"] for row in planned["nodes"]] == list(vendors.values())
+    assert render_plan(planned)[4:] == [
+        "GPUs of AMD, which its device plugin offers: n2, n3",
+        "GPUs of Intel, which its device plugin offers: n3",
+    ]
+
+
+def test_pods_with_gpus_of_other_vendors_block_no_change_of_the_strategy():
+    row = node(gpu_allocated={"amd.com/gpu": 2})
+    planned = plan([host("time_slicing", vendors=["amd", "nvidia"])], [row])["nodes"][0]
+    assert (planned["cordon"], planned["blockers"]) == (True, [])
