@@ -28,6 +28,7 @@ ARGUMENTS: dict[str, Any] = {
     "bundle": {"type": "path", "default": ""},
     "symptom": {"type": "str", "default": ""},
     "show": {"type": "bool", "default": True},
+    "format": {"type": "str", "choices": ["text", "json"], "default": "text"},
 }
 
 
@@ -52,7 +53,12 @@ class ActionModule(ActionBase):
         written = [] if self._task.check_mode else list(files)
         for path in [] if self._task.check_mode else changed:
             _write(path, files[path])
-        show_lines(render.render_text(report, written) if arguments["show"] else [])
+        lines = (
+            [(render.write_line(report), "plain")]
+            if arguments["format"] == "json"
+            else render.render_text(report, written)
+        )
+        show_lines(lines if arguments["show"] else [])
         failure = _explain_failure(report) if judge.is_failure(report, arguments["fail_on"]) else ""
         return {**result, "changed": bool(changed), "report": report, "failure": failure}
 

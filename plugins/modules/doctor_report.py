@@ -61,6 +61,11 @@ options:
     description: Whether to print.
     type: bool
     default: true
+  format:
+    description: How to print the report, as a text or as one line of JSON. The causes of O(symptom) are always a text.
+    type: str
+    choices: [text, json]
+    default: text
 extends_documentation_fragment:
   - gpu.kubernetes.attributes
 attributes:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import json
 import stat
 from pathlib import Path
 from types import SimpleNamespace
@@ -71,6 +72,15 @@ def test_doctor_report_of_fault_names_host_cause_and_remedy(report: Any) -> None
     assert any(line.startswith("FAIL hw.pci_alive") for line in result["printed"])
     assert report(observations=[host], cluster=cluster, fail_on="never")["failure"] == ""
     assert report(observations=[host], cluster=cluster, show=False)["printed"] == []
+
+
+def test_doctor_report_as_json_is_one_line_of_the_report(report: Any) -> None:
+    host, cluster = build()
+    result = report(observations=[{**host, "host": "nöde\n"}], cluster=cluster, format="json")
+    [line] = result["printed"]
+    assert line.startswith('{"schema": "gpu.kubernetes/doctor/v1"')
+    assert json.loads(line) == result["report"]
+    assert report(observations=[host], cluster=cluster, format="json", show=False)["printed"] == []
 
 
 def test_doctor_report_without_observations_fails(report: Any) -> None:
