@@ -50,8 +50,8 @@ class ActionModule(ActionBase):
             show_lines(render.render_symptoms(found) if arguments["show"] else [])
             return {**result, "changed": False, "symptoms": found}
         if arguments["cluster"] and arguments["prometheus"]:
-            found = _prometheus.read_monitoring(arguments["prometheus"])
-            arguments["cluster"] = {**arguments["cluster"], "monitoring": found}
+            monitoring = _prometheus.read_monitoring(arguments["prometheus"])
+            arguments["cluster"] = {**arguments["cluster"], "monitoring": monitoring}
         report = _judge(arguments)
         files = _build_files(report, arguments)
         changed = [path for path, data in files.items() if _read(path) != data]
