@@ -15,11 +15,13 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.gpu.kubernetes.plugins.module_utils._checks import judge, render, symptoms
 from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.bundle import build_bundle
 from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.registry import UnknownCheckError, select_checks
+from ansible_collections.gpu.kubernetes.plugins.plugin_utils import _prometheus
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._show import show_lines
 
 ARGUMENTS: dict[str, Any] = {
     "observations": {"type": "list", "elements": "dict", "default": []},
     "cluster": {"type": "dict", "default": {}},
+    "prometheus": {"type": "dict", "default": None, "options": _prometheus.SETTINGS},
     "errors": {"type": "list", "elements": "str", "default": []},
     "checks": {"type": "list", "elements": "str", "default": []},
     "skip": {"type": "list", "elements": "str", "default": []},
@@ -28,6 +30,7 @@ ARGUMENTS: dict[str, Any] = {
     "bundle": {"type": "path", "default": ""},
     "symptom": {"type": "str", "default": ""},
     "show": {"type": "bool", "default": True},
+    "format": {"type": "str", "choices": ["text", "json"], "default": "text"},
 }
 
 
@@ -46,13 +49,21 @@ class ActionModule(ActionBase):
             found = symptoms.find_causes(arguments["symptom"])
             show_lines(render.render_symptoms(found) if arguments["show"] else [])
             return {**result, "changed": False, "symptoms": found}
+        if arguments["cluster"] and arguments["prometheus"]:
+            monitoring = _prometheus.read_monitoring(arguments["prometheus"])
+            arguments["cluster"] = {**arguments["cluster"], "monitoring": monitoring}
         report = _judge(arguments)
         files = _build_files(report, arguments)
         changed = [path for path, data in files.items() if _read(path) != data]
         written = [] if self._task.check_mode else list(files)
         for path in [] if self._task.check_mode else changed:
             _write(path, files[path])
-        show_lines(render.render_text(report, written) if arguments["show"] else [])
+        lines = (
+            [(render.write_line(report), "plain")]
+            if arguments["format"] == "json"
+            else render.render_text(report, written)
+        )
+        show_lines(lines if arguments["show"] else [])
         failure = _explain_failure(report) if judge.is_failure(report, arguments["fail_on"]) else ""
         return {**result, "changed": bool(changed), "report": report, "failure": failure}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, Iterator, Mapping, Sequence
 
-from ._checks.health import find_health
+from ._checks.health import PREFLIGHT, find_health
 from ._distributions import USUAL_SOCKET
 from ._edge import list_notes
 from ._report.build import count_products
@@ -79,7 +79,7 @@ def check_gpus(facts: Facts) -> Iterator[str]:
 
 def check_health(facts: Facts) -> Iterator[str]:
     """Yield what the doctor's checks find in the facts *nvml* of GPUs that the driver serves. A change may be what mends it, so it is a warning."""
-    for cause in find_health(facts["nvml"]):
+    for cause in find_health(facts["nvml"], PREFLIGHT):
         yield f"{'; '.join(cause['details'])} ({cause['id']}); {cause['remedy']}."
 
 

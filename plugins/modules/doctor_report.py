@@ -25,6 +25,38 @@ options:
     description: The observation of the cluster. Empty if the API server was not read.
     type: dict
     default: {}
+  prometheus:
+    description: The Prometheus to read for the checks of the monitoring. Without effect if O(cluster) is empty.
+    type: dict
+    suboptions:
+      url:
+        description: Its address, before C(/api/v1).
+        type: str
+        required: true
+      token:
+        description: Bearer token.
+        type: str
+        default: ""
+      username:
+        description: User name.
+        type: str
+        default: ""
+      password:
+        description: Password of O(prometheus.username).
+        type: str
+        default: ""
+      ca_path:
+        description: Path on the controller of its certificate authority. Empty for those of the system.
+        type: path
+        default: ""
+      validate_certs:
+        description: Whether its certificate is verified.
+        type: bool
+        default: true
+      timeout:
+        description: Seconds for each of four queries.
+        type: float
+        default: 30
   errors:
     description: Sentences on what could not be read.
     type: list
@@ -61,6 +93,11 @@ options:
     description: Whether to print.
     type: bool
     default: true
+  format:
+    description: How to print the report, as a text or as one line of JSON. The causes of O(symptom) are always a text.
+    type: str
+    choices: [text, json]
+    default: text
 extends_documentation_fragment:
   - gpu.kubernetes.attributes
 attributes:

@@ -101,6 +101,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+schema:
+  description: The name and version of the format, which C(docs/schemas/gpu-lint-v1.json) describes.
+  returned: success and failure
+  type: str
+  sample: gpu.kubernetes/lint/v1
 findings:
   description:
     - The findings, by place, each with C(rule), C(severity), C(source), C(line), C(kind), C(namespace), C(name), C(container), C(pointer), C(message),

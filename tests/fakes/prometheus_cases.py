@@ -62,11 +62,20 @@ NORMALISED: tuple[Normalised, ...] = (
     Normalised("dcgm", "gpu:present", (dcgm("GPU_TEMP", 40, ',modelName="A100"'),), 1, {"model": "A100"}),
     Normalised("dcgm49", "gpu:present", (dcgm("GPU_TEMP_CELSIUS", 40, ',modelName="A100"'),), 1, {"model": "A100"}),
     Normalised("amd", "gpu:present", (amd("gpu_total_vram", 192000),), 1, {"model": "MI300X"}),
-    Normalised("intel", "gpu:present", (intel("hw_memory_utilization_ratio", 0.5),), 1),
+    Normalised("intel", "gpu:present", (intel("hw_gpu_info", 1, ',hw_model="B580"'),), 1, {"model": "B580"}),
     Normalised("smi", "gpu:utilization:ratio", (smi("utilization_gpu_ratio", 0.95),), 0.95),
     Normalised("dcgm", "gpu:utilization:ratio", (dcgm("GPU_UTIL", 95),), 0.95),
     Normalised("dcgm49", "gpu:utilization:ratio", (dcgm("GPU_UTIL_RATIO", 0.95),), 0.95),
     Normalised("amd", "gpu:utilization:ratio", (amd("amd_gpu_gfx_activity", 95),), 0.95),
+    Normalised(
+        "intel",
+        "gpu:utilization:ratio",
+        (
+            intel("hw_gpu_utilization_ratio", 0.95, ',hw_gpu_task="compute_single"'),
+            intel("hw_gpu_utilization_ratio", 0.1, ',hw_gpu_task="copy_single"'),
+        ),
+        0.95,
+    ),
     # The load of the memory controller is not the used memory.
     Normalised(
         "smi",
@@ -101,20 +110,20 @@ NORMALISED: tuple[Normalised, ...] = (
     Normalised("intel", "gpu:power:watts", (intel("hw_power_watts", 300),), 300),
     Normalised("smi", "gpu:throttled", (smi("clocks_event_reasons_hw_thermal_slowdown", 1),), 1, {"why": "thermal"}),
     Normalised("smi", "gpu:throttled", (smi("clocks_throttle_reasons_hw_thermal_slowdown", 1),), 1, {"why": "thermal"}),
-    Normalised("dcgm", "gpu:throttled", (dcgm("CLOCK_THROTTLE_REASONS", 0x45),), 1, {"why": "thermal"}),
-    Normalised("dcgm", "gpu:throttled", (dcgm("CLOCKS_EVENT_REASONS", 0x81),), 1, {"why": "power_brake"}),
+    Normalised("dcgm_any", "gpu:throttled", (dcgm("CLOCK_THROTTLE_REASONS", 0x45),), 1, {"why": "thermal"}),
+    Normalised("dcgm_any", "gpu:throttled", (dcgm("CLOCKS_EVENT_REASONS", 0x81),), 1, {"why": "power_brake"}),
     Normalised(
         "smi", "gpu:throttled", (smi("clocks_event_reasons_hw_power_brake_slowdown", 1),), 1, {"why": "power_brake"}
     ),
     Normalised("smi", "gpu:xid:recent", (smi("xid_last_timestamp_seconds", 100, ',xid="79"'),), 1, {"xid": "79"}),
-    Normalised("dcgm", "gpu:xid:recent", (dcgm("DCGM_EXP_XID_ERRORS_COUNT", 1, ',xid="79"'),), 1, {"xid": "79"}),
+    Normalised("dcgm_any", "gpu:xid:recent", (dcgm("DCGM_EXP_XID_ERRORS_COUNT", 1, ',xid="79"'),), 1, {"xid": "79"}),
     # The counter is there from the first Xid on.
-    Normalised("dcgm", "gpu:xid:recent", (dcgm("DCGM_EXP_XID_ERRORS_TOTAL", 1, ',xid="79"'),), 1, {"xid": "79"}),
+    Normalised("dcgm_any", "gpu:xid:recent", (dcgm("DCGM_EXP_XID_ERRORS_TOTAL", 1, ',xid="79"'),), 1, {"xid": "79"}),
     Normalised("smi", "gpu:recovery_action", (smi("gpu_recovery_action", 2),), 2),
     Normalised("dcgm", "gpu:recovery_action", (dcgm("GET_GPU_RECOVERY_ACTION", 2),), 2),
     Normalised("dcgm49", "gpu:recovery_action", (dcgm("GPU_RECOVERY_ACTION", 2),), 2),
     Normalised("smi", "gpu:ecc_uncorrected:since_load", (smi("ecc_errors_uncorrected_volatile_total", 3),), 3),
-    Normalised("dcgm", "gpu:ecc_uncorrected:since_load", (dcgm("ECC_DBE_VOL_TOTAL", 3),), 3),
+    Normalised("dcgm_any", "gpu:ecc_uncorrected:since_load", (dcgm("ECC_DBE_VOL_TOTAL", 3),), 3),
     Normalised("amd", "gpu:ecc_uncorrected:since_load", (amd("gpu_ecc_uncorrect_total", 3),), 3),
     Normalised(
         "intel", "gpu:ecc_uncorrected:since_load", (intel("hw_errors_total", 3, ',error_type="uncorrectable"'),), 3
@@ -128,11 +137,13 @@ NORMALISED: tuple[Normalised, ...] = (
     Normalised("dcgm", "gpu:row_remap_failed", (dcgm("ROW_REMAP_FAILURE", 1),), 1),
     Normalised("dcgm49", "gpu:row_remap_failed", (dcgm("ROW_REMAP_FAILED", 1),), 1),
     Normalised("smi", "gpu:row_remap_pending", (smi("remapped_rows_pending", 1),), 1),
-    Normalised("dcgm", "gpu:row_remap_pending", (dcgm("ROW_REMAP_PENDING", 1),), 1),
+    Normalised("dcgm_any", "gpu:row_remap_pending", (dcgm("ROW_REMAP_PENDING", 1),), 1),
     Normalised(
         "smi", "gpu:pcie_link_width:ratio", (smi("pcie_link_width_current", 8), smi("pcie_link_width_max", 16)), 0.5
     ),
-    Normalised("dcgm", "gpu:pcie_link_width:ratio", (dcgm("PCIE_LINK_WIDTH", 8), dcgm("PCIE_MAX_LINK_WIDTH", 16)), 0.5),
+    Normalised(
+        "dcgm_any", "gpu:pcie_link_width:ratio", (dcgm("PCIE_LINK_WIDTH", 8), dcgm("PCIE_MAX_LINK_WIDTH", 16)), 0.5
+    ),
     Normalised("smi", "gpu:fabric_state", (smi("fabric_state", 1),), 1),
 )
 

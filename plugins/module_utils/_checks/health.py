@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 from .judge import Result, judge
 from .registry import select_checks
@@ -13,9 +13,12 @@ from .registry import select_checks
 #: Without the slowdown by heat or power, which changes with the load: gpu_verify's report changes only with the cluster.
 HEALTH = ("hw.pci_link", "hw.ecc", "hw.remap", "hw.recovery", "hw.fabric", "hw.mig_pending", "kernel.xid")
 
+#: What is worth knowing before a change. Without what the change itself is for: a module that is not built or loaded, a library that does not answer.
+PREFLIGHT = (*HEALTH, "hw.throttle", "kernel.mismatch", "lib.serves")
 
-def find_health(nvml: Mapping[str, Any]) -> list[Result]:
+
+def find_health(nvml: Mapping[str, Any], checks: Sequence[str] = HEALTH) -> list[Result]:
     """Return what fails or warns of the GPUs in the facts ``nvml``, as the causes of the doctor's report. Topics that are missing find nothing."""
     observation = {"host": "", "node": "", "nvml": nvml, "log": {"xids": nvml.get("xid_errors"), "lines": {}}}
-    causes: list[Result] = judge([observation], checks=select_checks(HEALTH))["causes"]
+    causes: list[Result] = judge([observation], checks=select_checks(checks))["causes"]
     return causes

@@ -27,6 +27,7 @@ LAYERS: tuple[str, ...] = (
     "plugin",
     "scheduler",
     "pod",
+    "monitoring",
 )
 PASS, INFO, WARN, FAIL, UNKNOWN = "pass", "info", "warn", "fail", "unknown"
 #: From harmless to bad.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The registry: all checks, from the hardware to the pod."""
+"""The registry: all checks, from the hardware to the pod and its monitoring."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from .driver import DRIVER, LIBRARY, TOOLKIT
 from .hardware import HARDWARE
 from .kernel import KERNEL
 from .model import LAYERS, Check
+from .monitoring import MONITORING
 from .node_services import KUBELET, RUNTIME
 from .vendors import VENDOR_CHECKS
 from .workloads import PLUGIN, POD, SCHEDULER
@@ -27,6 +28,7 @@ CHECKS: tuple[Check, ...] = (
     *PLUGIN,
     *SCHEDULER,
     *POD,
+    *MONITORING,
 )
 BY_ID: Mapping[str, Check] = {check.id: check for check in CHECKS}
 

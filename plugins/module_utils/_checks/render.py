@@ -59,6 +59,11 @@ def write_json(report: Mapping[str, Any]) -> str:
     return json.dumps(report, indent=2, ensure_ascii=False) + "\n"
 
 
+def write_line(report: Mapping[str, Any]) -> str:
+    """Return the report as one line of JSON in ASCII, for programs that read the output of a run."""
+    return json.dumps(report)
+
+
 def _list_remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return one line for each check with remarks: the first one, and its hosts."""
     grouped: dict[str, tuple[str, list[str]]] = {}

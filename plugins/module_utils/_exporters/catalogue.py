@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The catalogue of exporters: how each is deployed, and how one that others have deployed is recognized.
 
-Versions are those of monitoring guides of 2026-11. An exporter without methods is only recognized.
+Versions are those of monitoring guides of 2026-11.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ class Exporter:
     images: str
     #: The name of its program, and of its systemd unit without the suffix.
     programs: tuple[str, ...]
-    methods: tuple[str, ...] = ()
-    version: str = ""
+    methods: tuple[str, ...]
+    version: str
     #: Registry and repository of its image, and the tag; {version} stands for the version.
-    registry: str = ""
-    repository: str = ""
-    tag: str = ""
+    registry: str
+    repository: str
+    tag: str
+    #: Whether it can serve TLS, and require passwords.
+    secure: bool = True
     #: The released archive; {architecture} stands for the value of ARCHITECTURES.
     archive: str = ""
     #: Where the checksums of a release are.
@@ -90,8 +92,22 @@ EXPORTERS: tuple[Exporter, ...] = (
         registry="docker.io",
         repository="rocm/device-metrics-exporter",
         tag="v{version}",
+        secure=False,
     ),
-    Exporter("intel_xpumd", "Intel's xpumd", "intel", 8080, r"\bxpumd\b|xpumanager", ("xpumd",)),
+    Exporter(
+        "intel_xpumd",
+        "Intel's xpumd",
+        "intel",
+        8080,
+        r"\bxpumd\b|xpumanager",
+        ("xpumd",),
+        methods=(DAEMON_SET,),
+        version="2.0.0",
+        registry="ghcr.io",
+        repository="intel/xpumanager/xpumd",
+        tag="v{version}",
+        secure=False,
+    ),
 )
 
 

@@ -84,8 +84,14 @@ FIELDS: tuple[tuple[str, str, str, str], ...] = (
         "Rows remapped after uncorrectable errors.",
     ),
     ("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "DCGM_FI_DEV_PCIE_REPLAY_TOTAL", "counter", "PCIe replays."),
-    ("DCGM_FI_DEV_PCIE_LINK_WIDTH", "", "gauge", "Width of the PCIe link."),
-    ("DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH", "", "gauge", "Largest width of the PCIe link."),
+    # dcgm_fields.h of 4.6.0 has the new names already, with the old ones as aliases; these two have kept theirs.
+    ("DCGM_FI_DEV_PCIE_LINK_WIDTH", "DCGM_FI_DEV_PCIE_LINK_WIDTH", "gauge", "Width of the PCIe link."),
+    (
+        "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH",
+        "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH",
+        "gauge",
+        "Largest width of the PCIe link.",
+    ),
     (
         "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION",
         "DCGM_FI_DEV_GPU_RECOVERY_ACTION",

@@ -9,7 +9,7 @@ import re
 from typing import Any, Iterator, Mapping, Sequence
 
 from .._vendors import BY_NAME
-from . import collectors
+from . import collectors, xpumd
 from .catalogue import ARCHITECTURES, ARCHIVE, DAEMON_SET, PACKAGE, Exporter, find_by_program, get_exporter
 from .cluster import format_address
 
@@ -19,7 +19,7 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 BCRYPT = re.compile(r"\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}")
 LOOPBACK = ("127.", "::1")
 ANY = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
-AMD_EXPORTER = "amd_device_metrics_exporter"
+AMD_EXPORTER, INTEL_EXPORTER = "amd_device_metrics_exporter", "intel_xpumd"
 #: The package managers that install a file.
 PACKAGE_FILES = ("apt", "dnf", "dnf5")
 
@@ -109,9 +109,6 @@ def find_problems(
     exporter: Exporter, params: Facts, host: Facts, cluster: Facts, port: int, address: str
 ) -> Iterator[str]:
     """Yield why the exporter cannot be deployed: sentences."""
-    if not exporter.methods:
-        yield f"this role does not deploy {exporter.title}, and none was found; deploy it by its vendor's chart."
-        return
     if params["method"] not in exporter.methods:
         yield (
             f"{exporter.title} is not deployed by the method {params['method']}; set gpu_exporter_method to {' or '.join(exporter.methods)}."
@@ -128,7 +125,7 @@ def find_problems(
             "gpu_exporter_tls_certificate, gpu_exporter_tls_key and gpu_exporter_basic_auth_users concern services of hosts; for pods, set "
             "gpu_exporter_web_secret to the name of a Secret with web.yml."
         )
-    if exporter.name == AMD_EXPORTER and (params["web_config"] or params["scheme"] != "http"):
+    if not exporter.secure and (params["web_config"] or params["scheme"] != "http"):
         yield f"{exporter.title} serves plain HTTP alone; leave out gpu_exporter_scheme and the web configuration of the pods."
     yield from find_web_problems(params)
     generation = collectors.parse_generation(params["version"] or exporter.version)
@@ -209,6 +206,9 @@ def _describe(exporter: Exporter, params: Facts, host: Facts, port: int, address
     version = params["version"] or exporter.version
     generation = collectors.parse_generation(version) or (0, 0)
     lines = [*collectors.list_fields(generation), *params["collectors"]] if exporter.name == "dcgm_exporter" else []
+    config = "".join(f"{line}\n" for line in lines)
+    if exporter.name == INTEL_EXPORTER:
+        config = xpumd.build_config(port, ":" in address, int(params["interval"]))
     return {
         "version": version,
         "port": port,
@@ -221,7 +221,8 @@ def _describe(exporter: Exporter, params: Facts, host: Facts, port: int, address
         "registry": exporter.registry,
         "repository": exporter.repository,
         "tag": exporter.tag.format(version=version),
-        "collectors": "".join(f"{line}\n" for line in lines),
+        # The file that the pods read.
+        "config": config,
         "profiling": any(collectors.PROFILING in line for line in lines),
         "arguments": build_arguments(exporter, params, port, address),
         "groups": find_groups(host["device"]),
@@ -243,6 +244,8 @@ def build_arguments(exporter: Exporter, params: Facts, port: int, address: str) 
             f"-bind={place.rpartition(':')[0]}",
             *extra,
         ]
+    if exporter.name == INTEL_EXPORTER:
+        return ["--config=/etc/gpu-exporter/config.yaml", *extra]
     if exporter.name == "dcgm_exporter":
         found = ["-a", place, "-f", "/etc/gpu-exporter/collectors.csv", "-c", str(int(params["interval"]) * 1000)]
         return [*found, *(["--web-config-file", web] if web else []), *extra]

@@ -32,8 +32,10 @@ EXPORTERS: Mapping[str, Exporter] = {
     "smi": Exporter("nvidia_gpu_exporter 1.x and 2.x", ("uuid", "GPU-$1"), "name"),
     "dcgm": Exporter("dcgm-exporter before 4.9", ("UUID", "$1"), "modelName"),
     "dcgm49": Exporter("dcgm-exporter 4.9 and newer", ("UUID", "$1"), "modelName"),
+    # What has the same name and unit in both generations.
+    "dcgm_any": Exporter("dcgm-exporter", ("UUID", "$1"), "modelName"),
     "amd": Exporter("AMD device-metrics-exporter", ("serial_number", "$1"), "card_model"),
-    "intel": Exporter("Intel xpumd", ("pci_bdf", "$1")),
+    "intel": Exporter("Intel xpumd", ("pci_bdf", "$1"), "hw_model"),
 }
 
 
@@ -70,13 +72,14 @@ def _bit(value: int) -> str:
 
 
 def _simple(
-    smi: str = "", dcgm: str = "", dcgm49: str = "", amd: str = "", intel: str = ""
+    smi: str = "", dcgm: str = "", dcgm49: str = "", amd: str = "", intel: str = "", dcgm_any: str = ""
 ) -> tuple[tuple[str, str], ...]:
     """Return the sources of a series that each exporter has under one name, in one unit."""
     found = [
         ("smi", smi and _smi(smi)),
         ("dcgm", dcgm and _dcgm(dcgm)),
         ("dcgm49", dcgm49 and _dcgm(dcgm49)),
+        ("dcgm_any", dcgm_any and _dcgm(dcgm_any)),
         ("amd", amd and _amd(amd)),
         ("intel", intel),
     ]
@@ -88,7 +91,7 @@ def _throttled(why: str, reason: str, bit: int) -> Series:
     return Series(
         "gpu:throttled",
         "1 while the hardware lowers the clocks: `thermal` for heat, `power_brake` for the power supply",
-        (("smi", smi), ("dcgm", _bit(bit))),
+        (("smi", smi), ("dcgm_any", _bit(bit))),
         labels={"why": why},
     )
 
@@ -102,7 +105,7 @@ GPU_SERIES: tuple[Series, ...] = (
     Series(
         "gpu:present",
         "1 for each GPU that its exporter reports",
-        (*_simple("gpu_info", "GPU_TEMP", "GPU_TEMP_CELSIUS", "total_vram"), ("intel", "hw_memory_utilization_ratio")),
+        _simple("gpu_info", "GPU_TEMP", "GPU_TEMP_CELSIUS", "total_vram", "hw_gpu_info"),
         by=(*_GPU, "model", "gpu_expected"),
         aggregate="group",
     ),
@@ -113,6 +116,8 @@ GPU_SERIES: tuple[Series, ...] = (
             *_simple("utilization_gpu_ratio", dcgm49="GPU_UTIL_RATIO"),
             ("dcgm", f"{_dcgm('GPU_UTIL')} / 100"),
             ("amd", f"{_amd('gfx_activity')} / 100"),
+            # Of its engines, the busiest.
+            ("intel", "hw_gpu_utilization_ratio"),
         ),
     ),
     Series(
@@ -149,10 +154,10 @@ GPU_SERIES: tuple[Series, ...] = (
         f"1 for each Xid of the last {XID_WINDOW // 60} minutes",
         (
             ("smi", f"time() - {_smi('xid_last_timestamp_seconds')} < {XID_WINDOW}"),
-            ("dcgm", "DCGM_EXP_XID_ERRORS_COUNT > 0"),
-            ("dcgm", f"increase({_XID_TOTAL}[{XID_WINDOW}s]) > 0"),
+            ("dcgm_any", "DCGM_EXP_XID_ERRORS_COUNT > 0"),
+            ("dcgm_any", f"increase({_XID_TOTAL}[{XID_WINDOW}s]) > 0"),
             # A counter that begins above 0 has no increase yet.
-            ("dcgm", f"{_XID_TOTAL} > 0 unless {_XID_TOTAL} offset {XID_WINDOW}s"),
+            ("dcgm_any", f"{_XID_TOTAL} > 0 unless {_XID_TOTAL} offset {XID_WINDOW}s"),
         ),
         by=(*_GPU, "xid"),
         aggregate="group",
@@ -166,7 +171,7 @@ GPU_SERIES: tuple[Series, ...] = (
         "gpu:ecc_uncorrected:since_load",
         "uncorrected memory errors since the driver was loaded",
         (
-            *_simple("ecc_errors_uncorrected_volatile_total", "ECC_DBE_VOL_TOTAL", amd="ecc_uncorrect_total"),
+            *_simple("ecc_errors_uncorrected_volatile_total", dcgm_any="ECC_DBE_VOL_TOTAL", amd="ecc_uncorrect_total"),
             ("intel", 'hw_errors_total{error_type="uncorrectable"}'),
         ),
     ),
@@ -183,14 +188,14 @@ GPU_SERIES: tuple[Series, ...] = (
     Series(
         "gpu:row_remap_pending",
         "1 if a row of memory is replaced at the next reset",
-        _simple("remapped_rows_pending", "ROW_REMAP_PENDING"),
+        _simple("remapped_rows_pending", dcgm_any="ROW_REMAP_PENDING"),
     ),
     Series(
         "gpu:pcie_link_width:ratio",
         "lanes of the PCIe link that work, 0 to 1",
         (
             ("smi", f"{_smi('pcie_link_width_current')} / {_smi('pcie_link_width_max')}"),
-            ("dcgm", f"{_dcgm('PCIE_LINK_WIDTH')} / {_dcgm('PCIE_MAX_LINK_WIDTH')}"),
+            ("dcgm_any", f"{_dcgm('PCIE_LINK_WIDTH')} / {_dcgm('PCIE_MAX_LINK_WIDTH')}"),
         ),
     ),
     Series(

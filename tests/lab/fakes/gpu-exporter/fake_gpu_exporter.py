@@ -91,8 +91,8 @@ DCGM = {
     "remap_pending": (("ROW_REMAP_PENDING", 1), ("ROW_REMAP_PENDING", 1)),
     "remap_failed": (("ROW_REMAP_FAILURE", 1), ("ROW_REMAP_FAILED", 1)),
     "recovery_action": (("GET_GPU_RECOVERY_ACTION", 1), ("GPU_RECOVERY_ACTION", 1)),
-    "pcie_width": (("PCIE_LINK_WIDTH", 1), ("", 0)),
-    "pcie_width_max": (("PCIE_MAX_LINK_WIDTH", 1), ("", 0)),
+    "pcie_width": (("PCIE_LINK_WIDTH", 1), ("PCIE_LINK_WIDTH", 1)),
+    "pcie_width_max": (("PCIE_MAX_LINK_WIDTH", 1), ("PCIE_MAX_LINK_WIDTH", 1)),
 }
 # Values that NVML does not have here, as of a healthy GPU.
 VALUES: dict[str, Any] = {

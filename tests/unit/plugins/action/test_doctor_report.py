@@ -2,8 +2,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import json
 import stat
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,7 +35,7 @@ def report(monkeypatch: pytest.MonkeyPatch) -> Any:
     def run(check_mode: bool = False, **arguments: Any) -> dict[str, Any]:
         def validate(argument_spec: dict[str, Any]) -> tuple[None, dict[str, Any]]:
             documented = yaml.safe_load(doctor_report_module.DOCUMENTATION)["options"]
-            assert {name: (option["type"], option["default"]) for name, option in documented.items()} == {
+            assert {name: (option["type"], option.get("default")) for name, option in documented.items()} == {
                 name: (option["type"], option["default"]) for name, option in argument_spec.items()
             }
             return None, {**{name: option["default"] for name, option in argument_spec.items()}, **arguments}
@@ -71,6 +75,56 @@ def test_doctor_report_of_fault_names_host_cause_and_remedy(report: Any) -> None
     assert any(line.startswith("FAIL hw.pci_alive") for line in result["printed"])
     assert report(observations=[host], cluster=cluster, fail_on="never")["failure"] == ""
     assert report(observations=[host], cluster=cluster, show=False)["printed"] == []
+
+
+def test_doctor_report_as_json_is_one_line_of_the_report(report: Any) -> None:
+    host, cluster = build()
+    result = report(observations=[{**host, "host": "nöde\n"}], cluster=cluster, format="json")
+    [line] = result["printed"]
+    assert line.startswith('{"schema": "gpu.kubernetes/doctor/v1"')
+    assert json.loads(line) == result["report"]
+    assert report(observations=[host], cluster=cluster, format="json", show=False)["printed"] == []
+
+
+class Prometheus(BaseHTTPRequestHandler):
+    """A fake of Prometheus' HTTP API, which has no target and no rules, and requires a token."""
+
+    def do_GET(self) -> None:
+        body = {"data": {"groups": []}} if self.path.startswith("/api/v1/rules?") else {"data": {"result": []}}
+        self.send_response(200 if self.headers["Authorization"] == "Bearer word" else 401)
+        self.end_headers()
+        self.wfile.write(json.dumps(body).encode())
+
+    def log_message(self, *_arguments: Any) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def prometheus() -> Iterator[str]:
+    """The address of the fake."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Prometheus) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def test_doctor_report_reads_the_monitoring(report: Any, prometheus: str) -> None:
+    host, cluster = build()
+    del cluster["monitoring"]
+    settings = {"token": "word", "username": "", "password": "", "ca_path": "", "validate_certs": True, "timeout": 5.0}
+
+    def run(**changes: Any) -> Any:
+        given = {"url": prometheus, **settings, **changes}
+        return report(observations=[host], cluster=cluster, prometheus=given, checks=["monitoring"])["report"]
+
+    assert [cause["id"] for cause in run()["causes"]] == ["mon.rules", "mon.scraped"]
+    for changes, words in (({"token": "other"}, "HTTP Error 401"), ({"url": "http://127.0.0.1:9"}, "refused")):
+        found = run(**changes)
+        assert (found["causes"], found["status"]) == ([], "pass")
+        [detail] = {each["details"][0] for each in found["hosts"][0]["checks"]}
+        assert detail.startswith("Prometheus cannot be read")
+        assert words in detail
+        assert "word" not in str(found)
 
 
 def test_doctor_report_without_observations_fails(report: Any) -> None:

@@ -64,6 +64,24 @@ def test_node_has_the_name_of_the_kubelets_flag(evaluate_role):
     assert names == {"flag": "flag-7", "own": "own", "no_kubelet": "own", "Away": "away", "given": "n1"}
 
 
+def test_prometheus_is_read_with_its_address_and_the_api_server(evaluate_role):
+    url = {"gpu_doctor_prometheus_url": "http://p:9090"}
+    hosts = {
+        "unset": {},
+        "set": {**url, "gpu_doctor_prometheus_token": "a'b", "gpu_doctor_timeout": 5},
+        "no_api": {**url, "gpu_doctor_api": False},
+        "of_cost": {"gpu_cost_prometheus_url": "https://c", "gpu_cost_prometheus_validate_certs": False},
+    }
+    found = evaluate_role("gpu_doctor", hosts, "__gpu_doctor_prometheus")
+    rest = {"username": "", "password": "", "ca_path": ""}
+    assert found == {
+        "unset": {},
+        "set": {**rest, "url": "http://p:9090", "token": "a'b", "validate_certs": True, "timeout": 5},
+        "no_api": {},
+        "of_cost": {**rest, "url": "https://c", "token": "", "validate_certs": False, "timeout": 30},
+    }
+
+
 def test_symptom_requires_no_inventory(diagnose):
     code, output, report = diagnose(gpu_doctor_symptom="Failed to initialize NVML: Driver/library version mismatch")
     assert code == 0, output

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 
 import pytest
 from fakes.kubernetes_api import node
@@ -180,22 +181,52 @@ def test_exporter_of_amd_is_deployed_beside_that_of_nvidia_and_removed_alone(app
     assert ("ConfigMap", "kube-system", "gpu-exporter-collectors") in cluster.objects
 
 
+def test_exporter_of_intel_reads_its_configuration_and_is_removed_with_it(apply, cluster):
+    intel = {"gpu_exporter_provider": "intel_xpumd", "gpu_exporter_port": 18080}
+    key, config = (*KEY[:2], "gpu-exporter-intel"), ("ConfigMap", "kube-system", "gpu-exporter-intel")
+    cluster.react = partial(run_pod_on_w2, name="gpu-exporter-intel")
+    code, _changes, found, output = apply("--limit", "w2", **intel)
+    assert (code, found) == (0, {"w2": "10.0.0.12:18080"}), output
+    code, changes, _found, output = apply("--limit", "w2", **intel)
+    assert (code, changes) == (0, 0), output
+    spec = cluster.objects[key]["spec"]["template"]["spec"]
+    [container] = spec["containers"]
+    assert container["image"] == "ghcr.io/intel/xpumanager/xpumd:v2.0.0"
+    assert container["args"] == ["--config=/etc/gpu-exporter/config.yaml"]
+    # As the image does not run as root, and its user may not open the devices.
+    assert container["securityContext"] == {"privileged": True, "runAsUser": 0, "readOnlyRootFilesystem": True}
+    assert not any(each["name"].startswith("NVIDIA") for each in container["env"])
+    assert ("runtimeClassName" in spec, "initContainers" in spec) == (False, False)
+    assert spec["nodeSelector"] == {"gpu-kubernetes/intel.present": "true"}
+    assert spec["tolerations"] == [{"key": "gpu.intel.com/i915", "operator": "Exists"}]
+    assert [each["mountPath"] for each in container["volumeMounts"]] == ["/etc/gpu-exporter", "/dev/dri"]
+    assert spec["volumes"][0]["configMap"]["name"] == config[2]
+    assert 'endpoint: "${env:NODE_IP}:18080"' in cluster.objects[config]["data"]["config.yaml"]
+    code, _changes, _found, output = apply(gpu_exporter_state="absent", **intel)
+    assert (code, {each[0] for each in cluster.objects}) == (0, {"Namespace", "Node"}), output
+
+
 def run_amd_pod(cluster):
     """The DaemonSet for AMD has a ready pod on w2."""
-    daemon_set = cluster.objects.get((*KEY[:2], "gpu-exporter-amd"))
+    run_pod_on_w2(cluster, "gpu-exporter-amd")
+
+
+def run_pod_on_w2(cluster, name):
+    """The DaemonSet of that name has a ready pod on w2."""
+    daemon_set = cluster.objects.get((*KEY[:2], name))
     if daemon_set is None:
-        cluster.objects.pop(("Pod", "kube-system", "amd-w2"), None)
+        cluster.objects.pop(("Pod", "kube-system", f"{name}-w2"), None)
         return
     counts = ("desiredNumberScheduled", "updatedNumberScheduled", "numberAvailable", "numberReady")
     daemon_set["status"] = {
         "observedGeneration": daemon_set["metadata"]["generation"],
         **dict.fromkeys(counts, 1),
     }
-    cluster.objects["Pod", "kube-system", "amd-w2"] = {
+    cluster.objects["Pod", "kube-system", f"{name}-w2"] = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": "amd-w2",
+            "name": f"{name}-w2",
             "namespace": "kube-system",
             "labels": daemon_set["spec"]["template"]["metadata"]["labels"],
             "uid": "amd-w2",

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+
 from fakes.kubernetes_api import node, pod
 from fakes.loopback_api import LoopbackApi, encode_list, serve_in_thread, write_kubeconfig
 from fakes.small_cluster import SmallCluster
@@ -129,6 +131,20 @@ def test_role_exports_the_plan_or_refuses_all_blockers(evaluate, tmp_path):
             assert results[name] == expected, name
     # One list of the nodes for each batch.
     assert [path for _method, path, _query in server.requests].count("/api/v1/nodes") == len(PLAYS) + 1
+
+
+def test_plan_is_printed_as_one_line_for_programs(run, tmp_path):
+    with serve_in_thread(cluster_of([node("h")])) as server:
+        kubeconfig = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
+        path = tmp_path / "play.yml"
+        path.write_text(json.dumps([role_play("all", vars={"gpu_kubeconfig": kubeconfig})]))
+        inventory = "h gpu_node_name=h ansible_connection=local ansible_become=false\n"
+        code, output = run(inventory, path, gpu_sharing_plan_format="json")
+    assert code == 0, output
+    [line] = [each for each in output.splitlines() if each.startswith('{"schema"')]
+    plan = json.loads(line)
+    assert (plan["schema"], [row["to"] for row in plan["nodes"]]) == ("gpu.kubernetes/plan/v1", ["exclusive"])
+    assert "STEPS" not in output
 
 
 def test_record_of_replaced_files_is_found_on_the_host(evaluate, tmp_path):

@@ -50,6 +50,22 @@ def test_manifests_without_a_cluster(lint, tmp_path, check):
     assert code == 0, output
 
 
+def test_findings_are_printed_as_one_line_for_programs(lint, tmp_path):
+    manifest, report = tmp_path / "pod.json", tmp_path / "report.json"
+    manifest.write_text(json.dumps(POD).replace("4", "0.5"), encoding="utf-8")
+    code, output = lint(
+        gpu_workload_lint_paths=[str(manifest)],
+        gpu_workload_lint_print="json",
+        gpu_workload_lint_format="json",
+        gpu_workload_lint_path=str(report),
+        gpu_workload_lint_fail_on="never",
+    )
+    assert code == 0, output
+    [line] = [each for each in output.splitlines() if each.startswith('{"schema"')]
+    assert json.loads(line) == json.loads(report.read_text(encoding="utf-8"))
+    assert "error GPU003 Pod" not in output
+
+
 def test_workloads_of_a_cluster(lint, tmp_path):
     owned = {**POD, "metadata": {"name": "owned", "namespace": "team", "ownerReferences": [{"kind": "Job"}]}}
     ray = [{"kind": "RayCluster", "name": "r", "uid": "1"}]

@@ -133,6 +133,12 @@ CLUSTER: dict[str, Any] = {
     "events": {"quota": [], "extender": []},
     "bypassing": [],
     "smoke_tests": [{"node": "gpu1", "passed": True}],
+    "monitoring": {
+        "targets": {"gpu1": {"instance": "10.0.0.11:9835", "up": True}},
+        "failing": [],
+        "refused": False,
+        "missing": [],
+    },
 }
 
 

@@ -297,6 +297,11 @@ WARNINGS: list[tuple[str, dict[str, Any]]] = [
     ("kernel.xid", {"n/log/xids": [{"xid": 999, "pci_address": "0000:3b:00.0"}]}),
     ("kernel.nodes", {"n/devices/files/3": {"name": "nvidia-caps", "major": 500}}),
     ("lib.held", {"n/packages/driver/nvidia-driver/held": False}),
+    ("mon.rules", {"c/monitoring/refused": True}),
+    ("mon.rules", {"c/monitoring/missing": ["gpu_alerts"]}),
+    ("mon.scraped", {"c/monitoring/targets": {"gpu2": {"instance": "10.0.0.12:9835", "up": True}}}),
+    ("mon.exporter", {"c/monitoring/targets/gpu1/up": False}),
+    ("mon.exporter", {"c/monitoring/failing": ["gpu1"]}),
     ("rt.restart_due", {"n/runtime/changed_files": ["/etc/containerd/config.toml"]}),
     (
         "kl.topology",
@@ -418,6 +423,25 @@ def test_judge_of_a_fault_of_other_gpus_names_its_check(expected: str, others: d
     mixed = {**others, "vendors": ["amd", "nvidia"]}
     assert select(examine({"n/others": mixed}), verdict) == [expected]
     assert select(examine({"n/others": {**others, "vendors": ["nvidia"]}}), verdict) == []
+
+
+def test_judge_of_monitoring_that_was_not_read_says_why() -> None:
+    for monitoring, reason in (
+        (None, "gpu_doctor_prometheus_url is not set"),
+        ({"error": "Prometheus did not answer"}, "Prometheus did not answer"),
+    ):
+        report = examine({"c/monitoring": monitoring})
+        found = {
+            result["id"]: result["details"] for result in report["hosts"][0]["checks"] + report["cluster"]["checks"]
+        }
+        assert {found[name][0] for name in ("mon.rules", "mon.scraped", "mon.exporter")} == {reason}
+        assert report["status"] == "pass"
+
+
+def test_judge_of_failed_driver_explains_the_exporter() -> None:
+    report = examine({"n/nvml/error": ERROR, "n/nvml/source": "pci", "c/monitoring/failing": ["gpu1"]})
+    results = {result["id"]: result for result in report["hosts"][0]["checks"]}
+    assert results["mon.exporter"]["because"] == "lib.answers"
 
 
 @pytest.mark.parametrize("part", [None, [], {"vendors": "amd"}, {"vendors": ["amd"], "devices": 3}])

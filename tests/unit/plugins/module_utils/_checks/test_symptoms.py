@@ -73,6 +73,8 @@ SYMPTOMS = [
     ('pods "a" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=1', ["sc.quota"]),
     ('Post "http://10.96.0.9:32766/gpushare-scheduler/filter": dial tcp: connect: connection refused', ["sc.extender"]),
     ('pod rejected: RuntimeClass "nvidia" not found', ["pod.runtime_class"]),
+    ("the Grafana dashboards are empty", ["mon.scraped"]),
+    ('Get "http://10.0.0.11:9835/metrics": dial tcp 10.0.0.11:9835: connect: connection refused', ["mon.exporter"]),
     ("Failed to initialize NVML: Unknown Error", ["pod.daemon_reload", "lib.answers"]),
     ("ROCk module is NOT loaded, possibly no GPU devices", ["kernel.other_driver"]),
     ("Unable to open /dev/kfd read-write: No such file or directory", ["kernel.other_files"]),

@@ -43,6 +43,8 @@ def test_fields_have_the_names_of_their_generation(generation: tuple[int, int]) 
     assert any(name.endswith(BASE_UNITS) for name in names) is renamed
     assert ("DCGM_FI_DEV_GPU_UTIL" in names, "DCGM_FI_DEV_GPU_UTIL_RATIO" in names) == (not renamed, renamed)
     assert ("DCGM_FI_DEV_THRESHOLD_SRM" in names, "DCGM_FI_DEV_SRAM_EXCEEDED" in names) == (not renamed, renamed)
+    # Their names have not changed.
+    assert {"DCGM_FI_DEV_PCIE_LINK_WIDTH", "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH"} < set(names)
     # Health, which the exporter's own file leaves out.
     assert {"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "DCGM_FI_DEV_ROW_REMAP_PENDING", "DCGM_EXP_XID_ERRORS_COUNT"} < set(names)
 

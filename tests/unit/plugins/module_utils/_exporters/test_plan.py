@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._exporters.plan import find_groups, plan_exporter
 
@@ -58,6 +59,7 @@ OPERATOR = {
 }
 OWN = {**OPERATOR, "namespace": "kube-system", "name": "gpu-exporter", "owner": "", "managed": True}
 AMD_PODS = {"provider": "amd_device_metrics_exporter", "method": "daemonset"}
+INTEL_PODS = {"provider": "intel_xpumd", "method": "daemonset"}
 AMD = {**OPERATOR, "name": "amd", "exporter": "amd_device_metrics_exporter", "owner": ""}
 
 
@@ -207,7 +209,8 @@ def test_exporter_of_others_is_used(cluster: Any, listeners: Any, words: str, ta
             {},
             "dcgm-exporter is not deployed by the method archive; set gpu_exporter_method to daemonset",
         ),
-        ({"provider": "intel_xpumd"}, [], {}, "this role does not deploy Intel's xpumd"),
+        ({"provider": "intel_xpumd"}, [], {}, "Intel's xpumd is not deployed by the method archive"),
+        ({**INTEL_PODS, "web_config": "/w.yml"}, [], {}, "Intel's xpumd serves plain HTTP alone"),
         ({**AMD_PODS, "method": "archive"}, [], {}, "is not deployed by the method archive"),
         ({**AMD_PODS, "scheme": "https"}, [], {}, "AMD's device-metrics-exporter serves plain HTTP alone"),
         (PACKAGE, [], {}, "no distribution has the package nvidia-gpu-exporter; set gpu_exporter_src"),
@@ -270,6 +273,37 @@ def test_exporter_of_amd_is_a_row(address: str, bind: str) -> None:
     assert found["target"]["exporter"] == "amd_device_metrics_exporter"
 
 
+@pytest.mark.parametrize(
+    ("address", "interval", "endpoint", "receiver"),
+    [
+        ("10.0.0.11", 15, "${env:NODE_IP}:8080", ("15s", "1000ms")),
+        # The collection has to take twice as long as the samples.
+        ("fd00::9", 1, "[${env:NODE_IP}]:8080", ("1s", "500ms")),
+        ("10.0.0.11", 0, "${env:NODE_IP}:8080", ("1s", "500ms")),
+    ],
+)
+def test_exporter_of_intel_is_a_row(address: str, interval: int, endpoint: str, receiver: tuple[str, str]) -> None:
+    params = {**INTEL_PODS, "interval": interval, "arguments": ["-x"]}
+    found = plan(params, {"address": address, "exporters": [OWN, AMD]})
+    assert (found["problems"], found["in_cluster"], found["port"]) == ([], "present", 8080)
+    assert found["arguments"] == ["--config=/etc/gpu-exporter/config.yaml", "-x"]
+    config = yaml.safe_load(found["config"])
+    assert config["exporters"] == {"prometheus": {"endpoint": endpoint}}
+    assert tuple(config["receivers"]["intelxpu"].values()) == receiver
+    assert config["service"]["pipelines"] == {"metrics": {"receivers": ["intelxpu"], "exporters": ["prometheus"]}}
+    assert config["service"]["telemetry"]["metrics"] == {"level": "none"}
+    assert (found["registry"], found["repository"], found["tag"]) == ("ghcr.io", "intel/xpumanager/xpumd", "v2.0.0")
+    assert (found["resource"], found["present_label"]) == ("gpu.intel.com/i915", "gpu-kubernetes/intel.present")
+    assert found["target"]["exporter"] == "intel_xpumd"
+
+
+def test_exporter_of_intels_chart_is_used() -> None:
+    chart = {**OPERATOR, "namespace": "intel-xpumd", "name": "xpumd", "exporter": "intel_xpumd", "owner": ""}
+    found = plan(INTEL_PODS, {"address": "10.0.0.11", "exporters": [{**chart, "address": "10.244.1.9:8080"}]})
+    assert (found["problems"], found["in_cluster"], found["target"]["address"]) == ([], "", "10.244.1.9:8080")
+    assert found["notice"].startswith("DaemonSet intel-xpumd/xpumd serves GPU metrics at 10.244.1.9:8080")
+
+
 def test_pods_for_another_vendor_keep_nothing_off_a_mixed_node() -> None:
     own = {**AMD, "namespace": "kube-system", "name": "gpu-exporter-amd", "managed": True, "address": "10.0.0.11:5000"}
     place = {"address": "10.0.0.11", "exporters": [own]}
@@ -313,9 +347,9 @@ def test_profiling_fields_are_recognized() -> None:
     line = "DCGM_FI_PROF_GR_ENGINE_ACTIVE, gauge, x"
     found = [plan({**DCGM, "collectors": lines}) for lines in ([], [line])]
     assert [each["profiling"] for each in found] == [False, True]
-    assert found[1]["collectors"] == f"{found[0]['collectors']}{line}\n"
+    assert found[1]["config"] == f"{found[0]['config']}{line}\n"
     other = plan({**DAEMON_SET, "collectors": [line]})
-    assert (other["profiling"], other["collectors"]) == (False, "")
+    assert (other["profiling"], other["config"]) == (False, "")
 
 
 @pytest.mark.parametrize(
