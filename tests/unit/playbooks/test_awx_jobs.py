@@ -142,6 +142,33 @@ def test_plan_has_the_strategy_of_the_answers(run_job, tmp_path):
     assert any({"w1", "time_slicing"} <= set(line.replace("'", " ").split()) for line in output.splitlines()), output
 
 
+def test_inventory_source_lists_the_nodes_with_the_injected_kubeconfig(tmp_path):
+    bare = node("w2", labels={"pool": "gpu"})
+    with serve_in_thread(LoopbackApi({"/api/v1/nodes": encode_list([node("w1", 2), bare, node("other")])})) as server:
+        (tmp_path / "env").mkdir()
+        kubeconfig = write_kubeconfig(server.url, tmp_path / "kubeconfig").read_text()
+        # An update of an inventory gets the environment of the credential and no arguments.
+        environment, _arguments = inject(tmp_path, tmp_path, kubeconfig)
+        environment |= {
+            "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".ansible" / "collections"),
+            "ANSIBLE_INVENTORY_UNPARSED_FAILED": "True",
+        }
+        program = str(Path(sys.executable).with_name("ansible-inventory"))
+        source = EXAMPLES / "awx" / "inventory" / "cluster.gpu_nodes.yml"
+        result = subprocess.run(
+            [program, "--list", "--export", "-i", source],
+            cwd=EXAMPLES / "awx",
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert sorted(found["gpu_nodes"]["hosts"]) == ["w1", "w2"]
+    assert found["_meta"]["hostvars"]["w1"]["gpu_node"]["allocatable"] == {"nvidia.com/gpu": 2}
+
+
 def test_removal_without_the_confirmation_word_is_refused(run_job):
     status, output = run_job("remove.yml", {"gpu_remove_confirmation": "yes"})
     assert status == "failed"
