@@ -42,7 +42,7 @@ def write_text(result: Result) -> str:
 
 def write_json(result: Result) -> str:
     """Return the result as JSON."""
-    return json.dumps(result.as_dict(), indent=2, sort_keys=True, default=str) + "\n"
+    return json.dumps(result.as_dict(), indent=2, default=str) + "\n"
 
 
 def write_sarif(result: Result) -> str:

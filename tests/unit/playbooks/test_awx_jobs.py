@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -29,6 +30,15 @@ from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 EXAMPLES = ROOT / "docs" / "examples"
 #: Where the container of a job has the private folder.
 CONTAINER = "/runner"
+#: The event with the artifacts of a job.
+STATISTICS = "playbook_on_stats"
+#: The variables of a host that is this machine.
+LOCAL = {
+    "ansible_connection": "local",
+    "ansible_become": False,
+    "gpu_node_name": "w1",
+    "ansible_python_interpreter": sys.executable,
+}
 
 
 def write_answers(folder: Path, answers: dict[str, object]) -> None:
@@ -68,7 +78,7 @@ def inject(folder: Path, worker: Path, kubeconfig: str) -> tuple[dict[str, str],
 
 @pytest.fixture
 def run_job(tmp_path):
-    """Run a job of a playbook of the example project: status and output."""
+    """Run a job of a playbook of the example project: status, output and artifacts."""
 
     def run(playbook, answers, kubeconfig="none", **hosts):
         folder, worker, results = (tmp_path / name for name in ("private", "worker", "results"))
@@ -103,8 +113,10 @@ def run_job(tmp_path):
             job = ansible_runner.run(
                 streamer="process", _input=source, private_data_dir=str(results), ident="1", quiet=True
             )
-        events = [json.loads(path.read_text()) for path in (results / "artifacts" / "1" / "job_events").iterdir()]
-        return job.status, "\n".join(event["stdout"] for event in sorted(events, key=lambda event: event["counter"]))
+        files = (results / "artifacts" / "1" / "job_events").iterdir()
+        events = sorted((json.loads(path.read_text()) for path in files), key=lambda event: event["counter"])
+        artifacts = [event["event_data"].get("artifact_data") for event in events if event["event"] == STATISTICS]
+        return job.status, "\n".join(event["stdout"] for event in events), *artifacts
 
     return run
 
@@ -118,28 +130,44 @@ def test_job_reads_the_cluster_with_the_injected_kubeconfig_and_the_answers(run_
         kubeconfig = write_kubeconfig(server.url, tmp_path / "kubeconfig").read_text()
         # As a survey passes them: no booleans, and nothing for a question without an answer.
         answers = {"gpushare_report_details": "true", "gpushare_report_node": "w1", "gpushare_report_fail": "false"}
-        status, output = run_job("allocation.yml", answers, kubeconfig)
+        status, output, _artifacts = run_job("allocation.yml", answers, kubeconfig)
     assert status == "successful", output
     assert "Allocated : 3 (18%)" in output
     assert "w2" not in output
     assert kubeconfig not in output
 
 
+def test_verification_leaves_the_artifacts_of_its_own_report(run_job, tmp_path):
+    lists = {"/api/v1/nodes": encode_list([node("w1", 2)]), "/api/v1/pods": encode_list([])}
+    # In a workflow, AWX passes the artifacts of earlier jobs like answers.
+    earlier = {"gpu_verify_report": {"ok": True}, "gpu_verify_ok": True, "gpu_verify_problems": ["old"]}
+    with serve_in_thread(LoopbackApi(lists)) as server:
+        kubeconfig = write_kubeconfig(server.url, tmp_path / "kubeconfig").read_text()
+        answers = {"gpu_verify_fail": "false", "gpu_verify_require_gpu": "false", "gpu_verify_expected_gpus": 3}
+        status, output, artifacts = run_job("verify.yml", {**answers, **earlier}, kubeconfig, w1=LOCAL)
+    assert status == "successful", output
+    assert set(artifacts) == set(earlier)
+    assert artifacts["gpu_verify_ok"] is artifacts["gpu_verify_report"]["ok"] is False
+    assert artifacts["gpu_verify_problems"] == [each["sentence"] for each in artifacts["gpu_verify_report"]["problems"]]
+    assert "old" not in artifacts["gpu_verify_problems"]
+
+
 def test_plan_has_the_strategy_of_the_answers(run_job, tmp_path):
-    local = {
-        "ansible_connection": "local",
-        "ansible_become": False,
-        "gpu_node_name": "w1",
-        "ansible_python_interpreter": sys.executable,
-    }
     with serve_in_thread(
         LoopbackApi({"/api/v1/nodes": encode_list([node("w1", 2)]), "/api/v1/pods": encode_list([])})
     ) as server:
         kubeconfig = write_kubeconfig(server.url, tmp_path / "kubeconfig").read_text()
         answers = {"gpu_sharing_strategy": "time_slicing", "gpu_sharing_replicas": 4, "gpu_sharing_rename": "true"}
-        status, output = run_job("plan.yml", answers, kubeconfig, w1=local)
+        answers["gpu_sharing_format"] = "json"
+        status, output, _artifacts = run_job("plan.yml", answers, kubeconfig, w1=LOCAL)
     assert status == "successful", output
-    assert any({"w1", "time_slicing"} <= set(line.replace("'", " ").split()) for line in output.splitlines()), output
+    (line,) = (each for each in output.splitlines() if each.startswith('{"schema"'))
+    [row] = json.loads(line)["nodes"]
+    assert (row["host"], row["to"], row["config"]["sharing"]["timeSlicing"]["resources"][0]["replicas"]) == (
+        "w1",
+        "time_slicing",
+        4,
+    )
 
 
 def test_inventory_source_lists_the_nodes_with_the_injected_kubeconfig(tmp_path):
@@ -170,7 +198,7 @@ def test_inventory_source_lists_the_nodes_with_the_injected_kubeconfig(tmp_path)
 
 
 def test_removal_without_the_confirmation_word_is_refused(run_job):
-    status, output = run_job("remove.yml", {"gpu_remove_confirmation": "yes"})
+    status, output, *_artifacts = run_job("remove.yml", {"gpu_remove_confirmation": "yes"})
     assert status == "failed"
     assert "Nothing was removed; answer the question" in output
     assert "Remove the GPUs" not in output
@@ -182,6 +210,9 @@ def test_execution_environment_is_a_valid_definition_with_a_base_that_can_be_pin
     definition = EXAMPLES / "execution-environment" / "execution-environment.yml"
     result = subprocess.run([*command, definition], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert 'ARG EE_BASE_IMAGE="' in (tmp_path / "context" / "Containerfile").read_text()
+    build = (tmp_path / "context" / "Containerfile").read_text()
+    # A build argument with a digest replaces the image of the definition.
+    assert re.search(r'^ARG EE_BASE_IMAGE="[^"@]+"$', build, re.MULTILINE)
+    assert "FROM $EE_BASE_IMAGE as base" in build
     requirements = (tmp_path / "context" / "_build" / "requirements.yml").read_text()
     assert "gpu.kubernetes" in requirements

@@ -101,9 +101,15 @@ def test_unreachable_host_is_judged_by_the_api_server(diagnose, kubeconfig):
 
 def test_api_server_alone_reports_its_nodes(diagnose, kubeconfig):
     code, output, report = diagnose(
-        gpu_doctor_connect=False, gpu_kubeconfig=kubeconfig, gpu_doctor_checks=["hardware", "kl.unhealthy"]
+        gpu_doctor_connect=False,
+        gpu_kubeconfig=kubeconfig,
+        gpu_doctor_checks=["hardware", "kl.unhealthy"],
+        gpu_doctor_format="json",
     )
     assert code != 0
+    printed, _end = json.JSONDecoder().raw_decode(output, output.index('{"schema"'))
+    assert printed == report
+    assert "GPU doctor:" not in output
     assert [(host["host"], host["examined"]) for host in report["hosts"]] == [("w1", True)]
     assert [cause["id"] for cause in report["causes"]] == ["kl.unhealthy"], output
 

@@ -46,8 +46,12 @@ def test_manifests_without_a_cluster(lint, tmp_path, check):
     assert "\x1b[31m" not in output
     assert "skipped GPU014: nodes not known" in output
     assert report.exists() is not bool(check)
+    variables |= {"gpu_workload_lint_format": "json", "gpu_workload_lint_path": ""}
     code, output = lint(*check, **variables, gpu_workload_lint_fail_on="never")
     assert code == 0, output
+    (line,) = (each for each in output.splitlines() if each.startswith('{"schema"'))
+    assert [finding["rule"] for finding in json.loads(line)["findings"]] == ["GPU003"]
+    assert "error GPU003 Pod/train" not in output
 
 
 def test_workloads_of_a_cluster(lint, tmp_path):
